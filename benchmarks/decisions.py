@@ -39,7 +39,7 @@ Written by `benchmarks/decisions.py`. What the columns mean is in [decisions.md]
 - Costs: "predict" is a model without decisions; what follows it is added by one that decides, in
   a program that calls these functions. Instructions are those of the first test row.
 - Agreement: on each core all test rows, with their scores, labels, decisions, margins and
-  confidences, and a sequence of counters and class offsets over as many steps as are given. Some
+  confidences, and a sequence of counters over as many steps as are given. Some
   decisions of the sequence are refusals whatever the scores say.
 """
 TARGETS = ("cortex-m0", "cortex-m4", "esp32c3")

@@ -20,58 +20,41 @@ from tinykernel.measure.bench import count_calls
 from tinykernel.model import IntegerModel
 
 HEAD = """#include "m_field.h"
-extern m_counters_t c; extern m_offsets_t o; extern uint8_t b[]; extern uint32_t s[], margin;
-extern m_input_t in[]; extern m_quantized_t q[];
+extern m_counters_t c; extern uint32_t margin; extern m_quantized_t q[];
 int f(int l);
 """
 COUNT = "if (l == 77) m_counters_reset(&c);"
-FIT = "if (l) return m_adapted_predict(&o, in, s, &margin); return m_adapt(&o, in, l, s);"
-KEEP = "if (l == 8) m_adapt_save(&o, b); if (l == 7) return m_adapt_restore(&o, b);"
 CALLS = {
     "nothing": "",
     "counters": f"m_counters_update(&c, l, margin, 0u); {COUNT}",
     "counters, saturated values": f"m_counters_update(&c, l, margin, m_saturated(q)); {COUNT}",
-    "adapt and predict": FIT,
-    "the same, reset, save and restore": f"if (l == 9) m_adapt_reset(&o); {KEEP} {FIT}",
 }
 
 
-# Every label is learned once, of offsets that are 0.
 COUNTED = """#include "semihost.h"
 #include "m_field.h"
 static m_counters_t c;
-static m_offsets_t o;
 static const m_input_t in[M_FEATURES] = {@INPUT@};
 static m_quantized_t q[M_FEATURES];
-static uint32_t s[M_SCRATCH_WORDS], margin;
-static int32_t y[M_CLASSES];
+static uint32_t margin;
 static volatile int sink; /* or calls without effects vanish */
 #define APART __attribute__((noinline))
-APART int scores(void) { m_scores(in, s, y); return 0; }
-APART int predict(void) { return m_predict(in, s); }
 APART int update(int l) { m_counters_update(&c, l, margin, 0u); return 0; }
 APART int saturated(void) { return (int)m_saturated(q); }
-APART int adapt(int l) { return m_adapt(&o, in, l, s); }
-APART int adapted_predict(void) { return m_adapted_predict(&o, in, s, &margin); }
 int main(void)
 {
     int l;
     m_counters_reset(&c);
     m_quantize(in, q);
-    scores();
     sink = saturated();
-    predict();
     for (l = 0; l < M_CLASSES; l++) {
-        m_adapt_reset(&o);
-        adapt(l);
-        adapted_predict();
         update(l);
     }
     update(-1);
     return 0;
 }
 """
-COUNTED_CALLS = ("scores", "predict", "update", "saturated", "adapt", "adapted_predict")
+COUNTED_CALLS = ("update", "saturated")
 
 
 def main() -> None:
@@ -91,7 +74,7 @@ def main() -> None:
 def _instructions(
     model: IntegerModel, folder: Path, include: list[Path], core: str
 ) -> dict[str, list[int]]:
-    """Return the instructions of calls of the program above, or by how many they exceed others."""
+    """Return the instructions of calls of the program above."""
     inputs = generated_inputs(model, 3)[2:]
     source, boards = folder / "counted.c", resources.folder("firmware") / "boards"
     source.write_text(COUNTED.replace("@INPUT@", ", ".join(map(str, inputs[0].tolist()))))
@@ -102,16 +85,7 @@ def _instructions(
         zip(COUNTED_CALLS, count_calls(program, COUNTED_CALLS, ["main", "m_quantize"]), strict=True)
     )
     counts = {name: [call.total() for call in found] for name, found in calls.items()}
-    predict, scores = counts["predict"][0], counts["scores"][0]
-    learned = [count - scores for count in counts["adapt"]]
-    right = learned.pop(int(model.scores(inputs).argmax()))
-    return {
-        "counters_update": counts["update"],
-        "saturated, of 20 inputs": counts["saturated"],
-        "adapt, above scores, where the label was right": [right],
-        "adapt, above scores, where it was wrong": learned,
-        "adapted_predict, above predict": [n - predict for n in counts["adapted_predict"]],
-    }
+    return {"counters_update": counts["update"], "saturated, of 20 inputs": counts["saturated"]}
 
 
 def _size(folder: Path, core: str, text: str) -> int:

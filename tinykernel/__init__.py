@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tinykernel.build.parity import verify
     from tinykernel.codegen import export
     from tinykernel.data.recordings import windows
-    from tinykernel.decisions import Adaptation, Counters, calibrate
+    from tinykernel.decisions import Counters, calibrate
     from tinykernel.errors import TinykernelError
     from tinykernel.estimator import (
         TernaryKernelClassifier,
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "Adaptation",
     "Counters",
     "IntegerModel",
     "TernaryKernelClassifier",
@@ -62,7 +61,6 @@ __all__ = [
 ]
 
 _HOME = {
-    "Adaptation": "tinykernel.decisions",
     "Counters": "tinykernel.decisions",
     "IntegerModel": "tinykernel.model",
     "TernaryKernelClassifier": "tinykernel.estimator",

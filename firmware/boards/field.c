@@ -1,10 +1,9 @@
-/* Runs the counters and the class offsets of a generated model over a sequence of scores, on this
- * computer and on emulated boards.
+/* Runs the counters of a generated model over a sequence of scores, on this computer and on
+ * emulated boards.
  *
- * in.bin: of every step, int32: the right label, 1 where the decision is a refusal whatever the
- * scores say, how many values saturated, and the scores of all classes. out.bin, int32: of every
- * step the decision, its margin and what learning the label returned; every 64th step also the
- * check of the counters and that of the offsets, which are then saved, reset and restored.
+ * in.bin: of every step, int32: 1 where the decision is a refusal whatever the scores say, how many
+ * values saturated, and the scores of all classes. out.bin, int32: of every step the decision and
+ * its margin; every 64th step also the check of the counters.
  *
  * The command line of the compiler names the model: -DFIELD_HEADER=gesture_field.h -DMODEL=gesture
  * -DMODEL_UPPER=GESTURE, and -DDECISIONS=1 where it decides. */
@@ -17,18 +16,13 @@
 #define JOIN_(a, b) a##b
 #define JOIN(a, b)  JOIN_(a, b)
 #define CLASSES     JOIN(MODEL_UPPER, _CLASSES)
-#define SAVED_BYTES JOIN(MODEL_UPPER, _ADAPT_BYTES)
-#define CRC_WORD    (JOIN(MODEL_UPPER, _ADAPT_WORDS) - 1)
 
 static struct {
-    int32_t label;
     int32_t refuse;
     uint32_t saturated;
     int32_t scores[CLASSES];
 } step;
 static JOIN(MODEL, _counters_t) counters;
-static JOIN(MODEL, _offsets_t) offsets;
-static uint8_t saved[SAVED_BYTES];
 
 static int decided(uint32_t *margin)
 {
@@ -38,14 +32,6 @@ static int decided(uint32_t *margin)
     const int label = JOIN(MODEL, _label)(step.scores, margin);
 #endif
     return step.refuse != 0 ? -1 : label;
-}
-
-/* Save, reset and restore; returns what the restoring returned. */
-static int kept(void)
-{
-    JOIN(MODEL, _adapt_save)(&offsets, saved);
-    JOIN(MODEL, _adapt_reset)(&offsets);
-    return JOIN(MODEL, _adapt_restore)(&offsets, saved);
 }
 
 int main(void)
@@ -58,23 +44,20 @@ int main(void)
         return 2;
     }
     JOIN(MODEL, _counters_reset)(&counters);
-    JOIN(MODEL, _adapt_reset)(&offsets);
     while (tk_read(input, &step, (uint32_t)sizeof step) == 0u) {
-        int32_t found[5];
-        uint32_t words = 3u;
+        int32_t found[3];
+        uint32_t words = 2u;
         uint32_t margin;
         found[0] = decided(&margin);
         found[1] = (int32_t)margin;
         JOIN(MODEL, _counters_update)(&counters, (int)found[0], margin, step.saturated);
-        found[2] = JOIN(MODEL, _adapt_scores)(&offsets, step.scores, (int)step.label);
         if (number++ % 64u == 0u) {
-            words = 5u;
-            if (kept() != 0 || JOIN(MODEL, _counters_valid)(&counters) == 0) {
-                tk_print("field: what was kept is not whole\n");
+            words = 3u;
+            if (JOIN(MODEL, _counters_valid)(&counters) == 0) {
+                tk_print("field: the counters are not whole\n");
                 return 2;
             }
-            found[3] = (int32_t)counters.check;
-            found[4] = (int32_t)JOIN(MODEL, _get_word)(saved, CRC_WORD);
+            found[2] = (int32_t)counters.check;
         }
         if (tk_write(output, found, words * (uint32_t)sizeof found[0]) != 0u) {
             tk_print("field: cannot write out.bin\n");

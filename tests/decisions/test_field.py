@@ -1,4 +1,4 @@
-"""Counters, drift and offsets of one device: what they count, find and refuse."""
+"""Counters and drift of a device: what they count, find and refuse."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.tools import failed, run
 from tests.random_models import balanced, changed, random_model, random_raw
-from tinykernel.decisions import Adaptation, Counters, calibrate, drift, expected_counts
+from tinykernel.decisions import Counters, calibrate, drift, expected_counts
 from tinykernel.decisions.counters import saturated
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.decision import margins
@@ -45,26 +45,20 @@ def test_sums_of_64_bits_and_a_full_count() -> None:
 
 
 def test_every_flipped_bit_is_found() -> None:
-    """Counters and offsets with one wrong bit, cut off or of another model are refused."""
-    X = random_raw(MODEL, 1, 50)
-    adaptation = Adaptation(MODEL)
-    adaptation.adapt(X, np.arange(50) % 3)
-    for read, data in (
-        (Counters.from_bytes, counted(MODEL, X).to_bytes()),
-        (Adaptation.from_bytes, adaptation.to_bytes()),
-    ):
-        assert read(MODEL, data).to_bytes() == data
-        for bit in range(8 * len(data)):
-            wrong = bytearray(data)
-            wrong[bit // 8] ^= 1 << bit % 8
-            with pytest.raises(TinykernelError):
-                read(MODEL, bytes(wrong))
-        for length in range(len(data)):
-            with pytest.raises(TinykernelError):
-                read(MODEL, data[:length])
-        other = changed(MODEL, offset=MODEL.readout.offset + np.int32(1))
-        with pytest.raises(TinykernelError, match="of model"):
-            read(other, data)
+    """Counters with one wrong bit, cut off or of another model are refused."""
+    data = counted(MODEL, random_raw(MODEL, 1, 50)).to_bytes()
+    assert Counters.from_bytes(MODEL, data).to_bytes() == data
+    for bit in range(8 * len(data)):
+        wrong = bytearray(data)
+        wrong[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(TinykernelError):
+            Counters.from_bytes(MODEL, bytes(wrong))
+    for length in range(len(data)):
+        with pytest.raises(TinykernelError):
+            Counters.from_bytes(MODEL, data[:length])
+    other = changed(MODEL, offset=MODEL.readout.offset + np.int32(1))
+    with pytest.raises(TinykernelError, match="of model"):
+        Counters.from_bytes(other, data)
 
 
 def test_false_alarms_are_as_rare_as_promised() -> None:

@@ -1,5 +1,5 @@
 /* For libFuzzer: one model generated twice, as `fast` and as `plain`, which is compiled with other
- * kernels. Any input, stream, counters or saved offsets: both give the same, through every entry,
+ * kernels. Any input, stream or counters: both give the same, through every entry,
  * and no sanitizer has a word to say. abort() is a difference. */
 #include <stdlib.h>
 #include <string.h>
@@ -106,39 +106,6 @@ static void run_counters(const uint8_t *data, size_t size, int whole)
     }
 }
 
-/* Bytes from flash, exactly as many as there must be. */
-static void run_offsets(const uint8_t *data, size_t size, int whole)
-{
-    uint8_t *const bytes = (uint8_t *)malloc(FAST_ADAPT_BYTES);
-    uint8_t saved[FAST_ADAPT_BYTES];
-    fast_offsets_t offsets, before;
-    int i;
-
-    must(bytes != NULL);
-    fill(bytes, FAST_ADAPT_BYTES, data, size);
-    fast_adapt_reset(&offsets);
-    if (whole) {
-        fast_adapt_save(&offsets, saved);
-        memcpy(bytes, saved, 16u);
-        fast_put_word(bytes, FAST_ADAPT_WORDS - 1, fast_crc32(bytes, FAST_ADAPT_BYTES - 4u));
-    }
-    memset(&offsets, 0x5a, sizeof offsets);
-    before = offsets;
-    if (fast_adapt_restore(&offsets, bytes) != 0) {
-        must(memcmp(&before, &offsets, sizeof offsets) == 0);
-    } else {
-        for (i = 0; i < FAST_CLASSES; i++) {
-            must(offsets.offsets[i] >= -FAST_OFFSET_LARGEST &&
-                 offsets.offsets[i] <= FAST_OFFSET_LARGEST);
-        }
-        fast_adapt_save(&offsets, saved);
-        must(memcmp(saved, bytes, sizeof saved) == 0);
-        fill(raw, sizeof raw, data, size);
-        (void)fast_adapt(&offsets, raw, (int)(size % FAST_CLASSES), scratch);
-    }
-    free(bytes);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0u) {
@@ -147,9 +114,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     switch (data[0] & 7) {
     case 0:
         run_counters(data + 1, size - 1u, data[0] >> 7);
-        break;
-    case 1:
-        run_offsets(data + 1, size - 1u, data[0] >> 7);
         break;
 #ifdef STREAM_ENTRIES
     case 2:

@@ -1,4 +1,4 @@
-"""Counters and class offsets of the generated C over a sequence, with firmware/boards/field.c."""
+"""Counters of the generated C over a sequence, with firmware/boards/field.c."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def run_steps(
 
 def _columns(data: bytes, n: int) -> NDArray[np.int32]:
     """Put the numbers of steps of two lengths under one another."""
-    lengths = np.where(np.arange(n) % KEPT_EVERY == 0, len(COLUMNS), len(COLUMNS) - 2)
+    lengths = np.where(np.arange(n) % KEPT_EVERY == 0, len(COLUMNS), len(COLUMNS) - 1)
     if len(data) != 4 * lengths.sum():
         raise TinykernelError(f"the program wrote {len(data)} bytes instead of {4 * lengths.sum()}")
     found = np.zeros((n, len(COLUMNS)), dtype=np.int32)

@@ -38,7 +38,7 @@ class Difference:
     ----------
     entry : {"raw", "quantized", "quantize", "stream", "sequence"}
         Through which function of the C: scores and label from raw inputs, from quantized inputs,
-        the quantization of inputs, decisions of a stream, or counters and class offsets.
+        the quantization of inputs, decisions of a stream, or counters.
     row : int
         Row of the data, from 0; of a stream the decision, of a sequence the step.
     what : str
@@ -79,8 +79,7 @@ class VerifyResult:
     hops : int
         Decisions of a stream, whose scores were compared beside these.
     steps, refusals : int
-        Steps of counters and class offsets that were compared beside these, and how many of them
-        were no answer.
+        Steps of counters that were compared beside these, and how many of them were no answer.
     differences : int
         How many scores, labels and quantized inputs differ.
     first_difference : Difference or None
@@ -154,9 +153,8 @@ def verify(
         For a model with a hop: samples without gaps, to be pushed from a fresh state each. By
         default the rows of X one after the other are one long recording.
     steps : int, default=0
-        Of classifiers also compare counters and class offsets (``NAME_field.h``) over so many
-        decisions and labels, for which the rows come again and again: some decisions are refusals,
-        some labels no class, and offsets are saved and restored. The command takes 10,000.
+        Of classifiers also compare counters (``NAME_field.h``) over so many decisions, for which
+        the rows come again and again; some decisions are refusals. The command takes 10,000.
 
     Returns
     -------
@@ -218,7 +216,7 @@ def _with_steps(
     try:
         got = run_steps(model, program.platform, folder, given, flags)
     except ProgramTooLarge:
-        note = f"counters and offsets of {model.n_classes} classes do not fit on this board"
+        note = f"counters of {model.n_classes} classes do not fit on this board"
         return replace(result, note="; ".join(filter(None, (result.note, note))))
     places = np.argwhere(wanted != got)
     first = result.first_difference

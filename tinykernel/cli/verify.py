@@ -27,7 +27,7 @@ from tinykernel.cli.common.rows import rows_to_judge
 if TYPE_CHECKING:
     from tinykernel.build.parity import VerifyResult
 
-# Of the sequence of counters and class offsets.
+# Of the sequence of counters.
 _STEPS = 10_000
 
 
@@ -41,7 +41,7 @@ def verify_command(
     """Build the C, run every row through it, and compare every score with Python.
 
     Ends with status 1 on one difference, or if a target is too small for the model. For classifiers
-    it also compares counters and class offsets over 10,000 steps. Takes the test part of DATA, or
+    it also compares counters over 10,000 steps. Takes the test part of DATA, or
     the rows kept aside if the model was trained on DATA, or all rows.
     """
     from tinykernel.codegen.targets import TARGETS
@@ -147,9 +147,6 @@ def print_verification(results: list[VerifyResult], where: str) -> None:
         typer.echo(f"compared as a stream, too: {min(hops)} decisions")
     steps = {result.steps for result in results if result.steps}
     if steps:
-        typer.echo(
-            f"compared as a sequence, too: counters and class offsets over {min(steps)} random "
-            "decisions"
-        )
+        typer.echo(f"compared as a sequence, too: counters over {min(steps)} random decisions")
     if all(result.ok for result in results):
         typer.echo(f"C and Python agree on every score ({where})")

@@ -22,7 +22,6 @@ from tinykernel.codegen.literals import (
 )
 from tinykernel.codegen.plan import PackedModel, pack
 from tinykernel.data.coding import Coding
-from tinykernel.decisions.adaptation import ADAPT_SHIFT, OFFSETS_MAGIC, offset_largest
 from tinykernel.decisions.counters import COUNTERS_MAGIC, counters_bytes
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.decision import margins
@@ -332,11 +331,6 @@ def _field_context(model: IntegerModel) -> dict[str, Any]:
     return {
         "counters_magic": hex(COUNTERS_MAGIC),
         "counters_bytes": counters_bytes(model.n_classes),
-        "offsets_magic": hex(OFFSETS_MAGIC),
-        "offset_largest": offset_largest(model),
-        "adapt_shift": ADAPT_SHIFT,
-        "adapt_words": 6 + model.n_classes,
-        "scores_bytes": 4 * model.n_classes,
         **_raw_ranges(model),
     }
 

@@ -1,19 +1,17 @@
 """Decisions of a trained model: how sure it is, and when it had better say nothing.
 
 `bounds` says what rows can promise, `thresholds` chooses when to answer, `confidence` turns scores
-into probabilities, `calibrate` puts them together. In the field, `counters` counts decisions,
-`drift` says whether they are those of held-out rows, and `adaptation` fits a model to one device.
+into probabilities, `calibrate` puts them together. In the field, `counters` counts decisions, and
+`drift` says whether they are those of held-out rows.
 """
 
 from __future__ import annotations
 
-from tinykernel.decisions.adaptation import Adaptation
 from tinykernel.decisions.calibrate import Calibration, calibrate
 from tinykernel.decisions.counters import Counters
 from tinykernel.decisions.drift import Drift, Expected, drift, expected_counts
 
 __all__ = [
-    "Adaptation",
     "Calibration",
     "Counters",
     "Drift",

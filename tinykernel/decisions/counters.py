@@ -63,23 +63,6 @@ def saturated(model: IntegerModel, X: ArrayLike) -> NDArray[np.int64]:
     return np.asarray(np.sum((q == -half) | (q == half - 1), axis=1), dtype=np.int64)
 
 
-def words_of(
-    model: IntegerModel, data: bytes, what: str, magic: int, least: int, give: str
-) -> list[int]:
-    """Return the words of bytes that begin with `magic`, the format and the model's fingerprint."""
-    words: list[int] = np.frombuffer(data[: len(data) // 4 * 4], dtype="<u4").tolist()
-    if len(words) < least or words[0] != magic:
-        raise TinykernelError(f"these are no {what}: give {give}")
-    if words[1] != FORMAT:
-        raise TinykernelError(f"{what} of format {words[1]}; this version reads {FORMAT}")
-    own = fingerprint_word(model)
-    if words[2] != own:
-        raise TinykernelError(
-            f"{what} of model {words[2]:08x}, but this one is {own:08x}; give its own"
-        )
-    return words
-
-
 def _check(words: list[int]) -> int:
     """Return the check of all words but itself: each turns those before it by one bit."""
     check = 0
@@ -197,10 +180,16 @@ class Counters:
             If they are no counters, damaged, cut off, or of another model.
         """
         found = cls(model)
-        words = words_of(
-            found.model, data, "counters", COUNTERS_MAGIC, _WORDS, "the bytes of NAME_counters_t"
-        )
-        size = counters_bytes(found.model.n_classes)
+        words: list[int] = np.frombuffer(data[: len(data) // 4 * 4], dtype="<u4").tolist()
+        if len(words) < _WORDS or words[0] != COUNTERS_MAGIC:
+            raise TinykernelError("these are no counters: give the bytes of NAME_counters_t")
+        if words[1] != FORMAT:
+            raise TinykernelError(f"counters of format {words[1]}; this version reads {FORMAT}")
+        fingerprint, size = fingerprint_word(found.model), counters_bytes(found.model.n_classes)
+        if words[2] != fingerprint:
+            raise TinykernelError(
+                f"counters of model {words[2]:08x}, but this one is {fingerprint:08x}; give its own"
+            )
         if len(data) != size:
             raise TinykernelError(f"counters of {len(data)} bytes instead of {size}; read again")
         if not found._take(words):
