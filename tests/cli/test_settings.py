@@ -7,10 +7,11 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 
-from tests.cli.tools import failed, run
+from tests.cli.tools import QUICK, blobs, failed, run
 from tests.sessions import ROOT
 from tinykernel.cli import app
 from tinykernel.cli.settings import SETTINGS
@@ -138,3 +139,66 @@ def test_files_of_settings_keep_every_text(tmp_path) -> None:
         "image_shape": (8, 8),
         "augment": {"shift": 2},
     }
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (("--set", "class_weight=10:30:2,11:00:1"), "'10:30' is not a label in y"),
+        (("--set", "class_weight=0:1e308"), "of 0 must be from 1e-06 to 1e+06"),
+        (("--set", "beside=\u00b2"), "rows: say how many values at their end"),
+        (("--window-shape", "2x2", "--hop", "\u00b2"), "give samples, from 1 to the window's 2"),
+        (("--budget", "9" * 5000), "is not a size"),
+        (("--budget", f"ram={'9' * 5000}KB"), "write a size, as in ram=8KB"),
+        (("--window", "9" * 5000), "window must be a time like"),
+        (("--window-shape", "9" * 5000 + "x1"), "write SAMPLESxCHANNELS"),
+        (("--set", f"epochs={'9' * 5000}"), "epochs"),
+        (("--config", "/dev/zero"), "is no file of settings, which has at most 1 MB"),
+    ],
+)
+def test_an_option_ended_in_a_traceback(tmp_path, typed, said) -> None:
+    """Digits that no number has, signs that are no digits, and colons in labels are one line."""
+    X, y = blobs(20, 0, 2)
+    np.savez(tmp_path / "d.npz", X=X[:, :4], y=y)
+    result = run("train", tmp_path / "d.npz", "-o", tmp_path / "m.tkm", *QUICK, *typed)
+    assert result.exit_code in (1, 2), result.output
+    (line,) = result.stderr.splitlines()
+    assert said in line
+    assert not (tmp_path / "m.tkm").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("[train]\nepochs = 10:00:00\n", "epochs"),
+        ("[train]\nn_components = {compact = {a = 64}}\n", "n_components"),
+        (f"[train]\nepochs = {'9' * 5000}\n", "is no TOML"),
+        (f"[train]\nepochs = {'[' * 900}{']' * 900}\n", "is nested too deeply"),
+    ],
+)
+def test_a_file_of_settings_ended_in_a_traceback(tmp_path, content, said) -> None:
+    """What TOML allows and no setting is, or what its reader cannot take, is one line."""
+    X, y = blobs(20, 0, 2)
+    np.savez(tmp_path / "d.npz", X=X, y=y)
+    (tmp_path / "tinykernel.toml").write_text(content)
+    assert said in failed("train", tmp_path / "d.npz", "-o", tmp_path / "m.tkm", "-q")
+
+
+def test_saved_settings_were_refused(tmp_path) -> None:
+    """Characters beyond U+FFFF, and U+007F, stand otherwise in JSON than in TOML."""
+    file = tmp_path / "s.toml"
+    label = 'a "\U0001f600\x7f\\ \n'
+    file.write_bytes(to_toml({"label": label, "seed": "12"}).encode())
+    assert {name: text for name, (text, _) in read_file(file).items()} == {
+        "label": label,
+        "seed": "12",
+    }
+
+
+def test_labels_with_colons_had_no_weight(tmp_path) -> None:
+    """The last colon parts a label from its weight."""
+    X, y = blobs(40, 0, 2)
+    np.savez(tmp_path / "d.npz", X=X, y=np.array(["10:30", "11:00"])[y])
+    weights = ("--set", "class_weight=10:30:2,11:00:1")
+    found = run("train", tmp_path / "d.npz", "-o", tmp_path / "m.tkm", *QUICK, *weights)
+    assert found.exit_code == 0, found.output

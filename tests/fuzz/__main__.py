@@ -1,4 +1,5 @@
-"""Run all fuzzing: readers of files, the C under sanitizers, and random models from end to end.
+"""Run all fuzzing: readers of files, the C under sanitizers, random models from end to end,
+and hostile input through whole commands.
 
 Every batch is a process of its own, so that a crash is a finding and memory can be measured. What
 goes wrong is printed with the command that repeats it; files are kept in ``fuzz-findings/``. The
@@ -31,6 +32,7 @@ FULL = (
     ("models", 25, 2000),
     ("data", 10, 1000),
     ("coverage", 8, 4000),
+    ("hostile", 4, 80),
 )
 _SECONDS = 1200
 _FINDINGS = ("crashes", "uncaught exceptions", "sanitizer reports", "differences")
@@ -42,7 +44,9 @@ _COUNTS = (
     "mutated files",
     "data files",
     "files by coverage",
+    "hostile checks",
     "models",
+    "refused models",
     *_FINDINGS,
 )
 

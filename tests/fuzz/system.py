@@ -91,7 +91,11 @@ def one(rng: np.random.Generator, folder: Path, batch: Batch) -> None:
         random_state=int(rng.integers(100)),
         **options,
     )
-    model = classifier.fit(X, y).quantize()
+    try:
+        model = classifier.fit(X, y).quantize()
+    except TinykernelError:  # rows without a signal, which trees need
+        batch.counts["refused models"] += 1
+        return
     path = folder / "model.tkm"
     save(classifier, path)
     if load(path).quantize() != model:

@@ -13,6 +13,7 @@ _COUNTS = {"": 1.0, "k": 1e3, "m": 1e6}
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 _HERTZ = {"hz": 1.0, "khz": 1e3, "mhz": 1e6, "ghz": 1e9}
 _NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*\Z", re.IGNORECASE)
+_LARGEST = 2.0**53
 _EXAMPLE = "flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz"
 _KEYS = ("flash", "ram", "stack", "instructions", "time")
 
@@ -21,7 +22,8 @@ def _read(text: str, units: dict[str, float] | dict[str, int]) -> float:
     """Return a number with its unit, or 0 where it is none."""
     match = _NUMBER.match(text)
     unit = match.group(2).lower() if match else ""
-    return float(match.group(1)) * units[unit] if match and unit in units else 0.0
+    value = float(match.group(1)) * units[unit] if match and unit in units else 0.0
+    return value if value < _LARGEST else 0.0
 
 
 def parse_size(text: str | int) -> int:
@@ -172,7 +174,7 @@ def _value(key: str, text: str) -> dict[str, Any]:
         if count <= 0:
             raise TinykernelError(f"budget: instructions={text}: write a number, as in 200k")
         return {key: count}
-    if text.isdigit():
+    if text.isdecimal():
         raise TinykernelError(f"budget: {key}={text}: write the unit, as in {text}B or {text}KB")
     size = int(_read(text, _SIZES))
     if size <= 0:

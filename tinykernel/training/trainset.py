@@ -18,6 +18,8 @@ from tinykernel.stored import Blocks, Passes
 from tinykernel.training.folds import weights_like
 from tinykernel.training.loss import targets_of
 
+# Larger ones, and smaller ones by as much, leave nothing of the other classes.
+_LARGEST_WEIGHT = 1e6
 _Masks = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 
 
@@ -266,7 +268,13 @@ def _class_weights(
         for label, value in given.items():
             if label not in known:
                 raise TinykernelError(f"class_weight: {label!r} is not a label in y")
-            weights[known[label]] = check_positive(f"class_weight of {label!r}", value)
+            weight = check_positive(f"class_weight of {label!r}", value)
+            if not 1 / _LARGEST_WEIGHT <= weight <= _LARGEST_WEIGHT:
+                raise TinykernelError(
+                    f"class_weight of {label!r} must be from {1 / _LARGEST_WEIGHT:g} to "
+                    f"{_LARGEST_WEIGHT:g}; got {value!r}"
+                )
+            weights[known[label]] = weight
         return weights
     check_choice("class_weight", given, ("balanced",))
     totals = np.bincount(codes, weights=sample_weight)

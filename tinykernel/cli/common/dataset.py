@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -198,7 +199,8 @@ def _hop_of_rows(options: Mapping[str, Any]) -> int:
     window = options["window_shape"]
     if window is None:
         raise typer.BadParameter("for recordings: give --window", param_hint="--hop")
-    if not options["hop"].isdigit() or not 0 < int(options["hop"]) <= window[0]:
+    is_whole = re.fullmatch(r"\d{1,9}", options["hop"]) is not None
+    if not is_whole or not 0 < int(options["hop"]) <= window[0]:
         raise typer.BadParameter(
             f"{options['hop']!r}: give samples, from 1 to the window's {window[0]}",
             param_hint="--hop",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.text import similar
 
 NAME = "tinykernel.toml"
+_LARGEST = 1 << 20
 
 
 def beside(path: str | Path) -> Path | None:
@@ -30,10 +32,14 @@ def read_file(path: Path) -> dict[str, tuple[str, str]]:
         import tomllib
     else:
         import tomli as tomllib
+    if path.exists() and (not path.is_file() or path.stat().st_size > _LARGEST):
+        raise TinykernelError(f"{path}: is no file of settings, which has at most 1 MB")
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise TinykernelError(f"{path}: is no TOML: {error}") from None
+    except RecursionError:
+        raise TinykernelError(f"{path}: is nested too deeply for settings") from None
     found = {}
     for part, table in tables.items():
         if part not in PARTS or not isinstance(table, dict):
@@ -74,4 +80,7 @@ def to_toml(given: Mapping[str, str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    return text if text.isdecimal() and str(int(text)) == text else json.dumps(text)
+    if re.fullmatch(r"0|[1-9][0-9]{0,17}", text):
+        return text
+    # The strings of JSON and of TOML differ in U+007F, and in characters beyond U+FFFF.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -159,4 +159,8 @@ def _check_use(
 def _save(path: Path, texts: Mapping[str, str]) -> None:
     from tinykernel.files import write_bytes_atomically
 
-    write_bytes_atomically(path, to_toml(texts).encode())
+    try:
+        content = to_toml(texts).encode()
+    except UnicodeEncodeError:
+        raise TinykernelError(f"{path}: a setting is no text in UTF-8: not saved") from None
+    write_bytes_atomically(path, content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,7 @@ from tinykernel.errors import TinykernelError
 
 # What an augmentation without a number means.
 _USUAL = {"affine": 1.0, "flip": 0.5, "shift": 1, "rotate": 0.15, "noise": 0.05, "scale": 0.1}
+_WHOLE = r"\d{1,9}"  # more digits are a mistake, and thousands of them more than Python reads
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 Reader = Callable[[str], Any]
@@ -19,19 +21,30 @@ Reader = Callable[[str], Any]
 def plain(text: str) -> Any:
     """Read a number, a mapping NAME:VALUE,..., several numbers, or else a word.
 
+    A name may have colons of its own: the last one parts it from its value.
+
     >>> plain("64"), plain("0.5"), plain("compact:64,windows:32"), plain("0.1,0.9"), plain("auto")
     (64, 0.5, {'compact': 64, 'windows': 32}, (0.1, 0.9), 'auto')
+    >>> plain("10:30:2,11:00:1")
+    {'10:30': 2, '11:00': 1}
     """
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
     parts = [part.strip() for part in text.split(",")]
     if all(":" in part for part in parts):
         pairs = (part.rpartition(":") for part in parts)
-        return {plain(name): plain(value) for name, _, value in pairs}
-    return tuple(map(plain, parts)) if len(parts) > 1 else text
+        return {_word(name): _word(value) for name, _, value in pairs}
+    return tuple(map(_word, parts)) if len(parts) > 1 else _word(text)
+
+
+def _word(text: str) -> Any:
+    """Read a finite number, or else a word."""
+    for kind in (int, float):
+        try:
+            value = kind(text)
+        except ValueError:
+            continue
+        if math.isfinite(value):
+            return value
+    return text
 
 
 def choice(*names: str, **others: str) -> Reader:
@@ -80,7 +93,7 @@ def names(text: str) -> list[str] | None:
 
 def number_or_names(text: str) -> int | list[str] | None:
     """Read a whole number, or else names."""
-    return int(text) if text.isdigit() else names(text)
+    return int(text) if re.fullmatch(_WHOLE, text) else names(text)
 
 
 def levels(text: str) -> tuple[float, ...]:
@@ -95,7 +108,7 @@ def shape(what: str, lengths: tuple[int, ...], example: str) -> Reader:
     """Return a reader of whole numbers separated by x or commas."""
 
     def read(text: str) -> tuple[int, ...]:
-        sides = re.fullmatch(r"\d+(?:[x,]\d+)*", text.strip().lower())
+        sides = re.fullmatch(rf"{_WHOLE}(?:[x,]{_WHOLE})*", text.strip().lower())
         numbers = tuple(map(int, re.split("[x,]", text.strip().lower()))) if sides else ()
         if len(numbers) not in lengths:
             raise TinykernelError(f"{text!r}: write {what}, as in {example}")
@@ -153,7 +166,7 @@ def share_or_file(text: str) -> float | str:
 
 def seconds(text: str) -> float:
     """Read a time, as 90s, 10m or 2h."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text)
+    match = re.fullmatch(rf"\s*({_WHOLE}(?:\.\d+)?)\s*([a-z]*)\s*", text)
     if match is None or match[2] not in _UNITS or float(match[1]) <= 0:
         raise TinykernelError(f"{text!r}: write a time, as in 90s, 10m or 2h")
     return float(match[1]) * _UNITS[match[2]]

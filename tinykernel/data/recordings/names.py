@@ -90,14 +90,15 @@ class NamePattern:
         match = re.fullmatch(self._expression(), "/".join(parts))
         if match is None:
             return None
-        label, group = (None if name is None else match[name] for name in (self.label, self.group))
-        return label, group
+        fields = [name for name in _PARTS.findall(self.text) if name]
+        found = dict(zip(fields, match.groups(), strict=True))
+        return found.get(self.label or ""), found.get(self.group or "")
 
     def _expression(self) -> str:
         """Return the pattern as a regular expression."""
         out, end = "", 0
         for part in _PARTS.finditer(self.text):
             out += re.escape(self.text[end : part.start()])
-            out += f"(?P<{part[1]}>[^/]+?)" if part[1] else "[^/]*"
+            out += "([^/]+?)" if part[1] else "[^/]*"
             end = part.end()
         return out + re.escape(self.text[end:])

@@ -316,8 +316,8 @@ def _lengths(track: Track, window: str | int | None, hop: str | int | None) -> t
 def _samples(what: str, length: str | int, track: Track) -> int:
     """Turn a length in seconds, milliseconds or samples into samples."""
     text = str(length) if isinstance(length, (str, int, np.integer)) else ""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(s|ms|)\s*", text)
-    if match is None or isinstance(length, bool) or (not match[2] and not match[1].isdigit()):
+    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d*)?|\.\d+)\s*(s|ms|)\s*", text)
+    if match is None or isinstance(length, bool) or (not match[2] and not match[1].isdecimal()):
         raise TinykernelError(
             f"{what} must be a time like '2.56s' or '2560ms', or a number of samples; got "
             f"{length!r}"
