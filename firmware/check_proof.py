@@ -46,10 +46,7 @@ FILE = (
     r"(?:typedef (?P<raw>uint8|uint16)_t TK_ALIAS tk_raw_t;\s*)?"
     r"typedef int(?P<bits>8|16)_t TK_ALIAS tk_quantized_t;\s*"
     rf"(?:{MACRO})+(?:{TABLE})+"
-    r'(?:(?:#include "(?P<first>FIRST)\.h"\s*)?#include "tk_levels\.h"\s*'
-    r'#include "tk_(?:kernels_image|kernels_signal|convolutions)\.h"\s*'
-    r'(?:#include "tk_(?:dense|beside)\.h"\s*)?'
-    rf"(?:{STRUCT})+[^#]*)?"
+    rf'(?:(?P<headers>(?:#include "tk_\w+\.h"\s*)+)(?:{STRUCT})+[^#]*)?'
     r'#include "tk_(?:predict|decide)\.h"\s*#include "tk_check\.h"[^#]*'
 )
 
@@ -124,8 +121,7 @@ class Source:
     def __init__(self, path):
         need(re.fullmatch(r"[a-z][a-z\d_]*", path.stem), f"{path} is no name of a model")
         self.raw = raw_type(path.stem, code_of(path.with_suffix(".h")))
-        form = FILE.replace("NAME", path.stem).replace("FIRST", "|".join(FIRST))
-        found = re.fullmatch(form, code_of(path))
+        found = re.fullmatch(FILE.replace("NAME", path.stem), code_of(path))
         need(found, f"{path} has lines that are in no exported C")
         macros, tables, structs = (re.findall(p, found[0]) for p in (MACRO, TABLE, STRUCT))
         words = re.findall(r"\b(?:TK_TABLE|static)\b", found[0])
@@ -134,12 +130,14 @@ class Source:
         need(len(set(names)) == len(names), "a name stands twice")
         self.text = dict(macros)
         need(found["bits"] == self.text.get("TK_INPUT_BITS"), "quantized inputs of another type")
-        self.sensor, self.first = found["sensor"], found["first"]
+        self.sensor = found["sensor"]
         self.most_count = np.iinfo(found["raw"] or "uint8").max
-        self.seen, self.table, self.struct, self.kind = dict(self.text), {}, {}, {}
-        for kind, name, body in structs:
+        self.seen, self.table, self.kind = dict(self.text), {}, {}
+        self.chain = [(kind, members(kind, body)) for kind, _, body in structs]
+        headers = re.findall(r'"(\w+)\.h"', found["headers"] or "")
+        need(headers == [STAGES[kind][0] for kind, _ in self.chain], "headers of other stages")
+        for _, name, body in structs:
             self.seen[name] = re.sub(r"\s", "", body).rstrip(",")
-            self.struct[name] = members(kind, body)
         for kind, name, size, body in tables:
             self.kind[name] = kind
             self.seen[name] = hashlib.sha256(re.sub(r"\s", "", body).encode()).hexdigest()
@@ -267,21 +265,16 @@ def witnessed(c, said):
 
 def stages(c):
     """Yield name, lowest, highest and limits of values of the stages before the machine."""
-    if "tk_convolutions_1" in c.struct:
-        yield from convolutions(c)
-        return
-    first = [f"{c.first}_0"] if c.first else []
-    last = ["tk_beside_2"] if "tk_beside_2" in c.struct else []
-    need([*c.struct] == [*first, "tk_levels_0", "tk_kernels_1", *last], "stages are missing")
-    need(c.first or c.sensor == "tk_sample_t", "levels of another type")
-    for name in first:
-        yield from FIRST[c.first](c, c.struct[name])
-    yield from local(c, c.struct["tk_levels_0"], c.struct["tk_kernels_1"])
-    for name in last:
-        yield from beside(c, c.struct[name])
+    port, before = "samples", None
+    for kind, k in c.chain:
+        _, check_stage, takes, gives = STAGES[kind]
+        need(port in takes, f"{kind} stands behind {port}")
+        yield from check_stage(c, k, before)
+        port, before = gives, k
+    need(port in ("counts", "maps", "units"), "stages are missing")
 
 
-def spectrum(c, s):
+def spectrum(c, s, before):
     """Yield name, lowest, highest and limits of a spectrum."""
     need(c.sensor == "uint8_t", "levels of another type")
     n, edges, cosines = s["length"], c.table[s["edges"]], c.table[s["cosines"]]
@@ -312,7 +305,7 @@ def spectrum(c, s):
     yield "logarithm", 0, (32 + 2 * (31 - s["amplitude_bits"]) << s["log_bits"]) - 1, (0, 1023)
 
 
-def offset(c, s):
+def offset(c, s, before):
     """Yield name, lowest, highest and limits of samples less their mean."""
     need(c.sensor == "int32_t", "levels of another type")
     need(c.raw.bits <= 16, "samples of another type")
@@ -322,26 +315,32 @@ def offset(c, s):
     yield "sample less the mean", low - high, high - low, (-(2**31), 2**31 - 1)
 
 
-def local(c, levels, k):
-    """Yield name, lowest, highest and limits of levels and kernels."""
+def levels(c, k, before):
+    """Yield nothing: what looks at levels bounds them."""
+    need(before or c.sensor == "tk_sample_t", "levels of another type")
+    yield from ()
+
+
+def kernels(c, k, levels):
+    """Yield name, lowest, highest and limits of kernels, and of the levels that they look at."""
     need(k.get("lanes", 2) in (2, 4), "other lanes")
-    bits, top, kernels = 32 // k.get("lanes", 2), levels["top"], c.table[k["codes"]]
+    bits, top, codes = 32 // k.get("lanes", 2), levels["top"], c.table[k["codes"]]
     if c("STAGES") == 2:
         kinds = {k[f"{name}s"]: f"uint{8 * k[f'{name}_bytes']}" for name in ("dilation", "group")}
         need(all(c.kind[name] == kind for name, kind in kinds.items()), "tables of another type")
-        code, threshold = kernels & 15, (kernels >> 16 ^ 1 << 15) - (1 << 15)
+        code, threshold = codes & 15, (codes >> 16 ^ 1 << 15) - (1 << 15)
         low = np.where(code > 8, 0, -6) * top
         high = np.where(code == 9, 9, np.where(code == 10, 1, 6)) * top
         dilation = c.table[k["dilations"]].reshape(k["distances"], -1)[:, 0]
         rows, span, strip = k["rows"], 8, 1
     else:
         need(c.kind[k["codes"]] == "uint8", "codes of another type")
-        kernels = kernels.reshape(k["kernels"], -1)
+        codes = codes.reshape(k["kernels"], -1)
         own = [k["channel"] == 0xFFFF, k["dilation"] == 0xFFFF]
-        dilation = kernels[:, int(own[0])] if own[1] else np.array([k["dilation"]])
-        kernels, span, strip = kernels[:, sum(own) :], k["tap_rows"] - 1, k["strip"]
-        threshold = (1 << bits - 1) - 1 - kernels[:, 0] - 256 * kernels[:, 1] * (bits == 16)
-        trits = kernels[:, bits // 8 :, None] * 243 // 256 // 3 ** np.arange(4, -1, -1) % 3
+        dilation = codes[:, int(own[0])] if own[1] else np.array([k["dilation"]])
+        codes, span, strip = codes[:, sum(own) :], k["tap_rows"] - 1, k["strip"]
+        threshold = (1 << bits - 1) - 1 - codes[:, 0] - 256 * codes[:, 1] * (bits == 16)
+        trits = codes[:, bits // 8 :, None] * 243 // 256 // 3 ** np.arange(4, -1, -1) % 3
         low, high = (-top * (trits == 2).sum(axis=(1, 2)), top * (trits == 1).sum(axis=(1, 2)))
         rows = k["rows"] + 2 * k["padding"]
     rows -= span * dilation.min()
@@ -352,11 +351,10 @@ def local(c, levels, k):
     yield "count", 0, -(-rows // k["cells"]) * strip, (0, c.most_count)
 
 
-def convolutions(c):
-    """Yield name, lowest, highest and limits of convolutions, and of a hidden layer."""
-    need({*c.struct} - {"tk_dense_2"} == {"tk_levels_0", "tk_convolutions_1"}, "other stages")
-    need(not c.first and c.sensor == "tk_sample_t", "levels of another type")
-    top, k = c.struct["tk_levels_0"]["top"], c.struct["tk_convolutions_1"]
+def convolutions(c, k, levels):
+    """Yield name, lowest, highest and limits of convolutions; `k` gets the largest value."""
+    need(c("STAGES") == 1, "convolutions of signals")
+    top = levels["top"]
     need(0 < top < 256 and c.most_count == 255, "levels or values of another type")
     need(k["tap_bits"] in (4, 8) and 0 < k["bias_bytes"] <= 4, "taps or biases of other bits")
     need(0 < k["layers"] <= 8 and c.kind[k["codes"]] == "uint8", "layers of another kind")
@@ -374,12 +372,12 @@ def convolutions(c):
         top = np.clip(high >> (k["shifts"] >> 4 * layer & 15), 0, 255)
         yield f"response of layer {layer}", low, high, INT32
         yield f"map of layer {layer}", 0, top, (0, 255)
-    if "tk_dense_2" in c.struct:
-        yield from dense(c, c.struct["tk_dense_2"], max(1, np.max(top)))
+    k["top"] = max(1, np.max(top))
 
 
-def dense(c, k, top):
-    """Yield the same of a hidden layer, of values up to top."""
+def dense(c, k, before):
+    """Yield the same of a hidden layer."""
+    top = before["top"]
     need(k["bits"] in (1, 2, 4, 8) and 0 <= k["shift"] < 31, "weights or sums of other bits")
     places = 32 - k["bits"] * (1 + np.arange(32 // k["bits"]))
     w = c.fields(k["weights"], places, k["bits"]).reshape(k["units"], -1)[:, : k["values"]]
@@ -388,7 +386,7 @@ def dense(c, k, top):
     yield "unit", 0, np.clip(high >> k["shift"], 0, 255), (0, 255)
 
 
-def beside(c, k):
+def beside(c, k, before):
     """Yield the same of numbers beside a window, which are the last of the counts."""
     n, factor = k["entries"], k["factor"]
     need(c("STAGES") == 2 and k["counts"] + n == c("FEATURES"), "other counts")
@@ -404,8 +402,17 @@ def beside(c, k):
     yield "count of a number", 0, factor - 1, (0, c.most_count)
 
 
-#: What can stand before the levels, by its structure.
-FIRST = {"tk_spectrum": spectrum, "tk_offset": offset}
+#: By the structure of a stage: header, bounds, what it stands behind, and what it gives.
+STAGES = {
+    "tk_spectrum": ("tk_spectrum", spectrum, ("samples",), "rows"),
+    "tk_offset": ("tk_offset", offset, ("samples",), "rows"),
+    "tk_levels": ("tk_levels", levels, ("samples", "rows"), "levels"),
+    "tk_signal": ("tk_kernels_signal", kernels, ("levels",), "counts"),
+    "tk_image": ("tk_kernels_image", kernels, ("levels",), "counts"),
+    "tk_convolutions": ("tk_convolutions", convolutions, ("levels",), "maps"),
+    "tk_dense": ("tk_dense", dense, ("maps",), "units"),
+    "tk_beside": ("tk_beside", beside, ("counts",), "counts"),
+}
 
 
 def leaves(c):

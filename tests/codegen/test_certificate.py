@@ -19,6 +19,7 @@ from tests.firmware.local_models import ALL
 from tests.random_models import make_model, one_class, random_model, tree_model, with_linear
 from tests.sessions import ROOT
 from tinykernel.codegen.certificate import certificate
+from tinykernel.codegen.definitions import declared_members
 from tinykernel.codegen.sources import render_single, render_sources
 from tinykernel.model import IntegerModel
 from tinykernel.model.stages.components import Components
@@ -52,6 +53,13 @@ def whole() -> tuple[dict[str, Any], str]:
     """Return the proof and the C of a model that has every kind of table."""
     model = with_linear(random_model(5, n_features=70, windows="rows", kept="some"), 5, 4)
     return _proof_of(model)
+
+
+def test_the_checker_reads_structures_as_the_runtime_declares_them(checker):
+    """The checker shares no code with the package, so its list of members could become another."""
+    for kind, members in checker.MEMBERS.items():
+        names = re.sub(r"\{\w*?(\w+?)\d.*?\}", r"\1s", members).split()
+        assert tuple(names) == declared_members(kind)
 
 
 def _proof_of(model: IntegerModel) -> tuple[dict[str, Any], str]:

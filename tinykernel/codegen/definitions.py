@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import re
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,6 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tinykernel.resources import folder
 
 #: Bits, hence components, a word.
 WORD = 32
@@ -65,17 +69,35 @@ class Struct:
 
     name: str  # ``struct kind name``.
     kind: str
-    members: dict[str, str]  # the text of each member, in the order of the runtime's declaration.
+    members: dict[str, str]  # the text of each member, in the order of its declaration.
 
     @classmethod
     def of(cls, name: str, kind: str, **members: int | str | list[int] | None) -> Struct:
         """Return a structure of numbers, lists of numbers, and names of tables, None for none."""
-        return cls(name, kind, {member: _member(value) for member, value in members.items()})
+        declared = declared_members(kind)
+        if members.keys() != set(declared):
+            raise AssertionError(f"struct {kind} of the runtime has {', '.join(declared)}")
+        return cls(name, kind, {member: _member(members[member]) for member in declared})
 
     @property
     def text(self) -> str:
         """All members in one line."""
         return ", ".join(self.members.values())
+
+
+@functools.cache
+def declared_members(kind: str) -> tuple[str, ...]:
+    """Return the members of a structure of the runtime: its header declares them, and their order.
+
+    >>> declared_members("tk_offset")
+    ('rows', 'channels', 'hop', 'shift')
+    """
+    for header in (folder("firmware") / "tinykernel" / "src").glob("tk_*.h"):
+        text = re.sub(r"/\*.*?\*/", "", header.read_text(encoding="ascii"), flags=re.S)
+        body = re.search(rf"^struct {kind} \{{(.*?)^\}};", text, re.M | re.S)
+        if body:
+            return tuple(re.findall(r"(\w+)(?:\[\d+\])?;", body[1]))
+    raise AssertionError(f"no header of the runtime declares struct {kind}")
 
 
 def _member(value: int | str | list[int] | None) -> str:

@@ -9,14 +9,14 @@ read them. Nothing of this changes a value of the arithmetic.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.codegen.decision import pack_decision
 from tinykernel.codegen.definitions import WORD, Definition, Parts, Struct, Table
-from tinykernel.codegen.pack.components import choose_layout, pack_components
+from tinykernel.codegen.pack import code_of
+from tinykernel.codegen.pack.components import Layout, choose_layout, pack_components
 from tinykernel.codegen.pack.front import Packed, Place
 from tinykernel.codegen.pack.kernels import sort_kernels
 from tinykernel.codegen.pack.linear import pack_linear
@@ -30,31 +30,13 @@ from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.prototypes import Prototypes
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.readouts.trees import Trees
-from tinykernel.model.stage import Stage
-from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.components import Components
-from tinykernel.model.stages.convolutions import Convolutions
-from tinykernel.model.stages.dense import Dense
-from tinykernel.model.stages.kernels import Kernels
-from tinykernel.model.stages.levels import Levels
-from tinykernel.model.stages.offset import Offset
 from tinykernel.model.stages.scale import Scale
-from tinykernel.model.stages.spectrum import Spectrum
 
 #: Number of the contract between a generated model and the runtime, TK_RUNTIME_FORMAT there. It
 #: goes up whenever a macro or a table changes its meaning: then a model and another runtime do not
 #: compile.
 FORMAT = 3
-#: Chains of such stages that the templates put together.
-_CHAINS: tuple[tuple[type[Stage], ...], ...] = (
-    (),
-    (Levels, Kernels),
-    (Levels, Kernels, Kernels),
-    (Levels, Convolutions),
-    (Levels, Convolutions, Dense),
-    (Levels, Kernels, Beside),
-    *((first, Levels, Kernels, *last) for first in (Spectrum, Offset) for last in ((), (Beside,))),
-)
 
 
 @dataclass(frozen=True)
@@ -71,12 +53,16 @@ class PackedModel:
         Words of 32 components of each stored block; none without components.
     planes : int
         Words of scratch for the levels that the last kernels look at.
+    headers : tuple of str
+        Of the runtime, those of the stages before the machine.
     places : dict of str to int
         Where the state of a stage begins in that of a stream, by the name of its structure.
     scratch_words : int
         RAM that the caller of the firmware owns, in words.
     state_words : int
         RAM of a stream; 0 for models without one.
+    window_start_words : int
+        Those of them that are cleared where a window begins.
     window_words : int
         Those of them that a whole window needs, too.
     stream_words : int
@@ -88,9 +74,11 @@ class PackedModel:
     structs: tuple[Struct, ...]
     n_words: NDArray[np.int64]
     planes: int
+    headers: tuple[str, ...]
     places: dict[str, int]
     scratch_words: int
     state_words: int
+    window_start_words: int
     window_words: int
     stream_words: int
 
@@ -113,92 +101,95 @@ def pack(model: IntegerModel) -> PackedModel:
     Raises
     ------
     TinykernelError
-        If there is no C for a chain, or for a stage of such a shape.
+        If there is no C for a stage of such a shape.
     """
     model = sort_kernels(model)
-    components, weights = model.find(Components), model.find(Ternary)
-    scale, layout = model.scaler, None
-    constant = scale.constant(model.n_features)
-    groups = [_shape(model, scale), pack_scale(scale, constant, components)]
-    if components is not None and weights is not None:
-        layout = choose_layout(components, weights)
-        groups.append(pack_components(components, layout))
-        groups.append(pack_ternary(weights, model.readout.offset, layout))
-        machine = components.dimension + layout.bit_words
-    else:
-        groups.append(_offsets(model))
-        machine = -(-model.n_features * scale.bits // WORD)
-    linear, trees = model.find(Linear), model.find(Trees)
-    groups.append([] if linear is None else pack_linear(linear))
-    groups.append([] if trees is None else pack_trees(trees))
-    groups.append([] if model.decision is None else pack_decision(model.decision))
+    machine, layout, machine_words = _pack_machine(model)
     front = _pack_front(model)
     if front:
-        signal = model.input.is_signal
-        kind = Definition("TK_STAGES", *(("2", "signals") if signal else ("1", "images")))
-        groups += [[kind], *(stage.parts for stage in front)]
-    first = max(machine, sum(stage.first_words for stage in front))
-    groups.append([Definition("TK_FIRST_WORDS", f"{first}u", "of scratch")])
-    beside = layout is not None or trees is not None
-    dots = model.n_outputs if beside and linear is not None else 0
+        kind = ("2", "signals") if model.input.is_signal else ("1", "images")
+        machine += [Definition("TK_STAGES", *kind), *(p for stage in front for p in stage.parts)]
+    first = max(machine_words, sum(stage.first_words for stage in front))
+    parts = [*machine, Definition("TK_FIRST_WORDS", f"{first}u", "of scratch")]
+    beside = layout is not None or model.find(Trees) is not None
+    dots = model.n_outputs if beside and model.find(Linear) is not None else 0
     # Of signals it is the same memory, in which counts are joined.
     words = (max if model.input.is_signal else sum)([stage.words for stage in front] or [0])
     stream = first + dots + model.n_scores + words
     state = sum(stage.state_words for stage in front)
     window = state - sum(stage.kept_words for stage in front)
     return PackedModel(
-        tuple(d for group in groups for d in group if isinstance(d, Definition)),
-        tuple(t for group in groups for t in group if isinstance(t, Table)),
-        tuple(s for group in groups for s in group if isinstance(s, Struct)),
+        tuple(part for part in parts if isinstance(part, Definition)),
+        tuple(part for part in parts if isinstance(part, Table)),
+        tuple(part for part in parts if isinstance(part, Struct)),
         np.zeros(0, dtype=np.int64) if layout is None else layout.n_words,
         sum(stage.first_words for stage in front[-1:]),
+        tuple(stage.header for stage in front),
         _places(front),
         stream + window,
         state,
+        sum(stage.state_words for stage in front if not stage.persists),
         window,
         stream,
     )
 
 
+def _pack_machine(model: IntegerModel) -> tuple[Parts, Layout | None, int]:
+    """Pack the scale and what follows it; return the layout of components, and words of scratch."""
+    components, weights, scale = model.find(Components), model.find(Ternary), model.scaler
+    parts = [
+        *_shape(model, scale),
+        *pack_scale(scale, scale.constant(model.n_features), components),
+    ]
+    if components is not None and weights is not None:
+        layout = choose_layout(components, weights)
+        parts += pack_components(components, layout)
+        parts += pack_ternary(weights, model.readout.offset, layout)
+        words = components.dimension + layout.bit_words
+    else:
+        layout = None
+        parts += _offsets(model)
+        words = -(-model.n_features * scale.bits // WORD)
+    linear, trees = model.find(Linear), model.find(Trees)
+    parts += [] if linear is None else pack_linear(linear)
+    parts += [] if trees is None else pack_trees(trees)
+    parts += [] if model.decision is None else pack_decision(model.decision)
+    return parts, layout, words
+
+
 def _pack_front(model: IntegerModel) -> list[Packed]:
     """Pack the stages before the scale."""
-    kinds = tuple(type(stage) for stage in model.stages)
-    kinds = kinds[: kinds.index(Scale)]
-    if kinds not in _CHAINS:
-        words = ", ".join(kind.KIND for kind in kinds)
-        raise TinykernelError(f"no C for a chain of {words} before the scale")
-    found, hop, calls = [], model.hop, model.stages[0].calls(model.input)
-    for index, (kind, stage, given) in enumerate(
-        zip(kinds, model.stages, model.grids(), strict=False)
-    ):
+    stages = model.stages[: model.stages.index(model.scaler)]
+    ports = [stage.GIVES for stage in stages]
+    packed, hop, calls = [], model.hop, model.stages[0].calls(model.input)
+    for index, (stage, given) in enumerate(zip(stages, model.grids(), strict=False)):
         # The levels have number 0, and so has what stands before them.
-        number = max(index - kinds.index(Levels), 0)
+        number = max(index - ports.index("levels"), 0)
         following = model.stages[index + 1]
         place = Place(number, given, hop or given.rows, calls, model.hop > 0, following)
-        file = import_module(f"tinykernel.codegen.pack.{kind.KIND}")
-        found.append(getattr(file, f"pack_{kind.KIND}")(stage, place))
+        pack_stage = code_of(stage.KIND).pack
+        if pack_stage is None or (stage.side_input and not model.input.is_signal):
+            raise TinykernelError(f"no C for {stage.KIND} in a chain of {model.input.kind}s")
+        packed.append(pack_stage(stage, place))
         # The rows of whole windows are counted anew for each.
         hop = 0 if stage.WHOLE else hop // stage.step
-    return found
+    return packed
 
 
 def _places(front: list[Packed]) -> dict[str, int]:
     """Return where the state of each stage begins: the last stage comes first.
 
-    Numbers beside a window come behind them, as an empty stream keeps them. At the end is what has
-    words that a whole window does not need.
+    Those that persist come behind these, and at the end what has words that a whole window does not
+    need.
     """
-    found: dict[str, int] = {}
+    places: dict[str, int] = {}
     at = 0
-    structs = [[part for part in stage.parts if isinstance(part, Struct)] for stage in front]
-    pairs = list(zip(front, structs, strict=True))[::-1]
-    for stage, own in sorted(
-        pairs, key=lambda pair: (pair[0].kept_words > 0, pair[1][0].kind == "tk_beside")
-    ):
-        names = (struct.name for struct in own)
-        found |= dict.fromkeys(names, at)
+    backwards = front[::-1]
+    for stage in sorted(backwards, key=lambda stage: (stage.kept_words > 0, stage.persists)):
+        names = (part.name for part in stage.parts if isinstance(part, Struct))
+        places |= dict.fromkeys(names, at)
         at += stage.state_words
-    return found
+    return places
 
 
 def _shape(model: IntegerModel, scale: Scale) -> Parts:

@@ -20,6 +20,7 @@ from tinykernel.codegen.literals import (
     string_literal,
     table_rows,
 )
+from tinykernel.codegen.pack import code_of
 from tinykernel.codegen.plan import PackedModel, pack
 from tinykernel.data.coding import Coding
 from tinykernel.decisions.counters import COUNTERS_MAGIC, counters_bytes
@@ -28,9 +29,9 @@ from tinykernel.model.answers.decision import margins
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import Values
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.readouts.linear import Linear
-from tinykernel.model.readouts.trees import Trees
-from tinykernel.model.stages import FIRST
+from tinykernel.model.readouts import PARTS
+from tinykernel.model.readouts.prototypes import Prototypes
+from tinykernel.model.stages import STAGES
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.levels import Levels
 from tinykernel.resources import folder, templates
@@ -48,14 +49,6 @@ _MOST_VECTORS = 256
 _MOST_NAMES = 128
 _COMMENT_WIDTH = 95
 _INCLUDE = re.compile(rb'#include "(.+)"\n')
-# Whose includes of each other need no condition.
-_OF_COMPONENTS = (
-    "tk_transform.h",
-    "tk_permutation.h",
-    "tk_diagonal.h",
-    "tk_kept.h",
-    "tk_windows.h",
-)
 _SPDX = b"/* SPDX-License-Identifier: Apache-2.0 */\n"
 
 
@@ -124,14 +117,11 @@ def _unread(model: IntegerModel) -> set[str]:
 
     The conditions are those of ``tk_predict.h``; if one were wrong, the model would not compile.
     """
-    novelty = model.decision is not None and model.decision.n_prototypes > 0
-    needed = {
-        _OF_COMPONENTS: model.find(Components) is not None,
-        ("tk_linear.h",): model.find(Linear) is not None,
-        ("tk_trees.h",): model.find(Trees) is not None,
-        ("tk_prototypes.h",): model.is_one_class or novelty,
-    }
-    return {header for headers, there in needed.items() if not there for header in headers}
+    needed = {piece.KIND for piece in (*model.stages, *model.readout.parts)}
+    if model.decision is not None and model.decision.n_prototypes:
+        needed.add(Prototypes.KIND)
+    kinds = {kind.KIND for kind in (*STAGES, *PARTS)}
+    return {header for kind in kinds - needed for header in code_of(kind).headers}
 
 
 def _included(text: bytes, runtime: dict[str, bytes], left_out: set[str]) -> dict[str, bytes]:
@@ -275,8 +265,8 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "delay": model.delay,
         "stages": {stage.KIND: stage for stage in model.stages},
         "sizes": [grid.size for grid in model.grids()],
-        "kind": "" if not packed.structs else "signal" if model.input.is_signal else "image",
-        "first": model.stages[0] if isinstance(model.stages[0], FIRST) else None,
+        "kind": model.input.kind if packed.structs else "",
+        "first": model.stages[0] if model.stages[0].GIVES == "rows" else None,
         "taken": model.grids()[1],
         "taken_type": _C_TYPES[model.grids()[1].dtype],
         "decision": model.decision,
@@ -298,6 +288,9 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "state_words": packed.state_words,
         "state_bytes": 4 * packed.state_words,
         "window_words": packed.window_words,
+        "window_start_words": packed.window_start_words,
+        "headers": packed.headers,
+        "sides": _sides(model, packed),
         "stream_words": packed.stream_words,
         "table_bytes": sum(packed.table_bytes().values()),
         "score_low": scores.low,
@@ -318,6 +311,16 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "tables": [_table_context(table) for table in packed.tables],
         "checksum": f"0x{checksum(packed.tables):08x}",
     }
+
+
+def _sides(model: IntegerModel, packed: PackedModel) -> list[dict[str, str]]:
+    """Return name, kind and structure of the stages that read an input beside the chain."""
+    return [
+        {"name": stage.side_input[0], "kind": stage.KIND, "struct": struct.name}
+        for stage in model.stages
+        for struct in packed.structs
+        if stage.side_input is not None and struct.kind == f"tk_{stage.KIND}"
+    ]
 
 
 def _kernels(packed: PackedModel) -> dict[str, str]:

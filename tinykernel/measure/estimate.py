@@ -22,7 +22,6 @@ from tinykernel.measure.footprint import FLASH_PARTS, Footprint, flash_parts
 from tinykernel.model import IntegerModel
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.trees import Trees
-from tinykernel.model.stages import FIRST
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.dense import Dense
@@ -143,7 +142,7 @@ def _other_properties(
     model: IntegerModel, value: dict[str, str], tables: set[str], members: dict[str, str]
 ) -> dict[str, float]:
     """List the same for models without components, or of signals and images."""
-    kind = "table" if model.input.is_table else "signal" if model.input.is_signal else "image"
+    kind = model.input.kind
     has_components = model.find(Components) is not None
     properties: dict[str, float] = {
         f"{kind}, components": has_components,
@@ -174,7 +173,7 @@ def _other_properties(
             "constant inputs of a linear part": value["TK_CONSTANTS"] == "1",
             "two classes": model.n_outputs < model.n_scores,
         }
-        if isinstance(first, FIRST):
+        if first.GIVES == "rows":
             properties |= dict.fromkeys(first.code, 1) | {
                 "several channels": model.input.channels > 1,
                 "several cells": kernels is not None and kernels.cells[0] > 1,
@@ -246,7 +245,7 @@ def _unmeasured(model: IntegerModel, sizes: dict[str, float]) -> str | None:
     """Return the word for a stage before the levels of which no model was measured."""
     first = model.stages[0]
     measured = any(name.startswith(f"{first.KIND}, ") for name in sizes)
-    return None if measured or not isinstance(first, FIRST) else first.KIND
+    return None if measured or first.GIVES != "rows" else first.KIND
 
 
 def _without_first(model: IntegerModel) -> IntegerModel:

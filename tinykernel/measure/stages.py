@@ -9,45 +9,21 @@ from typing import Any
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from tinykernel.model.stages import FIRST
-
-#: Stages that only some models have.
-FIRST_STAGES = tuple(stage.KIND for stage in FIRST)
-#: Stages in the order in which they run, where there are such; "other" is what puts them together.
-STAGES = (
-    *FIRST_STAGES,
-    "local",
-    "scale",
-    "transform",
-    "windows",
-    "scores",
-    "other",
-)
+from tinykernel.codegen.pack import code_of
+from tinykernel.model.readouts import PARTS
+from tinykernel.model.stages import STAGES as KINDS
 
 # The runtime has one kernel a file, so the file of a function tells its stage. What is in no such
 # file (arithmetic on words, library routines) belongs to the stage that calls it.
 _STAGE_OF_FILE = {
-    **{f"tk_{kind}.h": kind for kind in FIRST_STAGES},
-    "tk_stage.h": "local",
-    "tk_levels.h": "local",
-    "tk_kernels_image.h": "local",
-    "tk_kernels_signal.h": "local",
-    "tk_convolutions.h": "local",
-    "tk_dense.h": "local",
-    "tk_beside.h": "local",
-    "tk_input.h": "scale",
-    "tk_transform.h": "transform",
-    "tk_permutation.h": "transform",
-    "tk_diagonal.h": "transform",
-    "tk_kept.h": "windows",
-    "tk_windows_dsp.h": "windows",
-    "tk_windows_portable.h": "windows",
-    "tk_linear.h": "scores",
-    "tk_prototypes.h": "scores",
-    "tk_trees.h": "scores",
-    "tk_scores.h": "scores",
-    "tk_predict.h": "other",
-}
+    header: stage
+    for piece in (*KINDS, *PARTS)
+    for header, stage in code_of(piece.KIND).headers.items()
+} | {"tk_stage.h": "local", "tk_scores.h": "scores", "tk_predict.h": "other"}
+#: Stages in the order in which they run, where there are such; "other" is what puts them together.
+STAGES = tuple(dict.fromkeys(_STAGE_OF_FILE.values()))
+#: Stages that only some models have.
+FIRST_STAGES = tuple(kind.KIND for kind in KINDS if kind.GIVES == "rows")
 
 
 def function_ranges(program: Path) -> dict[str, range]:

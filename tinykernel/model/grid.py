@@ -92,6 +92,11 @@ class Grid(Record):
         return self.rows > 1 and self.columns == 1
 
     @property
+    def kind(self) -> str:
+        """What it is of: table, signal or image."""
+        return "table" if self.is_table else "signal" if self.is_signal else "image"
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Shape of an input: (n,), (samples, channels), or (rows, columns) and any channels."""
         if self.is_table:

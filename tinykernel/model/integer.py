@@ -24,7 +24,6 @@ from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.record import Record, contents
 from tinykernel.model.stage import Part, Stage, proved
 from tinykernel.model.stages.beside import Beside
-from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
 
 # Rows that are computed at a time, so that predictions of large sets need little memory.
@@ -115,11 +114,8 @@ class IntegerModel(Predictions, Record):
         """Check how the fields fit together, and prove that nothing overflows."""
         if self.decision_scale <= 0:
             raise self.refuse("decision_scale must be a positive number")
-        if sum(isinstance(stage, Scale) for stage in self.stages) != 1:
-            raise self.refuse("a chain has one stage scale")
+        self._check_chain()
         grids = dict(zip((stage.KIND for stage in self.stages), self.grids()[1:], strict=True))
-        if self.beside is not None and self.beside.scaler.raw_dtype != self.raw_dtype:
-            raise self.refuse("numbers beside a window are not of the type of its samples")
         if self.n_features > _MOST_INPUTS:
             raise self.refuse(f"n_features is {self.n_features}, allowed are 1..{_MOST_INPUTS}")
         self.readout.check_given(grids, self.n_outputs)
@@ -133,6 +129,22 @@ class IntegerModel(Predictions, Record):
         ]
         ranges += proved(self.readout.ranges(grids), self.OWNER, "use smaller multipliers")
         object.__setattr__(self, "_ranges", tuple(ranges))
+
+    def _check_chain(self) -> None:
+        """Check that each stage takes what the one before it gives, and what else it reads."""
+        if sum(isinstance(stage, Scale) for stage in self.stages) != 1:
+            raise self.refuse("a chain has one stage scale")
+        port = "samples"
+        for stage in self.stages:
+            if port not in stage.TAKES:
+                raise self.refuse(f"{stage.KIND} takes {' or '.join(stage.TAKES)}, not {port}")
+            port = stage.GIVES
+        sides = [stage.side_input for stage in self.stages if stage.side_input]
+        if len(dict(sides)) < len(sides):
+            raise self.refuse(f"two stages read the {sides[0][0]}")
+        for name, grid in self.inputs.items():
+            if grid.dtype != self.raw_dtype:
+                raise self.refuse(f"the {name} are not of the type {self.raw_dtype}")
 
     def _check_names(self) -> None:
         """Take the spaces off the names, which tables have or have not, and count them."""
@@ -153,7 +165,7 @@ class IntegerModel(Predictions, Record):
         if self.hop % step:
             raise self.refuse(f"hop is no multiple of the {step} samples of a row of levels")
         for stage, given in zip(self.stages, self.grids(), strict=False):
-            if isinstance(stage, Levels) and given.rows % stage.average:
+            if given.rows % stage.multiple:
                 raise self.refuse("the rows of a window are no multiple of the averaging")
 
     def _check_decision(self) -> None:
@@ -225,7 +237,13 @@ class IntegerModel(Predictions, Record):
     @property
     def n_inputs(self) -> int:
         """Number of raw values that the firmware takes."""
-        return self.input.size + self.n_numbers
+        return sum(grid.size for grid in self.inputs.values())
+
+    @property
+    def inputs(self) -> dict[str, Grid]:
+        """The arguments of the firmware's functions, in their order: name and grid."""
+        sides = (stage.side_input for stage in self.stages)
+        return {"input": self.input, **dict(side for side in sides if side is not None)}
 
     @property
     def beside(self) -> Beside | None:
@@ -235,7 +253,7 @@ class IntegerModel(Predictions, Record):
     @property
     def n_numbers(self) -> int:
         """Number of raw values that follow those of a window, and pass no kernel."""
-        return 0 if self.beside is None else self.beside.n_numbers
+        return self.n_inputs - self.input.size
 
     @property
     def raw_dtype(self) -> str:
@@ -292,9 +310,9 @@ class IntegerModel(Predictions, Record):
     @cached_property
     def raw_scaler(self) -> Scale:
         """The scaler of the raw values; before other stages one for all of their type."""
-        first = self.stages[0]
-        if isinstance(first, Scale | Levels):
-            return first if isinstance(first, Scale) else first.scaler
+        scaler = self.stages[0].raw_scaler
+        if isinstance(scaler, Scale):
+            return scaler
         low, span = self.input.low, self.input.high - self.input.low
         shift = max(span.bit_length() - 16, 0)
         return Scale(self.input.dtype, 8, *np.array([[low], [1], [span], [shift]]))
@@ -383,14 +401,19 @@ class IntegerModel(Predictions, Record):
         raw = self.as_raw(X)
         out = np.empty((len(raw), self.n_features), dtype=self.input_dtype)
         for first in range(0, len(raw), _ROWS_AT_ONCE):
-            rows = raw[first : first + _ROWS_AT_ONCE]
-            values = rows[:, : self.input.size]
+            named = self._named(raw[first : first + _ROWS_AT_ONCE])
+            values = named["input"]
             for stage, given in zip(self.stages[: self._entry], self.grids(), strict=False):
-                if isinstance(stage, Beside):
-                    values = np.hstack([values, rows[:, self.input.size :]])
+                if stage.side_input is not None:
+                    values = np.hstack([values, named[stage.side_input[0]]])
                 values = stage.run(values, given)
             out[first : first + _ROWS_AT_ONCE] = values
         return out
+
+    def _named(self, rows: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """Cut rows of raw values into the inputs."""
+        ends = np.cumsum([grid.size for grid in self.inputs.values()])
+        return dict(zip(self.inputs, np.split(rows, ends[:-1], axis=1), strict=True))
 
     def quantized(self, Q: ArrayLike) -> NDArray[Any]:
         """Return quantized inputs in `input_dtype`, those that are constant as 0.

@@ -15,15 +15,23 @@ from tinykernel.model.proof import Range
 from tinykernel.model.record import Record
 
 
-class Stage(Record, ABC):
+class Piece(Record, ABC):
+    """A stage or a part of the read-out."""
+
+    #: The word for it, the same in the names of its files.
+    KIND: ClassVar[str]
+
+
+class Stage(Piece):
     """One step of the chain that turns raw values into what the read-out weighs.
 
     The docstring of a stage is its specification, which Python and C follow. A stage is a frozen
     dataclass; it knows nothing of the stages around it but the `Grid` that it is given.
     """
 
-    #: The word for it, the same in the names of its files.
-    KIND: ClassVar[str]
+    #: Its ports: what it can stand behind, and what it gives. A chain begins with "samples".
+    TAKES: ClassVar[tuple[str, ...]]
+    GIVES: ClassVar[str]
     #: Whether it needs all of a window of a signal before it gives any row.
     WHOLE: ClassVar[bool] = False
 
@@ -36,6 +44,21 @@ class Stage(Record, ABC):
     def words(self) -> str:
         """What people call it; empty where other stages tell enough."""
         return ""
+
+    @property
+    def multiple(self) -> int:
+        """Of what the rows of a window of a stream must be a multiple."""
+        return 1
+
+    @property
+    def side_input(self) -> tuple[str, Grid] | None:
+        """Name and grid of a second input of the model, which it reads beside the chain."""
+        return None
+
+    @property
+    def raw_scaler(self) -> Any:
+        """The `Scale` of the values that it takes, where it has one."""
+        return None
 
     @property
     def code(self) -> tuple[str, ...]:
@@ -69,10 +92,9 @@ class Stage(Record, ABC):
         """Return how many operations of each kind one input takes."""
 
 
-class Part(Record, ABC):
+class Part(Piece):
     """A part of the read-out: it adds to the totals, one number an output."""
 
-    KIND: ClassVar[str]
     #: The kind of stage whose output it reads.
     READS: ClassVar[str]
 

@@ -46,7 +46,7 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         "kernels": None if kernels is None else kernels.n_kernels,
         "channels": None if convolutions is None else convolutions.n_channels,
         "hop": trained.model.hop,
-        "local": None if given.is_table else "signal" if given.is_signal else "image",
+        "local": None if given.is_table else given.kind,
         "sigma": classifier.sigma_,
         "regularization": None if learned else classifier.regularization_,
         "iterations": classifier.n_iter_,

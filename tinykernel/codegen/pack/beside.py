@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tinykernel.codegen.definitions import Struct, Table
-from tinykernel.codegen.pack.front import Packed, Place
+from tinykernel.codegen.pack.front import Code, Facts, Packed, Place, Work
+from tinykernel.model.grid import Grid
 from tinykernel.model.stages.beside import Beside
 
 # Arrays of a scaler and the types that they are stored as, of integers and of floats.
@@ -29,6 +30,7 @@ def pack_beside(stage: Beside, place: Place) -> Packed:
     names = {array: tables[array].name if array in tables else None for array in _STORED}
     made = stage.gives(place.given)
     return Packed(
+        "tk_beside.h",
         [
             *tables.values(),
             Table(source, "uint8_t", stage.source, "scaler", text),
@@ -47,4 +49,13 @@ def pack_beside(stage: Beside, place: Place) -> Packed:
         ],
         words=-(-made.size * (2 if made.dtype == "uint16" else 1) // 4),
         state_words=-(-stage.n_entries // 2),
+        persists=True,
     )
+
+
+def _work(stage: Beside, given: Grid, facts: Facts) -> Work:
+    # In the place of those of the kernels: all counts are copied, too.
+    return {"local": {"signal, counts": float(2 * given.size + stage.n_entries)}}
+
+
+CODE = Code({"tk_beside.h": "local"}, _work, pack_beside)

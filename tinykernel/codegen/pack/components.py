@@ -33,6 +33,8 @@ from tinykernel.codegen.definitions import (
     pair_words,
     per_block,
 )
+from tinykernel.codegen.pack.front import Code, Facts, Work
+from tinykernel.model.grid import Grid
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.stages.components import Components
 
@@ -338,3 +340,46 @@ def weight_words(places: NDArray[np.bool_]) -> NDArray[np.uint32]:
     grouped = [_by_group(bits.astype(np.uint8)) for bits in places]  # word, group r, byte k
     bits = np.stack(grouped).transpose(0, 1, 3, 2)[..., ::-1]  # output, word, k, 7 - r
     return np.stack([bit_words(output.ravel(), first_is_top=False) for output in bits])
+
+
+def _work(stage: Components, given: Grid, facts: Facts) -> Work:
+    d, blocks = float(stage.dimension), stage.n_blocks
+    first, second = sum(stage.halve_first), sum(stage.halve_second)
+    transform = {
+        "stages": d * (stage.log2_dimension + blocks * stage.log2_dimension),
+        "stages that halve": d * (first + blocks * second),
+        f"products, {stage.diagonal_kind}": d * blocks,
+        f"permutation, {stage.permutation.kind}": d,
+        "blocks": float(blocks),
+    }
+    if stage.small_code:
+        # Passes of the transform, and the products between them, are others.
+        transform = {f"small code, {name}": n for name, n in transform.items()}
+    macros = facts.macros
+    kind = (
+        "all" if "TK_WIDTH" not in macros else "starts" if "TK_EVEN_START" not in macros else "two"
+    )
+    windows = {f"windows, {kind}": float(stage.n_components), "blocks": float(blocks)}
+    if macros["TK_KEPT"] == "1":
+        windows["rows with a bitmap"] = blocks * d
+    scores = {
+        f"words, {macros['TK_PLANES']} planes": float(
+            -(-stage.n_components // WORD) * facts.n_outputs
+        ),
+        "blocks and outputs": float(blocks * facts.n_outputs),
+    }
+    return {"scale": {"values": d}, "transform": transform, "windows": windows, "scores": scores}
+
+
+CODE = Code(
+    {
+        "tk_transform.h": "transform",
+        "tk_permutation.h": "transform",
+        "tk_diagonal.h": "transform",
+        "tk_kept.h": "windows",
+        "tk_windows.h": "windows",
+        "tk_windows_dsp.h": "windows",
+        "tk_windows_portable.h": "windows",
+    },
+    _work,
+)

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.codegen.definitions import Struct, Table
-from tinykernel.codegen.pack.front import Packed, Place
+from tinykernel.codegen.pack.front import Code, Facts, Packed, Place, Work
+from tinykernel.model.grid import Grid
 from tinykernel.model.stages.convolutions import Convolutions
 
 _GROUP = 4  # responses that the firmware computes together, or fewer
@@ -31,6 +32,7 @@ def pack_convolutions(stage: Convolutions, place: Place) -> Packed:
     room = -(-made.size // _ROOM) * _ROOM
     layers = np.arange(stage.pools.size)
     return Packed(
+        "tk_convolutions.h",
         [
             Table(f"{name}_codes", "uint8_t", codes, "kernels", comment),
             Struct.of(
@@ -71,3 +73,10 @@ def _codes(stage: Convolutions, tap_bits: int, bias_bytes: int) -> NDArray[np.ui
     bias = stage.biases.astype(np.int64)[..., None] >> places & 255
     codes = np.concatenate([taps, bias], axis=2).transpose(1, 0, 2)
     return codes.ravel().astype(np.uint8)
+
+
+def _work(stage: Convolutions, given: Grid, facts: Facts) -> Work:
+    return {"local": {f"convolutions, {name}s": n for name, n in stage.work(given).items()}}
+
+
+CODE = Code({"tk_convolutions.h": "local"}, _work, pack_convolutions)

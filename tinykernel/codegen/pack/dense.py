@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tinykernel.codegen.definitions import Struct, Table
-from tinykernel.codegen.pack.front import Packed, Place
+from tinykernel.codegen.pack.front import Code, Facts, Packed, Place, Work
 from tinykernel.codegen.pack.linear import pack_weights, weight_bits
+from tinykernel.model.grid import Grid
 from tinykernel.model.stages.dense import Dense
 
 
@@ -12,6 +13,7 @@ def pack_dense(stage: Dense, place: Place) -> Packed:
     """Store the units; the formats are those of ``tk_dense.h``."""
     name, bits = f"tk_dense_{place.number}", weight_bits(stage.weights)
     return Packed(
+        "tk_dense.h",
         [
             Table(
                 f"{name}_weights",
@@ -34,3 +36,16 @@ def pack_dense(stage: Dense, place: Place) -> Packed:
         ],
         words=-(-stage.n_units // 4),
     )
+
+
+def _work(stage: Dense, given: Grid, facts: Facts) -> Work:
+    work, products = stage.work(given), f"products of {weight_bits(stage.weights)} bits"
+    return {
+        "local": {
+            f"convolutions, {products}": work["multiply"],
+            "convolutions, units": work["unit"],
+        }
+    }
+
+
+CODE = Code({"tk_dense.h": "local"}, _work, pack_dense)

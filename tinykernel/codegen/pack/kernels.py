@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.codegen.definitions import Struct, Table, smallest_type
-from tinykernel.codegen.pack.front import Packed, Place
+from tinykernel.codegen.pack.front import Code, Facts, Packed, Place, Work
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
@@ -62,6 +62,7 @@ def _pack_image(stage: Kernels, place: Place) -> Packed:
     comment = "Kernels: threshold and taps, see tk_kernels_image.h."
     codes = _image_kernels(stage, lanes).ravel()
     return Packed(
+        "tk_kernels_image.h",
         [
             Table(f"{name}_codes", "uint8_t", codes, "kernels", comment),
             Struct.of(
@@ -233,6 +234,7 @@ def _pack_signal(stage: Kernels, place: Place) -> Packed:
     window = _count_words(stage, place, stage.n_counts)
     comment = "Kernels: threshold and the three values that count thrice."
     return Packed(
+        "tk_kernels_signal.h",
         [
             *tables.values(),
             Table(f"{name}_codes", "uint32_t", codes, "kernels", comment),
@@ -316,3 +318,21 @@ def _signal_kernels(stage: Kernels) -> tuple[NDArray[np.uint32], bool]:
         code = sum(place << 4 * i for i, place in enumerate(thrice))
         words.append(code | (threshold & 0xFFFF) << 16)
     return np.array(words, dtype=np.uint32), kinds
+
+
+def _work(stage: Kernels, given: Grid, facts: Facts) -> Work:
+    kind, positions = given.kind, float(given.rows * given.columns)
+    # Kernels that look at the same values follow each other.
+    looks = len(set(zip(stage.dilation.tolist(), stage.channel.tolist(), strict=True)))
+    return {
+        "local": {
+            f"{kind}, positions and looks": positions * looks,
+            f"{kind}, positions and kernels": positions * stage.n_kernels,
+            f"{kind}, positions and taps": positions * float((stage.taps != 0).sum()),
+            f"{kind}, kernels": float(stage.n_kernels),
+            f"{kind}, counts": float(stage.n_counts),
+        }
+    }
+
+
+CODE = Code({"tk_kernels_signal.h": "local", "tk_kernels_image.h": "local"}, _work, pack_kernels)

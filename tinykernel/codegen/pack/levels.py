@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tinykernel.codegen.definitions import Struct, Table
-from tinykernel.codegen.pack.front import Packed, Place
+from tinykernel.codegen.pack.front import Code, Facts, Packed, Place, Work
 from tinykernel.codegen.pack.scale import pack_scaler
+from tinykernel.model.grid import Grid
 from tinykernel.model.stages.levels import Levels
 
 _NEGATIVE = 64  # in a byte of the mix
@@ -17,6 +18,7 @@ def pack_levels(stage: Levels, place: Place) -> Packed:
     name, given = f"tk_levels_{place.number}", place.given
     mix = _mix_table(stage, f"{name}_mix")
     return Packed(
+        "tk_levels.h",
         [
             *pack_scaler(stage.scaler, np.ones(given.channels, dtype=bool), "levels_"),
             *mix,
@@ -49,3 +51,17 @@ def _mix_table(stage: Levels, name: str) -> list[Table]:
         codes += (used * n_terms)[:n_terms]  # (f + f) >> 1 is f
     comment = "Mixed channels: the channels in each, plus 64 where top - level is meant."
     return [Table(name, "uint8_t", np.array(codes), "kernels", comment)]
+
+
+def _work(stage: Levels, given: Grid, facts: Facts) -> Work:
+    kind, raw = given.kind, "float" if stage.scaler.is_float else "integer"
+    made = stage.gives(given)
+    return {
+        "local": {
+            f"{kind}, raw values, {raw}": float(given.size),
+            f"{kind}, positions and channels": float(made.rows * made.columns * len(stage.mix)),
+        }
+    }
+
+
+CODE = Code({"tk_levels.h": "local"}, _work, pack_levels)

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.codegen.definitions import WORD, Definition, Parts, Table
+from tinykernel.codegen.pack.front import Code, Facts, Work
+from tinykernel.model.grid import Grid
 from tinykernel.model.readouts.linear import Linear
 
 
@@ -50,3 +52,11 @@ def pack_linear(part: Linear) -> Parts:
             "Score per unit of the linear part.",
         ),
     ]
+
+
+def _work(part: Linear, given: Grid, facts: Facts) -> Work:
+    pieces = f"weights of {weight_bits(part.weights)} bits"
+    return {"scores": {pieces: float(given.size * facts.n_outputs)}}
+
+
+CODE = Code({"tk_linear.h": "scores"}, _work)

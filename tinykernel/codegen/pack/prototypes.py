@@ -6,6 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.codegen.definitions import Definition, Parts, Table
+from tinykernel.codegen.pack.front import Code, Facts, Work
+from tinykernel.model.grid import Grid
+from tinykernel.model.readouts.prototypes import Prototypes
 
 
 def pack_prototypes(prototypes: NDArray[np.int8], part: str) -> Parts:
@@ -24,3 +27,15 @@ def pack_prototypes(prototypes: NDArray[np.int8], part: str) -> Parts:
             "Known rows: 4 bits an input, the first one at the top.",
         ),
     ]
+
+
+def _work(part: Prototypes, given: Grid, facts: Facts) -> Work:
+    size = float(part.levels.size)
+    work = {"scores": {"prototypes": float(len(part.levels)), "levels of prototypes": size}}
+    if given.constant:
+        # Each distance leaves constant inputs out by a function of the scaler.
+        work["scale"] = {"levels of prototypes, constant inputs": size}
+    return work
+
+
+CODE = Code({"tk_prototypes.h": "scores"}, _work)

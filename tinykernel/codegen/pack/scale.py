@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from tinykernel.codegen.definitions import Definition, Parts, Table, flag, pair_words, smallest_type
 from tinykernel.codegen.literals import float_literal, integer_literal
+from tinykernel.codegen.pack.front import Code, Facts, Work
+from tinykernel.model.grid import Grid
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.scale import Scale
 
@@ -115,3 +117,13 @@ def _pack_signs(negative: NDArray[np.bool_], constant: NDArray[np.bool_]) -> Par
             )
         )
     return parts
+
+
+def _work(stage: Scale, given: Grid, facts: Facts) -> Work:
+    kind = "float" if stage.is_float else "integer"
+    each = ", a scaler each" if "tk_multipliers" in facts.tables else ""
+    beside = "inputs" if facts.macros["TK_BLOCKS"] == "0" else "inputs of components"
+    return {"scale": {f"{beside}, {kind}{each}": float(given.size), "scaler": 1.0}}
+
+
+CODE = Code({"tk_input.h": "scale"}, _work)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tinykernel.codegen.definitions import Struct, Table
-from tinykernel.codegen.pack.front import Packed, Place
+from tinykernel.codegen.pack.front import Code, Facts, Packed, Place, Work
+from tinykernel.model.grid import Grid
 from tinykernel.model.stages.spectrum import Spectrum
 
 
@@ -18,6 +19,7 @@ def pack_spectrum(stage: Spectrum, place: Place) -> Packed:
     ring = -(-kept * given.channels * np.dtype(given.dtype).itemsize // 4)
     edges = "First bins of the bands, and the end."
     return Packed(
+        "tk_spectrum.h",
         [
             Table(f"{name}_cosines", "uint16_t", stage.cosines(), "transform", turn),
             Table(f"{name}_edges", "uint16_t", stage.edges, "transform", edges),
@@ -40,3 +42,10 @@ def pack_spectrum(stage: Spectrum, place: Place) -> Packed:
         # Four numbers, the ring, memory for a frame, a row of levels.
         state_words=4 + ring + stage.length + 2 + -(-stage.n_bands * given.channels // 4),
     )
+
+
+def _work(stage: Spectrum, given: Grid, facts: Facts) -> Work:
+    return {"spectrum": {f"{name}s": float(n) for name, n in stage.work(given).items()}}
+
+
+CODE = Code({"tk_spectrum.h": "spectrum"}, _work, pack_spectrum)

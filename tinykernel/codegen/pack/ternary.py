@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from tinykernel.codegen.definitions import Definition, Parts, Table, per_block
 from tinykernel.codegen.pack.components import Layout, spread_places, weight_words
+from tinykernel.codegen.pack.front import Code, Facts, Work
+from tinykernel.model.grid import Grid
 from tinykernel.model.readouts.ternary import Ternary
 
 
@@ -62,3 +64,10 @@ def pack_ternary(part: Ternary, offset: NDArray[np.int32], layout: Layout) -> Pa
 
 def _wrapped(values: NDArray[np.int64]) -> NDArray[np.int32]:
     return values.astype(np.uint32).view(np.int32)
+
+
+def _work(part: Ternary, given: Grid, facts: Facts) -> Work:
+    return {}  # counted with the components
+
+
+CODE = Code({}, _work)

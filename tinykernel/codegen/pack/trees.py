@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.codegen.definitions import Definition, Parts, Table, smallest_type
+from tinykernel.codegen.pack.front import Code, Facts, Work
+from tinykernel.model.grid import Grid
 from tinykernel.model.readouts.trees import Trees
 
 
@@ -64,3 +66,10 @@ def _leaves(trees: Trees) -> Table:
     codes[: trees.leaves.size] = trees.leaves & 15
     comment = "Leaves of all trees, 4 bits each, the first one of a byte in its low half."
     return _table("tk_leaves", "uint8_t", codes[::2] | codes[1::2] << 4, comment)
+
+
+def _work(part: Trees, given: Grid, facts: Facts) -> Work:
+    return {"scores": part.work(given)}
+
+
+CODE = Code({"tk_trees.h": "scores"}, _work)

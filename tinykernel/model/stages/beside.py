@@ -55,6 +55,8 @@ class Beside(Stage):
     """
 
     KIND = "beside"
+    TAKES = ("counts",)
+    GIVES = "counts"
     OWNER = "beside"
     FIELDS = (Field("scaler", "Scale"), Field("source", "uint8", 1), Field("top", "int"))
 
@@ -88,6 +90,11 @@ class Beside(Stage):
     def n_numbers(self) -> int:
         """How many numbers there are."""
         return int(self.source.max()) + 1
+
+    @property
+    def side_input(self) -> tuple[str, Grid]:
+        """The numbers; see `Stage`."""
+        return "numbers", Grid.table(self.scaler.raw_dtype, self.n_numbers)
 
     @property
     def words(self) -> str:

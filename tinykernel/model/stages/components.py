@@ -107,6 +107,8 @@ class Components(Stage):
     """
 
     KIND = "components"
+    TAKES = ("inputs",)
+    GIVES = "components"
 
     sign: NDArray[np.int8]
     permutation: Permutation

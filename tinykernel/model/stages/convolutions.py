@@ -63,6 +63,8 @@ class Convolutions(Stage):
     """
 
     KIND = "convolutions"
+    TAKES = ("levels",)
+    GIVES = "maps"
     OWNER = "convolutions"
 
     weights: NDArray[np.int8] = field(metadata={"dimensions": 4})

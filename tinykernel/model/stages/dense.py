@@ -48,6 +48,8 @@ class Dense(Stage):
     """
 
     KIND = "dense"
+    TAKES = ("maps",)
+    GIVES = "units"
     OWNER = "dense"
 
     weights: Matrix[np.int8]

@@ -91,6 +91,8 @@ class Kernels(Stage):
     """
 
     KIND = "kernels"
+    TAKES = ("levels",)
+    GIVES = "counts"
     OWNER = "kernels"
 
     taps: NDArray[np.int8] = field(metadata={"dimensions": 3})

@@ -56,6 +56,8 @@ class Levels(Stage):
     """
 
     KIND = "levels"
+    TAKES = ("samples", "rows")
+    GIVES = "levels"
     OWNER = "levels"
 
     scaler: Scale
@@ -82,6 +84,16 @@ class Levels(Stage):
     def step(self) -> int:
         """Rows of a level; see `Stage`."""
         return self.average
+
+    @property
+    def multiple(self) -> int:
+        """Rows that are averaged; see `Stage`."""
+        return self.average
+
+    @property
+    def raw_scaler(self) -> Scale:
+        """The scaler of the channels; see `Stage`."""
+        return self.scaler
 
     def calls(self, given: Grid) -> int:
         """Return the samples of a level, over which its kernels are counted; see `Stage`."""

@@ -36,6 +36,8 @@ class Offset(Stage):
     """
 
     KIND = "offset"
+    TAKES = ("samples",)
+    GIVES = "rows"
     OWNER = "offset"
     WHOLE = True
 

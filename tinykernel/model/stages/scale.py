@@ -67,6 +67,8 @@ class Scale(Stage):
     """
 
     KIND = "scale"
+    TAKES = ("samples", "counts", "maps", "units")
+    GIVES = "inputs"
 
     raw_dtype: str
     bits: int
@@ -122,6 +124,11 @@ class Scale(Stage):
         return np.dtype(np.int8 if self.bits == 8 else np.int16)
 
     # -- the stage ----------------------------------------------------------------------------
+
+    @property
+    def raw_scaler(self) -> Scale:
+        """Itself; see `Stage`."""
+        return self
 
     def gives(self, given: Grid) -> Grid:
         """Return a table of quantized values; see `Stage`."""

@@ -105,6 +105,8 @@ class Spectrum(Stage):
     """
 
     KIND = "spectrum"
+    TAKES = ("samples",)
+    GIVES = "rows"
     OWNER = "spectrum"
 
     length: int
