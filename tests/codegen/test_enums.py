@@ -17,6 +17,7 @@ from tinykernel.codegen.projects import exported_files
 from tinykernel.codegen.sources import render_sources
 from tinykernel.data.coding import Coding
 from tinykernel.errors import TinykernelError
+from tinykernel.model.answers.labels import Labels
 from tinykernel.modelfile import about, load
 
 HOSTILE = (
@@ -102,6 +103,24 @@ def test_names_are_identifiers_that_no_macro_has() -> None:
     model = replace(model, feature_names=None)
     ((_, (two,)),) = constants_of(Coding({"pi": ("2",)}), model, "m").texts
     assert two.name == "M_PI_2_2"  # M_PI_2 is one of math.h
+
+
+def test_classes_and_inputs_are_named_without_a_cut_word() -> None:
+    """Firmware compares labels by name; a long name ends with a whole word, and none is taken."""
+    labels = ("stop", "unknown", "refused", "-1", "words " * 20)
+    model = random_model(1, n_features=2, n_classes=5)
+    model = replace(model, answers=Labels(labels), feature_names=("age", "AGE"))
+    constants = constants_of(None, model, "kws")
+    assert [(one.name, one.value) for one in constants.classes[:4]] == [
+        ("KWS_STOP", "0"),
+        ("KWS_UNKNOWN", "1"),
+        ("KWS_REFUSED_2", "2"),  # KWS_REFUSED is what a model answers that does not know
+        ("KWS_MINUS_1", "3"),
+    ]
+    assert re.fullmatch(r"KWS(_WORDS)+", constants.classes[4].name)
+    assert [one.name for one in constants.inputs] == ["KWS_AGE", "KWS_AGE_2"]
+    numbers = replace(model, answers=Labels(tuple(range(5))))
+    assert not constants_of(None, numbers, "kws").classes
 
 
 def test_new_order_of_codes_renamed_constants() -> None:

@@ -190,7 +190,7 @@ def test_without_a_decision_part_the_c_is_as_before(
     bare = dataclasses.replace(sure.decision, novelty_threshold=None)
     for path, text in render_sources(dataclasses.replace(sure, decision=bare), "bare").items():
         assert b"novel" not in text or path.endswith("tk_decide.h")
-    assert b"#define SURE_UNKNOWN (-1)" in files["include/sure.h"]
+    assert b"#define SURE_REFUSED (-1)" in files["include/sure.h"]
     (tmp_path / "sure.h").write_bytes(files["include/sure.h"])
     (tmp_path / "sure.c").write_bytes(render_single(files, "sure")["single/sure.c"])
     chain = find_platforms(find_target("host"))[0].chain

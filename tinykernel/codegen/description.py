@@ -11,6 +11,9 @@ from tinykernel.model.stage import Stage
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
 
+# Pieces that say what kind of model it is.
+_MAIN = ("spectrum", "kernels", "convolutions", "components", "trees", "prototypes")
+
 
 def taken_by(model: IntegerModel) -> str:
     """Say what a model takes: inputs, or windows or images of a shape, and numbers beside."""
@@ -23,6 +26,13 @@ def _looked_at(model: IntegerModel) -> str:
     if model.input.is_table:
         return f"{model.n_inputs} inputs"
     return f"windows of {shape}" if model.input.is_signal else f"images of {shape}"
+
+
+def made_of(model: IntegerModel) -> str:
+    """Name the main pieces of a model, for instance "spectrum and kernels"."""
+    kinds = [piece.KIND for piece in (*model.stages, *model.readout.parts)]
+    main = [kind for kind in kinds if kind in _MAIN]
+    return " and ".join(main) if main else "a linear part"
 
 
 def consists_of(model: IntegerModel) -> str:

@@ -1,4 +1,4 @@
-"""Text and missing values of tables as C constants: an enum a column, a macro for a gap."""
+"""Classes, inputs, text and missing values as C constants: enums, and a macro for a gap."""
 
 from __future__ import annotations
 
@@ -36,8 +36,10 @@ class Constant:
 
 @dataclass(frozen=True)
 class Constants:
-    """The constants of a table with text or gaps."""
+    """The constants of a model."""
 
+    classes: tuple[Constant, ...] = ()  # labels by the number that the firmware returns.
+    inputs: tuple[Constant, ...] = ()  # columns of a table by their place in an input.
     # Of each column of text where it is, as a comment, and its texts in the order of their codes.
     texts: tuple[tuple[str, tuple[Constant, ...]], ...] = ()
     # What stands for a missing value: one for all columns that lacked some, or one a column.
@@ -46,32 +48,40 @@ class Constants:
 
     def lines(self) -> list[str]:
         """Return the C of a header."""
-        found: list[str] = []
-        for comment, constants in self.texts:
-            last = len(constants) - 1
-            found += [f"/* Text of {comment}. */", "enum {"]
-            for i, one in enumerate(constants):
-                found.append(f"    {one.name} = {one.value}{',' * (i < last)} /* {one.comment} */")
-            found += ["};", ""]
+        lines: list[str] = []
+        for comment, constants in (
+            ("Classes: what the functions return", self.classes),
+            ("Inputs: places in an input vector", self.inputs),
+            *((f"Text of {comment}", constants) for comment, constants in self.texts),
+        ):
+            if constants:
+                ends = [","] * (len(constants) - 1) + [""]
+                lines += [f"/* {comment}. */", "enum {"]
+                for constant, end in zip(constants, ends, strict=True):
+                    line = f"    {constant.name} = {constant.value}{end}"
+                    comment = f"/* {constant.comment} */"
+                    fits = len(line) + len(comment) < _WIDTH
+                    lines += [f"{line} {comment}"] if fits else [f"    {comment}", line]
+                lines += ["};", ""]
         for gap in self.gaps:
             text = textwrap.fill(f"/* A missing value of {gap.comment}.", _WIDTH)
-            found += [*f"{text} */".replace("\n", "\n * ").split("\n")]
-            found += [f"#define {gap.name} {gap.value}", ""]
-        return found
+            lines += [*f"{text} */".replace("\n", "\n * ").split("\n")]
+            lines += [f"#define {gap.name} {gap.value}", ""]
+        return lines
 
 
 def constants_of(coding: Coding | None, model: IntegerModel, name: str) -> Constants:
-    """Name the texts and the missing value of a table in C, with the prefix `name`.
+    """Name classes, inputs, texts and the missing value in C, with the prefix `name`.
 
-    A name is ``NAME_COLUMN_TEXT`` in ASCII capitals. Names that are taken get a number, those of
-    one column in the order of the alphabet, so that a new order of codes renames nothing. A missing
-    value that the type of the inputs has not is a TinykernelError.
+    A name is ``NAME_CLASS``, ``NAME_COLUMN`` or ``NAME_COLUMN_TEXT`` in ASCII capitals. Names that
+    are taken get a number, those of one column in the order of the alphabet, so that a new order of
+    codes renames nothing. A missing value that the type of the inputs has not is a TinykernelError.
+    Classes that are the numbers 0, 1, 2, ... need no constants.
 
     >>> _name("thyroid", "sex", "F", set()), _name("m", "size >= 2", "*/ int x", set())
     ('THYROID_SEX_F', 'M_SIZE_GE_2_INT_X')
     """
-    if coding is None:
-        return Constants()
+    coding = coding or Coding()
     places = {column: i for i, column in enumerate(model.feature_names or ())}
     taken = set(_macros(name.upper()))
     taken |= {f"{name.upper()}_MISSING"} if coding.gaps else set()
@@ -84,7 +94,26 @@ def constants_of(coding: Coding | None, model: IntegerModel, name: str) -> Const
         codes = tuple(Constant(names[t], str(i), _said(t)) for i, t in enumerate(found))
         texts.append((_where(column, places), codes))
         example = example or f"input[{places.get(column, 0)}] = {codes[0].name};"
-    return Constants(tuple(texts), tuple(_gaps(coding, model, name, places, taken)), example)
+    gaps = tuple(_gaps(coding, model, name, places, taken))
+    classes = () if model.classes == (*range(model.n_classes),) else model.classes
+    columns = places if model.input.is_table else ()
+    return Constants(
+        classes=_numbered(name, classes, taken),
+        inputs=_numbered(name, columns, taken),
+        texts=tuple(texts),
+        gaps=gaps,
+        example=example,
+    )
+
+
+def _numbered(name: str, texts: Iterable[object], taken: set[str]) -> tuple[Constant, ...]:
+    """Name texts by their numbers, 0 and up."""
+    constants = []
+    for number, text in enumerate(map(str, texts)):
+        spelled = _ascii(re.sub(r"^-(?=\d)", "MINUS ", text)) or "TEXT"
+        identifier = _free(f"{name.upper()}_{spelled}", taken)
+        constants.append(Constant(identifier, str(number), _said(text)))
+    return tuple(constants)
 
 
 def _gaps(
@@ -127,14 +156,31 @@ def _said(text: str) -> str:
 
 def _name(name: str, column: str, text: str, taken: set[str]) -> str:
     """Return an identifier that is not taken, and take it."""
-    first = _ascii(column)[:_LONGEST_COLUMN].strip("_") or "COLUMN"
-    base = f"{name.upper()}_{first}_{_ascii(text) or 'TEXT'}"[:_LONGEST].rstrip("_")
-    found, number = base, 1
-    while found in taken or _OF_C.fullmatch(found):
+    first = _cut(_ascii(column), _LONGEST_COLUMN) or "COLUMN"
+    return _free(f"{name.upper()}_{first}_{_ascii(text) or 'TEXT'}", taken)
+
+
+def _free(identifier: str, taken: set[str]) -> str:
+    """Return an identifier, with a number where it is taken or of C, and take it."""
+    base = free = _cut(identifier, _LONGEST)
+    number = 1
+    while free in taken or _OF_C.fullmatch(free):
         number += 1
-        found = f"{base}_{number}"
-    taken.add(found)
-    return found
+        free = f"{base}_{number}"
+    taken.add(free)
+    return free
+
+
+def _cut(identifier: str, length: int) -> str:
+    """Cut an identifier between two words, or within the first one where that is too long.
+
+    >>> _cut("ONE_TWO_THREE", 9), _cut("ONE", 2)
+    ('ONE_TWO', 'ON')
+    """
+    if len(identifier) <= length:
+        return identifier
+    words = identifier[: length + 1].rpartition("_")[0]
+    return words or identifier[:length]
 
 
 def _ascii(text: str) -> str:

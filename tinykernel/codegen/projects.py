@@ -22,7 +22,7 @@ import tinykernel
 from tinykernel import resources
 from tinykernel.codegen.boards import Board
 from tinykernel.codegen.ci import render_ci
-from tinykernel.codegen.description import consists_of, taken_by
+from tinykernel.codegen.description import consists_of, made_of, taken_by
 from tinykernel.codegen.enums import constants_of
 from tinykernel.codegen.plan import FORMAT
 from tinykernel.codegen.sources import render_selftest, render_single, render_sources
@@ -202,6 +202,7 @@ def _context(model: IntegerModel, name: str, n_vectors: int) -> dict[str, Any]:
         "title": name.replace("_", " ").capitalize(),
         "model": model,
         "taken": taken_by(model),
+        "made": made_of(model),
         "pieces": consists_of(model),
         "fingerprint": model.fingerprint()[:8],
         "contract": FORMAT,

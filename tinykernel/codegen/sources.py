@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.codegen.definitions import Definition, Table, checksum
+from tinykernel.codegen.description import made_of
 from tinykernel.codegen.enums import constants_of
 from tinykernel.codegen.literals import (
     check_name,
@@ -46,7 +47,6 @@ _C_TYPES = {
     "int32": "int32_t",
 }
 _MOST_VECTORS = 256
-_MOST_NAMES = 128
 _COMMENT_WIDTH = 95
 _INCLUDE = re.compile(rb'#include "(.+)"\n')
 _SPDX = b"/* SPDX-License-Identifier: Apache-2.0 */\n"
@@ -262,6 +262,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "n_inputs": model.n_inputs,
         "input": model.input,
         "hop": model.hop,
+        "made": made_of(model),
         "delay": model.delay,
         "stages": {stage.KIND: stage for stage in model.stages},
         "sizes": [grid.size for grid in model.grids()],
@@ -298,7 +299,6 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "class_names": [string_literal(str(label)) for label in _names(model)],
         "class_comment": _class_comment(model),
         "step": f"{model.answers.unit:.3g}" if isinstance(model.answers, Values) else "",
-        "feature_comment": _feature_comment(model),
         "fingerprint": model.fingerprint()[:8],
         "small_code": components is not None and components.small_code,
         "structs": packed.structs,
@@ -386,19 +386,6 @@ def _novelty_threshold(model: IntegerModel) -> str:
     if model.decision is None or model.decision.novelty_threshold is None:
         return ""
     return integer_literal(model.decision.novelty_threshold)
-
-
-def _feature_comment(model: IntegerModel) -> list[str]:
-    """Return the lines that say what the inputs are; none where that is not known."""
-    names = model.feature_names or ()
-    lines: list[str] = []
-    for i, name in enumerate(names[:_MOST_NAMES]):
-        item = in_comment(f"{i} {string_literal(name)}")
-        if lines and len(lines[-1]) + len(item) + 2 <= _COMMENT_WIDTH:
-            lines[-1] += f", {item}"
-        else:
-            lines.append(item)
-    return [*lines, "..."] if len(names) > _MOST_NAMES else lines
 
 
 def _aligned(definitions: tuple[Definition, ...]) -> list[str]:
