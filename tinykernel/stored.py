@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import IO, Any
 
@@ -15,11 +15,10 @@ from tinykernel.errors import TinykernelError
 
 #: Files of more bytes of inputs are read in pieces.
 IN_PIECES = 1 << 28
-#: A search, and models that need all rows at once, see at most so many rows and so many values.
-MOST_ROWS, MOST_VALUES = 500_000, 1 << 30
+#: A training sees at most so many rows and so many values.
+MOST_ROWS, MOST_VALUES = 2_000_000, 1 << 28
 #: Rows of a piece.
 ROWS_AT_ONCE = 1 << 16
-_PART_ROWS = 1 << 17
 
 
 class KeptFile:
@@ -114,83 +113,26 @@ def rows_at(X: NDArray[Any] | StoredRows, places: NDArray[Any]) -> NDArray[Any]:
 
 
 def drawn_places(y: NDArray[Any], most: int, seed: int | tuple[int, ...]) -> NDArray[np.intp]:
-    """Return places of rows in a random order, the same each time: at most so many.
+    """Return places of a random sample of at most `most` rows in a random order.
 
-    There are some of every label `y`, shape (n,); floats are values, which are no labels.
+    The sample is stratified by the labels `y`, shape (n,): each class has its share, and at least
+    one row. Floats are values, of which the sample is a plain random one.
+
+    Examples
+    --------
+    >>> y = np.repeat(["a", "b", "c"], [60, 30, 1])
+    >>> np.unique(y[drawn_places(y, 10, seed=0)], return_counts=True)[1].tolist()
+    [6, 3, 1]
     """
     order = np.random.default_rng(seed).permutation(len(y))
-    kept = np.arange(min(most, len(y)))
-    if y.dtype.kind != "f":
-        kept = np.union1d(np.unique(y[order], return_index=True)[1], kept)
-    return np.asarray(order[kept], np.intp)
-
-
-@dataclass(frozen=True, eq=False)
-class Passes:
-    """All training rows, dealt at random to parts that each fit into memory."""
-
-    rows: StoredRows  # of a temporary file, part after part.
-    labels: NDArray[Any]  # (n,)
-    first: NDArray[np.int64]  # (n_parts + 1,): where the parts begin.
-
-    @staticmethod
-    def of(
-        X: NDArray[Any] | StoredRows, y: NDArray[Any], places: NDArray[Any], seed: int
-    ) -> Passes:
-        """Write the rows at some places to a temporary file, which goes when nobody needs it.
-
-        Examples
-        --------
-        >>> X, y = np.arange(8).reshape(4, 2), np.array(list("abab"))
-        >>> passes = Passes.of(X, y, np.array([3, 0, 1]), seed=0)
-        >>> [(rows.tolist(), labels.tolist()) for rows, labels in [passes[0]]]
-        [([[0, 1], [2, 3], [6, 7]], ['a', 'b', 'b'])]
-        """
-        n_parts = -(-len(places) // _PART_ROWS)
-        part = np.full(len(X), n_parts, np.uint16)
-        part[places] = np.random.default_rng([seed, 9]).integers(0, n_parts, len(places), np.uint16)
-        order = np.argsort(part, kind="stable")[: len(places)]
-        first = np.concatenate([[0], np.cumsum(np.bincount(part, minlength=n_parts)[:n_parts])])
-        stored, at = StoredRows.temporary((len(places), *X.shape[1:]), X.dtype), first.copy()
-        stream = stored.file.stream
-        for begin, rows in row_blocks(X):
-            own = part[begin : begin + len(rows)]
-            turn = np.argsort(own, kind="stable")
-            ends = np.searchsorted(own[turn], np.arange(n_parts + 1))
-            for k in range(n_parts):
-                run = np.ascontiguousarray(rows[turn[ends[k] : ends[k + 1]]])
-                stream.seek(int(at[k]) * (rows.nbytes // len(rows)))
-                stream.write(run.data)
-                at[k] += len(run)
-        return Passes(stored, y[order], first.astype(np.int64))
-
-    def __len__(self) -> int:
-        """Return the number of parts."""
-        return len(self.first) - 1
-
-    def __getitem__(self, k: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Read rows and labels of a part."""
-        part = slice(int(self.first[k]), int(self.first[k + 1]))
-        return self.rows[part], self.labels[part]
-
-    def labels_of_parts(self) -> list[NDArray[Any]]:
-        """Return the labels of each part."""
-        return np.split(self.labels, self.first[1:-1])
-
-    @property
-    def sizes(self) -> list[int]:
-        """Rows of each part."""
-        return [int(n) for n in np.diff(self.first)]
-
-    def epochs(self, usual: int, n_rows: int) -> int:
-        """Return how many passes make as many steps as the usual epochs of so many rows."""
-        return max(1, round(usual * n_rows / len(self.labels)))
-
-
-@dataclass(frozen=True, eq=False)
-class Blocks:
-    """Parts as a learner takes them."""
-
-    sizes: list[int]  # rows of each.
-    # From the number of a part to what the learner learns from.
-    load: Callable[[int], tuple[Any, ...]]
+    if y.dtype.kind == "f" or len(y) <= most:
+        return np.asarray(order[:most], np.intp)
+    _, code, size = np.unique(y[order], return_inverse=True, return_counts=True)
+    by_class = np.argsort(code, kind="stable")
+    first = np.cumsum(size) - size
+    rank = np.empty(len(y))
+    rank[by_class] = np.arange(len(y)) - first[code[by_class]]
+    # Rows of all classes in turn, each class as often as it has rows; its first row leads.
+    turn = np.where(rank == 0, 0, (rank + 0.5) / size[code])
+    chosen = np.argsort(turn, kind="stable")[: max(most, len(size))]
+    return np.asarray(order[np.sort(chosen)], np.intp)

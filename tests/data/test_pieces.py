@@ -1,4 +1,4 @@
-"""Rows that are read in pieces, drawn, and passed over: the same as rows in memory."""
+"""Rows that are read in pieces, and samples of them: the same as rows in memory."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from typer.testing import CliRunner
 from tinykernel import stored
 from tinykernel.cli import app
 from tinykernel.data.load import load_data
-from tinykernel.data.selection import Selection
-from tinykernel.data.trained_rows import record_of
-from tinykernel.stored import Passes, StoredRows, rows_at
+from tinykernel.stored import StoredRows, drawn_places, rows_at
 
 PARTS = ("X_train", "y_train", "X_test", "y_test")
 
@@ -49,9 +47,8 @@ def in_pieces(monkeypatch):
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """Draw 500 rows, and pass over parts of 900."""
+    """Draw 500 rows."""
     monkeypatch.setattr(stored, "MOST_ROWS", 500)
-    monkeypatch.setattr(stored, "_PART_ROWS", 900)
 
 
 @pytest.fixture
@@ -87,9 +84,8 @@ def test_rows_at_places_are_those_of_an_array(n, data):
 @pytest.mark.parametrize("most", [500_000, 500])
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet"])
 def test_data_in_pieces_are_those_read_whole(suffix, most, tmp_path, in_pieces, monkeypatch, write):
-    """Rows, labels and passes do not depend on whether a file was read in pieces."""
+    """Rows and labels do not depend on whether a file was read in pieces."""
     monkeypatch.setattr(stored, "MOST_ROWS", most)
-    monkeypatch.setattr(stored, "_PART_ROWS", 900)
     file = write(tmp_path, suffix, *rows())
     found = []
     for on in (False, True):
@@ -98,33 +94,31 @@ def test_data_in_pieces_are_those_read_whole(suffix, most, tmp_path, in_pieces, 
     whole, pieces = found
     assert (whole.split, whole.drawn_of) == (pieces.split, pieces.drawn_of)
     assert all(np.array_equal(getattr(whole, name), getattr(pieces, name)) for name in PARTS)
-    assert (whole.passes is None) == (most > 500)
-    if whole.passes is not None:
-        assert whole.passes.sizes == pieces.passes.sizes
-        assert np.array_equal(whole.passes.rows[:], pieces.passes.rows[:])
-        assert np.array_equal(whole.passes.labels, pieces.passes.labels)
+    assert len(whole.X_train) == min(most, 2400)
 
 
-def test_passes_have_every_row_once_with_its_label(drawn):
-    """Each training row is in one part, with its own label; rows kept aside are in none."""
-    y = np.arange(2000)
-    places = np.random.default_rng(1).permutation(2000)[:1500]
-    found = Passes.of(np.stack([y, -y], axis=1), y, places, seed=0)
-    assert len(found) == 2
-    parts = [found[k] for k in range(2)]
-    assert all(np.array_equal(X, np.stack([labels, -labels], axis=1)) for X, labels in parts)
-    assert sorted(np.concatenate([labels for _, labels in parts])) == sorted(places)
+@given(st.lists(st.integers(1, 60), min_size=2, max_size=6), st.integers(1, 200), st.integers(0, 9))
+def test_a_sample_is_stratified(sizes, most, seed):
+    """Each class has its share of the sample within one row, and at least one; no row twice."""
+    y = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    places = drawn_places(y, most, seed)
+    n = sum(sizes)
+    assert len(set(places.tolist())) == len(places) == max(min(most, n), min(len(sizes), n))
+    count = np.bincount(y[places], minlength=len(sizes))
+    assert (count >= 1).all()
+    if (count > 1).all():
+        assert (np.abs(count - np.array(sizes) * len(places) / n) <= 1).all()
+    assert np.array_equal(drawn_places(y, most, seed), places)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    "options",
     [
-        (("n_components=64",), "chosen by 500 of 2,400 training rows, trained on all"),
-        (("n_components=0", "linear=4"), "chosen by 500 of 2,400 training rows, trained on all"),
-        (("model=trees",), "trained on 500 of 2,400 training rows"),
+        ("n_components=64",),
+        ("model=trees",),
     ],
 )
-def test_a_model_is_the_same_whole_or_in_pieces(options, said, tmp_path, in_pieces, drawn, write):
+def test_a_model_is_the_same_whole_or_in_pieces(options, tmp_path, in_pieces, drawn, write):
     """A model has the same bytes however the file was read, and it says which rows it saw."""
     file, models = write(tmp_path, ".npy", *rows()), []
     settings = [word for option in (*options, "epochs=1") for word in ("--set", option)]
@@ -134,7 +128,7 @@ def test_a_model_is_the_same_whole_or_in_pieces(options, said, tmp_path, in_piec
         words = ["train", str(file), "-o", str(model), "--effort", "quick", *settings]
         result = CliRunner().invoke(app, words)
         assert result.exit_code == 0, result.output
-        assert said in result.output
+        assert "trained on 500 of 2,400 training rows, a sample stratified by" in result.output
         models.append(model.read_bytes())
     assert models[0] == models[1]
     # The file of the training is known again, and its training rows are left out.
@@ -152,36 +146,6 @@ def test_a_table_with_gaps_is_read_whole(tmp_path, in_pieces, write):
     assert found.coding is not None
     assert list(found.coding.gaps) == ["a3"]
     assert not np.isnan(found.X_train).any()
-
-
-def test_a_gap_in_a_row_that_was_not_drawn_was_trained_on(tmp_path, drawn, write):
-    """Where gaps are filled with medians, no pass has one that is not."""
-    X, y = rows(kind=np.float32)
-    X[:, 3] = np.arange(len(X)) + 0.5
-    kept = load_data(write(tmp_path, ".npy", X, y))
-    place = next(row for row in kept.passes.rows[:][:, 3] if row not in kept.X_train[:, 3])
-    X[X[:, 3] == place, 0] = np.nan
-    found = load_data(write(tmp_path, ".npy", X, y), selection=Selection(missing="median"))
-    assert found.passes is None or not np.isnan(found.passes.rows[:]).any()
-    assert not np.isnan(found.X_train).any()
-
-
-def test_the_type_holds_rows_that_were_not_drawn(tmp_path, drawn, write):
-    """One number with a fraction among whole ones keeps floats, in a training row not drawn too."""
-    X, y = rows(kind=np.float64)
-    whole = load_data(write(tmp_path, ".parquet", X // 1, y))
-    assert whole.X_train.dtype == np.int64
-    X = X // 1
-    every, some = whole.passes.rows[:], whole.X_train
-    other = next(row for row in every if not (some == row).all(axis=1).any())
-    X[(other == X).all(axis=1), 0] += 0.5
-    assert load_data(write(tmp_path, ".parquet", X, y)).X_train.dtype == np.float64
-
-
-def test_a_record_of_stored_rows_is_that_of_the_same_in_memory():
-    """A model file knows the rows of a pass as it knows rows in memory."""
-    X, _ = rows(300)
-    assert record_of(as_stored(X)) == record_of(X)
 
 
 def test_many_rows_take_little_memory(tmp_path, in_pieces, drawn, write):

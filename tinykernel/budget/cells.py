@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tinykernel.budget.standins import FOUND_ONLY, Asked
+from tinykernel.budget.standins import Asked
 from tinykernel.training.local.signal_training import CELLS, FEW_WINDOWS, counted_ahead
 from tinykernel.training.local.spectrum import spectrum_of
 from tinykernel.training.options import TrainerOptions
@@ -35,7 +35,7 @@ def cells_of(
         return {}
     if rows.dtype.kind not in "iuf" or not np.isfinite(rows).all() or len(labels) != len(rows):
         return {}  # training says what is wrong with them
-    options = TrainerOptions(**{k: v for k, v in given.items() if k not in FOUND_ONLY})
+    options = TrainerOptions(**given)
     if spectrum_of(options, shape, rows.dtype.name)[0] is not None:
         return {}
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)

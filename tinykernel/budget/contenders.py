@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tinykernel.budget.ceilings import share_used, within
-from tinykernel.budget.standins import FOUND_ONLY, LEARNED, Asked
+from tinykernel.budget.standins import LEARNED, Asked
 from tinykernel.checks import check_choice
 from tinykernel.codegen.pack.trees import tree_bytes
 from tinykernel.codegen.targets import find_target
@@ -79,7 +79,7 @@ def input_shape(X: ArrayLike, method: Any, given: Mapping[str, Any]) -> tuple[in
     if method != LEARNED:
         return None
     kind = RegressorOptions if "loss" in given else TrainerOptions
-    options = kind(**{k: v for k, v in given.items() if k not in FOUND_ONLY})
+    options = kind(**given)
     options.check()
     n_dimensions = getattr(X, "ndim", 2)
     shape = options.input_shape(np.shape(X)[1:] if n_dimensions in (3, 4) else None)

@@ -24,8 +24,6 @@ from tinykernel.training.values.valueset import strata
 
 #: The method of this package. Any other is a class of classifiers, whose components are drawn.
 LEARNED = "learned"
-# Chosen by a search, or taken from the data, and no parameters of the classifier.
-FOUND_ONLY = ("passes",)
 # Parameters of the regressor only: where there is a loss, values are predicted.
 OF_VALUES = ("loss", "quantiles")
 _OF_SCALER = ("scaler_scope", "input_bits")
@@ -119,8 +117,7 @@ def fitted(
     """Train the classifier of a method; what is taken from elsewhere are no options."""
     if method != LEARNED:
         return method(**parameters).fit(X, y, *args, **named)
-    given = dict(parameters)
-    recipe = {name: given.pop(name) for name in FOUND_ONLY if name in given}
-    kind = TernaryKernelRegressor if "loss" in given else TernaryKernelClassifier
-    estimator = kind(**sorted_out((field.name for field in fields(kind)), given))
-    return estimator._fit(X, y, *args, recipe=recipe, **named)
+    kind = TernaryKernelRegressor if "loss" in parameters else TernaryKernelClassifier
+    estimator = kind(**sorted_out((field.name for field in fields(kind)), dict(parameters)))
+    learn = estimator._fit if isinstance(estimator, TernaryKernelRegressor) else estimator.fit
+    return learn(X, y, *args, **named)

@@ -258,7 +258,6 @@ def _train(
             feature_names=dataset.columns,
             task=options["task"],
             value_name=dataset.label if numbers else None,
-            passes=None if options["method"] == PAPER else dataset.passes,
             **parameters,
         )
 

@@ -23,7 +23,6 @@ from tinykernel.data.faults import (
     check_columns,
     checked_part,
     fill_gaps,
-    lacks_some,
     needed_labels,
     refuse_new_texts,
     refuse_values,
@@ -72,10 +71,9 @@ def load_data(
     Arrays of more than two dimensions (images) are flattened in row-major order. A table of whole
     numbers holds integers, even where they are written as 3.0.
 
-    Of more than 500,000 rows of a part, or 2**30 values, so many are drawn. All training rows are
-    then in a temporary file, for `Passes`. Files of more than 256 MB of inputs, but for text,
-    are read in pieces; a table of Parquet is read as a whole where it has columns of text or lacks
-    values.
+    Of more than 2,000,000 rows of a part, or 2**28 values, a sample of so many is drawn, stratified
+    by class. Files of more than 256 MB of inputs, but for text, are read in pieces; a table of
+    Parquet is read as a whole where it has columns of text or lacks values.
 
     Parameters
     ----------
@@ -215,15 +213,13 @@ def _coded(data: Dataset, part: Part, selection: Selection) -> Dataset:
         if keeps and rows is not None:
             refuse_new_gaps(rows, columns, data.source)
     notes = (*data.notes, *in_words(coding, gaps, columns))
-    return replace(data, X_train=X, X_test=X_test, coding=coding, notes=notes, passes=None)
+    return replace(data, X_train=X, X_test=X_test, coding=coding, notes=notes)
 
 
 def _filled(data: Dataset, selection: Selection) -> Dataset:
     """Fill gaps with the medians of the training rows, where that is asked for."""
     if selection.missing != "median":
         return data
-    if data.passes is not None and lacks_some(data.passes.rows):
-        data = replace(data, passes=None)  # a row that was not drawn may be the only one
     medians = medians_of(data.X_train)
     X, note = fill_gaps(data.X_train, medians, data.source, data.columns)
     X_test = data.X_test
@@ -233,7 +229,7 @@ def _filled(data: Dataset, selection: Selection) -> Dataset:
             f"{part} rows: {said}" for part, said in (("training", note), ("test", of_test)) if said
         )
     if note:
-        data = replace(data, notes=(*data.notes, note), passes=None)
+        data = replace(data, notes=(*data.notes, note))
     return replace(data, X_train=X, X_test=X_test, medians=tuple(medians.tolist()))
 
 
@@ -256,8 +252,7 @@ def _typed(data: Dataset, input_type: str | None) -> Dataset:
 
 def _range(data: Dataset) -> tuple[int, int] | None:
     """Return the lowest and the highest input where all are whole numbers of 32 bits."""
-    train = data.X_train if data.passes is None else data.passes.rows
-    ranges = [whole_numbers(X) for X in (train, data.X_test) if X is not None]
+    ranges = [whole_numbers(X) for X in (data.X_train, data.X_test) if X is not None]
     whole = [each for each in ranges if each is not None]
     if len(whole) < len(ranges):
         return None

@@ -13,7 +13,7 @@ from tinykernel.data.coding import Coding
 from tinykernel.data.faults import needed_labels
 from tinykernel.data.formats import Part
 from tinykernel.data.held_rows import kept_aside
-from tinykernel.stored import Passes, StoredRows, drawn_places, rows_at
+from tinykernel.stored import drawn_places, rows_at
 
 #: What `Rows` call the rows that a file has for tests.
 TEST_PART = "the test part"
@@ -50,9 +50,7 @@ class Dataset:
     coding : Coding or None
         The numbers of text and of missing values; None where there are none.
     drawn_of : int or None
-        How many training rows there are, where those of `X_train` are drawn of them.
-    passes : Passes or None
-        All of these, where they need no coding.
+        How many training rows there are, where those of `X_train` are a sample of them.
     beside : int
         Values at the end of a row that the file has for numbers beside windows.
     """
@@ -72,12 +70,7 @@ class Dataset:
     label: str | None = None
     coding: Coding | None = None
     drawn_of: int | None = None
-    passes: Passes | None = None
     beside: int = 0
-
-    def learned(self, *, in_passes: bool) -> NDArray[Any] | StoredRows:
-        """Return the rows that a model learned from: all, or those of `X_train`."""
-        return self.passes.rows if in_passes and self.passes is not None else self.X_train
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +105,7 @@ def as_split(train: Part, test: Part, seed: int) -> Dataset:
     n, n_test = len(train.X), len(test.X)
     split = f"{n} training rows, {n_test} test rows (as the file splits them)"
     found = Dataset(X, y, X_test, y_test, train.file.name, split, group, group_test)
-    return _with_all(found, train, np.arange(n), n_test, seed)
+    return _with_sizes(found, n, n_test)
 
 
 def split_part(
@@ -124,7 +117,7 @@ def split_part(
         split = f"{n} training rows, no test rows"
         X, labels, group = _drawn(part, None, seed)
         found = Dataset(X, labels, None, None, source, split, group, None, part.columns)
-        return _with_all(found, part, np.arange(n), 0, seed)
+        return _with_sizes(found, n, 0)
     kept, aside, kind = kept_aside(part, y, test_size, seed, by_group=by_group)
     percent = f"{100 * len(aside) / len(y):.3g} %"
     if by_group:
@@ -136,13 +129,13 @@ def split_part(
     X_test, y_test, group_test = _drawn(part, aside, seed)
     split = f"{len(kept)} training rows, {len(aside)} test rows ({share})"
     found = Dataset(X, labels, X_test, y_test, source, split, group, group_test, part.columns)
-    return _with_all(found, part, kept, len(aside), seed)
+    return _with_sizes(found, len(kept), len(aside))
 
 
 def _drawn(
     part: Part, places: NDArray[np.intp] | None, seed: int
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
-    """Return rows, labels and groups at some places, of too many those that are drawn."""
+    """Return rows, labels and groups at some places, of too many a sample."""
     y, most = needed_labels(part), min(stored.MOST_ROWS, stored.MOST_VALUES // part.X.shape[1])
     if len(y if places is None else places) > most:
         drawn = drawn_places(y if places is None else y[places], most, (seed, 8))
@@ -152,15 +145,12 @@ def _drawn(
     return rows_at(part.X, places), y[places], None if part.group is None else part.group[places]
 
 
-def _with_all(
-    data: Dataset, part: Part, places: NDArray[np.intp], n_test: int, seed: int
-) -> Dataset:
-    """Say which rows are drawn, and keep all training rows beside those."""
-    n, found = len(data.y_train), data
-    if n < len(places):
-        passes = Passes.of(part.X, needed_labels(part), places, seed)
-        found = replace(found, drawn_of=len(places), passes=passes)
-    drawn = [f"{n} training rows"] * (n < len(places))
+def _with_sizes(data: Dataset, n_train: int, n_test: int) -> Dataset:
+    """Say of how many rows the parts are samples, where they are."""
+    sampled = []
+    if len(data.y_train) < n_train:
+        sampled.append(f"{len(data.y_train)} training rows")
+        data = replace(data, drawn_of=n_train)
     if data.y_test is not None and len(data.y_test) < n_test:
-        drawn.append(f"{len(data.y_test)} test rows")
-    return replace(found, split=f"{found.split}; drawn: {', '.join(drawn)}") if drawn else found
+        sampled.append(f"{len(data.y_test)} test rows")
+    return replace(data, split=f"{data.split}; drawn: {', '.join(sampled)}") if sampled else data

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tinykernel.checks import check_choice
 from tinykernel.data.coding import Coding
 from tinykernel.errors import TinykernelError
-from tinykernel.stored import StoredRows, row_blocks
+from tinykernel.stored import row_blocks
 
 _INT32 = np.iinfo(np.int32)
 _SMALL = ("uint8", "int8", "uint16", "int16", "int32")
@@ -91,7 +91,7 @@ def medians_of(X: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(ordered[np.maximum(count - 1, 0) // 2, np.arange(X.shape[1])], np.float64)
 
 
-def whole_numbers(X: NDArray[Any] | StoredRows) -> tuple[int, int] | None:
+def whole_numbers(X: NDArray[Any]) -> tuple[int, int] | None:
     """Return the lowest and the highest value where all are whole and fit 32 bits, else None.
 
     Examples

@@ -200,7 +200,6 @@ def keep_for_calibration(
         y_train=labels[kept],
         split=f"{data.split}; {words}",
         group_train=None if group is None else group[kept],
-        passes=None,
     )
     rows = Rows(
         data.X_train[aside],

@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.stored import StoredRows
-
 #: Digests in a record, each of five bytes.
 KEPT = 1024
 #: Digests of every second input, and as many of the others.
@@ -29,7 +27,7 @@ _ROWS_AT_ONCE = 4096
 _LEAST_INPUTS, _MORE, _RISK, _LEAST_CHANCE = 6, 0.2, 1e-4, 0.01
 
 
-def digests(X: NDArray[Any] | StoredRows, inputs: slice = slice(None)) -> NDArray[np.uint64]:
+def digests(X: NDArray[Any], inputs: slice = slice(None)) -> NDArray[np.uint64]:
     """Return 40 bits for some inputs of each row, the same for equal rows of any type.
 
     Values count as float32, of which the firmware sees no more.
@@ -52,7 +50,7 @@ def digests(X: NDArray[Any] | StoredRows, inputs: slice = slice(None)) -> NDArra
     return found
 
 
-def rows_among(X: NDArray[Any], others: NDArray[Any] | StoredRows) -> NDArray[np.bool_]:
+def rows_among(X: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which rows equal one of others, by their digests."""
     return np.isin(digests(X), digests(others))
 
@@ -70,7 +68,7 @@ def hash_of(X: NDArray[Any], y: NDArray[Any]) -> str:
     return hashlib.sha256("\n".join(sorted(map(repr, rows))).encode()).hexdigest()
 
 
-def record_of(X: NDArray[Any] | StoredRows) -> dict[str, Any]:
+def record_of(X: NDArray[Any]) -> dict[str, Any]:
     """Return what a model file keeps of its training rows, as JSON types."""
     return _sample(digests(X), KEPT) | {"halves": [_half_record(X, half) for half in _halves(X)]}
 
@@ -83,13 +81,13 @@ def _sample(found: NDArray[np.uint64], most: int) -> dict[str, Any]:
     return {"all": len(kept) == len(smallest), "digests": base64.b64encode(raw).decode()}
 
 
-def _halves(X: NDArray[Any] | StoredRows) -> list[slice]:
+def _halves(X: NDArray[Any]) -> list[slice]:
     """Return every second input, and the others; nothing of rows of few inputs."""
     many = math.prod(X.shape[1:]) >= _LEAST_INPUTS
     return [slice(0, None, 2), slice(1, None, 2)] if many else []
 
 
-def _half_record(X: NDArray[Any] | StoredRows, half: slice) -> dict[str, Any]:
+def _half_record(X: NDArray[Any], half: slice) -> dict[str, Any]:
     """Return digests of every second input, and which share of new rows has one by chance.
 
     That is the share that every fifth row has among the others, where equal ones count once.

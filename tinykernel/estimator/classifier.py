@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
@@ -72,8 +70,6 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
         with the mean squared error of rows left out, or NaN where none could be.
     interrupted_ : bool
         Whether Ctrl-C ended the training.
-    in_passes_ : bool
-        Whether the training went over more rows than those given, as the command line has it.
     decision_ : tinykernel.model.answers.decision.Decision
         Only after `calibrate`.
 
@@ -144,19 +140,6 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
             If Ctrl-C ended the training after its first epoch: the best until then is kept.
             Earlier, KeyboardInterrupt is raised.
         """
-        return self._fit(X, y, sample_weight, groups=groups, validation=validation)
-
-    def _fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | None = None,
-        validation: tuple[ArrayLike, ArrayLike] | None = None,
-        recipe: Mapping[str, float] | None = None,
-    ) -> TernaryKernelClassifier:
-        """Train; `recipe` has fields of the recipe that are no options, of an earlier training."""
         told = told_by(self)
         X, given = flat(X)
         shape = told.input_shape(given)
@@ -173,7 +156,7 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
         )
         if hasattr(self, "decision_"):
             del self.decision_  # that of another model
-        self._run(data, told, recipe or {}, shape)
+        self._run(data, told, shape)
         self.classes_ = classes
         return self
 

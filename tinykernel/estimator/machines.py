@@ -123,7 +123,6 @@ class KernelEstimator(MachineEstimator, EstimatorParameters):
     n_iter_: int
     history_: dict[str, NDArray[np.float64]]
     interrupted_: bool
-    in_passes_: bool
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; `deep` also has entries of `options`, as ``options__NAME``."""
@@ -153,15 +152,9 @@ class KernelEstimator(MachineEstimator, EstimatorParameters):
             self.options = {**(self.options or {}), **more}
         return self
 
-    def _run(
-        self,
-        data: TrainSet,
-        told: TrainerOptions,
-        recipe: Mapping[str, float],
-        shape: tuple[int, ...] | None,
-    ) -> None:
+    def _run(self, data: TrainSet, told: TrainerOptions, shape: tuple[int, ...] | None) -> None:
         """Train, and keep the result and how it came about."""
-        result = trainer.fit(data, told, shape, **recipe)
+        result = trainer.fit(data, told, shape)
         # Not earlier, or an interrupted second fit would mix two models.
         self.machine_, self.input_shape_ = result.machine, shape
         self.options_ = asdict(result.recipe)
@@ -179,7 +172,6 @@ class KernelEstimator(MachineEstimator, EstimatorParameters):
         self.noise_ = None if chosen is None else chosen.noise
         epochs = result.history.epochs
         self.n_iter_, self.interrupted_ = len(epochs), result.history.interrupted
-        self.in_passes_ = result.in_passes
         self.history_ = {
             name: np.array([epoch[name] for epoch in epochs])
             for name in ("loss", "accuracy")

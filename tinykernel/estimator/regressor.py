@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -121,10 +120,9 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
         *,
         groups: ArrayLike | None = None,
         validation: tuple[ArrayLike, ArrayLike] | None = None,
-        recipe: Mapping[str, float] | None = None,
         value_name: str | None = None,
     ) -> TernaryKernelRegressor:
-        """Train; `recipe` has fields of the recipe that are no options, of an earlier training."""
+        """Train; `value_name` names a single value that `y` does not name."""
         told = told_by(self)
         assert isinstance(told, RegressorOptions)
         names = _names(y) or (None if value_name is None else (value_name,))
@@ -146,7 +144,7 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
             if validation is None
             else self._checked_validation(validation, n_values),
         )
-        self._run(data, told, recipe or {}, shape)
+        self._run(data, told, shape)
         assert data.quantity is not None
         self.outputs_ = data.quantity.units.names
         return self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -100,22 +100,17 @@ def _message(history: list[dict[str, float]], n_epochs: int) -> str:
 
 
 def batches(
-    rng: np.random.Generator, sizes: Sequence[int], batch_rows: int, epoch: int, n_epochs: int
-) -> Iterator[tuple[int, NDArray[np.int64], float]]:
-    """Deal the rows of an epoch to mini-batches, block after block.
+    rng: np.random.Generator, n_rows: int, batch_rows: int, epoch: int, n_epochs: int
+) -> Iterator[tuple[NDArray[np.int64], float]]:
+    """Deal the rows of an epoch to mini-batches.
 
-    `sizes` are the rows of each block. Yielded are the number of a block, some of its rows, and the
-    share of the training that is done.
+    Yielded are rows, and the share of the training that is done.
     """
-    size = [max(LANES, min(batch_rows, n // LANES * LANES)) for n in sizes]
-    count = [max(1, n // most) for n, most in zip(sizes, size, strict=True)]
-    total = sum(count)
-    done = epoch * total
-    for block in rng.permutation(len(sizes)) if len(sizes) > 1 else (0,):
-        rows = np.resize(rng.permutation(sizes[block]), count[block] * size[block])
-        for batch in rows.reshape(count[block], -1):
-            yield int(block), batch, done / (n_epochs * total)
-            done += 1
+    size = max(LANES, min(batch_rows, n_rows // LANES * LANES))
+    count = max(1, n_rows // size)
+    rows = np.resize(rng.permutation(n_rows), count * size).reshape(count, size)
+    for done, batch in enumerate(rows, start=epoch * count):
+        yield batch, done / (n_epochs * count)
 
 
 def one_cycle(done: float, warm_up: float) -> float:

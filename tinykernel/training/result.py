@@ -34,4 +34,3 @@ class TrainingResult:
     outcome: Outcome | None = None  # of the search, where there was one.
     # Of trees with the rest, or convolutions with kernels, where there was one.
     contest: Contest | None = None
-    in_passes: bool = False  # whether it was trained on more rows than those it was chosen by.

@@ -68,8 +68,7 @@ def fit(
     shape : tuple of int, optional
         Of an input, for a local stage: (samples, channels) or (height, width, channels).
     **given
-        Fields of `Recipe`; they are not searched. `passes`, of classes all
-        rows where `data` has some of them: components and a linear part learn from all.
+        Fields of `Recipe`; they are not searched.
 
     Raises
     ------
@@ -89,10 +88,6 @@ def fit(
     options.check()
     options.check_for(shape)
     check_rows(data, options)
-    passes = given.pop("passes", None)
-    plain = shape is None and data.quantity is None
-    if plain and not options.validation_fraction:
-        data = replace(data, passes=passes)
     if options.model == "trees":
         return _trees_alone(data, options, shape, given)
     if shape is not None:
@@ -129,24 +124,13 @@ def fit(
         held = Validation(mixed[out], data.truth[out], weight[out], inputs[out])
         mixed, inputs, targets, weight = mixed[~out], inputs[~out], targets[~out], weight[~out]
     del trial_data
-    if data.passes is not None and options.epochs is None:
-        recipe = replace(recipe, epochs=data.passes.epochs(recipe.epochs, len(data.X)))
     learner = _learner(mixed, inputs, targets, weight, recipe, transform)
-    none = inputs[:0, :0]
-
-    def seen(rows: NDArray[Any]) -> tuple[_Floats, NDArray[Any]]:
-        linear = recipe.linear_bits is not None
-        return transform.mixed(rows), transform.scaler.quantize(rows) if linear else none
-
-    learner.blocks = data.blocks(options.class_weight, seen)
     if held is not None:
         np.subtract(held.mixed, learner.mean, out=held.mixed)
     history = learner.run(held, options.patience)
     machine = _machine(learner, transform, data)
     machine = replace(machine, small_code=options.code == "small")
-    return TrainingResult(
-        machine, recipe, history, learner.sigma, trials, outcome, contest, data.passes is not None
-    )
+    return TrainingResult(machine, recipe, history, learner.sigma, trials, outcome, contest)
 
 
 def _trees_alone(
@@ -214,12 +198,10 @@ def _without_components(
 ) -> TrainingResult:
     """Train a linear part, on the counts of a local stage where there is one."""
     if shape is None:
-        result = fit_linear(data, options, bits or parts_of(next(iter(options.capacity())))[1] or 8)
-    elif len(shape) == 2:
-        result = fit_windows(data, options, shape)
-    else:
-        result = fit_images(data, options, shape)
-    return replace(result, in_passes=data.passes is not None)
+        return fit_linear(data, options, bits or parts_of(next(iter(options.capacity())))[1] or 8)
+    if len(shape) == 2:
+        return fit_windows(data, options, shape)
+    return fit_images(data, options, shape)
 
 
 # -- preparation ----------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,6 @@ from tinykernel.compiled import njit
 from tinykernel.errors import TinykernelError
 from tinykernel.model.quantization.scaling import raw_dtype_of, to_raw
 from tinykernel.model.quantization.units import ValueUnits
-from tinykernel.stored import Blocks, Passes
 from tinykernel.training.folds import weights_like
 from tinykernel.training.loss import targets_of
 
@@ -50,7 +49,6 @@ class TrainSet:
     # Raw rows of `raw_dtype`, and their codes, or targets of a quantity.
     validation: tuple[NDArray[Any], NDArray[Any]] | None = None
     quantity: Quantity | None = None  # what is learned where it is no class.
-    passes: Passes | None = None  # all rows, where these are some of them.
 
     @property
     def n_classes(self) -> int:
@@ -88,28 +86,6 @@ class TrainSet:
         if self.quantity is not None:
             return self.quantity.targets
         return targets_of(self.codes, self.n_classes)
-
-    def blocks(
-        self,
-        class_weight: Mapping[Any, float] | str | None,
-        seen: Callable[[NDArray[Any]], tuple[NDArray[Any], ...]],
-    ) -> Blocks | None:
-        """Return all rows a part at a time, with what a learner sees of raw rows."""
-        passes = self.passes
-        if passes is None:
-            return None
-        names, n = np.asarray(self.classes), self.n_classes
-        parts = (np.searchsorted(names, labels) for labels in passes.labels_of_parts())
-        count = np.sum([np.bincount(codes, minlength=n) for codes in parts], axis=0)
-        by_class = _class_weights(class_weight, self.classes, np.arange(n), count)
-        by_class = (by_class * count.sum() / (by_class * count).sum()).astype(np.float32)
-
-        def load(k: int) -> tuple[NDArray[Any], ...]:
-            rows, labels = passes[k]
-            codes = np.searchsorted(names, labels)
-            return (*seen(to_raw(rows, self.raw_dtype)), targets_of(codes, n), by_class[codes])
-
-        return Blocks(passes.sizes, load)
 
     def validation_weight(self, weight: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return weights of the validation rows: that of a row of the class, in the mean."""

@@ -145,7 +145,7 @@ def about_training(
     """
     from tinykernel.data.trained_rows import hash_of, record_of
 
-    rows = dataset.learned(in_passes=getattr(trained.classifier, "in_passes_", False))
+    rows = dataset.X_train
     sizes = trained.sizes  # not the linked ones: the same file whatever compiler is installed
     found = {
         "data": dataset.source,

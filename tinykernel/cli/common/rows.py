@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tinykernel.data.partition import Dataset, Rows
     from tinykernel.data.recordings import Windows
     from tinykernel.model import IntegerModel
-    from tinykernel.stored import StoredRows
 
 _LABELS_SHOWN = 2
 _ROWS_A_BATCH = 4096
@@ -91,7 +90,7 @@ def _seen(rows: Rows, own: Dataset | None, memory: Remembered) -> NDArray[np.boo
     if rows.streams:
         return np.zeros(len(rows.X), bool)
     if own is not None:
-        return rows_among(rows.X, _learned(own, memory))
+        return rows_among(rows.X, own.X_train)
     seen = equal_rows(rows.X, memory.everything.get("training_rows"))
     return np.zeros(len(rows.X), bool) if seen is None else seen
 
@@ -127,13 +126,6 @@ def repeated(model: IntegerModel, X: NDArray[Any], y: NDArray[Any], seen: NDArra
     share = accuracy_of(model, X[~seen], y[~seen]) or 0.0
     figure = f"R2 is {share:.4f}" if model.is_regressor else f"the accuracy is {percent(share)}"
     return f"{int(seen.sum())} of {len(seen)} test rows equal training rows; without them {figure}"
-
-
-def _learned(own: Dataset, memory: Remembered) -> NDArray[Any] | StoredRows:
-    """Return the rows of a file that training learned from: all, or those that were drawn."""
-    record = memory.everything.get("training_rows")
-    n = record.get("rows") if isinstance(record, dict) else None
-    return own.learned(in_passes=n == own.drawn_of)
 
 
 def rows_for(
@@ -237,7 +229,7 @@ def _own_training(
         dataset = _without_calibration(training_part(model, integer, data, *split), memory)
     except TinykernelError:  # rows without labels, of one class, too few to be split
         return None
-    rows = _learned(dataset, memory)
+    rows = dataset.X_train
     found = record_of(rows)
     here = {"rows": len(rows), "all": found["all"], "digests": found["digests"]}
     # The file says more of its rows than what identifies them here.

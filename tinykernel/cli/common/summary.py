@@ -33,7 +33,7 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         "data": dataset.source,
         "split": dataset.split,
         "train_rows": dataset.drawn_of or len(dataset.y_train),
-        "drawn": rows_in_words(trained, dataset),
+        "drawn": rows_in_words(dataset),
         "test_rows": 0 if test is None else len(test),
         "features": trained.model.n_inputs,
         "classes": len(trained.model.classes),
@@ -75,14 +75,13 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def rows_in_words(trained: TrainResult, dataset: Dataset) -> str:
+def rows_in_words(dataset: Dataset) -> str:
     """Say which rows a model was trained on, where these are not simply all; else nothing."""
     if dataset.drawn_of is None:
         return ""
     n, drawn = f"{dataset.drawn_of:,}", f"{len(dataset.y_train):,}"
-    if getattr(trained.classifier, "in_passes_", False):
-        return f"chosen by {drawn} of {n} training rows, trained on all"
-    return f"trained on {drawn} of {n} training rows"
+    how = "drawn at random" if dataset.y_train.dtype.kind == "f" else "a sample stratified by class"
+    return f"trained on {drawn} of {n} training rows, {how}"
 
 
 def compared(trained: TrainResult) -> str:

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.elementary import cosines
-from tinykernel.stored import Blocks
 from tinykernel.training.components.component_passes import OUTPUT_MULTIPLE
 from tinykernel.training.components.kernel_alignment import aligned_blocks
 from tinykernel.training.components.steps import (
@@ -127,8 +126,6 @@ class Learner:
         self.quantized = False
         self._arithmetic_of, self._cancelled = arithmetic, cancelled
         self._arithmetic: Arithmetic | None = None
-        #: Where there are more rows than those given: all of them, a block at a time.
-        self.blocks: Blocks | None = None
         self._step = 0
         self._draw()
         self._live = np.ones((self.n_rows, 1), dtype=np.float32)
@@ -380,16 +377,11 @@ class Learner:
 
     def epoch(self, number: int) -> float:
         """Go through all rows once; returns the mean loss."""
-        o, blocks = self.recipe, self.blocks
-        sizes = [self.mixed.shape[0]] if blocks is None else blocks.sizes
-        total, n_batches, there = 0.0, 0, None
+        o, total, n_batches = self.recipe, 0.0, 0
         if (number + 1) / o.epochs > o.quantize_from:
             self.prove()
-        for block, rows, done in batches(self.rng, sizes, o.batch_rows, number, o.epochs):
-            if blocks is not None and block != there:
-                there = block
-                self.mixed, self.inputs, self.targets, self.weight = blocks.load(block)
-                self.mixed -= self.mean
+        n_rows = self.mixed.shape[0]
+        for rows, done in batches(self.rng, n_rows, o.batch_rows, number, o.epochs):
             self.quantized = done >= o.quantize_from
             if self._cancelled is not None and self._cancelled.is_set():
                 raise CancelledError

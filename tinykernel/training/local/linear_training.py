@@ -134,10 +134,7 @@ def fit_linear(data: TrainSet, options: TrainerOptions, bits: int) -> TrainingRe
         rows.rows, data.raw_dtype, options.width(), options.scaler_scope
     )
     scaler = quantize_scaler(scaling, data.raw_dtype, width).scaler
-    if data.passes is not None and options.epochs is None:
-        recipe = replace(recipe, epochs=data.passes.epochs(recipe.epochs, len(data.X)))
     learner = LinearLearner(scaler.quantize(rows.rows), rows.targets, rows.weight, recipe)
-    learner.blocks = data.blocks(options.class_weight, lambda rows: (scaler.quantize(rows),))
     history = run_training(learner, scaler.quantize, rows, options)
     try:
         taken = Grid.table(data.raw_dtype, data.X.shape[1])

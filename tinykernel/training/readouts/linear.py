@@ -28,7 +28,6 @@ from tinykernel.model.quantization.units import ValueUnits, to_fixed_point
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.stage import Stage
-from tinykernel.stored import Blocks
 from tinykernel.training.components.steps import adam
 from tinykernel.training.loop import batches, one_cycle
 from tinykernel.training.loss import prior
@@ -126,8 +125,6 @@ class LinearLearner:
     """
 
     names: tuple[str, ...] = ("linear", "offset", "gain")
-    #: Where there are more rows than those given: all of them, a block at a time.
-    blocks: Blocks | None = None
 
     def __init__(
         self, inputs: NDArray[Any], targets: _Floats, weight: _Floats, recipe: LinearRecipe
@@ -178,17 +175,12 @@ class LinearLearner:
 
     def epoch(self, number: int) -> float:
         """Go through all rows once; returns the mean loss."""
-        recipe, blocks = self.recipe, self.blocks
-        sizes = [self.n_rows] if blocks is None else blocks.sizes
-        total, n_batches, there = 0.0, 0, None
-        dealt = batches(self.rng, sizes, recipe.batch_rows, number, recipe.epochs)
+        recipe, total, n_batches = self.recipe, 0.0, 0
+        dealt = batches(self.rng, self.n_rows, recipe.batch_rows, number, recipe.epochs)
         with ThreadPoolExecutor(max_workers=recipe.n_threads) as executor:
             # One thread would only be waited for: half the time of small batches.
             run = map if recipe.n_threads == 1 else executor.map
-            for block, rows, done in dealt:
-                if blocks is not None and block != there:
-                    there = block
-                    self.inputs, self.targets, self.weight = blocks.load(block)
+            for rows, done in dealt:
                 self.accumulate(rows, run)
                 self.update(one_cycle(done, recipe.warm_up), np.float32(1.0 / rows.size))
                 total += float(self.totals[:, 0].sum() / rows.size)
