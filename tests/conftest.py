@@ -71,6 +71,7 @@ _PYTHON_MODULES = {
     "platformio": "platformio",
     "pyarrow": "pyarrow",
     "ruamel.yaml": "ruamel.yaml",
+    "serial": "pyserial",
     "soundfile": "soundfile",
     "PIL": "pillow",
     "unicorn": "unicorn",

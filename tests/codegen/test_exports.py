@@ -16,7 +16,7 @@ from tinykernel.codegen.sources import render_single, render_sources
 #: By format: what is compiled, and where its headers are.
 SOURCES = {
     "library": (("library/src/@.c", "library/examples/SelfTest/@_selftest.c"), "library"),
-    "platformio": (("platformio/src/tk_selftest.c",), "platformio"),
+    "platformio": (("platformio/src/tk_selftest.c", "platformio/src/tk_protocol.c"), "platformio"),
     "single": (("single/@.c",), "single"),
 }
 #: The function of each model that its program calls.
@@ -45,7 +45,8 @@ def compiled(compiler: str, folder: Path, format: str, objects: Path) -> list[st
     headers = {path.parent for path in folder.glob(f"{place}/**/*.h")}
     headers.add(folder / "library/examples/SelfTest")
     objects.mkdir(parents=True)
-    command = [compiler, "-O0", *WARNING_FLAGS, *extra, f"-Dtk_selftest_run={name}_run", "-c"]
+    command = [compiler, "-O0", *WARNING_FLAGS, *extra, f"-Dtk_selftest_run={name}_run"]
+    command += [f"-Dtk_protocol_poll={name}_poll", "-c"]
     command += [f"-I{path}" for path in sorted(headers)]
     command += [str(folder / pattern.replace("@", name)) for pattern in patterns]
     done = subprocess.run(command, cwd=objects, capture_output=True, text=True)

@@ -117,7 +117,8 @@ def test_built_and_tested_by_platformio(
     passed = pio(folder, "test")
     assert passed.returncode == 0, passed.stdout + passed.stderr
     assert "PASS: 8 vectors, 32 scores equal" in passed.stdout
-    assert "TIME: one inference takes" in passed.stdout
+    # Without the chip's own CMSIS nobody knows the clock.
+    assert ("TIME: one inference takes" in passed.stdout) == (framework == "arduino")
     source = folder / "lib" / "gesture" / "src" / "gesture.c"
     text = source.read_text()
     at = text.index("tk_biases[4] = {") + len("tk_biases[4] = {")

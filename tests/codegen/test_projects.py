@@ -50,7 +50,7 @@ def run(command: list[str], folder: Path, timeout: float = 120) -> subprocess.Co
 def c_command(compiler: str, folder: Path, *options: str) -> list[str]:
     """Compile what needs no framework: the model and its self-test."""
     headers = [f"-I{path}" for path in ("include", "lib/gesture/src")]
-    sources = ["lib/gesture/src/gesture.c", "src/gesture_selftest.c", "src/tk_selftest.c"]
+    sources = ["lib/gesture/src/gesture.c", "src/gesture_selftest.c", "src/tk_protocol.c"]
     return [compiler, "-Os", *options, *WARNINGS, *headers, "-c", *sources]
 
 
@@ -62,8 +62,10 @@ def test_project_is_complete(model: IntegerModel, target: str, framework: str) -
     wanted = {
         f"src/main.{language}",
         f"src/tk_board.{language}",
+        "src/tk_protocol.c",
         "src/tk_selftest.c",
         "src/gesture_selftest.c",
+        "include/tk_protocol.h",
         "include/gesture_selftest.h",
         "include/gesture_vectors.h",
         "README.md",
@@ -168,6 +170,7 @@ def test_host_project_prints_pass(
         "lib/gesture/src/gesture.c",
         "src/main.c",
         "src/tk_board.c",
+        "src/tk_protocol.c",
         "src/tk_selftest.c",
         "src/gesture_selftest.c",
     ]

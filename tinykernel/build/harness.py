@@ -48,16 +48,16 @@ def run_rows(program: Program, model: IntegerModel, rows: Given) -> dict[str, Ou
     write_rows(program, model, rows)
     program.run()
     data = (program.path.parent / "out.bin").read_bytes()
-    sections = [
+    written = [
         (entry, _output_kind(model, entry), _output_rows(model, entry, len(part)))
-        for entry, part in _sections(model, rows)
+        for entry, part in sections(model, rows)
     ]
-    size = sum(count * kind.itemsize + 4 for _, kind, count in sections)
+    size = sum(count * kind.itemsize + 4 for _, kind, count in written)
     if len(data) != size:
         raise TinykernelError(f"the program wrote {len(data)} bytes instead of {size}")
     found: dict[str, list[NDArray[Any]]] = {}
     stack, at = dict.fromkeys(rows, 0), 0
-    for entry, kind, count in sections:
+    for entry, kind, count in written:
         values = np.frombuffer(data, kind, count, at)["values"]
         at += count * kind.itemsize + 4
         stack[entry] = max(stack[entry], int.from_bytes(data[at - 4 : at], "little"))
@@ -68,7 +68,7 @@ def run_rows(program: Program, model: IntegerModel, rows: Given) -> dict[str, Ou
     }
 
 
-def _sections(model: IntegerModel, rows: Given) -> Iterator[tuple[str, NDArray[Any]]]:
+def sections(model: IntegerModel, rows: Given) -> Iterator[tuple[str, NDArray[Any]]]:
     """List what the program is given, one section after the other."""
     for entry, given in rows.items():
         for part in [given] if isinstance(given, np.ndarray) else given:
@@ -83,7 +83,7 @@ def _sections(model: IntegerModel, rows: Given) -> Iterator[tuple[str, NDArray[A
 def write_rows(program: Program, model: IntegerModel, rows: Given) -> None:
     """Write the file of inputs that the program reads."""
     with (program.path.parent / "in.bin").open("wb") as file:
-        for entry, given in _sections(model, rows):
+        for entry, given in sections(model, rows):
             dtype = model.input_dtype if entry == "quantized" else np.dtype(model.raw_dtype)
             width = model.n_inputs
             if entry == "stream":

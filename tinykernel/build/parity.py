@@ -351,7 +351,7 @@ def compare(
         if len(places) and first is None:
             row, column = (int(index) for index in places[0])
             values = int(wanted[row, column]), int(output.values[row, column])
-            first = Difference(entry, row, _what(model, entry, column), *values)
+            first = Difference(entry, row, column_name(model, entry, column), *values)
     n_rows = len(expected["raw"])
     return VerifyResult(
         target="",
@@ -361,8 +361,8 @@ def compare(
         hops=len(expected.get("stream", ())),
         differences=n_differences,
         first_difference=first,
-        accuracy=_accuracy(model, outputs["raw"].labels, labels),
-        r2=_r2(model, outputs["raw"].scores, labels),
+        accuracy=accuracy_of(model, outputs["raw"].labels, labels),
+        r2=r2_of(model, outputs["raw"].scores, labels),
     )
 
 
@@ -395,7 +395,8 @@ def _merge(results: Sequence[VerifyResult]) -> VerifyResult:
     )
 
 
-def _what(model: IntegerModel, entry: str, column: int) -> str:
+def column_name(model: IntegerModel, entry: str, column: int) -> str:
+    """Name a column of what the C makes of an entry, as `Difference.what` does."""
     if entry == "quantize":
         return f"input {column}"
     if isinstance(model.answers, Values):
@@ -406,7 +407,7 @@ def _what(model: IntegerModel, entry: str, column: int) -> str:
     return f"score of class {model.classes[column]!r}"
 
 
-def _accuracy(
+def accuracy_of(
     model: IntegerModel, predicted: NDArray[Any], labels: NDArray[Any] | None
 ) -> float | None:
     """Return the share of right labels; an index that is no class is wrong, not an error."""
@@ -418,7 +419,7 @@ def _accuracy(
     return float(np.mean((named == labels) & valid))
 
 
-def _r2(model: IntegerModel, scores: NDArray[Any], true: NDArray[Any] | None) -> float | None:
+def r2_of(model: IntegerModel, scores: NDArray[Any], true: NDArray[Any] | None) -> float | None:
     """Return R2 of the values of a regressor; None where there is nothing to compare with."""
     if not isinstance(model.answers, Values) or true is None:
         return None

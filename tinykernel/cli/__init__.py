@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from tinykernel.cli.bench import bench_command
+from tinykernel.cli.board.emulate import emulate_command
 from tinykernel.cli.calibrate import calibrate_command
 from tinykernel.cli.common.failures import (
     FAILED,
@@ -79,6 +80,7 @@ for _name, _command in (
     ("bench", bench_command),
     ("export", export_command),
     ("flash", flash_command),
+    ("emulate", emulate_command),
     ("predict", predict_command),
     ("evaluate", evaluate_command),
     ("calibrate", calibrate_command),

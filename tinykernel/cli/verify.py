@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tinykernel.cli.board.options import PANEL, OnPortOption
+from tinykernel.cli.board.verify import verify_on_port
 from tinykernel.cli.common.arguments import (
     DataArgument,
     JsonOption,
@@ -34,16 +36,37 @@ _STEPS = 10_000
 def verify_command(
     model: ModelArgument,
     data: DataArgument,
-    target: TargetsOption = ["host"],  # noqa: B006
+    target: TargetsOption = [],  # noqa: B006
+    port: OnPortOption = None,
+    rows: Annotated[
+        str | None,
+        typer.Option(
+            "--rows",
+            metavar="N|all",
+            help="rows to send, of each class its share",
+            rich_help_panel=PANEL,
+            show_default="200",
+        ),
+    ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = None,
 ) -> None:
     """Build the C, run every row through it, and compare every score with Python.
 
-    Ends with status 1 on one difference, or if a target is too small for the model. For classifiers
-    it also compares counters over 10,000 steps. Takes the test part of DATA, or
-    the rows kept aside if the model was trained on DATA, or all rows.
+    The target is the host unless given. Ends with status 1 on one difference, or if a target is too
+    small for the model. For classifiers it also compares counters over 10,000 steps. Takes
+    the test part of DATA, or the rows kept aside if the model was trained on DATA, or all rows.
+
+    With --port a board that runs the export computes the scores, and says what they took.
     """
+    if port is not None:
+        if target:
+            raise typer.BadParameter("does not go with --port", param_hint="--target")
+        verify_on_port(model, data, port, rows or "200", as_json=as_json, quiet=quiet)
+        return
+    if rows is not None:
+        raise typer.BadParameter("needs --port", param_hint="--rows")
+    target = target or ["host"]
     from tinykernel.codegen.targets import TARGETS
 
     names, several = expand_targets(
@@ -58,29 +81,33 @@ def verify_command(
     names = without_too_small(integer, names, target)
     with showing_progress(quiet):
         judged = rows_to_judge(model, integer, data, needs_labels=False)
-        rows = replace(judged.rows, y=judged.y)
-        recordings = rows.streams or None
+        compared = replace(judged.rows, y=judged.y)
+        recordings = compared.streams or None
         results, too_small = each_that_fits(
             names,
             lambda name: verify(
-                integer, rows.X, rows.y, target=name, recordings=recordings, steps=_STEPS
+                integer, compared.X, compared.y, target=name, recordings=recordings, steps=_STEPS
             ),
         )
     # In Python's arithmetic, which the C was compared with.
-    found = None if rows.y is None else evaluate(integer, rows.X, rows.y, groups=rows.group)
-    seen = memory.share_seen(rows.X)
+    found = (
+        None
+        if compared.y is None
+        else evaluate(integer, compared.X, compared.y, groups=compared.group)
+    )
+    seen = memory.share_seen(compared.X)
     if as_json:
         extra = {
-            "part": rows.part,
-            "notes": list(rows.notes),
+            "part": compared.part,
+            "notes": list(compared.notes),
             "seen_in_training": seen,
             "evaluation": None if found is None else found.to_dict(),
         }
         said = [verification_json(result) | extra for result in results]
         print_json(said if several else said[0])
     elif results and not quiet:
-        print_verification(results, f"{rows.part} of {rows.source}")
-        print_notes(rows)
+        print_verification(results, f"{compared.part} of {compared.source}")
+        print_notes(compared)
         if found is not None:
             print_pairs(evaluation_in_words(found))
         if seen:

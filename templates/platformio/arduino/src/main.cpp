@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the self-test again and again, so that it does not matter when the console is opened. */
+/* Answers commands. Until the first one it runs the self-test again and again, so that it does not
+ * matter when the console is opened. */
 #include <Arduino.h>
 
 #include "tk_board.h"
+#include "tk_protocol.h"
 #include "tk_selftest.h"
 
 void setup()
@@ -12,6 +14,10 @@ void setup()
 
 void loop()
 {
-    (void)tk_selftest_run();
-    delay(3000);
+    static unsigned long last;
+
+    if (!tk_protocol_poll() && (last == 0 || millis() - last >= 3000)) {
+        (void)tk_selftest_run();
+        last = millis();
+    }
 }

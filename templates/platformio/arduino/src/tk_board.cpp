@@ -4,9 +4,12 @@
 
 #include <Arduino.h>
 
+#include "tk_cycles.h"
+
 extern "C" void tk_board_start(void)
 {
     Serial.begin(115200);
+    tk_cycles_start();
 }
 
 extern "C" void tk_board_print(const char *text)
@@ -14,17 +17,21 @@ extern "C" void tk_board_print(const char *text)
     Serial.print(text);
 }
 
-extern "C" uint32_t tk_board_ticks(void)
+extern "C" int tk_board_read(void)
+{
+    return Serial.read();
+}
+
+extern "C" uint32_t tk_board_cycles(void)
+{
+#if defined(ESP32) || defined(ESP8266)
+    return (uint32_t)ESP.getCycleCount();
+#else
+    return tk_cycles();
+#endif
+}
+
+extern "C" uint32_t tk_board_microseconds(void)
 {
     return (uint32_t)micros();
-}
-
-extern "C" uint32_t tk_board_elapsed(uint32_t earlier)
-{
-    return (uint32_t)micros() - earlier;
-}
-
-extern "C" uint32_t tk_board_ticks_per_microsecond(void)
-{
-    return 1;
 }

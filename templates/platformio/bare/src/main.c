@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the self-test once. The framework's start-up code calls main with the clocks as reset leaves
- * them, on most chips a slow internal oscillator: to run at full speed, set up the clocks first.
+/* Runs the self-test once, then answers commands. The framework's start-up code calls main with the
+ * clocks as reset leaves them, on most chips a slow internal oscillator: to run at full speed, set
+ * up the clocks first.
  *
  * Without a console look at tk_result in the debugger: 0 is PASS, 1 is FAIL. */
 #include "tk_board.h"
+#include "tk_protocol.h"
 #include "tk_selftest.h"
 
 volatile int tk_result = -1;
@@ -16,6 +18,7 @@ int main(void)
     return tk_result;
 #else
     for (;;) {
+        (void)tk_protocol_poll();
     }
 #endif
 }

@@ -2,12 +2,15 @@
 /* Console and timer of a bare Cortex-M. All addresses are the architecture's own, so this file needs
  * no header of the chip.
  *
- * Timer: the cycle counter of the DWT where there is one (Armv7-M and later), else SysTick.
+ * Timer: SysTick. Cycles: the counter of the DWT where there is one (Armv7-M and later).
  * Console: the trace output (ITM, seen by a debugger on the SWO pin), or the debugger itself when
- * TK_SEMIHOSTING is defined. Define tk_board_print elsewhere to send the text to a UART instead. */
+ * TK_SEMIHOSTING is defined. Define tk_board_print and tk_board_read elsewhere to use a UART instead;
+ * without the second one nobody can send commands. */
 #include "tk_board.h"
 
-/* The clock in hertz; CMSIS keeps it. Weak: a program without CMSIS prints cycles only. */
+#include "tk_cycles.h"
+
+/* The clock in hertz; CMSIS keeps it. Weak: a program without CMSIS has no time. */
 extern uint32_t SystemCoreClock __attribute__((weak));
 
 #define REGISTER(address) (*(volatile uint32_t *)(uintptr_t)(address))
@@ -17,17 +20,10 @@ extern uint32_t SystemCoreClock __attribute__((weak));
 #define SYSTICK_VALUE REGISTER(0xE000E018u)
 #define SYSTICK_RANGE 0x00FFFFFFu
 
-#if defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)
-#define HAS_TRACE 0
-#else
-#define HAS_TRACE 1
-#define DEBUG_CONTROL REGISTER(0xE000EDFCu) /* DEMCR; bit 24 switches DWT and ITM on */
-#define DWT_CONTROL REGISTER(0xE0001000u)
-#define DWT_CYCLES REGISTER(0xE0001004u)
+#if TK_HAS_DWT
 #define ITM_PORT REGISTER(0xE0000000u)
 #define ITM_ENABLED REGISTER(0xE0000E00u)
 #define ITM_CONTROL REGISTER(0xE0000E80u)
-static int counts_cycles;
 #endif
 
 void tk_board_start(void)
@@ -35,18 +31,7 @@ void tk_board_start(void)
     SYSTICK_RELOAD = SYSTICK_RANGE;
     SYSTICK_VALUE = 0u;
     SYSTICK_CONTROL = 5u; /* processor clock, no interrupt */
-#if HAS_TRACE
-    DEBUG_CONTROL |= 1u << 24;
-    DWT_CONTROL |= 1u;
-    /* Some chips and all emulators leave the counter out: it then stands still. */
-    {
-        volatile int wait;
-        uint32_t before = DWT_CYCLES;
-        for (wait = 0; wait < 16; wait++) {
-        }
-        counts_cycles = DWT_CYCLES != before;
-    }
-#endif
+    tk_cycles_start();
 }
 
 #ifdef TK_SEMIHOSTING
@@ -58,7 +43,7 @@ __attribute__((weak)) void tk_board_print(const char *text)
 #else
 __attribute__((weak)) void tk_board_print(const char *text)
 {
-#if HAS_TRACE
+#if TK_HAS_DWT
     if ((ITM_CONTROL & 1u) == 0u || (ITM_ENABLED & 1u) == 0u) {
         return; /* nobody listens */
     }
@@ -73,27 +58,30 @@ __attribute__((weak)) void tk_board_print(const char *text)
 }
 #endif
 
-uint32_t tk_board_ticks(void)
+__attribute__((weak)) int tk_board_read(void)
 {
-#if HAS_TRACE
-    if (counts_cycles) {
-        return DWT_CYCLES;
-    }
-#endif
-    return SYSTICK_VALUE;
+    return -1;
 }
 
-uint32_t tk_board_elapsed(uint32_t earlier)
+uint32_t tk_board_cycles(void)
 {
-#if HAS_TRACE
-    if (counts_cycles) {
-        return DWT_CYCLES - earlier;
-    }
-#endif
-    return (earlier - SYSTICK_VALUE) & SYSTICK_RANGE; /* it counts down */
+    return tk_cycles();
 }
 
-uint32_t tk_board_ticks_per_microsecond(void)
+/* SysTick has 24 bits and counts down; tk_protocol_poll reads it often enough. */
+uint32_t tk_board_microseconds(void)
 {
-    return &SystemCoreClock != 0 ? SystemCoreClock / 1000000u : 0u;
+    static uint32_t total = 1u; /* 0 says that nobody knows the clock */
+    static uint32_t last, rest;
+    const uint32_t value = SYSTICK_VALUE;
+    const uint32_t rate = &SystemCoreClock != 0 ? SystemCoreClock / 1000000u : 0u;
+
+    rest += (last - value) & SYSTICK_RANGE;
+    last = value;
+    if (rate == 0u) {
+        return 0u;
+    }
+    total += rest / rate;
+    rest %= rate;
+    return total;
 }

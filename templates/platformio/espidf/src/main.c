@@ -1,16 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the self-test again and again, so that it does not matter when the console is opened. */
+/* Answers commands. Until the first one it runs the self-test every three seconds, so that it does
+ * not matter when the console is opened. */
 #include <freertos/FreeRTOS.h>
 #include <freertos/task.h>
 
 #include "tk_board.h"
+#include "tk_protocol.h"
 #include "tk_selftest.h"
+
+enum { PERIOD_MS = 3000 };
 
 void app_main(void)
 {
+    TickType_t last = xTaskGetTickCount() - pdMS_TO_TICKS(PERIOD_MS);
+
     tk_board_start();
     for (;;) {
-        (void)tk_selftest_run();
-        vTaskDelay(pdMS_TO_TICKS(3000));
+        if (!tk_protocol_poll() && xTaskGetTickCount() - last >= pdMS_TO_TICKS(PERIOD_MS)) {
+            (void)tk_selftest_run();
+            last = xTaskGetTickCount();
+        }
+        vTaskDelay(1);
     }
 }

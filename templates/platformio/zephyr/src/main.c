@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the self-test again and again, so that it does not matter when the console is opened. */
+/* Answers commands. Until the first one it runs the self-test every three seconds, so that it does
+ * not matter when the console is opened. */
 #include <zephyr/kernel.h>
 
 #include "tk_board.h"
+#include "tk_protocol.h"
 #include "tk_selftest.h"
+
+enum { PERIOD_MS = 3000 };
 
 int main(void)
 {
+    int64_t last = -PERIOD_MS;
+
     tk_board_start();
     for (;;) {
-        (void)tk_selftest_run();
-        k_msleep(3000);
+        if (!tk_protocol_poll() && k_uptime_get() - last >= PERIOD_MS) {
+            (void)tk_selftest_run();
+            last = k_uptime_get();
+        }
     }
     return 0;
 }

@@ -2,11 +2,16 @@
 /* Console and timer of Zephyr. */
 #include "tk_board.h"
 
+#include <zephyr/device.h>
+#include <zephyr/drivers/uart.h>
 #include <zephyr/kernel.h>
 #include <zephyr/sys/printk.h>
 
+#include "tk_cycles.h"
+
 void tk_board_start(void)
 {
+    tk_cycles_start();
 }
 
 void tk_board_print(const char *text)
@@ -14,17 +19,19 @@ void tk_board_print(const char *text)
     printk("%s", text);
 }
 
-uint32_t tk_board_ticks(void)
+int tk_board_read(void)
 {
-    return k_cycle_get_32();
+    unsigned char sign;
+
+    return uart_poll_in(DEVICE_DT_GET(DT_CHOSEN(zephyr_console)), &sign) == 0 ? sign : -1;
 }
 
-uint32_t tk_board_elapsed(uint32_t earlier)
+uint32_t tk_board_cycles(void)
 {
-    return k_cycle_get_32() - earlier;
+    return tk_cycles();
 }
 
-uint32_t tk_board_ticks_per_microsecond(void)
+uint32_t tk_board_microseconds(void)
 {
-    return (uint32_t)sys_clock_hw_cycles_per_sec() / 1000000u;
+    return (uint32_t)k_ticks_to_us_floor64(k_uptime_ticks());
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 unsigned long micros();
+unsigned long millis();
 void delay(unsigned long milliseconds);
 int analogRead(uint8_t pin);
 static const uint8_t A0 = 14;
@@ -12,6 +13,7 @@ static const uint8_t A0 = 14;
 struct Console {
     void begin(unsigned long baud);
     void print(const char *text);
+    int read();
 };
 extern Console Serial;
 

@@ -1,5 +1,5 @@
 /* See Arduino.h. One pass through loop() is all where it ends with a delay; else a thousand readings
- * are. */
+ * are, of a sensor or of the console, on which nothing ever comes. */
 #include "Arduino.h"
 
 #include "semihost.h"
@@ -21,13 +21,29 @@ unsigned long micros()
     return now += 7;
 }
 
-int analogRead(uint8_t)
+unsigned long millis()
+{
+    return micros() / 1000;
+}
+
+static int count_readings()
 {
     static int readings;
     if (++readings > 1000) {
         tk_exit(0);
     }
-    return readings * 37 % 1024;
+    return readings;
+}
+
+int Console::read()
+{
+    (void)count_readings();
+    return -1;
+}
+
+int analogRead(uint8_t)
+{
+    return count_readings() * 37 % 1024;
 }
 
 void delay(unsigned long)

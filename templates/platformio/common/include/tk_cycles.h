@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The counter of cycles of a Cortex-M. The addresses are the architecture's own, so this file needs
+ * no header of the chip. */
+#ifndef TK_CYCLES_H
+#define TK_CYCLES_H
+
+#include <stdint.h>
+
+/* Whether the architecture has the DWT, whose counter a chip may still leave out: it is 0 then. */
+#if defined(__ARM_ARCH_7M__) || defined(__ARM_ARCH_7EM__) || defined(__ARM_ARCH_8M_MAIN__) || \
+    defined(__ARM_ARCH_8_1M_MAIN__)
+#define TK_HAS_DWT 1
+#else
+#define TK_HAS_DWT 0
+#endif
+
+/* Switches the counter on. */
+static inline void tk_cycles_start(void)
+{
+#if TK_HAS_DWT
+    *(volatile uint32_t *)(uintptr_t)0xE000EDFCu |= 1u << 24; /* DEMCR: DWT and ITM */
+    *(volatile uint32_t *)(uintptr_t)0xE0001000u |= 1u;       /* DWT_CTRL */
+#endif
+}
+
+/* Reads it; 0 where there is none. */
+static inline uint32_t tk_cycles(void)
+{
+#if TK_HAS_DWT
+    return *(volatile uint32_t *)(uintptr_t)0xE0001004u;
+#else
+    return 0u;
+#endif
+}
+
+#endif

@@ -1,0 +1,118 @@
+"""Verifying on a board: the C of every kind of model over a serial line to every emulated core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.board.kinds import KINDS, SMALL, rows_of
+from tests.random_models import random_model
+from tinykernel.board import emulator
+from tinykernel.board.checking import BoardResult, time_on_board, verify_on_board
+from tinykernel.board.emulator import emulated_board
+from tinykernel.board.link import Link
+from tinykernel.board.protocol import Board
+from tinykernel.errors import TinykernelError
+from tinykernel.model import IntegerModel
+
+TOOLS = {
+    "cortex-m0": ("arm-none-eabi-gcc", "qemu-system-arm"),
+    "cortex-m3": ("arm-none-eabi-gcc", "qemu-system-arm"),
+    "cortex-m4": ("arm-none-eabi-gcc", "qemu-system-arm"),
+    "cortex-m33": ("arm-none-eabi-gcc", "qemu-system-arm"),
+    "esp32c3": ("riscv64-unknown-elf-gcc", "qemu-system-riscv32"),
+    "atmega328p": ("avr-gcc", "simavr"),
+    "host": (),
+}
+
+
+def verified(model: IntegerModel, target: str, n: int) -> BoardResult:
+    """Verify random rows on an emulated board; with `n` decisions of a stream, too."""
+    with emulated_board(model, target) as board, Link(board.port) as link:
+        return verify_on_board(Board(link), model, rows_of(model, n))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TOOLS)
+def test_every_kind_of_model_is_right_on_every_core(
+    target: str, require_tool: Callable[[str], Any]
+) -> None:
+    """Over a real serial line no score differs, and the stack is at most what the report says."""
+    for tool in ("serial", *TOOLS[target]):
+        require_tool(tool)
+    for kind, make in KINDS.items():
+        model = make()
+        result = verified(model, target, 2)
+        assert result.verification.differences == 0, kind
+        assert result.verification.scores == 2 * model.n_scores
+        assert (result.verification.hops > 0) == (kind == "signal")
+        if target != "host":
+            assert result.stack is not None
+            assert result.stack_promised is not None
+            assert 0 < result.stack <= result.stack_promised, kind
+
+
+def altered(monkeypatch: pytest.MonkeyPatch, old: bytes, new: bytes) -> None:
+    """Change the program of boards that are emulated from now on."""
+    render = emulator.render_project
+
+    def render_changed(*arguments: Any, **options: Any) -> dict[str, bytes]:
+        files = render(*arguments, **options)
+        text = files["src/tk_protocol.c"]
+        assert old in text
+        return files | {"src/tk_protocol.c": text.replace(old, new)}
+
+    monkeypatch.setattr(emulator, "render_project", render_changed)
+
+
+def test_a_board_that_lies_about_one_score_is_found(
+    monkeypatch: pytest.MonkeyPatch, require_tool: Callable[[str], Any]
+) -> None:
+    """One score of one row that is off by one is told, with row and class."""
+    require_tool("serial")
+    done = b'tk_board_print("m-infer-done"'
+    altered(monkeypatch, done, b"{ static int n; now.results[2] += ++n == 4; } " + done)
+    found = verified(KINDS["table"](), "host", 6).verification
+    assert (found.differences, found.ok) == (1, False)
+    assert found.first_difference is not None
+    assert (found.first_difference.row, found.first_difference.what) == (3, "score of class 2")
+    assert found.first_difference.got == found.first_difference.expected + 1
+
+
+def test_another_model_on_the_board_is_refused(require_tool: Callable[[str], Any]) -> None:
+    """A board that runs another model is not compared, however many of its scores agree."""
+    require_tool("serial")
+    model, other = KINDS["table"](), random_model(7, n_classes=4, **SMALL)
+    with (
+        emulated_board(other) as board,
+        Link(board.port) as link,
+        pytest.raises(TinykernelError, match=f"{other.fingerprint()[:8]}, not"),
+    ):
+        verify_on_board(Board(link), model, rows_of(model, 1))
+
+
+def test_times_of_a_board(require_tool: Callable[[str], Any]) -> None:
+    """A board is timed by its own clock; this computer counts neither cycles nor instructions."""
+    require_tool("serial")
+    model = KINDS["table"]()
+    with emulated_board(model) as board, Link(board.port) as link:
+        timing = time_on_board(Board(link), model, rows_of(model, 2), times=1000)
+    assert timing.microseconds > 0
+    assert (timing.name, timing.target) == ("this computer", "host")
+    assert (timing.cycles, timing.instructions, timing.cycles_per_instruction) == (None,) * 3
+
+
+def test_counters_of_a_board(require_tool: Callable[[str], Any]) -> None:
+    """The board counts its decisions by label, one for each command `infer`."""
+    require_tool("serial")
+    model = KINDS["table"]()
+    raw = rows_of(model, 12)
+    with emulated_board(model) as place, Link(place.port) as link:
+        board = Board(link)
+        verify_on_board(board, model, raw)
+        counters = board.counters()
+    expected = np.bincount(model.scores(raw).argmax(axis=1), minlength=model.n_classes)
+    assert counters == expected.tolist()

@@ -1,0 +1,199 @@
+"""The protocol to the letter, by a client that knows only its text, and damaged commands."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import select
+import subprocess
+import time
+import tty
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.board.kinds import KINDS, rows_of
+from tinykernel.board.emulator import board_name, build_program, emulated_board
+from tinykernel.board.link import Link
+from tinykernel.board.protocol import Board
+from tinykernel.build.toolchains import host_toolchain
+from tinykernel.codegen.projects import export
+from tinykernel.errors import TinykernelError
+
+NUMBER = r"\d+"
+
+
+class Client:
+    """Talks to a device as MLCommons' runner does: commands that end in %, answers in m-ready."""
+
+    def __init__(self, device: str) -> None:
+        self.file = os.open(device, os.O_RDWR | os.O_NOCTTY)
+        tty.setraw(self.file)
+        self.seen = b""
+
+    def ask(self, command: str) -> list[str]:
+        """Return the lines before m-ready, each of which ends with CR LF."""
+        os.write(self.file, command.encode("latin-1"))
+        limit = time.monotonic() + 60
+        while b"m-ready\r\n" not in self.seen:
+            assert time.monotonic() < limit, (command, self.seen)
+            if select.select([self.file], [], [], 1.0)[0]:
+                self.seen += os.read(self.file, 4096)
+        answer, _, self.seen = self.seen.partition(b"m-ready\r\n")
+        lines = answer.decode("ascii").split("\r\n")
+        assert lines.pop() == "", answer
+        return lines
+
+
+@pytest.fixture(scope="module")
+def table() -> Any:
+    """Return a model of a table."""
+    return KINDS["table"]()
+
+
+@pytest.fixture
+def client(table: Any) -> Iterator[Client]:
+    """Return a client of the program on this computer."""
+    with emulated_board(table) as board:
+        found = Client(board.port)
+        yield found
+        os.close(found.file)
+
+
+def load(client: Client, row: bytes) -> None:
+    """Load an input."""
+    assert client.ask(f"db load {len(row)}%") == [f"m-[Expecting {len(row)} bytes]"]
+    answers = [client.ask(f"db {row[at : at + 5].hex()}%") for at in range(0, len(row), 5)]
+    assert answers == [[]] * (len(answers) - 1) + [["m-load-done"]]
+
+
+def test_answers_are_those_of_the_protocol(client: Client, table: Any) -> None:
+    """Names, brackets and order are what MLPerf Tiny's runner matches."""
+    raw = rows_of(table, 1)
+    assert client.ask("name%") == [f"m-name-dut-[{board_name(None)}]"]
+    profile = client.ask("profile%")
+    assert re.fullmatch(r"m-profile-\[[^\]]+\]", profile[0])
+    assert profile[1:] == [f"m-model-[{table.fingerprint()[:8]}]"]
+    assert re.fullmatch(f"m-lap-us-{NUMBER}", *client.ask("timestamp%"))
+    assert "infer" in " ".join(client.ask("help%"))
+    load(client, raw.astype("<i2").tobytes())
+    results = f"m-results-[{','.join(map(str, table.scores(raw)[0]))}]"
+    patterns = ["m-warmup-start-2", "m-warmup-done", "m-infer-start-3", f"m-lap-us-{NUMBER}"]
+    patterns += [f"m-lap-us-{NUMBER}", "m-infer-done", re.escape(results)]
+    for pattern, line in zip(patterns, client.ask("infer 3 2%"), strict=True):
+        assert re.fullmatch(pattern, line), line
+    assert client.ask("infer 1%")[0] == "m-warmup-start-10"
+    assert client.ask("results%") == [results]
+    assert client.ask("cycles%") == ["m-cycles-0"]
+    assert client.ask("stack%") == ["m-stack-0"]
+    assert client.ask(" \r\n name  %") == client.ask("name%")
+
+
+def test_bad_commands_are_answered(client: Client, table: Any) -> None:
+    """Each gets one line e-[what] and m-ready, and what comes next is right again."""
+    row = rows_of(table, 1).astype("<i2").tobytes()
+    wrong = {
+        "%": "unknown command",
+        "names%": "unknown command",
+        "name x%": "unknown command",
+        "load 18%": "unknown command",
+        "\xff\x80\x01%": "unknown command",
+        "infer 1%": "no input",
+        "db 00%": "too many bytes",
+        f"db load {len(row) + 1}%": "wrong number",
+        "db load%": "wrong number",
+        "db load 99999999999%": "wrong number",
+        "x" * 81 + "%": "line too long",
+        "x" * 100_000 + "%": "line too long",
+    }
+    for command, what in wrong.items():
+        assert client.ask(command) == [f"e-[{what}]"], command[:20]
+    for digits, what in (("0", "wrong number"), ("0g", "wrong number"), ("@0", "wrong number")):
+        client.ask(f"db load {len(row)}%")
+        assert client.ask(f"db {digits}%") == [f"e-[{what}]"]
+    client.ask(f"db load {len(row)}%")
+    assert client.ask(f"db {row.hex()}00%") == ["e-[too many bytes]"]
+    assert client.ask("infer 1%") == ["e-[no input]"]
+    load(client, row)
+    for command in ("infer 0%", "infer x%", "infer 1 x%", "infer 1 1 1%", "infer -1%", "infer%"):
+        assert client.ask(command) == ["e-[wrong number]"], command
+    assert len(client.ask("infer 1 0%")) == 7
+
+
+def test_a_line_that_is_cut_harms_nobody(table: Any, require_tool: Callable[[str], Any]) -> None:
+    """Whoever connects after a cable was pulled in the middle of a command is understood."""
+    require_tool("serial")
+    with emulated_board(table) as board:
+        for cut in ("na", "db load", "db 0", "infer 1", "x" * 200, "db load 18%db 00"):
+            with Link(board.port) as link:
+                link.write(cut)
+            with Link(board.port) as link:
+                assert Board(link).profile.target == "host"
+
+
+def test_a_board_that_is_silent_or_another_is_told(require_tool: Callable[[str], Any]) -> None:
+    """No port, and a port on which nobody answers, are errors of one line."""
+    require_tool("serial")
+    with pytest.raises(TinykernelError, match="cannot be opened"):
+        Link("/dev/no_such_port")
+    with pytest.raises(TinykernelError, match="cannot be opened"):
+        Link("nonsense://x")
+
+
+def random_line(source: random.Random) -> bytes:
+    """Return a command, a damaged one, or noise."""
+    words = ["name", "db", "load", "infer", "results", "cycles", "stack", "stream", "counters"]
+    kind = source.randrange(4)
+    if kind == 0:
+        return source.randbytes(source.randrange(200)).replace(b"%", b"")
+    line = " ".join(source.choice(words) for _ in range(source.randrange(4)))
+    if kind == 1:
+        line += f" {source.choice([0, 1, 2, 18, 80, 10**7, 10**12, -1])}"
+    if kind == 2:
+        line = f"db {source.randbytes(source.randrange(40)).hex()[: source.randrange(90)]}"
+    if source.random() < 0.2:
+        at = source.randrange(len(line) + 1)
+        line = line[:at] + chr(source.randrange(1, 128)) + line[at:]
+    return line.encode("latin-1").replace(b"%", b"")
+
+
+@pytest.mark.parametrize("kind", ["table", "signal", "values"])
+def test_random_lines_never_leave_the_memory(
+    kind: str, tmp_path: Path, require_tool: Callable[[str], Any]
+) -> None:
+    """Of 1,000 random lines each is answered, and the sanitizers have nothing to say."""
+    compiler, source = require_tool("gcc"), random.Random(kind)
+    model = KINDS[kind]()
+    export(model, "host", tmp_path / "p", name="m")
+    sources = sorted(map(str, [*tmp_path.glob("p/src/*.c"), tmp_path / "p/lib/m/src/m.c"]))
+    program = tmp_path / "program"
+    flags = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    headers = [f"-I{tmp_path / 'p' / name}" for name in ("include", "lib/m/src")]
+    chain = host_toolchain([compiler])
+    subprocess.run([*chain.command, *flags, *headers, *sources, "-o", program], check=True)
+    size = rows_of(model, 1).nbytes
+    lines = [random_line(source) for _ in range(1000)]
+    for at in range(0, 1000, 50):  # now and then something to run
+        lines[at] = f"db load {size}".encode()
+        lines[at + 1 : at + 1 + -(-size // 31)] = [
+            f"db {bytes(min(31, size - begin)).hex()}".encode() for begin in range(0, size, 31)
+        ]
+    text = b"".join(line + b"%" for line in lines).replace(b"10000000", b"100")
+    done = subprocess.run([program, "answer"], input=text, capture_output=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.count(b"m-ready\r\n") == len(lines)
+    assert done.stdout.count(b"m-infer-done\r\n") + done.stdout.count(b"m-load-done") > 5
+
+
+def test_it_takes_little_flash(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
+    """Beside model and self-test the protocol takes 1.6 KB on a Cortex-M4."""
+    require_tool("arm-none-eabi-gcc")
+    require_tool("qemu-system-arm")
+    size = require_tool("arm-none-eabi-gcc").replace("gcc", "size")
+    build_program(KINDS["table"](), "cortex-m4", tmp_path)
+    command = [size, tmp_path / "tk_protocol.o"]
+    row = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[1]
+    assert int(row.split()[0]) <= 1640

@@ -1,0 +1,255 @@
+"""C against Python on a board: send rows, compare every score, see time and stack."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.board.protocol import Board
+from tinykernel.build.harness import sections
+from tinykernel.build.parity import (
+    Difference,
+    VerifyResult,
+    accuracy_of,
+    column_name,
+    entry_rows,
+    expected_values,
+    r2_of,
+)
+from tinykernel.codegen.targets import TARGETS
+from tinykernel.errors import TinykernelError
+from tinykernel.measure.bench import bench
+from tinykernel.measure.instructions import estimate_instructions
+from tinykernel.measure.report import report
+from tinykernel.model import IntegerModel
+from tinykernel.progress import report as say
+
+_ROWS_WITH_STACK = 8  # each costs another inference
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What inferences took on a board.
+
+    Parameters
+    ----------
+    name, target : str
+        Of the board, and of the export that it runs.
+    microseconds : float
+        Of one inference, the median; 0 where the board does not know its clock.
+    cycles : int or None
+        Of one inference, the median; None where the board has no counter of cycles.
+    instructions : int or None
+        As `bench` counts them for the target; None for this computer.
+    instructions_source : str
+        The emulator that counted, or "estimate".
+    """
+
+    name: str
+    target: str
+    microseconds: float
+    cycles: int | None
+    instructions: int | None
+    instructions_source: str
+
+    @property
+    def cycles_per_instruction(self) -> float | None:
+        """Of this board; None where one of the two is not known."""
+        if self.cycles is None or not self.instructions:
+            return None
+        return self.cycles / self.instructions
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON types."""
+        return {
+            "board": self.name,
+            "target": self.target,
+            "microseconds": self.microseconds,
+            "cycles": self.cycles,
+            "instructions": self.instructions,
+            "instructions_source": self.instructions_source or None,
+            "cycles_per_instruction": self.cycles_per_instruction,
+        }
+
+
+@dataclass(frozen=True)
+class BoardResult:
+    """What `verify_on_board` compared and measured.
+
+    `stack` is the most stack that an inference was seen to take, in bytes, and `stack_promised`
+    what `report` says; None where they are not known.
+    """
+
+    verification: VerifyResult
+    timing: Timing
+    stack: int | None
+    stack_promised: int | None
+
+    @property
+    def stack_holds(self) -> bool:
+        """Whether the stack is as `report` promises, as far as it is known."""
+        known = self.stack is not None and self.stack_promised is not None
+        return not known or self.stack <= self.stack_promised  # type: ignore[operator]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every score was equal, and the stack as promised."""
+        return self.verification.ok and self.stack_holds
+
+
+def check_model(board: Board, model: IntegerModel) -> None:
+    """Refuse a board on which another model is."""
+    expected = model.fingerprint()[:8]
+    if board.profile.model != expected:
+        raise TinykernelError(
+            f"{board.link.port}: the board runs model {board.profile.model}, not {expected}; "
+            "export this model and flash it"
+        )
+
+
+def verify_on_board(
+    board: Board,
+    model: IntegerModel,
+    X: ArrayLike,
+    y: ArrayLike | None = None,
+    *,
+    recordings: Sequence[ArrayLike] | None = None,
+) -> BoardResult:
+    """Run rows on a board and compare every score with Python's; streams, too.
+
+    Parameters
+    ----------
+    board : Board
+        Refused where it runs another model.
+    model : IntegerModel
+    X : array-like, shape (n_rows, n_features)
+        Raw inputs, at least one row.
+    y : array-like, shape (n_rows,), optional
+        Labels, for the accuracy.
+    recordings : sequence of array-like, each of shape (n_samples, n_channels), optional
+        For a model with a hop, as `verify` takes them.
+
+    Returns
+    -------
+    BoardResult
+    """
+    check_model(board, model)
+    raw = model.as_raw(X)
+    entries = entry_rows(model, raw, recordings)
+    entries = {name: rows for name, rows in entries.items() if name in ("raw", "stream")}
+    expected = {
+        name: values[:, : model.n_scores]
+        for name, values in expected_values(model, entries).items()
+    }
+    scores, timing, stack = _run_rows(board, model, raw)
+    outputs = {"raw": scores}
+    if "stream" in entries:
+        outputs["stream"] = _run_streams(board, model, entries["stream"])
+    verification = _compare(board, model, expected, outputs, y)
+    target = board.profile.target
+    promised = None
+    if stack is not None and target in TARGETS:
+        promised = report(model, target).stack
+    return BoardResult(verification, timing, stack, promised)
+
+
+def time_on_board(board: Board, model: IntegerModel, X: ArrayLike, times: int = 10) -> Timing:
+    """Time inferences of rows on a board, `times` of each."""
+    check_model(board, model)
+    return _run_rows(board, model, model.as_raw(X), times)[1]
+
+
+def _run_rows(
+    board: Board, model: IntegerModel, raw: NDArray[Any], times: int = 1
+) -> tuple[NDArray[np.int64], Timing, int | None]:
+    """Return scores of rows, what they took, and the most stack."""
+    rows, scores, laps, cycles = raw.astype(raw.dtype.newbyteorder("<")), [], [], []
+    begun, stack = time.monotonic(), 0
+    for at, row in enumerate(rows):
+        speed = at / max(1e-9, time.monotonic() - begun)
+        say(f"running on {board.profile.name}", at, len(rows), f"{speed:.1f} rows a second")
+        board.load(row.tobytes())
+        if at < _ROWS_WITH_STACK:
+            stack = board.number("stack")
+        inference = board.infer(times)
+        scores.append(inference.scores)
+        laps.append(inference.microseconds)
+        cycles.append(board.number("cycles"))
+    if any(len(row) != model.n_scores for row in scores):
+        raise TinykernelError(f"{board.link.port}: the board answers with another number of scores")
+    timing = _timing(board, model, raw[:3], median(laps), round(median(cycles)))
+    return np.array(scores, dtype=np.int64), timing, stack or None
+
+
+def _timing(
+    board: Board, model: IntegerModel, raw: NDArray[Any], microseconds: float, cycles: int
+) -> Timing:
+    target, instructions, source = TARGETS.get(board.profile.target), None, ""
+    if target is not None and target.family != "host":
+        try:
+            counted = bench(model, target, X=raw)
+            instructions, source = counted.instructions, counted.emulator
+        except TinykernelError:  # no compiler or emulator here
+            instructions, source = estimate_instructions(model, target), "estimate"
+    return Timing(
+        name=board.profile.name,
+        target=board.profile.target,
+        microseconds=microseconds,
+        cycles=cycles or None,
+        instructions=instructions,
+        instructions_source=source,
+    )
+
+
+def _run_streams(board: Board, model: IntegerModel, streams: Any) -> NDArray[np.int64]:
+    """Push recordings, each into a fresh stream, and return the scores of all decisions."""
+    scores: list[list[int]] = []
+    for _, samples in sections(model, {"stream": streams}):
+        board.begin_stream()
+        data = samples.astype(samples.dtype.newbyteorder("<")).tobytes()
+        lines = board.send(data)
+        scores += board.scores(lines) if len(samples) >= model.input.rows + model.delay else []
+    return np.array(scores, dtype=np.int64).reshape(len(scores), -1)
+
+
+def _compare(
+    board: Board,
+    model: IntegerModel,
+    expected: dict[str, NDArray[Any]],
+    outputs: dict[str, NDArray[np.int64]],
+    y: ArrayLike | None,
+) -> VerifyResult:
+    """Compare scores of all entries, and say where they are from."""
+    differences, first = 0, None
+    for entry, wanted in expected.items():
+        scores = outputs[entry]
+        if scores.shape != wanted.shape:
+            raise TinykernelError(
+                f"{board.link.port}: {len(scores)} decisions of a stream instead of {len(wanted)}; "
+                "were bytes lost?"
+            )
+        places = np.argwhere(wanted != scores)
+        differences += len(places)
+        if len(places) and first is None:
+            row, column = (int(index) for index in places[0])
+            values = int(wanted[row, column]), int(scores[row, column])
+            first = Difference(entry, row, column_name(model, entry, column), *values)
+    labels = None if y is None else np.asarray(y)
+    result = VerifyResult(
+        target=board.profile.target,
+        compiler=board.profile.program,
+        rows=len(expected["raw"]),
+        scores=int(expected["raw"].size),
+        differences=differences,
+        first_difference=first,
+        accuracy=accuracy_of(model, outputs["raw"].argmax(axis=1), labels),
+        emulator=f"{board.profile.name} at {board.link.port}",
+        hops=len(expected.get("stream", ())),
+    )
+    return replace(result, r2=r2_of(model, outputs["raw"], labels))

@@ -1,0 +1,180 @@
+"""A board on this computer: the program that answers, in QEMU, in simavr or as a process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import subprocess
+import tempfile
+import threading
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tinykernel import resources
+from tinykernel.build.machines import Machine, machines_for
+from tinykernel.build.program import (
+    WARNING_FLAGS,
+    Platform,
+    Program,
+    build,
+    find_platform,
+    find_platforms,
+    write_sources,
+)
+from tinykernel.build.simavr import Simavr
+from tinykernel.build.toolchains import ProgramTooLarge
+from tinykernel.codegen.projects import generated_inputs, render_project
+from tinykernel.codegen.targets import Target, find_target
+from tinykernel.errors import TinykernelError
+from tinykernel.model import IntegerModel
+
+_NAME = "model"
+# The UART and the clock of SysTick, as firmware/boards/arm/console.c takes them.
+_MPS2 = ("-DTK_UART=0x40004000u", "-DTK_CLOCK=25000000u")
+_UARTS = {
+    "microbit": ("-DTK_UART=0x40002000u", "-DTK_UART_NRF51=1", "-DTK_CLOCK=16000000u"),
+    "mps2-an385": _MPS2,
+    "mps2-an386": _MPS2,
+    "mps2-an500": _MPS2,
+    "mps2-an505": ("-DTK_UART=0x40200000u", "-DTK_CLOCK=20000000u"),
+    "virt-rv32": (),
+    "atmega328p": (),
+}
+_EMULATORS = {"arm": "qemu", "riscv": "qemu", "avr": "simavr"}
+_ROWS_OF_SELFTEST = {"avr": 2}  # whose flash is small
+
+
+@dataclass(frozen=True)
+class EmulatedBoard:
+    """A board that runs: its port, as pyserial opens it, and what it is."""
+
+    port: str
+    name: str
+
+
+def _platforms(target: Target) -> list[Platform]:
+    """List what builds and runs the program for a target, the closest first; at least one."""
+    if target.family == "host":
+        return find_platforms(target)
+    machines = [machine for machine in machines_for(target) if machine.name in _UARTS]
+    if not machines:
+        raise TinykernelError(
+            f"no emulated board with a serial line stands for {target.name}; try --target host"
+        )
+    rows = [find_platform(target, machine, _EMULATORS[machine.family]) for machine in machines]
+    platforms = [platform for platform in rows if platform is not None]
+    if not platforms:
+        tools = "gcc-avr, avr-libc and simavr" if target.family == "avr" else "its gcc and QEMU"
+        raise TinykernelError(
+            f"no compiler and emulator with a serial line for {target.name}; install {tools}, or "
+            "try --target host"
+        )
+    return platforms
+
+
+def board_name(machine: Machine | None) -> str:
+    """Return what an emulated board answers to ``name``."""
+    return "this computer" if machine is None else f"emulated {machine.name}"
+
+
+def build_program(model: IntegerModel, target: str | Target, folder: Path) -> Program:
+    """Build the program of an export that answers, for an emulated board or this computer.
+
+    A model that is too large for the first board is built for the next one of its target.
+    """
+    row = find_target(target)
+    platforms = _platforms(row)
+    for platform in platforms[:-1]:
+        with contextlib.suppress(ProgramTooLarge):
+            return _build(model, row, platform, folder)
+    return _build(model, row, platforms[-1], folder)
+
+
+def _build(model: IntegerModel, target: Target, platform: Platform, folder: Path) -> Program:
+    machine = platform.machine
+    vectors = generated_inputs(model, _ROWS_OF_SELFTEST.get(target.family, 8))
+    include = write_sources(folder, render_project(model, target, name=_NAME, vectors=vectors))
+    project = folder / "src"
+    sources = [
+        folder / f"lib/{_NAME}/src/{_NAME}.c",
+        project / f"{_NAME}_selftest.c",
+        project / "tk_protocol.c",
+        project / "tk_selftest.c",
+    ]
+    flags = [*WARNING_FLAGS, "-Os", f'-DTK_BOARD_NAME="{board_name(machine)}"']
+    if machine is None:
+        sources += [project / "main.c", project / "tk_board.c"]
+    else:
+        bare = resources.folder("templates") / "platformio" / "bare" / "src"
+        boards = resources.folder("firmware") / "boards" / machine.family
+        sources += [bare / "main.c", boards / "console.c"]
+        sources += [bare / "tk_board.c"] if machine.family == "arm" else []
+        flags += [*_UARTS[machine.name], '-DTK_BOARD_NEWLINE="\\r\\n"']
+    return build(platform, sources, folder, include=include, flags=flags)
+
+
+@contextmanager
+def emulated_board(model: IntegerModel, target: str | Target = "host") -> Iterator[EmulatedBoard]:
+    """Build and start the program that answers for a model, until the end of the ``with`` block.
+
+    Raises
+    ------
+    TinykernelError
+        If the target has no emulated board with a serial line, a tool is missing, or the model is
+        too large for the board.
+    """
+    with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
+        program = build_program(model, target, Path(folder))
+        with _running(program) as port:
+            yield EmulatedBoard(port, board_name(program.platform.machine))
+
+
+@contextmanager
+def _running(program: Program) -> Iterator[str]:
+    """Start a program at one end of a pseudo terminal; give the name of the other end."""
+    here, there = pty.openpty()
+    # Raw from the beginning, and open here, so that a client may come and go.
+    tty.setraw(there)
+    try:
+        machine = program.platform.machine
+        if machine is not None and machine.family == "avr":
+            with _in_simavr(machine, program.path, here):
+                yield os.ttyname(there)
+        else:
+            with _as_process(machine, program.path, here):
+                yield os.ttyname(there)
+    finally:
+        os.close(here)
+        os.close(there)
+
+
+@contextmanager
+def _as_process(machine: Machine | None, path: Path, terminal: int) -> Iterator[None]:
+    command = [str(path), "answer"]
+    if machine is not None:
+        command = [*machine.qemu, "-display", "none", "-monitor", "none", "-serial", "stdio"]
+        command += ["-kernel", str(path)]
+    with subprocess.Popen(
+        command, stdin=terminal, stdout=terminal, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as process:
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+@contextmanager
+def _in_simavr(machine: Machine, path: Path, terminal: int) -> Iterator[None]:
+    stop = threading.Event()
+    emulator = Simavr(machine.name, path)
+    thread = threading.Thread(target=emulator.serve, args=(terminal, stop), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()

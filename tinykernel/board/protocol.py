@@ -1,0 +1,161 @@
+"""The commands that a board answers, as `templates/platformio/common/src/tk_protocol.c.j2` does.
+
+They are those of MLPerf Tiny's devices, and some beside them; docs/board.md lists all.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+
+from tinykernel.board.link import Link
+from tinykernel.errors import TinykernelError
+
+#: Bytes a command.
+MOST_BYTES = 31
+_ANSWER = 30.0  # seconds that an inference may take
+_GREETING = 12.0  # seconds for a board that opening the port has reset
+_RESULTS = re.compile(r"m-results-\[(-?\d+(?:,-?\d+)*)\]")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What a board says of itself."""
+
+    name: str
+    program: str  # the first words of its profile: "tinykernel 0.1.0"
+    target: str  # of the export; empty where the program is not one of tinykernel.
+    model: str  # the first eight digits of the fingerprint
+
+
+@dataclass(frozen=True)
+class Inference:
+    """What one timed command ``infer`` gave."""
+
+    scores: list[int]
+    microseconds: float  # of one inference
+
+
+def scores_of(line: str) -> list[int] | None:
+    """Return the scores of a line ``m-results-[...]``, None of any other line.
+
+    >>> scores_of("m-results-[-3,12]")
+    [-3, 12]
+    """
+    match = _RESULTS.fullmatch(line)
+    return None if match is None else [int(text) for text in match[1].split(",")]
+
+
+class Board:
+    """A board that answers at the other end of a line.
+
+    Parameters
+    ----------
+    link : Link
+        The open port. The board may be in the middle of anything: it is brought to listen first.
+
+    Raises
+    ------
+    TinykernelError
+        If it does not answer, or answers that a command is wrong.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self._greet()
+        name, profile = self.ask("name"), self.ask("profile")
+        words = self._text(profile, "m-profile-").split()
+        self.profile = Profile(
+            name=self._text(name, "m-name-dut-"),
+            program=" ".join(words[:2]),
+            target=words[2] if len(words) > 2 else "",
+            model=self._text(profile, "m-model-"),
+        )
+
+    def _greet(self) -> None:
+        """End the command that an earlier connection may have begun, and wait for the answer."""
+        limit = time.monotonic() + _GREETING
+        while time.monotonic() < limit:
+            self.link.write("%")
+            line: str | None = ""
+            while line is not None:
+                line = self.link.line(1.0)
+                if line == "m-ready":
+                    self.link.drain(0.1)
+                    return
+        raise TinykernelError(
+            f"{self.link.port}: no answer in {_GREETING:.0f} seconds at {self.link.baud} baud; is "
+            "the program of an export on the board, and no other one at the port?"
+        )
+
+    def ask(self, command: str) -> list[str]:
+        """Send a command and return the lines of its answer, without ``m-ready``."""
+        self.link.write(f"{command}%")
+        lines: list[str] = []
+        while (line := self.link.line(_ANSWER)) != "m-ready":
+            if line is None:
+                raise TinykernelError(
+                    f"{self.link.port}: no answer to {command.split()[0]!r} in {_ANSWER:.0f} "
+                    "seconds; was the board reset?"
+                )
+            lines.append(line)
+        for line in lines:
+            if line.startswith("e-["):
+                raise TinykernelError(
+                    f"{self.link.port}: the board refuses {command.split()[0]!r}: {line[3:-1]}"
+                )
+        return lines
+
+    def send(self, data: bytes) -> list[str]:
+        """Load bytes, a few a command; return what the board answers."""
+        lines = []
+        for at in range(0, len(data), MOST_BYTES):
+            lines += self.ask(f"db {data[at : at + MOST_BYTES].hex()}")
+        return lines
+
+    def load(self, row: bytes) -> None:
+        """Load one input: its values as they lie in the memory of the board."""
+        self.ask(f"db load {len(row)}")
+        if "m-load-done" not in self.send(row):
+            raise TinykernelError(f"{self.link.port}: the board lost bytes of an input")
+
+    def infer(self, times: int = 1, warmups: int = 0) -> Inference:
+        """Run what is loaded: `warmups` inferences that are not timed, then some that are."""
+        lines = self.ask(f"infer {times} {warmups}")
+        laps = [int(line[9:]) for line in lines if re.fullmatch(r"m-lap-us-\d+", line)]
+        if len(laps) != 2:
+            raise TinykernelError(f"{self.link.port}: an answer without two time stamps")
+        elapsed = (laps[1] - laps[0]) % 2**32
+        return Inference(self.scores(lines)[0], elapsed / times)
+
+    def scores(self, lines: list[str]) -> list[list[int]]:
+        """Return the scores of each decision in an answer; at least one."""
+        scores = [row for row in map(scores_of, lines) if row is not None]
+        if not scores:
+            raise TinykernelError(f"{self.link.port}: an answer without scores")
+        return scores
+
+    def number(self, what: str) -> int:
+        """Return what ``cycles`` or ``stack`` answers."""
+        for line in self.ask(what):
+            if re.fullmatch(rf"m-{what}-\d+", line):
+                return int(line.rpartition("-")[2])
+        raise TinykernelError(f"{self.link.port}: {what!r} was answered by no number")
+
+    def counters(self) -> list[int]:
+        """Return the decisions by label, and after them the refusals of a model that decides."""
+        return [int(text) for text in self._text(self.ask("counters"), "m-counters-").split(",")]
+
+    def begin_stream(self) -> None:
+        """Begin a stream: what is sent from now on are its samples."""
+        self.ask("stream")
+
+    def _text(self, lines: list[str], begin: str) -> str:
+        """Return what stands in the brackets of a line."""
+        for line in lines:
+            if line.startswith(f"{begin}[") and line.endswith("]"):
+                return line[len(begin) + 1 : -1]
+        raise TinykernelError(
+            f"{self.link.port}: an answer without {begin}[...]: another program answers there"
+        )

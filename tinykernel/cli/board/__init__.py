@@ -1,0 +1,1 @@
+"""Commands that talk to a board over a serial line."""
