@@ -31,7 +31,7 @@ MEMBERS = {
     "tk_offset": "rows channels hop shift",
     "tk_levels": "width channels bits shift top average mixed terms mix",
     "tk_image": "rows columns channels padding halo lanes strip full rest {group2 group4 group7} "
-    "{part2 part4 part7} tap_rows tap_columns kernels channel dilation cells shift top pool codes",
+    "{part2 part4 part7} tap_rows tap_columns kernels channel dilation cells codes",
     "tk_convolutions": "rows columns padding stride layers pools shifts channels tap_bits "
     "bias_bytes codes",
     "tk_dense": "values units bits shift weights biases",

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.convolutions import convolution_model
-from tests.firmware.test_layers import layers
 from tests.fuzz.batch import Batch, no_limit
 from tests.random_fronts import (
     local_model,
@@ -85,19 +84,6 @@ def any_model(rng: np.random.Generator) -> IntegerModel:
         )
         numbers = random_beside(seed, seed % 4, stage.input.dtype) if seed % 4 else None
         return local_model(stage, seed, components=bool(rng.integers(2)), beside=numbers)
-    if kind < 0.27:
-        return layers(
-            seed,
-            kernels=(int(rng.integers(1, 9)), int(rng.integers(1, 9))),
-            height=int(rng.integers(12, 24)),
-            width=4 * int(rng.integers(3, 10)),  # there is no C where a cell would be cut
-            channels=int(rng.integers(1, 3)),
-            raw_dtype=str(rng.choice(_RAW)),
-            level_bits=int(rng.integers(1, 4)),
-            shift=int(rng.integers(0, 4)),
-            pool=int(rng.integers(1, 3)),
-            cells=(2, 2),
-        )
     if kind < 0.38:
         side = int(rng.integers(8, 30))
         stage = random_stage(

@@ -19,7 +19,6 @@ from tests.firmware.local_models import (
     SIGNALS,
     SPECTRA,
 )
-from tests.firmware.test_layers import layers
 from tests.fuzz.batch import Batch
 from tests.fuzz.mutate import mutate_array, mutate_bytes, mutate_json
 from tests.random_models import make_machine, make_model, one_class, random_raw, tree_model
@@ -44,7 +43,6 @@ def seeds() -> list[bytes]:
     models += [
         SPECTRA["int16"](),
         OFFSETS["int16"](),
-        layers(1),
         tree_model(2, linear=True),
     ]
     models += [SIGNALS["numbers beside"]()]

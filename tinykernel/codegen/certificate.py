@@ -22,7 +22,6 @@ from tinykernel.model.integer import IntegerModel
 from tinykernel.model.proof import Range, bound_first, bound_second
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.stages.components import Components
-from tinykernel.model.stages.kernels import Kernels
 
 _INT32 = 2**31 - 1
 
@@ -42,10 +41,8 @@ def certificate(model: IntegerModel) -> bytes:
     Raises
     ------
     TinykernelError
-        If these bounds are too wide for 32 bits, or the model has two stages of kernels.
+        If these bounds are too wide for 32 bits.
     """
-    if sum(isinstance(stage, Kernels) for stage in model.stages) > 1:
-        raise TinykernelError("proof: there is no file for a second stage of kernels yet")
     own = _stored(sort_kernels(model))
     packed, components = pack(own), own.find(Components)
     witnesses: list[dict[str, Any]] = []

@@ -36,7 +36,7 @@ from tinykernel.model.stages.scale import Scale
 #: Number of the contract between a generated model and the runtime, TK_RUNTIME_FORMAT there. It
 #: goes up whenever a macro or a table changes its meaning: then a model and another runtime do not
 #: compile.
-FORMAT = 3
+FORMAT = 4
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,6 @@ class PackedModel:
         Of the stages before the machine.
     n_words : ndarray of int64, shape (n_stored_blocks,)
         Words of 32 components of each stored block; none without components.
-    planes : int
-        Words of scratch for the levels that the last kernels look at.
     headers : tuple of str
         Of the runtime, those of the stages before the machine.
     places : dict of str to int
@@ -73,7 +71,6 @@ class PackedModel:
     tables: tuple[Table, ...]
     structs: tuple[Struct, ...]
     n_words: NDArray[np.int64]
-    planes: int
     headers: tuple[str, ...]
     places: dict[str, int]
     scratch_words: int
@@ -123,7 +120,6 @@ def pack(model: IntegerModel) -> PackedModel:
         tuple(part for part in parts if isinstance(part, Table)),
         tuple(part for part in parts if isinstance(part, Struct)),
         np.zeros(0, dtype=np.int64) if layout is None else layout.n_words,
-        sum(stage.first_words for stage in front[-1:]),
         tuple(stage.header for stage in front),
         _places(front),
         stream + window,

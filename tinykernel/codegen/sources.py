@@ -305,7 +305,6 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "kernels": _kernels(packed),
         "n_numbers": model.n_numbers,
         "numbers": f", const {name}_input_t *numbers" if model.n_numbers else "",
-        "planes": packed.planes,
         "places": packed.places,
         "definitions": _aligned(packed.definitions),
         "tables": [_table_context(table) for table in packed.tables],

@@ -99,7 +99,7 @@
 
 #include "tk_config.h"
 
-#define TK_RUNTIME_FORMAT 3
+#define TK_RUNTIME_FORMAT 4
 
 #if !defined(TK_FORMAT)
 #error "this model was generated for an older runtime: generate it again"

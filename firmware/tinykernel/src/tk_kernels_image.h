@@ -34,9 +34,6 @@ struct tk_image {
     uint32_t channel;     /* of all kernels; TK_OWN: it is in their codes */
     uint32_t dilation;    /* of all kernels; TK_OWN: it is in their codes */
     uint32_t cells;       /* one above the other */
-    uint32_t shift;       /* of levels: bits of a response above the threshold that are dropped */
-    uint32_t top;         /* largest level; 0 where counts come out */
-    uint32_t pool;        /* 2: of two by two levels the largest comes out; 1: each */
     const TK_FLASH uint8_t *codes;
 };
 
@@ -288,14 +285,11 @@ TK_INLINE const TK_FLASH uint8_t *tk_image_decode(const TK_FLASH struct tk_image
     TK_LOAD_TWO(first, second, word, i); \
     a##i -= first;                       \
     a##j -= second
-#define TK_KEEP(i)  sums[x + (i)] = a##i
 #define TK_COUNT(i) count += a##i >> (tk_lane_bits(k) - 1u) & tk_lane_mask(k, x + (i), ones)
 
-/* Positions of a row whose response is above the threshold, a count in each lane; or the content of
- * all lanes at the end, to `sums` if that is given. */
+/* Positions of a row whose response is above the threshold, a count in each lane. */
 TK_INLINE uint32_t tk_image_row(const TK_FLASH struct tk_image *k, const uint32_t *row,
-                                const uint32_t *places, const tk_image_kernel_t *kernel,
-                                uint32_t *sums)
+                                const uint32_t *places, const tk_image_kernel_t *kernel)
 {
     const uint32_t *const end = places + k->tap_rows * k->tap_columns;
     const uint32_t group = k->groups[TK_GROUP];
@@ -321,11 +315,7 @@ TK_INLINE uint32_t tk_image_row(const TK_FLASH struct tk_image *k, const uint32_
             } while (place != end);
         }
         TK_HIDE(ones);
-        if (sums != 0) {
-            TK_EACH(TK_KEEP)
-        } else {
-            TK_EACH(TK_COUNT)
-        }
+        TK_EACH(TK_COUNT)
         row += group;
         x += group;
     } while (x < k->strip);
@@ -363,7 +353,7 @@ TK_INLINE void tk_image_respond(const TK_FLASH struct tk_image *k, const uint32_
         uint32_t odd = 0u;
         /* Row y belongs to cell y * cells / positions. */
         do {
-            const uint32_t count = tk_image_row(k, row, places, kernel, 0);
+            const uint32_t count = tk_image_row(k, row, places, kernel);
             if (k->lanes == 4u && sizeof(tk_count_t) == 2u) {
                 even += count & 0x00ff00ffu;
                 odd += count >> 8 & 0x00ff00ffu;
@@ -397,85 +387,6 @@ TK_INLINE const tk_count_t *tk_image_counts(const TK_FLASH struct tk_image *k,
         respond(places, &kernel);
     } while (--left != 0u);
     return (const tk_count_t *)counts;
-}
-
-/* Levels in the lanes of a word: of 2^(b-1) - threshold + response, b the width of a lane, what is
- * above 2^(b-1), shifted, top at most. */
-TK_INLINE uint32_t tk_lane_levels(const TK_FLASH struct tk_image *k, uint32_t sums)
-{
-    const uint32_t bits = tk_lane_bits(k) - 1u;
-    const uint32_t ones = tk_lane_ones(k);
-    const uint32_t most = ((UINT32_C(1) << bits) - 1u) >> k->shift;
-    const uint32_t above = sums & (ones << bits);
-    uint32_t levels = (sums & (above - (above >> bits))) >> k->shift & ones * most;
-    if (most > k->top) {
-        const uint32_t over = (levels + ones * ((UINT32_C(1) << bits) - 1u - k->top)) & ones
-                                                                                            << bits;
-        levels = (levels | (over - (over >> bits))) & ones * k->top;
-    }
-    return levels;
-}
-
-/* The larger level of two in each lane. */
-TK_INLINE uint32_t tk_lane_largest(const TK_FLASH struct tk_image *k, uint32_t a, uint32_t b)
-{
-    const uint32_t bits = tk_lane_bits(k) - 1u;
-    const uint32_t high = tk_lane_ones(k) << bits;
-    const uint32_t first = ((a | high) - b) & high;
-    const uint32_t mask = first - (first >> bits);
-    return (a & mask) | (b & ~mask);
-}
-
-/* Levels that a kernel makes, to a channel of the next stage; `sums` holds two rows. */
-TK_INLINE void tk_image_make(const TK_FLASH struct tk_image *k,
-                             const TK_FLASH struct tk_image *next, const uint32_t *places,
-                             const tk_image_kernel_t *kernel, uint32_t *sums, uint32_t *plane)
-{
-    const uint32_t *row = kernel->plane;
-    uint32_t *const second = sums + k->groups[TK_GROUP] * k->parts[TK_GROUP];
-    uint32_t *out = plane + next->padding * tk_image_stride(next);
-    uint32_t y;
-    for (y = 0u; y < next->rows; ++y) {
-        uint32_t x;
-        (void)tk_image_row(k, row, places, kernel, sums);
-        row += tk_image_stride(k);
-        if (k->pool == 2u) {
-            (void)tk_image_row(k, row, places, kernel, second);
-            row += tk_image_stride(k);
-        }
-        for (x = 0u; x < next->strip; ++x) {
-            uint32_t word = tk_lane_levels(k, sums[k->pool * x]);
-            if (k->pool == 2u) {
-                const uint32_t right = tk_lane_levels(k, sums[2u * x + 1u]);
-                const uint32_t below = tk_lane_levels(k, second[2u * x]);
-                const uint32_t last = tk_lane_levels(k, second[2u * x + 1u]);
-                word = tk_lane_largest(k, tk_lane_largest(k, word, right),
-                                       tk_lane_largest(k, below, last));
-            }
-            out[next->halo + x] = tk_lane_mask(next, x, word);
-        }
-        tk_image_halo(next, out);
-        out += tk_image_stride(next);
-    }
-}
-
-/* Levels of all kernels for the next stage, at `made`. */
-TK_INLINE void tk_image_levels(const TK_FLASH struct tk_image *k,
-                               const TK_FLASH struct tk_image *next, uint32_t *image,
-                               uint32_t *made)
-{
-    uint32_t *const places = image + k->channels * tk_image_plane(k);
-    uint32_t *const sums = places + k->tap_rows * k->tap_columns;
-    const TK_FLASH uint8_t *code = k->codes;
-    uint32_t *plane = made;
-    uint32_t left = k->kernels;
-    tk_clear(made, next->channels * tk_image_plane(next));
-    do {
-        tk_image_kernel_t kernel;
-        code = tk_image_decode(k, code, image, places, &kernel);
-        tk_image_make(k, next, places, &kernel, sums, plane);
-        plane += tk_image_plane(next);
-    } while (--left != 0u);
 }
 
 #endif

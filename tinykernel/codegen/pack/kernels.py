@@ -52,13 +52,11 @@ def _count_words(stage: Kernels, place: Place, n_counts: int) -> int:
 
 def _pack_image(stage: Kernels, place: Place) -> Packed:
     name, given = f"tk_kernels_{place.number}", place.given
-    lanes, strip = _lanes(stage, given, place.following)
+    lanes, strip = _lanes(stage, given)
     halo = int((stage.taps.shape[2] // 2) * stage.dilation.max())
     n_taps = stage.taps.shape[1] * stage.taps.shape[2]
     plane = (given.rows + 2 * stage.padding) * (strip + 2 * halo)
     parts = [-(-strip // most) for most in _MOST_WORDS]
-    # Levels are made of two rows of sums.
-    rows = 0 if stage.output == "counts" else 2 * (strip + _MOST_WORDS[-1])
     comment = "Kernels: threshold and taps, see tk_kernels_image.h."
     codes = _image_kernels(stage, lanes).ravel()
     return Packed(
@@ -85,15 +83,12 @@ def _pack_image(stage: Kernels, place: Place) -> Packed:
                 channel=_common(stage.channel),
                 dilation=_common(stage.dilation),
                 cells=stage.cells[0],
-                shift=stage.shift,
-                top=0 if stage.output == "counts" else (1 << stage.level_bits) - 1,
-                pool=stage.pool,
                 codes=f"{name}_codes",
             ),
         ],
         # The last words of a row are read together with some behind it.
-        given.channels * plane + max(n_taps + rows, _MOST_WORDS[-1]),
-        _count_words(stage, place, stage.n_counts) if stage.output == "counts" else 0,
+        given.channels * plane + max(n_taps, _MOST_WORDS[-1]),
+        _count_words(stage, place, stage.n_counts),
     )
 
 
@@ -102,10 +97,8 @@ def _common(values: NDArray[np.uint8]) -> int:
     return int(values[0]) if np.all(values == values[0]) else _OWN
 
 
-def _lanes(stage: Kernels, given: Grid, following: Stage | None) -> tuple[int, int]:
+def _lanes(stage: Kernels, given: Grid) -> tuple[int, int]:
     """Return how many columns a word holds, which are the cells across, and their distance."""
-    if stage.output == "levels" and isinstance(following, Kernels):
-        return _lanes_of_levels(stage, given, following)
     strip, bits = stage.cell_columns(given), stage.lane_bits(given)
     if strip <= WIDEST_CELL:
         if stage.cells[1] == 4 and bits == 8:
@@ -118,25 +111,13 @@ def _lanes(stage: Kernels, given: Grid, following: Stage | None) -> tuple[int, i
     )
 
 
-def _lanes_of_levels(stage: Kernels, given: Grid, following: Kernels) -> tuple[int, int]:
-    """Return the lanes of kernels that give levels: those of the next ones."""
-    lanes, strip = _lanes(following, stage.gives(given), None)
-    bits = stage.lane_bits(given)
-    if 32 // lanes < bits or lanes * strip * stage.pool < given.columns:
-        raise TinykernelError(
-            f"kernels: no C for levels of {given.columns} columns with responses of {bits} bits "
-            f"before {lanes} cells across of {strip} columns"
-        )
-    return lanes, strip * stage.pool
-
-
 def _image_kernels(stage: Kernels, lanes: int) -> NDArray[np.uint8]:
     """Return the bytes of each kernel, shape (n_kernels, bytes)."""
     columns: list[NDArray[Any]] = [
         values for values in (stage.channel, stage.dilation) if not np.all(values == values[0])
     ]
     half = 1 << (7 if lanes == 4 else 15)
-    bias = half - (stage.output == "counts") - stage.threshold.astype(np.int64)
+    bias = half - 1 - stage.threshold.astype(np.int64)
     columns += [bias & 255] if lanes == 4 else [bias & 255, bias >> 8]
     flat = stage.taps.reshape(stage.n_kernels, -1)
     trits = np.zeros((stage.n_kernels, -(-flat.shape[1] // _TRITS) * _TRITS), dtype=np.int64)

@@ -17,8 +17,6 @@ from tinykernel.model.stages.counting import count_images, count_signals
 
 #: The firmware has C for cells of images of so many columns at most.
 WIDEST_CELL = 255
-#: What kernels can hand on.
-OUTPUTS = ("counts", "levels")
 _MOST_COUNTS = 65536
 _ROWS_AT_ONCE = 4096
 
@@ -46,13 +44,6 @@ class Kernels(Stage):
 
     It gives a table of counts: uint8, or uint16 where a cell has more than 255 positions.
 
-    **2. Levels.** With `output` "levels" another stage of kernels follows, of images. Instead of
-    counts, each position of kernel k has the level ``min(max((r - threshold[k]) >> shift, 0),
-    2**level_bits - 1)``; with `pool` 2 the largest of two by two neighbours, and a last odd row or
-    column is left out. All kernels reach back over as many rows, and there are no cells, (1, 1).
-
-    It then gives an image of levels, uint8, with a channel a kernel.
-
     Parameters
     ----------
     taps : ndarray of int8, shape (n_kernels, kh, kw)
@@ -67,13 +58,6 @@ class Kernels(Stage):
         The second is 1 for signals and 1, 2 or 4 for images.
     padding : int
         Rows of zeros before and after; 0 for signals.
-    output : {"counts", "levels"}
-    shift : int
-        Of levels: bits that are dropped, 0 to 14.
-    level_bits : int
-        Of levels: 1 to 7.
-    pool : {1, 2}
-        Of levels.
 
     Raises
     ------
@@ -101,18 +85,12 @@ class Kernels(Stage):
     threshold: NDArray[np.int32]
     cells: tuple[int, int]
     padding: int = 0
-    output: str = "counts"
-    shift: int = 0
-    level_bits: int = 1
-    pool: int = 1
 
     def check(self) -> None:
         """Check the kernels, as far as no grid is needed."""
         for name in ("dilation", "channel", "threshold"):
             self.require_shape(name, (self.n_kernels,))
         self.require("padding", 0, 255)
-        if self.output not in OUTPUTS:
-            raise self.refuse(f"unknown output {self.output!r}")
         self._check_taps()
         if len(self.cells) != 2:
             raise self.refuse("cells is not a pair of numbers")
@@ -123,22 +101,8 @@ class Kernels(Stage):
             raise self.refuse("a signal has no padding")
         if self.dilation.min() < 1:
             raise self.refuse("a dilation is 0")
-        self._check_levels()
         if self.n_kernels * down * across > _MOST_COUNTS:
             raise self.refuse(f"more than {_MOST_COUNTS} counts")
-
-    def _check_levels(self) -> None:
-        """Check what belongs to levels, and stands at its default else."""
-        if self.output == "counts":
-            if (self.shift, self.level_bits, self.pool) != (0, 1, 1):
-                raise self.refuse("shift, level_bits and pool go with the output levels")
-            return
-        for name, low, high in (("shift", 0, 14), ("level_bits", 1, 7), ("pool", 1, 2)):
-            self.require(name, low, high)
-        if self.is_signal or tuple(self.cells) != (1, 1):
-            raise self.refuse("levels are for images, and have the cells (1, 1)")
-        if np.ptp(self.spans()):
-            raise self.refuse("kernels that give levels reach back over as many rows")
 
     def _check_taps(self) -> None:
         """Check that every kernel is of a kind that the firmware computes."""
@@ -213,43 +177,11 @@ class Kernels(Stage):
             raise self.refuse(
                 f"kernels of {span + 1} rows leave fewer positions than cells in {given.rows} rows"
             )
-        if self.output == "levels":
-            return self._gives_levels(given)
         most = self.largest_count(given)
         return Grid(1, 1, self.n_counts, "uint8" if most < 256 else "uint16", 0, most)
 
-    def _gives_levels(self, given: Grid) -> Grid:
-        rows = (given.rows + 2 * self.padding - int(self.spans()[0])) // self.pool
-        columns = given.columns // self.pool
-        if rows < 1 or columns < 2:
-            raise self.refuse("the input is too small for levels")
-        return Grid(rows, columns, self.n_kernels, "uint8", 0, (1 << self.level_bits) - 1)
-
-    def _run_levels(self, values: NDArray[Any], given: Grid) -> NDArray[Any]:
-        """Compute the levels of rows of levels."""
-        made, side = self.gives(given), int(self.taps.shape[2] // 2 * self.dilation.max())
-        level = values.reshape(-1, given.rows, given.columns, given.channels).astype(np.int32)
-        pad = (self.padding, self.padding), (side, side)
-        level = np.pad(level, ((0, 0), *pad, (0, 0)))
-        rows = given.rows + 2 * self.padding - int(self.spans()[0])
-        out = np.empty((len(values), made.rows, made.columns, made.channels), dtype=np.uint8)
-        for k, (d, threshold) in enumerate(zip(self.dilation, self.threshold, strict=True)):
-            d, aside = int(d), side - self.taps.shape[2] // 2 * int(d)
-            response = np.zeros((len(values), rows, given.columns), dtype=np.int32)
-            for i, j in zip(*np.nonzero(self.taps[k]), strict=True):
-                first = aside + j * d
-                moved = level[:, i * d : i * d + rows, first : first + given.columns]
-                response += self.taps[k, i, j] * moved[..., self.channel[k]]
-            found = np.clip((response - threshold) >> self.shift, 0, made.high)
-            found = found[:, : made.rows * self.pool, : made.columns * self.pool]
-            cut = found.reshape(len(values), made.rows, self.pool, made.columns, self.pool)
-            out[..., k] = cut.max(axis=(2, 4))
-        return out.reshape(len(values), made.size)
-
     def run(self, values: NDArray[Any], given: Grid) -> NDArray[Any]:
-        """Count the positions of rows of levels, or make levels; see `Stage`."""
-        if self.output == "levels":
-            return self._run_levels(values, given)
+        """Count the positions of rows of levels; see `Stage`."""
         out = np.zeros((len(values), self.n_counts), dtype=self.gives(given).dtype)
         positions = (given.rows + 2 * self.padding) * given.columns
         work = positions * int(self._tap_table[0][-1])
@@ -281,7 +213,7 @@ class Kernels(Stage):
     def _margins(self, given: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the range of ``r - threshold - 1``."""
         low, high = self._responses(given)
-        above = self.threshold.astype(np.int64) + (self.output == "counts")
+        above = self.threshold.astype(np.int64) + 1
         return low - above, high - above
 
     def ranges(self, given: Grid) -> tuple[Range, ...]:
@@ -300,13 +232,7 @@ class Kernels(Stage):
                 -half,
                 half - 1,
             ),
-            Range(
-                "count" if self.output == "counts" else "next level",
-                0,
-                made.high,
-                0,
-                int(np.iinfo(made.dtype).max),
-            ),
+            Range("count", 0, made.high, 0, int(np.iinfo(made.dtype).max)),
         )
         return proved(found, self.OWNER, "use fewer levels or smaller taps")
 
