@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 import subprocess
@@ -92,7 +93,7 @@ def test_predict_and_verify_take_recordings(recorded):
     model, data = recorded / "m.tkm", recorded / "rec"
     result = run("predict", model, data)
     assert result.exit_code == 0, result.output
-    assert "row    label    true" in result.stdout
+    assert "p0.csv:0" in result.stdout
     found = json.loads(run("verify", model, data, "--json").stdout)
     assert found["differences"] == 0
     assert "recordings held out" in found["part"]
@@ -453,3 +454,24 @@ def test_bad_options(work, tmp_path, options, expected, status):
     )
     assert expected in message
     assert not (tmp_path / "m.tkm").exists()
+
+
+def test_recordings_had_no_official_test_part(recorded, tmp_path):
+    """--test takes a folder of other recordings, as a file of rows; predict names files."""
+    (tmp_path / "other").mkdir()
+    write(tmp_path / "other" / "late.csv", lines(9))
+    how = (*CUT, "-o", tmp_path / "m.tkm", *QUICK[:-1])
+    result = run("train", recorded / "rec", "--test", tmp_path / "other", *how, "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert "4 files" in found["recordings"]
+    assert "test windows (all of other)" in found["split"]
+    judged = json.loads(run("evaluate", tmp_path / "m.tkm", tmp_path / "other", "--json").stdout)
+    assert judged["accuracy"] == found["test_accuracy"]
+    table = tmp_path / "p.csv"
+    assert run("predict", tmp_path / "m.tkm", tmp_path / "other", "-o", table).exit_code == 0
+    with table.open(newline="") as stream:
+        assert [row["window"] for row in csv.DictReader(stream)][:2] == [
+            "late.csv:0",
+            "late.csv:16",
+        ]

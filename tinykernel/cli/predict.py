@@ -103,7 +103,8 @@ def predict_command(
         judged = {"evaluation": None if found is None else found.to_dict()}
         said = {"notes": list(rows.notes), "seen_in_training": seen}
         sure = {} if decided is None else {"decisions": decided[0], "confidence": decided[1]}
-        pictures = {} if rows.names is None else {"pictures": list(rows.names)}
+        unit, names = _names(rows)
+        pictures = {} if rows.names is None else {f"{unit}s": list(names)}
         print_json({"labels": labels, "scores": scores} | pictures | sure | said | judged)
     elif not quiet:
         _print_predictions(integer, rows, labels, scores, decided)
@@ -295,8 +296,10 @@ def _write_scores(
 
 
 def _names(rows: Rows) -> tuple[str, Sequence[Any]]:
-    """Return what a row is called, and the name of each: its number, or the file of a picture."""
-    return ("row", range(len(rows.X))) if rows.names is None else ("picture", rows.names)
+    """Return what a row is called, and the name of each: a number, or of a file, with its start."""
+    if rows.names is None:
+        return "row", range(len(rows.X))
+    return "picture" if rows.clip is None else "window", rows.names
 
 
 def _sure(decided: tuple[list[Any], list[int]] | None, row: int) -> list[str]:

@@ -89,7 +89,7 @@ class Rows:
     streams: tuple[NDArray[Any], ...] = ()  # (n_samples, n_channels)
     # Of recordings: the number of the one that a row was cut from.
     clip: NDArray[np.int64] | None = None  # (n_rows,)
-    names: tuple[str, ...] | None = None  # of pictures.
+    names: tuple[str, ...] | None = None  # of pictures; of windows files and first samples.
 
     def at(self, places: NDArray[Any]) -> Rows:
         """Return some of the rows."""

@@ -63,17 +63,39 @@ class Cutting:
 
 
 def load_recordings(
-    path: str, *, test_size: float, seed: int, **how: Any
+    path: str, *, test_size: float, seed: int, test: str | None = None, **how: Any
 ) -> tuple[Dataset, Windows, dict[str, Any]]:
-    """Cut recordings of a file or folder to train on, and keep whole ones aside.
+    """Cut recordings of a file or folder to train on, and keep whole ones aside, or cut others.
 
+    `test` is a file or folder of recordings to test on; then none are kept aside.
     Size and seed are those of `split_recordings`, further parameters those of `windows`. Returned
     are the dataset, the windows, and what `remembered` takes, empty for windows that were ready.
     """
     cut = windows(path, **how)
     shape = cut.X.shape[1], len(cut.channels)
-    dataset = replace(as_dataset(cut, test_size, seed), shape=shape)
-    return dataset, cut, Cutting.of(cut, how)
+    dataset = replace(as_dataset(cut, 0.0 if test else test_size, seed), shape=shape)
+    cutting = Cutting.of(cut, how)
+    return dataset if test is None else _tested_on(test, dataset, cut, how), cut, cutting
+
+
+def _tested_on(path: str, dataset: Dataset, cut: Windows, how: Mapping[str, Any]) -> Dataset:
+    """Test on the windows of other recordings, which are cut as those of the training."""
+    if cut.hop is None:
+        raise TinykernelError(f"{path}: {cut.source} holds ready windows; put test windows into it")
+    same = {"window": cut.X.shape[1], "hop": cut.hop, "inputs": cut.channels, "drop": ()}
+    other = windows(path, **{**how, **same}, labels_needed=False)
+    if other.y is None:
+        raise TinykernelError(f"{path}: has no labels; --test needs them")
+    if (other.y.dtype.kind == "U") != (dataset.y_train.dtype.kind == "U"):
+        raise TinykernelError(f"{path}: its labels and those of {cut.source} are of two kinds")
+    X, kind = other.inputs, dataset.X_train.dtype
+    if not np.array_equal(X.astype(kind), X):
+        raise TinykernelError(f"{path}: its values do not fit {kind}, the type of {cut.source}")
+    n, n_test = len(dataset.y_train), len(X)
+    split = f"{n} training windows, {n_test} test windows (all of {other.source})"
+    return replace(
+        dataset, X_test=X.astype(kind), y_test=other.y, group_test=other.groups, split=split
+    )
 
 
 def remembered(about: Mapping[str, Any], model: IntegerModel) -> Cutting | None:
@@ -160,8 +182,11 @@ def signal_rows(cut: Windows, test_size: float | None = None, seed: int = 0) -> 
     # Of a recording without a window that counts, its labels are mixed, all samples stay.
     aside = set() if cut.groups is None or test.all() else set(cut.groups[~test])
     streams = tuple(stretch.X for stretch in cut.stretches if stretch.group not in aside)
+    clip, starts = cut.recording[test], cut.starts[test].tolist()
+    # Of ready windows the number, of recordings the first sample.
+    names = tuple(f"{cut.recordings[i]}:{at}" for i, at in zip(clip.tolist(), starts, strict=True))
     return Rows(
-        cut.inputs[test], y, cut.source, where, group, cut.notes, streams, clip=cut.recording[test]
+        cut.inputs[test], y, cut.source, where, group, cut.notes, streams, clip=clip, names=names
     )
 
 

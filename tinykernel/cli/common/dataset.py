@@ -111,8 +111,6 @@ def dataset_for(
     has_file = isinstance(test, str)
     split = {"test_size": 0.0 if has_file else test, "seed": options["seed"]}
     if is_cut(options):
-        if has_file:
-            raise typer.BadParameter("recordings take a share, e.g. 0.2", param_hint="--test")
         for name in ("window_shape", "image_shape", "input_type"):
             if options[name] is not None:
                 raise typer.BadParameter("not for recordings", param_hint=SETTINGS[name].hint)
@@ -121,7 +119,9 @@ def dataset_for(
                 "takes rows with numbers, as in .csv or .npz; recordings have labels",
                 param_hint="--task",
             )
-        dataset, cut, kept = load_recordings(data, **cutting_of(options), **split)
+        dataset, cut, kept = load_recordings(
+            data, **cutting_of(options), **split, test=test if has_file else None
+        )
         parameters |= {"hop": cut.hop, "rate": cut.rate}
         if cut.numbers:
             parameters |= {"beside": len(cut.numbers), "window_shape": dataset.shape}
