@@ -1,16 +1,12 @@
-"""Count what a newcomer meets: ``python benchmarks/counts.py [--long]``.
+"""What a newcomer meets: options of commands, parameters of estimators, sentences of pages.
 
-Prints the options of each command, the parameters of the estimators and the lines of
-tinykernel/cli. Then words, words a sentence and sentences of over 35 words of README.md and docs/.
-Left out are docs/results/, which programs write, and everything that is not a sentence: code
-blocks, tables, headings, and items that are only a link. ``--long`` shows the long sentences, the
-longest first. The limits stand in tests/test_counts.py
-and tests/test_prose.py.
+Words and sentences are those of README.md and docs/. Left out are docs/results/, which programs
+write, and everything that is not a sentence: code blocks, tables, headings, and items that are only
+a link. The limits stand in tests/test_counts.py and tests/test_prose.py.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,32 +86,3 @@ def lines_of_cli(root: Path = ROOT) -> int:
     """Count the lines of the command line."""
     files = (root / "tinykernel" / "cli").rglob("*.py")
     return sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
-
-
-def main() -> None:
-    """Print the counts, a command, an estimator or a page a line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--long", action="store_true", help="show the sentences that are too long")
-    given = parser.parse_args()
-    options = options_by_command()
-    for name, count in (options | {f"{len(options)} commands": sum(options.values())}).items():
-        print(f"{name:34} {count:6} options")
-    for name, count in parameters().items():
-        print(f"{name:34} {count:6} parameters")
-    print(f"{'tinykernel/cli':34} {lines_of_cli():6} lines\n")
-    read = {page: prose(page.read_text(encoding="utf-8")) for page in pages()}
-    print(f"{'page':34} {'words':>6} {'a sentence':>10} {f'over {LONGEST}':>8}")
-    rows = [(page.relative_to(ROOT).as_posix(), found) for page, found in read.items()]
-    everything = [sentence for found in read.values() for sentence in found.sentences]
-    rows.append((f"{len(read)} pages", Prose(sum(p.words for p in read.values()), everything)))
-    for name, (words, sentences) in rows:
-        long = sorted((s for s in sentences if length(s) > LONGEST), key=length, reverse=True)
-        mean = sum(map(length, sentences)) / max(len(sentences), 1)
-        print(f"{name:34} {words:6} {mean:10.1f} {len(long):8}")
-        if given.long and not name.endswith("pages"):
-            for sentence in long:
-                print(f"  {length(sentence)}: {sentence}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Cost of the firmware on every core: instructions a component, flash by part, RAM.
 
-Run it with ``python benchmarks/firmware.py [--data DIR] [--variants|--floats]``. Instructions are
+Run it with ``python benchmarks/firmware.py [--data DIR]``. Instructions are
 counted exactly in an emulator and sizes come from the linked program, so that the figures do not
 depend on how busy the computer is. Ends with status 1 when a figure misses its limit.
 
@@ -8,31 +8,22 @@ With ``--data``, a folder with mnist.npz (uint8 ``X_train`` and ``X_test`` of 78
 ``y_train``, ``y_test``), a small model is trained and measured too, about two minutes of two
 processors. Its size was chosen on 10000 training rows held out, after 40 epochs: 768 components
 93.7 %, 896 94.2 %, 1024 94.7 %.
-
-With ``--variants``, the compile-time switches are compared instead; with ``--floats``, the ways to
-scale float inputs.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from elftools.elf.elffile import ELFFile
 from rich.console import Console
 
 from tinykernel.build.parity import verify
-from tinykernel.build.program import write_sources
-from tinykernel.build.toolchains import find_toolchain
-from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.hadamard import padded_dimension
 from tinykernel.measure.bench import BenchResult, bench
-from tinykernel.measure.footprint import measure_footprint
 from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel, quantize
 from tinykernel.model.permutation import Permutation
@@ -61,13 +52,6 @@ INSTRUCTIONS_LIMIT, INSTRUCTIONS_GOAL = 50000, 40000
 MNIST_COMPONENTS, MNIST_EPOCHS = 1024, 40
 # Inputs, components: d = 64, 256, 1024.
 SHAPES = ((64, 1024), (256, 2048), (784, 4096))
-VARIANTS = (
-    ("-Os",),
-    ("-O2",),
-    ("-Os", "-DTK_FORCE_PORTABLE=1"),
-    ("-Os", "-DTK_FORCE_RADIX=2"),
-    ("-Os", "-DTK_FORCE_RADIX=4"),
-)
 STAGES = ("scale", "transform", "windows", "scores", "other")
 
 
@@ -298,85 +282,11 @@ def mnist(folder: Path) -> list[Check]:
     ]
 
 
-def code_bytes(model: IntegerModel, target: str, flags: tuple[str, ...]) -> int:
-    """Return the bytes of machine code of a model that is compiled with given flags."""
-    chain = find_toolchain(target, "gcc")
-    if chain is None:
-        raise SystemExit(f"no GCC for {target}")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        include = write_sources(folder, render_sources(model, "tested"))
-        compiled = folder / "model.o"
-        chain.compile(
-            folder / "src" / "tested.c", compiled, include=include, flags=[*flags, "-std=c99"]
-        )
-        with compiled.open("rb") as stream:
-            sections = list(ELFFile(stream).iter_sections())
-    # Only what one entry needs is linked: predict from raw inputs and what it calls.
-    unused = ("scores", "quantize", "quantized", "check")
-    return sum(
-        section["sh_size"]
-        for section in sections
-        if section["sh_flags"] & 4 and not section.name.endswith(unused)
-    )
-
-
-def variants() -> str:
-    """Compare the compile-time switches on the largest model; return Markdown."""
-    model = sample(*SHAPES[-1])
-    targets = ("cortex-m4", "cortex-m0", "esp32c3")
-    lines = [
-        "| flags |" + "".join(f" {t}: a component | code |" for t in targets),
-        "|---|" + "---:|---:|" * len(targets),
-    ]
-    for flags in VARIANTS:
-        cells = ""
-        for target in targets:
-            count = bench(model, target, flags=flags).instructions
-            size = code_bytes(model, target, flags)
-            cells += f" {count / _components(model).n_components:.1f} | {size} |"
-        lines.append(f"| `{' '.join(flags)}` |{cells}")
-        print(f"{' '.join(flags)}: done", file=sys.stderr)
-    return "\n".join(lines)
-
-
-def floats() -> str:
-    """Compare the ways to scale float inputs on a model of 256 of them; return Markdown."""
-    targets = ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m4f", "esp32c3")
-    flags = {
-        "in integers": "-DTK_FORCE_SOFT_FLOAT=1",
-        "by floats": "-DTK_FORCE_SOFT_FLOAT=0",
-    }
-    model = sample(*SHAPES[1], raw_dtype="float32")
-    lines = [
-        "| core |" + "".join(f" {way}: an input | code and library |" for way in flags),
-        "|---|" + "---:|---:|" * len(flags),
-    ]
-    for target in targets:
-        chain = find_toolchain(target, "gcc")
-        if chain is None:
-            raise SystemExit(f"no GCC for {target}")
-        cells = ""
-        for flag in flags.values():
-            count = bench(model, target, flags=("-Os", flag)).stages["scale"]
-            flagged = replace(chain, flags=(*chain.flags, flag))
-            parts = measure_footprint(model, target, flagged).parts
-            cells += f" {count / model.n_features:.0f} | {parts['code'] + parts['library']} |"
-        lines.append(f"| {target} |{cells}")
-    return "\n".join(lines)
-
-
 def main() -> int:
     """Print all tables."""
     parser = argparse.ArgumentParser(description="Cost of the firmware on every core.")
     parser.add_argument("--data", type=Path, help="folder with mnist.npz")
-    instead = parser.add_mutually_exclusive_group()
-    instead.add_argument("--variants", action="store_true", help="compare compile-time switches")
-    instead.add_argument("--floats", action="store_true", help="compare ways to scale floats")
     arguments = parser.parse_args()
-    if arguments.variants or arguments.floats:
-        print(variants() if arguments.variants else floats())
-        return 0
     rows = measure()
     checks = limits(rows)
     if arguments.data is not None:

@@ -15,7 +15,6 @@ PAPERS = (
     "least-squares",
     "compact-maps",
     "methods",
-    "defaults",
 )
 
 
