@@ -27,11 +27,11 @@ from tinykernel.training.trainset import prepare
 QUICK = {"n_components": 96, "epochs": 6, "effort": "quick", "random_state": 0}
 
 
-def fit(X, y, *, recipe=None, **options):
+def fit(X, y, **options):
     """Train on rows and labels."""
     rows = {name: options.pop(name) for name in ("groups", "validation") if name in options}
     _, data = prepare(np.asarray(X), np.asarray(y), **rows)
-    return trainer.fit(data, TrainerOptions(**QUICK | options), **recipe or {})
+    return trainer.fit(data, TrainerOptions(**QUICK | options))
 
 
 def labels_of(machine, X):
@@ -107,11 +107,9 @@ def test_a_rare_class_does_not_stop_the_search():
 def test_given_options_are_not_searched(rings):
     """What the user sets stays."""
     X, y = rings
-    result = fit(
-        X, y, n_components=32, epochs=1, effort="normal", noise=0.2, recipe={"sigma_multiple": 0.8}
-    )
-    assert (result.recipe.sigma_multiple, result.recipe.noise) == (0.8, 0.2)
-    assert {trial.sigma_multiple for trial in result.trials} == {0.8}
+    result = fit(X, y, n_components=32, epochs=1, effort="normal", noise=0.2, sigma=0.8)
+    assert (result.recipe.sigma, result.recipe.noise) == (0.8, 0.2)
+    assert {trial.sigma_multiple for trial in result.trials} == {1.0}
 
 
 def test_best_epoch_by_validation_and_patience(digits):
@@ -217,12 +215,10 @@ def test_compiled_code_and_cached_code_train_alike(tmp_path):
 
 
 def test_recipes_are_checked():
-    """Numbers that cannot work are refused, and an option is no part of a given recipe."""
+    """Numbers that cannot work are refused."""
     for wrong in ({"batch_rows": 100}, {"epochs": 0}, {"layout": "tiny"}):
         with pytest.raises(TinykernelError, match=next(iter(wrong))):
             Recipe(**wrong)
-    with pytest.raises(TypeError, match="are options"):
-        fit([[0.0], [1.0]], [0, 1], recipe={"n_components": 32})
 
 
 def exact_learner(monkeypatch, X, y, **options):

@@ -57,7 +57,7 @@ _Floats = NDArray[np.float32]
 
 
 def fit(
-    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...] | None = None, **given: Any
+    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...] | None = None
 ) -> TrainingResult:
     """Train a machine.
 
@@ -67,8 +67,6 @@ def fit(
     options : TrainerOptions
     shape : tuple of int, optional
         Of an input, for a local stage: (samples, channels) or (height, width, channels).
-    **given
-        Fields of `Recipe`; they are not searched.
 
     Raises
     ------
@@ -89,16 +87,16 @@ def fit(
     options.check_for(shape)
     check_rows(data, options)
     if options.model == "trees":
-        return _trees_alone(data, options, shape, given)
+        return _trees_alone(data, options)
     if shape is not None:
         return _without_components(data, options, shape)
     if not any(options.capacity().values()):
-        return _linear_or_trees(data, options, given)
-    first = recipe_for(options, data.codes.size, data.usual() | given)
+        return _linear_or_trees(data, options)
+    first = recipe_for(options, data.codes.size, data.usual())
     usual, known = first, data
-    data, first, smooth = smoothed(data, options, first, frozenset(given))
+    data, first, smooth = smoothed(data, options, first)
     # The rows of a smooth fit come without noise, and need none on their inputs.
-    fixed = frozenset(given) | ({"noise"} if first.noise != usual.noise else set())
+    fixed = frozenset({"noise"} if first.noise != usual.noise else ())
     transform = _transform(data, options, first)
     weight, targets = data.weight, data.targets()
     mixed, inputs = transform.mixed(data.X), transform.scaler.quantize(data.X)
@@ -133,21 +131,17 @@ def fit(
     return TrainingResult(machine, recipe, history, learner.sigma, trials, outcome, contest)
 
 
-def _trees_alone(
-    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...] | None, given: dict[str, Any]
-) -> TrainingResult:
+def _trees_alone(data: TrainSet, options: TrainerOptions) -> TrainingResult:
     """Train trees, without a comparison."""
     if any(data.losses):
         raise TinykernelError('model="trees": only for loss="squared"')
-    seed = recipe_for(options, data.codes.size, data.usual() | given).seed
+    seed = recipe_for(options, data.codes.size, data.usual()).seed
     return _of_trees(*found_trees(data, options, trial_folds(data.codes, data.groups, seed)))
 
 
-def _linear_or_trees(
-    data: TrainSet, options: TrainerOptions, given: dict[str, Any]
-) -> TrainingResult:
+def _linear_or_trees(data: TrainSet, options: TrainerOptions) -> TrainingResult:
     """Train a linear part alone, or trees where they are ahead of it."""
-    recipe = recipe_for(options, data.codes.size, data.usual() | given)
+    recipe = recipe_for(options, data.codes.size, data.usual())
     folds = trial_folds(data.codes, data.groups, recipe.seed)
     contest = None
     if trees_compete(data, options, folds):
@@ -253,11 +247,10 @@ def _transform(data: TrainSet, options: TrainerOptions, recipe: Recipe) -> Share
 
 
 def _choose(
-    data: TrialData, options: TrainerOptions, recipe: Recipe, given: frozenset[str]
+    data: TrialData, options: TrainerOptions, recipe: Recipe, fixed: frozenset[str]
 ) -> tuple[Recipe, Outcome | None]:
     """Choose what is not given; without rows to judge by, the first layout and the defaults."""
     capacity = options.capacity()
-    fixed = given
     if options.sigma is not None:
         fixed |= {"sigma_multiple"}
     if options.noise is not None:

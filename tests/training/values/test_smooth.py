@@ -28,7 +28,7 @@ def prepared(n=80, dtype=np.float32, groups=None, loss="squared"):
 def test_the_fit_is_nearer_to_the_truth_than_the_rows():
     """What is learned has less noise than what was given."""
     data, options = prepared()
-    learned, recipe, _fit = smooth.smoothed(data, options, RECIPE, frozenset())
+    learned, recipe, _fit = smooth.smoothed(data, options, RECIPE)
     assert len(learned.X) == 16 * 80
     assert recipe.noise == 0
     truth = np.sin(learned.X[:, 0])
@@ -43,7 +43,7 @@ def test_the_fit_is_nearer_to_the_truth_than_the_rows():
 def test_a_fit_is_judged_on_rows_left_out():
     """Its loss there is that of the noise, at least, while it follows the rows that it knows."""
     data, options = prepared()
-    fit = smooth.smoothed(data, options, RECIPE, frozenset())[2]
+    fit = smooth.smoothed(data, options, RECIPE)[2]
     folds = trial_folds(data.codes, None, 0)
     loss, explained = fit.judged(data, folds)
     noise = 0.5 * (0.3 / data.quantity.units.scale[0]) ** 2
@@ -55,7 +55,7 @@ def test_a_fit_is_judged_on_rows_left_out():
 def test_drawn_rows_keep_to_the_range_and_type_of_inputs_and_to_their_groups():
     """No scaler changes by them, and no row of a group that is left out is drawn elsewhere."""
     data, options = prepared(dtype=np.int16, groups=np.arange(80) // 8)
-    learned, *_ = smooth.smoothed(data, options, RECIPE, frozenset())
+    learned, *_ = smooth.smoothed(data, options, RECIPE)
     assert learned.X.dtype == data.X.dtype
     np.testing.assert_array_equal(learned.X[:80], data.X)
     np.testing.assert_array_equal(learned.X.min(axis=0), data.X.min(axis=0))
@@ -67,10 +67,8 @@ def test_drawn_rows_keep_to_the_range_and_type_of_inputs_and_to_their_groups():
 def test_noise_that_is_given_stays():
     """A user's noise and epochs go first."""
     data, options = prepared()
-    chosen = replace(RECIPE, noise=0.2)
-    assert smooth.smoothed(data, options, chosen, frozenset({"noise"}))[1].noise == 0.2
     options.noise, options.epochs = 0.2, 7
-    recipe = smooth.smoothed(data, options, replace(chosen, epochs=7), frozenset())[1]
+    recipe = smooth.smoothed(data, options, replace(RECIPE, noise=0.2, epochs=7))[1]
     assert (recipe.noise, recipe.epochs) == (0.2, 7)
 
 
@@ -79,4 +77,4 @@ def test_other_rows_and_losses_are_left_alone(given):
     """Few or many rows, medians and quantiles are learned from the rows themselves."""
     data, options = prepared(**given)
     recipe = Recipe(losses=data.losses)
-    assert smooth.smoothed(data, options, recipe, frozenset()) == (data, recipe, None)
+    assert smooth.smoothed(data, options, recipe) == (data, recipe, None)

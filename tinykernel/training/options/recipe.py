@@ -118,10 +118,8 @@ class Recipe:
         )
 
 
-def recipe_for(options: TrainerOptions, n_rows: int, given: Mapping[str, Any]) -> Recipe:
-    """Return the recipe for so many rows before anything is searched; `given` goes first."""
-    if "layout" in given or "n_components" in given:
-        raise TypeError("layout and n_components are options")
+def recipe_for(options: TrainerOptions, n_rows: int, usual: Mapping[str, Any]) -> Recipe:
+    """Return the recipe for so many rows before anything is searched; see `TrainSet.usual`."""
     capacity = options.capacity()
     form = next(iter(capacity))
     layout, linear_bits = parts_of(form)
@@ -139,4 +137,4 @@ def recipe_for(options: TrainerOptions, n_rows: int, given: Mapping[str, Any]) -
         known |= {"sigma": float(options.sigma), "sigma_multiple": 1.0}
     if options.noise is not None:
         known["noise"] = float(options.noise)
-    return Recipe(**known | dict(given))
+    return Recipe(**known | dict(usual))

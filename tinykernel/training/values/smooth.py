@@ -66,7 +66,7 @@ class Smooth:
 
 
 def smoothed(
-    data: TrainSet, options: TrainerOptions, recipe: Recipe, given: frozenset[str]
+    data: TrainSet, options: TrainerOptions, recipe: Recipe
 ) -> tuple[TrainSet, Recipe, Smooth | None]:
     """Return rows of a smooth fit in place of few rows with squared errors, and how to learn them.
 
@@ -98,7 +98,7 @@ def smoothed(
         groups=None if data.groups is None else data.groups[of],
         quantity=replace(data.quantity, targets=targets),
     )
-    noise = recipe.noise if options.noise is not None or "noise" in given else 0.0
+    noise = recipe.noise if options.noise is not None else 0.0
     passes = np.clip(_FEWEST_EPOCHS * _ROWS_TO_LEARN // len(rows), _FEWEST_EPOCHS, _MOST_EPOCHS)
     epochs = options.epochs or min(recipe.epochs, int(passes))
     return learned, replace(recipe, noise=noise, epochs=epochs), smooth
