@@ -68,6 +68,23 @@ def test_interval_of_groups_covers():
     assert hits[1] / 200 < 0.7
 
 
+def test_intervals_of_unequal_groups_were_three_times_as_wide_as_a_bootstrap():
+    """One large group says little of new ones, and takes nothing from what the others say."""
+    rng, held, ratio = np.random.default_rng(0), 0, []
+    for _ in range(40):
+        sizes = np.maximum(1, np.rint(10 * np.exp(1.7 * rng.normal(size=162)))).astype(int)
+        groups = np.repeat(np.arange(162), sizes)
+        rate = np.clip(rng.normal(0.76, 0.2, 162), 0, 1)
+        right = rng.random(len(groups)) < rate[groups]
+        low, high = accuracy_interval(right, groups)
+        held += low <= 0.75 <= high  # about the mean of what is clipped
+        drawn, sums = rng.integers(0, 162, (300, 162)), np.bincount(groups, right)
+        shares = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+        ratio.append((high - low) / np.ptp(np.quantile(shares, (0.025, 0.975))))
+    assert held >= 36
+    assert np.median(ratio) < 1.3
+
+
 def test_few_groups_were_given_an_interval():
     """Seven groups have none, the words say so, and one group proves nothing."""
     groups = np.arange(70) % 7

@@ -69,6 +69,21 @@ def test_promise_holds_for_the_threshold_that_is_chosen() -> None:
     assert broken <= 0.2 * 80
 
 
+def test_coverage_of_groups_was_promised_and_that_of_rows_printed(rows) -> None:
+    """With one large group that is hardly answered, the two shares are far apart."""
+    model, X, y = rows
+    margin = -np.sort(-model.scores(X), axis=1)
+    order = np.argsort(margin[:, 0] - margin[:, 1])
+    group = np.repeat(np.arange(31), [1500, *[50] * 30])
+    found = calibrate(model, X[order], y[order], groups=group, coverage=0.8)
+    answered = found.model.decide(X[order]) >= 0
+    shares = [answered[group == one].mean() for one in range(31)]
+    assert found.coverage_of_groups == pytest.approx(np.mean(shares))
+    assert found.coverage_of_groups >= 0.8 > found.coverage
+    assert found.statement.endswith("at least 80 % answered on average over new groups")
+    assert "on average over groups" in dict(calibration_in_words(found))["answered"]
+
+
 @pytest.mark.parametrize("kinds", [3, 5, 10])
 @pytest.mark.parametrize("falls", [True, False])
 def test_equal_margins_broke_the_promise_of_a_coverage(kinds: int, falls: bool) -> None:

@@ -266,12 +266,19 @@ def calibration_in_words(found: Calibration) -> list[tuple[str, str]]:
         (
             "answered",
             f"{percent(found.coverage)}, of which {found.wrong} are wrong "
-            f"({percent(found.wrong / max(1, found.answered))})",
+            f"({percent(found.wrong / max(1, found.answered))}){_over_groups(found)}",
         ),
         ("least margin", shown if any(thresholds) else "none: every row is answered"),
         *novelty,
         ("calibration", _probabilities_in_words(found)),
     ]
+
+
+def _over_groups(found: Calibration) -> str:
+    """Say which share of the rows of a group is answered on average, as is promised of new ones."""
+    if found.coverage_of_groups is None:
+        return ""
+    return f"; on average over groups {percent(found.coverage_of_groups)}"
 
 
 def _probabilities_in_words(found: Calibration) -> str:

@@ -53,6 +53,8 @@ class Calibration:
         What novelty says of these rows, where a rate of false alarms was asked for.
     remarks : tuple of str
         What is not as asked for, a sentence each.
+    coverage_of_groups : float or None
+        Share of the rows of a group that get an answer, the mean over groups.
     """
 
     model: IntegerModel
@@ -67,6 +69,7 @@ class Calibration:
     error_after: float
     alarms: Alarms | None = None
     remarks: tuple[str, ...] = ()
+    coverage_of_groups: float | None = None
 
     @property
     def coverage(self) -> float:
@@ -89,6 +92,7 @@ class Calibration:
             "independent_rows": self.independent,
             "answered": self.answered,
             "coverage": self.coverage,
+            "coverage_of_groups": self.coverage_of_groups,
             "wrong": self.wrong,
             "bound": self.bound,
             "confidence": self.confidence,
@@ -249,11 +253,19 @@ def calibrate(
         error_before=before,
         error_after=after,
         alarms=found,
+        coverage_of_groups=None if rows.groups is None else _mean_of_groups(answers >= 0, rows),
         remarks=(
             *(f"class {name!r} has no row: nothing is known of it" for name in lacking),
             *(() if fit is None or found is None else fit.remarks(found.threshold)),
         ),
     )
+
+
+def _mean_of_groups(answered: NDArray[np.bool_], rows: _Rows) -> float:
+    """Return the mean over groups of the share of their rows that get an answer."""
+    groups = np.asarray(rows.groups)
+    _, group, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    return float((np.bincount(group, answered) / counts).mean())
 
 
 @dataclass(frozen=True)
@@ -426,6 +438,7 @@ def _statement(rows: _Rows, wish: _Wish, bound: float) -> str:
         text = f"{with_rows}: too few groups to promise an error for new ones"
     if wish.coverage is not None:
         text += f", and at least {_percent(wish.coverage)} answered on average"
+        text += "" if rows.groups is None else " over new groups"
     return text
 
 

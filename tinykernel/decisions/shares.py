@@ -102,12 +102,28 @@ def error_bound(
     return upper_bound(share * wrong, share * answered, risk)
 
 
-def effective_rows(outcome: NDArray[np.float64], groups: ArrayLike, level: float) -> float:
+def groups_seen(groups: ArrayLike) -> float:
+    """Return how many groups were seen: one of fewer rows than the median counts as that part.
+
+    A large group takes nothing from what the others tell, as it does in `kish`.
+
+    Examples
+    --------
+    >>> groups_seen([0, 0, 1, 1]), groups_seen([0, 0, 1, 1, 2, 2, 2, 2, 2, 3])
+    (2.0, 3.5)
+    """
+    counts = np.unique(np.asarray(groups), return_counts=True)[1]
+    return float(np.minimum(counts / np.median(counts), 1).sum())
+
+
+def effective_rows(
+    outcome: NDArray[np.float64], groups: ArrayLike, level: float, most: float | None = None
+) -> float:
     """Return how many independent rows tell as much as the rows of these groups, about.
 
     After Korn and Graubard (1998), by the variance between groups and Student's t for their number,
-    but no more than `most_effective`. Where all outcomes are equal, the groups do not tell how
-    alike their rows are: each then counts as one row.
+    but no more than `most`, by default `most_effective`. Where all outcomes are equal, the groups
+    do not tell how alike their rows are: each then counts as one row.
     """
     from scipy.special import stdtrit
 
@@ -117,7 +133,7 @@ def effective_rows(outcome: NDArray[np.float64], groups: ArrayLike, level: float
         return number
     factor = stdtrit(n - 1, (1 + level) / 2) / stdtrit(number - 1, (1 + level) / 2)
     found = share * (1 - share) / error**2 * factor**2
-    return float(np.clip(found, 1, min(n, most_effective(groups))))
+    return float(np.clip(found, 1, min(n, most_effective(groups) if most is None else most)))
 
 
 def standard_error(values: NDArray[np.float64], groups: ArrayLike | None) -> float:

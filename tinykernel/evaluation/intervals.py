@@ -7,7 +7,14 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.decisions.shares import effective_rows, kish, standard_error, too_few_groups
+from tinykernel.decisions.shares import (
+    ROWS_A_GROUP,
+    effective_rows,
+    groups_seen,
+    kish,
+    standard_error,
+    too_few_groups,
+)
 from tinykernel.evaluation.comparison import LEVEL
 
 
@@ -39,9 +46,9 @@ def accuracy_interval(
 
     Without groups it is the exact one of Clopper and Pearson (1934). With groups it is, about, that
     of Korn and Graubard (1998): the exact one of as many independent rows as tell as much as these,
-    by the variance between groups and Student's t for their number, but of two rows a group at
-    most, where unequal groups count as fewer (Kish 1965). `benchmarks/interval_coverage.py` says
-    how often it holds.
+    by the variance between groups and Student's t for their number (Kish 1965), but of two rows a
+    group at most, where small groups count as less. `benchmarks/interval_coverage.py` says how
+    often it holds.
 
     Parameters
     ----------
@@ -68,7 +75,9 @@ def accuracy_interval(
         return None
     outcome = np.asarray(right, dtype=np.float64)
     share = float(outcome.mean())
-    n = float(outcome.size) if groups is None else effective_rows(outcome, groups, level)
+    n = float(outcome.size)
+    if groups is not None:
+        n = effective_rows(outcome, groups, level, ROWS_A_GROUP * groups_seen(groups))
     good, tail = share * n, (1 - level) / 2
     low = 0.0 if share == 0 else float(betaincinv(good, n - good + 1, tail))
     high = 1.0 if share == 1 else float(betaincinv(good + 1, n - good, 1 - tail))
