@@ -251,25 +251,13 @@ def _from_npz(
             f"{path}: numbers beside windows are an array beside only with --window-shape; those "
             "of a recording are columns of X, named in channels: --set beside=NAMES"
         )
-    X = arrays[lower["x"]]
-    X = X[:, np.newaxis] if X.ndim == 1 else X
-    if X.ndim not in (2, 3) or X.dtype.kind not in "biuf" or not X.size:
-        kind = f"shape {X.shape}" if X.dtype.kind in "biuf" else f"type {X.dtype}"
-        raise TinykernelError(
-            f"{path}: X has {kind}; it must hold numbers of shape (samples, channels) or "
-            "(n, samples, channels)"
-        )
+    X = _samples(path, arrays[lower["x"]])
     y = _one_a_row(path, arrays, label or lower.get("y"), len(X), label is not None)
     if y is None and labels_needed:
         raise TinykernelError(f"{path}: has no labels; add the array y or name one with --label")
     name = groups or next((lower[g] for g in _ONE_GROUP if g in lower), None)
     group = _one_a_row(path, arrays, name, len(X), groups is not None)
-    names = tuple(map(str, arrays.get("channels", np.arange(1, X.shape[-1] + 1)).ravel()))
-    if len(names) != X.shape[-1]:
-        raise TinykernelError(f"{path}: has {X.shape[-1]} channels but {len(names)} names of them")
-    if "channels" not in arrays:
-        names = tuple(f"channel {name}" for name in names)
-    rate = _rate(path, arrays)
+    names, rate = _channel_names(path, arrays, X.shape[-1]), _rate(path, arrays)
     y, group = _as_text(y), _as_text(group)
     if X.ndim == 3:
         return Ready(path, X, y, group, names, rate)
@@ -278,6 +266,28 @@ def _from_npz(
         if (key == time or is_time_name(key)) and values.shape == (len(X),):
             data = {key: values, **data}
     return Columns(path, data, y, group, rate=rate, keeps_type=True)
+
+
+def _samples(path: Path, X: NDArray[Any]) -> NDArray[Any]:
+    """Return samples x channels, or windows x samples x channels."""
+    X = X[:, np.newaxis] if X.ndim == 1 else X
+    if X.ndim not in (2, 3) or X.dtype.kind not in "biuf" or not X.size:
+        kind = f"shape {X.shape}" if X.dtype.kind in "biuf" else f"type {X.dtype}"
+        raise TinykernelError(
+            f"{path}: X has {kind}; it must hold numbers of shape (samples, channels) or "
+            "(n, samples, channels)"
+        )
+    return X
+
+
+def _channel_names(path: Path, arrays: dict[str, NDArray[Any]], n: int) -> tuple[str, ...]:
+    """Return the names in the array channels, or numbers."""
+    if "channels" not in arrays:
+        return tuple(f"channel {i}" for i in range(1, n + 1))
+    names = tuple(map(str, arrays["channels"].ravel()))
+    if len(names) != n:
+        raise TinykernelError(f"{path}: has {n} channels but {len(names)} names of them")
+    return names
 
 
 def _as_text(values: NDArray[Any] | None) -> NDArray[Any] | None:

@@ -221,41 +221,60 @@ def windows(
     say("cutting windows", 0, None)
     ready = next((item for item in read if isinstance(item, Ready)), None)
     if ready is not None:
-        if beside:
-            raise TinykernelError(f"{ready.file}: holds ready windows, beside which is no column")
-        if len(read) > 1:
-            raise TinykernelError(
-                f"{ready.file}: holds ready windows; give it alone, or recordings only"
-            )
-        if time is not None:
-            raise TinykernelError(f"{ready.file}: holds windows that are ready, without times")
+        _check_ready(ready, len(read), beside, time)
         found = ready_windows(ready, window, hop, inputs, drop, reading.rate, missing, source)
     else:
         tables = [_at_rate(item, reading.rate) for item in read if isinstance(item, Columns)]
-        taken = _shared(tables) if inputs is None else [*inputs, *beside]
-        tracks = read_tracks(tables, names, taken, drop, reading.rate, time)
-        for track in tracks:
-            numbers_last(track, beside)
-        lengths = _lengths(tracks[0], window, hop)
-        kept, padded = long_enough(tracks, lengths[0], short, source)
-        if beside and padded:
-            raise TinykernelError(
-                f"{source}: a recording is shorter than a window, and there are no numbers beside "
-                "what is padded; give --set short=drop"
-            )
-        found = cut(kept, *lengths, mixed, missing, source)
-        channels = found.channels[: len(found.channels) - len(beside)]
-        found = replace(found, channels=channels, numbers=tuple(beside))
-        sounds = (table for table in tables if table.is_sound)
-        others = {column for table in sounds for column in table.columns} - set(found.channels)
-        resampled = sum(table.own_rate is not None for table in tables)
-        found = replace(found, padded=padded, beside=tuple(sorted(others)), resampled=resampled)
-        found.dropped["short"] += len(tracks) - len(kept)
+        found = _cut(tables, names, reading, (window, hop), beside, source)
     if labels_needed and found.y is not None and (found.y == found.y[0]).all():
         raise TinykernelError(
             f"{source}: one class only, all {len(found.y)} windows have the label {found.y[0]}; "
             "training needs two"
         )
+    return found
+
+
+def _check_ready(ready: Ready, n_files: int, beside: Sequence[str], time: str | None) -> None:
+    """Refuse what windows that are ready cannot have."""
+    if beside:
+        raise TinykernelError(f"{ready.file}: holds ready windows, beside which is no column")
+    if n_files > 1:
+        raise TinykernelError(
+            f"{ready.file}: holds ready windows; give it alone, or recordings only"
+        )
+    if time is not None:
+        raise TinykernelError(f"{ready.file}: holds windows that are ready, without times")
+
+
+def _cut(
+    tables: Sequence[Columns],
+    names: Sequence[str],
+    reading: Reading,
+    lengths: tuple[str | int | None, str | int | None],
+    beside: Sequence[str],
+    source: str,
+) -> Windows:
+    """Cut recordings; `lengths` are those of a window and of a hop as they were given."""
+    inputs = reading.inputs
+    taken = _shared(tables) if inputs is None else [*inputs, *beside]
+    tracks = read_tracks(tables, names, taken, reading.drop, reading.rate, reading.time)
+    for track in tracks:
+        numbers_last(track, beside)
+    samples = _lengths(tracks[0], *lengths)
+    kept, padded = long_enough(tracks, samples[0], reading.short, source)
+    if beside and padded:
+        raise TinykernelError(
+            f"{source}: a recording is shorter than a window, and there are no numbers beside "
+            "what is padded; give --set short=drop"
+        )
+    found = cut(kept, *samples, reading.mixed, reading.missing, source)
+    channels = found.channels[: len(found.channels) - len(beside)]
+    found = replace(found, channels=channels, numbers=tuple(beside))
+    sounds = (table for table in tables if table.is_sound)
+    others = {column for table in sounds for column in table.columns} - set(found.channels)
+    resampled = sum(table.own_rate is not None for table in tables)
+    found = replace(found, padded=padded, beside=tuple(sorted(others)), resampled=resampled)
+    found.dropped["short"] += len(tracks) - len(kept)
     return found
 
 
