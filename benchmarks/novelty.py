@@ -89,8 +89,6 @@ def _windows(split: Split) -> tinykernel.IntegerModel:
         split.y,
         budget="4KB",
         window_shape=(128, 6),
-        effort="quick",
-        epochs=4,
         groups=split.groups,
         random_state=0,
     ).model

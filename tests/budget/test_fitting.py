@@ -246,7 +246,7 @@ def test_a_spectrum_that_leaves_no_room_is_left_out():
     """Vibrations at 2 KB were refused, though kernels on samples fit; then nothing told of it."""
     rng, y = np.random.default_rng(0), np.arange(24) % 2
     X = (1000 * rng.standard_normal((24, 1024, 1)) * (1 + y[:, None, None])).astype(np.int16)
-    given = {"rate": 1000.0, "effort": "quick", "epochs": 1, "random_state": 0, "link": False}
+    given = {"rate": 1000.0, "random_state": 0, "link": False}
     with pytest.warns(UserWarning, match="no spectrum: the budget has room for fewer than 16"):
         small = train(X, y, budget="2KB", **given)
     assert (small.model.stages[0].KIND, small.classifier.options["spectrum"]) == ("levels", "off")

@@ -9,7 +9,7 @@ from scipy.io import wavfile
 from tests.cli.tools import failed, run
 from tests.training.test_beside import rows_of
 
-QUICK = ("--set", "n_kernels=16", "--set", "epochs=2", "--quiet")
+QUICK = ("--set", "n_kernels=16", "--quiet")
 
 
 @pytest.fixture(scope="module")

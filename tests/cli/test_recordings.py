@@ -19,7 +19,7 @@ from tinykernel.model.answers.decision import Decision
 from tinykernel.modelfile import about
 
 CUT = ("--window", "640ms", "--hop", "320ms", "--label", "motion")
-QUICK = ("--set", "n_kernels=16", "--set", "epochs=2", "--quiet")
+QUICK = ("--set", "n_kernels=16", "--quiet")
 
 
 def lines(seed, samples=400, rate=50):

@@ -127,7 +127,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> _Recordings:
     cut = windows(folder, WINDOW, HOP, label=label)
     assert cut.y is not None
     few = slice(None, None, 20)
-    classifier = TernaryKernelClassifier(n_kernels=24, epochs=2, hop=HOP, random_state=0)
+    classifier = TernaryKernelClassifier(n_kernels=24, hop=HOP, random_state=0)
     model = classifier.fit(cut.X[few], cut.y[few]).quantize()
     by_file = groupby(cut.stretches, key=lambda stretch: stretch.group)
     return model, [np.concatenate([one.X for one in stretches]) for _, stretches in by_file]

@@ -50,11 +50,11 @@ def test_training_removes_what_tells_nothing():
     for row, label in zip(X[:, :, 0], y, strict=True):
         row[30 * label + np.arange(30)] += 30
     X = np.rint(X).astype(np.int16)
-    given = {"epochs": 2, "budget": "4KB", "link": False, "random_state": 0, "n_jobs": 1}
+    given = {"budget": "4KB", "link": False, "random_state": 0, "n_jobs": 1}
     found = tinykernel.train(X, y, groups=group, hop=64, **given).model
     assert [stage.KIND for stage in found.stages] == ["offset", "levels", "kernels", "scale"]
     data = prepare(X.reshape(n, -1), y, groups=group)[1]
     assert counted_ahead(data, TrainerOptions(offset="keep"), (128, 1)) in ({}, {"cells": 16})
-    again = TernaryKernelClassifier(options={"offset": "remove"}, n_kernels=8, epochs=1)
+    again = TernaryKernelClassifier(options={"offset": "remove"}, n_kernels=8)
     with pytest.raises(TinykernelError, match="whole numbers of 8 or 16 bits"):
         again.fit(X.astype(np.float32), y)

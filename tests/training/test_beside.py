@@ -34,11 +34,10 @@ def fitted(X, y, **options):
 
 @pytest.mark.parametrize("n", [240, 1200])
 def test_a_number_tells_what_windows_do_not(n):
-    """In closed form and by gradients, also where classes lie between values; C is the same."""
+    """Of few windows and of many, also where classes lie between values; C is the same."""
     X, y = rows_of(n)
     new, known = rows_of(400, seed=1)
     classifier = fitted(X, y, beside=2)
-    assert (classifier.n_iter_ > 1) == (n > 1000)  # ridge regression of many is 2 points behind
     model = as_integer_model(classifier)
     without = as_integer_model(fitted(X[:, :-2], y))
     assert np.mean(model.predict(new) == known) > 0.9
@@ -71,7 +70,6 @@ def test_numbers_beside_sounds_and_in_a_budget():
         rate=2000.0,
         beside=2,
         augment={"shift": 20},
-        effort="quick",
         random_state=0,
     )
     kinds = [stage.KIND for stage in trained.model.stages]

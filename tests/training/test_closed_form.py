@@ -7,11 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import logsumexp
 
+from tinykernel import progress
 from tinykernel.training.folds import Fold, trial_folds
 from tinykernel.training.readouts import normal_equations
 from tinykernel.training.readouts.closed_form import fit_ridge, fit_standardised, round_fit
-from tinykernel.training.readouts.normal_equations import PENALTIES, fit_levels, input_power
+from tinykernel.training.readouts.likelihood import Standard, likeliest
+from tinykernel.training.readouts.normal_equations import (
+    PENALTIES,
+    LevelFit,
+    fit_levels,
+    input_power,
+)
 
 
 def _slow(
@@ -91,10 +100,10 @@ def _many(
 
 @settings(max_examples=25, deadline=None)
 @given(
-    seed=st.integers(0, 10**6), n=st.integers(6, 150), p=st.integers(1, 150), k=st.integers(0, 1)
+    seed=st.integers(0, 10**6), n=st.integers(6, 150), p=st.integers(1, 150), aside=st.booleans()
 )
 def test_levels_of_many_rows_are_those_of_the_normal_equations(
-    seed: int, n: int, p: int, k: int
+    seed: int, n: int, p: int, aside: bool
 ) -> None:
     """With 8 bits what is said, and the error of the folds left out, are as by solving slowly."""
     inputs, targets, weight = _many(seed, n, p)
@@ -105,19 +114,25 @@ def test_levels_of_many_rows_are_those_of_the_normal_equations(
         z, w = inputs[inside].astype(np.float64), weight[inside].astype(np.float64)
         spread = np.sqrt(w @ z**2 / w.sum() - (w @ z / w.sum()) ** 2)
         unit = np.maximum(spread, 0.25 * np.median(spread[spread > 1e-9]))
-        unit[p - k :] /= np.sqrt(p)
         diagonal = np.mean((spread / unit) ** 2) * w.sum()
         solved = _slow(z / unit, targets[inside].astype(np.float64), w, share * diagonal)
         return (inputs / unit) @ solved[0] + solved[1]
 
+    learned = np.arange(n)
+    if aside:  # what is left out is never learned
+        learned = np.arange(2 * n // 3)
+        folds = [Fold(learned, np.arange(len(learned), n))]
     errors = []
     for share in PENALTIES:
         left = [(said(f.inside, share) - targets)[f.outside] for f in folds]
         each = zip(left, folds, strict=True)
         errors.append(sum(float((weight[f.outside] @ e**2).sum()) for e, f in each))
-    (levels, worth, offset), error = fit_levels(inputs, targets, weight, folds, 8, k)
-    assert error == pytest.approx(min(errors) / (3 * weight.sum()), rel=1e-6)
-    exact = said(np.arange(n), PENALTIES[int(np.argmin(errors))])
+    (levels, worth, offset), error, _ = fit_levels(
+        inputs, targets, weight, folds, 8, n_learned=len(learned)
+    )
+    judged = sum(weight[f.outside].sum() for f in folds)
+    assert error == pytest.approx(min(errors) / (3 * judged), rel=1e-6)
+    exact = said(learned, PENALTIES[int(np.argmin(errors))])
     rounded = worth * (inputs @ levels.T.astype(np.float64)) + offset
     assert np.square(rounded - exact).mean() < 2e-2 * max(np.square(exact).mean(), 0.1)
 
@@ -127,7 +142,7 @@ def test_nearest_plane_loses_less_than_rounding_each_weight() -> None:
     inputs, targets, weight = _many(3, 900, 120)
     inputs[:, 20:] = inputs[:, np.arange(100) % 20] + inputs[:, 20:] // 16
     folds = trial_folds(targets.argmax(axis=1), None, 0)
-    (fine, worth, offset), _ = fit_levels(inputs, targets, weight, folds, 8)
+    (fine, worth, offset), *_ = fit_levels(inputs, targets, weight, folds, 8)
     exact = worth * (inputs @ fine.T.astype(np.float64)) + offset
     fit, _ = fit_standardised(inputs, targets, weight, None)
     plain = round_fit(fit, inputs, 3)
@@ -177,8 +192,8 @@ def test_shaded_targets_made_the_sums_depend_on_the_order_of_additions() -> None
     shaded = targets * np.random.default_rng(0).random(targets.shape, dtype=np.float32) ** 9
     folds = trial_folds(targets.argmax(axis=1), None, 0)
     back = [Fold(299 - fold.inside, 299 - fold.outside) for fold in folds]
-    (levels, worth, offset), error = fit_levels(inputs, shaded, weight, folds, 8)
-    turned, same = fit_levels(inputs[::-1], shaded[::-1], weight[::-1], back, 8)
+    (levels, worth, offset), error, _ = fit_levels(inputs, shaded, weight, folds, 8)
+    turned, same, _ = fit_levels(inputs[::-1], shaded[::-1], weight[::-1], back, 8)
     assert np.array_equal(levels, turned[0])
     assert np.array_equal(offset, turned[2])
     assert (worth, error) == (turned[1], same)
@@ -187,4 +202,52 @@ def test_shaded_targets_made_the_sums_depend_on_the_order_of_additions() -> None
 def test_error_left_out_was_0_where_nothing_could_be_left_out() -> None:
     """Two groups of one class each make no fold: nothing is said of the error."""
     inputs, targets, weight = _many(2, 50, 9)
-    assert np.isnan(fit_levels(inputs, targets, weight, [], 8)[1])
+    assert np.isnan(fit_levels(inputs, targets, weight, [], 8).error)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**6), n=st.integers(9, 60), p=st.integers(1, 6), both=st.booleans())
+def test_steps_end_at_the_largest_likelihood(seed: int, n: int, p: int, both: bool) -> None:
+    """As a general minimiser finds it, of two classes and of three, with weights of rows."""
+    inputs, targets, weight = _many(seed, n, p)
+    if both:
+        targets = targets[:, :1]
+    targets[:3], share = (2.0 * np.eye(3) - 1)[:, : targets.shape[1]], weight.astype(np.float64)
+    share /= share.sum()
+    mean, penalty = share @ inputs, 0.2
+    unit = np.maximum(np.sqrt(share @ (inputs - mean) ** 2), 1e-3)
+    z, truth = (inputs - mean) / unit, (targets + 1) / 2
+
+    def loss(flat: NDArray[np.float64]) -> float:
+        w = flat.reshape(p + 1, -1)
+        f = z @ w[:p] + w[p]
+        f = np.hstack([f, 0 * f]) if both else f
+        y = np.hstack([truth, 1 - truth]) if both else truth
+        size = (0.25 if both else 0.5) * penalty * np.square(w[:p]).sum() / 2
+        return float(share @ (logsumexp(f, axis=1) - (y * f).sum(axis=1)) + size)
+
+    upper = np.linalg.cholesky((z * share[:, None]).T @ z + penalty * np.eye(p)).T.copy()
+    weights, offset, ended = likeliest(inputs, targets, share, Standard(mean, unit, upper, penalty))
+    best = minimize(loss, np.zeros((p + 1) * targets.shape[1]))
+    assert not ended
+    assert loss(np.vstack([weights, offset]).ravel()) < best.fun + 1e-3
+
+
+def test_ctrl_c_keeps_the_weights_of_the_last_step() -> None:
+    """Before there are any, it is passed on."""
+    inputs, targets, weight = _many(1, 200, 9)
+
+    def interrupted_at(step: int) -> LevelFit:
+        def interrupt(message: progress.Message) -> None:
+            if (message.stage, message.done) == ("weighing", step):
+                raise KeyboardInterrupt
+
+        with progress.observing(interrupt):
+            return fit_levels(inputs, targets, weight, [], 8, likely=True)
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_at(0)
+    fit = interrupted_at(9)
+    assert fit.interrupted
+    said = inputs @ fit.stored[0].T.astype(np.float64) * fit.stored[1] + fit.stored[2]
+    assert (said.argmax(axis=1) == targets.argmax(axis=1)).mean() > 0.8

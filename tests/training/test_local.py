@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning
 
 import tinykernel
 from tinykernel import TernaryKernelClassifier, TinykernelError, progress
@@ -19,10 +20,11 @@ from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.local.augment import Augmentation, _between, affine_moves, vary_windows
+from tinykernel.training.local.copies import with_spectra
 from tinykernel.training.local.images import ImageLearner, ImagePlan, as_levels
 from tinykernel.training.local.signal_training import counted_ahead, some_rows
 from tinykernel.training.local.signals import SignalPlan, SignalPool
-from tinykernel.training.local.spectrum import spectrum_of, with_copies
+from tinykernel.training.local.spectrum import spectrum_of
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import targets_of
 from tinykernel.training.options import TrainerOptions
@@ -100,11 +102,10 @@ def test_the_counts_of_a_pool_are_those_of_the_stage(waves, cells):
         scaler,
         targets_of(y, 3),
         np.ones(len(y), np.float32),
-        SignalPlan(n_kernels=20, n_pool=90, cells=cells, linear=LinearRecipe(epochs=3)),
-        Augmentation(),
+        SignalPlan(n_kernels=20, n_pool=90, cells=cells),
     )
     np.testing.assert_array_equal(pool.counts(rows), counts(pool.stages, rows))
-    kept, stages = pool.reduced(pool.choose())
+    kept, stages = pool.reduced(pool.ranked())
     assert kept.size == 20
     columns = pool.columns(kept)
     np.testing.assert_array_equal(pool.counts(rows)[:, columns], counts(stages, rows))
@@ -126,7 +127,7 @@ def test_cells_are_chosen_where_the_place_matters(waves):
     The option has to reach the models by which the size is told, or those trained are too large.
     """
     X, y, group = places(1002)
-    options = {"random_state": 0, "epochs": 2, "budget": "4KB", "link": False}
+    options = {"random_state": 0, "budget": "4KB", "link": False}
     found = tinykernel.train(X, y, groups=group, **options)
     assert found.model.find(Kernels).cells == (16, 1)
     assert found.trainings == 1
@@ -233,7 +234,7 @@ def test_options_never_given_were_refused(budget):
     options = {"rate": 8000.0, "hop": 397, "random_state": 0, "window_shape": (1600, 1)}
     options |= {"n_kernels": 8} if budget is None else {"budget": budget}
     with pytest.warns(UserWarning, match="no spectrum: a hop of 397 .* give --hop 39"):
-        tinykernel.train(X, y, link=False, epochs=1, **options)
+        tinykernel.train(X, y, link=False, **options)
 
 
 def test_a_channel_that_rarely_varies_was_refused():
@@ -289,7 +290,6 @@ def test_signals_end_to_end(waves, tmp_path):
     X, y = waves
     options = {
         "n_kernels": 32,
-        "epochs": 10,
         "random_state": 0,
         "hop": 0,
         "augment": {"noise": 0.05, "scale": 0.1, "shift": 2},
@@ -399,12 +399,12 @@ def test_copies_with_noise_stay_in_the_group_of_their_window():
     def levels(rows):
         return first.run(rows, grid)
 
-    plain = with_copies(data, first, grid, levels, TrainerOptions())
+    plain = with_spectra(data, first, grid, levels, TrainerOptions())
     np.testing.assert_array_equal(plain.X, levels(X))
     assert plain.groups is None
     for n, augment in ((2, {"noise": 0.5}), (2, {"shift": 300}), (4, {"affine": 1, "scale": 1})):
         options = TrainerOptions(augment=augment, random_state=0)
-        found = with_copies(data, first, grid, levels, options)
+        found = with_spectra(data, first, grid, levels, options)
         assert found.groups.tolist() == found.codes.tolist() == [0, 1] * n
         np.testing.assert_array_equal(found.X[:2], plain.X)
         assert not (found.X[2:4] == plain.X).all(axis=1).any()
@@ -423,6 +423,8 @@ def test_copies_with_noise_stay_in_the_group_of_their_window():
         ({"augment": {"rotate": 0.1}}, (40, 16, 4), "rotate turns three channels at a time"),
         ({"n_kernels": 4}, (40, 16), "give a shape"),
         ({"sigma": 2.0}, (40, 32, 2), "sigma: the local stage of signals has no use"),
+        ({"epochs": 9}, (40, 32, 2), "epochs: the local stage of signals has no use"),
+        ({"options": {"patience": 2}}, (40, 32, 2), "patience: the local stage of signals"),
         ({"options": {"input_bits": 8}}, (40, 32, 2), "input_bits: the local stage of signals"),
         ({"layout": "windows", "image_shape": (4, 4)}, (40, 16), "layout: the local stage"),
         (
@@ -445,7 +447,7 @@ def test_what_does_not_fit_is_refused(options, shape, message):
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 200, shape).astype(np.uint8), np.arange(shape[0]) % 2
     with pytest.raises(TinykernelError, match=message):
-        TernaryKernelClassifier(**options, epochs=1).fit(X, y)
+        TernaryKernelClassifier(**options).fit(X, y)
 
 
 def test_a_single_group_trains_as_rows_without_groups():
@@ -456,19 +458,53 @@ def test_a_single_group_trains_as_rows_without_groups():
     assert alone.quantize() == TernaryKernelClassifier(random_state=0, **given).fit(X, y).quantize()
 
 
-def test_ctrl_c_while_kernels_are_chosen_ends_the_fit(waves):
+@pytest.mark.parametrize(("stage", "number"), [("choosing kernels", 1), ("rounding", 0)])
+def test_ctrl_c_before_there_are_weights_ends_the_fit(waves, stage, number):
     """It once ended one training of the choice only, and the next one began."""
-    X, y = waves
-    stages = []
+    X, y = (np.repeat(part, 6 if stage == "rounding" else 1, axis=0) for part in waves)
+    X = X + np.arange(len(X))[:, None, None].astype(X.dtype) % 7
 
     def interrupt(message):
-        stages.append(message.stage)
-        if message.stage.startswith("choosing"):
+        if (message.stage, message.done) == (stage, number):
             raise KeyboardInterrupt
 
     with progress.observing(interrupt), pytest.raises(KeyboardInterrupt):
-        TernaryKernelClassifier(n_kernels=4, epochs=3, random_state=0).fit(X, y)
-    assert [stage for stage in stages if stage.startswith("choosing")] == ["choosing 8 kernels"]
+        TernaryKernelClassifier(n_kernels=4, random_state=0).fit(X, y)
+
+
+def test_ctrl_c_in_closed_form_ended_without_a_model(waves):
+    """The best levels until then are kept, with a warning that says so."""
+    X, y = (np.repeat(part, 6, axis=0) for part in waves)
+    X = X + np.arange(len(X))[:, None, None].astype(X.dtype) % 7
+
+    def interrupt(message):
+        if (message.stage, message.done) == ("rounding", 3):
+            raise KeyboardInterrupt
+
+    with progress.observing(interrupt), pytest.warns(ConvergenceWarning, match="was interrupted"):
+        model = TernaryKernelClassifier(n_kernels=16, random_state=0).fit(X, y)
+    assert model.interrupted_
+    assert model.score(X, y) > 0.8
+
+
+def test_rows_for_validation_choose_the_penalty(waves):
+    """They once had to be learned by gradients; labels that are noise get a large penalty."""
+    X, y = waves
+    fits = []
+    for labels in (y[160:], np.random.default_rng(0).integers(0, 2, len(y) - 160)):
+        model = TernaryKernelClassifier(n_kernels=16, random_state=0)
+        fits.append(model.fit(X[:160], y[:160], validation=(X[160:], labels)))
+    losses = [model.history_["loss"][-1] for model in fits]
+    assert losses[0] < 0.6 < losses[1]
+    assert fits[0].quantize() != fits[1].quantize()
+
+
+def test_more_counts_than_memory_holds_are_refused(waves):
+    """The line says how many kernels there may be."""
+    X, y = waves
+    model = TernaryKernelClassifier(n_kernels=5000, options={"cells": 2}, random_state=0)
+    with pytest.raises(TinykernelError, match=r"10000 counts, .*give at most 4608"):
+        model.fit(X, y)
 
 
 def test_a_linear_part_that_may_overflow_says_what_to_do():
@@ -485,4 +521,4 @@ def test_a_constant_channel_is_named():
     X = np.random.default_rng(0).integers(0, 200, (40, 32, 2)).astype(np.uint8)
     X[:, :, 1] = 7
     with pytest.raises(TinykernelError, match="channel 1 never varies"):
-        TernaryKernelClassifier(epochs=1).fit(X, np.arange(40) % 2)
+        TernaryKernelClassifier().fit(X, np.arange(40) % 2)

@@ -58,6 +58,7 @@ noise = np.random.default_rng(2).integers(-900, 900, (1200, 64)).astype(np.int16
 sounds = np.random.default_rng(1).normal(0, 90, (100, 1024)).cumsum(axis=1).astype(np.int16)
 told = {"random_state": 0, "n_jobs": n_jobs, "epochs": 8}
 one, none = {"n_components": 64, **told}, {"n_components": 0, "linear": 4, **told}
+still = {"n_components": 0, "linear": 4, "random_state": 0, "n_jobs": n_jobs}
 moved = {"affine": 0.5, "shift": 1}
 found = {
     "windows": TernaryKernelClassifier(layout="windows", **one).fit(X, y),
@@ -74,13 +75,16 @@ found = {
         **none,
     ).fit(X.astype(np.uint8).reshape(-1, 8, 8).repeat(2, 1).repeat(2, 2).reshape(-1, 256), y),
     "signals": TernaryKernelClassifier(
-        window_shape=(64, 3), n_kernels=16, augment={"rotate": 0.2}, **none
+        window_shape=(64, 3), n_kernels=16, augment={"rotate": 0.2}, **still
     ).fit(lines.reshape(200, -1), kinds),
     "few windows": TernaryKernelClassifier(
-        n_components=0, linear=4, window_shape=(64, 3), random_state=0, n_jobs=n_jobs
+        window_shape=(64, 3), **still
     ).fit(lines.reshape(200, -1), kinds),
     "many windows": TernaryKernelClassifier(
-        n_components=0, linear=4, window_shape=(64, 1), random_state=0, n_jobs=n_jobs
+        window_shape=(64, 1), **still
+    ).fit(np.tile(lines[:, :, 0], (6, 1)) + noise, np.tile(kinds, 6)),
+    "numbers beside": TernaryKernelClassifier(
+        window_shape=(60, 1), options={"beside": 4}, **still
     ).fit(np.tile(lines[:, :, 0], (6, 1)) + noise, np.tile(kinds, 6)),
     "values": TernaryKernelRegressor(**one).fit(*values),
     "trees": TernaryKernelClassifier(

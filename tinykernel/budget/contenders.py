@@ -46,6 +46,7 @@ from tinykernel.training.options import (
 from tinykernel.training.options.ranges import FORMS
 from tinykernel.training.options.regression import RegressorOptions
 from tinykernel.training.readouts.contest import MOST_INPUTS
+from tinykernel.training.readouts.normal_equations import MOST_INPUTS as MOST_COUNTS
 from tinykernel.training.trainer import check_width
 
 #: Layouts that are weighed against each other unless one is asked for.
@@ -305,6 +306,9 @@ def _kernels_as_asked(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
     if len(shape) == 2 and asked.spectrum()[0] is not None:
         kind = "spectrum"
     most = most_of_images(asked.flash, shape) if kind == "image" else MOST_KERNELS[kind]
+    if len(shape) == 2 and asked.get("cells") != "auto" and "loss" not in asked.options:
+        # Ridge regression takes no more counts.
+        most = min(most, (MOST_COUNTS - int(asked.get("beside", 0))) // int(asked.get("cells")))
     least, found = [], {"n_kernels": 0}
     linear = asked.get("linear")
     unknown: TinykernelError | None = None

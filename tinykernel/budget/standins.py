@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_X_y
 
 from tinykernel import progress
 from tinykernel.estimator import TernaryKernelClassifier, TernaryKernelRegressor
@@ -17,9 +18,11 @@ from tinykernel.model import IntegerModel
 from tinykernel.model.quantization.conversion import as_integer_model
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.stages.spectrum import Spectrum
+from tinykernel.training.local.signal_training import fit_windows
 from tinykernel.training.local.spectrum import spectrum_of
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.parameters import sorted_out
+from tinykernel.training.trainset import prepare
 from tinykernel.training.values.valueset import strata
 
 #: The method of this package. Any other is a class of classifiers, whose components are drawn.
@@ -94,8 +97,22 @@ class Asked:
         """Make a model of a linear part, behind kernels where there is a shape."""
         if self.shape is not None:
             size["window_shape" if len(self.shape) == 2 else "image_shape"] = self.shape
+            if len(self.shape) == 2 and "loss" not in self.options:
+                return self._windows(size)
         names = (*_OF_SCALER, *_OF_LOCAL, "linear", *OF_VALUES)
         return as_integer_model(self._fitted(names, size))
+
+    def _windows(self, size: Mapping[str, Any]) -> IntegerModel:
+        """Make a model of random kernels and weights for classes of windows."""
+        assert self.shape is not None
+        local = {
+            name: self.options[name] for name in (*_OF_LOCAL, "linear") if name in self.options
+        }
+        options = TrainerOptions(**{**local, "random_state": 0, "n_jobs": 1, **size})
+        rows, labels = check_X_y(self.rows, self.labels, dtype="numeric")
+        with progress.observing(None):
+            result = fit_windows(prepare(rows, labels)[1], options, self.shape, untrained=True)
+        return as_integer_model(result.machine)
 
     def trees(self) -> IntegerModel:
         """Make a model of few trees."""

@@ -178,9 +178,9 @@ class KernelEstimator(MachineEstimator, EstimatorParameters):
             if name in epochs[0]
         }
         if self.interrupted_:
+            after = f" after {self.n_iter_} epochs" if self.n_iter_ > 1 else ""
             warnings.warn(
-                f"training was interrupted after {self.n_iter_} epochs; the best model until then "
-                "is kept",
+                f"training was interrupted{after}; the best model until then is kept",
                 ConvergenceWarning,
                 stacklevel=4,
             )

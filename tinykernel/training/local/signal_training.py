@@ -19,8 +19,9 @@ from tinykernel.model.stage import Stage
 from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.offset import NARROW, Offset
 from tinykernel.model.stages.scale import Scale
-from tinykernel.training.folds import trial_folds
-from tinykernel.training.local.augment import Augmentation
+from tinykernel.model.stages.spectrum import Spectrum
+from tinykernel.training.folds import Fold, trial_folds
+from tinykernel.training.local.copies import with_spectra, with_windows
 from tinykernel.training.local.joined import (
     joined_numbers,
     scaler_between,
@@ -37,13 +38,13 @@ from tinykernel.training.local.linear_training import (
     split_rows,
 )
 from tinykernel.training.local.signals import SignalPlan, SignalPool, reach
-from tinykernel.training.local.spectrum import spectrum_of, with_copies
+from tinykernel.training.local.spectrum import spectrum_of
 from tinykernel.training.loop import History
-from tinykernel.training.loss import share_right
+from tinykernel.training.loss import share_right, targets_of
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts.closed_form import fit_standardised, round_fit
 from tinykernel.training.readouts.linear import LinearLearner
-from tinykernel.training.readouts.normal_equations import MOST_INPUTS, fit_levels
+from tinykernel.training.readouts.normal_equations import MOST_INPUTS, LevelFit, fit_levels
 from tinykernel.training.result import TrainingResult
 from tinykernel.training.trainset import TrainSet
 
@@ -57,8 +58,8 @@ CELLS = 16
 _CONTEST_ROWS, _CONTEST_COUNTS, _AHEAD = 600, 1024, 0.01
 # With more cells, kernels are fewer, and those of samples see no level.
 _FEW_CELLS = 2
-# Kernels to choose from, and with cells counts; windows to choose by with gradients, and without.
-_POOL, _POOL_OF_CELLS, _CHOOSING, _RANKING = 1344, 4096, 8192, 3000
+# Kernels to choose from, and with cells counts; windows to choose by.
+_POOL, _POOL_OF_CELLS, _RANKING = 1344, 4096, 3000
 # Kernels on levels of bands: few see the level itself, which is that of the speaker, too.
 _MIXES = 60
 _ON_LEVELS: dict[str, Any] = {
@@ -128,8 +129,13 @@ def signal_plan(
     )
 
 
-def fit_windows(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> TrainingResult:
-    """Choose kernels for windows of (samples, channels)."""
+def fit_windows(
+    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...], untrained: bool = False
+) -> TrainingResult:
+    """Choose kernels for windows of (samples, channels).
+
+    An `untrained` model has random kernels and weights: it is as large as others.
+    """
     first: Stage | None
     first, why = spectrum_of(options, shape, data.raw_dtype)
     if why:
@@ -138,7 +144,7 @@ def fit_windows(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...])
         first = Offset()
     beside, data = joined_numbers(data, shape, options)
     options = replace(options, beside=0 if beside is None else beside.n_entries)
-    return _fit_first(data, options, shape, first, beside)
+    return _fit_first(data, options, shape, first, beside, untrained)
 
 
 def _fit_first(
@@ -147,13 +153,12 @@ def _fit_first(
     shape: tuple[int, ...],
     first: Stage | None,
     beside: Beside | None,
+    untrained: bool,
 ) -> TrainingResult:
     """Choose kernels for windows, or for what a first stage makes of them."""
     grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
-    if (options.augment or {}).get("affine") and (first is None or first.WHOLE):
-        raise TinykernelError("augment: affine is for images and spectra")
     if first is None:
-        found = _fit_samples(data, options, shape)
+        found = _fit_samples(with_windows(data, grid, options), options, shape, untrained)
         assert isinstance(found.machine, IntegerModel)
         stages = with_own(found.machine.stages, beside)
         return replace(found, machine=replace(found.machine, stages=stages))
@@ -165,14 +170,14 @@ def _fit_first(
         levels = first.run(rows[:, : grid.size], grid)
         return np.hstack([levels, rows[:, grid.size :].astype(np.uint8)])
 
-    if first.WHOLE:
-        levels = replace(seen_by(data, seen), raw_dtype=made.dtype)
-        found = _fit_samples(levels, options, shape)
-    else:
-        levels = with_copies(data, first, grid, seen, options)
+    if isinstance(first, Spectrum):
+        levels = with_spectra(data, first, grid, seen, options)
         cells = 2 if options.cells == "auto" else options.cells
-        plain = replace(options, hop=0, cells=cells, augment=None)
-        found = _fit_levels(levels, plain, (made.rows, made.channels))
+        plain = replace(options, hop=0, cells=cells)
+        found = _fit_levels(levels, plain, (made.rows, made.channels), untrained)
+    else:
+        levels = replace(seen_by(with_windows(data, grid, options), seen), raw_dtype=made.dtype)
+        found = _fit_samples(levels, options, shape, untrained)
     model = found.machine
     assert isinstance(model, IntegerModel)
     stages = (first, *with_own(model.stages, beside))
@@ -207,9 +212,7 @@ def counted_ahead(
         plan = signal_plan(taken, shape, len(rows), 4)
         bits = min(plan.level_bits, scaler.bits)
         one = replace(plan, n_pool=_CONTEST_COUNTS // plan.cells, level_bits=bits)
-        pool = SignalPool(
-            given.X, (shape[0], shape[1]), scaler, given.targets(), weight, one, Augmentation()
-        )
+        pool = SignalPool(given.X, (shape[0], shape[1]), scaler, given.targets(), weight, one)
         fit, _ = pool.ridge(np.arange(one.n_pool), groups)
         right = share_right(fit.left_out.astype(np.float32), given.codes, weight)
         if number == 0 or right > most + _AHEAD:
@@ -224,23 +227,27 @@ def _without_means(data: TrainSet, shape: tuple[int, ...]) -> TrainSet:
     return replace(data, X=Offset().run(data.X, grid), raw_dtype="int32")
 
 
-def _fit_samples(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> TrainingResult:
+def _fit_samples(
+    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...], untrained: bool
+) -> TrainingResult:
     """Choose kernels for windows of samples."""
     plan = signal_plan(options, shape, len(data.X), bits_of(options, shape), data.losses)
     samples = data.X[:, : shape[0] * shape[1]].reshape(-1, shape[1])
     scaler = _signal_scaler(samples, data.raw_dtype)
     check_channels(scaler)
     plan = replace(plan, level_bits=min(plan.level_bits, scaler.bits))
-    return _fit_pool(data, options, shape, plan, scaler)
+    return _fit_pool(data, options, shape, plan, scaler, untrained)
 
 
-def _fit_levels(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> TrainingResult:
+def _fit_levels(
+    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...], untrained: bool
+) -> TrainingResult:
     """Choose kernels for frames of levels, which they look at as they are."""
     bits = bits_of(options, shape)
     plan = signal_plan(options, shape, len(data.X), bits, data.losses, unit="frames")
     plan = replace(plan, **_ON_LEVELS, n_mixes=max(_MIXES, shape[1]), average=1)
     whole = Scale("uint8", 8, *np.array([[0], [1 << 16], [255]]))
-    return _fit_pool(data, options, shape, plan, whole)
+    return _fit_pool(data, options, shape, plan, whole, untrained)
 
 
 def _fit_pool(
@@ -249,48 +256,70 @@ def _fit_pool(
     shape: tuple[int, ...],
     plan: SignalPlan,
     scaler: Scale,
+    untrained: bool,
 ) -> TrainingResult:
-    """Draw kernels, choose among them, and train the linear part on their counts."""
-    rows = split_rows(data, options, plan.linear.seed)
-    augmentation = Augmentation.of(options.augment)
-    plain = data.quantity is None and augmentation == Augmentation() and options.epochs is None
-    closed = plain and rows.held is None
-    if closed and len(data.X) <= FEW_WINDOWS:
-        return _fit_few(data, plan, (shape[0], shape[1]), scaler, rows)
-    # With numbers beside, many windows are told 2 points better by gradients.
-    closed = closed and not plan.beside and plan.n_kernels * plan.cells <= MOST_INPUTS
-    # Varied copies are made of all rows.
-    most = len(rows.rows) if augmentation != Augmentation() else _RANKING if closed else _CHOOSING
-    kinds = rows.targets if data.quantity is None else np.zeros_like(rows.targets)
-    some, weight = some_rows(kinds, rows.weight, most)
-    pool = SignalPool(
-        rows.rows[some],
-        (shape[0], shape[1]),
-        scaler,
-        rows.targets[some],
-        weight,
-        plan,
-        augmentation,
-    )
-    started, largest = time.perf_counter(), pool.stages.largest_count
-    kept, stages = pool.reduced(pool.ranked() if closed else pool.choose())
+    """Draw kernels, choose among them, and train the linear part on their counts.
+
+    Ridge regression learns classes, epochs of gradients learn values.
+    """
+    rows, started = split_rows(data, options, plan.linear.seed), time.perf_counter()
+    sides = (shape[0], shape[1])
+    closed = data.quantity is None
     if closed:
-        folds = trial_folds(data.codes, data.groups, plan.linear.seed)
-        fitted = 2 * rows.targets - 1, rows.weight, folds, plan.linear.bits
-        stored, loss = fit_levels(pool.counts(rows.rows, stages), *fitted, plan.beside)
-        model = counting_model(stages, largest, data.meaning, stored, plan.beside)
-        history = History([{"loss": loss, "seconds": time.perf_counter() - started}], False)
-        return TrainingResult(replace(model, hop=plan.hop), plan, history)
-    if some.size == len(rows.rows):
-        learner = pool.learner(kept, plan.linear)
-    else:
-        inputs = pool.counts(rows.rows, stages)
-        learner = LinearLearner(inputs, rows.targets, rows.weight, plan.linear)
+        check_counts(plan)
+    if closed and len(data.X) <= FEW_WINDOWS and rows.held is None and not untrained:
+        return _fit_few(data, plan, sides, scaler, rows)
+    kinds = rows.targets if closed else np.zeros_like(rows.targets)
+    some, weight = some_rows(kinds, rows.weight, _RANKING)
+    chosen = rows.rows[some], sides, scaler, rows.targets[some], weight, plan
+    pool = SignalPool(*chosen)
+    _, stages = pool.reduced(pool.drawn() if untrained else pool.ranked())
+    inputs = pool.counts(rows.rows, stages)
     if rows.held is not None:
         rows = replace(rows, held=(pool.counts(rows.held[0], stages), *rows.held[1:]))
-    history = run_training(learner, lambda counts: counts, rows, options)
-    model = counting_model(stages, largest, data.meaning, learner.stored(), plan.beside)
+    if untrained:
+        history, stored = History([{"loss": float("nan")}], False), pool.untrained(inputs.shape[1])
+    elif closed:
+        fit, took = _fit_classes(data, plan, rows, inputs), time.perf_counter() - started
+        history = History([{"loss": fit.error, "seconds": took}], fit.interrupted)
+        stored = fit.stored
+    else:
+        learner = LinearLearner(inputs, rows.targets, rows.weight, plan.linear)
+        history = run_training(learner, lambda counts: counts, rows, options)
+        stored = learner.stored()
+    largest = pool.stages.largest_count
+    model = counting_model(stages, largest, data.meaning, stored, plan.beside)
     return TrainingResult(replace(model, hop=plan.hop), plan, history)
+
+
+def check_counts(plan: SignalPlan) -> None:
+    """Refuse more counts than ridge regression takes."""
+    n = plan.n_kernels
+    if n * plan.cells + plan.beside > MOST_INPUTS:
+        raise TinykernelError(
+            f"n_kernels: {n} kernels of {plan.cells} cells make {n * plan.cells} counts, and ridge "
+            f"regression has memory for {MOST_INPUTS}; give at most {MOST_INPUTS // plan.cells}"
+        )
+
+
+def _fit_classes(
+    data: TrainSet, plan: SignalPlan, rows: Rows, inputs: NDArray[np.int16]
+) -> LevelFit:
+    """Fit ridge regression, with the penalty that suits rows held out, or folds.
+
+    Numbers beside a window are few and say much: the likelihood tells beats 4 points better.
+    """
+    wanted, weight, n = 2 * rows.targets - 1, rows.weight, len(inputs)
+    likely, folds = plan.beside > 0, list[Fold]()
+    if rows.held is None and not likely:
+        folds = trial_folds(data.codes, data.groups, plan.linear.seed)
+    elif rows.held is not None:
+        counts, codes, own = rows.held
+        folds = [Fold(np.arange(n), n + np.arange(len(counts)))]
+        inputs = np.concatenate([inputs, counts])
+        wanted = np.concatenate([wanted, 2 * targets_of(codes, data.n_classes) - 1])
+        weight = np.concatenate([weight, own])
+    return fit_levels(inputs, wanted, weight, folds, plan.linear.bits, likely=likely, n_learned=n)
 
 
 def _fit_few(
@@ -310,9 +339,7 @@ def _fit_few(
     for number, average in enumerate(averages):
         progress.report("choosing kernels", number, len(averages))
         one = _few_plan(replace(plan, average=average), shape)
-        pools.append(
-            SignalPool(rows.rows, shape, scaler, rows.targets, rows.weight, one, Augmentation())
-        )
+        pools.append(SignalPool(rows.rows, shape, scaler, rows.targets, rows.weight, one))
         fitted = rows.weight, data.groups, plan.beside
         whole, deviation = fit_standardised(pools[-1].inputs, wanted, *fitted)
         losses.append(float(np.square(whole.left_out - wanted).mean()))
@@ -361,11 +388,8 @@ def pooled_signals(
     check_channels(scaler)
     plan = replace(plan, level_bits=min(plan.level_bits, scaler.bits))
     nothing = np.zeros((len(rows), 1), dtype=np.float32)
-    pool = SignalPool(
-        rows, (shape[0], shape[1]), scaler, nothing, nothing[:, 0], plan, Augmentation()
-    )
-    drawn = np.random.default_rng([plan.linear.seed, 8]).permutation(plan.n_pool)
-    _, stages = pool.reduced(np.sort(drawn[: plan.n_kernels]))
+    pool = SignalPool(rows, (shape[0], shape[1]), scaler, nothing, nothing[:, 0], plan)
+    _, stages = pool.reduced(pool.drawn())
     return stages.taken, stages.then_scaled(pool.stages.largest_count)
 
 

@@ -4,10 +4,9 @@ The pool has MiniRocket's kernels (Dempster, Schmidt, Webb, KDD 2021: three 2 an
 taps) and kernels of the level itself, which those cannot see: the mean of nine samples, and the
 newest sample alone. Each looks at one channel or the mean of two with signs; there are few such
 mixes, as the firmware keeps a ring buffer for each. Thresholds are quantiles of the responses of
-training windows. A linear part is trained on the counts of all, and those that it weighs most are
-kept. It is ridge regression (`normal_equations`), or gradients where options ask for these. Of few
-windows all is one ridge regression by rows left out (`closed_form`), whose kernels reach up
-to an eighth of the window, as MiniRocket's do.
+training windows. Ridge regression on the counts of all weighs them, and those that it weighs most
+are kept (`normal_equations`). Of few windows all is one ridge regression by rows left out
+(`closed_form`), whose kernels reach up to an eighth of the window, as MiniRocket's do.
 """
 
 from __future__ import annotations
@@ -19,18 +18,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel import progress
 from tinykernel.compiled import njit
 from tinykernel.hadamard import run_on_rows
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
-from tinykernel.training.local.augment import Augmentation, as_raw, vary_windows
 from tinykernel.training.local.counts import CountingStages, counts_of_levels, scaled_counts
-from tinykernel.training.loop import run_epochs
 from tinykernel.training.readouts.closed_form import Fit, fit_standardised
-from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe
+from tinykernel.training.readouts.linear import LinearRecipe
+from tinykernel.training.readouts.normal_equations import Levels as Stored
 from tinykernel.training.readouts.normal_equations import input_power
 
 _TAPS = 9
@@ -76,8 +73,6 @@ class SignalPlan:
         Parts of a window, each with counts of its own: more than 1 where the order matters.
     hop : int
         Samples between windows of a stream, 0 for none.
-    copies : int
-        Varied copies of the training windows, where they are varied.
     beside : int
         Numbers beside a window.
     linear : LinearRecipe
@@ -92,7 +87,6 @@ class SignalPlan:
     dilations: tuple[int, ...] = (1, 2, 4)
     cells: int = 1
     hop: int = 0
-    copies: int = 1
     beside: int = 0
     linear: LinearRecipe = field(default_factory=LinearRecipe)
 
@@ -146,8 +140,7 @@ class SignalPool:
 
     Rows are raw, (n, samples * channels), then levels 0..255 of the numbers beside them; `shape`
     says how many of both; the scaler is that of the channels. Targets (n, n_outputs) and weights
-    (n,) are float32. Of `held`, (Levels, Kernels) or (), all kernels are taken, with thresholds of
-    their own.
+    (n,) are float32.
     """
 
     def __init__(
@@ -158,24 +151,13 @@ class SignalPool:
         targets: _Floats,
         weight: _Floats,
         plan: SignalPlan,
-        augmentation: Augmentation,
     ) -> None:
         self.plan = plan
         rng = np.random.default_rng([plan.linear.seed, 6])
         self.stages = _draw_pool(plan, shape, scaler, rng)
         self._place_thresholds(rows, rng)
-        parts = [self.counts(rows)]
-        if augmentation != Augmentation():
-            size = self.stages.taken.size
-            windows = rows[:, :size].reshape(len(rows), *shape).astype(np.float64)
-            for copy in range(plan.copies):
-                progress.report("varying windows", copy + 1, plan.copies)
-                varied = vary_windows(windows, augmentation, rng)
-                varied = as_raw(varied, np.dtype(self.stages.taken.dtype))
-                parts.append(self.counts(np.hstack([varied, rows[:, size:]])))
-        self.inputs = np.concatenate(parts)
-        self.targets = np.tile(targets, (len(parts), 1))
-        self.weight = np.tile(weight, len(parts))
+        self.inputs = self.counts(rows)
+        self.targets, self.weight = targets, weight
 
     def ridge(
         self,
@@ -233,32 +215,24 @@ class SignalPool:
         places = (kept[:, np.newaxis] * cells + np.arange(cells)).ravel()
         return np.append(places, self.plan.n_pool * cells + np.arange(self.plan.beside))
 
-    def learner(self, kept: NDArray[np.int64], recipe: LinearRecipe) -> LinearLearner:
-        """Return a linear part on the counts of some kernels."""
-        inputs = np.ascontiguousarray(self.inputs[:, self.columns(kept)])
-        return LinearLearner(inputs, self.targets, self.weight, recipe)
-
-    def choose(self) -> NDArray[np.int64]:
-        """Return the kernels that are weighed most."""
-        kept = np.arange(self.plan.n_pool)
-        epochs = max(3, self.plan.linear.epochs // 3)
-        for n in (2 * self.plan.n_kernels, self.plan.n_kernels):
-            if n >= kept.size:
-                continue
-            learner = self.learner(kept, replace(self.plan.linear, bits=8, epochs=epochs))
-            run_epochs(learner, epochs, None, None, f"choosing {n} kernels", chooses=True)
-            power = np.square(learner.linear).sum(axis=1) * np.square(learner.spread)
-            own = power[: power.size - self.plan.beside].reshape(kept.size, -1)
-            size = np.sqrt(own.sum(axis=1))
-            kept = np.sort(kept[np.argsort(-size, kind="stable")[:n]])
-        return np.sort(kept)
-
     def ranked(self) -> NDArray[np.int64]:
         """Return the kernels that ridge regression weighs most."""
         beside = self.plan.beside
         power = input_power(self.inputs, 2 * self.targets - 1, self.weight, beside)
         own = power[: power.size - beside].reshape(self.plan.n_pool, -1).sum(axis=1)
         return np.sort(np.argsort(-own, kind="stable")[: self.plan.n_kernels])
+
+    def drawn(self) -> NDArray[np.int64]:
+        """Return kernels without looking at labels."""
+        rng = np.random.default_rng([self.plan.linear.seed, 8])
+        return np.sort(rng.permutation(self.plan.n_pool)[: self.plan.n_kernels])
+
+    def untrained(self, n_inputs: int) -> Stored:
+        """Return random weights of as many bits as learned ones."""
+        most = 2 ** (self.plan.linear.bits - 1) - 1
+        rng, n_outputs = np.random.default_rng(0), self.targets.shape[1]
+        weights = rng.integers(-most, most + 1, (n_outputs, n_inputs), dtype=np.int8)
+        return weights, 1 / (256.0 * most * n_inputs), np.zeros(n_outputs)
 
     def reduced(self, kept: NDArray[np.int64]) -> tuple[NDArray[np.int64], CountingStages]:
         """Return some kernels in the order in which the firmware shares work, and their stages."""

@@ -1,23 +1,16 @@
-"""Which spectrum suits a signal: the frames, their hop, and the bands; and how it is varied."""
+"""Which spectrum suits a signal: the frames, their hop, and the bands."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from tinykernel.errors import TinykernelError
-from tinykernel.model.grid import Grid
-from tinykernel.model.stage import Stage
 from tinykernel.model.stages.spectrum import LENGTHS, Spectrum
-from tinykernel.training.local.augment import Augmentation, as_raw, vary_windows
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.trainset import TrainSet
 
 #: From this rate on a signal is taken for sound, and has bands of mel; below, all bands are alike.
 SOUND_HZ = 4000.0
@@ -27,8 +20,6 @@ _LOWEST_HZ, _HIGHEST = 100.0, 0.975
 _LOG_BITS, _FLOOR = 2, 80
 # Frames that kernels of nine taps need.
 _FEWEST = 12
-# Windows that are varied at once.
-_ROWS_AT_ONCE = 256
 _ASKED = re.compile(r"(\d+)/(\d+)/(\d+)")
 
 
@@ -124,62 +115,6 @@ def spectrum_of(
             "offset: remove goes with no spectrum; give spectrum=off, or leave out offset"
         )
     return found, ""
-
-
-def with_copies(
-    data: TrainSet,
-    first: Stage,
-    grid: Grid,
-    seen: Callable[[NDArray[Any]], NDArray[Any]],
-    options: TrainerOptions,
-) -> TrainSet:
-    """Put levels in the place of windows, and behind them those of varied copies.
-
-    Each copy is in the group of its window. `seen` makes levels of rows, numbers beside included.
-    """
-    assert isinstance(first, Spectrum)
-    given = {kind: amount for kind, amount in (options.augment or {}).items() if amount}
-    if "rotate" in given:
-        raise TinykernelError("augment: rotate goes with no spectrum; give spectrum=off")
-    blocks, made, groups = [seen(data.X)], first.gives(grid), data.groups
-    rng = np.random.default_rng([int(check_random_state(options.random_state).randint(2**31)), 9])
-    of_samples = Augmentation(scale=given.get("scale", 0.0), noise=given.get("noise", 0.0))
-    if of_samples != Augmentation():
-        blocks.append(seen(_varied(data.X, grid, of_samples, rng)))
-    shift = max(1, round(given["shift"] / first.hop)) if "shift" in given else 0
-    of_levels = Augmentation(given.get("affine", 0.0), shift)
-    if of_levels != Augmentation():
-        of_levels = replace(of_levels, bands=first.n_bands)
-        blocks += [_varied(block, made, of_levels, rng) for block in blocks]
-    if given and groups is None:
-        groups = np.arange(len(data.X))
-
-    def each(values: NDArray[Any]) -> NDArray[Any]:
-        return np.concatenate([values] * len(blocks))
-
-    quantity = data.quantity
-    return replace(
-        data,
-        X=np.concatenate(blocks),
-        raw_dtype=made.dtype,
-        codes=each(data.codes),
-        sample_weight=each(data.sample_weight),
-        groups=groups if groups is None else each(groups),
-        validation=data.validation and (seen(data.validation[0]), data.validation[1]),
-        quantity=quantity and replace(quantity, targets=each(quantity.targets)),
-    )
-
-
-def _varied(
-    rows: NDArray[Any], grid: Grid, augmentation: Augmentation, rng: np.random.Generator
-) -> NDArray[Any]:
-    """Return varied rows, of which the first values are windows; some at once."""
-    out = rows.copy()
-    for first in range(0, len(rows), _ROWS_AT_ONCE):
-        part = out[first : first + _ROWS_AT_ONCE, : grid.size]
-        windows = part.reshape(-1, grid.rows, grid.channels).astype(np.float64)
-        part[...] = as_raw(vary_windows(windows, augmentation, rng), rows.dtype)
-    return out
 
 
 def _frames_for(rate: float, samples: int, hop: int) -> tuple[int, int]:

@@ -215,6 +215,8 @@ class TrainerOptions(ClassParameters):
 
     #: The layout of those that name none.
     usual_layout: ClassVar[str] = DEFAULT_LAYOUT
+    #: Whether kernels of signals are learned in closed form, and not in epochs.
+    signals_without_epochs: ClassVar[bool] = True
     permutation: str = option(
         "drawn",
         one_of("drawn", "aligned"),
@@ -415,6 +417,8 @@ class TrainerOptions(ClassParameters):
                 return
         elif len(shape) == 2:
             what, unread = "the local stage of signals", (*unread, "input_bits", "scaler_scope")
+            if self.signals_without_epochs:
+                unread = (*unread, "epochs", "patience")
         else:
             what, unread = "the local stage of images", (*unread, "input_bits")
             if shape[2] == 1:

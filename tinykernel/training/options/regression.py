@@ -64,6 +64,7 @@ class RegressorOptions(ValueParameters, TrainerOptions):
 
     # Smooth values need starts and widths more than many components: docs/training.md.
     usual_layout: ClassVar[str] = "windows"
+    signals_without_epochs: ClassVar[bool] = False
     # Only classes have these.
     class_weight: ClassVar[None] = None  # type: ignore[misc]
     permutation: ClassVar[str] = TrainerOptions.permutation  # type: ignore[misc]

@@ -13,6 +13,7 @@ source, so that every processor gives the same bits.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +33,12 @@ from tinykernel.training.readouts.closed_form import (
     standardised,
     weighted_mean,
 )
+from tinykernel.training.readouts.likelihood import Standard, likeliest
 
 #: Penalties that are tried, in shares of the mean of the diagonal of G.
 PENALTIES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+#: The penalty without folds, and that of the likelihood, which needs less than squared errors.
+UNKNOWN, LIKELY = 0.1, 0.003
 #: Of more inputs the matrix takes gigabytes, and minutes.
 MOST_INPUTS = 9216
 # The penalty is found by at most so many of them.
@@ -46,6 +50,16 @@ _RANKING = 0.3
 _SHARE, _SHADE = 2.0**-12, np.float32(2.0**-8)
 
 _Doubles = NDArray[np.float64]
+#: Weights (n_outputs, n_inputs) of few bits, what a unit of them is worth, and offsets.
+Levels: TypeAlias = tuple[NDArray[np.int8], float, _Doubles]
+
+
+class LevelFit(NamedTuple):
+    """Weights of few bits and how they came about."""
+
+    stored: Levels
+    error: float  # mean squared error left out, NaN without folds.
+    interrupted: bool = False  # whether Ctrl-C ended it; these are the best until then.
 
 
 def fit_levels(
@@ -54,14 +68,15 @@ def fit_levels(
     weight: NDArray[np.float32],
     folds: Sequence[Fold],
     bits: int,
-    n_strong: int = 0,
-) -> tuple[tuple[NDArray[np.int8], float, _Doubles], float]:
+    *,
+    likely: bool = False,
+    n_learned: int | None = None,
+) -> LevelFit:
     """Fit ridge regression to many rows, with weights of so many bits.
 
     Inputs (n, n_inputs) are whole, targets (n, n_outputs) in -1..1 and taken in steps of 1/256;
-    weights (n,) have a mean of 1. Each of the last `n_strong` inputs has as little penalty as if it
-    stood there as often as there are inputs. Returns the levels (n_outputs, n_inputs), their worth,
-    the offsets (n_outputs,), and the mean squared error left out, NaN without folds.
+    weights (n,) have a mean of 1. Rows from `n_learned` on are for folds alone. `likely` goes on to
+    the weights of the largest likelihood (`likelihood`).
     """
     targets = np.rint(targets / _SHADE) * _SHADE
     share = np.maximum(np.rint(weight.astype(np.float64) / _SHARE), 1.0)
@@ -70,15 +85,20 @@ def fit_levels(
     # One of each few, drawn: counts of the cells of a kernel follow each other.
     tried += np.random.default_rng(0).integers(0, stride, tried.size)
     tried = np.minimum(tried, inputs.shape[1] - 1)
-    strength = np.ones(inputs.shape[1])
-    if n_strong:
-        strength[-n_strong:] = 1 / np.sqrt(strength.size)
-    penalty, error = _choose(inputs[:, tried], targets, share, strength[tried], folds)
-    system = _System(_products(inputs, targets, share), strength)
-    solved, upper = system.solve(penalty * stride, "solving")
-    levels, step = _round(upper, solved, system.unit, bits)
-    moved = combined(system.mean[: strength.size, None], step * levels)[0]
-    return (levels.T.astype(np.int8), step, system.mean[strength.size :] - moved), error
+    penalty, error = LIKELY if likely else UNKNOWN, float("nan")
+    if folds:
+        penalty, error = _choose(inputs[:, tried], targets, share, folds)
+    inputs, targets, share = inputs[:n_learned], targets[:n_learned], share[:n_learned]
+    system = _System(_products(inputs, targets, share), inputs.shape[1])
+    solved, upper, added = system.solve(penalty * stride, "solving")
+    mean, offset = system.mean[: inputs.shape[1]], system.mean[inputs.shape[1] :]
+    ended = False
+    if likely:
+        standard = Standard(mean, system.unit, upper, added)
+        solved, offset, ended = likeliest(inputs, targets, share, standard)
+    levels, step, stopped = _round(upper, solved, system.unit, bits)
+    offset = offset - combined(mean[:, None], step * levels)[0]
+    return LevelFit((levels.T.astype(np.int8), step, offset), error, ended or stopped)
 
 
 def _products(inputs: NDArray[np.int16], targets: NDArray[np.float32], share: _Doubles) -> _Doubles:
@@ -102,10 +122,10 @@ def _products(inputs: NDArray[np.int16], targets: NDArray[np.float32], share: _D
 
 
 class _System:
-    """The normal equations of standardised inputs, of `_products` and the strength of inputs."""
+    """The normal equations of standardised inputs, of `_products`."""
 
-    def __init__(self, products: _Doubles, strength: _Doubles) -> None:
-        p, total = len(strength), products[-1, -1]
+    def __init__(self, products: _Doubles, n_inputs: int) -> None:
+        p, total = n_inputs, products[-1, -1]
         self.mean = products[-1, :-1] / total  # of inputs, then of targets
         centred = products[:-1, :-1] / total
         for row, mean in zip(centred, self.mean, strict=True):
@@ -114,13 +134,13 @@ class _System:
         varies = deviation > 1e-9
         # Inputs that hardly vary would get weights so large that the others round to 0.
         least = LEAST_DEVIATION * float(np.median(deviation[varies])) if varies.any() else 1.0
-        self.unit = np.maximum(deviation, least) * strength
+        self.unit = np.maximum(deviation, least)
         centred[:p] /= self.unit[:, None]
         centred[:, :p] /= self.unit
         self.centred, self.n_inputs = centred, p
 
-    def solve(self, penalty: float, stage: str = "") -> tuple[_Doubles, _Doubles]:
-        """Return the weights of standardised inputs, (n_inputs, n_outputs), and the factor L'."""
+    def solve(self, penalty: float, stage: str = "") -> tuple[_Doubles, _Doubles, float]:
+        """Return the weights of standardised inputs, L', and what was added to the diagonal."""
         p = self.n_inputs
         matrix = self.centred[:p, :p].copy()
         return _solve(matrix, self.centred[:p, p:].copy(), penalty, stage)
@@ -135,13 +155,14 @@ class _System:
 
 def _solve(
     matrix: _Doubles, right: _Doubles, penalty: float, stage: str = ""
-) -> tuple[_Doubles, _Doubles]:
-    """Solve for (n, n_outputs) with a penalty in means of the diagonal; also returns L'.
+) -> tuple[_Doubles, _Doubles, float]:
+    """Solve for (n, n_outputs) with a penalty in means of the diagonal.
 
-    It stands in the upper half of the matrix.
+    Also returns L', which stands in the upper half of the matrix, and what the penalty added.
     """
     n = len(matrix)
-    matrix[np.arange(n), np.arange(n)] += max(penalty * float(diagonal_mean(matrix)), 1e-9)
+    added = max(penalty * float(diagonal_mean(matrix)), 1e-9)
+    matrix[np.arange(n), np.arange(n)] += added
     total = -(-n // PANEL)
     # Panel by panel, so that the user can end it.
     for done in range(total):
@@ -150,7 +171,7 @@ def _solve(
         eliminate(matrix, done * PANEL)
     if stage:
         progress.report(stage, total, total)
-    return substitute(matrix, right), matrix
+    return substitute(matrix, right), matrix, added
 
 
 def input_power(
@@ -166,7 +187,7 @@ def input_power(
     wanted = (targets - weighted_mean(targets, share)) * np.sqrt(share)[:, None]
     # The mean of the diagonal of Z' w Z is so much of that of its dual.
     penalty = _RANKING * len(rows) / rows.shape[1]
-    dual, _ = _solve(gram, wanted, penalty, "ranking")
+    dual, *_ = _solve(gram, wanted, penalty, "ranking")
     weights = combined(rows, dual * np.sqrt(share)[:, None])
     moved: _Doubles = np.square(weights * (deviation / unit)[:, None]).sum(axis=1)
     return moved
@@ -176,12 +197,9 @@ def _choose(
     inputs: NDArray[np.int16],
     targets: NDArray[np.float32],
     share: _Doubles,
-    strength: _Doubles,
     folds: Sequence[Fold],
 ) -> tuple[float, float]:
-    """Return the penalty of the least squared error on folds, and this error; NaN without any."""
-    if not folds:
-        return 0.1, float("nan")
+    """Return the penalty of the least squared error on folds, and this error."""
     used = np.union1d(folds[0].inside, folds[0].outside)
     whole = _products(inputs[used], targets[used], share[used])
     errors, total = np.zeros(len(PENALTIES)), 0.0
@@ -190,7 +208,7 @@ def _choose(
         out = fold.outside
         left = _products(inputs[out], targets[out], share[out])
         total += float(left[-1, -1]) * targets.shape[1]
-        system = _System(whole - left, strength)
+        system = _System(whole - left, inputs.shape[1])
         for place, penalty in enumerate(PENALTIES):
             progress.report("choosing the penalty", number * len(PENALTIES) + place, n_steps)
             errors[place] += system.error(left, system.solve(penalty)[0])
@@ -199,20 +217,31 @@ def _choose(
     return PENALTIES[best], float(errors[best] / total)
 
 
-def _round(upper: _Doubles, solved: _Doubles, unit: _Doubles, bits: int) -> tuple[_Doubles, float]:
-    """Round what is solved, (n_inputs, n_outputs); returns the levels and their step."""
+def _round(
+    upper: _Doubles, solved: _Doubles, unit: _Doubles, bits: int
+) -> tuple[_Doubles, float, bool]:
+    """Round what is solved, (n_inputs, n_outputs), to levels of a step; also says if Ctrl-C came.
+
+    It is passed on before the first step.
+    """
     most = 2 ** (bits - 1) - 1
     largest = max(float(np.abs(solved / unit[:, None]).max()), 1e-12) / most
     factor = np.ascontiguousarray(upper.T)
     best: tuple[float, float, _Doubles] | None = None
-    for number, step in enumerate((largest * STEPS).tolist()):
-        progress.report("rounding", number, len(STEPS))
-        levels, loss = _nearest_plane(factor, solved, step * unit, most)
-        if best is None or loss < best[0]:
-            best = loss, step, levels
+    interrupted = False
+    try:
+        for number, step in enumerate((largest * STEPS).tolist()):
+            progress.report("rounding", number, len(STEPS))
+            levels, loss = _nearest_plane(factor, solved, step * unit, most)
+            if best is None or loss < best[0]:
+                best = loss, step, levels
+    except KeyboardInterrupt:
+        if best is None:
+            raise
+        interrupted = True
     progress.report("rounding", len(STEPS), len(STEPS))
     assert best is not None
-    return best[2], best[1]
+    return best[2], best[1], interrupted
 
 
 @njit(nogil=True)

@@ -1,0 +1,113 @@
+"""Weights of the largest likelihood of classes, by steps with the one factor of ridge regression.
+
+With few inputs squared errors hide a class between two others; the likelihood does not. With Z the
+standardised inputs, Y the targets 0 and 1, and P the softmax (of one output the logistic function)
+of what weights W say, the Hessian of the mean log-likelihood of an output is at most ``Z' Z / 2``,
+of one output ``Z' Z / 4`` (Boehning, Ann. Inst. Statist. Math. 1992). So one matrix serves all
+steps, made where momentum has carried W (Nesterov, Soviet Math. Dokl. 1983)::
+
+    W += 2 (Z' Z + penalty)^-1 (Z' (Y - P) - penalty W / 2)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel import progress
+from tinykernel.compiled import njit
+from tinykernel.elementary import exp, logs
+from tinykernel.training.matrices import substitute
+from tinykernel.training.readouts.closed_form import weighted_mean
+
+#: With 100 steps, beats and movements left out are told as often.
+STEPS = 30
+
+_Doubles = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Standard:
+    """How inputs are standardised, (n_inputs,) each, and U with ``U' U = Z' Z + penalty``."""
+
+    mean: _Doubles
+    unit: _Doubles
+    upper: _Doubles
+    penalty: float
+
+
+def likeliest(
+    inputs: NDArray[Any], targets: NDArray[Any], share: _Doubles, standard: Standard
+) -> tuple[_Doubles, _Doubles, bool]:
+    """Return weights of standardised inputs, (n_inputs, n_outputs), and offsets (n_outputs,).
+
+    Inputs (n, n_inputs) are whole, targets (n, n_outputs) are -1 and 1, `share` (n,) are weights of
+    rows. Ctrl-C ends the steps, which the last value says; in the first it is passed on.
+    """
+    truth = (targets.astype(np.float64) + 1.0) / 2
+    bound = 0.5 if truth.shape[1] > 1 else 0.25
+    odds = weighted_mean(truth, share)
+    offset = logs(odds if truth.shape[1] > 1 else odds / (1 - odds))
+    weights = np.zeros((inputs.shape[1], truth.shape[1]))
+    before = weights, offset
+    interrupted = False
+    try:
+        for step in range(STEPS):
+            progress.report("weighing", step, STEPS)
+            momentum = step / (step + 3)
+            there = weights + momentum * (weights - before[0])
+            level = offset + momentum * (offset - before[1])
+            missed = truth.copy()
+            _take_chances(inputs, there / standard.unit[:, None], standard.mean, level, missed)
+            total, slope = weighted_mean(missed, share), _slopes(inputs, missed, share)
+            slope = (slope - standard.mean[:, None] * total) / standard.unit[:, None]
+            slope -= bound * standard.penalty * there
+            before = weights, offset
+            weights = there + substitute(standard.upper, slope) / bound
+            offset = level + total / bound
+    except KeyboardInterrupt:
+        if not weights.any():
+            raise
+        interrupted = True
+    progress.report("weighing", STEPS, STEPS)
+    return weights, offset, interrupted
+
+
+@njit(nogil=True)
+def _take_chances(inputs, weights, mean, offset, truth):  # type: ignore[no-untyped-def]
+    """Subtract the probabilities of classes from truth (n, n_outputs)."""
+    n_outputs = weights.shape[1]
+    start, sums = offset.copy(), np.empty(n_outputs)
+    for j in range(weights.shape[0]):
+        for o in range(n_outputs):
+            start[o] -= mean[j] * weights[j, o]
+    for i in range(inputs.shape[0]):
+        sums[:] = start
+        for j in range(weights.shape[0]):
+            for o in range(n_outputs):
+                sums[o] += inputs[i, j] * weights[j, o]
+        most = max(sums.max(), 0.0) if n_outputs == 1 else sums.max()
+        total = exp(-most) if n_outputs == 1 else 0.0
+        for o in range(n_outputs):
+            sums[o] = exp(sums[o] - most)
+            total += sums[o]
+        for o in range(n_outputs):
+            truth[i, o] -= sums[o] / total
+
+
+@njit(nogil=True)
+def _slopes(inputs, missed, share):  # type: ignore[no-untyped-def]
+    """Return the mean of inputs times what is missed of the truth, (n_inputs, n_outputs)."""
+    out = np.zeros((inputs.shape[1], missed.shape[1]))
+    row, total = np.empty(missed.shape[1]), 0.0
+    for i in range(inputs.shape[0]):
+        total += share[i]
+        for o in range(row.size):
+            row[o] = share[i] * missed[i, o]
+        for j in range(inputs.shape[1]):
+            for o in range(row.size):
+                out[j, o] += inputs[i, j] * row[o]
+    return out / total
