@@ -45,6 +45,8 @@ _UARTS = {
     "atmega328p": (),
 }
 _EMULATORS = {"arm": "qemu", "riscv": "qemu", "avr": "simavr"}
+#: Movements of the emulated sensor, see firmware/boards/host/sensor.c.
+MOVEMENTS = ("still", "shaking", "turning")
 _ROWS_OF_SELFTEST = {"avr": 2}  # whose flash is small
 
 
@@ -134,30 +136,52 @@ def emulated_board(model: IntegerModel, target: str | Target = "host") -> Iterat
 
 
 @contextmanager
-def _running(program: Program) -> Iterator[str]:
-    """Start a program at one end of a pseudo terminal; give the name of the other end."""
+def emulated_sensor(movement: str) -> Iterator[EmulatedBoard]:
+    """Start a sensor that prints x, y and z of a movement, a hundred times a second."""
+    if movement not in MOVEMENTS:
+        raise TinykernelError(f"sensor {movement!r}: choose {', '.join(MOVEMENTS)}")
+    source = resources.folder("firmware") / "boards" / "host" / "sensor.c"
+    (platform,) = find_platforms(find_target("host"))
+    with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
+        compiled, path = Path(folder, "sensor.o"), Path(folder, "sensor")
+        platform.chain.compile(source, compiled, flags=WARNING_FLAGS)
+        platform.chain.link([compiled], path)
+        with _pseudo_terminal() as (here, port), _as_process([str(path), movement], here):
+            yield EmulatedBoard(port, f"a sensor of something {movement}")
+
+
+@contextmanager
+def _pseudo_terminal() -> Iterator[tuple[int, str]]:
+    """Open a pseudo terminal; give one end, and the name of the other."""
     here, there = pty.openpty()
     # Raw from the beginning, and open here, so that a client may come and go.
     tty.setraw(there)
     try:
-        machine = program.platform.machine
-        if machine is not None and machine.family == "avr":
-            with _in_simavr(machine, program.path, here):
-                yield os.ttyname(there)
-        else:
-            with _as_process(machine, program.path, here):
-                yield os.ttyname(there)
+        yield here, os.ttyname(there)
     finally:
         os.close(here)
         os.close(there)
 
 
 @contextmanager
-def _as_process(machine: Machine | None, path: Path, terminal: int) -> Iterator[None]:
-    command = [str(path), "answer"]
+def _running(program: Program) -> Iterator[str]:
+    """Start a program at one end of a pseudo terminal; give the name of the other end."""
+    machine = program.platform.machine
+    command = [str(program.path), "answer"]
     if machine is not None:
         command = [*machine.qemu, "-display", "none", "-monitor", "none", "-serial", "stdio"]
-        command += ["-kernel", str(path)]
+        command += ["-kernel", str(program.path)]
+    with _pseudo_terminal() as (here, port):
+        if machine is not None and machine.family == "avr":
+            with _in_simavr(machine, program.path, here):
+                yield port
+        else:
+            with _as_process(command, here):
+                yield port
+
+
+@contextmanager
+def _as_process(command: list[str], terminal: int) -> Iterator[None]:
     with subprocess.Popen(
         command, stdin=terminal, stdout=terminal, stderr=subprocess.DEVNULL, start_new_session=True
     ) as process:

@@ -14,6 +14,9 @@ import typer
 
 from tinykernel.cli.bench import bench_command
 from tinykernel.cli.board.emulate import emulate_command
+from tinykernel.cli.board.monitor import monitor_command
+from tinykernel.cli.board.ports import ports_command
+from tinykernel.cli.board.record import record_command
 from tinykernel.cli.calibrate import calibrate_command
 from tinykernel.cli.common.failures import (
     FAILED,
@@ -80,7 +83,10 @@ for _name, _command in (
     ("bench", bench_command),
     ("export", export_command),
     ("flash", flash_command),
+    ("record", record_command),
+    ("monitor", monitor_command),
     ("emulate", emulate_command),
+    ("ports", ports_command),
     ("predict", predict_command),
     ("evaluate", evaluate_command),
     ("calibrate", calibrate_command),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import signal
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tinykernel.cli.common.arguments import ModelArgument, complete_target
+from tinykernel.cli.common.arguments import complete_target
 
 
 def _end(*_: object) -> None:
@@ -17,7 +18,10 @@ def _end(*_: object) -> None:
 
 
 def emulate_command(
-    model: ModelArgument,
+    model: Annotated[
+        Path | None,
+        typer.Argument(metavar="[MODEL]", help="a .tkm or .pkl model", show_default=False),
+    ] = None,
     target: Annotated[
         str,
         typer.Option(
@@ -28,19 +32,33 @@ def emulate_command(
             autocompletion=complete_target,
         ),
     ] = "host",
+    sensor: Annotated[
+        str | None,
+        typer.Option(
+            "--sensor",
+            metavar="still|shaking|turning",
+            help="in place of a model: print x, y and z of a movement, 100 times a second",
+        ),
+    ] = None,
 ) -> None:
     """Run the program that an export puts on a board, in an emulator, until Ctrl-C.
 
     The first line that it prints is the port, for --port of other commands.
     """
-    from tinykernel.board.emulator import emulated_board
+    if (model is None) == (sensor is None):
+        raise typer.BadParameter("give MODEL or --sensor", param_hint="MODEL")
+    from tinykernel.board.emulator import emulated_board, emulated_sensor
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
 
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, _end)
-    with emulated_board(as_integer_model(load(model)), target) as board:
+    if model is None:
+        running = emulated_sensor(str(sensor))
+    else:
+        running = emulated_board(as_integer_model(load(model)), target)
+    with running as board:
         typer.echo(board.port)
-        typer.echo(f"{board.name} answers there until Ctrl-C", err=True)
+        typer.echo(f"{board.name}, until Ctrl-C", err=True)
         while True:
             time.sleep(3600.0)

@@ -1,0 +1,217 @@
+"""Recordings over a pseudo terminal: every sample, whatever a sketch prints, whatever is pulled."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import termios
+import threading
+import time
+import tty
+import wave
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tinykernel
+from tests.cli.tools import failed, process, run
+from tinykernel.board.emulator import emulated_sensor
+from tinykernel.board.recording import Recorder, sensor_at
+from tinykernel.board.samples import HEADER, MAGIC, Frames, Lines, split_line
+from tinykernel.errors import TinykernelError
+
+
+@pytest.fixture(autouse=True)
+def _needs_pyserial(require_tool: Callable[[str], Any]) -> None:
+    require_tool("serial")
+
+
+@contextmanager
+def printing(data: bytes, hold: float = 1.0) -> Iterator[str]:
+    """Print bytes at a port as fast as somebody reads them; then the cable is pulled."""
+    here, there = pty.openpty()
+    tty.setraw(there)
+    port = os.ttyname(there)
+
+    def write() -> None:
+        while termios.tcgetattr(here)[5] != termios.B115200:  # until somebody opens the port
+            time.sleep(0.01)
+        time.sleep(0.5)
+        os.close(there)
+        rest = data
+        while rest:
+            rest = rest[os.write(here, rest[:4096]) :]
+        time.sleep(hold)
+        os.close(here)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    yield port
+    thread.join()
+
+
+def frames_of(samples: np.ndarray, rate: int, size: int = 256) -> bytes:
+    """Return frames of 16-bit samples, shape (n, channels)."""
+    data = b""
+    for first in range(0, len(samples), size):
+        part = samples[first : first + size]
+        header = HEADER.pack(MAGIC, len(part), samples.shape[1], 0, first, rate)
+        data += header + part.astype("<i2").tobytes()
+    return data + MAGIC
+
+
+@given(
+    numbers=st.lists(
+        st.floats(-1e6, 1e6).map(lambda value: f"{value:.4f}"), min_size=1, max_size=8
+    ),
+    comma=st.sampled_from([",", "\t", " ", ";", ", ", " ; "]),
+    named=st.booleans(),
+)
+def test_a_line_is_read_as_it_was_printed(numbers: list[str], comma: str, named: bool) -> None:
+    """Whatever divides the numbers, with names or without, they are what the sketch printed."""
+    names = tuple(f"ch{i}" for i in range(len(numbers))) if named else ()
+    cells = [f"ch{i}:{number}" if named else number for i, number in enumerate(numbers)]
+    assert split_line(comma.join(cells)) == (names, tuple(numbers))
+
+
+def test_what_is_no_sample_is_none() -> None:
+    """Messages, halves of names and words between numbers are no samples."""
+    for text in ("ready", "1,2,x", "a:1,2", ":1", "a:", "1 2 3 volts", "nan,1", "--1"):
+        assert split_line(text) is None, text
+
+
+def test_no_sample_of_a_long_recording_is_lost(tmp_path: Path) -> None:
+    """60,000 samples of six channels, with their times and labels, as `train` reads them."""
+    n = 60_000
+    samples = np.arange(6 * n).reshape(n, 6) % 1000
+    text = "".join(",".join(map(str, row)) + "\r\n" for row in samples.tolist())
+    with (
+        printing(b"cut,off\r\n" + text.encode()) as port,
+        sensor_at(port, 115200, "text") as sensor,
+    ):
+        recorder = Recorder(sensor, tmp_path, "ann", rate=1000.0)
+        with pytest.raises(TinykernelError, match="disconnected"):
+            recorder.record("walk", 3600.0)
+    assert sensor.lost == 0
+    (path,) = recorder.paths
+    table = np.genfromtxt(path, delimiter=",", skip_header=1, usecols=range(7))
+    assert np.array_equal(table[:, 1:], samples)
+    assert np.allclose(table[:, 0], np.arange(len(table)) / 1000.0)
+    header, first = path.read_text().splitlines()[:2]
+    assert header == "time_s,c0,c1,c2,c3,c4,c5,label,group"
+    assert first.endswith(",walk,ann")
+
+
+def test_frames_lose_nothing_and_find_what_is_lost(tmp_path: Path) -> None:
+    """16 kHz of 16 bits arrive whole; a byte that is lost ends a recording and is counted."""
+    samples = np.random.default_rng(0).integers(-32768, 32767, (40_000, 1))
+    data = frames_of(samples, 16_000)
+    damaged = data[:30_000] + data[30_001:]
+    for sent, lost in ((data, 0), (damaged, 256)):
+        folder = tmp_path / str(lost)
+        with printing(sent) as port, sensor_at(port, 115200, "s16le") as sensor:
+            recorder = Recorder(sensor, folder)
+            with pytest.raises(TinykernelError, match="disconnected"):
+                recorder.record("clap", 60.0)
+        assert sensor.lost == lost
+        parts = []
+        for path in recorder.paths:
+            with wave.open(str(path)) as file:
+                assert (file.getframerate(), file.getnchannels()) == (16_000, 1)
+                parts.append(np.frombuffer(file.readframes(-1), "<i2"))
+        assert len(parts) == (2 if lost else 1)
+        recorded = np.concatenate(parts)
+        assert len(recorded) == len(samples) - lost
+        assert np.array_equal(parts[-1], samples[len(samples) - len(parts[-1]) :, 0])
+
+
+def test_noise_between_frames_is_skipped() -> None:
+    """Random bytes, and a beginning of a frame that is none, cost the frame they stand in."""
+    samples = np.arange(3000).reshape(1500, 2)
+    data = frames_of(samples, 8000)
+    reader = Frames()
+    found = reader.take(b"hello" + MAGIC + b"\xff" * 20 + data[:-4]) + reader.take(MAGIC)
+    assert b"".join(found) == samples.astype("<i2").tobytes()
+    assert reader.layout is not None
+    assert reader.layout.names == ("c0", "c1")
+
+
+@pytest.mark.parametrize(
+    ("sent", "message"),
+    [
+        (b"", "nothing came in 5 seconds"),
+        (bytes(range(128, 250)) * 20, "is no text at 115200 baud; try --baud 9600"),
+        (b"hello, this is the boot log\r\n" * 50, "are no lines of numbers"),
+    ],
+)
+def test_what_is_no_sensor_is_told_in_one_line(sent: bytes, message: str) -> None:
+    """A silent board, a wrong baud and another program: what was seen, and what to try."""
+    with printing(sent, hold=8.0) as port:
+        line = failed("record", "--port", port, "--label", "x", "--seconds", 1)
+    assert message in line
+
+
+def test_a_recording_is_what_train_takes(tmp_path: Path) -> None:
+    """From two movements of the emulated sensor to windows with labels, channels and rate."""
+    for movement in ("still", "shaking"):
+        with emulated_sensor(movement) as board:
+            done = run(
+                *("record", "--port", board.port, "-o", tmp_path, "--label", movement),
+                *("--count", 2, "--window", "1s", "--rate", 100),
+            )
+        assert done.exit_code == 0, done.output
+        assert len(done.stdout.splitlines()) == 2
+    cut = tinykernel.windows(tmp_path, "0.5s", "0.5s")
+    assert cut.X.shape == (8, 50, 3)
+    assert sorted(set(cut.y)) == ["shaking", "still"]
+    assert cut.rate == 100
+
+
+def test_a_killed_recording_leaves_whole_ones(tmp_path: Path) -> None:
+    """After kill -9 in the middle of the second recording the first one is there, and readable."""
+    with emulated_sensor("turning") as board:
+        arguments = ("--label", "turning", "--count", 3, "--window", "0.5s")
+        child = process("record", "--port", board.port, "-o", tmp_path, *arguments)
+        part = tmp_path / "turning" / ".turning-2.csv.part"
+        limit = time.monotonic() + 60
+        while not part.exists():
+            assert time.monotonic() < limit
+            time.sleep(0.01)
+        child.send_signal(signal.SIGKILL)
+        child.communicate()
+    table = np.genfromtxt(tmp_path / "turning" / "turning-1.csv", delimiter=",", names=True)
+    assert {path.name for path in (tmp_path / "turning").glob("turning-*")} == {"turning-1.csv"}
+    assert table.dtype.names == ("time_s", "ax", "ay", "az", "label")
+    assert len(table) >= 20
+
+
+def test_options_that_would_be_ignored_are_refused() -> None:
+    """A list of labels without keys, a window without a count, an unknown format."""
+    port = ("record", "--port", "/dev/null")
+    assert "goes with --count" in failed(*port, "--label", "a", "--window", "1s", status=2)
+    assert "list is for keys" in failed(*port, "--label", "a,b", status=2)
+    assert "text or s16le" in failed(*port, "--label", "a", "--format", "u8", status=2)
+    assert "give a word" in failed(*port, "--label", "../x")
+
+
+def test_lines_of_another_width_are_lost_samples() -> None:
+    """A line that was cut on its way is counted, and its numbers shift no channel."""
+    reader = Lines()
+    samples = reader.take(b"0\n" + b"1,2\n" * 12 + b"3\n4,5\nhi\n6,")
+    assert samples[-1] == ("4", "5")
+    assert (reader.lost, reader.text) == (2, "hi")
+
+
+def test_a_channel_called_y_was_taken_for_the_label() -> None:
+    """Names that stand for labels, groups and times in a table are those of channels here."""
+    reader = Lines()
+    reader.take(b"\n" + b"x:1,y:2,t:3,Group:4\n" * 12)
+    assert reader.layout is not None
+    assert reader.layout.names == ("x", "channel_y", "channel_t", "channel_Group")

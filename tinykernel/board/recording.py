@@ -1,0 +1,341 @@
+"""Recordings of a sensor: read without a pause, watched, and written one file each."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import os
+import queue
+import re
+import struct
+import threading
+import time
+import wave
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tinykernel.board.link import Link
+from tinykernel.board.samples import Frames, Lines
+from tinykernel.errors import TinykernelError
+
+FORMATS = ("text", "s16le")
+_LEARN = 5.0  # seconds for the first samples
+_SHOWN = 40  # bytes of what is no sample
+_KEPT = 64  # samples of each channel for a picture
+_CLIPPED = 0.01  # share of samples at an end of the range that is told
+
+
+@dataclass
+class Watch:
+    """What was seen of a channel."""
+
+    low: float = float("inf")
+    high: float = float("-inf")
+    at_end: int = 0  # samples that stay at the lowest or highest value so far, from the third on
+    last: list[float] = field(default_factory=list)
+
+    def take(self, value: float) -> None:
+        """Take a value."""
+        if value < self.low or value > self.high:
+            self.at_end = 0
+        self.low, self.high = min(self.low, value), max(self.high, value)
+        self.at_end += value in (self.low, self.high) and self.last[-2:] == [value, value]
+        self.last = [*self.last[-_KEPT + 1 :], value]
+
+
+class Sensor:
+    """The samples of a port, taken by a thread so that none waits in a full buffer.
+
+    Attributes
+    ----------
+    samples, repeated : int
+        Samples since the start, and those that equal the one before.
+    channels : list of Watch
+    """
+
+    def __init__(self, link: Link, form: str = "text") -> None:
+        self.link, self.form = link, form
+        self.samples = self.repeated = 0
+        self.channels: list[Watch] = []
+        self._reader: Lines | Frames = Lines() if form == "text" else Frames()
+        self._arrived: queue.SimpleQueue[bytes | TinykernelError] = queue.SimpleQueue()
+        self._begun = self._since = time.monotonic()
+        self._previous: Any = None
+        self._waiting: list[Any] = []  # samples that came with those that made the channels known
+        self._seen = b""
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        while not self._stop.is_set():
+            try:
+                data = self.link.read()
+            except TinykernelError as error:
+                self._arrived.put(error)
+                return
+            if data:
+                self._arrived.put(data)
+
+    def close(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        self._thread.join()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the channels; empty until they are known."""
+        return () if self._reader.layout is None else self._reader.layout.names
+
+    @property
+    def lost(self) -> int:
+        """Samples that were lost, or lines that are no samples."""
+        return self._reader.lost
+
+    @property
+    def rate(self) -> float:
+        """Samples a second: what frames say, else what was counted since the channels are known."""
+        layout = self._reader.layout
+        if layout is not None and layout.rate is not None:
+            return layout.rate
+        return self.samples / max(1e-9, self._since - self._begun)
+
+    @property
+    def clipped(self) -> list[str]:
+        """Names of channels that stay at an end of their range too often."""
+        return [
+            name
+            for name, watch in zip(self.names, self.channels, strict=True)
+            if watch.at_end > _CLIPPED * self.samples and watch.high > watch.low
+        ]
+
+    def take(self) -> tuple[list[Any], bool]:
+        """Return samples that have come, or frames, and whether some are missing before them.
+
+        Waits a moment where nothing has come. A board that goes away is a TinykernelError.
+        """
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            return waiting, False
+        data = b""
+        with contextlib.suppress(queue.Empty):
+            first = self._arrived.get(timeout=0.05)
+            if isinstance(first, TinykernelError):
+                raise first
+            data = first
+        known = bool(self.names)
+        self._seen = (self._seen + data)[-4096:]
+        found = self._reader.take(data)
+        if not known and self.names:
+            self.channels = [Watch() for _ in self.names]
+            self._begun = time.monotonic()
+            known_before = len(found)
+            self.samples -= known_before  # came before the clock was started
+        if found:
+            self._since = time.monotonic()
+        for sample in self._numbers(found):
+            self.samples += 1
+            self.repeated += sample == self._previous
+            self._previous = sample
+            for watch, value in zip(self.channels, sample, strict=True):
+                watch.take(float(value))
+        gap = isinstance(self._reader, Frames) and self._reader.gap
+        return list(found), gap
+
+    def _numbers(self, found: list[Any]) -> Iterator[tuple[Any, ...]]:
+        for one in found:
+            if isinstance(one, tuple):
+                yield one
+            else:
+                width = len(self.names)
+                yield from struct.iter_unpack(f"<{width}h", one)
+
+    def wait_for_samples(self) -> None:
+        """Wait until the channels are known; what is no sensor is an error that says what it is."""
+        limit = time.monotonic() + _LEARN
+        while not self.names:
+            self._waiting, _ = self.take()
+            if time.monotonic() > limit:
+                raise TinykernelError(f"{self.link.port}: {self._wrong()}")
+
+    def _wrong(self) -> str:
+        if not self._seen:
+            return (
+                f"nothing came in {_LEARN:.0f} seconds; does the sketch print samples, and is it "
+                "the right port?"
+            )
+        printable = sum(32 <= byte < 127 or byte in b"\r\n\t" for byte in self._seen)
+        shown = repr(self._seen[-_SHOWN:].decode("ascii", "replace"))
+        if self.form != "text":
+            return f"no frames of s16le in {len(self._seen)} bytes; is it --format text?"
+        if printable < 0.9 * len(self._seen):
+            return (
+                f"{shown} is no text at {self.link.baud} baud; try --baud 9600, 57600 or 230400, "
+                "or --format s16le"
+            )
+        return f"{shown} are no lines of numbers; print for instance 'x:1,y:2' a line, 12 at least"
+
+
+class Recording:
+    """One file that is being written, under a hidden name until it is whole.
+
+    Parameters
+    ----------
+    folder : Path
+        The file becomes ``folder/LABEL/LABEL-N``, with N the next free number.
+    label, group : str
+    sensor : Sensor
+        Whose channels it has.
+    """
+
+    def __init__(self, folder: Path, label: str, group: str | None, sensor: Sensor) -> None:
+        self.label, self.group, self.sensor = label, group, sensor
+        self.samples = 0
+        self._begun = time.monotonic()
+        suffix = ".csv" if sensor.form == "text" else ".wav"
+        place = folder / label
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            self.path = _next_path(place, label, suffix)
+            self._part = place / f".{self.path.name}.part"
+            self._file = self._part.open("wb")
+        except OSError as error:
+            raise TinykernelError(f"{place}: cannot be written ({error.strerror})") from None
+
+    def take(self, found: list[Any]) -> None:
+        """Append samples, or frames."""
+        if self.sensor.form == "text":
+            self._file.write("".join(f"{','.join(sample)}\n" for sample in found).encode())
+            self.samples += len(found)
+        else:
+            self._file.write(b"".join(found))
+            self.samples += sum(map(len, found)) // (2 * len(self.sensor.names))
+        self._file.flush()
+
+    @property
+    def seconds(self) -> float:
+        """Length until now, by the clock of this computer."""
+        return time.monotonic() - self._begun
+
+    def finish(self, rate: float) -> Path | None:
+        """Write the file with its times and label; none where there are no samples."""
+        self._file.close()
+        if self.samples:
+            whole = self._part.with_suffix(".whole")
+            if self.sensor.form == "text":
+                self._write_csv(whole, rate)
+            else:
+                self._write_wav(whole, rate)
+            os.replace(whole, self.path)
+        self._part.unlink()
+        return self.path if self.samples else None
+
+    def _write_csv(self, path: Path, rate: float) -> None:
+        more = [self.label] if self.group is None else [self.label, self.group]
+        end = io.StringIO(newline="")
+        csv.writer(end, lineterminator="\n").writerow(more)
+        names = ["time_s", *self.sensor.names, *("label", "group")[: len(more)]]
+        with self._part.open() as part, path.open("w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerow(names)
+            for number, line in enumerate(part):
+                file.write(f"{number / rate:.6f},{line[:-1]},{end.getvalue()}")
+
+    def _write_wav(self, path: Path, rate: float) -> None:
+        with wave.open(str(path), "wb") as file, self._part.open("rb") as part:
+            file.setnchannels(len(self.sensor.names))
+            file.setsampwidth(2)
+            file.setframerate(round(rate))
+            while data := part.read(1 << 20):
+                file.writeframes(data)
+
+
+def _next_path(folder: Path, label: str, suffix: str) -> Path:
+    """Return the path with the number after the largest that is there."""
+    numbers = [
+        int(match[1])
+        for path in folder.iterdir()
+        if (match := re.fullmatch(rf"\.?{re.escape(label)}-(\d+)\..*", path.name))
+    ]
+    return folder / f"{label}-{max(numbers, default=0) + 1}{suffix}"
+
+
+def check_label(label: str) -> None:
+    """Refuse a label that cannot be the name of a folder."""
+    if not re.fullmatch(r"\w[\w .+-]*", label) or label != label.strip():
+        raise TinykernelError(
+            f"label {label!r}: give a word of letters, digits, blanks, points, + and -"
+        )
+
+
+@contextmanager
+def sensor_at(port: str, baud: int, form: str) -> Iterator[Sensor]:
+    """Open a port and wait until the channels of its sensor are known."""
+    with Link(port, baud) as link:
+        sensor = Sensor(link, form)
+        try:
+            sensor.wait_for_samples()
+            yield sensor
+        finally:
+            sensor.close()
+
+
+class Recorder:
+    """Makes one recording after the other from a sensor.
+
+    A gap in frames ends a recording, and another one begins; so each file has all its samples.
+    """
+
+    def __init__(
+        self, sensor: Sensor, folder: Path, group: str | None = None, rate: float | None = None
+    ) -> None:
+        self.sensor, self.folder, self.group, self.rate = sensor, folder, group, rate
+        self.recording: Recording | None = None
+        self.paths: list[Path] = []
+
+    def begin(self, label: str) -> None:
+        """Begin a recording."""
+        self.recording = Recording(self.folder, label, self.group, self.sensor)
+
+    def end(self) -> None:
+        """End it, if there is one."""
+        if self.recording is not None:
+            path = self.recording.finish(self.rate or _round_rate(self.sensor.rate))
+            self.paths += [] if path is None else [path]
+            self.recording = None
+
+    def step(self) -> None:
+        """Take what has come into the recording; a board that goes away ends it first."""
+        try:
+            found, gap = self.sensor.take()
+        except TinykernelError:
+            self.end()
+            raise
+        if self.recording is not None and found:
+            if gap and self.recording.samples:
+                label = self.recording.label
+                self.end()
+                self.begin(label)
+            self.recording.take(found)
+
+    def record(self, label: str, seconds: float) -> None:
+        """Make a recording of so many seconds, or of as many samples as these have at `rate`."""
+        self.begin(label)
+        try:
+            while self.recording is not None and not self._is_long(self.recording, seconds):
+                self.step()
+        finally:
+            self.end()
+
+    def _is_long(self, recording: Recording, seconds: float) -> bool:
+        if self.rate is not None or self.sensor.form != "text":
+            return recording.samples >= seconds * (self.rate or self.sensor.rate)
+        return recording.seconds >= seconds
+
+
+def _round_rate(rate: float) -> float:
+    """Take a rate for the whole number beside it, as far as a clock of a board may be wrong."""
+    return float(round(rate)) if abs(rate - round(rate)) <= 0.01 * rate else rate

@@ -1,0 +1,169 @@
+"""What sketches print: numbers a line, or frames of 16-bit samples."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import Counter
+from dataclasses import dataclass
+
+from tinykernel.data.columns import is_time_name
+from tinykernel.data.formats.tables import LABEL_NAMES
+from tinykernel.errors import TinykernelError
+
+#: Begins a frame: it counts samples, channels, the number of the first sample, and Hz.
+MAGIC = b"tks1"
+HEADER = struct.Struct("<4sHBBII")
+_LARGEST_FRAME = 4096  # samples
+_DIVIDED = re.compile(r"[,;\t ]+")
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_LINES_TO_LEARN = 12
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The channels of a sensor, and its rate where frames say it, in Hz."""
+
+    names: tuple[str, ...]
+    rate: float | None = None
+
+
+def split_line(line: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Return names and numbers of a line, the numbers as they stand there; None of another line.
+
+    >>> split_line("ax:0.1, ay:-3")
+    (('ax', 'ay'), ('0.1', '-3'))
+    >>> split_line("512 17"), split_line("Hello")
+    (((), ('512', '17')), None)
+    """
+    cells = _DIVIDED.split(re.sub(r":\s+", ":", line.strip()).strip(",;"))
+    names, numbers = [], []
+    for cell in cells:
+        name, colon, number = cell.rpartition(":")
+        if not _NUMBER.fullmatch(number) or (colon and not name):
+            return None
+        names += [name] if colon else []
+        numbers.append(number)
+    if names and len(names) != len(numbers):
+        return None
+    return tuple(names), tuple(numbers)
+
+
+def _channel_name(name: str) -> str:
+    """Keep a channel apart from labels, groups and times: ``y`` becomes ``channel_y``."""
+    taken = name.lower() in (*LABEL_NAMES, "group", "groups") or is_time_name(name)
+    return f"channel_{name}" if taken else name
+
+
+class Lines:
+    """Samples of a sketch that prints a line for each.
+
+    Attributes
+    ----------
+    layout : Layout or None
+        None until enough lines have come.
+    lost : int
+        Lines that are no sample: cut, damaged, or a message.
+    """
+
+    def __init__(self) -> None:
+        self.layout: Layout | None = None
+        self.lost = 0
+        self.text = ""  # the last line that is no sample
+        self._rest = b""
+        self._first = True
+        self._early: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
+
+    def take(self, data: bytes) -> list[tuple[str, ...]]:
+        """Return the samples that are complete with these bytes."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if lines and self._first:
+            lines, self._first = lines[1:], False  # the port was opened within this line
+        samples = []
+        for line in lines:
+            text = line.decode("ascii", "replace").strip()
+            sample = split_line(text) if text else None
+            if sample is None:
+                self.lost += bool(text)
+                self.text = text or self.text
+            elif self.layout is None:
+                samples += self._learn(sample)
+            elif len(sample[1]) == len(self.layout.names):
+                samples.append(sample[1])
+            else:
+                self.lost += 1
+                self.text = text
+        return samples
+
+    def _learn(self, sample: tuple[tuple[str, ...], tuple[str, ...]]) -> list[tuple[str, ...]]:
+        self._early.append(sample)
+        if len(self._early) < _LINES_TO_LEARN:
+            return []
+        (names, size), _ = Counter((a, len(b)) for a, b in self._early).most_common(1)[0]
+        if not names or len({name.lower() for name in names}) < size:
+            names = tuple(f"c{number}" for number in range(size))
+        self.layout = Layout(tuple(map(_channel_name, names)))
+        samples = [numbers for _, numbers in self._early if len(numbers) == size]
+        self.lost += len(self._early) - len(samples)
+        return samples
+
+
+class Frames:
+    """Samples in frames, ``--format s16le``: a header, and 16-bit numbers, all little-endian.
+
+    Attributes are those of `Lines`; `lost` counts samples. A frame counts only when the next one
+    begins right behind it, so that lost bytes do not shift the numbers.
+    """
+
+    def __init__(self) -> None:
+        self.layout: Layout | None = None
+        self.lost = 0
+        self.text = ""
+        self.gap = False  # whether samples are missing before those that `take` returned last
+        self._rest = b""
+        self._next: int | None = None
+
+    def take(self, data: bytes) -> list[bytes]:
+        """Return the numbers of the frames that are complete, up to the next gap."""
+        self._rest += data
+        frames: list[bytes] = []
+        self.gap = False
+        while (frame := self._frame()) is not None:
+            first, numbers, size = frame
+            missing = 0 if self._next is None else (first - self._next) % 2**32
+            if missing and frames:
+                return frames  # this frame comes first in the next call
+            self.gap = self.gap or missing > 0
+            self.lost += missing
+            self._next = (first + len(numbers) // (2 * self._channels)) % 2**32
+            self._rest = self._rest[size:]
+            frames.append(numbers)
+        return frames
+
+    @property
+    def _channels(self) -> int:
+        assert self.layout is not None
+        return len(self.layout.names)
+
+    def _frame(self) -> tuple[int, bytes, int] | None:
+        """Find the next whole frame: its first sample, its numbers, its size."""
+        while True:
+            at = self._rest.find(MAGIC)
+            self._rest = self._rest[at:] if at >= 0 else self._rest[-len(MAGIC) + 1 :]
+            if at < 0 or len(self._rest) < HEADER.size:
+                return None
+            _, n, channels, _, first, rate = HEADER.unpack_from(self._rest)
+            size = HEADER.size + 2 * n * channels
+            if not (0 < n <= _LARGEST_FRAME and channels and rate):
+                self._rest = self._rest[1:]
+                continue
+            if len(self._rest) < size + len(MAGIC):
+                return None
+            if self._rest[size : size + len(MAGIC)] != MAGIC:
+                self._rest = self._rest[1:]
+                continue
+            layout = Layout(tuple(f"c{number}" for number in range(channels)), float(rate))
+            if self.layout not in (None, layout):
+                raise TinykernelError("the frames change their channels or their rate")
+            self.layout = layout
+            return first, self._rest[HEADER.size : size], size

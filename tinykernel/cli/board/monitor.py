@@ -1,0 +1,221 @@
+"""Watch the decisions of a board."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from tinykernel.cli.board.options import BaudOption, PortOption
+from tinykernel.cli.common.arguments import ModelArgument
+from tinykernel.cli.common.failures import FAILED, fail
+from tinykernel.cli.common.memory import remembered
+from tinykernel.cli.common.output import percent
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from tinykernel.board.link import Link
+    from tinykernel.board.watching import LiveDecision
+    from tinykernel.decisions import Counters
+    from tinykernel.model import IntegerModel
+
+_BAR = 30
+
+
+def monitor_command(
+    model: ModelArgument,
+    port: PortOption = None,
+    baud: BaudOption = 115200,
+    send: Annotated[
+        str | None,
+        typer.Option(
+            "--send",
+            metavar="RECORDING",
+            help="play it into the stream of the board in real time, and compare with Python",
+        ),
+    ] = None,
+    log: Annotated[
+        Path | None, typer.Option("--log", metavar="FILE", help="write each decision to a .csv")
+    ] = None,
+    fast: Annotated[
+        bool, typer.Option("--fast", metavar="", help="with --send: as fast as the line takes it")
+    ] = False,
+    decisions: Annotated[
+        int | None, typer.Option("--decisions", min=1, help="end after so many")
+    ] = None,
+) -> None:
+    """Show the decisions of a board as they come, until Ctrl-C or the end of the recording.
+
+    The board runs a sketch that prints m-results-[...] for each decision. With --send it runs the
+    program of an export, and ends with status 1 where a decision is not Python's.
+    """
+    from tinykernel.board.link import Link, find_port
+    from tinykernel.cli.common.arguments import check_output_file
+    from tinykernel.model import as_integer_model
+    from tinykernel.modelfile import load
+
+    if fast and send is None:
+        raise typer.BadParameter("goes with --send", param_hint="--fast")
+    if log is not None:
+        check_output_file(log, (".csv",), inputs=[model])
+    integer = as_integer_model(load(model))
+    with contextlib.ExitStack() as stack:
+        link = stack.enter_context(Link(find_port(port), baud))
+        file = None if log is None else stack.enter_context(log.open("w", newline=""))
+        source = _decisions(link, model, integer, send, fast=fast)
+        wrong = _watch(integer, source, file, decisions, _expected(model, integer))
+    if wrong:
+        fail(f"{wrong} decisions of the board differ from Python")
+        raise typer.Exit(FAILED)
+
+
+def _decisions(
+    link: Link, model: Path, integer: IntegerModel, send: str | None, *, fast: bool
+) -> Iterator[LiveDecision]:
+    """Listen, or play a recording."""
+    from tinykernel.board.protocol import Board
+    from tinykernel.board.watching import listen, play
+    from tinykernel.cli.common.rows import recordings_for
+    from tinykernel.errors import TinykernelError
+
+    if send is None:
+        return listen(link, integer)
+    cut = recordings_for(model, integer, send, mixed="majority")
+    if cut is None:
+        raise TinykernelError(f"{model}: is no model of signals; --send needs one")
+    return play(
+        Board(link), integer, [stretch.X for stretch in cut.stretches], None if fast else cut.rate
+    )
+
+
+def _expected(model: Path, integer: IntegerModel) -> Any:
+    """Return the figures of held-out rows, if the file has them, to see drift by."""
+    from tinykernel.decisions import Expected
+
+    if integer.is_regressor:
+        return None
+    return Expected.from_dict(remembered(model).everything.get("held_out"), integer.n_classes)
+
+
+def _watch(
+    model: IntegerModel,
+    source: Iterator[LiveDecision],
+    log: TextIO | None,
+    most: int | None,
+    expected: Any,
+) -> int:
+    """Show and write decisions; return how many were not Python's."""
+    from tinykernel.board.watching import count
+    from tinykernel.decisions import Counters
+
+    counters = None if model.is_regressor else Counters(model)
+    writer = None if log is None else csv.writer(log, lineterminator="\n")
+    names = [f"score_{name}" for name in _names(model)]
+    if writer is not None:
+        writer.writerow(["seconds", "label", "confidence", *names])
+    number = wrong = 0
+    with _shown() as show:
+        try:
+            for number, decision in enumerate(source, 1):
+                wrong += decision.right is False
+                if counters is not None:
+                    count(model, counters, decision)
+                if writer is not None and log is not None:
+                    label = "unknown" if decision.label is None else decision.label
+                    confidence = "" if decision.confidence is None else decision.confidence
+                    row = [f"{decision.seconds:.3f}", label, confidence, *decision.scores]
+                    writer.writerow(row)
+                    log.flush()
+                show(model, decision, number, counters)
+                if number == most:
+                    break
+        except KeyboardInterrupt:
+            pass
+    _print_result(number, wrong, decision if number else None, counters, expected)
+    return wrong
+
+
+def _names(model: IntegerModel) -> list[str]:
+    from tinykernel.model.answers.values import Values
+
+    answers = model.answers
+    return list(map(str, answers.names if isinstance(answers, Values) else model.classes))
+
+
+@contextlib.contextmanager
+def _shown() -> Iterator[Any]:
+    """Give what shows a decision: a picture on a terminal, a line elsewhere."""
+    if not sys.stdout.isatty():
+        yield _print_line
+        return
+    from rich.live import Live
+
+    from tinykernel.cli.common.output import console
+
+    with Live(console=console(), refresh_per_second=8, transient=True) as live:
+        yield lambda *values: live.update(_picture(*values))
+
+
+def _print_line(
+    model: IntegerModel, decision: LiveDecision, _number: int, _counters: Counters | None
+) -> None:
+    right = {None: "", True: "  as in Python", False: "  NOT as in Python"}[decision.right]
+    typer.echo(f"{decision.seconds:8.2f} s  {_answer(decision)}{right}")
+
+
+def _answer(decision: LiveDecision) -> str:
+    label = "unknown" if decision.label is None else str(decision.label)
+    return label if decision.confidence is None else f"{label} ({decision.confidence}/256)"
+
+
+def _picture(
+    model: IntegerModel, decision: LiveDecision, number: int, counters: Counters | None
+) -> Table:
+    """Draw the scores of the last decision, and what was counted."""
+    from rich.table import Table
+
+    low, high = min(decision.scores), max(decision.scores)
+    table = Table.grid(padding=(0, 2))
+    for name, score in zip(_names(model), decision.scores, strict=True):
+        table.add_row(name, str(score), "█" * round(_BAR * (score - low) / max(1, high - low)))
+    table.add_row(_answer(decision), *_counted(number, decision, counters))
+    return table
+
+
+def _counted(number: int, decision: LiveDecision, counters: Counters | None) -> tuple[str, str]:
+    speed = f"{60 * number / max(1e-9, decision.seconds):.1f} decisions a minute"
+    if counters is None or not number:
+        return speed, ""
+    return speed, f"unknown {percent(counters.refusals / number)}"
+
+
+def _print_result(
+    number: int,
+    wrong: int,
+    last: LiveDecision | None,
+    counters: Counters | None,
+    expected: Any,
+) -> None:
+    if last is None:
+        typer.echo("no decision")
+        return
+    compared = "" if last.right is None else f", {wrong} not as in Python"
+    typer.echo(f"{number} decisions{compared}; {', '.join(_counted(number, last, counters))}")
+    if counters is None:
+        return
+    named = zip(counters.model.classes, counters.labels, strict=True)
+    typer.echo(", ".join(f"{name}: {times}" for name, times in named))
+    if expected is not None:
+        from tinykernel.decisions import drift
+
+        found = drift(counters, expected)
+        # Nobody counted the saturated values.
+        differs = [name for name in found.differs if name != "saturated"]
+        verdict = "too few decisions to say" if not found.enough else ", ".join(differs) or "none"
+        typer.echo(f"drift against held-out rows: {verdict}")

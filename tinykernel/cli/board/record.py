@@ -1,0 +1,196 @@
+"""Record labelled samples from a sensor at a serial port."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tinykernel.cli.board.options import BaudOption, PortOption
+from tinykernel.cli.common.arguments import QuietOption
+from tinykernel.cli.settings import parsing
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from tinykernel.board.recording import Recorder
+
+_BARS = "▁▂▃▄▅▆▇█"
+_WIDTH = 40
+_KEYS = "blank starts and ends a recording, digits choose the label, q ends"
+
+
+def record_command(
+    label: Annotated[
+        str,
+        typer.Option("--label", metavar="WORD[,WORD]", help="what is recorded; or a list for keys"),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="folder of the recordings")
+    ] = Path("recordings"),
+    port: PortOption = None,
+    baud: BaudOption = 115200,
+    form: Annotated[
+        str, typer.Option("--format", help="text: numbers a line; s16le: frames of fast sensors")
+    ] = "text",
+    group: Annotated[
+        str | None,
+        typer.Option("--group", metavar="NAME", help="who or what is recorded, a column `group`"),
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option("--rate", min=0.001, metavar="HZ", help="samples a second; else measured"),
+    ] = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option("--seconds", min=0.001, help="length of a recording", show_default="60"),
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option("--count", min=1, help="so many recordings", show_default="1")
+    ] = None,
+    window: Annotated[
+        str | None,
+        typer.Option("--window", metavar="TIME", help="length of each with --count, e.g. 1s"),
+    ] = None,
+    quiet: QuietOption = None,
+) -> None:
+    """Record what a sketch prints, one file a recording, as train takes it.
+
+    A line is a sample: numbers between commas, blanks, tabs or semicolons, with names or without.
+    On a terminal keys begin and end recordings; elsewhere it records --seconds, or --count times
+    --window.
+    """
+    from tinykernel.board.link import find_port
+    from tinykernel.board.recording import FORMATS, Recorder, check_label, sensor_at
+
+    labels = [word.strip() for word in label.split(",")]
+    for word in labels:
+        check_label(word)
+    if form not in FORMATS:
+        raise typer.BadParameter(f"choose {' or '.join(FORMATS)}", param_hint="--format")
+    if window is not None and (count is None or seconds is not None):
+        raise typer.BadParameter("goes with --count, in place of --seconds", param_hint="--window")
+    length = parsing.seconds(window) if window is not None else seconds or 60.0
+    keys = sys.stdin.isatty() and sys.stderr.isatty() and seconds is None and count is None
+    if len(labels) > 1 and not keys:
+        raise typer.BadParameter(
+            "a list is for keys on a terminal; give one label", param_hint="--label"
+        )
+    with sensor_at(find_port(port), baud, form) as sensor:
+        recorder = Recorder(sensor, output, group, rate)
+        try:
+            if keys:
+                _record_by_keys(recorder, labels)
+            else:
+                for _ in range(count or 1):
+                    recorder.record(labels[0], length)
+        finally:
+            recorder.end()
+            if not quiet:
+                _print_result(recorder)
+
+
+def _print_result(recorder: Recorder) -> None:
+    """Say what was recorded, and what may be wrong with it."""
+    sensor = recorder.sensor
+    for path in recorder.paths:
+        typer.echo(str(path))
+    channels = ", ".join(
+        f"{name} {watch.low:g} to {watch.high:g}"
+        for name, watch in zip(sensor.names, sensor.channels, strict=True)
+    )
+    typer.echo(f"{len(sensor.names)} channels at {sensor.rate:.4g} Hz: {channels}", err=True)
+    for warning in _warnings(recorder):
+        typer.echo(f"warning: {warning}", err=True)
+
+
+def _warnings(recorder: Recorder) -> Iterator[str]:
+    sensor = recorder.sensor
+    if sensor.lost:
+        what = "lines were no samples" if sensor.form == "text" else "samples were lost"
+        yield f"{sensor.lost} {what}"
+    if sensor.repeated > 0.5 * sensor.samples:
+        yield f"{sensor.repeated} of {sensor.samples} samples repeat the one before; is it alive?"
+    if sensor.clipped:
+        yield f"clipped at an end of the range: {', '.join(sensor.clipped)}"
+    if recorder.rate is not None and abs(sensor.rate / recorder.rate - 1.0) > 0.02:
+        yield f"{sensor.rate:.4g} samples a second came, not {recorder.rate:g}"
+
+
+@contextmanager
+def _single_keys() -> Iterator[Callable[[], str]]:
+    """Read keys without Enter; gives a function that returns a key, or nothing."""
+    import termios
+    import tty
+
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+
+    def key() -> str:
+        ready = select.select([terminal], [], [], 0.0)[0]
+        return os.read(terminal, 1).decode("ascii", "replace") if ready else ""
+
+    tty.setcbreak(terminal)
+    try:
+        yield key
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+def _record_by_keys(recorder: Recorder, labels: list[str]) -> None:
+    """Show the sensor, and record between two blanks."""
+    from rich.live import Live
+
+    from tinykernel.cli.common.output import console
+
+    chosen = 0
+    with (
+        _single_keys() as key,
+        Live(console=console(stderr=True), refresh_per_second=8, transient=True) as live,
+        contextlib.suppress(EOFError),
+    ):
+        while (pressed := key()) != "q":
+            if pressed == " " and recorder.recording is None:
+                recorder.begin(labels[chosen])
+            elif pressed == " ":
+                recorder.end()
+            elif pressed.isdigit() and 0 < int(pressed) <= len(labels):
+                recorder.end()
+                chosen = int(pressed) - 1
+            recorder.step()
+            live.update(_picture(recorder, labels, chosen))
+
+
+def _picture(recorder: Recorder, labels: list[str], chosen: int) -> Table:
+    """Draw the channels, and what is recorded."""
+    from rich.table import Table
+
+    sensor, recording = recorder.sensor, recorder.recording
+    table = Table.grid(padding=(0, 2))
+    for name, watch in zip(sensor.names, sensor.channels, strict=True):
+        table.add_row(name, f"{watch.low:g} to {watch.high:g}", sparkline(watch.last))
+    state = "waiting" if recording is None else f"recording, {recording.samples} samples"
+    words = [f"[{i + 1}] {'*' if i == chosen else ''}{word}" for i, word in enumerate(labels)]
+    table.add_row(" ".join(words), f"{sensor.rate:.4g} Hz", state)
+    seen = f"{sensor.lost} lost, {sensor.repeated} repeated, clipped: {len(sensor.clipped)}"
+    table.add_row(f"{len(recorder.paths)} recordings", seen, _KEYS)
+    return table
+
+
+def sparkline(values: list[float], width: int = _WIDTH) -> str:
+    """Draw the last values as bars of eight heights.
+
+    >>> sparkline([0, 1, 2, 3])
+    '▁▃▅█'
+    """
+    last = values[-width:]
+    low, high = min(last, default=0.0), max(last, default=0.0)
+    scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
+    return "".join(_BARS[int((value - low) * scale)] for value in last)
