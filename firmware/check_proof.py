@@ -29,6 +29,7 @@ MEMBERS = {
     "tk_spectrum": "length hop channels bands left right amplitude_bits log_bits floor cosines "
     "edges",
     "tk_offset": "rows channels hop shift",
+    "tk_frame": "width height format top left high wide rows columns channels",
     "tk_levels": "width channels bits shift top average mixed terms mix",
     "tk_image": "rows columns channels padding halo lanes strip full rest {group2 group4 group7} "
     "{part2 part4 part7} tap_rows tap_columns kernels channel dilation cells codes",
@@ -315,6 +316,22 @@ def offset(c, s, before):
     yield "sample less the mean", low - high, high - low, (-(2**31), 2**31 - 1)
 
 
+def frame(c, k, before):
+    """Yield the same of lines of a camera."""
+    need(c.raw is not None and (c.raw.min, c.raw.max) == (0, 255), "frames of another type")
+    need(k["format"] < 5 and k["channels"] in (1, 3), "another format")
+    need(0 not in (k["wide"], k["high"], k["rows"], k["columns"]), "an image without pixels")
+    need(k["left"] + k["wide"] <= k["width"] and k["top"] + k["high"] <= k["height"], "no part")
+    area = k["high"] * k["wide"]
+    need(area <= 1 << 22 and max(k["rows"], k["columns"]) <= 1024, "a part that is too large")
+    for name, most in (
+        ("sum of a line", 255 * k["wide"]),
+        ("sum of an area", 255 * area),
+        ("sum before its division", 511 * area),
+    ):
+        yield name, 0, most, (0, (1 << 32) - 1)
+
+
 def levels(c, k, before):
     """Yield nothing: what looks at levels bounds them."""
     need(before or c.sensor == "tk_sample_t", "levels of another type")
@@ -353,7 +370,7 @@ def kernels(c, k, levels):
 
 def convolutions(c, k, levels):
     """Yield name, lowest, highest and limits of convolutions; `k` gets the largest value."""
-    need(c("STAGES") == 1, "convolutions of signals")
+    need(c("STAGES") != 2, "convolutions of signals")
     top = levels["top"]
     need(0 < top < 256 and c.most_count == 255, "levels or values of another type")
     need(k["tap_bits"] in (4, 8) and 0 < k["bias_bytes"] <= 4, "taps or biases of other bits")
@@ -406,7 +423,8 @@ def beside(c, k, before):
 STAGES = {
     "tk_spectrum": ("tk_spectrum", spectrum, ("samples",), "rows"),
     "tk_offset": ("tk_offset", offset, ("samples",), "rows"),
-    "tk_levels": ("tk_levels", levels, ("samples", "rows"), "levels"),
+    "tk_frame": ("tk_frame", frame, ("samples",), "image"),
+    "tk_levels": ("tk_levels", levels, ("samples", "rows", "image"), "levels"),
     "tk_signal": ("tk_kernels_signal", kernels, ("levels",), "counts"),
     "tk_image": ("tk_kernels_image", kernels, ("levels",), "counts"),
     "tk_convolutions": ("tk_convolutions", convolutions, ("levels",), "maps"),

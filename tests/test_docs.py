@@ -13,6 +13,7 @@ from urllib.parse import unquote
 import pytest
 from sklearn.datasets import load_iris
 
+from tests.frames import frame_model
 from tests.sessions import ROOT, Block, blocks
 from tests.test_readme import compile_c
 from tinykernel import IntegerModel, TernaryKernelClassifier, export
@@ -83,7 +84,12 @@ def test_python_blocks(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyP
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the exported models that the C examples include."""
     folder = tmp_path_factory.mktemp("project")
-    for name, model in (("gesture", _model("float32")), ("motion", _model("int16"))):
+    models = {
+        "gesture": _model("float32"),
+        "motion": _model("int16"),
+        "shapes": frame_model(1, 12, 16),
+    }
+    for name, model in models.items():
         export(model, "host", folder / name, name=name)
     return folder
 

@@ -20,6 +20,7 @@ from tinykernel.codegen.projects import (
     exported_files,
     formats,
     generated_inputs,
+    n_vectors,
     render_project,
 )
 from tinykernel.codegen.targets import TARGETS
@@ -267,3 +268,13 @@ def test_the_example_of_a_stream_had_another_rate_than_the_recordings() -> None:
     assert b"#define SAMPLE_MICROSECONDS 62ul" in known
     for about in (None, {"recordings": {"rate": "a"}}, {"recordings": 1}):
         assert b"put those of" in exported_files(model, None, about=about, **how)[at]
+
+
+def test_self_test_of_large_inputs_filled_the_flash() -> None:
+    """Eight seconds of sound took 257 KB; an export holds 16 KB of vectors, or one."""
+    small, large = random_model(1, n_features=20), spectral_model(1, frames=700)
+    assert n_vectors(small) == 8
+    assert large.n_inputs * 2 > 16384
+    files = render_project(large, None, format="library")
+    header = next(data for path, data in files.items() if path.endswith("_vectors.h"))
+    assert b"VECTORS 1\n" in header

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.convolutions import convolution_model
+from tests.frames import frame_model
 from tests.random_fronts import (
     local_model,
     offset_model,
@@ -131,11 +132,17 @@ CONVOLUTIONS: dict[str, Callable[[], IntegerModel]] = {
         4, (7, 9), (0, 0, 0), units=40, unit_bits=1, components=True
     ),
 }
+FRAMES: dict[str, Callable[[], IntegerModel]] = {
+    "grey, kernels": lambda: frame_model(1, 12, 16),
+    "colours, kernels": lambda: frame_model(2, 14, 16, 3),
+    "convolutions": lambda: frame_model(3, 14, 15, layers=1),
+}
 ALL = (
     {f"linear, {name}": make for name, make in LINEAR.items()}
     | {f"image, {name}": make for name, make in IMAGES.items()}
     | {f"signal, {name}": make for name, make in SIGNALS.items()}
     | {f"spectrum, {name}": make for name, make in SPECTRA.items()}
     | {f"offset, {name}": make for name, make in OFFSETS.items()}
+    | {f"frame, {name}": make for name, make in FRAMES.items()}
     | {f"convolutions, {name}": make for name, make in CONVOLUTIONS.items()}
 )

@@ -17,12 +17,15 @@ _MAIN = ("spectrum", "kernels", "convolutions", "components", "trees", "prototyp
 
 def taken_by(model: IntegerModel) -> str:
     """Say what a model takes: inputs, or windows or images of a shape, and numbers beside."""
-    return _looked_at(model) + (f" and {model.beside.words}" if model.beside is not None else "")
+    first = model.stages[0]
+    what = first.words if first.GIVES == "image" else _looked_at(model)
+    return what + (f" and {model.beside.words}" if model.beside is not None else "")
 
 
 def _looked_at(model: IntegerModel) -> str:
     """Say what the first stage looks at."""
-    shape = " x ".join(map(str, model.input.shape))
+    grid = model.grids()[1] if model.stages[0].GIVES == "image" else model.input
+    shape = " x ".join(map(str, grid.shape))
     if model.input.is_table:
         return f"{model.n_inputs} inputs"
     return f"windows of {shape}" if model.input.is_signal else f"images of {shape}"

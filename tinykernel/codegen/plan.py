@@ -105,6 +105,7 @@ def pack(model: IntegerModel) -> PackedModel:
     front = _pack_front(model)
     if front:
         kind = ("2", "signals") if model.input.is_signal else ("1", "images")
+        kind = ("3", "frames of a camera") if model.stages[0].GIVES == "image" else kind
         machine += [Definition("TK_STAGES", *kind), *(p for stage in front for p in stage.parts)]
     first = max(machine_words, sum(stage.first_words for stage in front))
     parts = [*machine, Definition("TK_FIRST_WORDS", f"{first}u", "of scratch")]

@@ -51,7 +51,7 @@ _TRAINING = (
     "accuracy",
     "sizes",
 )
-_VECTORS = 8
+_VECTORS, _VECTOR_BYTES = 8, 16384
 _Chosen: TypeAlias = tuple[Target, Board, str]
 
 
@@ -83,6 +83,18 @@ def generated_inputs(model: IntegerModel, n_rows: int = _VECTORS) -> NDArray[Any
     entries = _at(model.beside.scaler, place[:, size:][:, model.beside.source])
     first = np.unique(model.beside.source, return_index=True)[1]
     return np.hstack([found, entries[:, first]])
+
+
+def n_vectors(model: IntegerModel) -> int:
+    """Return how many test vectors an export holds: up to 8, in 16 KB of flash where one fits."""
+    size = model.n_inputs * np.dtype(model.raw_dtype).itemsize
+    return max(1, min(_VECTORS, _VECTOR_BYTES // size))
+
+
+def _usual_vectors(model: IntegerModel) -> NDArray[Any]:
+    """Return generated test vectors; where there is room for few, none of a single value."""
+    n = n_vectors(model)
+    return generated_inputs(model, n) if n > 2 else generated_inputs(model, n + 2)[2:]
 
 
 def _at(scaler: Scale, place: NDArray[np.float64]) -> NDArray[Any]:
@@ -300,7 +312,7 @@ def render_project(
     """
     chosen = _chosen(format, target, board, framework, platform)
     integer_model = as_integer_model(model)
-    rows = generated_inputs(integer_model) if vectors is None else np.asarray(vectors)
+    rows = _usual_vectors(integer_model) if vectors is None else np.asarray(vectors)
     if rows.ndim < 2 or rows.shape[0] == 0:
         raise TinykernelError("test vectors: give at least one row of raw inputs")
     sources = render_sources(integer_model, name, coding=coding)
@@ -362,7 +374,7 @@ def exported_files(
         **asked,
     )
     if ci is not None:
-        rows = generated_inputs(integer_model) if vectors is None else vectors
+        rows = _usual_vectors(integer_model) if vectors is None else vectors
         files |= render_ci(
             ci,
             integer_model,

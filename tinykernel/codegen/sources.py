@@ -268,6 +268,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "sizes": [grid.size for grid in model.grids()],
         "kind": model.input.kind if packed.structs else "",
         "first": model.stages[0] if model.stages[0].GIVES == "rows" else None,
+        "lines": model.stages[0].GIVES == "image",
         "taken": model.grids()[1],
         "taken_type": _C_TYPES[model.grids()[1].dtype],
         "decision": model.decision,

@@ -245,7 +245,7 @@ def _unmeasured(model: IntegerModel, sizes: dict[str, float]) -> str | None:
     """Return the word for a stage before the levels of which no model was measured."""
     first = model.stages[0]
     measured = any(name.startswith(f"{first.KIND}, ") for name in sizes)
-    return None if measured or first.GIVES != "rows" else first.KIND
+    return None if measured or first.GIVES not in ("rows", "image") else first.KIND
 
 
 def _without_first(model: IntegerModel) -> IntegerModel:

@@ -33,12 +33,14 @@ from tinykernel.model.integer import IntegerModel
 from tinykernel.model.proof import choose_schedules
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.quantization.scale import quantize_scaler
+from tinykernel.model.stages.frame import Frame
 from tinykernel.training.components.kernel_alignment import aligned_permutation
 from tinykernel.training.components.learner import Learner, Validation
 from tinykernel.training.components.windows import Arithmetic
 from tinykernel.training.folds import Fold, keep_aside, trial_folds
 from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
 from tinykernel.training.layouts import LAYOUTS
+from tinykernel.training.local.frames import fit_frames
 from tinykernel.training.local.image_training import fit_images
 from tinykernel.training.local.linear_training import fit_linear
 from tinykernel.training.local.signal_training import fit_windows
@@ -195,7 +197,7 @@ def _without_components(
         return fit_linear(data, options, bits or parts_of(next(iter(options.capacity())))[1] or 8)
     if len(shape) == 2:
         return fit_windows(data, options, shape)
-    return fit_images(data, options, shape)
+    return (fit_images if options.frame is None else fit_frames)(data, options, shape)
 
 
 # -- preparation ----------------------------------------------------------------------------------
@@ -203,6 +205,13 @@ def _without_components(
 
 def check_width(options: TrainerOptions, n_inputs: int) -> None:
     """Refuse a shape of images or windows that rows of so many inputs cannot have."""
+    if options.frame is not None and options.image_shape is not None:
+        frame = Frame.of(options.frame, (*options.image_shape, 1)[:3])
+        if frame.taken.size != n_inputs:
+            raise TinykernelError(
+                f"frame: {options.frame} makes {frame.taken.size} bytes, but rows have {n_inputs}"
+            )
+        return
     for name in ("image_shape", "window_shape"):
         shape = getattr(options, name)
         if shape is not None and np.prod(shape) + options.beside != n_inputs:

@@ -136,11 +136,11 @@ TK_INLINE int tk_decide_novelty(const tk_given_t *input, uint32_t *scratch, uint
 #endif
 }
 
-#if TK_STAGES == 2
+#if TK_STAGES >= 2
 TK_INLINE int tk_stream_decide_novelty(uint32_t *state, uint32_t *scratch, uint32_t *margin,
                                        int32_t *novelty)
 {
-    return tk_judge(tk_stream_counts(state, tk_stage_words(scratch)), scratch, margin, novelty);
+    return tk_judge(tk_done_counts(state, scratch), scratch, margin, novelty);
 }
 #endif
 
@@ -152,7 +152,7 @@ TK_INLINE int tk_decide(const tk_given_t *input, uint32_t *scratch, uint32_t *ma
     return tk_decide_scores(tk_score_words(scratch), margin);
 }
 
-#if TK_STAGES == 2
+#if TK_STAGES >= 2
 TK_INLINE int tk_stream_decide(uint32_t *state, uint32_t *scratch, uint32_t *margin)
 {
     tk_stream_scores(state, scratch, tk_score_words(scratch));

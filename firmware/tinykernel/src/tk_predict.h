@@ -218,12 +218,22 @@ TK_INLINE int tk_predict(const tk_sample_t *input, uint32_t *scratch)
     return tk_largest(tk_score_words(scratch));
 }
 
-#if TK_STAGES == 2
+#if TK_STAGES >= 2
 
-/* Scores of the window of a stream that is done. */
+/* Counts of the window of a stream, or of the frame, that is done. */
+TK_INLINE const tk_count_t *tk_done_counts(uint32_t *state, uint32_t *scratch)
+{
+#if TK_STAGES == 3
+    return tk_frame_counts(state, scratch, tk_stage_words(scratch));
+#else
+    return tk_stream_counts(state, tk_stage_words(scratch));
+#endif
+}
+
+/* Its scores. */
 TK_INLINE void tk_stream_scores(uint32_t *state, uint32_t *scratch, int32_t *scores)
 {
-    tk_scores_raw(tk_stream_counts(state, tk_stage_words(scratch)), scratch, scores);
+    tk_scores_raw(tk_done_counts(state, scratch), scratch, scores);
 }
 
 TK_INLINE int tk_stream_predict(uint32_t *state, uint32_t *scratch)

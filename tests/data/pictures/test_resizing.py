@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinykernel.data.pictures.resizing import crop_box, resized
+from tinykernel.resizing import crop_box, resized
 
 SIDE = st.integers(1, 9)
 

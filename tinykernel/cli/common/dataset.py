@@ -95,7 +95,7 @@ def pictures_of(options: Mapping[str, Any]) -> PictureReading | None:
     if not is_there:
         return None
     kept = {name: options[name] for name in ("name", "label", "groups", "broken")}
-    return PictureReading(options["image_shape"], **kept)
+    return PictureReading(options["image_shape"], frame=options.get("frame"), **kept)
 
 
 def dataset_for(
@@ -129,7 +129,7 @@ def dataset_for(
     pictures = pictures_of({**options, "image_shape": parameters.get("image_shape")})
     if pictures is not None:
         dataset = load_data(data, pictures=pictures, values=by_values, **split)
-        parameters["image_shape"] = dataset.shape
+        parameters["image_shape"] = pictures.shape if pictures.frame else dataset.shape
         if has_file:
             dataset = _with_test_rows(dataset, options)
         return dataset, None, {"pictures": pictures.remembered}

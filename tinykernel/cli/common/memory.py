@@ -82,14 +82,19 @@ class Remembered:
     def pictures(self, integer: IntegerModel) -> PictureReading | None:
         """Return how pictures become inputs of a model; None where it takes none."""
         from tinykernel.data.pictures import PictureReading
+        from tinykernel.model.stages.frame import Frame
 
-        grid = integer.input
+        grid, first = integer.input, integer.stages[0]
+        frame = None
+        if isinstance(first, Frame):
+            frame = f"{first.width}x{first.height}:{first.pixel_format}"
+            grid = integer.grids()[1]
         if grid.columns == 1 or grid.dtype != "uint8" or grid.channels not in (1, 3):
             return None
         found = self.everything.get("pictures")
         kept = found if isinstance(found, dict) else {}
         known = {name: kept[name] for name in _OF_PICTURES if type(kept.get(name)) is str}
-        return PictureReading((grid.rows, grid.columns, grid.channels), **known)
+        return PictureReading((grid.rows, grid.columns, grid.channels), frame=frame, **known)
 
     def budget_for(self, target: str) -> str | int | None:
         """Return the budget where it is one for this target: bytes of flash, or limits."""

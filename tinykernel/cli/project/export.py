@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from tinykernel.codegen.targets import Target
     from tinykernel.model import IntegerModel
 
-_VECTORS = 8
 # Rows among which a refusal is looked for.
 _SEARCHED = 2000
 # Parameters that --check reads from the manifest, or has no use for.
@@ -183,13 +182,14 @@ def _target(name: str | None, project_format: str, memory: Remembered) -> Target
 
 def _vectors(path: Path, model: IntegerModel, data: str) -> NDArray[Any]:
     """Choose rows of the self-test; the last is the first refusal where none is among them."""
+    from tinykernel.codegen.projects import n_vectors
     from tinykernel.data.signals import stretch
 
     cut = recordings_for(path, model, data, mixed="majority")
     if cut is not None:
-        return stretch(cut, _VECTORS)
+        return stretch(cut, n_vectors(model))
     X = rows_for(path, model, data).X
-    chosen = list(range(min(_VECTORS, len(X))))
+    chosen = list(range(min(n_vectors(model), len(X))))
     if model.decision is not None:
         refused = (model.decide(X[:_SEARCHED]) < 0).nonzero()[0].tolist()
         if refused and refused[0] > chosen[-1]:

@@ -345,11 +345,12 @@ _OWN = (
 )
 # Fields of the trainer that are settings of another name, or none.
 _LEFT_OUT = ("random_state", "validation_fraction", "hop", "rate")
-_READERS = {
+_READERS: dict[str, parsing.Reader] = {
     "augment": parsing.augmentation,
     "beside": parsing.number_or_names,
     "quantiles": parsing.levels,
     "window_shape": parsing.shape("SAMPLESxCHANNELS", (2,), "128x6"),
+    "frame": str,
     "image_shape": parsing.shape("HEIGHTxWIDTH", (2, 3), "28x28 or 32x32x3"),
 }
 _KINDS = {
@@ -358,6 +359,7 @@ _KINDS = {
     "cells": "auto|int",
     "window_shape": "SxC",
     "image_shape": "HxW[xC]",
+    "frame": "WxH:FORMAT",
     "class_weight": "balanced|LABEL:WEIGHT,...",
     "n_components": "int|LAYOUT:int,...",
     "quantiles": "LEVELS",

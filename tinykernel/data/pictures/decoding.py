@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.data.pictures.resizing import resized
 from tinykernel.errors import TinykernelError
+from tinykernel.resizing import resized
 
 #: Most pixels of a picture: decoded, it takes eight bytes a pixel while it is turned.
 MOST_PIXELS = 50_000_000

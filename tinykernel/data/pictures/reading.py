@@ -17,6 +17,7 @@ from tinykernel.data.pictures.decoding import BrokenPictureError, decoded, has_c
 from tinykernel.data.pictures.files import PictureFiles, find_pictures, labels_of
 from tinykernel.data.recordings.names import NamePattern
 from tinykernel.errors import TinykernelError
+from tinykernel.model.stages.frame import Frame
 from tinykernel.progress import report as say
 
 # Where no shape is asked for; colours where one of so many pictures has some.
@@ -38,6 +39,9 @@ class PictureReading:
         is the name of the folder.
     label, groups : str, optional
         Fields of `name` that are the label and the group.
+    frame : str, optional
+        What a camera would give of a picture, as WIDTHxHEIGHT:FORMAT; then an array holds the bytes
+        of that, and `shape` says nothing.
     broken : {"drop", "error"}, default="drop"
         Pictures that cannot be read are left out, or refused.
     """
@@ -46,6 +50,7 @@ class PictureReading:
     name: str | None = None
     label: str | None = None
     groups: str | None = None
+    frame: str | None = None
     broken: str = "drop"
 
     def __post_init__(self) -> None:
@@ -57,6 +62,8 @@ class PictureReading:
                 f"{what}: pictures have no columns; say where it stands in their names, as in "
                 "--name '{label}_{person}_*'"
             )
+        if self.frame is not None and self.shape is None:
+            raise TinykernelError("frame: give the image_shape that it becomes, too, as 32x32x3")
         if self.shape is not None and self.channels not in (1, 3):
             raise TinykernelError(
                 f"a picture has 1 channel, grey, or 3, not {self.channels}; give another "
@@ -68,6 +75,11 @@ class PictureReading:
         """Channels of the shape."""
         assert self.shape is not None
         return self.shape[2] if len(self.shape) == 3 else 1
+
+    @property
+    def camera(self) -> Frame | None:
+        """The camera; what images become of its frames does not matter here."""
+        return None if self.frame is None else Frame.of(self.frame, (1, 1, 1))
 
     @property
     def remembered(self) -> dict[str, Any]:
@@ -90,7 +102,7 @@ def read_pictures(path: str | os.PathLike[str], how: PictureReading, *, to_train
     Returns
     -------
     Parts
-        X of shape (n, rows, columns, channels), uint8.
+        X of shape (n, rows, columns, channels), uint8; of frames (n, height, width, bytes).
 
     Raises
     ------
@@ -101,7 +113,7 @@ def read_pictures(path: str | os.PathLike[str], how: PictureReading, *, to_train
     pillow()
     files = find_pictures(path)
     notes = (files.note,) if files.note else ()
-    if how.shape is None:
+    if how.shape is None and how.frame is None:
         how = replace(how, shape=_usual_shape(files))
         size = "x".join(map(str, how.shape or ()))
         notes = (*notes, f"pictures become {size}; --image-shape chooses another size")
@@ -128,17 +140,24 @@ def _part(
     labels_needed: bool,
 ) -> Part:
     """Read some pictures into one array."""
-    assert how.shape is not None
-    shape = (*how.shape[:2], how.channels)
     labels, groups = labels_of(files, pattern, needed=labels_needed)
     if not labels_needed and source.is_file():
         labels = None  # a picture alone is asked about, wherever it lies
+    camera = how.camera
+    if camera is None:
+        assert how.shape is not None
+        shape = (*how.shape[:2], how.channels)
+    else:
+        shape = (camera.height, camera.width, camera.taken.channels)
     X = np.empty((len(files), *shape), np.uint8)
     kept, broken = list[int](), list[str]()
     for i, file in enumerate(files):
         say("reading", i, len(files), file.name)
         try:
-            X[len(kept)] = decoded(file, *shape)
+            if camera is None:
+                X[len(kept)] = decoded(file, *shape)
+            else:
+                X[len(kept)] = camera.encoded(decoded(file, camera.height, camera.width, 3))
         except BrokenPictureError as error:
             if how.broken == "error" or len(files) == 1:
                 raise TinykernelError(f"{file}: {error}") from None

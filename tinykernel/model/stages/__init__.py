@@ -7,6 +7,7 @@ from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.dense import Dense
+from tinykernel.model.stages.frame import Frame
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.offset import Offset
@@ -18,6 +19,7 @@ FIRST: tuple[type[Stage], ...] = (Spectrum, Offset)
 #: All that there are.
 STAGES: tuple[type[Stage], ...] = (
     *FIRST,
+    Frame,
     Levels,
     Kernels,
     Convolutions,

@@ -56,7 +56,7 @@ class Levels(Stage):
     """
 
     KIND = "levels"
-    TAKES = ("samples", "rows")
+    TAKES = ("samples", "rows", "image")
     GIVES = "levels"
     OWNER = "levels"
 

@@ -309,6 +309,15 @@ class TrainerOptions(ClassParameters):
         "recordings, columns on the command line, of which the last sample of a window counts.",
         local=True,
     )
+    frame: str | None = option(
+        None,
+        unless_none(Check(ranges.frame, "1x1 to 4096x4096")),
+        "str or None",
+        "Images: what the camera gives, as WIDTHxHEIGHT:FORMAT, for instance 160x120:rgb565. "
+        "Formats are grey8, rgb888, rgb565 (upper byte first), rgb565le and yuyv. Rows are then "
+        "frames, and the model crops and resizes them to the image_shape, line by line.",
+        local=True,
+    )
     convolutions: str = option(
         "auto",
         one_of("auto", "off", "on", "deep"),
@@ -366,6 +375,8 @@ class TrainerOptions(ClassParameters):
         shape = image or window
         if given is not None and shape is None:
             shape = tuple(given)
+        if self.frame is not None and shape is not None:
+            return shape
         if given is not None and shape is not None and math.prod(given) != math.prod(shape):
             raise TinykernelError(f"inputs have the shape {given}, not {shape}")
         return shape
@@ -380,6 +391,8 @@ class TrainerOptions(ClassParameters):
         if shape is None and self.n_kernels is not None:
             raise TinykernelError("n_kernels: give a shape, e.g. image_shape=(28, 28)")
         both = isinstance(self.n_kernels, Mapping)
+        if self.frame is not None and (kind != 3 or self.image_shape is None):
+            raise TinykernelError("frame: only for images; give the image_shape, as 32x32x3")
         if kind != 3 and (self.convolutions in ("on", "deep") or both):
             raise TinykernelError("convolutions: only for images; give the image_shape")
         if both and self.convolutions != "auto":

@@ -124,6 +124,12 @@ def sides(what: str, *lengths: int) -> Check:
     return Check(check)
 
 
+def frame(name: str, value: Any) -> None:
+    """Refuse what describes no frames of a camera."""
+    if not isinstance(value, str) or not re.fullmatch(r"[1-9]\d{0,3}x[1-9]\d{0,3}:\w+", value):
+        raise TinykernelError(f"{name}: {value!r}; write WIDTHxHEIGHT:FORMAT, as 160x120:rgb565")
+
+
 def spectrum(name: str, value: Any) -> None:
     """Refuse what describes no frames."""
     if not isinstance(value, str) or not re.fullmatch(r"auto|off|on|\d+/\d+/\d+", value):

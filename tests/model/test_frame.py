@@ -1,0 +1,148 @@
+"""The stage frame: what training saw of a picture is what the chip sees of a camera's frame."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.frames import frame_model, random_frame
+from tinykernel.build.program import write_sources
+from tinykernel.codegen.sources import render_sources
+from tinykernel.errors import TinykernelError
+from tinykernel.model.grid import Grid
+from tinykernel.model.stages.frame import FORMATS, Frame
+
+
+def colours(name: str, pixels: list[list[int]], x: int) -> list[int]:
+    """Return red, green and blue of a pixel of a line, step by step."""
+    first, second = pixels[x][0], pixels[x][-1]
+    if name == "grey8":
+        return [first]
+    if name == "rgb888":
+        return pixels[x]
+    if name == "yuyv":
+        u, v = pixels[x - x % 2][1] - 128, pixels[x - x % 2 + 1][1] - 128
+        red = first + ((91881 * v + 32768) >> 16)
+        green = first - ((22554 * u + 46802 * v + 32768) >> 16)
+        blue = first + ((116130 * u + 32768) >> 16)
+        return [min(max(value, 0), 255) for value in (red, green, blue)]
+    word = 256 * first + second if name == "rgb565" else 256 * second + first
+    parts = word >> 11, word >> 5 & 63, word & 31
+    return [
+        value * 8 + value // 4 if i != 1 else value * 4 + value // 16
+        for i, value in enumerate(parts)
+    ]
+
+
+def slow_image(frame: Frame, pixels: list[list[list[int]]]) -> list[int]:
+    """Return the image by the overlaps of the formula, pixel by pixel."""
+    top, left, high, wide = frame.box
+    image = []
+    for i in range(frame.rows):
+        for j in range(frame.columns):
+            sums = [0] * frame.channels
+            for y in range(high):
+                down = min((i + 1) * high, (y + 1) * frame.rows) - max(i * high, y * frame.rows)
+                for x in range(wide):
+                    right = min((j + 1) * wide, (x + 1) * frame.columns)
+                    across = right - max(j * wide, x * frame.columns)
+                    if down <= 0 or across <= 0:
+                        continue
+                    seen = colours(frame.pixel_format, pixels[top + y], left + x)
+                    if frame.channels == 1 and frame.pixel_format == "yuyv":
+                        seen = [pixels[top + y][left + x][0]]
+                    elif frame.channels == 1 and len(seen) == 3:
+                        seen = [(19595 * seen[0] + 38470 * seen[1] + 7471 * seen[2] + 32768) >> 16]
+                    sums = [a + down * across * b for a, b in zip(sums, seen, strict=True)]
+            image += [(2 * total + high * wide) // (2 * high * wide) for total in sums]
+    return image
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 2**32 - 1), channels=st.sampled_from([1, 3]))
+def test_frames_are_resized_as_the_formula_says(seed: int, channels: int) -> None:
+    """Every format, crop and ratio gives the means of areas, rounded once."""
+    rng = np.random.default_rng(seed)
+    frame = random_frame(seed, *rng.integers(1, 6, 2).tolist(), channels)
+    grid = frame.taken
+    rows = rng.choice([0, 255, *rng.integers(0, 256, 6)], (2, grid.size)).astype(np.uint8)
+    made = frame.run(rows, grid)
+    for row, image in zip(rows, made, strict=True):
+        pixels = row.reshape(grid.rows, grid.columns, grid.channels).tolist()
+        assert image.tolist() == slow_image(frame, pixels)
+
+
+def test_frames_that_are_none_are_refused() -> None:
+    """A format that is not known, odd pairs and grids of another camera end in one line."""
+    frame = Frame("rgb565", 8, 6, 2, 2, 3)
+    for change, words in (
+        ({"pixel_format": "rgb444"}, "'rgb444' is no format; give grey8, rgb888"),
+        ({"pixel_format": "yuyv", "width": 7}, "give an even width"),
+        ({"pixel_format": "grey8"}, "3 channels of grey8"),
+        ({"width": 4096, "height": 4096}, "pixels of a frame; 4194304 are the most"),
+    ):
+        with pytest.raises(TinykernelError, match=words):
+            replace(frame, **change)
+    with pytest.raises(TinykernelError, match="it takes frames of 8 x 6 rgb565, not images"):
+        frame.gives(Grid.raw("uint8", 6, 8, 3))
+
+
+_LINES = """
+#include "m.h"
+static m_state_t state;
+static uint32_t scratch[M_SCRATCH_WORDS];
+static m_input_t frame[M_HEIGHT * M_WIDTH * M_CHANNELS];
+int main(void)
+{
+    int32_t whole[M_CLASSES], lines[M_CLASSES];
+    uint32_t noise = 1u, i, turn, y;
+    m_init(&state);
+    for (turn = 0u; turn < 3u; turn++) {
+        for (i = 0u; i < sizeof frame; i++) {
+            noise = noise * 1664525u + 1013904223u;
+            frame[i] = (m_input_t)(noise >> 24);
+        }
+        for (y = 0u; y < M_HEIGHT; y++) {
+            if (m_line(&state, frame + y * M_WIDTH * M_CHANNELS) != (y + 1u == M_HEIGHT)) {
+                return 1;
+            }
+        }
+        m_scores(frame, scratch, whole);
+        m_stream_scores(&state, scratch, lines);
+        for (i = 0u; i < M_CLASSES; i++) {
+            if (whole[i] != lines[i]) {
+                return 2;
+            }
+        }
+        if (m_stream_predict(&state, scratch) != m_predict(frame, scratch)) {
+            return 3;
+        }
+    }
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_lines_one_by_one_give_the_scores_of_the_whole_frame(
+    name: str, tmp_path: Path, require_tool
+) -> None:
+    """A camera's DMA hands over lines; frames may follow each other without a new begin."""
+    model = frame_model(5, 12, 16)
+    frame = replace(model.stages[0], pixel_format=name)
+    model = replace(model, input=frame.taken, stages=(frame, *model.stages[1:]))
+    write_sources(tmp_path, render_sources(model, "m"))
+    (tmp_path / "main.c").write_text(_LINES)
+    command = [require_tool("gcc"), "-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
+    command += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    command += [f"-I{tmp_path / folder}" for folder in ("include", "lib/tinykernel/src")]
+    subprocess.run(
+        [*command, tmp_path / "main.c", tmp_path / "src/m.c", "-o", tmp_path / "m"], check=True
+    )
+    assert subprocess.run([tmp_path / "m"], check=False).returncode == 0

@@ -1,0 +1,42 @@
+"""Storage of the stage that takes frames of a camera: sizes, and where the part begins."""
+
+from __future__ import annotations
+
+from tinykernel.codegen.definitions import Struct
+from tinykernel.codegen.pack.front import Code, Facts, Packed, Place, Work
+from tinykernel.model.grid import Grid
+from tinykernel.model.stages.frame import FORMATS, Frame
+
+
+def pack_frame(stage: Frame, place: Place) -> Packed:
+    """Store the sizes; see ``tk_frame.h`` for the state."""
+    top, left, high, wide = stage.box
+    row = stage.columns * stage.channels
+    return Packed(
+        "tk_frame.h",
+        [
+            Struct.of(
+                f"tk_frame_{place.number}",
+                "tk_frame",
+                width=stage.width,
+                height=stage.height,
+                format=list(FORMATS).index(stage.pixel_format),
+                top=top,
+                left=left,
+                high=high,
+                wide=wide,
+                rows=stage.rows,
+                columns=stage.columns,
+                channels=stage.channels,
+            )
+        ],
+        # Three numbers, sums of a line and of a row, the image.
+        state_words=3 + 2 * row + -(-stage.rows * row // 4),
+    )
+
+
+def _work(stage: Frame, given: Grid, facts: Facts) -> Work:
+    return {"frame": {f"{name}s": n for name, n in stage.work(given).items()}}
+
+
+CODE = Code({"tk_frame.h": "frame"}, _work, pack_frame)
