@@ -79,6 +79,10 @@ _PYTHON_MODULES = {
 }
 
 
+# What a test asks for that takes any compiler.
+_ANY_COMPILER = {"require_platforms", "require_toolchain", "require_compiler"}
+
+
 class Split(NamedTuple):
     """A data set in two parts. The arrays are read-only, as all tests share them."""
 
@@ -143,6 +147,8 @@ def require_tool(tool_missing: Callable[[str, str], None]) -> Callable[[str], An
     """
 
     def require(name: str) -> Any:
+        if name == "cmake":
+            require("gcc")  # alone it builds nothing
         tool, how = _find_tool(name)
         if tool is None:
             tool_missing(name, how)
@@ -175,16 +181,32 @@ def require_platforms(tool_missing: Callable[[str, str], None]) -> Callable[[str
 
 
 @pytest.fixture(scope="session")
-def require_toolchain(tool_missing: Callable[[str, str], None]) -> Callable[[str], Any]:
-    """Return a function that finds a compiler for a target, GCC before zig, or skips the test."""
+def require_toolchain(tool_missing: Callable[[str, str], None]) -> Callable[..., Any]:
+    """Return a function that finds a compiler for a target, of one make if named, or skips."""
     from tinykernel.build.toolchains import find_toolchain
 
-    def require(target: str) -> Any:
-        chain = find_toolchain(target)
+    def require(target: str, kind: str | None = None) -> Any:
+        chain = find_toolchain(target, kind)
         if chain is None:
-            tool_missing(f"a compiler for {target}", "pip install ziglang")
+            tool_missing(f"{kind or 'a compiler'} for {target}", "see .ci/run")
         _refuse_stand_ins(tool_missing, target, chain.kind)
         return chain
+
+    return require
+
+
+@pytest.fixture(scope="session")
+def require_compiler(
+    require_tool: Callable[[str], Any], require_toolchain: Callable[[str], Any]
+) -> Callable[..., list[str]]:
+    """Return a function that begins a command: with a program, or a compiler for a target."""
+    from tinykernel.codegen.targets import TARGETS
+
+    def require(name: str, *options: str) -> list[str]:
+        if name not in TARGETS:
+            return [require_tool(name), *options]
+        chain = require_toolchain(name)
+        return [*chain.command, *chain.flags, *options]
 
     return require
 
@@ -248,6 +270,14 @@ def _one_numba_thread() -> None:
         numba.set_num_threads(1)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run slow tests first, so that no worker is left with one at the end."""
+    """Run slow tests first, so that no worker is left with one at the end; mark users of tools."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if _ANY_COMPILER & fixtures:
+            item.add_marker("any_compiler")
+        # The commands look for compilers by themselves.
+        if {"require_tool"} & fixtures or "tests/cli/" in item.path.as_posix():
+            item.add_marker("tools")

@@ -100,15 +100,19 @@ def _model(dtype: str) -> IntegerModel:
     return classifier.fit((10 * X).astype(dtype), y).quantize()
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "arm-none-eabi-gcc"])
+@pytest.mark.parametrize("compiler", ["host", "arm-none-eabi-gcc"])
 @pytest.mark.parametrize("block", doc_blocks("c"))
 def test_c_blocks(
-    block: Block, compiler: str, project: Path, tmp_path: Path, require_tool: Callable[[str], Any]
+    block: Block,
+    compiler: str,
+    project: Path,
+    tmp_path: Path,
+    require_compiler: Callable[..., list[str]],
 ) -> None:
     """The C of the documentation compiles against exported projects, every warning an error."""
-    program = require_tool(compiler)
+    command = require_compiler(compiler)
     (name,) = set(re.findall(r'#include "(\w+?)(?:_field)?\.h"', block.text))
-    compile_c(program, block, project / name, tmp_path / "block.c")
+    compile_c(command, block, project / name, tmp_path / "block.c")
 
 
 def imported_parts(file: Path) -> set[str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tests.firmware.test_emulators import ARM_TOOLS, TOOLS
 from tests.firmware.test_host import SANITISERS
 from tests.random_models import changed
 from tinykernel import TernaryKernelNovelty, calibrate, export, load, save, verify
@@ -84,14 +84,13 @@ def test_the_score_is_the_distance(watch: TernaryKernelNovelty, tmp_path: Path) 
 
 @pytest.mark.parametrize("core", ["host", "cortex-m0", "cortex-m4", "esp32c3"])
 def test_c_and_python_agree(
-    require_tool: Callable[[str], str],
+    require_platforms: Callable[[str], Any],
     digits: tuple[np.ndarray, np.ndarray],
     watch: TernaryKernelNovelty,
     core: str,
 ) -> None:
     """Tables on the host and on emulated cores, through both entries."""
-    for tool in ("gcc",) if core == "host" else TOOLS.get(core, ARM_TOOLS):
-        require_tool(tool)
+    require_platforms(core)
     flags = SANITISERS if core == "host" else None
     result = verify(watch, digits[1][:60], target=core, flags=flags)
     assert result.first_difference is None

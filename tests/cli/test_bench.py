@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tests.cli.tools import failed, run
 
 
-def test_bench_prints_instructions_by_stage(work: Path, require_tool: Callable[[str], str]) -> None:
+def test_bench_prints_instructions_by_stage(
+    work: Path, require_platforms: Callable[[str], Any]
+) -> None:
     """One JSON object with the keys that scripts rely on; the stages add up; a run repeats."""
-    require_tool("arm-none-eabi-gcc")
-    require_tool("qemu-system-arm")
+    require_platforms("cortex-m4")
     arguments = ("bench", work / "gesture.tkm", "--target", "cortex-m4", "--clock", "80MHz")
     result = run(*arguments, "--json")
     assert result.exit_code == 0, result.output

@@ -11,15 +11,8 @@ import pytest
 
 from tests.random_models import random_model, random_raw
 from tinykernel.build.harness import run_rows
-from tinykernel.build.program import build_closest, find_platforms
-from tinykernel.codegen.targets import find_target
+from tinykernel.build.program import build_closest
 
-TOOLS = {
-    "cortex-m0plus": ("arm-none-eabi-gcc", "qemu-system-arm"),
-    "cortex-m4": ("arm-none-eabi-gcc", "qemu-system-arm"),
-    "esp32c3": ("riscv64-unknown-elf-gcc", "qemu-system-riscv32"),
-    "esp8266": ("xtensa-lx106-elf-gcc", "qemu-system-xtensa"),
-}
 # All that is deepest: float inputs, scaled in integers where there is no FPU, and bits that wait.
 MODEL: dict[str, Any] = {
     "n_features": 61,
@@ -32,17 +25,18 @@ MODEL: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("core", TOOLS)
+@pytest.mark.parametrize("core", ["cortex-m0plus", "cortex-m4", "esp32c3", "esp8266"])
 @pytest.mark.parametrize("level", ["-O0", "-Og", "-Os", "-O1", "-O2", "-O3"])
 def test_stack_is_what_the_header_says(
-    require_tool: Callable[[str], Any], core: str, level: str, tmp_path: Path
+    require_platforms: Callable[[str], Any], core: str, level: str, tmp_path: Path
 ) -> None:
     """A debug build, too, computes the right scores on the stack that was promised."""
-    for tool in TOOLS[core]:
-        require_tool(tool)
     model = random_model(3, **MODEL)
     rows = random_raw(model, 1, 4)
-    program = build_closest(model, find_platforms(find_target(core), "qemu"), tmp_path, (level,))
+    platforms = require_platforms(core)
+    program = build_closest(model, platforms, tmp_path, (level,))
     found = run_rows(program, model, {"raw": rows})["raw"]
     assert np.array_equal(found.scores, model.scores(rows))
-    assert 0 < found.stack <= {"-Os": 320, "-Og": 320, "-O0": 576}.get(level, 512)
+    # Clang takes -Og for -O1.
+    most = {"-Os": 320, "-Og": 320 if platforms[0].chain.kind == "gcc" else 512, "-O0": 576}
+    assert 0 < found.stack <= most.get(level, 512)

@@ -7,24 +7,18 @@ from pathlib import Path
 
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
 CPP = ("-xc++", "-std=c++17")
+# A program, or a target whose compiler it may be, and options.
 COMPILERS = [
     ("gcc", "-std=c99"),
     ("clang", "-std=c99"),
     ("g++", *CPP),
     ("clang++", *CPP),
-    ("arm-none-eabi-gcc", "-std=c99", "-mcpu=cortex-m0plus", "-mthumb"),
-    ("arm-none-eabi-gcc", "-std=c99", "-mcpu=cortex-m33", "-mthumb"),
-    (
-        "arm-none-eabi-gcc",
-        "-std=gnu11",
-        "-mcpu=cortex-m4",
-        "-mthumb",
-        "-mfloat-abi=hard",
-        "-mfpu=fpv4-sp-d16",
-    ),
-    ("arm-none-eabi-g++", *CPP, "-mcpu=cortex-m0", "-mthumb", "-ffreestanding"),
-    ("arm-none-eabi-g++", *CPP, "-mcpu=cortex-m4", "-mthumb", "-ffreestanding"),
-    ("riscv64-unknown-elf-gcc", "-std=c99", "-march=rv32imc", "-mabi=ilp32", "-ffreestanding"),
+    ("cortex-m0plus", "-std=c99"),
+    ("cortex-m33", "-std=c99"),
+    ("cortex-m4f", "-std=gnu11"),
+    ("cortex-m0", *CPP, "-ffreestanding"),
+    ("cortex-m4", *CPP, "-ffreestanding"),
+    ("esp32c3", "-std=c99", "-ffreestanding"),
     ("xtensa-lx106-elf-gcc", "-std=c99", "-ffreestanding"),
     ("avr-gcc", "-std=gnu99", "-mmcu=atmega328p"),
     ("clang", "-std=c99", "--target=thumbv6m-none-eabi", "-mcpu=cortex-m0", "-ffreestanding"),

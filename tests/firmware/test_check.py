@@ -6,16 +6,16 @@ import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.random_fronts import local_model, random_signal_stage
 from tests.random_models import random_model
-from tinykernel.build.program import Platform, build, find_platforms, write_sources
+from tinykernel.build.program import Platform, build, write_sources
 from tinykernel.build.toolchains import host_toolchain
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.sources import render_sources
-from tinykernel.codegen.targets import find_target
 from tinykernel.model.integer import IntegerModel
 
 MAIN = '#include "gesture.h"\nint main(void)\n{\n    return gesture_check();\n}\n'
@@ -95,15 +95,9 @@ def test_a_changed_source(require_tool: Callable[[str], str], tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("core", ["cortex-m4", "atmega328p"])
-def test_on_cores(require_tool: Callable[[str], str], tmp_path: Path, core: str) -> None:
+def test_on_cores(require_platforms: Callable[[str], Any], tmp_path: Path, core: str) -> None:
     """The bytes in flash of a chip are those of Python, in an address space of its own, too."""
-    tools = {
-        "cortex-m4": ("arm-none-eabi-gcc", "qemu-system-arm"),
-        "atmega328p": ("avr-gcc", "simavr"),
-    }[core]
-    for tool in tools:
-        require_tool(tool)
-    platform = find_platforms(find_target(core), tools[1].partition("-")[0])[0]
+    platform = require_platforms(core)[0]
     include = sources(random_model(2, raw_dtype="float32"), tmp_path)
     (tmp_path / "main.c").write_text(MAIN)
     files = [tmp_path / "main.c", tmp_path / "src" / "gesture.c"]

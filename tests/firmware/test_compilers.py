@@ -49,13 +49,16 @@ def _project(root: Path, kind: str) -> None:
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("compiler", COMPILERS, ids=" ".join)
 def test_no_warning(
-    require_tool: Callable[[str], str], tmp_path: Path, compiler: tuple[str, ...], kind: str
+    require_compiler: Callable[..., list[str]],
+    tmp_path: Path,
+    compiler: tuple[str, ...],
+    kind: str,
 ) -> None:
     """C99 and C++17 compilers for every core take the model and its vectors without a warning."""
-    program = require_tool(compiler[0])
+    command = require_compiler(*compiler)
     _project(tmp_path, kind)
     for source in ("gesture.c", "vectors.c"):
-        finished = run_compiler(tmp_path, program, *compiler[1:], *WARNINGS, "-Os", source=source)
+        finished = run_compiler(tmp_path, *command, *WARNINGS, "-Os", source=source)
         assert finished.returncode == 0, finished.stderr
         assert finished.stderr == ""
 

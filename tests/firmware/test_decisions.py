@@ -6,12 +6,12 @@ import dataclasses
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.firmware.local_models import IMAGES, SIGNALS
-from tests.firmware.test_emulators import ARM_TOOLS, TOOLS
 from tests.firmware.test_host import SANITISERS
 from tests.random_models import random_model, random_raw
 from tinykernel import export
@@ -91,11 +91,10 @@ def test_decisions_on_this_computer(
 @pytest.mark.parametrize("core", ["cortex-m0", "cortex-m4", "esp32c3"])
 @pytest.mark.parametrize("kind", ["five classes, 16 bits", "stream"])
 def test_decisions_on_emulated_cores(
-    require_tool: Callable[[str], str], core: str, kind: str
+    require_platforms: Callable[[str], Any], core: str, kind: str
 ) -> None:
     """The same on cores with and without packed instructions, windows and streams."""
-    for tool in TOOLS.get(core, ARM_TOOLS):
-        require_tool(tool)
+    require_platforms(core)
     model = CASES[kind]()
     X = random_raw(model, 1, 20)
     assert verify(deciding(model, X, kind == "stream"), X, target=core).first_difference is None

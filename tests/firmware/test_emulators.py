@@ -12,17 +12,10 @@ import pytest
 from tests.random_fronts import local_model, random_signal_stage, random_stage
 from tests.random_models import random_model, random_quantized, random_raw
 from tinykernel.build.harness import run_rows
-from tinykernel.build.program import build_model, find_platforms
+from tinykernel.build.program import build_model
 from tinykernel.build.toolchains import ProgramTooLarge
-from tinykernel.codegen.targets import find_target
 from tinykernel.model.integer import IntegerModel
 
-TOOLS = {
-    "esp32c3": ("riscv64-unknown-elf-gcc", "qemu-system-riscv32"),
-    "esp8266": ("xtensa-lx106-elf-gcc", "qemu-system-xtensa"),
-    "atmega328p": ("avr-gcc", "simavr"),
-}
-ARM_TOOLS = ("arm-none-eabi-gcc", "qemu-system-arm")
 CORES = ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m33", "esp32c3", "esp8266")
 # Between them every format, and every special case of a kernel that differs between cores.
 MODELS: dict[str, dict[str, Any]] = {
@@ -77,14 +70,11 @@ MODELS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
-def differences(require_tool: Callable[[str], Any], tmp_path: Path) -> Callable[..., int]:
+def differences(require_platforms: Callable[[str], Any], tmp_path: Path) -> Callable[..., int]:
     """Return a function that counts what a core and Python disagree on: (model, core, *flags)."""
 
     def count(model: IntegerModel, core: str, *flags: str) -> int:
-        for tool in TOOLS.get(core, ARM_TOOLS):
-            require_tool(tool)
-        emulator = TOOLS.get(core, ARM_TOOLS)[1].partition("-")[0]
-        platform = find_platforms(find_target(core), emulator)[0]
+        platform = require_platforms(core)[0]
         raw = random_raw(model, 1, 10)
         quantized = np.concatenate([model.quantize_inputs(raw), random_quantized(model, 2, 10)])
         program = build_model(model, platform, tmp_path, flags)
@@ -129,11 +119,9 @@ def test_a_model_too_large_for_the_chip_is_refused(differences: Callable[..., in
 
 @pytest.mark.parametrize("kind", ["image", "signal"])
 def test_local_stages_on_a_core_whose_int_has_16_bits(
-    require_tool: Callable[[str], Any], tmp_path: Path, kind: str
+    require_platforms: Callable[[str], Any], tmp_path: Path, kind: str
 ) -> None:
     """Packed lanes, running counts and kernels are computed as elsewhere."""
-    require_tool("avr-gcc")
-    require_tool("simavr")
     if kind == "image":
         stage = random_stage(
             1,
@@ -161,7 +149,7 @@ def test_local_stages_on_a_core_whose_int_has_16_bits(
         )
     model = local_model(stage, 1, weight_bits=4, n_classes=3)
     raw = random_raw(model, 1, 5)
-    platform = find_platforms(find_target("atmega328p"), "simavr")[0]
+    platform = require_platforms("atmega328p")[0]
     got = run_rows(build_model(model, platform, tmp_path), model, {"raw": raw})["raw"]
     assert np.array_equal(got.scores, model.scores(raw))
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.firmware.compiling import WARNINGS
 from tests.firmware.local_models import IMAGES, SIGNALS
-from tests.firmware.test_emulators import ARM_TOOLS, TOOLS
 from tests.firmware.test_host import SANITISERS
 from tests.random_models import balanced, random_model, random_raw
 from tinykernel.build.program import WARNING_FLAGS, Platform, build, find_platforms, write_sources
@@ -139,13 +139,11 @@ def test_ten_thousand_steps_on_this_computer(
 
 @pytest.mark.parametrize("core", ["cortex-m0", "cortex-m4", "esp32c3"])
 def test_ten_thousand_steps_on_emulated_cores(
-    require_tool: Callable[[str], str], tmp_path: Path, core: str
+    require_platforms: Callable[[str], Any], tmp_path: Path, core: str
 ) -> None:
     """The same on cores with and without packed instructions."""
-    for tool in TOOLS.get(core, ARM_TOOLS):
-        require_tool(tool)
     model = balanced(random_model(6, n_features=20, n_classes=5, n_blocks=1, raw_dtype="int16"))
-    platform = find_platforms(find_target(core))[0]
+    platform = require_platforms(core)[0]
     assert_equal_sequences(model, 10000, platform, tmp_path, ("-Os",))
 
 

@@ -36,9 +36,9 @@ def test_the_estimate_decides(digits):
     assert 0.9 * 6000 < flash <= 0.98 * 6000
 
 
-def test_code_that_was_not_measured_is_linked(monkeypatch, require_tool):
+def test_code_that_was_not_measured_is_linked(monkeypatch, require_toolchain):
     """A target or a form that the table of code sizes lacks is no reason to refuse a budget."""
-    require_tool("arm-none-eabi-gcc")
+    require_toolchain("cortex-m4")
     model, real = random_model(1, n_features=8, n_classes=2), report
 
     def no_table(model, target, budget=None, *, compiler="auto"):

@@ -94,9 +94,9 @@ def test_estimate_of_a_target_with_the_code_of_another(target: str, model: Integ
 
 
 @pytest.mark.parametrize("target", ["cortex-m0", "cortex-m4", "esp32c3", "esp8266"])
-def test_float_inputs_need_no_library(target: str, require_tool: Callable[[str], Any]) -> None:
+def test_float_inputs_need_no_library(target: str, require_toolchain: Callable[..., Any]) -> None:
     """The compiler's floats, 1000 to 2400 bytes, would come back with one operation in the C."""
-    require_tool(COMPILER[target])
+    require_toolchain(target, "gcc")
     assert report(random_model(1, raw_dtype="float32"), target).flash_parts["library"] == 0
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from tinykernel.build.toolchains import find_toolchains
+from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.decoders import DECODERS, VARIABLE_STACK, Machine
@@ -55,12 +55,13 @@ int main(void) { sink = root(sink, (real_t)sink); return 0; }
 """
 
 
-def linked(program: str, target: str, kind: str, folder: Path) -> dict[str, Function]:
+def linked(program: str, target: str, folder: Path, kind: str | None = None) -> dict[str, Function]:
     """Compile and link a program and read its functions."""
-    chain = next(c for c in find_toolchains(target) if c.kind == kind)
+    chain = find_toolchain(target, kind)
+    assert chain is not None
     source = folder / "program.c"
     source.write_text(program)
-    flags = ["-Os", "-std=c99"] + (["-fstack-usage"] if kind == "gcc" else [])
+    flags = ["-Os", "-std=c99"] + (["-fstack-usage"] if chain.kind == "gcc" else [])
     chain.compile(source, folder / "program.o", flags=flags)
     script = size_script(find_target(target))
     chain.link([folder / "program.o"], folder / "program.elf", script=script)
@@ -83,7 +84,7 @@ def test_frames_equal_those_of_gcc(
 ) -> None:
     """Every frame read from machine code is the one that -fstack-usage states."""
     require_tool(COMPILERS[target.split("-")[0]])
-    functions = linked(PROGRAM, target, "gcc", tmp_path)
+    functions = linked(PROGRAM, target, tmp_path, "gcc")
     stated = {}
     for line in (tmp_path / "program.su").read_text().splitlines():
         place, size, kind = line.split("\t")
@@ -100,7 +101,7 @@ def test_a_last_routine_without_a_size(tmp_path: Path, require_tool: Callable[[s
     """GCC's conversion to int states no size, and nothing follows it: it has code all the same."""
     require_tool(COMPILERS["esp8266"])
     program = "volatile float f; int main(void) { return (int)f; }\n"
-    functions = linked(program, "esp8266", "gcc", tmp_path)
+    functions = linked(program, "esp8266", tmp_path, "gcc")
     assert max(functions.values(), key=lambda found: found.start).name == "__fixsfsi"
     assert worst_case_stack(functions, ["main"]).chain == ("main", "__fixsfsi")
 
@@ -111,7 +112,7 @@ def test_zig_code_is_read_as_well(
 ) -> None:
     """With zig there is no -fstack-usage: the frame must hold the arrays at least."""
     require_tool("ziglang")
-    functions = linked(PROGRAM, target, "zig", tmp_path)
+    functions = linked(PROGRAM, target, tmp_path, "zig")
     bound = worst_case_stack(functions, ["main"])
     assert 12000 < bound.bytes < 12400
     assert "larger" in bound.chain
@@ -131,10 +132,10 @@ def test_zig_code_is_read_as_well(
 )
 @pytest.mark.parametrize("target", ["cortex-m0", "cortex-m4", "esp32c3", "esp8266", "atmega328p"])
 def test_unbounded_stack_is_refused(
-    target: str, body: str, message: str, tmp_path: Path, require_tool: Callable[[str], Any]
+    target: str, body: str, message: str, tmp_path: Path, require_toolchain: Callable[[str], Any]
 ) -> None:
     """No figure is better than a wrong one."""
-    require_tool(COMPILERS[target.split("-")[0]])
+    require_toolchain(target)
     program = f"volatile int sink;\n{body}\nint main(void) {{ return f(sink); }}\n"
     with pytest.raises(TinykernelError, match=message):
-        worst_case_stack(linked(program, target, "gcc", tmp_path), ["main"])
+        worst_case_stack(linked(program, target, tmp_path), ["main"])
