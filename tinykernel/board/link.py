@@ -70,6 +70,8 @@ class Link:
         A device such as ``/dev/ttyACM0`` or ``COM3``, or a URL of pyserial, ``socket://host:port``.
     baud : int
         Of a USB device or a pseudo terminal any will do.
+    patience : float
+        Seconds in which a port may appear that is not there yet.
 
     Raises
     ------
@@ -77,19 +79,25 @@ class Link:
         If the port cannot be opened, or later if the board goes away.
     """
 
-    def __init__(self, port: str, baud: int = BAUD) -> None:
+    def __init__(self, port: str, baud: int = BAUD, patience: float = 0.0) -> None:
         self.port, self.baud = port, baud
         serial = _serial("serial")
         self._failures = (OSError, serial.SerialException)
         self._waiting = bytearray()
-        try:
-            self._device = serial.serial_for_url(port, baudrate=baud, timeout=_WAIT)
-        except (*self._failures, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error).partition(":")[0]
-            raise TinykernelError(
-                f"{port}: cannot be opened ({reason}); 'tinykernel ports' lists the ports, and "
-                "another program may hold it"
-            ) from None
+        limit = time.monotonic() + patience
+        while True:
+            try:
+                self._device = serial.serial_for_url(port, baudrate=baud, timeout=_WAIT)
+                return
+            except (*self._failures, ValueError) as error:
+                if time.monotonic() < limit:
+                    time.sleep(0.1)
+                    continue
+                reason = getattr(error, "strerror", None) or str(error).partition(":")[0]
+                raise TinykernelError(
+                    f"{port}: cannot be opened ({reason}); 'tinykernel ports' lists the ports, "
+                    "and another program may hold it"
+                ) from None
 
     def __enter__(self) -> Link:
         return self

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tinykernel.cli.board.options import OnPortOption, SaveOption
+from tinykernel.cli.board.verify import bench_on_port
 from tinykernel.cli.common.arguments import (
     CurrentOption,
     JsonOption,
@@ -34,6 +36,8 @@ def bench_command(
         typer.Option("--clock", metavar="HZ", help="also give a time at this clock, e.g. 80MHz"),
     ] = None,
     current: CurrentOption = None,
+    port: OnPortOption = None,
+    save: SaveOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = None,
 ) -> None:
@@ -42,7 +46,16 @@ def bench_command(
     The count is exact and does not depend on how busy this computer is. A time is a range, because
     an emulator counts instructions and not cycles. The target is that of the training unless
     given, else cortex-m4.
+
+    With --port a board that runs the export is timed, by its own clock.
     """
+    if port is not None:
+        if target or clock is not None or current is not None:
+            raise typer.BadParameter("only --save and --json go with it", param_hint="--port")
+        bench_on_port(model, port, save=save, as_json=as_json, quiet=quiet)
+        return
+    if save:
+        raise typer.BadParameter("needs --port", param_hint="--save")
     from tinykernel.codegen.targets import TARGETS
 
     asked = target or [remembered(model).target or "cortex-m4"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tinykernel.cli.board.verify import measured_in_words
 from tinykernel.cli.common.arguments import (
     BudgetOption,
     CurrentOption,
@@ -106,6 +107,10 @@ def report_command(
         print_json(dicts if several else dicts[0])
     elif not quiet and not markdown:
         print_report(reports)
+        for result in reports:
+            measured = measured_in_words(memory.everything, result.target, integer)
+            if measured:
+                typer.echo(f"{result.target}: {measured}")
     for result in reports:
         if not result.fits:
             fail(f"{result.target}: " + "; ".join(result.problems))

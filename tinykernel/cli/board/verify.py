@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -12,6 +12,11 @@ from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.failures import FAILED, fail
 from tinykernel.cli.common.output import print_json, print_pairs
 from tinykernel.cli.common.rows import rows_to_judge
+
+_PATIENCE = 10.0  # seconds for a port that was flashed a moment ago
+_GENERATED = 20
+#: What the file of a model keeps of boards, by target.
+MEASURED = "measured"
 
 if TYPE_CHECKING:
     from tinykernel.board.checking import BoardResult, Timing
@@ -36,7 +41,7 @@ def parse_rows(text: str) -> int | None:
 
 
 def verify_on_port(
-    model: Path, data: str, port: str, rows: str, *, as_json: bool, quiet: bool | None
+    model: Path, data: str | None, port: str, rows: str, *, as_json: bool, quiet: bool | None
 ) -> None:
     """Compare a board with Python and print it; ends with status 1 on a difference."""
     from tinykernel.board.checking import verify_on_board
@@ -47,13 +52,12 @@ def verify_on_port(
     from tinykernel.modelfile import load
 
     most, integer = parse_rows(rows), as_integer_model(load(model))
-    with showing_progress(quiet), Link(asked_port(port)) as link:
+    with showing_progress(quiet), Link(asked_port(port), patience=_PATIENCE) as link:
         board = Board(link)
-        judged = rows_to_judge(model, integer, data, needs_labels=False)
-        chosen = _some(integer, replace(judged.rows, y=judged.y), most)
+        chosen = _some(integer, _rows(model, integer, data), most)
         recordings = chosen.streams or None
         result = verify_on_board(board, integer, chosen.X, chosen.y, recordings=recordings)
-    part = chosen.part if most is None else f"{len(chosen.X)} rows of {chosen.part}"
+    part = chosen.part if most is None or data is None else f"{len(chosen.X)} of {chosen.part}"
     if as_json:
         print_json(
             verification_json(result.verification)
@@ -67,6 +71,58 @@ def verify_on_port(
     _say_failures(result)
     if not result.ok:
         raise typer.Exit(FAILED)
+
+
+def bench_on_port(model: Path, port: str, *, save: bool, as_json: bool, quiet: bool | None) -> None:
+    """Time a board on generated rows, print it, and keep it in the model's file if asked."""
+    from tinykernel.board.checking import time_on_board
+    from tinykernel.board.link import Link
+    from tinykernel.board.protocol import Board
+    from tinykernel.codegen.projects import generated_inputs
+    from tinykernel.model import as_integer_model
+    from tinykernel.modelfile import about, load
+    from tinykernel.modelfile import save as save_model
+
+    loaded = load(model)
+    integer = as_integer_model(loaded)
+    with showing_progress(quiet), Link(asked_port(port)) as link:
+        timing = time_on_board(Board(link), integer, generated_inputs(integer, 5)[2:])
+    if save:
+        known = about(model)
+        measured = known.get(MEASURED)
+        kept = measured if isinstance(measured, dict) else {}
+        record = timing.to_dict() | {"model": integer.fingerprint()}
+        save_model(loaded, model, known | {MEASURED: kept | {timing.target: record}})
+    if as_json:
+        print_json(timing.to_dict())
+    elif not quiet:
+        typer.echo(f"{timing.name}, {timing.target}")
+        print_pairs(timing_in_words(timing))
+
+
+def measured_in_words(known: dict[str, Any], target: str, model: IntegerModel) -> str:
+    """Say what `bench --save` kept of a board of a target; empty where that is nothing."""
+    measured = known.get(MEASURED)
+    record = measured.get(target) if isinstance(measured, dict) else None
+    if not isinstance(record, dict) or record.get("model") != model.fingerprint():
+        return ""
+    cycles = record.get("cycles")
+    more = f", {cycles} cycles" if isinstance(cycles, int) else ""
+    microseconds = record.get("microseconds")
+    if not isinstance(microseconds, int | float):
+        return ""
+    return f"{microseconds:.1f} microseconds an inference{more}, measured on {record.get('board')}"
+
+
+def _rows(model: Path, integer: IntegerModel, data: str | None) -> Rows:
+    """Load rows, or make some from the ranges of the model."""
+    from tinykernel.codegen.projects import generated_inputs
+    from tinykernel.data.partition import Rows
+
+    if data is None:
+        return Rows(generated_inputs(integer, _GENERATED), None, model.name, "made rows")
+    judged = rows_to_judge(model, integer, data, needs_labels=False)
+    return replace(judged.rows, y=judged.y)
 
 
 def _say_failures(result: BoardResult) -> None:
@@ -99,8 +155,7 @@ def _some(model: IntegerModel, rows: Rows, most: int | None) -> Rows:
     if rows.y is not None and rows.y.ndim == 1 and not model.is_regressor:
         order = order[np.argsort(rows.y[order], kind="stable")]
     chosen = np.sort(order[np.unique(np.linspace(0, len(order) - 1, most).astype(int))])
-    y, group = (None if part is None else part[chosen] for part in (rows.y, rows.group))
-    return replace(rows, X=rows.X[chosen], y=y, group=group, streams=tuple(streams))
+    return replace(rows.at(chosen), streams=tuple(streams))
 
 
 def timing_in_words(timing: Timing) -> list[tuple[str, str]]:

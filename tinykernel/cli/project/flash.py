@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from tinykernel.cli.board.verify import verify_on_port
+
 
 def flash_command(
     folder: Annotated[
@@ -25,6 +27,18 @@ def flash_command(
         bool,
         typer.Option("--trust", metavar="", help="also run a folder that export did not write"),
     ] = False,
+    verify: Annotated[
+        Path | None,
+        typer.Option(
+            "--verify", metavar="MODEL", help="then compare the board with this model, see verify"
+        ),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data", metavar="DATA", help="rows for --verify; else rows made from the model"
+        ),
+    ] = None,
 ) -> None:
     """Build an exported project and put it on the connected board (pio run -t upload).
 
@@ -33,4 +47,8 @@ def flash_command(
     """
     from tinykernel.build.upload import upload
 
+    if data is not None and verify is None:
+        raise typer.BadParameter("goes with --verify", param_hint="--data")
     upload(folder, environment=environment, port=port, trust=trust)
+    if verify is not None:
+        verify_on_port(verify, data, port or "auto", "200", as_json=False, quiet=None)

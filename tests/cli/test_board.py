@@ -1,0 +1,121 @@
+"""The commands that talk to a board, against the program of an export on this computer."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.board.test_checking import altered
+from tests.cli.test_flash import fake_pio, write_ini
+from tests.cli.tools import failed, run
+from tinykernel.board.emulator import emulated_board
+from tinykernel.board.link import Port
+from tinykernel.modelfile import load
+
+
+@pytest.fixture(autouse=True)
+def _needs_pyserial(require_tool: Callable[[str], Any]) -> None:
+    require_tool("serial")
+
+
+@pytest.fixture
+def port(work: Path) -> Iterator[str]:
+    """Return the port of a board that runs the model."""
+    with emulated_board(load(work / "gesture.tkm")) as board:
+        yield board.port
+
+
+def test_verify_on_a_port(port: str, work: Path) -> None:
+    """The table names the board; JSON has what `verify` has, and what inferences took."""
+    arguments = ("verify", work / "gesture.tkm", work / "data.npz", "--port", port)
+    shown = run(*arguments, "--rows", "all")
+    assert shown.exit_code == 0, shown.output
+    assert f"this computer at {port}" in shown.stdout
+    assert "C and Python agree on every score (the test part of data.npz)" in shown.stdout
+    found = json.loads(run(*arguments, "--json", "--rows", 6).stdout)
+    assert (found["rows"], found["scores"], found["differences"]) == (6, 18, 0)
+    assert (found["target"], found["board"]) == ("host", "this computer")
+    assert {"microseconds", "cycles", "instructions", "stack", "stack_promised"} <= set(found)
+
+
+def test_a_board_with_another_score_ends_with_status_1(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One difference fails, in one line that says where."""
+    done = b'tk_board_print("m-infer-done"'
+    altered(monkeypatch, done, b"{ static int n; now.results[1] += ++n == 2; } " + done)
+    with emulated_board(load(work / "gesture.tkm")) as board:
+        result = run("verify", work / "gesture.tkm", work / "data.npz", "--port", board.port)
+    assert result.exit_code == 1
+    assert "1 scores of the board differ from Python; the first: row 1" in result.stderr
+
+
+def test_a_measured_time_is_kept_and_reported(port: str, work: Path, tmp_path: Path) -> None:
+    """bench --save changes nothing of the model, and report names the board that was timed."""
+    model = Path(shutil.copy(work / "gesture.tkm", tmp_path))
+    before = load(model).fingerprint()
+    result = run("bench", model, "--port", port, "--save")
+    assert result.exit_code == 0, result.output
+    assert "this computer, host" in result.stdout
+    assert load(model).fingerprint() == before
+    from tinykernel.cli.board.verify import measured_in_words
+    from tinykernel.modelfile import about
+
+    integer = load(model)
+    words = measured_in_words(about(model), "host", integer)
+    assert words.endswith("microseconds an inference, measured on this computer")
+    assert measured_in_words(about(model), "cortex-m4", integer) == ""
+
+
+def test_flash_verifies_what_it_flashed(
+    port: str, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After PlatformIO is done the board is compared with the model, at the same port."""
+    project = tmp_path / "project"
+    project.mkdir()
+    write_ini(project, "[env:board]\nplatform = ststm32\n")
+    fake_pio(tmp_path, monkeypatch, "exit 0")
+    result = run("flash", project, "--port", port, "--verify", work / "gesture.tkm")
+    assert result.exit_code == 0, result.output
+    assert "C and Python agree on every score (rows made from of gesture.tkm)" not in result.stdout
+    assert "C and Python agree on every score (made rows of gesture.tkm)" in result.stdout
+
+
+def test_one_board_needs_no_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The only USB device is taken; none and several are told, with their ports."""
+    from tinykernel.board import link
+
+    rows: list[Port] = [Port("/dev/ttyS0", "", "")]
+    monkeypatch.setattr(link, "list_ports", lambda: rows)
+    arguments = ("record", "--label", "x")
+    assert "no board is connected by USB" in failed(*arguments)
+    rows.append(Port("/dev/ttyACM0", "Nucleo", "0483:374b"))
+    assert link.find_port(None) == "/dev/ttyACM0"
+    assert run("ports").stdout.splitlines()[2].split() == ["/dev/ttyACM0", "Nucleo", "0483:374b"]
+    rows.append(Port("/dev/ttyACM1", "Pico", "2e8a:0003"))
+    assert "several boards are connected: give --port /dev/ttyACM0, /dev/ttyACM1" in failed(
+        *arguments
+    )
+
+
+def test_options_that_do_not_go_together(work: Path) -> None:
+    """Nothing that was asked for is ignored."""
+    model, data = work / "gesture.tkm", work / "data.npz"
+    for arguments, message in (
+        (("verify", model, data, "--rows", "5"), "needs --port"),
+        (("verify", model, data, "--port", "x", "--target", "host"), "does not go with --port"),
+        (("verify", model, data, "--port", "x", "--rows", "-1"), "give a number of rows, or all"),
+        (("bench", model, "--save"), "needs --port"),
+        (("bench", model, "--port", "x", "--clock", "8MHz"), "only --save and --json"),
+        (("monitor", model, "--fast"), "goes with --send"),
+        (("emulate",), "give MODEL or --sensor"),
+        (("emulate", model, "--sensor", "still"), "give MODEL or --sensor"),
+    ):
+        assert message in failed(*arguments, status=2)
+    assert "choose still, shaking, turning" in failed("emulate", "--sensor", "flying")
+    assert "no emulated board with a serial line" in failed("emulate", model, "-t", "esp8266")
