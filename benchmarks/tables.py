@@ -33,7 +33,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, r2_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
-from tinykernel.data.coding import Coding
+from tinykernel.coding.codes import Coding
 from tinykernel.data.load import load_data
 
 BALANCED, VALUES = ("--class-weight", "balanced"), ("--task", "numbers")

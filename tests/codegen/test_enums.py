@@ -15,7 +15,7 @@ from tinykernel.build.program import write_sources
 from tinykernel.codegen.enums import constants_of
 from tinykernel.codegen.projects import exported_files
 from tinykernel.codegen.sources import render_sources
-from tinykernel.data.coding import Coding
+from tinykernel.coding.codes import Coding
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.labels import Labels
 from tinykernel.modelfile import about, load

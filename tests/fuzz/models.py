@@ -24,7 +24,7 @@ from tests.fuzz.mutate import mutate_array, mutate_bytes, mutate_json
 from tests.random_models import make_machine, make_model, one_class, random_raw, tree_model
 from tinykernel import modelfile
 from tinykernel.codegen.sources import render_sources
-from tinykernel.data.coding import Coding
+from tinykernel.coding.codes import Coding
 from tinykernel.model import as_integer_model
 from tinykernel.modelfile import _Pickled, load, records, schema
 from tinykernel.modelfile.container import read_container, write_container

@@ -25,6 +25,8 @@ from tinykernel.budget.standins import LEARNED, OF_VALUES, Asked, fitted
 from tinykernel.checks import check_choice
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.targets import find_target
+from tinykernel.coding.codes import Coding
+from tinykernel.coding.frames import coded_frame
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.capacity import decisive_report, needed_bytes
 from tinykernel.measure.instructions import check_counted
@@ -114,7 +116,8 @@ def train(
     Parameters
     ----------
     X : array-like, shape (n, n_features)
-        Raw inputs, finite; their dtype decides what the firmware takes.
+        Raw inputs, finite; their dtype decides what the firmware takes. Text and missing values of
+        a frame become numbers, which ``classifier.coding_`` has.
     y : array-like, shape (n,)
         Labels of at least two classes; with the task "numbers" values, also (n, n_values).
     budget : str, int or Limits, optional
@@ -184,6 +187,7 @@ def train(
     if method != LEARNED and not hasattr(method, "untrained"):
         raise TinykernelError(f"method: {method!r} is no class of classifiers to train")
     started, trainings = time.perf_counter(), 0
+    X, coding, validation = _in_numbers(X, y, validation)
     extra = {"groups": groups, "validation": validation}
     extra = {name: value for name, value in extra.items() if value is not None}
     if method != LEARNED and extra.keys() - {"groups"}:
@@ -222,9 +226,7 @@ def train(
     while True:
         classifier = fitted(method, given, X, y, sample_weight, **extra)
         trainings += 1
-        if feature_names is not None and shape is None:
-            # As fit does it for a DataFrame: the model then knows its inputs by name.
-            classifier.feature_names_in_ = np.array(feature_names, dtype=object)
+        _name_inputs(classifier, None if shape is not None else feature_names, coding)
         model = as_integer_model(classifier)
         sizes = _decisive(model, target)
         over, words = (0, "") if sizes is None or limits is None else _over(model, sizes, limits)
@@ -243,6 +245,26 @@ def train(
         if not chosen_here or stopped or smaller is None:
             raise _too_much(words, stopped, chosen_here)
         given |= smaller
+
+
+def _in_numbers(
+    X: ArrayLike, y: ArrayLike, validation: tuple[ArrayLike, ArrayLike] | None
+) -> tuple[ArrayLike, Coding | None, tuple[ArrayLike, ArrayLike] | None]:
+    """Return frames as numbers, what these stand for, and rows for validation by the same."""
+    rows, coding = coded_frame(X, y)
+    if validation is not None and coding is not None:
+        validation = (coded_frame(validation[0], coding=coding)[0], validation[1])
+    return rows, coding, validation
+
+
+def _name_inputs(
+    classifier: Any, feature_names: Sequence[str] | None, coding: Coding | None
+) -> None:
+    """Let the model know its inputs by name, and what numbers stand for text, as fit would."""
+    if feature_names is not None:
+        classifier.feature_names_in_ = np.array(feature_names, dtype=object)
+    if coding is not None:
+        classifier.coding_ = coding.written()
 
 
 def _what_fits(asked: Asked) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import tinykernel
 from tinykernel import resources
 from tinykernel.checks import check_choice
 from tinykernel.codegen.targets import find_target
-from tinykernel.data.coding import Coding
+from tinykernel.coding.codes import Coding
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 from tinykernel.modelfile import save

@@ -13,7 +13,7 @@ import numpy as np
 
 from tinykernel import resources
 from tinykernel.codegen.literals import float_literal, in_comment, integer_literal, string_literal
-from tinykernel.data.coding import Coding
+from tinykernel.coding.codes import Coding
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 

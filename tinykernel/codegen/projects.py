@@ -27,7 +27,7 @@ from tinykernel.codegen.enums import constants_of
 from tinykernel.codegen.plan import FORMAT
 from tinykernel.codegen.sources import render_selftest, render_single, render_sources
 from tinykernel.codegen.targets import Target, board_for, find_target
-from tinykernel.data.coding import Coding
+from tinykernel.coding.codes import Coding
 from tinykernel.errors import TinykernelError
 from tinykernel.files import MANIFEST, manifest, replace_folder_atomically
 from tinykernel.model import IntegerModel, as_integer_model

@@ -23,7 +23,7 @@ from tinykernel.codegen.literals import (
 )
 from tinykernel.codegen.pack import code_of
 from tinykernel.codegen.plan import PackedModel, pack
-from tinykernel.data.coding import Coding
+from tinykernel.coding.codes import Coding
 from tinykernel.decisions.counters import COUNTERS_MAGIC, counters_bytes
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.decision import margins

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.data.coding import MOST_TEXTS
-from tinykernel.data.formats.cells import number_of
+from tinykernel.coding.cells import number_of
+from tinykernel.coding.codes import MOST_TEXTS
 from tinykernel.data.formats.parts import Part
 from tinykernel.errors import TinykernelError
 from tinykernel.stored import MOST_ROWS

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.data.coding import Coding, gaps_in_words
+from tinykernel.coding.cells import number_of
+from tinykernel.coding.codes import Coding, gaps_in_words
 from tinykernel.data.formats import Part
-from tinykernel.data.formats.cells import number_of
 from tinykernel.errors import TinykernelError
 from tinykernel.stored import StoredRows, row_blocks
 from tinykernel.text import listed, visible

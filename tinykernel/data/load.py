@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.checks import check_choice
-from tinykernel.data.coding import Coding, coding_of, in_words, recoded, refuse_new_gaps
+from tinykernel.coding.cells import smallest_type, whole_numbers
+from tinykernel.coding.codes import Coding, coding_of, in_words, recoded, refuse_new_gaps
 from tinykernel.data.columns import without_needless
 from tinykernel.data.faults import (
     as_classes,
@@ -34,7 +35,7 @@ from tinykernel.data.held_rows import kept_aside
 from tinykernel.data.partition import TEST_PART, Dataset, Rows, as_split, split_part
 from tinykernel.data.paths import find_data, is_pictures
 from tinykernel.data.pictures import PictureReading, read_pictures
-from tinykernel.data.selection import Selection, medians_of, smallest_type, whole_numbers
+from tinykernel.data.selection import Selection, medians_of
 from tinykernel.errors import TinykernelError
 from tinykernel.stored import StoredRows
 

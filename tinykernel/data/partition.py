@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel import stored
-from tinykernel.data.coding import Coding
+from tinykernel.coding.codes import Coding
 from tinykernel.data.faults import needed_labels
 from tinykernel.data.formats import Part
 from tinykernel.data.held_rows import kept_aside

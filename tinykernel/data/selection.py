@@ -10,12 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.checks import check_choice
-from tinykernel.data.coding import Coding
+from tinykernel.coding.codes import Coding
 from tinykernel.errors import TinykernelError
-from tinykernel.stored import row_blocks
-
-_INT32 = np.iinfo(np.int32)
-_SMALL = ("uint8", "int8", "uint16", "int16", "int32")
 
 
 @dataclass(frozen=True)
@@ -89,26 +85,3 @@ def medians_of(X: NDArray[Any]) -> NDArray[np.float64]:
         ordered = np.sort(X, axis=0)  # NaN at the end
     count = np.sum(~np.isnan(X), axis=0)
     return np.asarray(ordered[np.maximum(count - 1, 0) // 2, np.arange(X.shape[1])], np.float64)
-
-
-def whole_numbers(X: NDArray[Any]) -> tuple[int, int] | None:
-    """Return the lowest and the highest value where all are whole and fit 32 bits, else None.
-
-    Examples
-    --------
-    >>> whole_numbers(np.array([[3.0, 16.0]])), whole_numbers(np.array([[0.5]]))
-    ((3, 16), None)
-    """
-    low, high = np.inf, -np.inf
-    for _, rows in row_blocks(X):
-        low, high = min(low, float(rows.min())), max(high, float(rows.max()))
-        if not (low >= _INT32.min and high <= _INT32.max):
-            return None
-        if rows.dtype.kind == "f" and not np.array_equal(rows, np.rint(rows)):
-            return None
-    return int(low), int(high)
-
-
-def smallest_type(low: int, high: int) -> str:
-    """Return the smallest raw type that holds a range."""
-    return next(name for name in _SMALL if np.iinfo(name).min <= low and high <= np.iinfo(name).max)

@@ -40,6 +40,9 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only when `X` had column names.
+    coding_ : dict
+        The numbers of "texts" and of "gaps", missing values, by column; only when `X` was a frame
+        that has some.
     machine_ : tinykernel.model.quantization.machine.KernelMachine or IntegerModel
         The trained machine, in floats; without components in integers.
     input_shape_ : tuple of int or None
@@ -112,7 +115,8 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
             Raw inputs, finite. Their dtype decides what the firmware takes: float32 for any float,
             uint8 for bool, 8- and 16-bit integers as they are, int32 for other integers. Arrays
             (n, samples, channels) and (n, height, width, channels), and rows with a `window_shape`
-            or an `image_shape`, go through a local stage.
+            or an `image_shape`, go through a local stage. Text, categories, dates and missing
+            values of a frame of pandas or polars become numbers, as those of files do.
         y : array-like, shape (n,)
             Labels: numbers, strings or bools, of at least two classes.
         sample_weight : array-like, shape (n,), optional
@@ -141,7 +145,7 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
             Earlier, KeyboardInterrupt is raised.
         """
         told = told_by(self)
-        X, given = flat(X)
+        X, given = flat(self._coded(X, y))
         shape = told.input_shape(given)
         told.check_for(shape)
         rows, labels = validate_data(self, X, y, dtype="numeric")
@@ -197,7 +201,7 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
         check_is_fitted(self)
         found = calibrate(
             self.quantize(),
-            flat(X)[0],
+            flat(self._in_numbers(X))[0],
             y,
             max_error=max_error,
             coverage=coverage,
@@ -205,7 +209,7 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
             confidence=confidence,
             groups=groups,
             false_alarms=false_alarms,
-            known=None if known is None else (flat(known[0])[0], known[1]),
+            known=None if known is None else (flat(self._in_numbers(known[0]))[0], known[1]),
         )
         assert found.model.decision is not None
         self.decision_ = found.model.decision

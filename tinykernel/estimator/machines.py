@@ -13,6 +13,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from tinykernel.coding.codes import Coding
+from tinykernel.coding.frames import coded_frame
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, quantize
 from tinykernel.model.quantization.machine import KernelMachine
@@ -33,11 +35,25 @@ class MachineEstimator(ModelFileMixin, BaseEstimator):
     """What every estimator shares that trains a machine: checked rows, the integer model."""
 
     machine_: KernelMachine | IntegerModel
+    coding_: dict[str, Any]
+
+    def _coded(self, X: Any, y: ArrayLike) -> Any:
+        """Return rows to train on; of a frame text and missing values become numbers."""
+        if hasattr(self, "coding_"):
+            del self.coding_  # that of another model
+        rows, coding = coded_frame(X, y)
+        if coding is not None:
+            self.coding_ = coding.written()
+        return rows
+
+    def _in_numbers(self, X: Any) -> Any:
+        """Return rows of a frame by the numbers of the training."""
+        return coded_frame(X, coding=Coding.read(getattr(self, "coding_", None)))[0]
 
     def _checked_rows(self, X: ArrayLike) -> NDArray[Any]:
         """Check rows to predict, and round them as the firmware's input type does."""
         check_is_fitted(self)
-        rows = validate_data(self, flat(X)[0], dtype="numeric", reset=False)
+        rows = validate_data(self, flat(self._in_numbers(X))[0], dtype="numeric", reset=False)
         return to_raw(rows, "float32") if self.machine_.raw_dtype == "float32" else rows
 
     def quantize(self) -> IntegerModel:
@@ -192,7 +208,12 @@ class KernelEstimator(MachineEstimator, EstimatorParameters):
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise TinykernelError(f"validation: give a pair (X, y) of rows and {what}")
         rows, known = validate_data(
-            self, flat(validation[0])[0], validation[1], dtype="numeric", reset=False, **checks
+            self,
+            flat(self._in_numbers(validation[0]))[0],
+            validation[1],
+            dtype="numeric",
+            reset=False,
+            **checks,
         )
         return rows, known
 

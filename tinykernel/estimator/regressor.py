@@ -126,7 +126,7 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
         told = told_by(self)
         assert isinstance(told, RegressorOptions)
         names = _names(y) or (None if value_name is None else (value_name,))
-        X, given = flat(X)
+        X, given = flat(self._coded(X, _columns(np.asarray(y, np.float64))))
         shape = told.input_shape(given)
         told.check_for(shape)
         rows, values = validate_data(self, X, y, dtype="numeric", multi_output=True, y_numeric=True)

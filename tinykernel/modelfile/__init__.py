@@ -203,6 +203,9 @@ def _to_bytes(obj: object, about: Mapping[str, Any] | None = None) -> bytes:
         "fingerprint": _integer_model(obj).fingerprint(),
         "object": record,
     }
+    coding = getattr(obj, "coding_", None)
+    if coding is not None:
+        about = {"coding": coding, "inputs": list(obj.feature_names_in_), **(about or {})}  # type: ignore[attr-defined]
     if about:
         if not is_plain(dict(about)):
             raise TinykernelError("about: give text, finite numbers, lists and dicts of them only")

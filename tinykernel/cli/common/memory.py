@@ -48,7 +48,7 @@ class Remembered:
 
     def names(self, data: str, integer: IntegerModel) -> Names:
         """Return which columns are what, as far as the file has them; inputs as in the training."""
-        from tinykernel.data.coding import Coding
+        from tinykernel.coding.codes import Coding
         from tinykernel.data.formats import names_in
         from tinykernel.data.paths import data_folder, find_data, is_pictures
         from tinykernel.data.selection import Selection

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.data.formats.cells import (
+from tinykernel.coding.cells import (
     column_of,
     has_decimal_commas,
     is_missing,

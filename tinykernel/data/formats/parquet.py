@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel import stored
-from tinykernel.data.formats.cells import Column, column_of, joined, packed
+from tinykernel.coding.cells import Column, column_of, joined, packed
 from tinykernel.data.formats.parts import Part
 from tinykernel.data.formats.tables import ColumnChooser, refuse_doubles
 from tinykernel.errors import TinykernelError

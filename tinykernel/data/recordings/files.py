@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.coding.cells import column_of, kinds_of, number_of
 from tinykernel.data.columns import is_time_name
-from tinykernel.data.formats.cells import column_of, kinds_of, number_of
 from tinykernel.data.formats.delimited import read_table
 from tinykernel.data.formats.numpy_files import npz_array, open_npz
 from tinykernel.data.formats.parquet import parquet_table

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.coding.cells import number_of
 from tinykernel.data.columns import (
     GAP,
     is_time_name,
@@ -18,7 +19,6 @@ from tinykernel.data.columns import (
     suspicious_inputs,
     ticks_per_second,
 )
-from tinykernel.data.formats.cells import number_of
 from tinykernel.data.formats.delimited import text_labels
 from tinykernel.data.formats.tables import shown
 from tinykernel.data.recordings.files import Columns, Ready

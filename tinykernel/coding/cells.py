@@ -10,8 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.stored import row_blocks
+
 # What stands for a missing value.
 _MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+_INT32 = np.iinfo(np.int32)
+_SMALL = ("uint8", "int8", "uint16", "int16", "int32")
 # Longer cells are kept one by one: all others would take as much room.
 _SHORT = 64
 _THOUSANDS = re.compile(r"[+-]?\d{1,3},\d{3}")
@@ -118,3 +122,26 @@ def _holds(cells: NDArray[Any], sign: str) -> bool:
     if cells.dtype.kind == "S":
         return sign.encode() in cells.tobytes()
     return any(sign in cell for cell in cells.tolist())
+
+
+def whole_numbers(X: NDArray[Any]) -> tuple[int, int] | None:
+    """Return the lowest and the highest value where all are whole and fit 32 bits, else None.
+
+    Examples
+    --------
+    >>> whole_numbers(np.array([[3.0, 16.0]])), whole_numbers(np.array([[0.5]]))
+    ((3, 16), None)
+    """
+    low, high = np.inf, -np.inf
+    for _, rows in row_blocks(X):
+        low, high = min(low, float(rows.min())), max(high, float(rows.max()))
+        if not (low >= _INT32.min and high <= _INT32.max):
+            return None
+        if rows.dtype.kind == "f" and not np.array_equal(rows, np.rint(rows)):
+            return None
+    return int(low), int(high)
+
+
+def smallest_type(low: int, high: int) -> str:
+    """Return the smallest raw type that holds a range."""
+    return next(name for name in _SMALL if np.iinfo(name).min <= low and high <= np.iinfo(name).max)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.tools import QUICK, run
-from tinykernel.data.coding import Coding, coding_of, recoded
+from tinykernel.coding.codes import Coding, coding_of, recoded
 from tinykernel.data.load import load_data, load_rows
 from tinykernel.data.selection import Selection
 from tinykernel.errors import TinykernelError

@@ -1,0 +1,64 @@
+"""Frames of pandas: text, categories, gaps, and what the command makes of the same table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.cli.tools import QUICK, run
+from tests.coding.test_codes import fruit
+from tinykernel import TernaryKernelClassifier, TernaryKernelRegressor, load, save, train
+from tinykernel.coding.codes import Coding
+from tinykernel.errors import TinykernelError
+from tinykernel.modelfile import about
+
+_SMALL = {"n_components": 64, "effort": "quick", "random_state": 0}
+
+
+@pytest.fixture
+def frame(tmp_path, require_tool):
+    """Return the path of a table, and its inputs and labels as a frame."""
+    pd = require_tool("pandas")
+    path = fruit(tmp_path / "a.csv")
+    table = pd.read_csv(path, na_values=["?"], keep_default_na=False)
+    table["weight"] = pd.to_numeric(table["weight"])
+    return path, table.drop(columns="label"), table["label"]
+
+
+def test_a_frame_with_text_was_refused(frame, tmp_path):
+    """train takes a frame as the command takes its file: the same numbers, the same model."""
+    path, X, y = frame
+    model = tmp_path / "m.tkm"
+    how = ("--test", 0, *QUICK, "--seed", 0)
+    assert run("train", path, "-o", model, *how).exit_code == 0
+    found = train(X, y, target="host", epochs=20, **_SMALL)
+    assert found.model.fingerprint() == load(model).fingerprint()
+    assert Coding.read(found.classifier.coding_) == Coding.read(about(model)["coding"])
+    save(found.classifier, tmp_path / "c.tkm")
+    assert about(tmp_path / "c.tkm")["coding"] == about(model)["coding"]
+    again = load(tmp_path / "c.tkm")
+    assert np.array_equal(again.predict(X), found.classifier.predict(X))
+
+
+def test_estimators_code_frames_and_remember_how(frame):
+    """Categories and strings of any kind are one coding; new texts and new gaps are one line."""
+    _, X, y = frame
+    plain = TernaryKernelClassifier(epochs=5, **_SMALL).fit(X, y)
+    other = X.assign(colour=X["colour"].astype("category"), ripe=X["ripe"].astype("string"))
+    other = other.assign(weight=other["weight"].astype("Float64"))
+    same = TernaryKernelClassifier(epochs=5, **_SMALL).fit(other, y)
+    assert same.quantize() == plain.quantize()
+    assert plain.quantize().feature_names == ("colour", "ripe", "weight")
+    assert np.array_equal(plain.predict(other[5:9]), same.predict(X[5:9]))
+    with pytest.raises(TinykernelError, match="column 'colour': 'pink' was not in the training"):
+        plain.predict(X.assign(colour="pink"))
+    with pytest.raises(TinykernelError, match="column 'ripe': the value is missing"):
+        plain.predict(X.assign(ripe=None))
+    values = np.arange(len(X)) % 7 + 0.5
+    numbers = TernaryKernelRegressor(epochs=5, **_SMALL).fit(X, values)
+    assert set(numbers.coding_["texts"]) == {"colour", "ripe"}
+    names = X.assign(colour=[f"n{i}" for i in range(len(X))])
+    with pytest.raises(TinykernelError, match="'colour' holds 80 different texts in 80 rows"):
+        TernaryKernelClassifier(**_SMALL).fit(names, y)
+    plain.fit(X[["ripe"]].eq("yes"), y)
+    assert not hasattr(plain, "coding_")

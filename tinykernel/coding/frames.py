@@ -1,0 +1,111 @@
+"""Frames of pandas and polars: text and missing values become numbers as those of files do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.coding.cells import Column, column_of, joined, packed, smallest_type, whole_numbers
+from tinykernel.coding.codes import MOST_TEXTS, Coding, coding_of, recoded, refuse_new_gaps
+from tinykernel.errors import TinykernelError
+from tinykernel.text import listed, visible
+
+
+def is_frame(X: object) -> bool:
+    """Say whether rows are a frame of pandas or polars."""
+    return hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "schema"))
+
+
+def coded_frame(
+    X: Any, y: ArrayLike | None = None, coding: Coding | None = None
+) -> tuple[Any, Coding | None]:
+    """Return a frame of numbers, and what these stand for; other rows, and numbers, as they are.
+
+    Columns of text, of categories and of dates become numbers, and missing values one number each,
+    as in a table that is read from a file: by the labels or values `y`, or by the `coding` of an
+    earlier training.
+
+    Raises
+    ------
+    TinykernelError
+        If a column of text is different in nearly every row, or holds a text that the training did
+        not know, or a value is missing where it had none missing.
+    """
+    if not is_frame(X) or not len(X):
+        return X, None
+    names = [str(name) for name in X.columns]
+    if coding is None and all(_is_plain(X[name]) for name in X.columns):
+        return X, None
+    known = {} if coding is None else coding.texts
+    columns = [_column(X[name], str(name) in known) for name in X.columns]
+    texts = {n: c.texts for n, c in zip(names, columns, strict=True) if c.texts is not None}
+    numbers = np.column_stack([column.values for column in columns]).astype(np.float64)
+    if coding is None:
+        _refuse_names(texts, numbers, names)
+        lacking = np.asarray(np.isnan(numbers).any(axis=0), np.bool_)
+        coding = coding_of(numbers, _labels(y), names, texts, lacking)
+    else:
+        _refuse_new_texts(texts, coding)
+    numbers = recoded(numbers, names, texts, coding)
+    refuse_new_gaps(numbers, names, "X")
+    held = whole_numbers(numbers)
+    if held is not None:
+        only_text = all(name in coding.texts for name in names)
+        numbers = numbers.astype(smallest_type(*held) if only_text else np.int64)
+    return _frame_like(X, numbers), coding
+
+
+def _is_plain(column: Any) -> bool:
+    """Say whether a column holds numbers, or true and false, and lacks none."""
+    values = np.asarray(column)
+    return values.dtype.kind in "biuf" and not np.isnan(values).any()
+
+
+def _column(column: Any, as_text: bool) -> Column:
+    cells = column.astype(object).tolist() if hasattr(column, "iloc") else column.to_list()
+    lacks = [cell is None or str(cell) == "<NA>" or cell != cell for cell in cells]
+    there = [cell for cell, lacking in zip(cells, lacks, strict=True) if not lacking]
+    if not as_text and all(isinstance(cell, (bool, int, float, np.number)) for cell in there):
+        found = [np.nan if lack else float(cell) for cell, lack in zip(cells, lacks, strict=True)]
+        return Column(np.array(found))
+    words = ["" if lack else str(cell) for cell, lack in zip(cells, lacks, strict=True)]
+    return column_of(packed(words) if words else joined([]), as_text=as_text)
+
+
+def _labels(y: ArrayLike | None) -> NDArray[Any]:
+    """Return labels, or the first of several values."""
+    found = np.asarray(y)
+    found = found[:, 0] if found.ndim == 2 else found
+    return found.astype(np.str_) if found.dtype == object else found
+
+
+def _refuse_names(
+    texts: dict[str, tuple[str, ...]], X: NDArray[np.float64], names: Sequence[str]
+) -> None:
+    """Refuse text that is different in nearly every row: a name, a date."""
+    for name, found in texts.items():
+        n = int(np.count_nonzero(~np.isnan(X[:, names.index(name)])))
+        if len(found) > min(MOST_TEXTS, max(2, n // 2)):
+            raise TinykernelError(
+                f"X: column {name!r} holds {len(found)} different texts in {n} rows; leave it out"
+            )
+
+
+def _refuse_new_texts(texts: dict[str, tuple[str, ...]], coding: Coding) -> None:
+    for name, found in texts.items():
+        known = coding.texts.get(name, ())
+        new = next((text for text in found if text not in known), None)
+        if new is not None:
+            shown = listed([visible(text) for text in known], 12) or "numbers"
+            raise TinykernelError(
+                f"X: column {name!r}: {visible(new)[:40]!r} was not in the training ({shown})"
+            )
+
+
+def _frame_like(X: Any, numbers: NDArray[Any]) -> Any:
+    if hasattr(X, "iloc"):
+        return type(X)(numbers, columns=X.columns, index=X.index)
+    return type(X)(numbers, schema=list(X.columns))
