@@ -40,7 +40,7 @@ from tinykernel.codegen.sources import runtime_files
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
-from tinykernel.measure.estimate import ONE_CLASS, SMALL_CODE, TREES, code_properties
+from tinykernel.measure.estimate import ONE_CLASS, SAME_CODE, SMALL_CODE, TREES, code_properties
 from tinykernel.measure.footprint import measure_footprint
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.decision import Decision
@@ -415,23 +415,20 @@ def main() -> None:
         runtime = kept["runtime"]  # that of what is kept
     # Each row is written at once: after a fault, --targets measures the others.
     targets: dict[str, Any] = kept["targets"] if runtime == kept["runtime"] else {}
-    done: dict[tuple[str, ...], tuple[Any, Any]] = {}
     for name, target in TARGETS.items():
-        if target.family == "host" or name not in (arguments.targets or TARGETS):
+        if target.family == "host" or name in SAME_CODE:
+            continue
+        if name not in (arguments.targets or TARGETS):
             continue
         chain = find_toolchain(name, "gcc")
         if chain is None:
             raise SystemExit(f"no GCC for {name}; install it first")
-        key = (*chain.command, *chain.flags)
-        if key not in done:
-            several = None
-            if not arguments.only:
-                several = measure(name, chain, many(arguments.models), {})
-            number = range(arguments.models // 2)
-            known = several or targets[name]
-            alone = [measure(name, chain, list(map(_ALONE[k], number)), known) for k in kinds]
-            done[key] = several, alone
-        several, alone = done[key]
+        several = None
+        if not arguments.only:
+            several = measure(name, chain, many(arguments.models), {})
+        number = range(arguments.models // 2)
+        known = several or targets[name]
+        alone = [measure(name, chain, list(map(_ALONE[k], number)), known) for k in kinds]
         targets[name] = functools.reduce(together, alone, several or targets[name])
         write(runtime, targets)
 
