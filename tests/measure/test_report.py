@@ -18,6 +18,7 @@ from tinykernel.cli.report import _too_much
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.sources import render_sources
 from tinykernel.errors import TinykernelError
+from tinykernel.measure.estimate import SAME_CODE
 from tinykernel.measure.limits import parse_size
 from tinykernel.measure.report import report
 from tinykernel.model import IntegerModel
@@ -36,7 +37,6 @@ COMPILER = {
     "esp8266": "xtensa-lx106-elf-gcc",
     "atmega328p": "avr-gcc",
 }
-SAME_CODE = {"cortex-m0plus": "cortex-m0", "esp32": "esp8266", "esp32s3": "esp8266"}
 
 
 @pytest.fixture(scope="module")

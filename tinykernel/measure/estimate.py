@@ -28,6 +28,8 @@ from tinykernel.model.stages.dense import Dense
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 
+#: Targets that run the code of another one, of the same compiler and options.
+SAME_CODE = {"cortex-m0plus": "cortex-m0", "esp32": "esp8266", "esp32s3": "esp8266"}
 #: The property of models that are to have little code.
 SMALL_CODE = "small code"
 #: The beginning of all properties of models of one class.
@@ -69,6 +71,13 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
     components = model.find(Components)
     if components is None or not model.input.is_table:
         return _other_properties(model, value, tables, members) | decides
+    return _component_properties(model, components, value, tables) | decides
+
+
+def _component_properties(
+    model: IntegerModel, components: Components, value: dict[str, str], tables: set[str]
+) -> dict[str, float]:
+    """List the same for models of components on a table."""
     stages = components.log2_dimension
     first, second = sum(components.halve_first), sum(components.halve_second)
     properties: dict[str, float] = {
@@ -119,7 +128,7 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
         transforms = [name for name in properties if name.startswith(_TRANSFORMS)]
         properties |= {f"{name} in {SMALL_CODE}": properties[name] for name in transforms}
         properties[SMALL_CODE] = 1
-    return {name: float(number) for name, number in properties.items() if number} | decides
+    return {name: float(number) for name, number in properties.items() if number}
 
 
 def _decision_properties(model: IntegerModel, value: dict[str, str]) -> dict[str, float]:
@@ -259,7 +268,7 @@ def estimate_footprint(model: IntegerModel, target: str | Target) -> Footprint:
     The stack is the largest that was measured for any model.
     """
     row = find_target(target)
-    measured = _code_sizes().get(row.name)
+    measured = _code_sizes().get(SAME_CODE.get(row.name, row.name))
     if measured is None:
         raise TinykernelError(
             f"no code sizes were measured for target {row.name}; install a compiler for it, or add "
