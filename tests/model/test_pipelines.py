@@ -12,7 +12,7 @@ from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, OrdinalEncoder, StandardScaler
 
 import tinykernel
 from tinykernel import TernaryKernelClassifier, TinykernelError, quantize
@@ -97,6 +97,7 @@ def test_steps_that_cannot_be_folded():
     for step, word in (
         (PCA(2), "the step 'pca' (PCA) cannot be folded"),
         (MinMaxScaler(clip=True), "(MinMaxScaler with clip=True)"),
+        (OrdinalEncoder(), "(OrdinalEncoder) cannot be folded; leave it out: columns of text"),
         (
             ColumnTransformer([("reduce", PCA(1), [0, 1])], remainder="passthrough"),
             "part 'reduce' (PCA)",

@@ -84,6 +84,11 @@ def _followed(line: _Line, what: str, step: Any) -> _Line:
         return line.then(step.get_support(indices=True))
     if kind == "ColumnTransformer":
         return _columns(line, what, step)
+    if kind in ("OrdinalEncoder", "OneHotEncoder", "SimpleImputer"):
+        raise TinykernelError(
+            f"{what} ({kind}) cannot be folded; leave it out: columns of text and missing values "
+            "of a frame are coded by the classifier"
+        )
     reason = " with clip=True" if kind == "MinMaxScaler" else ""
     raise TinykernelError(f"{what} ({kind}{reason}) cannot be folded; folded are {_FOLDED}")
 

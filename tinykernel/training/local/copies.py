@@ -46,11 +46,17 @@ def with_spectra(
     if "rotate" in amounts:
         raise TinykernelError("augment: rotate goes with no spectrum; give spectrum=off")
     blocks, made, rng = [seen(data.X)], first.gives(grid), _drawn_by(options)
-    of_samples = Augmentation(scale=amounts.get("scale", 0.0), noise=amounts.get("noise", 0.0))
+    # A shift of less than half a hop is one of samples.
+    moved = int(amounts.get("shift", 0))
+    frames = round(moved / first.hop)
+    of_samples = Augmentation(
+        scale=amounts.get("scale", 0.0),
+        noise=amounts.get("noise", 0.0),
+        shift=0 if frames else moved,
+    )
     if of_samples != Augmentation():
         blocks.append(seen(_varied(data.X, grid, of_samples, rng)))
-    shift = max(1, round(amounts["shift"] / first.hop)) if "shift" in amounts else 0
-    of_levels = Augmentation(amounts.get("affine", 0.0), shift)
+    of_levels = Augmentation(amounts.get("affine", 0.0), frames)
     if of_levels != Augmentation():
         of_levels = replace(of_levels, bands=first.n_bands)
         blocks += [_varied(block, made, of_levels, rng) for block in blocks]
