@@ -20,6 +20,7 @@ from tinykernel.build.harness import run_rows
 from tinykernel.build.machines import MACHINES
 from tinykernel.build.parity import compare, entry_rows, expected_values, verify
 from tinykernel.build.program import (
+    Platform,
     build,
     build_model,
     find_platform,
@@ -35,7 +36,6 @@ from tinykernel.model.readouts.ternary import Ternary
 
 # ESP32 and ESP32-S3 have no emulated core of their own: the others run the same programs.
 CORES = [row.name for row in TARGETS.values() if row.machines and not row.emulated_as]
-ZIG_CORES = [name for name in CORES if find_target(name).zig]
 TOOLS = {
     "arm": ("arm-none-eabi-gcc", "qemu-system-arm"),
     "riscv": ("riscv64-unknown-elf-gcc", "qemu-system-riscv32"),
@@ -65,12 +65,12 @@ def with_one_weight_flipped(model: IntegerModel) -> IntegerModel:
     return changed(model, replace(ternary, weights=weights))
 
 
-def check_core(target: str, back_end: str, folder: Path) -> None:
+def check_core(platform: Platform, folder: Path) -> None:
     """Run a model with one wrong weight: equal to itself in Python, and not to the true one."""
     model = random_model(3, n_features=33, n_classes=6, raw_dtype="float32", kept="tail")
     damaged = with_one_weight_flipped(model)
     raw = random_raw(model, 1, 40)
-    program = build_model(damaged, find_platforms(find_target(target), back_end)[0], folder)
+    program = build_model(damaged, platform, folder)
     rows = entry_rows(model, raw)
     outputs = run_rows(program, damaged, rows)
     expected = expected_values(damaged, rows)
@@ -83,14 +83,13 @@ def check_core(target: str, back_end: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("target", CORES)
 def test_every_core_computes_the_same_and_one_bit_is_noticed(
-    target: str, tmp_path: Path, require_qemu: Callable[[str], None]
+    target: str, tmp_path: Path, require_platforms: Callable[[str], Any]
 ) -> None:
     """The promise of the project on every core; floats are NaN, infinite and subnormal too."""
-    require_qemu(target)
-    check_core(target, "simavr" if target == "atmega328p" else "qemu", tmp_path)
+    check_core(require_platforms(target)[0], tmp_path)
 
 
-@pytest.mark.parametrize("target", ZIG_CORES)
+@pytest.mark.parametrize("target", ["cortex-m0", "cortex-m7f", "esp32c3"])
 def test_zig_and_unicorn_need_no_system_package(
     target: str, tmp_path: Path, require_tool: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,7 +99,7 @@ def test_zig_and_unicorn_need_no_system_package(
     (tmp_path / "empty").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     monkeypatch.setenv("PLATFORMIO_CORE_DIR", str(tmp_path / "empty"))
-    check_core(target, "auto", tmp_path)
+    check_core(find_platforms(find_target(target))[0], tmp_path)
 
 
 def test_verify_runs_on_every_core_that_stands_for_a_target(
@@ -152,9 +151,9 @@ def test_stack_bound_holds(
     assert 0 < used <= report(model, target, compiler="gcc").stack + 32
 
 
-def test_model_too_large_for_the_small_board(require_qemu: Callable[[str], None]) -> None:
+def test_model_too_large_for_the_small_board(require_platforms: Callable[[str], Any]) -> None:
     """A model beyond 16 KB of RAM runs on a larger core, and the note says so."""
-    require_qemu("cortex-m0")
+    require_platforms("cortex-m0")
     model = random_model(1, n_features=2048, n_blocks=1, raw_dtype="float32")
     result = verify(model, random_raw(model, 1, 3), target="cortex-m0")
     assert result.ok
