@@ -20,13 +20,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.modelfile.files import SUFFIXES, as_file, fit, refusal
+from tests.modelfile.files import SUFFIXES, X, as_file, fit, refusal
 from tests.random_models import make_machine, make_model, random_model
 from tinykernel import modelfile
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator import TernaryKernelClassifier
 from tinykernel.modelfile import load, save
 from tinykernel.modelfile.container import VERSION, read_container, write_container
+from tinykernel.papers.ternary.classifier import PaperClassifier
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -58,8 +59,15 @@ def test_cut_and_flipped_files(
 @cache
 def contents(kind: str) -> bytes:
     """Return a file of each kind of model."""
-    objects = {"integer": random_model, "machine": make_machine}
+    objects = {"integer": random_model, "machine": make_machine, "paper": _paper}
     return modelfile._to_bytes(objects[kind](1) if kind in objects else fit())
+
+
+def _paper(seed: int) -> PaperClassifier:
+    """Fit a classifier whose machine holds floats."""
+    given = {"n_components": 32, "sigma": 1.0, "regularization": 0.1, "max_iter": 1}
+    y = np.array(["a", "b"])[(X[:, 0] > 0).astype(int)]
+    return PaperClassifier(**given, random_state=seed).fit(X, y)
 
 
 HOSTILE = st.recursive(
@@ -169,7 +177,7 @@ def test_wrong_content_is_refused(tmp_path: Path, change: Change, message: str) 
 )
 def test_wrong_classifiers_are_refused(tmp_path: Path, change: Change, message: str) -> None:
     """The machine of a classifier is checked field by field, and the attributes against it."""
-    header, arrays = read_container(contents("classifier"))
+    header, arrays = read_container(contents("paper"))
     change(header, arrays)
     path = as_file(tmp_path, write_container(header, arrays))
     found = refusal(path)

@@ -60,7 +60,7 @@ class TrainResult:
     model : IntegerModel
         What the firmware computes.
     classifier : TernaryKernelClassifier, TernaryKernelRegressor or one of another method
-        Fitted; the float machine, and how it came about.
+        Fitted; how the model came about.
     memory : Report or None
         Flash, RAM and stack on the target. With a budget from the linked program where there is a
         compiler for it and `link` was not False, otherwise estimated. None for the target "host".

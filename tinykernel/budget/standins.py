@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_X_y
+from sklearn.utils.validation import check_array, check_X_y
 
 from tinykernel import progress
 from tinykernel.estimator import TernaryKernelClassifier, TernaryKernelRegressor
@@ -18,12 +18,14 @@ from tinykernel.model import IntegerModel
 from tinykernel.model.quantization.conversion import as_integer_model
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.stages.spectrum import Spectrum
+from tinykernel.training import trainer
 from tinykernel.training.local.signal_training import fit_windows
 from tinykernel.training.local.spectrum import spectrum_of
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.options.parameters import sorted_out
+from tinykernel.training.options.parameters import sorted_out, told_by
+from tinykernel.training.options.regression import RegressorOptions
 from tinykernel.training.trainset import prepare
-from tinykernel.training.values.valueset import strata
+from tinykernel.training.values.valueset import prepare_values, strata
 
 #: The method of this package. Any other is a class of classifiers, whose components are drawn.
 LEARNED = "learned"
@@ -88,7 +90,7 @@ class Asked:
     def machine(self, layout: str, n_components: int) -> KernelMachine:
         """Make a machine of random values with so many components."""
         size = {"layout": layout, "n_components": n_components}
-        machine: KernelMachine = self._fitted((*_OF_SCALER, "code", *OF_VALUES), size).machine_
+        machine = self._learned((*_OF_SCALER, "code", *OF_VALUES), size)
         # Training gives each block a scale of its own, which takes a table.
         factor = np.random.default_rng(0).uniform(0.7, 1.0, (machine.n_blocks, 1))
         return replace(machine, row_scale=machine.row_scale * factor)
@@ -119,13 +121,32 @@ class Asked:
         size = {"model": "trees", "tree_bytes": 64, "epochs": None}
         return as_integer_model(self._fitted((*_OF_SCALER, "loss"), size))
 
-    def _fitted(self, names: tuple[str, ...], size: Mapping[str, Any]) -> Any:
-        """Train as shortly as can be, with those of the options, and of this size."""
+    def _learned(self, names: tuple[str, ...], size: Mapping[str, Any]) -> KernelMachine:
+        """Return what the trainer makes of components, before it is quantized."""
+        estimator = _estimator(self._parameters(names, size))
+        told, rows = told_by(estimator), check_array(self.rows, dtype="numeric")
+        if isinstance(told, RegressorOptions):
+            values = np.asarray(self.labels, dtype=np.float64).reshape(len(rows), -1)
+            names = tuple(map(str, range(values.shape[1])))
+            data = prepare_values(rows, values, np.ones(len(rows)), told, names)
+        else:
+            data = prepare(rows, self.labels)[1]
+        with progress.observing(None):
+            machine = trainer.fit(data, told).machine
+        assert isinstance(machine, KernelMachine)
+        return machine
+
+    def _parameters(self, names: tuple[str, ...], size: Mapping[str, Any]) -> dict[str, Any]:
+        """Return parameters of the shortest training, with those of the options, of this size."""
         kept = {name: self.options[name] for name in names if name in self.options}
         if "layout" in size and kept.get("loss") == "squared":
             kept["loss"] = "absolute"  # as large, and takes no smooth fit
+        return {**kept, **_SHORTLY, **size}
+
+    def _fitted(self, names: tuple[str, ...], size: Mapping[str, Any]) -> Any:
+        """Train as shortly as can be."""
         with progress.observing(None):
-            return fitted(LEARNED, {**kept, **_SHORTLY, **size}, self.rows, self.labels)
+            return fitted(LEARNED, self._parameters(names, size), self.rows, self.labels)
 
 
 def fitted(
@@ -134,7 +155,12 @@ def fitted(
     """Train the classifier of a method; what is taken from elsewhere are no options."""
     if method != LEARNED:
         return method(**parameters).fit(X, y, *args, **named)
-    kind = TernaryKernelRegressor if "loss" in parameters else TernaryKernelClassifier
-    estimator = kind(**sorted_out((field.name for field in fields(kind)), dict(parameters)))
+    estimator = _estimator(parameters)
     learn = estimator._fit if isinstance(estimator, TernaryKernelRegressor) else estimator.fit
     return learn(X, y, *args, **named)
+
+
+def _estimator(parameters: Mapping[str, Any]) -> TernaryKernelClassifier | TernaryKernelRegressor:
+    """Return the estimator of these parameters, which is not fitted."""
+    kind = TernaryKernelRegressor if "loss" in parameters else TernaryKernelClassifier
+    return kind(**sorted_out((field.name for field in fields(kind)), dict(parameters)))

@@ -59,10 +59,7 @@ def demo_command(
             random_state=_SEED,
         )
     integer, accuracy = trained.model, accuracies(trained, dataset)
-    say(
-        f"   {trained.seconds:.1f} s; test accuracy {percent(accuracy['test_accuracy_float'])} in "
-        f"floats, {percent(accuracy['test_accuracy'])} in integers"
-    )
+    say(f"   {trained.seconds:.1f} s; test accuracy {percent(accuracy['test_accuracy'])}")
     assert dataset.X_test is not None
     say(f"2. export for {_TARGET}")
     vectors = dataset.X_test[:_VECTORS]

@@ -65,7 +65,7 @@ def train_command(
     quiet: QuietOption = None,
     **_: Any,
 ) -> None:
-    """Train a model that fits and print its accuracy, in floats and as the firmware computes it.
+    """Train a model that fits and print its accuracy, as the firmware computes it.
 
     With --window, or where DATA is a folder or a sound, DATA are recordings of a signal: .csv,
     .tsv, .parquet, .npz, .wav, .flac or .ogg. They are cut into windows, and whole recordings are
@@ -277,7 +277,6 @@ def _evaluation(
         groups=dataset.group_test,
         train=(dataset.X_train, dataset.y_train),
         class_weight=class_weight,
-        float_accuracy=result.get("test_accuracy_float"),
     )
 
 

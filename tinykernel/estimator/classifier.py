@@ -43,8 +43,8 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
     coding_ : dict
         The numbers of "texts" and of "gaps", missing values, by column; only when `X` was a frame
         that has some.
-    machine_ : tinykernel.model.quantization.machine.KernelMachine or IntegerModel
-        The trained machine, in floats; without components in integers.
+    machine_ : IntegerModel
+        What was learned: the very function that the firmware computes.
     input_shape_ : tuple of int or None
         Of an input, where there is a local stage: (samples, channels), or (height, width,
         channels).
@@ -78,10 +78,7 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
 
     Notes
     -----
-    Where there are components, `predict` and `decision_function` use the float machine. The
-    firmware computes the integer model that `quantize` returns; its scores are other numbers, and
-    near a decision boundary its label may be another one. `IntegerModel.predict` gives exactly the
-    labels of the firmware.
+    `predict`, `decision_function` and `predict_proba` give what the firmware gives, bit for bit.
 
     `options` may hold:
 
@@ -226,7 +223,7 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
         Returns
         -------
         ndarray of float64, shape (n, n_classes)
-            Of the float machine, with the temperature of the calibration.
+            Of the scores, with the temperature of the calibration.
         """
         decisions = self.decision_function(X)
         if decisions.ndim == 1:

@@ -90,7 +90,7 @@ class MachineClassifier(ClassifierMixin, MachineEstimator):
     classes_: NDArray[Any]
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute the decision values of the float machine.
+        """Compute the decision values, as the firmware does.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class MachineClassifier(ClassifierMixin, MachineEstimator):
         return decisions[:, 0] if decisions.shape[1] == 1 else decisions
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict labels with the float machine; see Notes for the firmware's.
+        """Predict labels, as the firmware does.
 
         Parameters
         ----------
@@ -120,9 +120,8 @@ class MachineClassifier(ClassifierMixin, MachineEstimator):
             Entries of `classes_`.
         """
         rows = self._checked_rows(X)
-        if isinstance(self.machine_, IntegerModel):
-            return np.asarray(self.classes_[self.machine_.scores(rows).argmax(axis=1)])
-        return np.asarray(self.classes_[self.machine_.label_indices(rows)])
+        assert isinstance(self.machine_, IntegerModel)
+        return np.asarray(self.classes_[self.machine_.scores(rows).argmax(axis=1)])
 
 
 class KernelEstimator(MachineEstimator, EstimatorParameters):
@@ -172,7 +171,7 @@ class KernelEstimator(MachineEstimator, EstimatorParameters):
         """Train, and keep the result and how it came about."""
         result = trainer.fit(data, told, shape)
         # Not earlier, or an interrupted second fit would mix two models.
-        self.machine_, self.input_shape_ = result.machine, shape
+        self.machine_, self.input_shape_ = _as_integers(result.machine, None), shape
         self.options_ = asdict(result.recipe)
         for options in (self.options_, self.options_.get("linear", {})):
             options.pop("n_threads", None)  # changes nothing but the time

@@ -38,8 +38,8 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only when `X` had column names.
-    machine_ : tinykernel.model.quantization.machine.KernelMachine or IntegerModel
-        The trained machine, in floats; without components in integers.
+    machine_ : IntegerModel
+        What was learned: the very function that the firmware computes.
     input_shape_, layout_, n_components_, sigma_, noise_, options_, trials_, search_, n_iter_,
     interrupted_
         As of `TernaryKernelClassifier`.
@@ -49,8 +49,7 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
 
     Notes
     -----
-    Where there are components, `predict` uses the float machine. `IntegerModel.predict`, of what
-    `quantize` returns, gives exactly the values of the firmware.
+    `predict` gives what the firmware gives, bit for bit.
 
     `options` may hold:
 
@@ -161,7 +160,7 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
         return rows, columns
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Predict values with the float machine; see Notes for the firmware's.
+        """Predict values, as the firmware does.
 
         Parameters
         ----------
@@ -173,10 +172,8 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
         ndarray of float64, shape (n,), or (n, n_outputs) of several outputs
         """
         rows = self._checked_rows(X)
-        if isinstance(self.machine_, IntegerModel):
-            return np.asarray(self.machine_.predict(rows), dtype=np.float64)
-        values = self.machine_.values(rows)
-        return values[:, 0] if values.shape[1] == 1 else values
+        assert isinstance(self.machine_, IntegerModel)
+        return np.asarray(self.machine_.predict(rows), dtype=np.float64)
 
     def __sklearn_tags__(self) -> Any:
         """Say that `y` may have several columns."""

@@ -14,7 +14,6 @@ from tinykernel.evaluation.labels import LabelEvaluation
 from tinykernel.text import listed
 
 _RARE = 0.05
-_FLOAT_GAP = 0.05
 # Inputs that are tried.
 _CANDIDATES = 32
 _listed = partial(listed, show=repr)
@@ -28,12 +27,11 @@ def cautions(
     *,
     names: Sequence[str] | None = None,
     samples: bool = False,
-    float_accuracy: float | None = None,
 ) -> tuple[str, ...]:
     """Say what makes the accuracy on test rows mean less than it seems, one line each.
 
     `samples` says whether inputs are samples of a window or pixels, of which one alone is no
-    suspect; `float_accuracy` is that of the float machine on the same rows.
+    suspect.
     """
     lines = [*_unseen(found, y_train), *_rare(found, y_train)]
     if np.all(X_train == X_train[0]):
@@ -42,11 +40,6 @@ def cautions(
         lines += _one_input(X_train, y_train, names)
     if X_test is not None:
         lines += _repeated(X_train, X_test)
-    if float_accuracy is not None and abs(float_accuracy - found.accuracy) > _FLOAT_GAP:
-        lines.append(
-            f"{100 * float_accuracy:.1f} % in floats but {100 * found.accuracy:.1f} % in integers: "
-            "quantization changed the model; more components or another seed may help"
-        )
     return tuple(lines)
 
 

@@ -27,7 +27,6 @@ def evaluate(
     groups: ArrayLike | None = None,
     train: tuple[ArrayLike, ArrayLike] | None = None,
     class_weight: str | None = None,
-    float_accuracy: float | None = None,
 ) -> Evaluation:
     """Judge a model in the arithmetic of the firmware.
 
@@ -44,8 +43,6 @@ def evaluate(
         The training rows: the baselines are trained on them, and the cautions look at them.
     class_weight : {None, "balanced"}
         Of the linear model, as the judged model had it.
-    float_accuracy : float, optional
-        Of the float machine on the same rows, to be compared.
 
     Returns
     -------
@@ -88,7 +85,6 @@ def evaluate(
             flat,
             names=integer.feature_names,
             samples=not integer.input.is_table,
-            float_accuracy=float_accuracy,
         ),
     )
 

@@ -107,7 +107,7 @@ def compared(trained: TrainResult) -> str:
 
 
 def accuracies(trained: TrainResult, dataset: Dataset) -> dict[str, float | None]:
-    """Return the accuracies, 0 to 1, of the integers and the floats; None without test rows.
+    """Return the accuracies, 0 to 1; None without test rows.
 
     Of values they are called r2, and are that.
     """
@@ -118,7 +118,6 @@ def accuracies(trained: TrainResult, dataset: Dataset) -> dict[str, float | None
         ("test", dataset.X_test, dataset.y_test),
     ):
         found[f"{part}_{measure}"] = accuracy_of(trained.model, X, y)
-        found[f"{part}_{measure}_float"] = accuracy_of(trained.classifier, X, y)
     return found
 
 
@@ -141,7 +140,7 @@ def judged(trained: TrainResult, dataset: Dataset, extra: Rows | None) -> dict[s
 
 
 def accuracies_of(result: Mapping[str, Any]) -> dict[str, float]:
-    """Return the accuracies (R2 of values) of the integers, for the model file."""
+    """Return the accuracies (R2 of values), for the model file."""
     names = [f"{part}_{measure}" for part in ("train", "test") for measure in ("accuracy", "r2")]
     return {name: float(result[name]) for name in names if result.get(name) is not None}
 
@@ -183,12 +182,9 @@ def _why_left(result: Mapping[str, Any]) -> str:
 
 
 def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, str]]:
-    def both(part: str) -> str:
-        if result.get(f"{part}_{measure}") is None:
-            return ""
-        names = (f"{part}_{measure}_float", f"{part}_{measure}")
-        exact, rounded = (shown(result[name]) for name in names)
-        return f"{exact} in floats, {rounded} in integers as in the firmware"
+    def right(part: str) -> str:
+        share = result.get(f"{part}_{measure}")
+        return "" if share is None else shown(share)
 
     def shown(share: float) -> str:
         return percent(share) if measure == "accuracy" else f"R2 {share:.4f}"
@@ -207,13 +203,13 @@ def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, st
         ("model", f"{result['model_kind']}, {what}, method {result['method']}{stored}"),
         ("compared", result["compared"]),
         ("search", search_in_words(result["search"])),
-        ("training", both("train")),
-        ("test", both("test")),
+        ("training", right("train")),
+        ("test", right("test")),
     ]
     if "validation" in result:
         extra = result["validation"]
         where = f"{extra['rows']} rows, {extra['part']} of {extra['data']}"
-        pairs.append(("validation", f"{shown(extra[measure])} in integers ({where})"))
+        pairs.append(("validation", f"{shown(extra[measure])} ({where})"))
     if "flash" in result:
         flash = f"{size(result['flash'])} on {result['target']} ({result['flash_source']})"
         if result["budget"] is not None:

@@ -208,6 +208,40 @@ class PaperClassifier(MachineClassifier):
         self.cv_results_ = choice.cv_results
         return self
 
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Compute the decision values of the float machine.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, n_features)
+            Raw inputs, in the units of the training rows.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, n_classes), or (n,) for two classes
+            Larger for likelier classes; positive for ``classes_[1]`` of two.
+        """
+        rows = self._checked_rows(X)
+        decisions = self.machine_.decision_function(rows)
+        return decisions[:, 0] if decisions.shape[1] == 1 else decisions
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict labels with the float machine; see Notes for the firmware's.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, n_features)
+            Raw inputs, in the units of the training rows.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            Entries of `classes_`.
+        """
+        rows = self._checked_rows(X)
+        assert isinstance(self.machine_, KernelMachine)
+        return np.asarray(self.classes_[self.machine_.label_indices(rows)])
+
     @property
     def chosen_(self) -> dict[str, float]:
         """What a smaller model need not search again."""
