@@ -17,6 +17,8 @@ from tests.firmware.compiling import WARNINGS
 from tests.random_fronts import local_model, random_signal_stage
 from tests.random_models import random_model
 from tinykernel import resources
+from tinykernel.board.protocol import scores_of
+from tinykernel.board.samples import Lines
 from tinykernel.build.machines import MACHINES
 from tinykernel.codegen.projects import export, formats, render_project
 from tinykernel.codegen.targets import find_target
@@ -326,23 +328,30 @@ def test_arduino_sketch_on_a_microcontroller(
 
 
 def test_arduino_sketch_of_a_stream(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
-    """The second example takes samples one by one and prints the labels that Python gives."""
+    """Stream prints labels and scores that Python gives of the samples, which Record prints."""
     model = local_model(random_signal_stage(1), 1)
     library = tmp_path / "motion"
     export(model, None, library, name="motion", format="library")
-    program = arduino(
-        library,
-        tmp_path,
-        require_tool("gcc"),
-        require_tool("g++"),
-        [],
-        [resources.folder("firmware") / "boards" / "host" / "start.c"],
-        library / "examples" / "Stream",
-    )
-    printed = run([program], tmp_path).split()
+    printed = {}
+    for sketch in ("Stream", "Record"):
+        program = arduino(
+            library,
+            tmp_path,
+            require_tool("gcc"),
+            require_tool("g++"),
+            [],
+            [resources.folder("firmware") / "boards" / "host" / "start.c"],
+            library / "examples" / sketch,
+        )
+        printed[sketch] = run([program], tmp_path).split()
     samples = (np.arange(1, 1000) * 37 % 1024).reshape(-1, 3)  # as the stand-in reads them
     windows = [samples[i : i + 64].ravel() for i in range(0, len(samples) - 63, model.hop)]
-    assert printed == [str(label) for label in model.predict(np.array(windows))]
+    inputs = np.array(windows)
+    assert printed["Stream"][::2] == [str(label) for label in model.predict(inputs)]
+    assert list(map(scores_of, printed["Stream"][1::2])) == model.scores(inputs).tolist()
+    recorded = Lines()
+    lines = "".join(f"{line}\n" for line in ["", *printed["Record"]])
+    assert recorded.take(lines.encode()) == [tuple(map(str, row)) for row in samples.tolist()]
 
 
 def arduino(

@@ -57,7 +57,7 @@ def verify_on_port(
         chosen = _some(integer, _rows(model, integer, data), most)
         recordings = chosen.streams or None
         result = verify_on_board(board, integer, chosen.X, chosen.y, recordings=recordings)
-    part = chosen.part if most is None or data is None else f"{len(chosen.X)} of {chosen.part}"
+    part = chosen.part if most is None or data is None else f"{len(chosen.X)} rows: {chosen.part}"
     if as_json:
         print_json(
             verification_json(result.verification)

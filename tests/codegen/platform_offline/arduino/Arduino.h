@@ -13,6 +13,7 @@ static const uint8_t A0 = 14;
 struct Console {
     void begin(unsigned long baud);
     void print(const char *text);
+    void print(long number);
     int read();
 };
 extern Console Serial;

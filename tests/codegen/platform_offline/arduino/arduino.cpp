@@ -15,6 +15,23 @@ void Console::print(const char *text)
     tk_print(text);
 }
 
+void Console::print(long number)
+{
+    char text[24];
+    char *at = text + sizeof text - 1;
+    unsigned long rest = number < 0 ? 0ul - (unsigned long)number : (unsigned long)number;
+
+    *at = '\0';
+    do {
+        *--at = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest != 0);
+    if (number < 0) {
+        *--at = '-';
+    }
+    tk_print(at);
+}
+
 unsigned long micros()
 {
     static unsigned long now;
