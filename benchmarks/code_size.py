@@ -33,6 +33,7 @@ from tests.random_fronts import (
     random_stage,
 )
 from tests.random_models import changed, one_class, random_model, tree_model, with_linear
+from tests.separable import separable_model
 from tests.spectra import spectral_model
 from tinykernel.build.toolchains import Toolchain, find_toolchain
 from tinykernel.codegen.plan import pack
@@ -48,6 +49,7 @@ from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.offset import Offset
 from tinykernel.model.stages.scale import Scale
+from tinykernel.model.stages.separable import Separable
 from tinykernel.model.stages.spectrum import LENGTHS, Spectrum
 
 OUTPUT = Path(__file__).resolve().parent.parent / "tinykernel" / "measure" / "code_sizes.json"
@@ -254,6 +256,31 @@ def convolution_sample(index: int, largest: int = 28) -> IntegerModel:
     return model
 
 
+@functools.cache
+def separable_sample(index: int) -> IntegerModel:
+    """Draw a model with separable convolutions; the same for the same index."""
+    rng = np.random.default_rng([7, index])
+    side = int(rng.choice([8, 16, 32]))
+    blocks = int(rng.choice([1, 3, 4, 6]))
+    model = separable_model(
+        index,
+        (side, side),
+        tuple(map(int, rng.choice([4, 8, 12, 20], blocks))),
+        tuple(map(int, rng.integers(1, 3, blocks))),
+        average=int(rng.integers(1, 3)),
+        raw_dtype=str(rng.choice(["float32", "uint8", "uint8"])),
+        channels=int(rng.choice([1, 3])),
+        weight_bits=int(rng.choice([2, 4, 4])),
+        n_classes=int(rng.choice([2, 10])),
+    )
+    if model.input.dtype == "uint8":
+        # As `train` has it: convolutions look at the levels as they are.
+        whole = Scale("uint8", 8, *np.array([[0], [1 << 16], [255]]))
+        levels, *others = model.stages
+        model = replace(model, stages=(replace(levels, scaler=whole), *others))
+    return model
+
+
 # Kinds that share no property with others, by the beginning of their properties.
 _ALONE = {
     ONE_CLASS: one_class_sample,
@@ -261,6 +288,7 @@ _ALONE = {
     Spectrum.KIND: spectral_sample,
     Convolutions.KIND: convolution_sample,
     Offset.KIND: offset_sample,
+    Separable.KIND: separable_sample,
 }
 
 

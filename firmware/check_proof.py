@@ -7,6 +7,7 @@ could read in another way is refused. Needs only numpy, and shares no code with 
 """
 
 import hashlib
+import itertools
 import json
 import pathlib
 import re
@@ -35,6 +36,7 @@ MEMBERS = {
     "{part2 part4 part7} tap_rows tap_columns kernels channel dilation cells codes",
     "tk_convolutions": "rows columns padding stride layers pools shifts channels tap_bits "
     "bias_bytes codes",
+    "tk_separable": "rows columns given blocks halves factor shape first single points units",
     "tk_dense": "values units bits shift weights biases",
     "tk_beside": "counts entries factor sources offsets multipliers spans shifts",
     "tk_signal": "rows channels kernels cells hop windows kept distances turns split kinds ring "
@@ -392,6 +394,42 @@ def convolutions(c, k, levels):
     k["top"] = max(1, np.max(top))
 
 
+def separable(c, k, levels):
+    """Yield the same of separable convolutions."""
+    need(c("STAGES") == 1 and 0 < levels["top"] < 256, "levels of another type")
+    kinds = {"shape": "uint8", "first": "uint32", "single": "uint8", "points": "uint32"}
+    need(all(c.kind[k[name]] == kind for name, kind in kinds.items()), "tables of another type")
+    shape = c.table[k["shape"]].reshape(k["blocks"], 2)
+    counts, units = (1 + shape[:, 0]).tolist(), c.table[k["units"]]
+    need(set(shape[:, 1].tolist()) <= {1, 2}, "strides")
+    rows, columns, layers, before = k["rows"], k["columns"], [], k["given"]
+    first = c.fields(k["first"], np.array([0, 16, 8, 24]), 8).reshape(counts[0], -1)
+    layers.append(first[:, : 9 * before].reshape(counts[0], 9, before))
+    single = c.table[k["single"]][: 5 * sum(counts[:-1]), None] >> np.array([0, 4]) & 15
+    single = ((single ^ 8) - 8).reshape(-1, 10)[:, :9]
+    point = c.fields(k["points"], np.array([12, 28, 8, 24, 4, 20, 0, 16]), 4).reshape(-1)
+    for before, after in itertools.pairwise(counts):
+        layers.append(single[:before])
+        width = -(-before // 8) * 8
+        layers.append(point[: after * width].reshape(after, width)[:, :before])
+        single, point = single[before:], point[after * width :]
+    for stride in shape[:, 1].tolist():
+        rows, columns = -(-rows // stride), -(-columns // stride)
+    need(k["factor"] == 65536 // (rows * columns), "the factor of means")
+    top = np.full(k["given"], levels["top"])
+    for layer, w in enumerate(layers):
+        own, units = units[: len(w)], units[len(w) :]
+        need(len(own) == len(w), "units are missing")
+        bias, multiplier, shift = (own >> 12 ^ 1 << 19) - (1 << 19), own >> 5 & 127, own & 31
+        # Of a layer of single channels each has its own limit.
+        high = top[:, None] if w.ndim == 2 and w.shape[1] == 9 and layer % 2 else top
+        ends = [bias + (f(w, 0) * high).reshape(len(w), -1).sum(axis=1) for f in ENDS]
+        low, most = (end * multiplier for end in ends)
+        top = np.clip(most >> shift, 0, 255)
+        yield f"product of layer {layer}", low, most, INT32
+        yield f"map of layer {layer}", 0, top, (0, 255)
+
+
 def dense(c, k, before):
     """Yield the same of a hidden layer."""
     top = before["top"]
@@ -428,6 +466,7 @@ STAGES = {
     "tk_signal": ("tk_kernels_signal", kernels, ("levels",), "counts"),
     "tk_image": ("tk_kernels_image", kernels, ("levels",), "counts"),
     "tk_convolutions": ("tk_convolutions", convolutions, ("levels",), "maps"),
+    "tk_separable": ("tk_separable", separable, ("levels",), "units"),
     "tk_dense": ("tk_dense", dense, ("maps",), "units"),
     "tk_beside": ("tk_beside", beside, ("counts",), "counts"),
 }

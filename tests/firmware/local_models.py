@@ -14,6 +14,7 @@ from tests.random_fronts import (
     random_stage,
 )
 from tests.random_models import random_model, with_linear
+from tests.separable import separable_model
 from tests.spectra import spectral_model
 from tinykernel.model.integer import IntegerModel
 
@@ -120,6 +121,15 @@ OFFSETS: dict[str, Callable[[], IntegerModel]] = {
     "int8, no stream": lambda: offset_model(3, "int8", height=48, hop=0, cells=(3, 1)),
     "uint16, components": lambda: offset_model(4, "uint16", hop=64, weight_bits=0),
 }
+SEPARABLE: dict[str, Callable[[], IntegerModel]] = {
+    "one block": lambda: separable_model(1, (8, 9), (6,), (2,)),
+    "colours, odd sides, strides": lambda: separable_model(
+        2, (11, 7), (3, 9, 17, 4), (1, 2, 1, 2), channels=3
+    ),
+    "averaged floats": lambda: separable_model(
+        3, (6, 6), (12, 10), (1, 1), average=2, raw_dtype="float32"
+    ),
+}
 CONVOLUTIONS: dict[str, Callable[[], IntegerModel]] = {
     "4-bit taps": lambda: convolution_model(1, (28, 28), (1, 0, 1), channels=4, bits=4),
     "8-bit taps, averaged, hidden layer": lambda: convolution_model(
@@ -145,4 +155,5 @@ ALL = (
     | {f"offset, {name}": make for name, make in OFFSETS.items()}
     | {f"frame, {name}": make for name, make in FRAMES.items()}
     | {f"convolutions, {name}": make for name, make in CONVOLUTIONS.items()}
+    | {f"separable, {name}": make for name, make in SEPARABLE.items()}
 )

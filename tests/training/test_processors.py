@@ -74,6 +74,13 @@ found = {
         options={"convolutions": "on"},
         **none,
     ).fit(X.astype(np.uint8).reshape(-1, 8, 8).repeat(2, 1).repeat(2, 2).reshape(-1, 256), y),
+    "mixed": TernaryKernelClassifier(
+        image_shape=(8, 8),
+        n_kernels=8,
+        augment=moved,
+        options={"convolutions": "mixed"},
+        **{**none, "epochs": 2},
+    ).fit(X.astype(np.uint8), y),
     "signals": TernaryKernelClassifier(
         window_shape=(64, 3), n_kernels=16, augment={"rotate": 0.2}, **still
     ).fit(lines.reshape(200, -1), kinds),

@@ -30,11 +30,13 @@ from tinykernel.measure.capacity import (
     random_layout,
 )
 from tinykernel.measure.instructions import steps_within
+from tinykernel.measure.limits import Limits
 from tinykernel.model import IntegerModel, quantize
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.training.layouts import LAYOUTS, components_within
 from tinykernel.training.local.convolutions import no_convolutions, responses_of
+from tinykernel.training.local.separable import no_separable
 from tinykernel.training.local.signal_training import FEW_WINDOWS
 from tinykernel.training.options import (
     LINEAR_BITS,
@@ -257,23 +259,31 @@ def _kernels(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
 
 def _of_images(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
     """Return the number of kernels, of channels of convolutions, or of both to choose from."""
-    if asked.get("convolutions") in ("on", "deep"):
+    if asked.get("convolutions") not in ("auto", "off"):
         n, least = _channels(asked, shape)
         if not n:
             raise _too_small(asked, least, "one with the fewest channels")
         return {"n_kernels": n}
     found = _kernels_as_asked(asked, shape)
     free = asked.get("convolutions") == "auto" and asked.get("effort") != "quick"
-    if not free or no_convolutions(shape):
+    if not free:
         return found
-    for form, fewest in (("deep", _MANY_CHANNELS), ("convolutions", 1)):
+    for form, fewest in (("deep", _MANY_CHANNELS), ("convolutions", 1), ("mixed", 1)):
         asked = asked.but(convolutions=FORMS[form], linear=found["linear"])
-        n = 0 if no_convolutions(shape, FORMS[form]) else _channels(asked, shape)[0]
+        n = 0 if _refused(shape, form, asked.limits) else _channels(asked, shape)[0]
         if n >= fewest and asked.limits.beside_flash:
             n = _within(asked, form, n, 1)[0]
         if n >= fewest:
             return found | {"n_kernels": {"kernels": found["n_kernels"], form: n}}
     return found
+
+
+def _refused(shape: tuple[int, ...], form: str, limits: Limits) -> bool:
+    """Whether images of a shape have no convolutions of a form that compete with kernels."""
+    if form == "mixed":
+        is_timed = limits.instructions is not None or limits.time is not None
+        return is_timed or shape[2] == 1 or bool(no_separable(shape))
+    return bool(no_convolutions(shape, FORMS[form]))
 
 
 def most_of_images(flash: int, shape: tuple[int, ...], convolutions: str = "off") -> int:
@@ -284,6 +294,8 @@ def most_of_images(flash: int, shape: tuple[int, ...], convolutions: str = "off"
     if convolutions == "off":
         most = flash * _A_BYTE / (shape[0] * shape[1] * _A_POSITION)
         return int(np.clip(most, 8, MOST_KERNELS["image"]))
+    if convolutions == "mixed":
+        return MOST_CHANNELS
     most = flash * _A_BYTE / (responses_of(shape, convolutions) * _A_RESPONSE)
     return int(np.clip(most, _FEW_CHANNELS, MOST_CHANNELS))
 

@@ -35,9 +35,8 @@ from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel
 from tinykernel.model.quantization.conversion import as_integer_model
 from tinykernel.model.readouts.trees import Trees
-from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.kernels import Kernels
-from tinykernel.training.local.convolutions import form_of
+from tinykernel.training.local.separable import size_of
 from tinykernel.training.options import LINEAR_BITS
 from tinykernel.training.options.parameters import (
     ClassifierParameters,
@@ -388,13 +387,11 @@ def _smaller(
     if trees is not None:
         fewer = classifier.options["tree_bytes"] - over - _WORD
         return {"tree_bytes": fewer, "model": "trees"} if fewer >= _WORD else None
-    kernels, convolutions = model.find(Kernels), model.find(Convolutions)
+    kernels, convolutions = model.find(Kernels), size_of(model)
     if kernels is not None or convolutions is not None:
-        n = kernels.n_kernels if kernels is not None else 0
-        n = convolutions.n_channels if convolutions is not None else n
+        n, form = convolutions or (0 if kernels is None else kernels.n_kernels, "off")
         tables = sum(pack(model).table_bytes().values())
         fewer = n - (-(-over * n // tables) + 1)
-        form = "off" if convolutions is None else form_of(convolutions.pools)
         return {"n_kernels": fewer, "convolutions": form} if fewer > 0 else None
     if p == 0:
         narrower = [bits for bits in LINEAR_BITS if bits < classifier.options_["bits"]]

@@ -12,7 +12,7 @@ from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
 
 # Pieces that say what kind of model it is.
-_MAIN = ("spectrum", "kernels", "convolutions", "components", "trees", "prototypes")
+_MAIN = ("spectrum", "kernels", "convolutions", "separable", "components", "trees", "prototypes")
 
 
 def taken_by(model: IntegerModel) -> str:

@@ -27,6 +27,7 @@ from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.dense import Dense
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
+from tinykernel.model.stages.separable import Separable
 
 #: Targets that run the code of another one, of the same compiler and options.
 SAME_CODE = {"cortex-m0plus": "cortex-m0", "esp32": "esp8266", "esp32s3": "esp8266"}
@@ -168,7 +169,15 @@ def _other_properties(
             f"{kind}, lanes {members.get('lanes', '').rstrip('u')}": 1,
         }
     trees, first = model.find(Trees), model.stages[0]
-    if model.find(Convolutions) is not None:
+    if model.find(Separable) is not None:
+        properties |= {
+            "several channels": model.input.channels > 1,
+            "several blocks": members["blocks"] != "1u",
+            f"linear part of {value.get('TK_LINEAR_BITS', '0')} bits": 1,
+            "two classes": model.n_outputs < model.n_scores,
+        }
+        properties = {f"{Separable.KIND}, {n}": number for n, number in properties.items()}
+    elif model.find(Convolutions) is not None:
         properties |= _convolution_properties(model, value, members)
         properties = {f"{Convolutions.KIND}, {n}": number for n, number in properties.items()}
     elif model.is_one_class:

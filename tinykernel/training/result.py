@@ -8,6 +8,7 @@ from tinykernel.model.integer import IntegerModel
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.training.local.convolutions import ConvolutionPlan
 from tinykernel.training.local.images import ImagePlan
+from tinykernel.training.local.separable import SeparablePlan
 from tinykernel.training.local.signals import SignalPlan
 from tinykernel.training.loop import History
 from tinykernel.training.options.recipe import Recipe
@@ -23,7 +24,15 @@ class TrainingResult:
 
     machine: KernelMachine | IntegerModel  # the latter without components.
     # Given and chosen.
-    recipe: Recipe | LinearRecipe | TreeRecipe | ImagePlan | ConvolutionPlan | SignalPlan
+    recipe: (
+        Recipe
+        | LinearRecipe
+        | TreeRecipe
+        | ImagePlan
+        | ConvolutionPlan
+        | SeparablePlan
+        | SignalPlan
+    )
     # Loss, seconds and, with validation rows, accuracy of each epoch; where Ctrl-C ended the
     # training, the machine is the best until then.
     history: History

@@ -24,11 +24,11 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
     learned, classifier = trained.method == "learned", trained.classifier
     from tinykernel.codegen.description import consists_of
     from tinykernel.model.answers.values import Values
-    from tinykernel.model.stages.convolutions import Convolutions
     from tinykernel.model.stages.kernels import Kernels
+    from tinykernel.training.local.separable import size_of
 
     test, given = dataset.y_test, trained.model.input
-    kernels, convolutions = trained.model.find(Kernels), trained.model.find(Convolutions)
+    kernels, convolutions = trained.model.find(Kernels), size_of(trained.model)
     found = {
         "data": dataset.source,
         "split": dataset.split,
@@ -44,7 +44,7 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         "layout": classifier.layout_ if learned else None,
         "components": classifier.n_components_,
         "kernels": None if kernels is None else kernels.n_kernels,
-        "channels": None if convolutions is None else convolutions.n_channels,
+        "channels": None if convolutions is None else convolutions[0],
         "hop": trained.model.hop,
         "local": None if given.is_table else given.kind,
         "sigma": classifier.sigma_,
@@ -60,9 +60,8 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         return found
     if trained.budget is not None and found["local"] == "image":
         from tinykernel.budget.contenders import most_of_images
-        from tinykernel.training.local.convolutions import form_of
 
-        form = "off" if convolutions is None else form_of(convolutions.pools)
+        form = "off" if convolutions is None else convolutions[1]
         found["most_chosen"] = most_of_images(trained.budget, given.shape, form)
     return found | {
         "target": memory.target,

@@ -12,6 +12,7 @@ from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.offset import Offset
 from tinykernel.model.stages.scale import Scale
+from tinykernel.model.stages.separable import Separable
 from tinykernel.model.stages.spectrum import Spectrum
 
 #: Those that can stand before the levels of a signal, one in a chain.
@@ -23,6 +24,7 @@ STAGES: tuple[type[Stage], ...] = (
     Levels,
     Kernels,
     Convolutions,
+    Separable,
     Dense,
     Beside,
     Scale,

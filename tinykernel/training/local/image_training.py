@@ -36,6 +36,12 @@ from tinykernel.training.local.linear_training import (
     run_training,
     split_rows,
 )
+from tinykernel.training.local.separable import (
+    SeparableLearner,
+    SeparablePlan,
+    no_separable,
+    separable_plan,
+)
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import WIDE_TEMPERATURES, judge
 from tinykernel.training.options import TrainerOptions
@@ -50,6 +56,9 @@ _LARGE_IMAGE = 40
 # Convolutions learn single images by heart: in 16 KB, 20,000 images of Fashion have 89.45 % of
 # held-out training rows with it, and 88.93 without.
 _USUALLY_VARIED = {"affine": 0.3}
+# Of mixed ones; mirrored images may mean something else.
+_VARIED_WHEN_MIXED = {"affine": 0.5}
+_MOST_EPOCHS = 50
 # Epochs of the training over those of a short one.
 _TRIAL_SHARE = 4
 # With more images short trainings see too few: of 60,000 of Fashion they chose kernels. Trained
@@ -101,6 +110,27 @@ def convolution_plan(
     return plan_for(shape, n, options.convolutions, linear)
 
 
+def mixed_plan(
+    options: TrainerOptions,
+    shape: tuple[int, ...],
+    n_rows: int,
+    bits: int,
+    losses: tuple[float, ...] = (),
+) -> SeparablePlan:
+    """Return how separable convolutions of images are trained."""
+    refused = no_separable(shape)
+    if refused:
+        raise TinykernelError(f"convolutions: {refused}")
+    n = options.n_kernels or 32
+    assert isinstance(n, int)
+    if n > MOST_CHANNELS:
+        raise TinykernelError(f"n_kernels: {n} channels; {MOST_CHANNELS} are the most")
+    linear = linear_recipe(options, n_rows, bits, 20, losses)
+    if options.epochs is None:
+        linear = replace(linear, epochs=min(linear.epochs, _MOST_EPOCHS))
+    return separable_plan(shape, n, linear)
+
+
 def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> TrainingResult:
     """Learn kernels or convolutions for images of (height, width, channels)."""
     seed = int(check_random_state(options.random_state).randint(2**31 - 1))
@@ -122,7 +152,7 @@ def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) 
     if isinstance(learner, ImageLearner):  # before the long training
         _check_image(learner.stages(scaler, np.arange(learner.plan.n_kernels)))
     history = run_training(learner, learner.seen, rows, options)
-    if isinstance(learner, ConvolutionLearner):
+    if not isinstance(learner, ImageLearner):
         made = chained_model(learner.stages(scaler), taken, data.meaning, learner.stored())
         return TrainingResult(made, learner.plan, history, contest=contest)
     kept = learner.used()
@@ -138,10 +168,14 @@ def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) 
 
 def _image_learner(
     rows: Rows, options: TrainerOptions, shape: tuple[int, ...], losses: tuple[float, ...]
-) -> ImageLearner | ConvolutionLearner:
+) -> ImageLearner | ConvolutionLearner | SeparableLearner:
     """Begin with kernels or convolutions, on rows that are levels."""
     bits = bits_of(options, shape)
     given = rows.rows, rows.targets, rows.weight
+    if options.convolutions == "mixed":
+        mixed = mixed_plan(options, shape, len(rows.rows), bits, losses)
+        augment = _VARIED_WHEN_MIXED if options.augment is None else options.augment
+        return SeparableLearner(*given, mixed, Augmentation.of(augment))
     if options.convolutions not in ("auto", "off"):
         plan = convolution_plan(options, shape, len(rows.rows), bits, losses)
         augment = _USUALLY_VARIED if options.augment is None else options.augment

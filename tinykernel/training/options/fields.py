@@ -123,7 +123,8 @@ class Parameters:
         "int, mapping or None",
         "Kernels of the local stage, or channels of convolutions. Flash and time grow in "
         "proportion. None takes 64 for images, 32 channels, and 256 for signals. A mapping has a "
-        'number for "kernels" and one for "convolutions" or "deep" ones: the better is chosen.',
+        'number for "kernels" and one for "convolutions", "deep" or "mixed" ones: the better is '
+        "chosen.",
         local=True,
     )
     window_shape: tuple[int, int] | None = option(
@@ -320,11 +321,13 @@ class TrainerOptions(ClassParameters):
     )
     convolutions: str = option(
         "auto",
-        one_of("auto", "off", "on", "deep"),
-        '{"auto", "off", "on", "deep"}',
+        one_of("auto", "off", "on", "deep", "mixed"),
+        '{"auto", "off", "on", "deep", "mixed"}',
         "Images of one channel: layers of 3 x 3 kernels and a hidden layer in place of counts, "
-        '"deep" with a layer more and fewer poolings. `train` compares them with kernels on rows '
-        'left out, deep ones if 40 channels fit; without its budget "auto" is "off".',
+        '"deep" with a layer more and fewer poolings. "mixed" ones take any channels: separable '
+        "convolutions, whose layers mix them. `train` compares them with kernels on rows "
+        "left out, deep ones if 40 channels fit, mixed ones of images of several channels; "
+        'without its budget "auto" is "off".',
         local=True,
     )
 
@@ -393,7 +396,7 @@ class TrainerOptions(ClassParameters):
         both = isinstance(self.n_kernels, Mapping)
         if self.frame is not None and (kind != 3 or self.image_shape is None):
             raise TinykernelError("frame: only for images; give the image_shape, as 32x32x3")
-        if kind != 3 and (self.convolutions in ("on", "deep") or both):
+        if kind != 3 and (self.convolutions not in ("auto", "off") or both):
             raise TinykernelError("convolutions: only for images; give the image_shape")
         if both and self.convolutions != "auto":
             raise TinykernelError(

@@ -33,7 +33,7 @@ class Check:
 
 
 # What `convolutions` is for each form that a mapping of numbers of kernels names.
-FORMS = {"kernels": "off", "convolutions": "on", "deep": "deep"}
+FORMS = {"kernels": "off", "convolutions": "on", "deep": "deep", "mixed": "mixed"}
 
 
 def one_of(*choices: object) -> Check:
@@ -88,9 +88,10 @@ def kernels(name: str, value: Any) -> None:
     if not isinstance(value, Mapping):
         check_count(name, value, 1)
         return
-    if not value or value.keys() - FORMS.keys() or {"convolutions", "deep"} <= value.keys():
+    if not value or value.keys() - FORMS.keys() or len(value.keys() - {"kernels"}) > 1:
         raise TinykernelError(
-            f'{name}: a mapping has numbers for "kernels", and for "convolutions" or "deep"'
+            f'{name}: a mapping has numbers for "kernels", and for one of "convolutions", "deep" '
+            'and "mixed"'
         )
     for number in value.values():
         check_count(name, number, 1)

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Separable convolutions: blocks of layers that an image goes through row by row.
+ *
+ * A block keeps three rows of what it is given, bytes with the channels of a position side by side,
+ * and makes a row as soon as the rows below it are there. Blocks that come later go first, so that
+ * no row is overwritten that is still needed. A row of values that all outputs look at lies in
+ * halves, two channels a word; what a sum does not fill of its last word of weights is zeros.
+ *
+ * first[] has for each channel 9 * given weights of 8 bits, those of a position side by side, of
+ * four the bytes 0, 2, 1 and 3 of a word. single[] has for each channel of a block nine weights of
+ * 4 bits, the first one of a byte in its low half. points[] has for each channel that a block gives
+ * 8 weights a word: those of channels 2k and 2k + 1 stand where a shift by 4k to the left brings
+ * them to the top of the halves. units[] has for each channel of each layer bias << 12 | multiplier
+ * << 5 | shift. */
+#ifndef TK_SEPARABLE_H
+#define TK_SEPARABLE_H
+
+#include "tk_levels.h"
+
+/* Rows that a block keeps. */
+#define TK_BLOCK_ROWS 3u
+
+struct tk_separable {
+    uint32_t rows;                 /* of the image, 2 or more */
+    uint32_t columns;              /* of the image, 2 or more */
+    uint32_t given;                /* channels of the image */
+    uint32_t blocks;               /* how many, 1..16 */
+    uint32_t halves;               /* bytes of a row that all outputs look at, a multiple of 4 */
+    uint32_t factor;               /* of a sum of all positions, over 65536 */
+    const TK_FLASH uint8_t *shape; /* of each block channels less 1, and the stride */
+    const TK_FLASH uint32_t *first;
+    const TK_FLASH uint8_t *single;
+    const TK_FLASH uint32_t *points;
+    const TK_FLASH uint32_t *units;
+};
+
+/* A block, or what stands behind the last one. */
+typedef struct {
+    uint32_t ring;     /* bytes from here to the rows of what it is given */
+    uint32_t rows;     /* of what it is given */
+    uint32_t columns;  /* of what it is given */
+    uint32_t channels; /* of what it is given */
+    uint32_t stride;   /* 1 or 2 */
+    uint32_t keeps;    /* rows */
+    uint32_t received; /* rows so far */
+    uint32_t made;     /* rows so far */
+    uint32_t single;   /* where its weights and units begin in the tables */
+    uint32_t points;
+    uint32_t units;
+} tk_block_t;
+
+/* ceil(n / 8) words of weights of 4 bits. */
+TK_INLINE uint32_t tk_separable_words(uint32_t channels)
+{
+    return (channels + 7u) / 8u;
+}
+
+/* A sum with what a unit of units[] says. Proved: no product leaves 32 bits. */
+TK_INLINE uint8_t tk_separable_unit(uint32_t unit, int32_t sum)
+{
+    sum = (sum + ((int32_t)unit >> 12)) * (int32_t)(unit >> 5 & 127u);
+    return (uint8_t)tk_clipped(sum, unit & 31u);
+}
+
+/* Words of 8 weights of 4 bits times as many halves. */
+TK_INLINE int32_t tk_separable_dot4(const TK_FLASH uint32_t *weights, const uint32_t *values,
+                                    uint32_t words)
+{
+    int32_t sum = 0;
+#if TK_DSP
+    const uint32_t mask = 0xF000F000u; /* a weight times 4096 */
+    do {
+        const uint32_t word = *weights++;
+        sum = tk_smlad(word & mask, values[0], sum);
+        sum = tk_smlad(word << 4 & mask, values[1], sum);
+        sum = tk_smlad(word << 8 & mask, values[2], sum);
+        sum = tk_smlad(word << 12 & mask, values[3], sum);
+        values += 4;
+    } while (--words != 0u);
+    return sum >> 12;
+#else
+    const tk_u16 *half = (const tk_u16 *)values;
+    do {
+        uint32_t word = *weights++;
+        uint32_t k;
+        for (k = 0u; k < 4u; ++k) {
+            sum += ((int32_t)(word << 16) >> 28) * (int32_t)half[0];
+            sum += ((int32_t)word >> 28) * (int32_t)half[1];
+            half += 2;
+            word <<= 4;
+        }
+    } while (--words != 0u);
+    return sum;
+#endif
+}
+
+/* Words of 4 weights of 8 bits times as many halves: bytes 0, 2, 1 and 3 of a word. */
+TK_INLINE int32_t tk_separable_dot8(const TK_FLASH uint32_t *weights, const uint32_t *values,
+                                    uint32_t words)
+{
+    int32_t sum = 0;
+#if TK_DSP
+    do {
+        const uint32_t word = *weights++;
+        sum = tk_smlad(tk_sxtb16(word), values[0], sum);
+        sum = tk_smlad(tk_sxtb16_odd(word), values[1], sum);
+        values += 2;
+    } while (--words != 0u);
+#else
+    const tk_u16 *half = (const tk_u16 *)values;
+    do {
+        const uint32_t word = *weights++;
+        sum += ((int32_t)(word << 24) >> 24) * (int32_t)half[0];
+        sum += ((int32_t)(word << 8) >> 24) * (int32_t)half[1];
+        sum += ((int32_t)(word << 16) >> 24) * (int32_t)half[2];
+        sum += ((int32_t)word >> 24) * (int32_t)half[3];
+        half += 4;
+    } while (--words != 0u);
+#endif
+    return sum;
+}
+
+/* Row y < 65536 of what a block keeps, 3 rows or 1. */
+TK_INLINE uint8_t *tk_separable_row(tk_block_t *block, uint32_t y, uint32_t keeps)
+{
+    const uint32_t place = keeps == 1u ? 0u : y - 3u * (y * 43691u >> 17);
+    return (uint8_t *)(void *)block + block->ring + place * (block->columns * block->channels);
+}
+
+/* What 3 x 3 kernels of all channels look at around row and column, as halves. */
+TK_INLINE void tk_separable_patch(tk_block_t *block, uint32_t row, uint32_t column, tk_u16 *halves)
+{
+    uint32_t i;
+    for (i = 0u; i < 3u; ++i) {
+        const uint32_t y = row + i - 1u; /* beyond the rows above the first one, too */
+        const uint8_t *const line =
+            tk_separable_row(block, y < block->rows ? y : row, TK_BLOCK_ROWS);
+        uint32_t j;
+        for (j = 0u; j < 3u; ++j) {
+            const uint32_t x = column + j - 1u;
+            const uint8_t *const seen = line + (x < block->columns ? x : 0u) * block->channels;
+            const uint32_t inside = y < block->rows && x < block->columns ? 255u : 0u;
+            uint32_t c;
+            for (c = 0u; c < block->channels; ++c) {
+                *halves++ = (tk_u16)(seen[c] & inside);
+            }
+        }
+    }
+}
+
+/* A row of the first block, to out. */
+TK_INLINE void tk_separable_first(const TK_FLASH struct tk_separable *k, tk_block_t *block,
+                                  uint32_t channels, uint32_t *halves, uint8_t *out)
+{
+    const uint32_t row = block->made * block->stride;
+    const uint32_t words = (9u * k->given + 3u) / 4u;
+    uint32_t column;
+    for (column = 0u; column < block->columns; column += block->stride) {
+        const TK_FLASH uint32_t *weights = k->first;
+        uint32_t c;
+        halves[2u * words - 1u] = 0u;
+        halves[2u * words - 2u] = 0u;
+        tk_separable_patch(block, row, column, (tk_u16 *)halves);
+        for (c = 0u; c < channels; ++c) {
+            const int32_t sum = tk_separable_dot8(weights, halves, words);
+            *out++ = tk_separable_unit(k->units[c], sum);
+            weights += words;
+        }
+    }
+}
+
+/* The sum of a channel's nine weights around a column; rows has the places of column 0. */
+TK_INLINE int32_t tk_separable_nine(tk_block_t *block, const int32_t *tap,
+                                    const uint8_t *const *rows, uint32_t column)
+{
+    const uint32_t step = block->channels;
+    int32_t sum = 0;
+    uint32_t i;
+    for (i = 0u; i < 3u; ++i) {
+        const uint8_t *const seen = rows[i] + column * step;
+        sum += tap[1] * (int32_t)seen[0];
+        if (column != 0u) {
+            sum += tap[0] * (int32_t)*(seen - step);
+        }
+        if (column + 1u < block->columns) {
+            sum += tap[2] * (int32_t)seen[step];
+        }
+        tap += 3;
+    }
+    return sum;
+}
+
+/* A row of the single layer of a block, as halves; `pitch` words a position. */
+TK_INLINE void tk_separable_single(const TK_FLASH struct tk_separable *k, tk_block_t *block,
+                                   uint32_t pitch, tk_u16 *halves)
+{
+    const TK_FLASH uint8_t *code = k->single + block->single;
+    const TK_FLASH uint32_t *const units = k->units + block->units;
+    const uint32_t row = block->made * block->stride;
+    const uint8_t *rows[3];
+    uint32_t c;
+    uint32_t i;
+    for (i = 0u; i < 3u; ++i) {
+        const uint32_t y = row + i - 1u;
+        rows[i] = tk_separable_row(block, y < block->rows ? y : row, TK_BLOCK_ROWS);
+    }
+    for (c = 0u; c < block->channels; ++c) {
+        tk_u16 *out = halves++;
+        int32_t tap[9];
+        uint32_t column;
+        for (i = 0u; i < 9u; ++i) {
+            tap[i] = (int32_t)((uint32_t)code[i / 2u] << (28u - (i & 1u) * 4u)) >> 28;
+        }
+        for (i = 0u; i < 3u; ++i) {
+            if (row == 0u) {
+                tap[i] = 0;
+            }
+            if (row + 1u == block->rows) {
+                tap[6u + i] = 0;
+            }
+        }
+        code += 5;
+        for (column = 0u; column < block->columns; column += block->stride) {
+            const int32_t sum = tk_separable_nine(block, tap, rows, column);
+            *out = tk_separable_unit(units[c], sum);
+            out += 2u * pitch;
+        }
+        ++rows[0];
+        ++rows[1];
+        ++rows[2];
+    }
+}
+
+/* A row of the point layer of a block, of n positions in halves, to out. */
+TK_INLINE void tk_separable_point(const TK_FLASH struct tk_separable *k, const tk_block_t *block,
+                                  const uint32_t *halves, uint32_t n, uint32_t channels,
+                                  uint8_t *out)
+{
+    const uint32_t words = tk_separable_words(block->channels);
+    const TK_FLASH uint32_t *const units = k->units + block->units + block->channels;
+    do {
+        const TK_FLASH uint32_t *weights = k->points + block->points;
+        uint32_t c;
+        for (c = 0u; c < channels; ++c) {
+            const int32_t sum = tk_separable_dot4(weights, halves, words);
+            *out++ = tk_separable_unit(units[c], sum);
+            weights += words;
+        }
+        halves += 4u * words;
+    } while (--n != 0u);
+}
+
+/* The next row of a block, into what the next one keeps. */
+TK_INLINE void tk_separable_make(const TK_FLASH struct tk_separable *k, tk_block_t *block,
+                                 uint32_t is_first, uint32_t *halves)
+{
+    tk_block_t *const next = block + 1;
+    uint8_t *const out = tk_separable_row(next, next->received, next->keeps);
+    if (is_first != 0u) {
+        tk_separable_first(k, block, next->channels, halves, out);
+    } else {
+        const uint32_t pitch = 4u * tk_separable_words(block->channels);
+        tk_clear(halves, next->columns * pitch);
+        tk_separable_single(k, block, pitch, (tk_u16 *)halves);
+        tk_separable_point(k, block, halves, next->columns, next->channels, out);
+    }
+    ++block->made;
+    ++next->received;
+}
+
+/* Whether the rows are there from which a block makes its next one. */
+TK_INLINE int tk_separable_ready(tk_block_t *block)
+{
+    const uint32_t row = block->made * block->stride;
+    return row < block->rows && (block->received > row + 1u || block->received == block->rows);
+}
+
+/* Lays out the blocks in front of their rows. */
+TK_INLINE void tk_separable_begin(const TK_FLASH struct tk_separable *k, tk_block_t *block)
+{
+    uint32_t place = (k->blocks + 1u) * (uint32_t)sizeof(tk_block_t);
+    uint32_t single = 0u;
+    uint32_t points = 0u;
+    uint32_t units = 0u;
+    uint32_t rows = k->rows;
+    uint32_t columns = k->columns;
+    uint32_t channels = k->given;
+    uint32_t b;
+    for (b = 0u; b <= k->blocks; ++b, ++block) {
+        const uint32_t stride = b < k->blocks ? k->shape[2u * b + 1u] : 1u;
+        const uint32_t gives = b < k->blocks ? k->shape[2u * b] + 1u : 0u;
+        block->ring = place;
+        block->rows = rows;
+        block->columns = columns;
+        block->channels = channels;
+        block->stride = stride;
+        block->keeps = b < k->blocks ? TK_BLOCK_ROWS : 1u;
+        block->received = 0u;
+        block->made = 0u;
+        block->single = single;
+        block->points = points;
+        block->units = units;
+        place += block->keeps * columns * channels - (uint32_t)sizeof(tk_block_t);
+        if (b != 0u) {
+            single += 5u * channels;
+            points += gives * tk_separable_words(channels);
+            units += channels;
+        }
+        units += gives;
+        rows = (rows + stride - 1u) >> (stride - 1u);
+        columns = (columns + stride - 1u) >> (stride - 1u);
+        channels = gives;
+    }
+}
+
+/* Makes all rows that can be made; sums[] has a sum a channel of all positions so far. */
+TK_INLINE void tk_separable_drain(const TK_FLASH struct tk_separable *k, tk_block_t *blocks,
+                                  uint32_t *halves, uint32_t *sums)
+{
+    tk_block_t *const last = blocks + k->blocks;
+    tk_block_t *block = last;
+    while (block != blocks) {
+        --block;
+        if (tk_separable_ready(block) == 0) {
+            continue;
+        }
+        tk_separable_make(k, block, (uint32_t)(block == blocks), halves);
+        if (block + 1 == last) {
+            const uint8_t *value = tk_separable_row(last, 0u, 1u);
+            uint32_t x;
+            for (x = 0u; x < last->columns; ++x) {
+                uint32_t c;
+                for (c = 0u; c < last->channels; ++c) {
+                    sums[c] += *value++;
+                }
+            }
+        }
+        block = last;
+    }
+}
+
+/* Levels of the next row of an image, which begins at `input`, to the first block. */
+TK_INLINE void tk_separable_load(const TK_FLASH struct tk_separable *k,
+                                 const TK_FLASH struct tk_levels *levels, const tk_sensor_t *input,
+                                 tk_block_t *block)
+{
+    const uint32_t line = block->columns * block->channels;
+    uint8_t *const out = tk_separable_row(block, block->received, TK_BLOCK_ROWS);
+    uint32_t m;
+    for (m = 0u; m < k->given; ++m) {
+        const uint32_t codes = tk_levels_codes(levels, m);
+        const tk_sensor_t *pixel = input;
+        uint32_t i;
+        for (i = m; i < line; i += k->given) {
+            out[i] = (uint8_t)tk_levels_pixel(levels, pixel, codes);
+            pixel += levels->average * levels->channels;
+        }
+    }
+    ++block->received;
+}
+
+/* What the blocks make of an image: made[] has a mean a channel; memory is the scratch for it. */
+TK_INLINE void tk_separable_run(const TK_FLASH struct tk_separable *k,
+                                const TK_FLASH struct tk_levels *levels, const tk_sensor_t *input,
+                                uint32_t *memory, uint8_t *made)
+{
+    const uint32_t channels = k->shape[2u * k->blocks - 2u] + 1u;
+    uint32_t *const sums = memory;
+    uint32_t *const halves = sums + channels;
+    tk_block_t *const blocks = (tk_block_t *)(void *)(halves + k->halves / 4u);
+    uint32_t left = k->rows;
+    uint32_t c;
+    tk_clear(sums, channels);
+    tk_separable_begin(k, blocks);
+    do {
+        tk_separable_load(k, levels, input, blocks);
+        input += levels->average * levels->width * levels->channels;
+        tk_separable_drain(k, blocks, halves, sums);
+    } while (--left != 0u);
+    for (c = 0u; c < channels; ++c) {
+        made[c] = (uint8_t)(sums[c] * k->factor >> 16);
+    }
+}
+
+#endif

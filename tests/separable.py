@@ -1,0 +1,61 @@
+"""Models with random separable convolutions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tests.random_fronts import random_stage
+from tests.random_models import random_model, with_linear
+from tinykernel.model.grid import Grid
+from tinykernel.model.integer import IntegerModel
+from tinykernel.model.stages.scale import Scale
+from tinykernel.model.stages.separable import Separable
+
+
+def random_separable(
+    seed: int, given: Grid, channels: tuple[int, ...], strides: tuple[int, ...]
+) -> Separable:
+    """Return layers whose values are often inside of 0..255, with biases of all sizes."""
+    rng = np.random.default_rng([seed, 2])
+    weights, units, high = [], [], float(given.high)
+    layers = [(9 * given.channels, channels[0], 127)]
+    for before, after in pairwise(channels):
+        layers += [(9, before, 7), (before, after, 7)]
+    for n_inputs, n, most in layers:
+        weights.append(rng.integers(-most, most + 1, (n, n_inputs)))
+        reach = most * high * np.sqrt(n_inputs)
+        multipliers = rng.integers(64, 128, n)
+        shifts = np.rint(np.log2(np.maximum(reach * multipliers / 200, 1))).astype(int)
+        biases = rng.integers(-int(reach / 4) - 1, int(reach / 2) + 2, n)
+        units.append((biases, multipliers, np.clip(shifts + rng.integers(-1, 2, n), 0, 24)))
+        high = 255.0
+    biases, multipliers, shifts = (np.concatenate(each) for each in zip(*units, strict=True))
+    flat = np.concatenate([each.ravel() for each in weights])
+    return Separable(channels, strides, given.channels, flat, biases, multipliers, shifts)
+
+
+def separable_model(
+    seed: int,
+    shape: tuple[int, int] = (9, 8),
+    blocks: tuple[int, ...] = (4, 5),
+    strides: tuple[int, ...] = (1, 2),
+    *,
+    weight_bits: int = 4,
+    average: int = 1,
+    n_classes: int = 3,
+    **front_fields: Any,
+) -> IntegerModel:
+    """Return a model whose linear part looks at the means of separable convolutions."""
+    sides = {"height": shape[0] * average, "width": shape[1] * average, "average": average}
+    front = random_stage(seed, **({"level_bits": 8} | sides | front_fields))
+    levels = front.levels.gives(front.input)
+    stage = random_separable(seed, levels, blocks, strides)
+    made = stage.gives(levels)
+    model = random_model(seed, n_features=made.size, n_classes=n_classes, shared_scaler=True)
+    scaler = Scale("uint8", 8, [0], [((1 << 24) - 1) // made.high], [made.high])
+    stages = (front.levels, stage, scaler, *model.stages[1:])
+    return with_linear(replace(model, input=front.input, stages=stages), seed, weight_bits, False)

@@ -1,0 +1,142 @@
+"""Storage of separable convolutions: weights of 8 and of 4 bits, and a word a unit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.codegen.definitions import Struct, Table
+from tinykernel.codegen.pack.front import Code, Facts, Packed, Place, Work
+from tinykernel.errors import TinykernelError
+from tinykernel.model.grid import Grid
+from tinykernel.model.stages.separable import POINT, SINGLE, Layer, Separable
+
+_KEPT_ROWS = 3  # of what a block is given
+_BLOCK_WORDS = 11  # of tk_block_t
+
+
+def pack_separable(stage: Separable, place: Place) -> Packed:
+    """Store the layers; the formats are those of ``tk_separable.h``."""
+    name, given, layers = f"tk_separable_{place.number}", place.given, stage.layers
+    members = ("shape", "first", "single", "points", "units")
+    rows: tuple[tuple[str, NDArray[Any], str], ...] = (
+        ("uint8_t", _shape(stage), "Channels less 1 and stride of each block."),
+        ("uint32_t", _first(layers[0]), "Weights of the first layer."),
+        ("uint8_t", _single(layers), "Weights of the single layers."),
+        ("uint32_t", _points(layers), "Weights of the point layers."),
+        ("uint32_t", _units(layers), "Bias, multiplier and shift of each unit."),
+    )
+    tables = [
+        Table(f"{name}_{member}", kind, values, "kernels", comment)
+        for member, (kind, values, comment) in zip(members, rows, strict=True)
+    ]
+    halves = _halves(stage, given)
+    made = int(stage.channels[-1])
+    return Packed(
+        "tk_separable.h",
+        [
+            *tables,
+            Struct.of(
+                name,
+                "tk_separable",
+                rows=given.rows,
+                columns=given.columns,
+                given=given.channels,
+                blocks=stage.channels.size,
+                halves=halves,
+                factor=stage.factor(given),
+                **{member: f"{name}_{member}" for member in members},
+            ),
+        ],
+        made + halves // 4 + _words(stage, given),
+        -(-made // 4),
+    )
+
+
+def _halves(stage: Separable, given: Grid) -> int:
+    """Return the bytes of the longest row that all outputs of a layer look at."""
+    sizes = stage.sizes(given)
+    found = [8 * -(-9 * stage.given // 4)]
+    for layer, (_, columns) in zip(stage.layers, sizes, strict=True):
+        if layer.kind == SINGLE:
+            found.append(columns * 16 * -(-len(layer.biases) // 8))
+    return max(found)
+
+
+def _words(stage: Separable, given: Grid) -> int:
+    """Return the words of the blocks and of the rows that they keep."""
+    size, before = 0, (given.columns, given.channels)
+    sizes = [s for s, layer in zip(stage.sizes(given), stage.layers, strict=True) if _ends(layer)]
+    for (_, columns), channels in zip(sizes, stage.channels.tolist(), strict=True):
+        size += _KEPT_ROWS * before[0] * before[1]
+        before = columns, channels
+    size += before[0] * before[1]
+    return _BLOCK_WORDS * (stage.channels.size + 1) + -(-size // 4)
+
+
+def _ends(layer: Layer) -> bool:
+    """Whether a layer is the last one of its block."""
+    return layer.kind != SINGLE
+
+
+def _shape(stage: Separable) -> NDArray[np.uint8]:
+    pairs = np.stack([stage.channels - 1, stage.strides], axis=1)
+    return pairs.astype(np.uint8).ravel()
+
+
+def _first(layer: Layer) -> NDArray[np.uint32]:
+    """Return words of four weights of 8 bits: bytes 0, 2, 1 and 3."""
+    flat = layer.weights.reshape(len(layer.weights), -1).astype(np.int64) & 255
+    flat = np.pad(flat, ((0, 0), (0, -flat.shape[1] % 4))).reshape(-1, 4)
+    words = flat[:, 0] | flat[:, 1] << 16 | flat[:, 2] << 8 | flat[:, 3] << 24
+    return words.astype(np.uint32)
+
+
+def _of_4_bits(layer: Layer) -> NDArray[np.int64]:
+    """Return the weights of all channels as nibbles."""
+    if layer.weights.min() < -8 or layer.weights.max() > 7:
+        raise TinykernelError(
+            "separable: no C for weights of more than 4 bits behind the first layer"
+        )
+    nibbles: NDArray[np.int64] = layer.weights.reshape(len(layer.weights), -1).astype(np.int64) & 15
+    return nibbles
+
+
+def _single(layers: list[Layer]) -> NDArray[np.uint8]:
+    """Return five bytes a channel: nine weights, the first one of a byte in its low half."""
+    found = [np.zeros(1, np.int64)]  # no empty table
+    for layer in layers:
+        if layer.kind == SINGLE:
+            nibbles = np.pad(_of_4_bits(layer), ((0, 0), (0, 1)))
+            found.append((nibbles[:, ::2] | nibbles[:, 1::2] << 4).ravel())
+    return np.concatenate(found[1:] or found).astype(np.uint8)
+
+
+def _points(layers: list[Layer]) -> NDArray[np.uint32]:
+    """Return words of eight weights; 2k and 2k + 1 come to the top of halves by a shift of 4k."""
+    found = [np.zeros(1, np.int64)]
+    for layer in layers:
+        if layer.kind == POINT:
+            nibbles = _of_4_bits(layer)
+            nibbles = np.pad(nibbles, ((0, 0), (0, -nibbles.shape[1] % 8))).reshape(-1, 8)
+            shifts = np.array([12 - 4 * (i // 2) + 16 * (i % 2) for i in range(8)])
+            found.append((nibbles << shifts).sum(axis=1))
+    return np.concatenate(found[1:] or found).astype(np.uint32)
+
+
+def _units(layers: list[Layer]) -> NDArray[np.uint32]:
+    """Return a word a unit: bias << 12, multiplier << 5, shift."""
+    words = [
+        layer.biases.astype(np.int64) << 12 | layer.multipliers.astype(np.int64) << 5 | layer.shifts
+        for layer in layers
+    ]
+    return (np.concatenate(words) & 0xFFFFFFFF).astype(np.uint32)
+
+
+def _work(stage: Separable, given: Grid, facts: Facts) -> Work:
+    return {"local": {f"separable, {name}s": n for name, n in stage.work(given).items()}}
+
+
+CODE = Code({"tk_separable.h": "local"}, _work, pack_separable)

@@ -1,0 +1,252 @@
+"""Separable convolutions: 3 x 3 kernels of each channel, and sums that mix the channels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.model.grid import Grid
+from tinykernel.model.proof import INT32_LIMIT, Range
+from tinykernel.model.stage import Stage, proved
+
+_VALUES_AT_ONCE = 1 << 22
+_MOST_BLOCKS = 16
+#: Of a block.
+MOST_CHANNELS = 256
+_LARGEST_BIAS = (1 << 19) - 1
+MIXED, SINGLE, POINT = "mixed", "single", "point"
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """One layer of `Separable`.
+
+    Parameters
+    ----------
+    kind : {"mixed", "single", "point"}
+        3 x 3 kernels of all channels, 3 x 3 kernels of one channel each, or sums at one position.
+    stride : {1, 2}
+    weights : ndarray of int8, shape (channels, 3, 3, given), (channels, 3, 3) or (channels, given)
+    biases : ndarray of int32, shape (channels,)
+    multipliers, shifts : ndarray of uint8, shape (channels,)
+    """
+
+    kind: str
+    stride: int
+    weights: NDArray[np.int8]
+    biases: NDArray[np.int32]
+    multipliers: NDArray[np.uint8]
+    shifts: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class Separable(Stage):
+    """The stage *separable*: a mixed layer, then blocks of a single and a point layer.
+
+    After MobileNets (Howard et al. 2017). It takes an image of any channels, uint8 from 0 up, and
+    f is what a layer sees, with zeros around it. ``>>`` rounds down. At row y and column x of
+    every stride-th position, with w the weights of channel c::
+
+        mixed   a = biases[c] + sum over i, j, d of w[i, j, d] * f[y + i - 1, x + j - 1, d]
+        single  a = biases[c] + sum over i, j of w[i, j] * f[y + i - 1, x + j - 1, c]
+        point   a = biases[c] + sum over d of w[d] * f[y, x, d]
+
+        g[y, x, c] = min(max((a * multipliers[c]) >> shifts[c], 0), 255)
+
+    Block 0 is the mixed layer. Each block after it has a single layer, which has the stride of the
+    block, and a point layer. It gives a table of channels: with n positions of the last image
+    ``(sum of a channel over all positions) * (65536 // n) >> 16``.
+
+    Parameters
+    ----------
+    channels : ndarray of uint16, shape (blocks,)
+        Of what each block gives; at most 16 blocks of at most 256 channels.
+    strides : ndarray of uint8, shape (blocks,)
+        1 or 2.
+    given : int
+        Channels of the image.
+    weights : ndarray of int8
+        -127..127, of the layers one after the other, each in the order of its axes in `Layer`.
+    biases : ndarray of int32
+        Less than 2**19 off 0, of the layers one after the other.
+    multipliers : ndarray of uint8
+        0 to 127.
+    shifts : ndarray of uint8
+        0 to 24.
+
+    Raises
+    ------
+    TinykernelError
+        If a field has the wrong type, shape or range; and from `gives` and `ranges`, if the image
+        is another one, or a product could overflow 32 bits.
+
+    Examples
+    --------
+    >>> weights = np.zeros((1, 3, 3, 1), np.int8)
+    >>> weights[0, 1, 1, 0] = 3
+    >>> stage = Separable([1], [1], 1, weights.ravel(), [1], [1], [1])
+    >>> stage.run(np.array([[5, 6, 1, 0]], dtype=np.uint8), Grid(2, 2, 1, "uint8", 0, 15)).tolist()
+    [[4]]
+    """
+
+    KIND = "separable"
+    TAKES = ("levels",)
+    GIVES = "units"
+    OWNER = "separable"
+
+    channels: NDArray[np.uint16]
+    strides: NDArray[np.uint8]
+    given: int
+    weights: NDArray[np.int8]
+    biases: NDArray[np.int32]
+    multipliers: NDArray[np.uint8]
+    shifts: NDArray[np.uint8]
+
+    def check(self) -> None:
+        """Check the layers, as far as no grid is needed."""
+        blocks = self.channels.size
+        self.require_shape("strides", (blocks,))
+        if not 1 <= blocks <= _MOST_BLOCKS:
+            raise self.refuse(f"{blocks} blocks, allowed are 1..{_MOST_BLOCKS}")
+        self.require("given", 1, MOST_CHANNELS)
+        if self.channels.min() < 1 or self.channels.max() > MOST_CHANNELS:
+            raise self.refuse(f"a block has not 1 to {MOST_CHANNELS} channels")
+        if not np.isin(self.strides, (1, 2)).all():
+            raise self.refuse("a stride is neither 1 nor 2")
+        shapes = list(self._shapes())
+        units, weights = sum(s[0] for _, _, s in shapes), sum(_size(s) for _, _, s in shapes)
+        self.require_shape("weights", (weights,))
+        for name in ("biases", "multipliers", "shifts"):
+            self.require_shape(name, (units,))
+        if self.weights.min() < -127 or self.shifts.max() > 24 or self.multipliers.max() > 127:
+            raise self.refuse("a weight is -128, a shift above 24, or a multiplier above 127")
+        if np.abs(self.biases.astype(np.int64)).max() > _LARGEST_BIAS:
+            raise self.refuse(f"a bias is not in -{_LARGEST_BIAS}..{_LARGEST_BIAS}")
+
+    def _shapes(self) -> Iterator[tuple[str, int, tuple[int, ...]]]:
+        """Yield kind, stride and shape of the weights of each layer."""
+        numbers = [self.given, *map(int, self.channels)]
+        yield MIXED, int(self.strides[0]), (numbers[1], 3, 3, numbers[0])
+        for block in range(1, len(self.channels)):
+            yield SINGLE, int(self.strides[block]), (numbers[block], 3, 3)
+            yield POINT, 1, (numbers[block + 1], numbers[block])
+
+    @property
+    def layers(self) -> list[Layer]:
+        """All layers, in their order."""
+        found, weight, unit = [], 0, 0
+        for kind, stride, shape in self._shapes():
+            weights = self.weights[weight : weight + _size(shape)].reshape(shape)
+            own = slice(unit, unit + shape[0])
+            parts = self.biases[own], self.multipliers[own], self.shifts[own]
+            found.append(Layer(kind, stride, weights, *parts))
+            weight, unit = weight + _size(shape), unit + shape[0]
+        return found
+
+    @property
+    def words(self) -> str:
+        """What people call it; see `Stage`."""
+        return (
+            f"{self.channels.size} blocks of separable convolutions, {self.channels[-1]} channels"
+        )
+
+    def sizes(self, given: Grid) -> list[tuple[int, int]]:
+        """Return the rows and columns after each layer."""
+        found, rows, columns = [], given.rows, given.columns
+        for _, stride, _ in self._shapes():
+            rows, columns = -(-rows // stride), -(-columns // stride)
+            found.append((rows, columns))
+        return found
+
+    def factor(self, given: Grid) -> int:
+        """Return what the sum of all positions is multiplied with, over 65536."""
+        rows, columns = self.sizes(given)[-1]
+        return 65536 // (rows * columns)
+
+    def gives(self, given: Grid) -> Grid:
+        """Return the means or the last image; see `Stage`."""
+        if given.channels != self.given or given.dtype != "uint8" or given.low != 0:
+            raise self.refuse(
+                f"takes {self.given} channels of uint8, not {given.channels} of {given.dtype}"
+            )
+        if given.columns < 2 or given.rows < 2 or self.factor(given) < 1:
+            raise self.refuse("takes an image, of which at most 65536 positions are left")
+        high = max(1, self._ends(given)[-1][2])
+        return Grid(1, 1, int(self.channels[-1]), "uint8", 0, high)
+
+    def run(self, values: NDArray[Any], given: Grid) -> NDArray[Any]:
+        """Compute what rows of images give; see `Stage`."""
+        made = self.gives(given)
+        out = np.empty((len(values), made.size), dtype=np.uint8)
+        at_once = max(1, _VALUES_AT_ONCE // (given.rows * given.columns * int(max(self.channels))))
+        for first in range(0, len(values), at_once):
+            maps = values[first : first + at_once]
+            maps = maps.reshape(-1, given.rows, given.columns, given.channels)
+            for layer in self.layers:
+                maps = _values(layer, maps)
+            sums = maps.sum(axis=(1, 2), dtype=np.int64)
+            out[first : first + at_once] = sums * self.factor(given) >> 16
+        return out
+
+    def _ends(self, given: Grid) -> list[tuple[int, int, int]]:
+        """Return of each layer the least and largest ``a * multiplier``, and the largest value."""
+        highs = np.full(self.given, given.high, dtype=np.int64)
+        found = []
+        for layer in self.layers:
+            n = len(layer.weights)
+            flat = layer.weights.astype(np.int64)
+            high = highs[:, None, None] if layer.kind == SINGLE else highs
+            multiplier = layer.multipliers.astype(np.int64)
+            low, most = (
+                (layer.biases + (end(flat, 0) * high).reshape(n, -1).sum(axis=1)) * multiplier
+                for end in (np.minimum, np.maximum)
+            )
+            highs = np.clip(most >> layer.shifts, 0, 255)
+            found.append((int(low.min()), int(most.max()), int(highs.max())))
+        return found
+
+    def ranges(self, given: Grid) -> tuple[Range, ...]:
+        """Return the ranges of the products of each layer, and of its values."""
+        found = []
+        for number, (low, most, high) in enumerate(self._ends(given)):
+            found.append(Range(f"product of layer {number}", low, most, -INT32_LIMIT, INT32_LIMIT))
+            found.append(Range(f"map of layer {number}", 0, high, 0, 255))
+        return proved(found, self.OWNER, "use smaller multipliers")
+
+    def work(self, given: Grid) -> dict[str, float]:
+        """Return products by the kind of layer, units of all positions, and rows."""
+        found: dict[str, float] = {}
+        for layer, (rows, columns) in zip(self.layers, self.sizes(given), strict=True):
+            name = f"{layer.kind} product"
+            found[name] = found.get(name, 0.0) + rows * columns * layer.weights.size
+            found["unit"] = found.get("unit", 0.0) + rows * columns * layer.biases.size
+            found["row"] = found.get("row", 0.0) + rows
+        return found
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    return int(np.prod(shape))
+
+
+def _values(layer: Layer, maps: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return what a layer makes of images (n, rows, columns, channels)."""
+    stride = layer.stride
+    if layer.kind == POINT:
+        # Whole numbers below 2**53, whatever the order of additions.
+        sums = (maps.astype(np.float64) @ layer.weights.T.astype(np.float64)).astype(np.int64)
+    else:
+        rows, columns = maps.shape[1:3]
+        padded = np.pad(maps, ((0, 0), (1, 1), (1, 1), (0, 0))).astype(np.float64)
+        high, wide = -(-rows // stride), -(-columns // stride)
+        total = np.zeros((len(maps), high, wide, len(layer.biases)))
+        for i, j in np.ndindex(3, 3):
+            seen = padded[:, i : i + rows : stride, j : j + columns : stride]
+            weights = layer.weights[:, i, j].astype(np.float64)
+            total += seen @ weights.T if layer.kind == MIXED else seen * weights
+        sums = total.astype(np.int64)
+    products = (sums + layer.biases) * layer.multipliers.astype(np.int64)
+    return np.asarray(np.clip(products >> layer.shifts, 0, 255), dtype=np.uint8)
