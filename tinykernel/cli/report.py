@@ -88,7 +88,7 @@ def report_command(
 
     if html is not None or markdown:
         found = _page(model, names, ctx.params, quiet=quiet)
-        reports = list(found.memory)
+        reports, integer = list(found.memory), found.model
         _write(found, html, markdown=markdown)
         if html is not None and not quiet:
             typer.echo(f"{html} holds the page", err=True)
