@@ -43,13 +43,13 @@ def test_a_model_of_each_layout_fits_and_uses_the_budget(digits, n_classes):
     X, y = digits
     X, y = X[y < n_classes], y[y < n_classes]
     components = {}
-    for layout in ("compact", "windows"):
+    for layout in ("compact", "phases", "windows"):
         found = train(X, y, budget="6KB", layout=layout, **QUICK)
         assert found.trainings == 1
         assert 0.9 * 6144 < found.memory.flash <= found.budget == 6144
         assert report(found.model, "cortex-m4").flash == found.memory.flash
         components[layout] = found.classifier.n_components_
-    assert components["compact"] > components["windows"]
+    assert components["compact"] > components["phases"] > components["windows"]
 
 
 def test_small_code_where_flash_is_short(digits):
@@ -92,7 +92,7 @@ def test_layouts_that_are_searched(digits, monkeypatch):
         train(*digits, budget="6KB")
     alone = ["linear8", "linear4"]
     (found,) = seen
-    beside = [form for layout in ("compact", "windows") for form in (layout, f"{layout}+linear4")]
+    beside = [form for layout in ("compact", "phases") for form in (layout, f"{layout}+linear4")]
     assert list(found) == beside + alone
     assert found["linear8"] == 0 < found["compact+linear4"] < found["compact"]
 

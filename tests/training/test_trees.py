@@ -15,6 +15,9 @@ from tinykernel.errors import TinykernelError
 from tinykernel.measure.instructions import estimate_instructions, instruction_margin
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.trees import Trees
+from tinykernel.training.choice import Candidate
+from tinykernel.training.folds import final_fold, trial_folds
+from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts import contest
 from tinykernel.training.readouts.forest import Aim, Forest, Room, TreeOptions
 from tinykernel.training.readouts.growth import Bins, Growth, grow
@@ -192,14 +195,29 @@ def test_trees_of_few_values_compete_with_a_smooth_fit(steps):
     assert re.search("on rows left out: R2 0.9.* against", found.classifier.search_["contest"])
 
 
-def test_a_small_lead_on_few_rows_was_taken_for_a_better_model():
-    """Of values, the best of many trees must be ahead by more than chance; of classes it wins."""
-    close = contest.Contest((0.246, 0.508), (0.247, 0.506), "windows", rows=265, of_values=True)
-    assert not close.trees_win
-    assert close.in_words.startswith("windows won over trees on rows left out: R2 0.5060 against")
-    assert "too little a lead" in close.in_words
-    assert replace(close, rows=10**6).trees_win
-    assert replace(close, rows=0).trees_win
+def test_finished_trees_were_compared_with_short_trainings_of_components(monkeypatch):
+    """Who nearly won is trained in full on rows that chose nothing, where digits took trees."""
+    X, y = corners(300)
+    data, options = prepare(X, y)[1], TrainerOptions(n_components=64, tree_bytes=500)
+    folds, final = trial_folds(data.codes, None, 0), final_fold(data.codes, None, 0)
+    assert not any(set(final.outside) & set(fold.outside) for fold in folds)
+    seen = []
+
+    def judged(fold):
+        seen.append(fold)
+        return Candidate("compact", np.full(len(fold.outside), 1e-9), 1.0)
+
+    rival = contest.Rival("compact", 0.2, 0.9, judged)
+    monkeypatch.setattr(contest, "searched", lambda *_: Found(TreeOptions(), 9, 0.19, 0.9))
+    choice, trees = contest.trees_ahead(data, options, folds, final, [rival])
+    assert (choice.name, trees, seen) == ("compact", None, [final, *folds])
+    monkeypatch.setattr(contest, "_FEW_ROWS", 0)
+    assert contest.trees_ahead(data, options, folds, final, [rival])[0].name == "compact"
+    assert seen[4:] == [final], "of many rows one quarter says enough"
+    far = replace(rival, log_loss=9.0)
+    choice, trees = contest.trees_ahead(data, options, folds, final, [far])
+    assert (choice.name, len(seen)) == ("trees", 5)
+    assert trees is not None
 
 
 def test_more_leaves_are_not_tried_where_no_tree_has_so_many():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,10 +52,8 @@ from tinykernel.training.readouts.contest import MOST_INPUTS
 from tinykernel.training.readouts.normal_equations import MOST_INPUTS as MOST_COUNTS
 from tinykernel.training.trainer import check_width
 
-#: Layouts that are weighed against each other unless one is asked for.
-SEARCHED_LAYOUTS = ("compact", "windows")
-#: The same for values.
-_LAYOUTS_OF_VALUES = ("windows", "compact")
+#: Layouts that are weighed against each other unless one is asked for, of classes and of values.
+SEARCHED_LAYOUTS, _LAYOUTS_OF_VALUES = ("compact", "phases"), ("windows", "compact")
 _WORD = 32
 # Tables and steps of the fewest trees that are chosen.
 _LEAST_TREE_BYTES, _LEAST_TREE_STEPS = 64, 4
@@ -232,9 +231,9 @@ def _drawn_components(asked: Asked) -> int:
     most = components_within(asked.flash, layout, machine.dimension, len(machine.weights))
     machine = enlarged(machine, int(np.clip(most, _WORD, MOST_CHOSEN)))
     p, least = most_components(machine, layout, asked.flash, asked.target)
-    if p == 0:
-        raise _too_small(asked, least)
-    return p
+    if p:
+        return p
+    raise _too_small(asked, least)
 
 
 def _kernels(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
@@ -314,25 +313,12 @@ def _channels(asked: Asked, shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 def _kernels_as_asked(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
-    kind = "image" if len(shape) == 3 else "stream" if asked.get("hop", None) else "signal"
-    if len(shape) == 2 and asked.spectrum()[0] is not None:
-        kind = "spectrum"
-    most = most_of_images(asked.flash, shape) if kind == "image" else MOST_KERNELS[kind]
-    if len(shape) == 2 and asked.get("cells") != "auto" and "loss" not in asked.options:
-        # Ridge regression takes no more counts.
-        most = min(most, (MOST_COUNTS - int(asked.get("beside", 0))) // int(asked.get("cells")))
-    least, found = [], {"n_kernels": 0}
-    linear = asked.get("linear")
+    """Return the most kernels that fit, and the bits of their weights: fewer where few fit."""
+    most, linear = _most_kernels(asked, shape), asked.get("linear")
+    sizes, best = list[int](), {"n_kernels": 0}
     unknown: TinykernelError | None = None
-    widths = _COUNT_BITS if linear == "auto" else (linear,)
-    few = len(shape) == 2 and asked.n_rows <= FEW_WINDOWS and "loss" not in asked.options
-    if linear == "auto" and few:
-        widths = (_MOST_BITS, *widths)
-    for bits in widths:
-
-        def make(n: int, bits: int = bits) -> IntegerModel:
-            return asked.integers(n_kernels=n, linear=bits)
-
+    for bits in _widths(asked, shape):
+        make = partial(_of_size, asked.but(linear=bits), "")
         try:
             n, size = most_kernels(make, most, asked.flash, asked.target)
         except TinykernelError as error:
@@ -340,16 +326,37 @@ def _kernels_as_asked(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
             continue
         if bits == _MOST_BITS and bits != linear and n < most:
             continue
-        least.append(size)
-        if n > found["n_kernels"]:
-            found = {"n_kernels": n, "linear": bits}
+        sizes.append(size)
+        if n > best["n_kernels"]:
+            best = {"n_kernels": n, "linear": bits}
         if n >= _FEW_KERNELS:
             break
-    if not least and unknown is not None:
+    if not sizes and unknown is not None:
         raise unknown
-    if not found["n_kernels"]:
-        raise _too_small(asked, min(least), "one with the fewest kernels")
-    return found
+    if not best["n_kernels"]:
+        raise _too_small(asked, min(sizes), "one with the fewest kernels")
+    return best
+
+
+def _most_kernels(asked: Asked, shape: tuple[int, ...]) -> int:
+    """Return the most kernels that are chosen for inputs of a shape."""
+    if len(shape) == 3:
+        return most_of_images(asked.flash, shape)
+    kind = "stream" if asked.get("hop", None) else "signal"
+    most = MOST_KERNELS["spectrum" if asked.spectrum()[0] is not None else kind]
+    if asked.get("cells") != "auto" and "loss" not in asked.options:
+        # Ridge regression takes no more counts.
+        most = min(most, (MOST_COUNTS - int(asked.get("beside", 0))) // int(asked.get("cells")))
+    return most
+
+
+def _widths(asked: Asked, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the bits of weights on counts that are tried, the first ones first."""
+    linear = asked.get("linear")
+    if linear != "auto":
+        return (linear,)
+    few = len(shape) == 2 and asked.n_rows <= FEW_WINDOWS and "loss" not in asked.options
+    return (_MOST_BITS, *_COUNT_BITS) if few else _COUNT_BITS
 
 
 def _forms(asked: Asked) -> tuple[dict[str, int], int]:

@@ -20,9 +20,9 @@ from tinykernel.model.arrays import chosen_labels
 from tinykernel.training.eights import inlined
 
 _ONE = np.float32(1.0)
-_TEMPERATURES = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4)
+TEMPERATURES = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4)
 #: Also those of trainings of an epoch or two, whose decisions are small.
-WIDE_TEMPERATURES = (*_TEMPERATURES, 2.0, 2.8, 4.0, 5.6, 8.0, 11.3, 16.0)
+WIDE_TEMPERATURES = (*TEMPERATURES, 2.0, 2.8, 4.0, 5.6, 8.0, 11.3, 16.0)
 
 _Floats = NDArray[np.float32]
 
@@ -112,16 +112,23 @@ def _constants(
     return found
 
 
+def _value_losses(
+    decisions: NDArray[Any], targets: NDArray[Any], losses: Sequence[float]
+) -> NDArray[np.float64]:
+    """Return the loss of each row of values, summed over the outputs, (n,)."""
+    errors = targets.astype(np.float64) - decisions
+    levels = np.asarray(losses)
+    by_output = np.where(
+        levels == 0, 0.5 * np.square(errors), np.where(errors > 0, levels, levels - 1) * errors
+    )
+    return np.asarray(by_output.sum(axis=1), dtype=np.float64)
+
+
 def _value_loss(
     decisions: NDArray[Any], targets: NDArray[Any], weight: _Floats, losses: Sequence[float]
 ) -> float:
     """Return the mean loss of values, summed over the outputs."""
-    errors = targets.astype(np.float64) - decisions
-    levels = np.asarray(losses)
-    by_row = np.where(
-        levels == 0, 0.5 * np.square(errors), np.where(errors > 0, levels, levels - 1) * errors
-    )
-    return float(np.average(by_row.sum(axis=1), weights=weight))
+    return float(np.average(_value_losses(decisions, targets, losses), weights=weight))
 
 
 def share_right(
@@ -142,21 +149,32 @@ def judge(
     truth: NDArray[Any],
     weight: _Floats,
     losses: Sequence[float] = (),
-    temperatures: Sequence[float] = _TEMPERATURES,
+    temperatures: Sequence[float] = TEMPERATURES,
 ) -> tuple[float, float]:
-    """Return the loss, of classes at the best temperature, and `share_right`; both by weight."""
+    """Return the mean of `row_losses`, and `share_right`; both by weight."""
+    each = row_losses(decisions, truth, weight, losses, temperatures)
+    return float(np.average(each, weights=weight)), share_right(decisions, truth, weight, losses)
+
+
+def row_losses(
+    decisions: _Floats,
+    truth: NDArray[Any],
+    weight: _Floats,
+    losses: Sequence[float] = (),
+    temperatures: Sequence[float] = TEMPERATURES,
+) -> NDArray[np.float64]:
+    """Return the loss of each row, (n,): of classes that at the best temperature of all rows."""
     if losses:
-        skill = share_right(decisions, truth, weight, losses)
-        return _value_loss(decisions, truth, weight, losses), skill
-    values, codes = decisions.astype(np.float64), truth
+        return _value_losses(decisions, truth, losses)
+    values, rows = decisions.astype(np.float64), np.arange(len(truth))
     if values.shape[1] == 1:
         values = np.concatenate([-values / 2, values / 2], axis=1)
     values -= values.max(axis=1, keepdims=True)
-    rows = np.arange(codes.size)
-    losses = []
+    best, least = np.zeros(len(truth)), np.inf
     for temperature in temperatures:
         scaled = values * temperature
-        lost = logs(exps(scaled).sum(axis=1)) - scaled[rows, codes]
-        losses.append(np.average(lost, weights=weight))
-    hit = values.argmax(axis=1) == codes
-    return float(min(losses)), float(np.average(hit, weights=weight))
+        lost = logs(exps(scaled).sum(axis=1)) - scaled[rows, truth]
+        mean = float(np.average(lost, weights=weight))
+        if mean < least:
+            best, least = lost, mean
+    return best

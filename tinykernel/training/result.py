@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.quantization.machine import KernelMachine
+from tinykernel.training.choice import Choice
 from tinykernel.training.local.convolutions import ConvolutionPlan
 from tinykernel.training.local.images import ImagePlan
 from tinykernel.training.local.separable import SeparablePlan
 from tinykernel.training.local.signals import SignalPlan
 from tinykernel.training.loop import History
 from tinykernel.training.options.recipe import Recipe
-from tinykernel.training.readouts.contest import Contest
 from tinykernel.training.readouts.linear import LinearRecipe
 from tinykernel.training.readouts.trees import TreeRecipe
 from tinykernel.training.search import Outcome, Trial
@@ -42,4 +42,4 @@ class TrainingResult:
     trials: list[Trial] = field(default_factory=list)
     outcome: Outcome | None = None  # of the search, where there was one.
     # Of trees with the rest, or convolutions with kernels, where there was one.
-    contest: Contest | None = None
+    contest: Choice | None = None

@@ -37,6 +37,8 @@ _FEWEST_EPOCHS, _MOST_EPOCHS = 4, 40
 _HEAT, _FINAL = 1 / 28, 1 / 10
 _FOLDS_OF_A_FINAL = 2
 _WORD = 32
+# What is so many times behind has no second chance.
+_FAR_BEHIND = 1.5
 STAGE = "choosing hyper-parameters"
 _LESS_NOISE, _MORE_NOISE, _MOST_NOISE = 0.1, 0.5, 0.75
 
@@ -78,6 +80,20 @@ class Outcome:
     gain: tuple[float, float] | None = None
     interrupted: bool = False  # whether Ctrl-C ended the search; the best until then is taken.
     learned: str = ""  # of what the trials learned, where that is not the rows as they are.
+    #: Of other layouts, or a linear part alone, what is not far behind.
+    runners_up: tuple[Recipe, ...] = ()
+
+    def best_of(self, recipe: Recipe) -> Trial:
+        """Return the best of the longest trials of the form of a recipe."""
+        same = [
+            trial
+            for trial in self.trials
+            if (trial.layout, trial.linear_bits) == (recipe.layout, recipe.linear_bits)
+            and bool(trial.n_components) == bool(recipe.n_components)
+        ]
+        most = max(trial.n_components for trial in same)
+        longest = (trial for trial in same if trial.n_components == most)
+        return min(longest, key=lambda trial: trial.log_loss)
 
     def summary(self) -> dict[str, Any]:
         """Return the same in few words and numbers, for people and model files."""
@@ -106,6 +122,8 @@ class _Search:
     expected: int = 0
     #: The recipes that lead, the last one in front of all.
     leader: Recipe | None = None
+    #: All that were in a final.
+    finalists: dict[Recipe, None] = field(default_factory=dict)
     #: Of a clock that stands still while functions are compiled.
     _started: float = field(default_factory=lambda: time.perf_counter() - seconds_compiling())
 
@@ -207,6 +225,7 @@ class _Search:
         A layout with smaller components has more of them, which only shows there.
         """
         distinct = list(dict.fromkeys(candidates))
+        self.finalists |= dict.fromkeys(distinct)
         if len(distinct) > 1:
             self.leader = min(distinct, key=lambda each: self.score(each, final=True))
             return self.leader
@@ -229,8 +248,16 @@ def _train_fold(
     data: TrialData, fold: Fold, recipe: Recipe, cancelled: threading.Event
 ) -> tuple[float, float]:
     """Return log loss and accuracy on the rows held out."""
+    decisions = decisions_of(data, fold, recipe, cancelled)
+    return judge(decisions, data.truth[fold.outside], data.weight[fold.outside], recipe.losses)
+
+
+def decisions_of(
+    data: TrialData, fold: Fold, recipe: Recipe, cancelled: threading.Event | None = None
+) -> NDArray[np.float32]:
+    """Train components, a linear part or both on the rows inside a fold, and decide the others."""
     if not recipe.n_components:
-        return train_linear(data, fold, recipe)
+        return _linear_decisions(data, fold, recipe)
     mixed, held_out = data.mixed[fold.inside], data.mixed[fold.outside]
     mean = np.zeros(mixed.shape[1], dtype=np.float32)
     if LAYOUTS[recipe.layout].learns_start:
@@ -247,12 +274,10 @@ def _train_fold(
         inputs=data.inputs[fold.inside],
     )
     learner.run()
-    decisions = learner.decide(held_out, data.inputs[fold.outside])
-    return judge(decisions, data.truth[fold.outside], data.weight[fold.outside], recipe.losses)
+    return learner.decide(held_out, data.inputs[fold.outside])
 
 
-def train_linear(data: TrialData, fold: Fold, recipe: Recipe) -> tuple[float, float]:
-    """Do the same for a linear part alone."""
+def _linear_decisions(data: TrialData, fold: Fold, recipe: Recipe) -> NDArray[np.float32]:
     assert recipe.linear_bits is not None
     learner = LinearLearner(
         data.inputs[fold.inside],
@@ -268,8 +293,7 @@ def train_linear(data: TrialData, fold: Fold, recipe: Recipe) -> tuple[float, fl
         ),
     )
     run_epochs(learner, recipe.epochs, None, None, None)
-    decisions = learner.decide(data.inputs[fold.outside])
-    return judge(decisions, data.truth[fold.outside], data.weight[fold.outside], recipe.losses)
+    return learner.decide(data.inputs[fold.outside])
 
 
 def _with(recipe: Recipe, name: str, value: Any) -> Recipe:
@@ -294,14 +318,31 @@ def choose_recipe(
     progress.report(STAGE, 0, None, "the log loss on rows held out decides")
     try:
         chosen, usual = _searched(search, recipe, fixed)
+        others = _runners_up(search, chosen)
         gain = None
         if usual.form == chosen.form and chosen.n_components:
             gain = search.score(usual, final=True), search.score(chosen, final=True)
-        return Outcome(chosen, list(search.trials.values()), gain)
+        return Outcome(chosen, list(search.trials.values()), gain, runners_up=others)
     except KeyboardInterrupt:
         chosen = search.leader or recipe
         progress.report(STAGE, len(search.trials), None, f"stopped; taken: {_in_words(chosen)}")
         return Outcome(chosen, list(search.trials.values()), interrupted=True)
+
+
+def _runners_up(search: _Search, chosen: Recipe) -> tuple[Recipe, ...]:
+    """Return the best of each other layout, and of a linear part alone, that is not far behind."""
+    best: dict[str, tuple[float, Recipe]] = {}
+    for recipe in search.finalists:
+        kind, loss = _kind(recipe), search.score(recipe, final=True)
+        if kind not in best or loss < best[kind][0]:
+            best[kind] = loss, recipe
+    best.pop(_kind(chosen), None)
+    most = _FAR_BEHIND * search.score(chosen, final=True)
+    return tuple(recipe for loss, recipe in best.values() if loss < most and not recipe.losses)
+
+
+def _kind(recipe: Recipe) -> str:
+    return recipe.layout if recipe.n_components else ""
 
 
 def _searched(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> tuple[Recipe, Recipe]:
@@ -320,7 +361,7 @@ def _searched(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> tuple[R
         if alone is not None and _is_behind(search, recipe, alone):
             return alone, usual[alone.form]  # or the search would take many times the training
     search.expect(len(search.capacity) + rest)
-    recipe = _with_linear(search, search.final(finalists))
+    recipe = search.final([_with_linear(search, finalist) for finalist in finalists])
     if search.capacity[recipe.form]:
         before = recipe
         recipe = _refined(search, recipe, fixed)

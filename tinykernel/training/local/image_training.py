@@ -15,7 +15,8 @@ from tinykernel.model.grid import Grid
 from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.stages.convolutions import MOST_CHANNELS
 from tinykernel.model.stages.kernels import WIDEST_CELL
-from tinykernel.training.folds import keep_aside, trial_folds
+from tinykernel.training.choice import Candidate, Choice, choose, joined
+from tinykernel.training.folds import Fold, keep_aside, trial_folds
 from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.local.augment import Augmentation
 from tinykernel.training.local.convolutions import (
@@ -43,10 +44,9 @@ from tinykernel.training.local.separable import (
     separable_plan,
 )
 from tinykernel.training.loop import run_epochs
-from tinykernel.training.loss import WIDE_TEMPERATURES, judge
+from tinykernel.training.loss import WIDE_TEMPERATURES
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.ranges import FORMS
-from tinykernel.training.readouts.contest import Contest
 from tinykernel.training.result import TrainingResult
 from tinykernel.training.trainset import TrainSet
 
@@ -186,40 +186,52 @@ def _image_learner(
 
 def _better(
     data: TrainSet, rows: Rows, options: TrainerOptions, shape: tuple[int, ...], seed: int
-) -> tuple[TrainerOptions, Contest | None]:
+) -> tuple[TrainerOptions, Choice | None]:
     """Choose between kernels and convolutions by short trainings, on rows that these do not see."""
     assert isinstance(options.n_kernels, Mapping)
-    codes, groups = data.codes, data.groups
+    codes, groups, truth = data.codes, data.groups, data.truth
     if options.validation_fraction:
         kept = ~keep_aside(codes, groups, options.validation_fraction, seed)
         codes, groups = codes[kept], None if groups is None else np.asarray(groups)[kept]
-    truth = data.truth if len(data.truth) == len(codes) else data.truth[kept]
-    layers = next((form for form in options.n_kernels if form != "kernels"), "")
+        truth = truth if len(truth) == len(codes) else truth[kept]
+    forms = list(options.n_kernels)
+    layers = next((form for form in forms if form != "kernels"), "")
     if len(codes) > _MANY_IMAGES and layers:
         return _of_form(options, layers, options.n_kernels[layers]), None
-    judged: dict[str, list[tuple[float, float]]] = {form: [] for form in options.n_kernels}
-    folds = trial_folds(codes, groups, seed) if len(judged) > 1 else []
+    folds = trial_folds(codes, groups, seed) if len(forms) > 1 else []
+    if not folds:
+        return _of_form(options, forms[0], options.n_kernels[forms[0]]), None
+    judged: dict[str, list[Candidate]] = {form: [] for form in forms}
     for number, fold in enumerate(folds):
         progress.report("choosing kernels or convolutions", number, len(folds))
-        inside = fold.inside
-        part = Rows(rows.rows[inside], rows.targets[inside], rows.weight[inside], None)
-        for form, n in options.n_kernels.items():
-            one = _of_form(options, form, n)
-            learner = _image_learner(part, one, shape, data.losses)
-            epochs = -(-learner.recipe.epochs // _TRIAL_SHARE)
-            learner.recipe = replace(learner.recipe, epochs=epochs)
-            run_epochs(learner, epochs, None, None, None)
-            decisions = learner.decide(learner.seen(rows.rows[fold.outside]))
-            weight = rows.weight[fold.outside]
-            seen = decisions, truth[fold.outside], weight, data.losses
-            judged[form].append(judge(*seen, WIDE_TEMPERATURES))
-    best, contest = next(iter(judged)), None
-    if folds:
-        means = {name: tuple(np.mean(found, axis=0).tolist()) for name, found in judged.items()}
-        judgements = means[layers], means["kernels"]
-        contest = Contest(*judgements, "kernels", "convolutions", of_values=bool(data.losses))
-        best = min(means, key=lambda form: means[form][0])
-    return _of_form(options, best, options.n_kernels[best]), contest
+        held = truth[fold.outside], rows.weight[fold.outside], data.losses
+        for form in forms:
+            one = _of_form(options, form, options.n_kernels[form])
+            decisions = _short_training(rows, fold, one, shape, data.losses)
+            name = "kernels" if form == "kernels" else "convolutions"
+            judged[form].append(Candidate.of(name, decisions, *held, WIDE_TEMPERATURES))
+    candidates = [joined(parts) for parts in judged.values()]
+    outside = np.concatenate([fold.outside for fold in folds])
+    choice = choose(candidates, rows.weight[outside], of_values=bool(data.losses))
+    best = forms[choice.chosen]
+    return _of_form(options, best, options.n_kernels[best]), choice
+
+
+def _short_training(
+    rows: Rows,
+    fold: Fold,
+    options: TrainerOptions,
+    shape: tuple[int, ...],
+    losses: tuple[float, ...],
+) -> NDArray[np.float32]:
+    """Train for a short time on the rows inside a fold; return decisions of those outside."""
+    inside = fold.inside
+    part = Rows(rows.rows[inside], rows.targets[inside], rows.weight[inside], None)
+    learner = _image_learner(part, options, shape, losses)
+    epochs = -(-learner.recipe.epochs // _TRIAL_SHARE)
+    learner.recipe = replace(learner.recipe, epochs=epochs)
+    run_epochs(learner, epochs, None, None, None)
+    return learner.decide(learner.seen(rows.rows[fold.outside]))
 
 
 def _of_form(options: TrainerOptions, form: str, n: int) -> TrainerOptions:

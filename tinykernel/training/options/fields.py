@@ -61,17 +61,17 @@ class Parameters:
         "int, mapping of str to int, or None",
         "p, the number of binary components, at most 65536. Flash grows in proportion. None takes "
         "2048, and with a local stage none: so does 0, which needs a linear part. A mapping "
-        'of layouts to numbers, for instance ``{"compact": 3072, "windows": 800}``, has '
+        'of layouts to numbers, for instance ``{"compact": 3072, "phases": 1536}``, has '
         "the layout chosen on rows held out; ``+linear4`` behind a layout adds a linear part in 4 "
         "bits, and ``linear4`` alone is one without components.",
     )
     layout: str | None = option(
         None,
         one_of(None, *LAYOUT_NAMES),
-        '{"compact", "windows"} or None',
+        '{"compact", "phases", "windows"} or None',
         'Which numbers of a component are learned and stored. "compact": G in 4 bits and '
-        'weights of +-1; "windows": G, starts, widths and S in 8 bits and ternary weights, '
-        'fewer components that are more accurate each. None takes "compact", a '
+        'weights of +-1; "phases": G and starts in 8 bits; "windows": also widths and S, and '
+        'ternary weights, so fewer components that are more accurate each. None takes "compact", a '
         'regressor "windows", or the best that `n_components` names.',
     )
     sigma: float | None = option(

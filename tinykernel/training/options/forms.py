@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 #: Of `tinykernel.training.layouts.LAYOUTS`, which takes longer to import.
-LAYOUT_NAMES = ("compact", "windows")
+LAYOUT_NAMES = ("compact", "phases", "windows")
 DEFAULT_LAYOUT = "compact"
 LINEAR_BITS = (2, 4, 8)
 

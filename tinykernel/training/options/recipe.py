@@ -127,7 +127,7 @@ def recipe_for(options: TrainerOptions, n_rows: int, usual: Mapping[str, Any]) -
         "layout": layout or DEFAULT_LAYOUT,
         "linear_bits": linear_bits,
         "n_components": capacity[form],
-        "epochs": options.epochs or int(np.clip(round(30 * np.sqrt(60000 / n_rows)), 6, 120)),
+        "epochs": options.epochs or usual_epochs(n_rows),
         "batch_rows": 64 if n_rows < 4000 else 128 if n_rows < 200000 else 256,
         "seed": int(check_random_state(options.random_state).randint(2**31 - 1)),
         "n_threads": thread_count(options.n_jobs),
@@ -138,3 +138,12 @@ def recipe_for(options: TrainerOptions, n_rows: int, usual: Mapping[str, Any]) -
     if options.noise is not None:
         known["noise"] = float(options.noise)
     return Recipe(**known | dict(usual))
+
+
+def usual_epochs(n_rows: int) -> int:
+    """Return how often so many rows are learned from.
+
+    >>> usual_epochs(60000), usual_epochs(1000)
+    (30, 120)
+    """
+    return int(np.clip(round(30 * np.sqrt(60000 / n_rows)), 6, 120))

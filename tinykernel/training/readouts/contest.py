@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tinykernel import progress
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
+from tinykernel.training.choice import Candidate, Choice, choose, joined
 from tinykernel.training.folds import Fold
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts.forest import Room, TreeOptions
@@ -18,6 +19,7 @@ from tinykernel.training.readouts.trees import (
     STAGE,
     Found,
     TreeData,
+    decisions_of,
     searched,
     searched_again,
     tree_model,
@@ -34,37 +36,22 @@ _MOST_QUICKLY = 64
 _MANY_ROWS = 2
 
 
-@dataclass(frozen=True)
-class Contest:
-    """What was compared on rows left out, by log loss (of values the mean loss) and accuracy."""
+# Of so many rows a quarter says little, and all four quarters are left out in turn.
+_FEW_ROWS = 1000
+# Who is so many times behind in short trainings is not trained in full.
+_FAR_BEHIND = 2.0
 
-    trees: tuple[float, float]
-    other: tuple[float, float]
-    form: str  # of the other.
-    name: str = "trees"  # of the trees.
-    # Of values those left out, 0 of classes. Trees are the best of many that were tried, so on few
-    # rows a small lead is chance: their loss must be less by a share of 0.5 / sqrt(rows). Of
-    # diabetes, trees with R2 0.508 against 0.506 had 0.44 on new rows, and the other 0.52.
-    rows: int = 0
-    of_values: bool = False
 
-    @property
-    def trees_win(self) -> bool:
-        """Whether trees are ahead by enough."""
-        share = 1 - 0.5 / np.sqrt(self.rows) if self.rows else 1.0
-        return bool(self.trees[0] < share * self.other[0])
+@dataclass(frozen=True, eq=False)
+class Rival:
+    """What trees are compared with."""
 
-    @property
-    def in_words(self) -> str:
-        """Say what won, and by how much."""
-        won, lost = (self.trees, self.other) if self.trees_win else (self.other, self.trees)
-        names = (self.name, self.form) if self.trees_win else (self.form, self.name)
-        said = f"{names[0]} won over {names[1]} on rows left out: "
-        if not self.of_values:
-            said += f"log loss {won[0]:.4f} against {lost[0]:.4f}, "
-            return said + f"{100 * won[1]:.2f} against {100 * lost[1]:.2f} %"
-        little = ", which is too little a lead for trees" if lost[0] < won[0] else ""
-        return f"{said}R2 {won[1]:.4f} against {lost[1]:.4f}{little}"
+    name: str
+    log_loss: float  # in short trainings.
+    score: float
+    #: Trains it as it would be delivered, on the rows inside a fold, and judges those outside.
+    judged: Callable[[Fold], Candidate]
+    cost: int = 2  # a rank, in flash and time; 1 are trees.
 
 
 def found_trees(
@@ -90,30 +77,71 @@ def trees_compete(data: TrainSet, options: TrainerOptions, folds: Sequence[Fold]
 
 
 def trees_ahead(
-    data: TrainSet, options: TrainerOptions, folds: Sequence[Fold], other: tuple[str, float, float]
-) -> tuple[Contest | None, tuple[IntegerModel, Found] | None]:
-    """Train trees, where they compete, and have the lower loss on rows left out.
+    data: TrainSet,
+    options: TrainerOptions,
+    folds: Sequence[Fold],
+    final: Fold,
+    rivals: Sequence[Rival],
+) -> tuple[Choice | None, tuple[IntegerModel, Found] | None]:
+    """Train trees, and compare them with `rivals` on the rows outside `final`.
 
-    Returns what was compared, None where nothing was, and the trees where they are ahead. `other`
-    is the form that did best of the rest, its log loss and its accuracy.
+    Options are chosen by `folds`; the rows outside `final` have chosen nothing. Where one side is
+    far behind in short trainings, these decide. Returns what was compared, None where trees could
+    not be made of what won, and the trees where they won.
     """
-    room, form = _room(options), other[0]
-    rows = TreeData.of(data, options)
-    found = searched(rows, room, folds, other[1])
-    name = "trees beside a linear part" if found.options.lines else "trees"
-    judged = found.log_loss, found.accuracy
-    n_held = 0 if data.quantity is None else sum(fold.outside.size for fold in folds)
-    contest = Contest(judged, other[1:], form, name, n_held, data.quantity is not None)
-    if not contest.trees_win:
-        progress.report(STAGE, 0, None, contest.in_words)
-        return contest, None
+    room, rows = _room(options), TreeData.of(data, options)
+    limit = min(rival.log_loss for rival in rivals)
+    found = searched(rows, room, folds, limit)
+    trees = "trees beside a linear part" if found.options.lines else "trees"
+    ratio = found.log_loss / max(limit, 1e-30)
+    if 1 / _FAR_BEHIND < ratio < _FAR_BEHIND:
+        quarters = [final, *(folds if len(data.codes) <= _FEW_ROWS else [])]
+        choice = _in_full(data, rows, room, quarters, rivals, found, trees)
+    else:
+        choice = _by_trials(rivals, found, trees, of_values=data.quantity is not None)
+    if choice.name != trees:
+        progress.report(STAGE, 0, None, choice.in_words)
+        return choice, None
     found = _for_all(found, rows, room, data, folds)
     try:
         model = tree_model(data, rows, found, room)
     except TinykernelError:  # no tree was the best: nothing can be learned of these rows
         return None, None
-    progress.report(STAGE, 0, None, contest.in_words)
-    return contest, (model, found)
+    progress.report(STAGE, 0, None, choice.in_words)
+    return choice, (model, found)
+
+
+def _in_full(
+    data: TrainSet,
+    rows: TreeData,
+    room: Room,
+    quarters: Sequence[Fold],
+    rivals: Sequence[Rival],
+    found: Found,
+    name: str,
+) -> Choice:
+    """Compare trees and others that are trained as they would be delivered."""
+
+    def judged(fold: Fold) -> Candidate:
+        out = fold.outside
+        decisions = decisions_of(rows, found, room, fold)
+        return Candidate.of(name, decisions, rows.truth[out], data.weight[out], data.losses)
+
+    both = [*rivals, Rival(name, found.log_loss, found.accuracy, judged, 1)]
+    candidates = [
+        replace(joined([each.judged(fold) for fold in quarters]), cost=each.cost) for each in both
+    ]
+    out = np.concatenate([fold.outside for fold in quarters])
+    groups = None if data.groups is None else data.groups[out]
+    return choose(candidates, data.weight[out], groups, of_values=data.quantity is not None)
+
+
+def _by_trials(rivals: Sequence[Rival], found: Found, name: str, *, of_values: bool) -> Choice:
+    """Choose by short trainings, where one side is far ahead."""
+    judged = [(rival.name, rival.log_loss, rival.score) for rival in rivals]
+    names, losses, scores = zip(*judged, (name, found.log_loss, found.accuracy), strict=True)
+    best = int(np.argmin(losses))
+    return Choice(names, losses, scores, best, best, of_values)
 
 
 def _room(options: TrainerOptions) -> Room:

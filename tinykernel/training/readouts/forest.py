@@ -284,14 +284,19 @@ class Watch:
         return len(loss) - int(np.argmin(loss)) <= _PATIENCE
 
     def _note(self, forest: Forest) -> None:
+        decisions = self.decide(forest)
+        losses = (0.0,) * decisions.shape[1] if self.values else ()
+        loss, right = judge(decisions, self.truth, self.weight, losses)
+        self.losses.append((len(forest.trees), loss, right))
+
+    def decide(self, forest: Forest) -> NDArray[np.float32]:
+        """Return the decisions (n, n_outputs) of a forest, which grows between two calls."""
         f = np.tile(forest.offset, (len(self.bins), 1)) if self.given is None else self.given.copy()
         new = forest.trees[len(self.reached) :]
         self.reached += [tree.reached(self.bins) for _, tree in new]
         for (o, _), values, reached in zip(forest.trees, forest.values, self.reached, strict=True):
             f[:, o] += values[reached]
-        losses = (0.0,) * f.shape[1] if self.values else ()
-        loss, right = judge(f.astype(np.float32), self.truth, self.weight, losses)
-        self.losses.append((len(forest.trees), loss, right))
+        return f.astype(np.float32)
 
 
 def packed(forest: Forest, bins: Bins) -> tuple[Trees, _Floats]:

@@ -158,21 +158,9 @@ def tried(
 
     `lines` are the linear parts of the folds, where the options have one.
     """
-    bins = Bins.of(data.Q, most_bins(data.Q.shape[1], options.leaves))
     paths, largest = [], 0
     for number, fold in enumerate(folds):
-        aim = data.aim
-        base = lines[number].outputs if options.lines else lambda _: None
-        own = Aim(aim.target[fold.inside], aim.weight[fold.inside], aim.values)
-        watch = Watch(
-            bins.sort(data.Q[fold.outside]),
-            data.truth[fold.outside],
-            aim.weight[fold.outside].astype(np.float32),
-            aim.values,
-            base(data.Q[fold.outside]),
-        )
-        inside = data.Q[fold.inside]
-        forest = Forest.planted(bins.sort(inside), bins.first, own, options, base(inside))
+        forest, watch = _planted(data, options, fold, lines[number] if options.lines else None)
         grown(forest, room, _MOST_TREES, watch)
         paths.append(watch.losses)
         largest = max(largest, *(tree.n_leaves for _, tree in forest.trees), 0)
@@ -183,6 +171,32 @@ def tried(
     best = int(np.argmin([loss for loss, _ in means]))
     loss, accuracy = means[best].tolist()
     return Found(options, steps[best], loss, accuracy, largest)
+
+
+def _planted(
+    data: TreeData, options: TreeOptions, fold: Fold, lines: Lines | None
+) -> tuple[Forest, Watch]:
+    """Return a forest without trees on the rows inside a fold, and those outside."""
+    bins, aim = Bins.of(data.Q, most_bins(data.Q.shape[1], options.leaves)), data.aim
+    inside, outside = data.Q[fold.inside], data.Q[fold.outside]
+    watch = Watch(
+        bins.sort(outside),
+        data.truth[fold.outside],
+        aim.weight[fold.outside].astype(np.float32),
+        aim.values,
+        None if lines is None else lines.outputs(outside),
+    )
+    wanted = Aim(aim.target[fold.inside], aim.weight[fold.inside], aim.values)
+    base = None if lines is None else lines.outputs(inside)
+    return Forest.planted(bins.sort(inside), bins.first, wanted, options, base), watch
+
+
+def decisions_of(data: TreeData, found: Found, room: Room, fold: Fold) -> NDArray[np.float32]:
+    """Grow what a search found on the rows inside a fold; return decisions of those outside."""
+    lines = data.lines(fold.inside) if found.options.lines else None
+    forest, watch = _planted(data, found.options, fold, lines)
+    grown(forest, room, found.n_trees)
+    return watch.decide(forest)
 
 
 def _at(path: list[tuple[int, float, float]], n: int) -> tuple[float, float]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.training.choice import Candidate, choose
 from tinykernel.training.matrices import cholesky, product
 from tinykernel.training.values.ridge import Ridge, Rows
 
@@ -59,5 +60,9 @@ def _steps(rows: Rows) -> int:
             missed = fit.values(product(held.X, view)) - held.targets
             errors[step, fold == out] = np.square(missed * held.weight[:, None]).sum(axis=1)
     best = int(errors.sum(axis=1).argmin())
-    gain = np.bincount(group, weights=errors[0] - errors[best])
-    return best if gain.mean() > _SURE * gain.std() / np.sqrt(n_groups) else 0
+    total = max(float(np.square(some.targets * some.weight[:, None]).sum()), 1e-30)
+    candidates = [
+        Candidate(f"{step} steps", errors[step], 1 - float(errors[step].sum()) / total, step)
+        for step in (0, best)
+    ]
+    return best if choose(candidates, groups=group, margin=_SURE).chosen else 0

@@ -49,6 +49,11 @@ class Smooth:
         """Fit to all rows, and return the values of others, (k, n_outputs)."""
         return Ridge(self.rows, like=self.like).values(X)
 
+    def held_out(self, fold: Fold) -> NDArray[np.float32]:
+        """Fit to the rows inside a fold, and return the values of those outside."""
+        fit = Ridge(self.rows.of(fold.inside), like=self.like)
+        return _rounded(fit.values(self.rows.X[fold.outside]))
+
     def judged(self, data: TrainSet, folds: Sequence[Fold]) -> tuple[float, float]:
         """Return loss and R2 of fits to the rows inside the folds, on those outside.
 
@@ -57,10 +62,8 @@ class Smooth:
         assert data.quantity is not None
         weight, found = data.weight, []
         for fold in folds:
-            fit = Ridge(self.rows.of(fold.inside), like=self.like)
-            values = _rounded(fit.values(self.rows.X[fold.outside]))
             held = data.truth[fold.outside], weight[fold.outside], data.quantity.losses
-            found.append(judge(values, *held))
+            found.append(judge(self.held_out(fold), *held))
         loss, explained = np.mean(found, axis=0).tolist()
         return loss, explained
 

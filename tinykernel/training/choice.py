@@ -1,0 +1,156 @@
+"""The choice between candidates: one loss of rows that none of them learned from, and one rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.training.loss import TEMPERATURES, row_losses, share_right
+
+# Fewer groups tell no standard error.
+_FEWEST_GROUPS = 5
+
+_Doubles = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """How one candidate did on rows left out, which are the same for all."""
+
+    name: str
+    losses: _Doubles  # (n,): loss of each row, see `tinykernel.training.loss.row_losses`.
+    score: float  # accuracy, or R2 of values, see `tinykernel.training.loss.share_right`.
+    cost: int = 0  # a rank: what fills a budget costs the same.
+
+    @staticmethod
+    def of(
+        name: str,
+        decisions: NDArray[np.float32],
+        truth: NDArray[Any],
+        weight: NDArray[np.float32],
+        losses: Sequence[float] = (),
+        temperatures: Sequence[float] = TEMPERATURES,
+    ) -> Candidate:
+        """Judge decisions of rows left out, see `tinykernel.training.loss.judge`."""
+        each = row_losses(decisions, truth, weight, losses, temperatures)
+        return Candidate(name, each, share_right(decisions, truth, weight, losses))
+
+
+def joined(parts: Sequence[Candidate]) -> Candidate:
+    """Return a candidate that was trained several times, on the rows left out of all of them."""
+    losses = np.concatenate([part.losses for part in parts])
+    score = float(np.mean([part.score for part in parts]))
+    return Candidate(parts[0].name, losses, score, parts[0].cost)
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What was compared, and what was chosen."""
+
+    names: tuple[str, ...]
+    losses: tuple[float, ...]
+    scores: tuple[float, ...]
+    best: int  # of the least loss.
+    chosen: int
+    of_values: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name of the candidate that is taken."""
+        return self.names[self.chosen]
+
+    @property
+    def in_words(self) -> str:
+        """Say in one line what won, over what, and by how much."""
+        others = [i for i in range(len(self.names)) if i != self.chosen]
+        names = " and ".join(self.names[i] for i in others)
+        loss, lost = f"{self.losses[self.chosen]:.4f}", [f"{self.losses[i]:.4f}" for i in others]
+        if self.of_values:
+            score, missed = (
+                f"R2 {self.scores[self.chosen]:.4f}",
+                [f"{self.scores[i]:.4f}" for i in others],
+            )
+            text = f"{score} against {' and '.join(missed)}"
+        else:
+            missed = [f"{100 * self.scores[i]:.2f}" for i in others]
+            text = f"log loss {loss} against {' and '.join(lost)}, "
+            text += f"{100 * self.scores[self.chosen]:.2f} against {' and '.join(missed)} %"
+        less = "" if self.best == self.chosen else "; within one standard error, and it costs less"
+        return f"{self.name} won over {names} on rows left out: {text}{less}"
+
+
+def choose(
+    candidates: Sequence[Candidate],
+    weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    *,
+    margin: float = 1.0,
+    of_values: bool = False,
+) -> Choice:
+    """Choose the cheapest candidate that is not behind the best one by `margin` standard errors.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+    weight : array-like, shape (n,), optional
+        Of the rows left out.
+    groups : array-like, shape (n,), optional
+        Rows of a group vary together: of five or more groups the standard error is theirs.
+    margin : float, default=1.0
+        The rule of one standard error (Breiman, Friedman, Olshen & Stone 1984, 3.4.3); more where
+        many candidates make it likely that one leads by chance.
+    of_values : bool, default=False
+        Whether scores are R2.
+
+    Returns
+    -------
+    Choice
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> cheap, dear = (Candidate(*each) for each in (
+    ...     ("trees", rng.uniform(0, 0.2, 100), 0.9),
+    ...     ("compact", rng.uniform(0, 0.1, 100), 0.95, 1)))
+    >>> choose([cheap, dear]).in_words[:38]
+    'compact won over trees on rows left ou'
+    """
+    size = len(candidates[0].losses)
+    share = np.ones(size) if weight is None else np.asarray(weight, dtype=np.float64)
+    means = [float(np.average(each.losses, weights=share)) for each in candidates]
+    best = int(np.argmin(means))
+    chosen = best
+    for number, each in enumerate(candidates):
+        error = standard_error(each.losses - candidates[best].losses, share, groups)
+        if each.cost < candidates[chosen].cost and means[number] - means[best] <= margin * error:
+            chosen = number
+    return Choice(
+        tuple(each.name for each in candidates),
+        tuple(means),
+        tuple(each.score for each in candidates),
+        best,
+        chosen,
+        of_values,
+    )
+
+
+def standard_error(values: _Doubles, weight: _Doubles, groups: ArrayLike | None = None) -> float:
+    """Return the standard error of a weighted mean, of rows or of groups of rows.
+
+    The sum over groups g of (sum over rows of g of w (x - mean))^2, times k / (k - 1), is the
+    variance of the weighted sum of k groups (Cochran 1977, 2.11 and 9A.2).
+
+    >>> round(standard_error(np.array([0.0, 1, 0, 1]), np.ones(4)), 4)
+    0.2887
+    """
+    centred: _Doubles = weight * (values - np.average(values, weights=weight))
+    if groups is not None:
+        codes = np.unique(np.asarray(groups), return_inverse=True)[1]
+        if codes.max() + 1 >= _FEWEST_GROUPS:
+            centred = np.bincount(codes, weights=centred).astype(np.float64)
+    k = len(centred)
+    return float(np.sqrt(k / max(k - 1, 1) * np.square(centred).sum()) / weight.sum())
