@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.codegen.kinds import regressor
+from tests.codegen.kinds import calibrated, regressor
 from tests.random_fronts import local_model, random_signal_stage, random_stage
 from tests.random_models import one_class, random_model, random_raw, tree_model
 from tinykernel.model import IntegerModel
@@ -22,6 +22,7 @@ def signal() -> IntegerModel:
 
 KINDS: dict[str, Callable[[], IntegerModel]] = {
     "table": lambda: random_model(1, n_classes=4, **SMALL),
+    "calibrated": lambda: calibrated(KINDS["table"], "margin"),
     "trees": lambda: tree_model(1),
     "signal": signal,
     "image": lambda: local_model(random_stage(1), 1),
