@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +17,10 @@ from tinykernel.data.pictures.decoding import BrokenPictureError, decoded, has_c
 from tinykernel.data.pictures.files import PictureFiles, find_pictures, labels_of
 from tinykernel.data.recordings.names import NamePattern
 from tinykernel.errors import TinykernelError
-from tinykernel.model.stages.frame import Frame
 from tinykernel.progress import report as say
+
+if TYPE_CHECKING:
+    from tinykernel.model.stages.frame import Frame
 
 # Where no shape is asked for; colours where one of so many pictures has some.
 _SIDE, _LOOKED_AT = 32, 100
@@ -79,6 +81,8 @@ class PictureReading:
     @property
     def camera(self) -> Frame | None:
         """The camera; what images become of its frames does not matter here."""
+        from tinykernel.model.stages.frame import Frame  # takes a second
+
         return None if self.frame is None else Frame.of(self.frame, (1, 1, 1))
 
     @property
