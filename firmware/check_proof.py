@@ -396,7 +396,7 @@ def convolutions(c, k, levels):
 
 def separable(c, k, levels):
     """Yield the same of separable convolutions."""
-    need(c("STAGES") == 1 and 0 < levels["top"] < 256, "levels of another type")
+    need(c("STAGES") != 2 and 0 < levels["top"] < 256, "levels of another type")
     kinds = {"shape": "uint8", "first": "uint32", "single": "uint8", "points": "uint32"}
     need(all(c.kind[k[name]] == kind for name, kind in kinds.items()), "tables of another type")
     shape = c.table[k["shape"]].reshape(k["blocks"], 2)

@@ -9,6 +9,7 @@ import numpy as np
 
 from tests.convolutions import convolution_model
 from tests.random_fronts import local_model, random_stage
+from tests.separable import separable_model
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stages.frame import FORMATS, Frame
 
@@ -24,8 +25,10 @@ def random_frame(seed: int, rows: int, columns: int, channels: int = 1) -> Frame
 def frame_model(
     seed: int, rows: int, columns: int, channels: int = 1, *, layers: int = 0, **options: Any
 ) -> IntegerModel:
-    """Return a model of images, by kernels or convolutions, that takes frames."""
-    if layers:
+    """Return a model that takes frames, of kernels or convolutions; layers -1: separable ones."""
+    if layers < 0:
+        model = separable_model(seed, (rows, columns), **options)
+    elif layers:
         model = convolution_model(seed, (rows, columns), (1,) * layers, **options)
     else:
         front = random_stage(seed, height=rows, width=columns, channels=channels, cells=(2, 2))

@@ -123,6 +123,13 @@ def test_classes_and_inputs_are_named_without_a_cut_word() -> None:
     assert not constants_of(None, numbers, "kws").classes
 
 
+def test_names_ran_into_macros_of_stdint() -> None:
+    """A model called size or int8 may have a class called max."""
+    model = replace(random_model(1), answers=Labels(("max", "min", "a")))
+    for name in ("size", "int8", "uintptr"):
+        assert constants_of(None, model, name).classes[0].name == f"{name.upper()}_MAX_2"
+
+
 def test_new_order_of_codes_renamed_constants() -> None:
     """Texts of one name are numbered by the alphabet, not by their codes."""
     model, _ = _hostile()

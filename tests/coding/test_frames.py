@@ -62,3 +62,25 @@ def test_estimators_code_frames_and_remember_how(frame):
         TernaryKernelClassifier(**_SMALL).fit(names, y)
     plain.fit(X[["ripe"]].eq("yes"), y)
     assert not hasattr(plain, "coding_")
+
+
+def test_a_coding_was_made_of_the_rows_to_predict(require_tool):
+    """A model of numbers refuses text and gaps that come later, in place of inventing numbers."""
+    pd = require_tool("pandas")
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    classifier = TernaryKernelClassifier(**_SMALL).fit(X, X["a"] > 0)
+    gap = X.copy()
+    gap.loc[3, "b"] = np.nan
+    with pytest.raises(TinykernelError, match=r"row 4, column 'b': the value is missing"):
+        classifier.predict(gap)
+    with pytest.raises(TinykernelError, match=r"column 'b': 'x' was not in the training"):
+        classifier.predict(X.assign(b="x"))
+
+
+def test_two_columns_of_one_name_ended_in_a_traceback(require_tool):
+    """A frame with equal names is refused in one line; other tables are not taken for frames."""
+    pd = require_tool("pandas")
+    X = pd.DataFrame([["x", 1.0], ["y", 2.0]], columns=["a", "a"])
+    with pytest.raises(TinykernelError, match="two columns are called 'a'"):
+        TernaryKernelClassifier(**_SMALL).fit(X, [0, 1])

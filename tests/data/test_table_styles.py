@@ -195,3 +195,19 @@ def test_predictions_are_of_rows_without_a_label_too(tmp_path):
     every = load_rows(file, keep_all=True)
     assert len(every.X) == 60
     assert every.y is None
+
+
+def test_separators_behind_a_blank_line_were_lost(tmp_path):
+    """A file may begin with blank lines; semicolons are found behind them."""
+    table = tmp_path / "t.csv"
+    table.write_text("\n\n" + text(mark=";"))
+    assert load_data(table, label="label").X_train.shape[1] == 2
+
+
+def test_totals_without_a_group_were_refused(tmp_path):
+    """A line of totals has no label, so that it needs no group."""
+    cells = [[*row, f"p{i % 6}"] for i, row in enumerate(rows())]
+    table = tmp_path / "t.csv"
+    table.write_text(text((*_HEADER, "person"), [*cells, ["9", "9", "", ""]]))
+    dataset = load_data(table, label="label", groups="person")
+    assert len(dataset.X_train) + len(dataset.X_test) == 60

@@ -146,6 +146,7 @@ FRAMES: dict[str, Callable[[], IntegerModel]] = {
     "grey, kernels": lambda: frame_model(1, 12, 16),
     "colours, kernels": lambda: frame_model(2, 14, 16, 3),
     "convolutions": lambda: frame_model(3, 14, 15, layers=1),
+    "separable": lambda: frame_model(4, 9, 8, layers=-1),
 }
 ALL = (
     {f"linear, {name}": make for name, make in LINEAR.items()}

@@ -251,8 +251,8 @@ def _in_numbers(
 ) -> tuple[ArrayLike, Coding | None, tuple[ArrayLike, ArrayLike] | None]:
     """Return frames as numbers, what these stand for, and rows for validation by the same."""
     rows, coding = coded_frame(X, y)
-    if validation is not None and coding is not None:
-        validation = (coded_frame(validation[0], coding=coding)[0], validation[1])
+    if validation is not None:
+        validation = (coded_frame(validation[0], coding=coding or Coding())[0], validation[1])
     return rows, coding, validation
 
 

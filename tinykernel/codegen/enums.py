@@ -22,7 +22,10 @@ _LONGEST, _LONGEST_COLUMN, _LONGEST_SHOWN = 58, 24, 40
 _WIDTH = 92
 _WORDS = {">=": " GE ", "<=": " LE ", ">": " GT ", "<": " LT ", "=": " EQ ", "+": " PLUS "}
 # Macros of stdint.h and math.h that a short name of a model can run into.
-_OF_C = re.compile(r"UINT_(FAST|LEAST)\w+|SIG_ATOMIC_\w+|M_(PI_[24]|SQRT1_2|[12]_(SQRT)?PI)")
+_OF_C = re.compile(
+    r"U?INT(\d*|MAX|PTR)_(MAX|MIN)|U?INT_(FAST|LEAST)\w+|(SIZE|PTRDIFF|WINT|WCHAR)_(MAX|MIN)"
+    r"|SIG_ATOMIC_\w+|M_(PI_[24]|SQRT1_2|[12]_(SQRT)?PI)"
+)
 
 
 @dataclass(frozen=True)

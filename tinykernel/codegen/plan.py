@@ -1,9 +1,9 @@
 """Lossless layout of an `IntegerModel`: its tables, and the memory that its chain needs.
 
 Each stage of a chain and each part of a read-out has its file in `tinykernel.codegen.pack`, which
-decides formats; that of a stage before the scale is found by its kind, ``pack_KIND`` of
-``KIND.py``. ``tk_contract.h`` of the runtime names the same macros and tables, and its kernels
-read them. Nothing of this changes a value of the arithmetic.
+decides formats; `CODE` of ``KIND.py`` is what is known of a kind. ``tk_contract.h`` of the runtime
+names the same macros and tables, and its kernels read them. Nothing of this changes a value of the
+arithmetic.
 """
 
 from __future__ import annotations

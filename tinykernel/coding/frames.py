@@ -16,7 +16,8 @@ from tinykernel.text import listed, visible
 
 def is_frame(X: object) -> bool:
     """Say whether rows are a frame of pandas or polars."""
-    return hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "schema"))
+    named = hasattr(X, "columns") and all(isinstance(name, str | int) for name in X.columns)
+    return named and (hasattr(X, "iloc") or hasattr(X, "schema"))
 
 
 def coded_frame(
@@ -37,7 +38,11 @@ def coded_frame(
     if not is_frame(X) or not len(X):
         return X, None
     names = [str(name) for name in X.columns]
-    if coding is None and all(_is_plain(X[name]) for name in X.columns):
+    double = next((name for name in names if names.count(name) > 1), None)
+    if double is not None:
+        raise TinykernelError(f"X: two columns are called {double!r}; rename one")
+    is_new = coding is None or not (coding.texts or coding.gaps)
+    if is_new and all(_is_plain(X[name]) for name in X.columns):
         return X, None
     known = {} if coding is None else coding.texts
     columns = [_column(X[name], str(name) in known) for name in X.columns]

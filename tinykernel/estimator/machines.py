@@ -48,7 +48,7 @@ class MachineEstimator(ModelFileMixin, BaseEstimator):
 
     def _in_numbers(self, X: Any) -> Any:
         """Return rows of a frame by the numbers of the training."""
-        return coded_frame(X, coding=Coding.read(getattr(self, "coding_", None)))[0]
+        return coded_frame(X, coding=Coding.read(getattr(self, "coding_", None)) or Coding())[0]
 
     def _checked_rows(self, X: ArrayLike) -> NDArray[Any]:
         """Check rows to predict, and round them as the firmware's input type does."""

@@ -244,3 +244,9 @@ def test_a_folder_of_recordings_is_none_of_pictures(tmp_path):
         (tmp_path / name).touch()
     assert (is_pictures(tmp_path), is_recording(tmp_path)) == (False, True)
     assert is_pictures(Path("x.JPG"))
+
+
+def test_a_stray_picture_became_a_class(image, photos):
+    """A preview beside the folders of the classes is no class of its own."""
+    image.new("RGB", (8, 8)).save(photos / "preview.png")
+    assert "preview.png: lies beside the folders of the classes" in refused(photos)

@@ -281,7 +281,8 @@ def other_rows(file: str, options: Mapping[str, Any], dataset: Dataset, option: 
     )
     pictures = None
     if is_pictures(file) and dataset.X_train.dtype == np.uint8 and len(dataset.shape or ()) == 3:
-        pictures = pictures_of({**options, "data": file, "image_shape": dataset.shape})
+        shape = options["image_shape"] if options.get("frame") else dataset.shape
+        pictures = pictures_of({**options, "data": file, "image_shape": shape})
     rows = load_rows(
         file,
         label=options["label"],

@@ -60,6 +60,16 @@ def _open(path: Path) -> Any:
     return path.open(encoding=encoding, newline="")
 
 
+def _first(lines: Iterator[str]) -> list[str]:
+    """Return the blank lines that a file begins with, and the line behind them."""
+    first = [""]
+    for line in lines:
+        first = [line] if first == [""] else [*first, line]
+        if line.strip():
+            break
+    return first
+
+
 def _mark(path: Path, first: str) -> str:
     """Return what parts the columns: of the usual marks that which the first line has most of."""
     if path.suffix.lower() == ".tsv":
@@ -141,8 +151,8 @@ def names_of(path: Path) -> tuple[str, ...]:
     """Return the names of the columns of a file."""
     with _open(path) as stream:
         lines = _lines(path, stream)
-        first = next(lines, "")
-        rows = _rows(path, chain([first], lines), _mark(path, first))
+        first = _first(lines)
+        rows = _rows(path, chain(first, lines), _mark(path, first[-1]))
         return _names(path, rows, ())[0]
 
 
@@ -151,9 +161,9 @@ def read_table(path: Path, known: Iterable[str] = ()) -> TextTable:
     try:
         with _open(path) as stream:
             lines = _lines(path, stream)
-            first = next(lines, "")
-            mark = _mark(path, first)
-            names, rows, has_header = _names(path, _rows(path, chain([first], lines), mark), known)
+            first = _first(lines)
+            mark = _mark(path, first[-1])
+            names, rows, has_header = _names(path, _rows(path, chain(first, lines), mark), known)
             return _table(path, names, rows, mark, has_header)
     except UnicodeError:
         raise TinykernelError(
@@ -210,7 +220,7 @@ def read_csv(path: Path, chooser: ColumnChooser) -> Part:
     ]
     X = np.column_stack([c.values for c in columns]) if columns else np.empty((len(lines), 0))
     texts = {n: c.texts for n, c in zip(names, columns, strict=True) if c.texts is not None}
-    group = None if group_at is None else _groups(table, group_at)[rows]
+    group = None if group_at is None else _groups(table, group_at, rows)
     label = None if at is None else table.names[at]
     return Part(path, "", X, y, group, names, lines, label, texts, notes=tuple(notes))
 
@@ -247,12 +257,14 @@ def _labels(
 _ANSWERS = ("none", "na", "n/a")
 
 
-def _groups(table: TextTable, at: int) -> NDArray[Any]:
+def _groups(table: TextTable, at: int, rows: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return the groups of the rows that count; a line of totals has none."""
     kinds, places = kinds_of(table.columns[at])
     if "" in kinds:
-        row = int(np.flatnonzero(places == kinds.index(""))[0])
-        raise TinykernelError(f"{table.place(row, at)}: the group is missing")
-    return np.array(kinds, np.str_)[places] if kinds else np.empty(0, np.str_)
+        lacking = np.flatnonzero(rows & (places == kinds.index("")))
+        if lacking.size:
+            raise TinykernelError(f"{table.place(int(lacking[0]), at)}: the group is missing")
+    return np.array(kinds, np.str_)[places][rows] if kinds else np.empty(0, np.str_)
 
 
 def _with_points(labels: NDArray[Any]) -> NDArray[Any]:

@@ -64,6 +64,8 @@ def labels_of(
 
     Without a pattern, or one without a label, the label is the name of the folder.
     """
+    if pattern is None and needed:
+        _refuse_strays(files)
     said = [None if pattern is None else pattern.find(file) for file in files]
     lacking = next((file for file, one in zip(files, said, strict=True) if one is None), None)
     if pattern is not None and lacking is not None and (needed or any(said)):
@@ -81,3 +83,15 @@ def labels_of(
         if group is not None:
             groups.append(group)
     return labels, groups or None
+
+
+def _refuse_strays(files: Sequence[Path]) -> None:
+    """Refuse pictures that lie beside folders of others: they would be a class of their own."""
+    folders = {file.parent for file in files}
+    above = {folder for inner in folders for folder in inner.parents}
+    stray = next((file for file in files if file.parent in above), None)
+    if stray is not None:
+        raise TinykernelError(
+            f"{stray}: lies beside the folders of the classes; move it away, or say with --name "
+            "where the label stands"
+        )

@@ -47,7 +47,7 @@ class Frame(Stage):
     ----------
     pixel_format : {"grey8", "rgb888", "rgb565", "rgb565le", "yuyv"}
     width, height : int
-        Of the camera, 1 to 4096; width is even for yuyv. The part that is taken has at most 2**22
+        Of the camera, 2 to 4096; width is even for yuyv. The part that is taken has at most 2**22
         pixels.
     rows, columns : int
     channels : {1, 3}
@@ -82,7 +82,7 @@ class Frame(Stage):
         if self.pixel_format not in FORMATS:
             raise self.refuse(f"{self.pixel_format!r} is no format; give {', '.join(FORMATS)}")
         for name in ("width", "height"):
-            self.require(name, 1, _MOST_SIDE)
+            self.require(name, 2, _MOST_SIDE)  # a column alone would be a signal
         for name in ("rows", "columns"):
             self.require(name, 1, 1024)
         if self.channels not in (1, 3) or (self.channels == 3 and self.pixel_format == "grey8"):

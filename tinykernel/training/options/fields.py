@@ -312,7 +312,7 @@ class TrainerOptions(ClassParameters):
     )
     frame: str | None = option(
         None,
-        unless_none(Check(ranges.frame, "1x1 to 4096x4096")),
+        unless_none(Check(ranges.frame, "2x2 to 4096x4096")),
         "str or None",
         "Images: what the camera gives, as WIDTHxHEIGHT:FORMAT, for instance 160x120:rgb565. "
         "Formats are grey8, rgb888, rgb565 (upper byte first), rgb565le and yuyv. Rows are then "
