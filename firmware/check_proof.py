@@ -7,7 +7,6 @@ could read in another way is refused. Needs only numpy, and shares no code with 
 """
 
 import hashlib
-import itertools
 import json
 import pathlib
 import re
@@ -408,7 +407,8 @@ def separable(c, k, levels):
     single = c.table[k["single"]][: 5 * sum(counts[:-1]), None] >> np.array([0, 4]) & 15
     single = ((single ^ 8) - 8).reshape(-1, 10)[:, :9]
     point = c.fields(k["points"], np.array([12, 28, 8, 24, 4, 20, 0, 16]), 4).reshape(-1)
-    for before, after in itertools.pairwise(counts):
+    for i, before in enumerate(counts[:-1]):
+        after = counts[i + 1]
         layers.append(single[:before])
         width = -(-before // 8) * 8
         layers.append(point[: after * width].reshape(after, width)[:, :before])

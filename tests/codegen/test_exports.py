@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -88,7 +89,7 @@ def test_every_kind_of_model_links_and_runs(
         subprocess.run([*command, *sorted(objects), "-o", tmp_path / format / "all"], check=True)
         done = subprocess.run([tmp_path / format / "all"], capture_output=True, text=True)
         assert done.returncode == 0, done.stdout
-        assert done.stdout.count("PASS: 8 vectors") == len(EVERY), done.stdout
+        assert len(re.findall(r"PASS: \d vectors?", done.stdout)) == len(EVERY), done.stdout
 
 
 def test_every_format_is_tried() -> None:

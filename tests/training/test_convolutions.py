@@ -36,7 +36,7 @@ def learner_of(rng, shape, plan, n=64):
     raw[rng.random(raw.shape) < 0.6] = 0
     _, scaling = choose_scaling(raw.reshape(-1, 1), "uint8", 8, "global")
     scaler = quantize_scaler(scaling, "uint8", 8).scaler
-    targets = targets_of(rng.integers(0, 3, n), 3, None)
+    targets = targets_of(rng.integers(0, 3, n), 3)
     images = as_levels(raw, scaler, (*shape, 1))
     weight = rng.uniform(0.5, 1.5, n).astype(np.float32)
     learner = ConvolutionLearner(images, targets, weight, plan, Augmentation())
@@ -229,7 +229,7 @@ def test_maps_of_all_channels_at_once_took_memory():
     """Taps are drawn channel by channel: images of 14 x 14 and 192 of them took 104 MB."""
     plan = plan_for((28, 28, 1), 192, "deep", LinearRecipe(epochs=1))
     images = np.random.default_rng(0).integers(0, 256, (128, 1, 28, 28), dtype=np.uint8)
-    targets = targets_of(np.arange(128) % 3, 3, None)
+    targets = targets_of(np.arange(128) % 3, 3)
     tracemalloc.start()
     ConvolutionLearner(images, targets, np.ones(128, np.float32), plan, Augmentation())
     peak = tracemalloc.get_traced_memory()[1]

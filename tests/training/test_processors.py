@@ -144,7 +144,7 @@ def test_a_model_depended_on_the_processor() -> None:
     out; threads are one and two.
     """
     here = _fingerprints(2, {})
-    assert len(here) == 17
+    assert len(here) == 18
     for n_jobs, variables in enumerate(_PROCESSORS, 1):
         assert _fingerprints(n_jobs, variables) == here, variables
 

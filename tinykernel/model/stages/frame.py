@@ -62,7 +62,7 @@ class Frame(Stage):
     --------
     >>> frame = Frame("grey8", 4, 2, 1, 1, 1)
     >>> frame.run(np.array([[0, 10, 20, 90, 30, 40, 50, 90]], np.uint8), frame.taken).tolist()
-    [[33]]
+    [[30]]
     """
 
     KIND = "frame"

@@ -418,7 +418,7 @@ def _exact_unit(most: float, levels: _Floats) -> float:
     """Return the power of two in which gradients are rounded, so that sums with levels are exact.
 
     >>> _exact_unit(1.0, np.ones((4, 2), np.float32)) * 2**22
-    1.0
+    2.0
     """
     largest = max(1.0, float(np.abs(levels).sum(axis=1).max()))
     _, exponent = math.frexp(max(most, 1e-30) * largest / (_EXACT // 2))
