@@ -82,6 +82,34 @@ def test_a_board_that_lies_about_one_score_is_found(
     assert found.first_difference.got == found.first_difference.expected + 1
 
 
+def test_a_stack_of_which_all_paint_was_gone_held(
+    monkeypatch: pytest.MonkeyPatch, require_tool: Callable[[str], Any]
+) -> None:
+    """Where an inference takes all bytes that the board looks at, its stack is not known."""
+    require_tool("serial")
+    pointer = b"top = (uint8_t *)__builtin_frame_address(0) - 64;\n#elif 0\n"
+    altered(monkeypatch, b"#if defined(__arm__)", b"#if 1\n    " + pointer)
+    with monkeypatch.context() as patch:
+        altered(patch, b'#include "tk_selftest.h"', painted(16))
+        assert stack_seen() == 0
+    altered(monkeypatch, b'#include "tk_selftest.h"', painted(8192))
+    assert 16 < stack_seen() < 8192
+
+
+def stack_seen() -> int:
+    """Return what a board on this computer says that an inference takes."""
+    model = KINDS["table"]()
+    with emulated_board(model) as place, Link(place.port) as link:
+        board = Board(link)
+        board.load(rows_of(model, 1)[0].tobytes())
+        return board.number("stack")
+
+
+def painted(size: int) -> bytes:
+    """Return C that lets a board look at so many bytes of its stack."""
+    return b'#include "tk_selftest.h"\n#undef TK_BOARD_PAINTED\n#define TK_BOARD_PAINTED %d' % size
+
+
 def test_another_model_on_the_board_is_refused(require_tool: Callable[[str], Any]) -> None:
     """A board that runs another model is not compared, however many of its scores agree."""
     require_tool("serial")

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.board.kinds import KINDS, rows_of
+from tinykernel.board import protocol
 from tinykernel.board.emulator import board_name, build_program, emulated_board
 from tinykernel.board.link import Link
 from tinykernel.board.protocol import Board
@@ -96,30 +97,30 @@ def test_bad_commands_are_answered(client: Client, table: Any) -> None:
     """Each gets one line e-[what] and m-ready, and what comes next is right again."""
     row = rows_of(table, 1).astype("<i2").tobytes()
     wrong = {
-        "%": "unknown command",
-        "names%": "unknown command",
-        "name x%": "unknown command",
-        "load 18%": "unknown command",
-        "\xff\x80\x01%": "unknown command",
+        "%": "unknown",
+        "names%": "unknown",
+        "name x%": "unknown",
+        "load 18%": "unknown",
+        "\xff\x80\x01%": "unknown",
         "infer 1%": "no input",
-        "db 00%": "too many bytes",
-        f"db load {len(row) + 1}%": "wrong number",
-        "db load%": "wrong number",
-        "db load 99999999999%": "wrong number",
-        "x" * 81 + "%": "line too long",
-        "x" * 100_000 + "%": "line too long",
+        "db 00%": "too many",
+        f"db load {len(row) + 1}%": "bad number",
+        "db load%": "bad number",
+        "db load 99999999999%": "bad number",
+        "x" * 81 + "%": "too long",
+        "x" * 100_000 + "%": "too long",
     }
     for command, what in wrong.items():
         assert client.ask(command) == [f"e-[{what}]"], command[:20]
-    for digits, what in (("0", "wrong number"), ("0g", "wrong number"), ("@0", "wrong number")):
+    for digits, what in (("0", "bad number"), ("0g", "bad number"), ("@0", "bad number")):
         client.ask(f"db load {len(row)}%")
         assert client.ask(f"db {digits}%") == [f"e-[{what}]"]
     client.ask(f"db load {len(row)}%")
-    assert client.ask(f"db {row.hex()}00%") == ["e-[too many bytes]"]
+    assert client.ask(f"db {row.hex()}00%") == ["e-[too many]"]
     assert client.ask("infer 1%") == ["e-[no input]"]
     load(client, row)
     for command in ("infer 0%", "infer x%", "infer 1 x%", "infer 1 1 1%", "infer -1%", "infer%"):
-        assert client.ask(command) == ["e-[wrong number]"], command
+        assert client.ask(command) == ["e-[bad number]"], command
     assert len(client.ask("infer 1 0%")) == 7
 
 
@@ -141,6 +142,57 @@ def test_a_board_that_is_silent_or_another_is_told(require_tool: Callable[[str],
         Link("/dev/no_such_port")
     with pytest.raises(TinykernelError, match="cannot be opened"):
         Link("nonsense://x")
+
+
+def test_a_baud_of_ten_digits_was_a_traceback(require_tool: Callable[[str], Any]) -> None:
+    """A speed that no port has is an error of one line."""
+    require_tool("serial")
+    here, there = os.openpty()
+    with pytest.raises(TinykernelError, match="cannot be opened"):
+        Link(os.ttyname(there), 10**10)
+    os.close(here)
+    os.close(there)
+
+
+class Printing(Link):
+    """A port at which a program prints lines without end."""
+
+    def __init__(self, first: str) -> None:
+        self.port, self.baud, self.next = "printing", 115200, first
+
+    def write(self, text: str) -> None:
+        """Nobody reads it."""
+
+    def line(self, seconds: float) -> str | None:
+        """Return a line at once, or one end of an answer."""
+        line, self.next = self.next, "hello"
+        return line
+
+    def drain(self, seconds: float) -> None:
+        """Drop nothing."""
+
+
+def test_lines_without_end_were_read_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the greeting nor an answer waits longer than its time, or takes all memory."""
+    monkeypatch.setattr(protocol, "_ANSWER", 0.2)
+    with pytest.raises(TinykernelError, match="no answer in 0 seconds"):
+        Board(Printing("hello"))
+    with pytest.raises(TinykernelError, match="1000 lines without an end answer 'name'"):
+        Board(Printing("m-ready"))
+    monkeypatch.setattr(protocol, "_MOST_LINES", 10**9)
+    with pytest.raises(TinykernelError, match="no answer to 'name'"):
+        Board(Printing("m-ready"))
+
+
+def test_the_self_test_ran_while_a_stream_went_on(require_tool: Callable[[str], Any]) -> None:
+    """It uses the memory of the stream; bytes that come after it are refused."""
+    require_tool("serial")
+    with emulated_board(KINDS["signal"]()) as place, Link(place.port) as link:
+        board = Board(link)
+        board.begin_stream()
+        board.ask("selftest")
+        with pytest.raises(TinykernelError, match="too many"):
+            board.send(bytes(2))
 
 
 def random_line(source: random.Random) -> bytes:

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 import tinykernel
 from tests.cli.tools import failed, process, run
+from tinykernel.board import recording
 from tinykernel.board.emulator import emulated_sensor
 from tinykernel.board.recording import Recorder, sensor_at
 from tinykernel.board.samples import HEADER, MAGIC, Frames, Lines, split_line
@@ -190,6 +191,57 @@ def test_a_killed_recording_leaves_whole_ones(tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "turning").glob("turning-*")} == {"turning-1.csv"}
     assert table.dtype.names == ("time_s", "ax", "ay", "az", "label")
     assert len(table) >= 20
+
+
+def test_a_recording_that_was_too_short_for_a_rate_divided_by_zero(tmp_path: Path) -> None:
+    """It ends in one line, and leaves no file."""
+    with printing(b"0\n" + b"1,2\n" * 12, hold=2.0) as port:
+        line = failed(
+            *("record", "--port", port, "--label", "x"), *("-o", tmp_path, "--seconds", 0.1)
+        )
+    assert "too short to measure the rate; give --rate" in line
+    assert list((tmp_path / "x").iterdir()) == []
+
+
+@pytest.mark.parametrize("form", ["text", "s16le"])
+def test_a_sensor_that_fell_silent_was_waited_for(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recording of so many samples ends with an error; those that came are there."""
+    monkeypatch.setattr(recording, "_SILENCE", 0.3)
+    data = b"0\n" + b"1,2\n" * 40 if form == "text" else frames_of(np.ones((600, 1)), 100)
+    with printing(data, hold=3.0) as port, sensor_at(port, 115200, form) as sensor:
+        recorder = Recorder(sensor, tmp_path, rate=100.0 if form == "text" else None)
+        recorder.record("first", 0.2)
+        with pytest.raises(TinykernelError, match="no sample in 0 seconds"):
+            recorder.record("second", 60.0)
+    assert [path.stem for path in recorder.paths][:1] == ["first-1"]
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_a_sensor_of_one_sample_a_second_was_no_sensor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three lines that agree are enough where no more come in time; two are not."""
+    monkeypatch.setattr(recording, "_LEARN", 1.0)
+    for lines, enough in ((b"0\nhi\n1,2\n3,4\n5,6\n", True), (b"0\n1,2\n3,4\n5\n", False)):
+        with printing(lines) as port:
+            if enough:
+                with sensor_at(port, 115200, "text") as sensor:
+                    assert sensor.names == ("c0", "c1")
+                    assert sensor.take()[0] == [("1", "2"), ("3", "4"), ("5", "6")]
+                    assert sensor.rate == 0.0
+            else:
+                with (
+                    pytest.raises(TinykernelError, match="are no lines of numbers"),
+                    sensor_at(port, 115200, "text"),
+                ):
+                    pass
+
+
+@pytest.mark.parametrize("rate", [0.3, 99.5, 1e12])
+def test_a_wav_of_half_a_sample_a_second_was_a_traceback(rate: float) -> None:
+    """Only whole rates fit the header of the file."""
+    arguments = ("record", "--port", "/dev/null", "--label", "x", "--format", "s16le")
+    assert "a whole number from 1 to" in failed(*arguments, "--rate", rate, status=2)
 
 
 def test_options_that_would_be_ignored_are_refused() -> None:

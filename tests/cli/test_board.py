@@ -37,6 +37,7 @@ def test_verify_on_a_port(port: str, work: Path) -> None:
     assert shown.exit_code == 0, shown.output
     assert f"this computer at {port}" in shown.stdout
     assert "C and Python agree on every score (the test part of data.npz)" in shown.stdout
+    assert "not measured" in shown.stdout
     found = json.loads(run(*arguments, "--json", "--rows", 6).stdout)
     assert (found["rows"], found["scores"], found["differences"]) == (6, 18, 0)
     assert (found["target"], found["board"]) == ("host", "this computer")

@@ -83,7 +83,8 @@ class BoardResult:
     """What `verify_on_board` compared and measured.
 
     `stack` is the most stack that an inference was seen to take, in bytes, and `stack_promised`
-    what `report` says; None where they are not known.
+    what `report` says; None where they are not known. A board that saw all of what it looks at
+    used says 0, which is not known, too.
     """
 
     verification: VerifyResult

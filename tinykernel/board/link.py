@@ -89,7 +89,7 @@ class Link:
             try:
                 self._device = serial.serial_for_url(port, baudrate=baud, timeout=_WAIT)
                 return
-            except (*self._failures, ValueError) as error:
+            except (*self._failures, ValueError, OverflowError) as error:
                 if time.monotonic() < limit:
                     time.sleep(0.1)
                     continue

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tinykernel.board.link import Link
@@ -14,8 +15,8 @@ from tinykernel.errors import TinykernelError
 
 #: Bytes a command.
 MOST_BYTES = 31
-_ANSWER = 30.0  # seconds that an inference may take
-_GREETING = 12.0  # seconds for a board that opening the port has reset
+_ANSWER = 30.0  # seconds that an answer may take, and the self-test after a reset
+_MOST_LINES = 1000  # of an answer
 _RESULTS = re.compile(r"m-results-\[(-?\d+(?:,-?\d+)*)\]")
 
 
@@ -75,31 +76,44 @@ class Board:
 
     def _greet(self) -> None:
         """End the command that an earlier connection may have begun, and wait for the answer."""
-        limit = time.monotonic() + _GREETING
+        limit = time.monotonic() + _ANSWER
         while time.monotonic() < limit:
             self.link.write("%")
-            line: str | None = ""
-            while line is not None:
-                line = self.link.line(1.0)
+            for line in self._lines(1.0):
                 if line == "m-ready":
                     self.link.drain(0.1)
                     return
         raise TinykernelError(
-            f"{self.link.port}: no answer in {_GREETING:.0f} seconds at {self.link.baud} baud; is "
+            f"{self.link.port}: no answer in {_ANSWER:.0f} seconds at {self.link.baud} baud; is "
             "the program of an export on the board, and no other one at the port?"
         )
+
+    def _lines(self, seconds: float) -> Iterator[str]:
+        """Yield the lines that come within a time, however many they are."""
+        limit = time.monotonic() + seconds
+        while (left := limit - time.monotonic()) > 0:
+            line = self.link.line(left)
+            if line is not None:
+                yield line
 
     def ask(self, command: str) -> list[str]:
         """Send a command and return the lines of its answer, without ``m-ready``."""
         self.link.write(f"{command}%")
         lines: list[str] = []
-        while (line := self.link.line(_ANSWER)) != "m-ready":
-            if line is None:
+        for line in self._lines(_ANSWER):
+            if line == "m-ready":
+                break
+            if len(lines) == _MOST_LINES:
                 raise TinykernelError(
-                    f"{self.link.port}: no answer to {command.split()[0]!r} in {_ANSWER:.0f} "
-                    "seconds; was the board reset?"
+                    f"{self.link.port}: {_MOST_LINES} lines without an end answer "
+                    f"{command.split()[0]!r}; does another program print there?"
                 )
             lines.append(line)
+        else:
+            raise TinykernelError(
+                f"{self.link.port}: no answer to {command.split()[0]!r} in {_ANSWER:.0f} "
+                "seconds; was the board reset?"
+            )
         for line in lines:
             if line.startswith("e-["):
                 raise TinykernelError(

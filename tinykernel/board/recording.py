@@ -24,6 +24,7 @@ from tinykernel.errors import TinykernelError
 
 FORMATS = ("text", "s16le")
 _LEARN = 5.0  # seconds for the first samples
+_SILENCE = 10.0  # seconds without a sample
 _SHOWN = 40  # bytes of what is no sample
 _KEPT = 64  # samples of each channel for a picture
 _CLIPPED = 0.01  # share of samples at an end of the range that is told
@@ -98,7 +99,10 @@ class Sensor:
 
     @property
     def rate(self) -> float:
-        """Samples a second: what frames say, else what was counted since the channels are known."""
+        """Samples a second: what frames say, else what was counted since the channels are known.
+
+        0 until samples have come since then.
+        """
         layout = self._reader.layout
         if layout is not None and layout.rate is not None:
             return layout.rate
@@ -121,15 +125,20 @@ class Sensor:
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             return waiting, False
-        data = b""
+        data, known = b"", bool(self.names)
         with contextlib.suppress(queue.Empty):
             first = self._arrived.get(timeout=0.05)
             if isinstance(first, TinykernelError):
                 raise first
             data = first
-        known = bool(self.names)
         self._seen = (self._seen + data)[-4096:]
-        found = self._reader.take(data)
+        found: list[Any] = list(self._reader.take(data))
+        self._count(found, known=known)
+        gap = isinstance(self._reader, Frames) and self._reader.gap
+        return found, gap
+
+    def _count(self, found: list[Any], *, known: bool) -> None:
+        """Count samples; `known` says whether the channels were known before they came."""
         if not known and self.names:
             self.channels = [Watch() for _ in self.names]
             self._begun = time.monotonic()
@@ -143,8 +152,6 @@ class Sensor:
             self._previous = sample
             for watch, value in zip(self.channels, sample, strict=True):
                 watch.take(float(value))
-        gap = isinstance(self._reader, Frames) and self._reader.gap
-        return list(found), gap
 
     def _numbers(self, found: list[Any]) -> Iterator[tuple[Any, ...]]:
         for one in found:
@@ -159,8 +166,19 @@ class Sensor:
         limit = time.monotonic() + _LEARN
         while not self.names:
             self._waiting, _ = self.take()
-            if time.monotonic() > limit:
-                raise TinykernelError(f"{self.link.port}: {self._wrong()}")
+            if time.monotonic() > limit and not self.names:
+                if isinstance(self._reader, Lines):
+                    self._waiting = self._reader.settle()
+                    self._count(self._waiting, known=False)
+                if not self.names:
+                    raise TinykernelError(f"{self.link.port}: {self._wrong()}")
+
+    def check_alive(self) -> None:
+        """Refuse to wait any longer for a sensor that has fallen silent."""
+        if time.monotonic() - self._since > _SILENCE:
+            raise TinykernelError(
+                f"{self.link.port}: no sample in {_SILENCE:.0f} seconds; does the sketch still run?"
+            )
 
     def _wrong(self) -> str:
         if not self._seen:
@@ -177,7 +195,7 @@ class Sensor:
                 f"{shown} is no text at {self.link.baud} baud; try --baud 9600, 57600 or 230400, "
                 "or --format s16le"
             )
-        return f"{shown} are no lines of numbers; print for instance 'x:1,y:2' a line, 12 at least"
+        return f"{shown} are no lines of numbers; print for instance 'x:1,y:2' a line, 3 at least"
 
 
 class Recording:
@@ -224,6 +242,9 @@ class Recording:
     def finish(self, rate: float) -> Path | None:
         """Write the file with its times and label; none where there are no samples."""
         self._file.close()
+        if self.samples and rate <= 0.0:
+            self._part.unlink()
+            raise TinykernelError(f"{self.path}: too short to measure the rate; give --rate")
         if self.samples:
             whole = self._part.with_suffix(".whole")
             if self.sensor.form == "text":
@@ -302,10 +323,10 @@ class Recorder:
 
     def end(self) -> None:
         """End it, if there is one."""
-        if self.recording is not None:
-            path = self.recording.finish(self.rate or _round_rate(self.sensor.rate))
+        recording, self.recording = self.recording, None
+        if recording is not None:
+            path = recording.finish(self.rate or _round_rate(self.sensor.rate))
             self.paths += [] if path is None else [path]
-            self.recording = None
 
     def step(self) -> None:
         """Take what has come into the recording; a board that goes away ends it first."""
@@ -322,11 +343,15 @@ class Recorder:
             self.recording.take(found)
 
     def record(self, label: str, seconds: float) -> None:
-        """Make a recording of so many seconds, or of as many samples as these have at `rate`."""
+        """Make a recording of so many seconds, or of as many samples as these have at `rate`.
+
+        A sensor that falls silent ends it with a TinykernelError; what came before is kept.
+        """
         self.begin(label)
         try:
             while self.recording is not None and not self._is_long(self.recording, seconds):
                 self.step()
+                self.sensor.check_alive()
         finally:
             self.end()
 

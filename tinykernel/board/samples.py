@@ -18,6 +18,7 @@ _LARGEST_FRAME = 4096  # samples
 _DIVIDED = re.compile(r"[,;\t ]+")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _LINES_TO_LEARN = 12
+_FEWEST_LINES = 3  # of the same channels, from a slow sensor
 
 
 @dataclass(frozen=True)
@@ -97,9 +98,14 @@ class Lines:
 
     def _learn(self, sample: tuple[tuple[str, ...], tuple[str, ...]]) -> list[tuple[str, ...]]:
         self._early.append(sample)
-        if len(self._early) < _LINES_TO_LEARN:
+        return self.settle(1) if len(self._early) >= _LINES_TO_LEARN else []
+
+    def settle(self, fewest: int = _FEWEST_LINES) -> list[tuple[str, ...]]:
+        """Learn the channels from the lines so far, if so many agree; return their samples."""
+        alike = Counter((a, len(b)) for a, b in self._early).most_common(1)
+        if self.layout is not None or not alike or alike[0][1] < fewest:
             return []
-        (names, size), _ = Counter((a, len(b)) for a, b in self._early).most_common(1)[0]
+        names, size = alike[0][0]
         if not names or len({name.lower() for name in names}) < size:
             names = tuple(f"c{number}" for number in range(size))
         self.layout = Layout(tuple(map(_channel_name, names)))

@@ -20,7 +20,9 @@ PortOption = Annotated[
         show_default=False,
     ),
 ]
-BaudOption = Annotated[int, typer.Option("--baud", min=50, help="speed of the serial port")]
+BaudOption = Annotated[
+    int, typer.Option("--baud", min=50, max=20_000_000, help="speed of the serial port")
+]
 OnPortOption = Annotated[
     str | None,
     typer.Option(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 40
+_FASTEST = 1_000_000  # Hz in a .wav file
 _KEYS = "blank starts and ends a recording, digits choose the label, q ends"
 
 
@@ -75,6 +76,10 @@ def record_command(
         check_label(word)
     if form not in FORMATS:
         raise typer.BadParameter(f"choose {' or '.join(FORMATS)}", param_hint="--format")
+    if form == "s16le" and rate is not None and not (rate % 1 == 0 and rate <= _FASTEST):
+        raise typer.BadParameter(
+            f"with --format s16le give a whole number from 1 to {_FASTEST}", param_hint="--rate"
+        )
     if window is not None and (count is None or seconds is not None):
         raise typer.BadParameter("goes with --count, in place of --seconds", param_hint="--window")
     length = parsing.seconds(window) if window is not None else seconds or 60.0
@@ -92,9 +97,11 @@ def record_command(
                 for _ in range(count or 1):
                     recorder.record(labels[0], length)
         finally:
-            recorder.end()
-            if not quiet:
-                _print_result(recorder)
+            try:
+                recorder.end()
+            finally:
+                if not quiet and sensor.samples:
+                    _print_result(recorder)
 
 
 def _print_result(recorder: Recorder) -> None:

@@ -172,6 +172,6 @@ def timing_in_words(timing: Timing) -> list[tuple[str, str]]:
 
 def _stack_in_words(result: BoardResult) -> str:
     if result.stack is None:
-        return ""
+        return "not measured"
     promised = "" if result.stack_promised is None else f", {result.stack_promised} promised"
     return f"{result.stack} bytes seen{promised}"
