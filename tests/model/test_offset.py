@@ -11,8 +11,8 @@ import tinykernel
 from tinykernel import TernaryKernelClassifier, TinykernelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.offset import NARROW, Offset
-from tinykernel.training.local.signal_training import counted_ahead
 from tinykernel.training.options import TrainerOptions
+from tinykernel.training.signals.training import counted_ahead
 from tinykernel.training.trainset import prepare
 
 

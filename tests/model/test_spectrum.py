@@ -15,7 +15,7 @@ from tests.spectra import hard_frames, random_spectrum
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.spectrum import Spectrum
-from tinykernel.training.local.spectrum import spectrum_for
+from tinykernel.training.signals.spectrum import spectrum_for
 
 
 class Slow:

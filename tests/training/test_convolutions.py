@@ -16,15 +16,15 @@ from tinykernel.measure.limits import parse_limits
 from tinykernel.model.grid import Grid
 from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.stages.convolutions import Convolutions
-from tinykernel.training.inputs import choose_scaling
-from tinykernel.training.local.augment import Augmentation
-from tinykernel.training.local.convolutions import (
+from tinykernel.training.augment import Augmentation
+from tinykernel.training.images.convolutions import (
     ConvolutionLearner,
     ConvolutionPlan,
     plan_for,
     pools_for,
 )
-from tinykernel.training.local.images import as_levels, padded_levels
+from tinykernel.training.images.kernels import as_levels, padded_levels
+from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import WIDE_TEMPERATURES, judge, targets_of
 from tinykernel.training.readouts.linear import LinearRecipe, round_linear

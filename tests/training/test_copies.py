@@ -6,8 +6,8 @@ import numpy as np
 
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.spectrum import Spectrum
-from tinykernel.training.local.copies import with_spectra
 from tinykernel.training.options import TrainerOptions
+from tinykernel.training.signals.copies import with_spectra
 from tinykernel.training.trainset import TrainSet
 
 

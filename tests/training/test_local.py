@@ -18,17 +18,17 @@ from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.spectrum import Spectrum
+from tinykernel.training.augment import Augmentation, _between, affine_moves, vary_windows
+from tinykernel.training.images.kernels import ImageLearner, ImagePlan, as_levels
 from tinykernel.training.inputs import choose_scaling
-from tinykernel.training.local.augment import Augmentation, _between, affine_moves, vary_windows
-from tinykernel.training.local.copies import with_spectra
-from tinykernel.training.local.images import ImageLearner, ImagePlan, as_levels
-from tinykernel.training.local.signal_training import counted_ahead, some_rows
-from tinykernel.training.local.signals import SignalPlan, SignalPool
-from tinykernel.training.local.spectrum import spectrum_of
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import targets_of
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe, round_linear
+from tinykernel.training.signals.copies import with_spectra
+from tinykernel.training.signals.pool import SignalPlan, SignalPool
+from tinykernel.training.signals.spectrum import spectrum_of
+from tinykernel.training.signals.training import counted_ahead, some_rows
 from tinykernel.training.trainset import TrainSet, prepare
 
 

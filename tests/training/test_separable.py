@@ -14,10 +14,10 @@ from tinykernel.measure.limits import parse_limits
 from tinykernel.model.grid import Grid
 from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.stages.separable import Separable
+from tinykernel.training.augment import Augmentation
+from tinykernel.training.images.kernels import as_levels
+from tinykernel.training.images.separable import SeparableLearner, SeparablePlan, separable_plan
 from tinykernel.training.inputs import choose_scaling
-from tinykernel.training.local.augment import Augmentation
-from tinykernel.training.local.images import as_levels
-from tinykernel.training.local.separable import SeparableLearner, SeparablePlan, separable_plan
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.readouts.linear import LinearRecipe
 

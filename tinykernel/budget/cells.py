@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tinykernel.budget.standins import Asked
-from tinykernel.training.local.signal_training import CELLS, FEW_WINDOWS, counted_ahead
-from tinykernel.training.local.spectrum import spectrum_of
 from tinykernel.training.options import TrainerOptions
+from tinykernel.training.signals.spectrum import spectrum_of
+from tinykernel.training.signals.training import CELLS, FEW_WINDOWS, counted_ahead
 from tinykernel.training.trainset import prepare
 
 # Cells take the room of kernels, of which a small budget has too few.

@@ -35,10 +35,9 @@ from tinykernel.measure.limits import Limits
 from tinykernel.model import IntegerModel, quantize
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.readouts.trees import Trees
+from tinykernel.training.images.convolutions import no_convolutions, responses_of
+from tinykernel.training.images.separable import no_separable
 from tinykernel.training.layouts import LAYOUTS, components_within
-from tinykernel.training.local.convolutions import no_convolutions, responses_of
-from tinykernel.training.local.separable import no_separable
-from tinykernel.training.local.signal_training import FEW_WINDOWS
 from tinykernel.training.options import (
     LINEAR_BITS,
     MOST_COMPONENTS,
@@ -50,6 +49,7 @@ from tinykernel.training.options.ranges import FORMS
 from tinykernel.training.options.regression import RegressorOptions
 from tinykernel.training.readouts.contest import MOST_INPUTS
 from tinykernel.training.readouts.normal_equations import MOST_INPUTS as MOST_COUNTS
+from tinykernel.training.signals.training import FEW_WINDOWS
 from tinykernel.training.trainer import check_width
 
 #: Layouts that are weighed against each other unless one is asked for, of classes and of values.

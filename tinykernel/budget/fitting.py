@@ -36,7 +36,7 @@ from tinykernel.model import IntegerModel
 from tinykernel.model.quantization.conversion import as_integer_model
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages.kernels import Kernels
-from tinykernel.training.local.separable import size_of
+from tinykernel.training.images.separable import size_of
 from tinykernel.training.options import LINEAR_BITS
 from tinykernel.training.options.parameters import (
     ClassifierParameters,

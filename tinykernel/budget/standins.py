@@ -19,11 +19,11 @@ from tinykernel.model.quantization.conversion import as_integer_model
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.training import trainer
-from tinykernel.training.local.signal_training import fit_windows
-from tinykernel.training.local.spectrum import spectrum_of
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.parameters import sorted_out, told_by
 from tinykernel.training.options.regression import RegressorOptions
+from tinykernel.training.signals.spectrum import spectrum_of
+from tinykernel.training.signals.training import fit_windows
 from tinykernel.training.trainset import prepare
 from tinykernel.training.values.valueset import prepare_values, strata
 

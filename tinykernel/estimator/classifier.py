@@ -57,8 +57,8 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
     options_ : dict of str to object
         Everything the training went by: the fields of
         `tinykernel.training.options.Recipe` but for the number of threads; without components
-        those of `ImagePlan` or `SignalPlan` (`tinykernel.training.local`) or of `LinearRecipe`
-        (`tinykernel.training.readouts.linear`).
+        those of a plan in `tinykernel.training.images` or `tinykernel.training.signals`, or of
+        `LinearRecipe` (`tinykernel.training.readouts.linear`).
     trials_ : list of dict
         The short trainings by which all that was chosen: the fields of
         `tinykernel.training.search.Trial`.

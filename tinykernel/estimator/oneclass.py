@@ -25,8 +25,8 @@ from tinykernel.model.readouts.prototypes import LARGEST_MARGIN_LINE, Prototypes
 from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.stage import Stage
 from tinykernel.training.inputs import choose_scaling
-from tinykernel.training.local.signal_training import pooled_signals
 from tinykernel.training.options import TrainerOptions
+from tinykernel.training.signals.training import pooled_signals
 
 #: Classes of the integer model, in this order.
 CLASSES = ("normal", "novel")

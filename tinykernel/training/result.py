@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.training.choice import Choice
-from tinykernel.training.local.convolutions import ConvolutionPlan
-from tinykernel.training.local.images import ImagePlan
-from tinykernel.training.local.separable import SeparablePlan
-from tinykernel.training.local.signals import SignalPlan
+from tinykernel.training.images.convolutions import ConvolutionPlan
+from tinykernel.training.images.kernels import ImagePlan
+from tinykernel.training.images.separable import SeparablePlan
 from tinykernel.training.loop import History
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.readouts.linear import LinearRecipe
 from tinykernel.training.readouts.trees import TreeRecipe
 from tinykernel.training.search import Outcome, Trial
+from tinykernel.training.signals.pool import SignalPlan
 
 
 @dataclass(frozen=True, eq=False)

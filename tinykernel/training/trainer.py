@@ -39,19 +39,19 @@ from tinykernel.training.components.kernel_alignment import aligned_permutation
 from tinykernel.training.components.learner import Learner, Validation
 from tinykernel.training.components.windows import Arithmetic
 from tinykernel.training.folds import Fold, final_fold, keep_aside, trial_folds
+from tinykernel.training.images.frames import fit_frames
+from tinykernel.training.images.training import fit_images
 from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
 from tinykernel.training.layouts import LAYOUTS
-from tinykernel.training.local.frames import fit_frames
-from tinykernel.training.local.image_training import fit_images
-from tinykernel.training.local.linear_training import fit_linear
-from tinykernel.training.local.signal_training import fit_windows
 from tinykernel.training.loop import History
 from tinykernel.training.options import TrainerOptions, parts_of
 from tinykernel.training.options.recipe import Recipe, recipe_for, usual_epochs
 from tinykernel.training.readouts.contest import Rival, found_trees, trees_ahead, trees_compete
+from tinykernel.training.readouts.linear_training import fit_linear
 from tinykernel.training.readouts.trees import Found
 from tinykernel.training.result import TrainingResult
 from tinykernel.training.search import STAGE, Outcome, TrialData, choose_recipe, decisions_of
+from tinykernel.training.signals.training import fit_windows
 from tinykernel.training.trainset import TrainSet
 from tinykernel.training.values.smooth import Smooth, smoothed
 

@@ -25,7 +25,7 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
     from tinykernel.codegen.description import consists_of
     from tinykernel.model.answers.values import Values
     from tinykernel.model.stages.kernels import Kernels
-    from tinykernel.training.local.separable import size_of
+    from tinykernel.training.images.separable import size_of
 
     test, given = dataset.y_test, trained.model.input
     kernels, convolutions = trained.model.find(Kernels), size_of(trained.model)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tinykernel.compiled import njit
 from tinykernel.hadamard import LANES
-from tinykernel.training.local.image_passes import warp
+from tinykernel.training.images.kernel_passes import warp
 from tinykernel.training.readouts.linear_passes import learn_group
 
 _ZERO, _TOP, _MIDDLE = np.float32(0), np.float32(255), np.float32(128)
@@ -20,7 +20,7 @@ _ZERO, _TOP, _MIDDLE = np.float32(0), np.float32(255), np.float32(128)
 
 @njit(nogil=True, error_model="numpy")
 def gather_images(begin, end, images, rows, moves, lights, out):  # type: ignore[no-untyped-def]
-    """Copy images (n, channels, h, w) as maps; `moves` as in `image_passes`, or none.
+    """Copy images (n, channels, h, w) as maps; `moves` as in `kernel_passes`, or none.
 
     lights (n, 2): what the distance from the middle is multiplied with, and what is added.
     """

@@ -24,8 +24,8 @@ from tinykernel.model.grid import Grid
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
-from tinykernel.training.local.counts import CountingStages, counts_of_levels, scaled_counts
 from tinykernel.training.readouts.closed_form import Fit, fit_standardised
+from tinykernel.training.readouts.counts import CountingStages, counts_of_levels, scaled_counts
 from tinykernel.training.readouts.linear import LinearRecipe
 from tinykernel.training.readouts.normal_equations import Levels as Stored
 from tinykernel.training.readouts.normal_equations import input_power

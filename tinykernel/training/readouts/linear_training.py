@@ -19,10 +19,10 @@ from tinykernel.model.stage import Stage
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.folds import keep_aside
 from tinykernel.training.inputs import choose_scaling
-from tinykernel.training.local.counts import CountingStages
 from tinykernel.training.loop import History, run_epochs
 from tinykernel.training.loss import share_right
 from tinykernel.training.options import TrainerOptions
+from tinykernel.training.readouts.counts import CountingStages
 from tinykernel.training.readouts.linear import (
     LinearLearner,
     LinearRecipe,

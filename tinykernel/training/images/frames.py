@@ -7,7 +7,7 @@ from dataclasses import replace
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stages.frame import Frame
-from tinykernel.training.local.image_training import fit_images
+from tinykernel.training.images.training import fit_images
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.result import TrainingResult
 from tinykernel.training.trainset import TrainSet

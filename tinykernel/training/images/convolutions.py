@@ -20,14 +20,14 @@ from tinykernel.model.stages.convolutions import Convolutions, pooled
 from tinykernel.model.stages.dense import Dense
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
-from tinykernel.training.local.augment import Augmentation, affine_moves
-from tinykernel.training.local.convolution_passes import (
+from tinykernel.training.augment import Augmentation, affine_moves
+from tinykernel.training.images.convolution_passes import (
     ConvolutionGradients,
     hidden_values,
     learn_convolutions,
 )
-from tinykernel.training.local.counts import count_scaler
-from tinykernel.training.local.images import padded_levels
+from tinykernel.training.images.kernels import padded_levels
+from tinykernel.training.readouts.counts import count_scaler
 from tinykernel.training.readouts.linear import SLOTS, LinearLearner, LinearRecipe
 
 _SHIFT, _TOP = 6, 255

@@ -15,19 +15,29 @@ from tinykernel.model.grid import Grid
 from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.stages.convolutions import MOST_CHANNELS
 from tinykernel.model.stages.kernels import WIDEST_CELL
+from tinykernel.training.augment import Augmentation
 from tinykernel.training.choice import Candidate, Choice, choose, joined
 from tinykernel.training.folds import Fold, keep_aside, trial_folds
-from tinykernel.training.inputs import choose_scaling
-from tinykernel.training.local.augment import Augmentation
-from tinykernel.training.local.convolutions import (
+from tinykernel.training.images.convolutions import (
     ConvolutionLearner,
     ConvolutionPlan,
     no_convolutions,
     plan_for,
 )
-from tinykernel.training.local.counts import CountingStages
-from tinykernel.training.local.images import ImageLearner, ImagePlan, as_levels
-from tinykernel.training.local.linear_training import (
+from tinykernel.training.images.kernels import ImageLearner, ImagePlan, as_levels
+from tinykernel.training.images.separable import (
+    SeparableLearner,
+    SeparablePlan,
+    no_separable,
+    separable_plan,
+)
+from tinykernel.training.inputs import choose_scaling
+from tinykernel.training.loop import run_epochs
+from tinykernel.training.loss import WIDE_TEMPERATURES
+from tinykernel.training.options import TrainerOptions
+from tinykernel.training.options.ranges import FORMS
+from tinykernel.training.readouts.counts import CountingStages
+from tinykernel.training.readouts.linear_training import (
     Rows,
     bits_of,
     chained_model,
@@ -37,16 +47,6 @@ from tinykernel.training.local.linear_training import (
     run_training,
     split_rows,
 )
-from tinykernel.training.local.separable import (
-    SeparableLearner,
-    SeparablePlan,
-    no_separable,
-    separable_plan,
-)
-from tinykernel.training.loop import run_epochs
-from tinykernel.training.loss import WIDE_TEMPERATURES
-from tinykernel.training.options import TrainerOptions
-from tinykernel.training.options.ranges import FORMS
 from tinykernel.training.result import TrainingResult
 from tinykernel.training.trainset import TrainSet
 

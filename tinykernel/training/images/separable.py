@@ -29,10 +29,10 @@ from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
 from tinykernel.model.stages.separable import MIXED, POINT, SINGLE, Separable
-from tinykernel.training.local import separable_passes as passes
-from tinykernel.training.local.augment import Augmentation, affine_moves
-from tinykernel.training.local.convolutions import form_of
-from tinykernel.training.local.counts import count_scaler
+from tinykernel.training.augment import Augmentation, affine_moves
+from tinykernel.training.images import separable_passes as passes
+from tinykernel.training.images.convolutions import form_of
+from tinykernel.training.readouts.counts import count_scaler
 from tinykernel.training.readouts.linear import SLOTS, LinearLearner, LinearRecipe
 
 _TOP = 255

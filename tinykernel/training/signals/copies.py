@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.spectrum import Spectrum
-from tinykernel.training.local.augment import Augmentation, as_raw, vary_windows
+from tinykernel.training.augment import Augmentation, as_raw, vary_windows
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.trainset import TrainSet
 

@@ -21,14 +21,12 @@ from tinykernel.model.stages.offset import NARROW, Offset
 from tinykernel.model.stages.scale import Scale
 from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.training.folds import Fold, trial_folds
-from tinykernel.training.local.copies import with_spectra, with_windows
-from tinykernel.training.local.joined import (
-    joined_numbers,
-    scaler_between,
-    seen_by,
-    with_own,
-)
-from tinykernel.training.local.linear_training import (
+from tinykernel.training.loop import History
+from tinykernel.training.loss import share_right, targets_of
+from tinykernel.training.options import TrainerOptions
+from tinykernel.training.readouts.closed_form import fit_standardised, round_fit
+from tinykernel.training.readouts.linear import LinearLearner
+from tinykernel.training.readouts.linear_training import (
     Rows,
     bits_of,
     check_channels,
@@ -37,15 +35,17 @@ from tinykernel.training.local.linear_training import (
     run_training,
     split_rows,
 )
-from tinykernel.training.local.signals import SignalPlan, SignalPool, reach
-from tinykernel.training.local.spectrum import spectrum_of
-from tinykernel.training.loop import History
-from tinykernel.training.loss import share_right, targets_of
-from tinykernel.training.options import TrainerOptions
-from tinykernel.training.readouts.closed_form import fit_standardised, round_fit
-from tinykernel.training.readouts.linear import LinearLearner
 from tinykernel.training.readouts.normal_equations import MOST_INPUTS, LevelFit, fit_levels
 from tinykernel.training.result import TrainingResult
+from tinykernel.training.signals.copies import with_spectra, with_windows
+from tinykernel.training.signals.numbers import (
+    joined_numbers,
+    scaler_between,
+    seen_by,
+    with_own,
+)
+from tinykernel.training.signals.pool import SignalPlan, SignalPool, reach
+from tinykernel.training.signals.spectrum import spectrum_of
 from tinykernel.training.trainset import TrainSet
 
 _Floats = NDArray[np.float32]

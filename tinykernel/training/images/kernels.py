@@ -19,9 +19,9 @@ from tinykernel.model.grid import Grid
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
-from tinykernel.training.local.augment import Augmentation, affine_moves
-from tinykernel.training.local.counts import CountingStages, count_multiplier, scaled_counts
-from tinykernel.training.local.image_passes import KernelBatch, count_images, learn_images
+from tinykernel.training.augment import Augmentation, affine_moves
+from tinykernel.training.images.kernel_passes import KernelBatch, count_images, learn_images
+from tinykernel.training.readouts.counts import CountingStages, count_multiplier, scaled_counts
 from tinykernel.training.readouts.linear import SLOTS, LinearLearner, LinearRecipe
 
 _CUT = 0.7
@@ -66,7 +66,7 @@ class ImagePlan:
 
 @dataclass(frozen=True, eq=False)
 class _Geometry:
-    """Where things lie in the planes of one group, see `tinykernel.training.local.image_passes`."""
+    """Where things lie in the planes of one group, see `kernel_passes`."""
 
     numbers: NDArray[np.int64]
     cell: NDArray[np.int64]

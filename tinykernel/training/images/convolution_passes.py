@@ -1,6 +1,6 @@
 """Compiled kernels of the trainer for convolutions: forward in the firmware's integers, and back.
 
-Images travel in groups of `LANES`, side by side in memory, as in `image_passes`. Maps are float32
+Images travel in groups of `LANES`, side by side in memory, as in `kernel_passes`. Maps are float32
 that hold whole numbers, so that ``floor`` of a sum is the shift of the firmware. A row of `shapes`
 says rows, columns, pooling, first place of the map, and first place of the responses of a layer;
 the places count positions of the maps of one channel.
@@ -20,7 +20,7 @@ from tinykernel.compiled import njit
 from tinykernel.hadamard import LANES
 from tinykernel.training import eights
 from tinykernel.training.eights import inlined, lane_dot, lane_sum
-from tinykernel.training.local.image_passes import warp
+from tinykernel.training.images.kernel_passes import warp
 from tinykernel.training.readouts.linear_passes import learn_group, linear_forward
 
 _ZERO, _TOP = np.float32(0), np.float32(255)
@@ -146,7 +146,7 @@ def _unpool(a, rows, columns, pool, pooled, g):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, error_model="numpy")
 def _fill(images, moves, rows, first, average, padding, columns, scratch, x):  # type: ignore[no-untyped-def]
-    """Write the levels of one group as a map with zeros around; `moves` as in `image_passes`."""
+    """Write the levels of one group as a map with zeros around; `moves` as in `kernel_passes`."""
     for lane in range(LANES):
         image = images[rows[first + lane], 0]
         if moves.shape[0] > 0:

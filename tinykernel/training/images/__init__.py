@@ -1,0 +1,1 @@
+"""Training of images and frames of a camera."""

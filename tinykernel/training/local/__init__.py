@@ -1,1 +1,0 @@
-"""Local stages: what learns or chooses the kernels that turn signals and images into counts."""
