@@ -8,14 +8,7 @@ import time
 from importlib import import_module
 from pathlib import Path
 
-PAPERS = (
-    "kernel-alignment",
-    "binary-embedding",
-    "fourier-features",
-    "least-squares",
-    "compact-maps",
-    "methods",
-)
+PAPERS = ("binary-embedding",)
 
 
 def main() -> int:

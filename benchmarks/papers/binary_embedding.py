@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import make_circles
+from sklearn.svm import SVC
 
 from benchmarks.papers import speed
 from benchmarks.papers.harness import (
@@ -24,18 +24,13 @@ from benchmarks.papers.systems import (
     NAMES,
     REFINE_ROWS,
     SEARCH_ROWS,
-    System,
     cost_of,
     learned_model,
-    make_map,
     table_bytes,
-    ternary,
     train,
     tune,
 )
-from tinykernel.papers.classifiers import KernelSVC
-from tinykernel.papers.features.kernels import neighbour_distance
-from tinykernel.papers.ternary.bits import pack_features
+from tinykernel.papers.features import neighbour_distance
 
 SOURCE = (
     "Z. Lei, L. Lan, *Memory and Computation-Efficient Kernel SVM via Binary Embedding and Ternary "
@@ -214,6 +209,11 @@ def more_steps(bench: Bench) -> str:
     )
 
 
+def exact(sigma: float) -> SVC:
+    """Return the machine that all systems approximate."""
+    return SVC(C=10.0, gamma=0.5 / sigma**2, cache_size=500.0)
+
+
 def explain_usps(bench: Bench, page: Page) -> None:
     """Show what the exact machine reaches on both splits of USPS."""
     cells = []
@@ -227,10 +227,11 @@ def explain_usps(bench: Bench, page: Page) -> None:
             X, y = data.X[rows], data.y[rows]
             scores = {}
             for multiple in (0.35, 0.5, 0.7, 1.0, 1.4):
-                model = KernelSVC(sigma=multiple * unit, C=10.0).fit(X[~held], y[~held])
-                scores[multiple] = model.score(X[held], y[held])
+                scores[multiple] = (
+                    exact(multiple * unit).fit(X[~held], y[~held]).score(X[held], y[held])
+                )
             best = max(scores, key=lambda multiple: scores[multiple])
-            model = KernelSVC(sigma=best * unit, C=10.0).fit(data.X, data.y)
+            model = exact(best * unit).fit(data.X, data.y)
             return float(model.score(data.X_test, data.y_test))
 
         cells.append(f"{per_cent(bench.measure(f'exact {name}', score))} % ({data.split})")
@@ -301,100 +302,6 @@ def bars(axis: Any, times: dict[str, list[list[float]]]) -> None:
     axis.legend()
 
 
-# --- Figures 2 and 3 -----------------------------------------------------------------------------
-
-
-def figure_2(bench: Bench, page: Page) -> None:
-    """Compare the two initialisations: convergence, and accuracy."""
-    page.heading("Figure 2: initialisation")
-    data = load(bench, "usps")
-    p, repeats = bench.pick(P, 256), bench.pick(5, 2)
-    sigma, penalty = tune(bench, data, "ours-b", bench.pick(P, 256))
-
-    def trial(init: str, seed: int) -> dict[str, Any]:
-        map_ = make_map("ours-b", p, sigma, seed).fit(data.X[:1])
-        packed = pack_features(map_.transform, data.X, p)
-        outputs = ternary(
-            packed, data.y, penalty, seed, init=init, traced=True, max_iter=10, tol=0.0
-        )
-        length = p + 1
-        # The first step of every sweep solves for alpha, then one step a weight.
-        sweeps = [
-            [float(trace[min(s * length, len(trace) - 1)]) for s in range(11)]
-            for trace in outputs.trace
-        ]
-        return {
-            "objective": np.mean(sweeps, axis=0).tolist(),
-            "accuracy": System("ours-b", map_, outputs).score(data.X_test, data.y_test),
-        }
-
-    figure, axes = new_figure(2)
-    labels = {"random": "random", "svm_sign": "linear SVM, (12)", "svm": "linear SVM, ternary"}
-    rows, boxes = [], []
-    for init, label in labels.items():
-        trials = [
-            bench.measure(f"init {init} {seed}", lambda i=init, s=seed: trial(i, s))
-            for seed in range(repeats)
-        ]
-        mean = np.mean([t["objective"] for t in trials], axis=0)
-        axes[0, 0].plot(np.arange(mean.size), mean, marker="o", label=label)
-        boxes.append([100 * t["accuracy"] for t in trials])
-        ends = f"{mean[1]:.4f}", f"{mean[-1]:.4f}"
-        rows.append((label, *ends, per_cent([t["accuracy"] for t in trials])))
-    axes[0, 0].set(xlabel="sweeps", ylabel="objective (7), mean of the outputs")
-    axes[0, 0].legend()
-    axes[0, 1].boxplot(boxes, tick_labels=list(labels.values()))
-    axes[0, 1].set(ylabel="accuracy, %")
-    axes[0, 1].tick_params(axis="x", labelsize=7)
-    page.text(f"usps, {data.split}, {repeats} draws, ten sweeps over all weights.")
-    header = ("start", "objective after 1 sweep", "after 10", "accuracy, %")
-    page.table(header, rows)
-    if not bench.quick:
-        page.text(
-            "A start from a linear SVM begins far lower and has settled after one sweep, the "
-            "random one takes a few. In accuracy the three differ by less than their "
-            "deviations, so that the start decides the time and not the result."
-        )
-    page.figure("initialisation", figure, "Objective (7) against sweeps, and accuracy.")
-
-
-def figure_3(bench: Bench, page: Page) -> None:
-    """Show the decision boundaries of binary and ternary weights on circles."""
-    page.heading("Figure 3: binary and ternary weights")
-    p = 128
-
-    def circles(seed: int) -> tuple[np.ndarray, np.ndarray]:
-        X, y = make_circles(400, noise=0.12, factor=0.5, random_state=seed)
-        return X.astype(np.float32), y.astype(np.int64)
-
-    def model(kind: str, seed: int) -> System:
-        X, y = circles(seed)
-        return train("ours-b", X, y, p, 1.0, 0.01, seed, coefficients=kind, intercept=False)
-
-    def trial(seed: int) -> dict[str, float]:
-        X, y = circles(1000 + seed)
-        return {kind: model(kind, seed).score(X, y) for kind in ("binary", "ternary")}
-
-    trials = [bench.measure(f"circles {s}", lambda s=s: trial(s)) for s in range(bench.pick(20, 3))]
-    figure, axes = new_figure(2, width=3.6)
-    side = np.linspace(-1.5, 1.5, 200, dtype=np.float32)
-    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
-    X, y = circles(0)
-    for axis, kind in zip(axes[0], ("binary", "ternary"), strict=True):
-        fitted = model(kind, 0)
-        packed = pack_features(fitted.map_.transform, grid, p)
-        values = fitted.outputs.decide(packed).reshape(200, 200)
-        axis.contourf(side, side, values > 0, cmap="coolwarm", alpha=0.3)
-        axis.scatter(*X.T, c=y, cmap="coolwarm", s=5)
-        axis.set(title=f"{kind} weights", xticks=[], yticks=[])
-    scores = {kind: per_cent([t[kind] for t in trials]) for kind in ("binary", "ternary")}
-    page.text(
-        f"Two circles with noise, p = {p}, {len(trials)} draws of data and features: accuracy on "
-        f"new points {scores['binary']} % with binary, {scores['ternary']} % with ternary weights."
-    )
-    page.figure("circles", figure, "Decision boundaries of binary and of ternary weights.")
-
-
 def run(bench: Bench) -> None:
     """Write the page of 001."""
     bench.open("binary-embedding")
@@ -407,6 +314,4 @@ def run(bench: Bench) -> None:
     table_1(page)
     table_2(bench, page)
     figure_1(bench, page)
-    figure_2(bench, page)
-    figure_3(bench, page)
     page.write()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import platform
@@ -22,8 +21,6 @@ __all__ = [
     "Bench",
     "Data",
     "Page",
-    "beyond",
-    "choose",
     "climb",
     "per_cent",
     "split_rows",
@@ -168,14 +165,6 @@ class Bench:
         return Data(name, X, y[order], X_test, y_test, f"{split}, {y.size}/{y_test.size}")
 
 
-def choose(
-    candidates: Sequence[Any], score: Callable[[Any, int], float], n_parts: int
-) -> tuple[Any, list[float]]:
-    """Return the candidate with the best mean score over the parts, the first of equals."""
-    scores = [float(np.mean([score(c, part) for part in range(n_parts)])) for c in candidates]
-    return candidates[int(np.argmax(scores))], scores
-
-
 def climb(score: Callable[[int], float], n_points: int, start: int) -> tuple[int, dict[int, float]]:
     """Go up, then down, from a point of a grid while the score rises; return best and scores."""
     known = {start: score(start)}
@@ -196,15 +185,6 @@ def per_cent(shares: Iterable[float] | float) -> str:
     if values.size == 1:
         return f"{values[0]:.2f}"
     return f"{values.mean():.2f} ± {values.std(ddof=1):.2f}"
-
-
-def beyond(theirs: str, shares: Sequence[float]) -> float:
-    """Return ours minus theirs in points, or 0 where both deviations together explain it."""
-    mean, deviation = map(float, theirs.split(" ± "))
-    values = 100 * np.asarray(shares, dtype=np.float64)
-    gap = float(values.mean()) - mean
-    own = float(values.std(ddof=1)) if values.size > 1 else 0.0
-    return gap if abs(gap) > deviation + own else 0.0
 
 
 class Page:
@@ -286,9 +266,3 @@ def new_figure(columns: int = 1, rows: int = 1, width: float = 4.6, height: floa
         layout="constrained",
         squeeze=False,
     )
-
-
-def digest(*parts: object) -> int:
-    """Return a seed that depends on some values only."""
-    text = "|".join(str(part) for part in parts)
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little") % 2**31

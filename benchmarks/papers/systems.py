@@ -12,13 +12,16 @@ from benchmarks.papers.harness import Bench, Data, climb, stratified
 from benchmarks.papers.linear import LinearOutputs, fit_linear
 from tinykernel import TernaryKernelClassifier
 from tinykernel.hadamard import padded_dimension
-from tinykernel.papers.features.binary import BCSIK, BinaryJohnsonLindenstrauss
-from tinykernel.papers.features.fastfood import RMBCSIK, Fastfood
-from tinykernel.papers.features.fourier import RandomFourierFeatures
-from tinykernel.papers.features.kernels import neighbour_distance
+from tinykernel.papers.features import (
+    BCSIK,
+    RMBCSIK,
+    Fastfood,
+    RandomFourierFeatures,
+    neighbour_distance,
+)
 from tinykernel.papers.ternary.bits import pack_features
 from tinykernel.papers.ternary.coordinate import TernaryOutputs, fit_outputs
-from tinykernel.papers.ternary.options import DescentOptions
+from tinykernel.papers.ternary.options import PaperOptions
 from tinykernel.training.layouts import LAYOUTS, components_within
 
 __all__ = ["NAMES", "Cost", "System", "cost_of", "learned_model", "table_bytes", "tune"]
@@ -40,6 +43,21 @@ PUBLISHED: dict[str, Any] = {
     "shared": False,
     "permutation": "stored",
 }
+
+
+class BinaryJohnsonLindenstrauss:
+    """Signs of a random projection, which keep angles: ``z(x) = sign(R x)``, R Gaussian."""
+
+    def __init__(self, n_components: int, random_state: int) -> None:
+        self.n_components, self.seed = n_components, random_state
+
+    def fit(self, X: np.ndarray) -> BinaryJohnsonLindenstrauss:
+        rng = np.random.RandomState(self.seed)
+        self.weights = rng.standard_normal((X.shape[1], self.n_components)).astype(X.dtype)
+        return self
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        return 2 * (X @ self.weights >= 0).view(np.int8) - 1
 
 
 def make_map(name: str, p: int, sigma: float, seed: int) -> Any:
@@ -92,14 +110,13 @@ def train(
     penalty: float,
     seed: int = 0,
     steps: int = 100,
-    **descent: Any,
 ) -> System:
     """Train a system on float32 rows with labels 0 to c - 1; `steps` of L-BFGS at most."""
     map_ = make_map(name, p, sigma, seed).fit(X[:1])
     c = int(y.max()) + 1
     if name == "ours-b":
         packed = pack_features(map_.transform, X, p)
-        return System(name, map_, ternary(packed, y, penalty, seed, **descent))
+        return System(name, map_, ternary(packed, y, penalty, seed))
     return System(name, map_, fit_linear(System.features(map_, X), y, c, penalty, max_iter=steps))
 
 
@@ -108,16 +125,14 @@ def ternary(
 ) -> TernaryOutputs:
     """Run Algorithm 1 of 001 with its loss (7) and its start (12)."""
     options = {"loss": "hinge", "init": "svm_sign", "regularization": penalty} | descent
-    traced = bool(options.pop("traced", False))
     return fit_outputs(
         packed,
         y.astype(np.int64),
         np.ones(y.size),
         int(y.max()) + 1,
-        DescentOptions(**options),
+        PaperOptions(**options),
         seed=seed,
         n_threads=numba.get_num_threads(),
-        traced=traced,
     )
 
 

@@ -18,10 +18,7 @@ from benchmarks.papers.harness import (
     Bench,
     Data,
     Page,
-    beyond,
-    choose,
     climb,
-    digest,
     minmax,
     new_figure,
     per_cent,
@@ -146,25 +143,10 @@ def test_climbing_finds_the_peak(peak: int, start: int, slopes: tuple[float, flo
     assert known[best] == max(known.values())
 
 
-def test_choosing_takes_the_first_of_equals() -> None:
-    """The mean over the parts decides."""
-    table = {"a": (0.5, 0.7), "b": (0.9, 0.5), "c": (0.7, 0.7)}
-    best, scores = choose(list(table), lambda name, part: table[name][part], 2)
-    assert best == "b"
-    np.testing.assert_allclose(scores, [0.6, 0.7, 0.7])
-
-
 def test_mean_and_deviation() -> None:
     """Several accuracies are written with the sample deviation, one without."""
     assert per_cent([0.9, 0.92, 0.94]) == "92.00 ± 2.00"
     assert per_cent(0.98765) == per_cent([0.98765]) == "98.77"
-
-
-def test_what_needs_an_explanation() -> None:
-    """A gap counts when it is larger than both deviations together."""
-    assert beyond("90.00 ± 1.00", [0.90, 0.92, 0.94]) == 0.0
-    assert beyond("88.00 ± 1.00", [0.90, 0.92, 0.94]) == pytest.approx(4.0)
-    assert beyond("95.50 ± 1.00", [0.92]) == pytest.approx(-3.5)
 
 
 def test_a_page(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
@@ -188,11 +170,6 @@ def test_a_page(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
     assert (tmp_path / "000-lines.png").read_bytes()[:4] == b"\x89PNG"
     quick = Page(Bench(tmp_path, tmp_path, quick=True), "Title", "Source.")
     assert any("not results" in line for line in quick.lines)
-
-
-def test_seeds_depend_on_values_only() -> None:
-    """The same values give the same seed in every process."""
-    assert digest("usps", 1) == digest("usps", 1) != digest("usps", 2)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

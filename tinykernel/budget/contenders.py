@@ -471,9 +471,7 @@ def check_size(asked: Asked) -> None:
             continue
         if asked.method != LEARNED:
             machine = enlarged(_drawn(asked), p)
-            # The penalty "l1" may leave as good as nothing.
-            fewest = _WORD if asked.get("penalty") == "l1" else p
-            needed = least_size(machine, random_layout(machine), fewest, asked.target)
+            needed = least_size(machine, random_layout(machine), p, asked.target)
         else:
             machine = asked.machine(layout_name, p)
             try:

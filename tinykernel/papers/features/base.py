@@ -1,4 +1,4 @@
-"""What all random feature maps share: fitting, checking, the cosine and its sign in turns."""
+"""What all random feature maps share: fitting, checking, and the width of the kernel."""
 
 from __future__ import annotations
 
@@ -7,41 +7,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tinykernel.checks import check_choice, check_count, check_positive
-from tinykernel.compiled import njit
-from tinykernel.hadamard import run_on_rows, useful_threads
-from tinykernel.papers.features.kernels import neighbour_distance
+from tinykernel.errors import TinykernelError
 
 TURN = 2.0 * np.pi
-
-
-def find_sigma(sigma: object, X: NDArray[Any], rng: np.random.RandomState) -> float:
-    """Return the width of the kernel: the number given, or that of the "neighbour" heuristic."""
-    if isinstance(sigma, str):
-        check_choice("sigma", sigma, ("neighbour",))
-        return neighbour_distance(X, random_state=rng) if X.shape[0] > 1 else 1.0
-    return check_positive("sigma", sigma)
-
-
-def label_targets(codes: NDArray[np.int64], n_classes: int, dtype: Any) -> NDArray[Any]:
-    """Write classes, 0 to n_classes - 1, as the targets +1 and -1 of the outputs (000 (16), (25)).
-
-    Two classes have one column, where +1 stands for class 1, else each class has one.
-
-    >>> label_targets(np.array([0, 2]), 3, np.float64)
-    array([[ 1., -1., -1.],
-           [-1., -1.,  1.]])
-    """
-    if n_classes == 2:
-        return (2 * codes - 1).astype(dtype)[:, None]
-    return np.where(codes[:, None] == np.arange(n_classes), 1, -1).astype(dtype)
+_FLOATS = (np.float64, np.float32)
+_DISTANCES_AT_ONCE = 1 << 22
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -53,6 +29,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     """
 
     n_components: int = 256
+    sigma: float | str = 1.0
     random_state: int | np.random.RandomState | None = None
     _dtype_out: ClassVar[type | None] = None
 
@@ -63,7 +40,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ----------
         X : array-like, shape (n, n_features)
         y : array-like, shape (n,), optional
-            Class labels, of a map that is chosen by them; others ignore it.
+            Ignored.
 
         Returns
         -------
@@ -72,11 +49,17 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Raises
         ------
         TinykernelError
-            If a parameter is out of its range, or labels that count are of one class.
+            If a parameter is out of its range.
         """
-        rows = np.asarray(validate_data(self, X, dtype=(np.float64, np.float32)))
+        rows = np.asarray(validate_data(self, X, dtype=_FLOATS))
         self._n_features_out = check_count("n_components", self.n_components)
-        self._draw(rows, y, check_random_state(self.random_state))
+        rng = check_random_state(self.random_state)
+        if isinstance(self.sigma, str):
+            check_choice("sigma", self.sigma, ("neighbour",))
+            self.sigma_ = neighbour_distance(rows, random_state=rng) if len(rows) > 1 else 1.0
+        else:
+            self.sigma_ = check_positive("sigma", self.sigma)
+        self._draw(rows.shape[1], rng)
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[Any]:
@@ -91,12 +74,11 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ndarray, shape (n, n_components)
         """
         check_is_fitted(self)
-        rows = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
-        return self._map(np.asarray(rows))
+        return self._map(np.asarray(validate_data(self, X, dtype=_FLOATS, reset=False)))
 
     @abstractmethod
-    def _draw(self, X: NDArray[Any], y: ArrayLike | None, rng: np.random.RandomState) -> None:
-        """Set the fitted attributes from checked rows."""
+    def _draw(self, n_features: int, rng: np.random.RandomState) -> None:
+        """Set the fitted attributes."""
 
     @abstractmethod
     def _map(self, X: NDArray[Any]) -> NDArray[Any]:
@@ -109,89 +91,69 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return tags
 
 
-# --- the cosine --------------------------------------------------------------------------------
-# The C library's cosine is called element by element, about 10 ns each. This one is a polynomial
-# that LLVM turns into vector code: about 0.3 ns in float32.
-
-_SINE = tuple((-1.0) ** k / float(np.prod(np.arange(1.0, 2 * k + 2))) for k in range(12))
-
-
-def cosine_of_turns(turns: Any) -> Any:
-    """Compute ``cos(2 pi turns)``; the compiled form, for scalars, keeps float32.
-
-    With the distance t to the nearest whole turn, ``cos(2 pi t) = sin(2 pi (1/4 - |t|))``, whose
-    argument lies in [-pi/2, pi/2], where the Taylor series ends below rounding after 6 terms
-    (float32: error at most 2e-7) or 12 (float64: 2e-15 for angles that are exact).
-    """
-    return np.cos(TURN * np.asarray(turns))
-
-
-@overload(cosine_of_turns)
-def _compile_cosine_of_turns(turns):  # type: ignore[no-untyped-def]
-    as_type, n = (np.float32, 6) if turns == types.float32 else (np.float64, 12)
-    half, quarter, turn = as_type(0.5), as_type(0.25), as_type(TURN)
-    series = tuple(as_type(c) for c in reversed(_SINE[:n]))
-
-    def cosine(turns):  # type: ignore[no-untyped-def]
-        a = turn * (quarter - abs(turns - np.floor(turns + half)))
-        s = a * a
-        value = series[0]
-        for k in range(1, n):
-            value = series[k] + s * value
-        return a * value
-
-    return cosine
-
-
-@njit(nogil=True)
-def _add_cosine_rows(begin, end, angles, offset, amplitude):  # type: ignore[no-untyped-def]
-    """Replace angles in turns by ``amplitude * cos(2 pi (angles + offset))``."""
-    for i in range(begin, end):
-        for j in range(angles.shape[1]):
-            angles[i, j] = amplitude * cosine_of_turns(angles[i, j] + offset[j])
-
-
-def add_cosine(angles: NDArray[Any], offset: NDArray[Any]) -> NDArray[Any]:
-    """Turn projections into components, in place: ``sqrt(2 / p) cos(2 pi (angles + offset))``.
-
-    Angles, C-contiguous and of shape (n, p), and offsets are in turns.
-    """
-    as_type = angles.dtype.type
-    amplitude = as_type(np.sqrt(2.0 / angles.shape[1]))
-    threads = useful_threads(angles.size * 8)
-    run_on_rows(
-        _add_cosine_rows, angles.shape[0], threads, angles, offset.astype(as_type), amplitude
-    )
-    return angles
-
-
-@njit(nogil=True)
-def _window_rows(begin, end, turns, start, width, out):  # type: ignore[no-untyped-def]
-    for i in range(begin, end):
-        for j in range(turns.shape[1]):
-            phase = turns[i, j] + start[j]
-            out[i, j] = 2 * np.int8(phase - np.floor(phase) < width[j]) - 1
-
-
-def window_of(
-    offset: NDArray[np.float64], threshold: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return start and width, in turns, of the window of ``sign(cos(angle + offset) + t)``."""
-    half = np.arccos(-threshold) / TURN
-    return offset / TURN + half, 2.0 * half
-
-
-def window_signs(
-    turns: NDArray[Any], start: NDArray[np.float64], width: NDArray[np.float64]
-) -> NDArray[np.int8]:
-    """Write +1 where the phase ``turns + start`` lies in the window, modulo 1, else -1.
-
-    With `window_of` b and t this is ``sign(cos(2 pi turns + b) + t)`` without a cosine: with ``h =
-    arccos(-t)`` the sign is +1 where ``(angle + b + h) mod 2 pi < 2 h``.
-    """
+def cosines(turns: NDArray[Any], offset: NDArray[np.float64]) -> NDArray[Any]:
+    """Return ``sqrt(2 / p) cos(2 pi turns + offset)`` of projections (n, p), in their dtype."""
     as_type = turns.dtype.type
-    out = np.empty(turns.shape, dtype=np.int8)
-    threads = useful_threads(turns.size * 5)
-    window = start.astype(as_type), width.astype(as_type)
-    run_on_rows(_window_rows, turns.shape[0], threads, turns, *window, out)
-    return out
+    amplitude = as_type(np.sqrt(2.0 / turns.shape[1]))
+    return np.asarray(amplitude * np.cos(turns * as_type(TURN) + offset.astype(as_type)))
+
+
+def neighbour_distance(
+    X: ArrayLike,
+    k: int = 50,
+    n_rows: int = 1000,
+    random_state: int | np.random.RandomState | None = None,
+) -> float:
+    """Return the mean distance from a row to its k-th nearest other row: a starting sigma.
+
+    The heuristic of Yu et al. (004, section 7). The distances run from a random sample of rows to
+    all rows, so that the estimate does not depend on the size of the sample.
+
+    Parameters
+    ----------
+    X : array-like, shape (n, n_features)
+        At least two rows.
+    k : int
+        Which neighbour; the farthest one when there are fewer.
+    n_rows : int
+        Size of the sample.
+    random_state : int, RandomState or None
+        Chooses the sample.
+
+    Returns
+    -------
+    float
+        In the units of the features; 1.0 when the distances are 0, as for identical rows.
+
+    Raises
+    ------
+    TinykernelError
+        If `k` or `n_rows` is less than 1, or there are fewer than two rows.
+
+    Examples
+    --------
+    >>> neighbour_distance([[0.0], [1.0], [3.0]], k=1)
+    1.3333333333333333
+    """
+    if k < 1 or n_rows < 1:
+        raise TinykernelError(f"neighbour_distance: k and n_rows start at 1, got {k} and {n_rows}")
+    rows = check_array(X, dtype=_FLOATS)
+    n = rows.shape[0]
+    if n < 2:
+        raise TinykernelError("neighbour_distance: at least two rows are needed")
+    rng = check_random_state(random_state)
+    sample = np.sort(rng.permutation(n)[:n_rows])
+    k = min(k, n - 1)
+    # Far from the origin the differences of large squares below would be rounding errors.
+    rows = rows - rows.mean(axis=0)
+    norms = np.einsum("ij,ij->i", rows, rows)
+    total = 0.0
+    step = max(1, _DISTANCES_AT_ONCE // n)
+    for first in range(0, sample.size, step):
+        chosen = sample[first : first + step]
+        squares = norms[chosen, None] + norms - 2 * (rows[chosen] @ rows.T)
+        # The row itself is not its neighbour, whatever rounding makes of its distance to itself.
+        squares[np.arange(chosen.size), chosen] = np.inf
+        nearest = np.partition(squares, k - 1, axis=1)[:, k - 1]
+        total += float(np.sqrt(np.maximum(nearest, 0)).sum(dtype=np.float64))
+    return total / sample.size or 1.0

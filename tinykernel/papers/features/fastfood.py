@@ -6,25 +6,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from tinykernel.checks import check_choice
 from tinykernel.compiled import njit
-from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import LANES, fwht_rows, padded_dimension, run_on_rows, useful_threads
 from tinykernel.model.permutation import Permutation
-from tinykernel.papers.features.base import (
-    TURN,
-    FeatureMap,
-    add_cosine,
-    find_sigma,
-    window_signs,
-)
+from tinykernel.papers.features.base import TURN, FeatureMap, cosines
 
 # Rows are worked on in parts of this many features in all.
 _VALUES_AT_ONCE = 1 << 22
-# Degrees of freedom of the multivariate t distribution that is the spectral density of each kernel.
-_DEGREES = {"gaussian": None, "matern12": 1, "matern32": 3, "matern52": 5}
 
 
 # --- compiled loops: a few rows at a time, so that their values stay in the cache ----------------
@@ -80,7 +71,13 @@ def _turn_rows(begin, end, x, sign, order, diagonal, scale, out):  # type: ignor
                 _scale_part(buffer[k], scale[block], part)
 
 
-# --- drawing -------------------------------------------------------------------------------------
+@njit(nogil=True)
+def _window_rows(begin, end, turns, start, width, out):  # type: ignore[no-untyped-def]
+    """Write +1 where the phase ``turns + start`` lies in the window, modulo 1, else -1."""
+    for i in range(begin, end):
+        for j in range(turns.shape[1]):
+            phase = turns[i, j] + start[j]
+            out[i, j] = 2 * np.int8(phase - np.floor(phase) < width[j]) - 1
 
 
 def _draw_permutation(kind: str, d: int, rng: np.random.RandomState) -> Permutation:
@@ -95,46 +92,23 @@ def _draw_permutation(kind: str, d: int, rng: np.random.RandomState) -> Permutat
     )
 
 
-def _draw_lengths(
-    kernel: str, row_scale: str, shape: tuple[int, int], rng: np.random.RandomState
-) -> NDArray[np.float64]:
-    """Draw the lengths of the rows of V, in units of 1 / sigma."""
-    d = shape[1]
-    degrees = _DEGREES[kernel]
-    if row_scale == "one":
-        if degrees is not None:
-            raise TinykernelError(
-                f"row_scale 'one' gives the Gaussian kernel only; use 'chi' with kernel {kernel!r}"
-            )
-        return np.full(shape, np.sqrt(d))
-    squares = rng.chisquare(d, shape)
-    if degrees is not None:
-        squares *= degrees / rng.chisquare(degrees, shape)
-    return np.asarray(np.sqrt(squares))
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
 class _FastfoodMap(FeatureMap):
     """Draw the blocks ``S H G P H B / (sigma sqrt(d))`` and hand them to the compiled loops."""
 
-    sigma: float | str = 1.0
-    kernel: str = "gaussian"
     diagonal: str = "gaussian"
     row_scale: str = "chi"
     shared: bool = True
     permutation: str = "orbit"
 
-    def _draw(self, X: NDArray[Any], y: ArrayLike | None, rng: np.random.RandomState) -> None:
-        check_choice("kernel", self.kernel, tuple(_DEGREES))
+    def _draw(self, n_features: int, rng: np.random.RandomState) -> None:
         check_choice("diagonal", self.diagonal, ("gaussian", "sign"))
         check_choice("row_scale", self.row_scale, ("chi", "one"))
         check_choice("shared", self.shared, (True, False))
         check_choice("permutation", self.permutation, ("orbit", "stored", "identity"))
-        n_features = X.shape[1]
         d = padded_dimension(n_features)
         shape = (-(-int(self.n_components) // d), d)
         n_mixers = 1 if self.shared else shape[0]
-        self.sigma_ = find_sigma(self.sigma, X, rng)
         sign = (2 * rng.randint(0, 2, (n_mixers, n_features)) - 1).astype(np.int8)
         mixers = tuple(_draw_permutation(self.permutation, d, rng) for _ in range(n_mixers))
         self.sign_ = sign[0] if self.shared else sign
@@ -144,9 +118,9 @@ class _FastfoodMap(FeatureMap):
             self.diagonal_ = rng.standard_normal(shape)
         else:
             self.diagonal_ = np.where(rng.randint(0, 2, shape) == 1, 1.0, -1.0)
-        lengths = _draw_lengths(self.kernel, self.row_scale, shape, rng)
+        squares = rng.chisquare(d, shape) if self.row_scale == "chi" else np.full(shape, float(d))
         norm = np.sqrt((self.diagonal_**2).sum(axis=1, keepdims=True))
-        self.row_scale_ = lengths / (norm * (self.sigma_ * np.sqrt(d)))
+        self.row_scale_ = np.sqrt(squares) / (norm * (self.sigma_ * np.sqrt(d)))
         self.offset_ = rng.uniform(0.0, TURN, shape)
 
     def _turns(self, X: NDArray[Any], scaled: type) -> NDArray[Any]:
@@ -195,10 +169,6 @@ class Fastfood(_FastfoodMap):
         p, the number of features. Any number; the last block is cut.
     sigma : float or "neighbour"
         Width of the kernel; "neighbour" takes `neighbour_distance` of the training rows.
-    kernel : {"gaussian", "matern12", "matern32", "matern52"}
-        The Matern kernels of order 1/2 (``exp(-||x - y|| / sigma)``), 3/2 and 5/2 differ only in
-        the lengths of the rows: those of a multivariate t distribution with 1, 3, 5 degrees of
-        freedom.
     diagonal : {"gaussian", "sign"}
         Entries of G: normal, or random signs, which need one bit each.
     row_scale : {"chi", "one"}
@@ -236,7 +206,7 @@ class Fastfood(_FastfoodMap):
 
     def _map(self, X: NDArray[Any]) -> NDArray[Any]:
         turns = self._turns(X, X.dtype.type)
-        return add_cosine(turns, self.offset_.ravel()[: turns.shape[1]] / TURN)
+        return cosines(turns, self.offset_.ravel()[: turns.shape[1]])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -245,7 +215,7 @@ class RMBCSIK(_FastfoodMap):
 
     ``z(x) = sign(cos(R x + b) + t)`` with R as in `Fastfood`, ``b ~ Uniform(0, 2 pi)`` and
     ``t ~ Uniform(-1, 1)`` (Lei & Lan 2021 (5)). The share of differing features of two rows is a
-    function of their kernel value, `expected_hamming`, within the bounds of Lemma 1.
+    function of their kernel value, within the bounds of Lemma 1.
 
     Features are computed without a cosine: with ``h = arccos(-t)``, z is +1 exactly where
     ``(R x + b + h) mod 2 pi < 2 h``. The fitted attributes are the fields of
@@ -255,7 +225,7 @@ class RMBCSIK(_FastfoodMap):
 
     Parameters
     ----------
-    n_components, sigma, kernel, diagonal, row_scale, shared, permutation, random_state
+    n_components, sigma, diagonal, row_scale, shared, permutation, random_state
         As in `Fastfood`.
 
     Attributes
@@ -276,8 +246,8 @@ class RMBCSIK(_FastfoodMap):
 
     _dtype_out: ClassVar[type | None] = np.int8
 
-    def _draw(self, X: NDArray[Any], y: ArrayLike | None, rng: np.random.RandomState) -> None:
-        super()._draw(X, y, rng)
+    def _draw(self, n_features: int, rng: np.random.RandomState) -> None:
+        super()._draw(n_features, rng)
         self.threshold_ = rng.uniform(-1.0, 1.0, self.diagonal_.shape)
         half = np.arccos(-self.threshold_)
         self.start_ = self.offset_ + half
@@ -287,9 +257,11 @@ class RMBCSIK(_FastfoodMap):
         p = int(self._n_features_out)
         start, width = (values.ravel()[:p] / TURN for values in (self.start_, self.width_))
         rows, step = X.astype(np.float32), max(1, _VALUES_AT_ONCE // p)
-        # Phases in float64, as in `KernelMachine.features`.
-        parts = [
-            window_signs(self._turns(rows[first : first + step], np.float64), start, width)
-            for first in range(0, X.shape[0], step)
-        ]
-        return np.concatenate(parts)
+        signs = np.empty((len(rows), p), dtype=np.int8)
+        for first in range(0, len(rows), step):
+            part = signs[first : first + step]
+            # Phases in float64, as in `KernelMachine.features`.
+            turns = self._turns(rows[first : first + step], np.float64)
+            threads = useful_threads(turns.size * 5)
+            run_on_rows(_window_rows, len(part), threads, turns, start, width, part)
+        return signs

@@ -1,62 +1,21 @@
-"""Dense random Fourier features, for any shift-invariant kernel."""
+"""Dense random Fourier features of three kernels, and their signs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from tinykernel.checks import check_choice
-from tinykernel.errors import TinykernelError
-from tinykernel.papers.features.base import TURN, FeatureMap, add_cosine, find_sigma
-from tinykernel.papers.features.metropolis import LogDensity, metropolis_hastings
+from tinykernel.papers.features.base import TURN, FeatureMap, cosines
 
-
-def draw_frequencies(
-    kernel: str, n_features: int, n_components: int, sigma: float, rng: np.random.RandomState
-) -> NDArray[np.float64]:
-    """Draw from the spectral density of a kernel, exactly; shape (n_features, n_components).
-
-    Frequencies are normal, Cauchy, and Laplace distributed, independently in each coordinate
-    (Rahimi & Recht 2007, figure 1), in radians per unit.
-    """
-    check_choice("kernel", kernel, ("gaussian", "laplacian", "cauchy"))
-    shape = (n_features, n_components)
-    if kernel == "gaussian":
-        return rng.standard_normal(shape) / sigma
-    if kernel == "laplacian":
-        return rng.standard_cauchy(shape) / sigma
-    return rng.laplace(size=shape) / sigma
+_VALUES_AT_ONCE = 1 << 22
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DenseMap(FeatureMap):
-    """Base of the maps of ``W' x + b`` with a dense W: they draw it, and project by BLAS."""
-
-    sigma: float | str = 1.0
-    kernel: str = "gaussian"
-
-    def _draw(self, X: NDArray[Any], y: ArrayLike | None, rng: np.random.RandomState) -> None:
-        self.sigma_ = find_sigma(self.sigma, X, rng)
-        self.weights_ = self._frequencies(X.shape[1], rng)
-        p = int(self.weights_.shape[1])
-        self.offset_: NDArray[np.float64] = rng.uniform(0.0, TURN, p)
-
-    def _frequencies(self, n_features: int, rng: np.random.RandomState) -> NDArray[np.float64]:
-        return draw_frequencies(self.kernel, n_features, int(self.n_components), self.sigma_, rng)
-
-    def _turns(self, X: NDArray[Any]) -> NDArray[Any]:
-        """Compute ``W' x`` in turns (1 is an angle of 2 pi); C-contiguous."""
-        return np.asarray(X @ (self.weights_ / TURN).astype(X.dtype), order="C")
-
-    def _map(self, X: NDArray[Any]) -> NDArray[Any]:
-        return add_cosine(self._turns(X), self.offset_ / TURN)
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class RandomFourierFeatures(DenseMap):
+class RandomFourierFeatures(FeatureMap):
     """Random Fourier features: ``z(x) = sqrt(2 / p) cos(W' x + b)``.
 
     With the columns of W drawn from the Fourier transform of the kernel and b from Uniform(0, 2 pi)
@@ -71,11 +30,8 @@ class RandomFourierFeatures(DenseMap):
     sigma : float or "neighbour"
         Width of the kernel; "neighbour" takes `neighbour_distance` of the training rows.
     kernel : {"gaussian", "laplacian", "cauchy"}
-        `gaussian_kernel`, `laplacian_kernel` or `cauchy_kernel`. Not used when `log_density` is
-        given.
-    log_density : callable, optional
-        Any other spectral density, for a kernel of width 1, up to a factor: takes frequencies of
-        shape (n, n_features), returns n natural logarithms. Sampled by `metropolis_hastings`.
+        ``exp(-||x - y||^2 / (2 sigma^2))``, ``exp(-||x - y||_1 / sigma)``, or
+        ``prod_i 1 / (1 + ((x_i - y_i) / sigma)^2)`` (Rahimi & Recht 2007, figure 1).
     random_state : int, RandomState or None
 
     Attributes
@@ -86,8 +42,6 @@ class RandomFourierFeatures(DenseMap):
         W, radians per unit.
     offset_ : ndarray of float64, shape (n_components,)
         b, radians in [0, 2 pi).
-    acceptance_rate_ : float or None
-        Of Metropolis-Hastings after the burn-in; None where the density is sampled exactly.
 
     Examples
     --------
@@ -98,15 +52,62 @@ class RandomFourierFeatures(DenseMap):
     True
     """
 
-    log_density: LogDensity | None = None
+    kernel: str = "gaussian"
 
-    def _frequencies(self, n_features: int, rng: np.random.RandomState) -> NDArray[np.float64]:
-        self.acceptance_rate_: float | None = None
-        if self.log_density is None:
-            return super()._frequencies(n_features, rng)
-        if not callable(self.log_density):
-            raise TinykernelError(f"log_density must be a function; got {self.log_density!r}")
-        p = int(self.n_components)
-        drawn = metropolis_hastings(self.log_density, n_features, p, random_state=rng)
-        self.acceptance_rate_ = drawn.acceptance_rate
-        return drawn.samples.T / self.sigma_
+    def _draw(self, n_features: int, rng: np.random.RandomState) -> None:
+        check_choice("kernel", self.kernel, ("gaussian", "laplacian", "cauchy"))
+        shape = (n_features, int(self.n_components))
+        if self.kernel == "gaussian":
+            frequencies = rng.standard_normal(shape)
+        elif self.kernel == "laplacian":
+            frequencies = rng.standard_cauchy(shape)
+        else:
+            frequencies = rng.laplace(size=shape)
+        self.weights_ = frequencies / self.sigma_
+        self.offset_: NDArray[np.float64] = rng.uniform(0.0, TURN, shape[1])
+
+    def _map(self, X: NDArray[Any]) -> NDArray[Any]:
+        return cosines(X @ (self.weights_ / TURN).astype(X.dtype), self.offset_)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BCSIK(RandomFourierFeatures):
+    """Binary codes for shift-invariant kernels: ``z(x) = sign(cos(W' x + b) + t)``.
+
+    W from the spectral density of the kernel, ``b ~ Uniform(0, 2 pi)``, ``t ~ Uniform(-1, 1)``
+    (Raginsky & Lazebnik 2009; 001 (1), 000 (6)). The expected share of differing features of two
+    rows is a function of their kernel value, within the bounds of Lemma 1. `RMBCSIK` does the same
+    in O(p log d).
+
+    Parameters
+    ----------
+    n_components, sigma, kernel, random_state
+        As in `RandomFourierFeatures`.
+
+    Attributes
+    ----------
+    sigma_, weights_, offset_
+        As in `RandomFourierFeatures`.
+    threshold_ : ndarray of float64, shape (n_components,)
+        t.
+
+    Examples
+    --------
+    >>> BCSIK(n_components=4, random_state=0).fit_transform([[0.0, 1.0]]).dtype
+    dtype('int8')
+    """
+
+    _dtype_out: ClassVar[type | None] = np.int8
+
+    def _draw(self, n_features: int, rng: np.random.RandomState) -> None:
+        super()._draw(n_features, rng)
+        self.threshold_: NDArray[np.float64] = rng.uniform(-1.0, 1.0, self.offset_.size)
+
+    def _map(self, X: NDArray[Any]) -> NDArray[np.int8]:
+        step = max(1, _VALUES_AT_ONCE // self.offset_.size)
+        level = np.sqrt(2.0 / self.offset_.size) * self.threshold_
+        parts = [
+            super(BCSIK, self)._map(X[first : first + step]) > -level
+            for first in range(0, len(X), step)
+        ]
+        return 2 * np.concatenate(parts).view(np.int8) - 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from numbers import Number
 from typing import Any, ClassVar
 
@@ -14,17 +14,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from tinykernel.checks import check_choice, check_count, check_positive, thread_count
-from tinykernel.errors import TinykernelError
+from tinykernel.checks import check_choice, check_count, thread_count
 from tinykernel.estimator.machines import MachineClassifier
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.quantization.scaling import fit_scaling
-from tinykernel.papers.ternary.options import DescentOptions, PaperOptions, PaperRows
+from tinykernel.papers.ternary.options import PaperOptions, PaperRows
 from tinykernel.papers.ternary.paper import train_paper
 from tinykernel.training.trainset import prepare
-
-_MOST_COMPONENTS = 65536
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -50,17 +47,11 @@ class PaperClassifier(MachineClassifier):
         Width of the Gaussian kernel, in scaled inputs. None chooses it by cross-validation.
     regularization : float or None
         lambda of (7), not negative. None chooses it by cross-validation.
-    loss : {"squared_hinge", "hinge", "logistic", "squared"}
+    loss : {"squared_hinge", "hinge"}
         Loss of one output, one class against the rest.
-    penalty : {"l2", "l1"}
-        ``lambda alpha^2 sum w^2`` as in (7), or ``lambda alpha sum |w|``, for fewer weights.
-    coefficients : {"ternary", "binary"}
-        Weights in {-1, 0, 1} or {-1, 1}.
     init : {"svm", "svm_sign", "random"}
         Where the descent starts: at the weights of a linear SVM on 2000 random rows, made ternary
         by a threshold, or their signs, which is (12); or at random.
-    intercept : bool
-        Whether each output has an offset beta. 001 has none; the firmware has one anyway.
     scaler : {"minmax", "standard"}
         Inputs to [-1, 1] by the range of the training rows, or to mean 0 and deviation 1. Values
         outside [-1, 1], or [-4, 4], saturate.
@@ -130,10 +121,7 @@ class PaperClassifier(MachineClassifier):
     sigma: float | None = None
     regularization: float | None = None
     loss: str = "squared_hinge"
-    penalty: str = "l2"
-    coefficients: str = "ternary"
     init: str = "svm"
-    intercept: bool = True
     scaler: str = "minmax"
     scaler_scope: str = "auto"
     input_bits: int | str = "auto"
@@ -201,29 +189,12 @@ class PaperClassifier(MachineClassifier):
         # Not earlier, or an interrupted second fit would mix two models.
         self.classes_ = classes
         self.machine_ = machine
-        self.sigma_ = choice.sigma
-        self.regularization_ = choice.regularization
-        self.n_components_ = options.n_components
+        self.sigma_ = float(choice.sigma)
+        self.regularization_ = float(choice.regularization)
+        self.n_components_ = int(options.n_components)
         self.n_iter_ = n_sweeps
         self.cv_results_ = choice.cv_results
         return self
-
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute the decision values of the float machine.
-
-        Parameters
-        ----------
-        X : array-like, shape (n, n_features)
-            Raw inputs, in the units of the training rows.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, n_classes), or (n,) for two classes
-            Larger for likelier classes; positive for ``classes_[1]`` of two.
-        """
-        rows = self._checked_rows(X)
-        decisions = self.machine_.decision_function(rows)
-        return decisions[:, 0] if decisions.shape[1] == 1 else decisions
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict labels with the float machine; see Notes for the firmware's.
@@ -258,30 +229,16 @@ class PaperClassifier(MachineClassifier):
 
     def _options(self) -> PaperOptions:
         """Check the parameters, which scikit-learn wants done in `fit`."""
-        for name, choices in {
-            "scaler": ("minmax", "standard"),
-            "scaler_scope": ("auto", "feature", "global"),
-            "input_bits": (8, 16, "auto"),
-            "diagonal": ("sign", "gaussian"),
-            "row_scale": ("one", "chi"),
-            "permutation": ("orbit", "stored", "identity"),
-        }.items():
-            check_choice(name, getattr(self, name), choices)
-        if check_count("n_components", self.n_components) > _MOST_COMPONENTS:
-            raise TinykernelError(
-                f"n_components must be at most {_MOST_COMPONENTS}; got {self.n_components}"
-            )
-        given = self.regularization
-        names = {field.name for field in fields(DescentOptions)} - {"regularization"}
-        descent = DescentOptions(
-            **{name: getattr(self, name) for name in names},
-            regularization=0.0 if given is None else given,
-        )
+        check_choice("scaler", self.scaler, ("minmax", "standard"))
+        check_choice("scaler_scope", self.scaler_scope, ("auto", "feature", "global"))
         return PaperOptions(
-            n_components=int(self.n_components),
-            sigma=None if self.sigma is None else check_positive("sigma", self.sigma),
-            regularization=None if given is None else float(given),
-            descent=descent,
+            n_components=self.n_components,
+            sigma=self.sigma,
+            regularization=self.regularization,
+            loss=self.loss,
+            init=self.init,
+            max_iter=self.max_iter,
+            tol=self.tol,
             diagonal=self.diagonal,
             row_scale=self.row_scale,
             permutation=self.permutation,

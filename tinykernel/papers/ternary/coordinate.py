@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,7 @@ from tinykernel import progress
 from tinykernel.compiled import njit
 from tinykernel.papers.ternary.bits import PackedFeatures, add_feature
 from tinykernel.papers.ternary.descent import sweep
-from tinykernel.papers.ternary.linear import linear_svm, ternary_start
-from tinykernel.papers.ternary.options import DescentOptions
+from tinykernel.papers.ternary.options import PaperOptions
 
 _START_ROWS = 2000
 _START_EPOCHS = 10
@@ -28,8 +27,7 @@ _CUT = 0.7
 class TernaryOutputs:
     """The outputs that `fit_outputs` found: ``f = alpha (w.z) + beta``.
 
-    `weights` is int8, shape (n_outputs, p); the others have one entry an output. `trace` holds the
-    objective after every step, where that was asked for.
+    `weights` is int8, shape (n_outputs, p); the others have one entry an output.
     """
 
     weights: NDArray[np.int8]
@@ -37,7 +35,6 @@ class TernaryOutputs:
     beta: NDArray[np.float64]
     objective: NDArray[np.float64]
     n_sweeps: NDArray[np.int64]
-    trace: tuple[list[float], ...] = field(default=(), repr=False)
 
     def decide(self, features: PackedFeatures) -> NDArray[np.float64]:
         """Compute the decision values of other rows, shape (n_rows, n_outputs)."""
@@ -67,6 +64,54 @@ def _unpack_rows(planes, rows):  # type: ignore[no-untyped-def]
             bit = (planes[j, chunk, byte] >> np.uint8(k)) & np.uint8(1)
             signs[position, j] = 2 * np.int8(bit) - 1
     return signs
+
+
+# Inlined, as the kernels of the trainer are: a second copy could add in another order.
+@njit(nogil=True, forceinline=True)
+def _dot(weights, signs):  # type: ignore[no-untyped-def]
+    total = np.float32(0)
+    for j in range(signs.shape[0]):
+        total += weights[j] * np.float32(signs[j])
+    return total
+
+
+@njit(nogil=True)
+def _linear_svm(signs, targets, costs, orders):  # type: ignore[no-untyped-def]
+    """Train a linear SVM with squared hinge loss and l2 penalty by dual coordinate descent.
+
+    Minimises ``||w||^2 / 2 + sum_i costs_i max(0, 1 - y_i w.z_i)^2`` (Hsieh et al., ICML 2008).
+    Each row of `orders` says in which order one epoch visits the rows.
+    """
+    m, p = signs.shape
+    weights = np.zeros(p, np.float32)
+    dual = np.zeros(m)
+    for epoch in range(orders.shape[0]):
+        for position in range(m):
+            i = orders[epoch, position]
+            ridge = 0.5 / costs[i]
+            slope = targets[i] * _dot(weights, signs[i]) - 1.0 + ridge * dual[i]
+            new = max(0.0, dual[i] - slope / (p + ridge))
+            change = np.float32((new - dual[i]) * targets[i])
+            dual[i] = new
+            if change != 0:
+                row = signs[i]
+                for j in range(p):
+                    weights[j] += change * np.float32(row[j])
+    return weights
+
+
+def _ternary_start(weights: NDArray[np.float32], cut: float) -> tuple[NDArray[np.int8], float]:
+    """Round float weights to ternary ones; return them and alpha.
+
+    ``w_j = sign(v_j)`` where ``|v_j| > cut * mean |v|``, else 0, and alpha is the mean of the
+    magnitudes kept, 0 where there are none. With ``cut = 0`` this is formula (12) of Lei & Lan
+    2021, and weights of exactly 0 become +1; 0.7 is the rule of ternary weight networks (Li, Zhang
+    & Liu 2016).
+    """
+    size = np.abs(weights.astype(np.float64))
+    kept = size > cut * size.mean() if cut else np.ones(size.shape, dtype=bool)
+    ternary = np.where(weights < 0, -1, 1) * kept
+    return ternary.astype(np.int8), float(size[kept].mean()) if kept.any() else 0.0
 
 
 def stratified_rows(
@@ -99,40 +144,34 @@ class _Output:
         self.objective = np.inf
         self.n_sweeps = 0
         self.finished = False
-        self.trace: list[float] = []
 
     def _start(self) -> tuple[NDArray[np.int8], float]:
         """Choose the weights to start from: (12), or at random."""
-        problem, options = self.problem, self.problem.options
-        binary = options.coefficients == "binary"
-        if options.init == "random":
-            choices = np.array([-1, 1] if binary else [-1, 0, 1], dtype=np.int8)
-            p = problem.features.n_features
+        problem, p = self.problem, self.problem.features.n_features
+        if problem.options.init == "random":
+            choices = np.array([-1, 0, 1], dtype=np.int8)
             return self.rng.choice(choices, p), 1.0 / np.sqrt(p)
         rows = problem.start_rows
         orders = np.stack([self.rng.permutation(rows.size) for _ in range(_START_EPOCHS)])
         shares = problem.share[rows] / problem.share[rows].sum()
         targets = 2.0 * self.side[rows] - 1.0
-        floats = linear_svm(problem.start_signs, targets, shares / (2 * _START_PENALTY), orders)
-        cut = 0.0 if binary or options.init == "svm_sign" else _CUT
-        return ternary_start(floats, cut)
+        floats = _linear_svm(problem.start_signs, targets, shares / (2 * _START_PENALTY), orders)
+        return _ternary_start(floats, 0.0 if problem.options.init == "svm_sign" else _CUT)
 
     def advance(self) -> None:
         """Make one sweep."""
         features, options = self.problem.features, self.problem.options
-        trace = np.full(features.n_features + 2 if self.problem.traced else 0, np.nan)
         objective, _ = sweep(
             features.planes,
             self.side,
             self.problem.share,
             self.rng.permutation(features.n_features),
-            options,
+            options.loss,
+            options.regularization or 0.0,
             self.weights,
             self.scale,
             self.sums,
-            trace,
         )
-        self.trace.extend(trace[np.isfinite(trace)])
         self.n_sweeps += 1
         gain = self.objective - objective
         # The first sweep may start from an alpha so poor that hardly a weight moves.
@@ -148,10 +187,9 @@ class _Problem:
     features: PackedFeatures
     codes: NDArray[np.int64]
     share: NDArray[np.float64]
-    options: DescentOptions
+    options: PaperOptions
     start_rows: NDArray[np.int64]
     start_signs: NDArray[np.int8]
-    traced: bool
 
 
 def fit_outputs(
@@ -159,12 +197,11 @@ def fit_outputs(
     codes: NDArray[np.int64],
     sample_weight: NDArray[np.float64],
     n_classes: int,
-    options: DescentOptions,
+    options: PaperOptions,
     *,
     seed: int = 0,
     n_threads: int = 1,
     stage: str | None = None,
-    traced: bool = False,
 ) -> TernaryOutputs:
     """Learn ternary weights by Algorithm 1 of Lei & Lan 2021.
 
@@ -174,14 +211,13 @@ def fit_outputs(
     next to nothing; the paper repeats the sweeps at fixed alpha first.
 
     Two classes give one output, positive for class 1; else there is one output a class. The result
-    depends on the seed, never on the threads. `stage` is the name under which progress is reported;
-    `traced` keeps the objective after every step.
+    depends on the seed, never on the threads. `stage` is the name under which progress is reported.
 
     >>> from tinykernel.papers.ternary.bits import pack_features
     >>> z = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]], dtype=np.int8)
     >>> features = pack_features(lambda rows: rows, z, 2)
     >>> codes, equal = np.array([1, 0, 1, 0]), np.ones(4)
-    >>> fit_outputs(features, codes, equal, 2, DescentOptions()).weights
+    >>> fit_outputs(features, codes, equal, 2, PaperOptions(regularization=0.1)).weights
     array([[0, 1]], dtype=int8)
     """
     share = np.asarray(sample_weight, dtype=np.float64)
@@ -189,7 +225,7 @@ def fit_outputs(
     if options.init != "random":
         rows = stratified_rows(codes, _START_ROWS, np.random.default_rng(seed))
     signs = _unpack_rows(features.planes, rows)
-    problem = _Problem(features, codes, share / share.sum(), options, rows, signs, traced)
+    problem = _Problem(features, codes, share / share.sum(), options, rows, signs)
     indices = [1] if n_classes == 2 else list(range(n_classes))
     # Leaving the block, also by Ctrl-C, waits for the sweeps that run, which are short.
     with ThreadPoolExecutor(max(1, min(n_threads, len(indices)))) as pool:
@@ -201,7 +237,6 @@ def fit_outputs(
         beta=np.array([output.scale[1] for output in outputs]),
         objective=np.array([output.objective for output in outputs]),
         n_sweeps=np.array([output.n_sweeps for output in outputs]),
-        trace=tuple(output.trace for output in outputs),
     )
 
 

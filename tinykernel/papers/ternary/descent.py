@@ -2,10 +2,10 @@
 
 With ``h_i = w.z_i``, an integer, and r the number of weights that are not 0, the objective is::
 
-    sum_i c_i loss(y_i (alpha h_i + beta)) + lambda alpha^power r          sum_i c_i = 1
+    sum_i c_i loss(y_i (alpha h_i + beta)) + lambda alpha^2 r          sum_i c_i = 1
 
-``power`` is 2 for the l2 penalty of (7), ``lambda alpha^2 sum w^2``, and 1 for the l1 penalty
-``lambda alpha sum |w|``; both sums are r as w is ternary. beta is an intercept, 0 in the paper.
+where the last term is the penalty ``lambda alpha^2 sum w^2`` of (7), and beta an intercept, 0 in
+the paper. The loss of a margin m is ``max(0, 1 - m)``, "hinge", or its square, "squared_hinge".
 
 As h is an integer, the loss takes few values at fixed alpha and beta. They are tabulated, with
 their differences, as ``levels[y, h, :]``. Moving w_j by s changes every h_i by +s or -s, so the
@@ -25,18 +25,33 @@ from numpy.typing import NDArray
 
 from tinykernel.compiled import njit
 from tinykernel.papers.ternary.bits import add_feature, masked_sum
-from tinykernel.papers.ternary.losses import LOSSES, loss_slope, loss_value
-from tinykernel.papers.ternary.options import DescentOptions
+
+#: Names of the losses; compiled code takes the position.
+LOSSES = ("hinge", "squared_hinge")
 
 _LIMIT = 2.0**21 - 1.0
 # Differences may double within a sweep before they saturate.
 _TOP = 2.0**20
 _SMALLEST_ALPHA = 1e-8
-# Of a line search, in units of its direction; reached only where nothing stops the descent, e.g. by
-# the logistic loss of separable rows without a penalty.
+# Of a line search, in units of its direction.
 _LONGEST = 1e8
 # Columns of the levels, and of the sums over the rows.
 _HERE, _BELOW_1, _SPREAD_1, _BELOW_2, _SPREAD_2 = 0, 1, 2, 3, 4
+
+
+@njit(nogil=True)
+def loss_value(loss, margin):  # type: ignore[no-untyped-def]
+    """Compute a loss; `loss` is its position in `LOSSES`."""
+    short = max(0.0, 1.0 - margin)
+    return short if loss == 0 else short * short
+
+
+@njit(nogil=True)
+def loss_slope(loss, margin):  # type: ignore[no-untyped-def]
+    """Compute the derivative of a loss by the margin; the left one where the hinge bends."""
+    if loss == 0:
+        return -1.0 if margin <= 1.0 else 0.0
+    return -2.0 * max(0.0, 1.0 - margin)
 
 
 @njit(nogil=True)
@@ -91,24 +106,22 @@ def _refresh(sums, side, share, levels, units, steps, totals):  # type: ignore[n
 
 
 @njit(nogil=True)
-def _best_move(feature, weight, price, binary, steps, units, totals):  # type: ignore[no-untyped-def]
+def _best_move(feature, weight, price, steps, units, totals):  # type: ignore[no-untyped-def]
     """Compare the values that one weight may take: formulas (10) and (11).
 
     Returns how far the weight should move and by how much the objective then changes.
     """
     move = 0
     best = 0.0
-    if not binary:
-        spread = masked_sum(feature, steps[0]) / units[0]
-        rise = totals[_BELOW_1] + spread
-        fall = totals[_BELOW_1] + totals[_SPREAD_1] - spread
-        # From 0 a weight costs the price, to 0 it saves it.
-        rise += price if weight == 0 else -price
-        fall += price if weight == 0 else -price
-        if weight <= 0 and rise < best:
-            move, best = 1, rise
-        if weight >= 0 and fall < best:
-            move, best = -1, fall
+    spread = masked_sum(feature, steps[0]) / units[0]
+    # From 0 a weight costs the price, to 0 it saves it.
+    cost = price if weight == 0 else -price
+    rise = totals[_BELOW_1] + spread + cost
+    fall = totals[_BELOW_1] + totals[_SPREAD_1] - spread + cost
+    if weight <= 0 and rise < best:
+        move, best = 1, rise
+    if weight >= 0 and fall < best:
+        move, best = -1, fall
     if weight != 0:
         spread = masked_sum(feature, steps[1]) / units[1]
         if weight < 0:
@@ -153,11 +166,11 @@ def _mean_loss(loss, alpha, beta, counts, low, high):  # type: ignore[no-untyped
 
 
 @njit(nogil=True)
-def _slope(t, loss, alpha, beta, d_alpha, d_beta, rate, power, counts, low, high):  # type: ignore[no-untyped-def]
-    """Compute the derivative of the objective on a line, t along it; rate is ``lambda power r``."""
+def _slope(t, loss, alpha, beta, d_alpha, d_beta, rate, counts, low, high):  # type: ignore[no-untyped-def]
+    """Compute the derivative of the objective on a line, t along it; rate is ``2 lambda r``."""
     p = (counts.shape[1] - 1) // 2
     alpha, beta = alpha + t * d_alpha, beta + t * d_beta
-    total = rate * alpha ** (power - 1) * d_alpha
+    total = rate * alpha * d_alpha
     for side in range(2):
         y = 2.0 * side - 1.0
         for h in range(low, high + 1):
@@ -169,10 +182,10 @@ def _slope(t, loss, alpha, beta, d_alpha, d_beta, rate, power, counts, low, high
 
 
 @njit(nogil=True)
-def _search(loss, scale, d_alpha, d_beta, rate, power, counts, low, high):  # type: ignore[no-untyped-def]
+def _search(loss, scale, d_alpha, d_beta, rate, counts, low, high):  # type: ignore[no-untyped-def]
     """Minimise along a line, in place: bisection on the derivative, which never decreases."""
     alpha, beta = scale[0], scale[1]
-    slope = _slope(0.0, loss, alpha, beta, d_alpha, d_beta, rate, power, counts, low, high)
+    slope = _slope(0.0, loss, alpha, beta, d_alpha, d_beta, rate, counts, low, high)
     if slope > 0.0:
         d_alpha, d_beta = -d_alpha, -d_beta
     limit = _LONGEST
@@ -180,7 +193,7 @@ def _search(loss, scale, d_alpha, d_beta, rate, power, counts, low, high):  # ty
         limit = (alpha - _SMALLEST_ALPHA) / -d_alpha
     if slope == 0.0 or limit <= 0.0:
         return
-    line = (loss, alpha, beta, d_alpha, d_beta, rate, power, counts, low, high)
+    line = (loss, alpha, beta, d_alpha, d_beta, rate, counts, low, high)
     left, right = 0.0, min(1.0, limit)
     slope = _slope(right, *line)
     while slope < 0.0 and right < limit:
@@ -199,32 +212,28 @@ def _search(loss, scale, d_alpha, d_beta, rate, power, counts, low, high):  # ty
 
 
 @njit(nogil=True)
-def _scale_step(  # type: ignore[no-untyped-def]
-    loss, scale, penalty, power, r, intercept, counts, low, high, before
-):
+def _scale_step(loss, scale, penalty, r, counts, low, high, before):  # type: ignore[no-untyped-def]
     """Minimise over alpha (8), and over the intercept; never to something worse.
 
-    With an intercept, lines along both axes and along the way made so far take turns, which needs
-    few rounds also in a narrow valley (Powell 1964).
+    Lines along both axes and along the way made so far take turns, which needs few rounds also in
+    a narrow valley (Powell 1964).
     """
     new = scale.copy()
-    rate = penalty * power * r
-    for _ in range(4 if intercept else 1):
+    rate = penalty * 2 * r
+    for _ in range(4):
         old_alpha = new[0]
         old_beta = new[1]
         if r > 0:
-            _search(loss, new, new[0], 0.0, rate, power, counts, low, high)
-        if intercept:
-            _search(loss, new, 0.0, 1.0, rate, power, counts, low, high)
-            d_alpha = new[0] - old_alpha
-            d_beta = new[1] - old_beta
-            if abs(d_alpha) <= 1e-4 * new[0] and abs(d_beta) <= 1e-4:
-                break
-            _search(loss, new, d_alpha, d_beta, rate, power, counts, low, high)
-    after = _mean_loss(loss, new[0], new[1], counts, low, high) + penalty * new[0] ** power * r
+            _search(loss, new, new[0], 0.0, rate, counts, low, high)
+        _search(loss, new, 0.0, 1.0, rate, counts, low, high)
+        d_alpha = new[0] - old_alpha
+        d_beta = new[1] - old_beta
+        if abs(d_alpha) <= 1e-4 * new[0] and abs(d_beta) <= 1e-4:
+            break
+        _search(loss, new, d_alpha, d_beta, rate, counts, low, high)
+    after = _mean_loss(loss, new[0], new[1], counts, low, high) + penalty * new[0] ** 2 * r
     if after < before:
         scale[0], scale[1] = new[0], new[1]
-    return min(before, after)
 
 
 # --- one sweep -----------------------------------------------------------------------------------
@@ -232,13 +241,13 @@ def _scale_step(  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def _solve(sums, side, share, p, loss, penalty, power, r, intercept, scale):  # type: ignore[no-untyped-def]
-    """Make the step of (8); return the objective before and after."""
+def _solve(sums, side, share, p, loss, penalty, r, scale):  # type: ignore[no-untyped-def]
+    """Make the step of (8)."""
     counts = np.empty((2, 2 * p + 1))
     low, high = _histogram(sums[: share.shape[0]], side, share, counts)
     before = _mean_loss(loss, scale[0], scale[1], counts, low, high)
-    before += penalty * scale[0] ** power * r
-    return before, _scale_step(loss, scale, penalty, power, r, intercept, counts, low, high, before)
+    before += penalty * scale[0] ** 2 * r
+    _scale_step(loss, scale, penalty, r, counts, low, high, before)
 
 
 @njit(nogil=True)
@@ -248,9 +257,7 @@ def _prepare(sums, side, share, loss, scale, levels, units):  # type: ignore[no-
 
 
 @njit(nogil=True)
-def _visit(  # type: ignore[no-untyped-def]
-    planes, side, share, order, price, binary, weights, sums, levels, units, trace
-):
+def _visit(planes, side, share, order, price, weights, sums, levels, units):  # type: ignore[no-untyped-def]
     """Visit every weight once; return the objective and the number of changes."""
     steps = np.zeros((2, sums.shape[0]), np.int32)
     totals = np.zeros(5)
@@ -266,7 +273,7 @@ def _visit(  # type: ignore[no-untyped-def]
         if visited >= 0:
             j = order[visited]
             weight = np.int64(weights[j])
-            move, change = _best_move(planes[j], weight, price, binary, steps, units, totals)
+            move, change = _best_move(planes[j], weight, price, steps, units, totals)
             before = totals[_HERE] + price * r
             if change >= -noise - 1e-13 * before:
                 continue
@@ -280,8 +287,6 @@ def _visit(  # type: ignore[no-untyped-def]
                     weights[j] = weight + move
                     r = new_r
                     n_changes += 1
-                    if trace.shape[0]:
-                        trace[1 + n_changes] = totals[_HERE] + price * r
                 break
     return totals[_HERE] + price * r, n_changes
 
@@ -291,31 +296,25 @@ def sweep(
     side: NDArray[np.int8],
     share: NDArray[np.float64],
     order: NDArray[np.int64],
-    options: DescentOptions,
+    loss: str,
+    penalty: float,
     weights: NDArray[np.int8],
     scale: NDArray[np.float64],
     sums: NDArray[np.int32],
-    trace: NDArray[np.float64],
 ) -> tuple[float, int]:
     """Solve (8), then visit every weight once and give it its best value (10)-(11).
 
     `planes` are those of `PackedFeatures`, `side` is 1 for the rows with y = +1 and else 0, `share`
-    is c_i, `order` says in which order to visit the weights. `weights`, `scale` (alpha and beta)
-    and `sums` (h of all rows) change in place. `trace`, of p + 2 entries or none, takes the
-    objective before, after (8), and after every change of a weight.
+    is c_i, `order` says in which order to visit the weights, `penalty` is lambda. `weights`,
+    `scale` (alpha and beta) and `sums` (h of all rows) change in place.
 
     Returns the objective at the end, and how many weights changed.
     """
     p, r = planes.shape[0], int(np.count_nonzero(weights))
-    loss, penalty, power = LOSSES.index(options.loss), options.regularization, options.power
-    before, solved = _solve(sums, side, share, p, loss, penalty, power, r, options.intercept, scale)
-    if trace.size:
-        trace[:2] = before, solved
+    code = LOSSES.index(loss)
+    _solve(sums, side, share, p, code, penalty, r, scale)
     levels, units = np.empty((2, 2 * p + 1, 5)), np.empty(2)
-    _prepare(sums, side, share, loss, scale, levels, units)
-    price = penalty * float(scale[0]) ** power
-    binary = options.coefficients == "binary"
-    objective, n_changes = _visit(
-        planes, side, share, order, price, binary, weights, sums, levels, units, trace
-    )
+    _prepare(sums, side, share, code, scale, levels, units)
+    price = penalty * float(scale[0]) ** 2
+    objective, n_changes = _visit(planes, side, share, order, price, weights, sums, levels, units)
     return float(objective), int(n_changes)

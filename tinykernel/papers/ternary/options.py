@@ -2,66 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tinykernel.checks import check_choice, check_count, check_positive
+from tinykernel.errors import TinykernelError
 from tinykernel.model.quantization.scaling import InputScaling
-from tinykernel.papers.ternary.losses import LOSSES
+from tinykernel.papers.ternary.descent import LOSSES
 from tinykernel.training.trainset import TrainSet
 
-_PENALTIES = {"l2": 2, "l1": 1}
-
-
-@dataclass(frozen=True)
-class DescentOptions:
-    """What Algorithm 1 minimises, from where, and for how long.
-
-    As the parameters of `PaperClassifier` of the same names say. Binary coefficients always start
-    at signs. "svm" and "svm_sign" end equally accurate, the former sooner and with fewer weights.
-
-    >>> DescentOptions(loss="hinge").power
-    2
-    """
-
-    loss: str = "squared_hinge"
-    penalty: str = "l2"
-    regularization: float = 0.1
-    coefficients: str = "ternary"
-    init: str = "svm"
-    intercept: bool = True
-    max_iter: int = 20
-    tol: float = 1e-4
-
-    def __post_init__(self) -> None:
-        """Refuse what is not allowed."""
-        check_choice("loss", self.loss, LOSSES)
-        check_choice("penalty", self.penalty, tuple(_PENALTIES))
-        check_choice("coefficients", self.coefficients, ("ternary", "binary"))
-        check_choice("init", self.init, ("svm", "svm_sign", "random"))
-        check_choice("intercept", self.intercept, (True, False))
-        check_count("max_iter", self.max_iter)
-        for name in ("regularization", "tol"):
-            if getattr(self, name) != 0:
-                check_positive(name, getattr(self, name))
-
-    @property
-    def power(self) -> int:
-        """Power of alpha in the penalty."""
-        return _PENALTIES[self.penalty]
+_MOST_COMPONENTS = 65536
+_CHOICES: dict[str, tuple[object, ...]] = {
+    "loss": LOSSES,
+    "init": ("svm", "svm_sign", "random"),
+    "input_bits": (8, 16, "auto"),
+    "diagonal": ("sign", "gaussian"),
+    "row_scale": ("one", "chi"),
+    "permutation": ("orbit", "stored", "identity"),
+}
 
 
 @dataclass(frozen=True)
 class PaperOptions:
-    """The parameters of `PaperClassifier`, checked.
+    """The parameters of `PaperClassifier` of the same names, checked.
 
-    `sigma` and `regularization` are None where cross-validation chooses them; the latter then
-    takes the place of ``descent.regularization``. `cv` counts the parts where the rows bring none.
+    `sigma` and `regularization` are None where cross-validation chooses them. `cv` counts the parts
+    where the rows bring none. "svm" and "svm_sign" end equally accurate, the former sooner and with
+    fewer weights.
     """
 
     n_components: int = 2048
     sigma: float | None = None
     regularization: float | None = None
-    descent: DescentOptions = field(default_factory=DescentOptions)
+    loss: str = "squared_hinge"
+    init: str = "svm"
+    max_iter: int = 20
+    tol: float = 1e-4
     diagonal: str = "sign"
     row_scale: str = "one"
     permutation: str = "orbit"
@@ -69,6 +44,21 @@ class PaperOptions:
     cv: int = 3
     seed: int = 0
     n_threads: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse what is not allowed."""
+        for name, choices in _CHOICES.items():
+            check_choice(name, getattr(self, name), choices)
+        if check_count("n_components", self.n_components) > _MOST_COMPONENTS:
+            raise TinykernelError(
+                f"n_components must be at most {_MOST_COMPONENTS}; got {self.n_components}"
+            )
+        check_count("max_iter", self.max_iter)
+        if self.sigma is not None:
+            check_positive("sigma", self.sigma)
+        for name in ("regularization", "tol"):
+            if getattr(self, name) not in (None, 0):
+                check_positive(name, getattr(self, name))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

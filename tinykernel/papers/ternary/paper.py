@@ -37,7 +37,7 @@ def train_paper(problem: PaperRows, options: PaperOptions) -> tuple[KernelMachin
         problem.codes,
         problem.sample_weight,
         problem.n_classes,
-        replace(options.descent, regularization=choice.regularization),
+        replace(options, regularization=choice.regularization),
         seed=options.seed,
         n_threads=options.n_threads,
         stage="learning the weights",

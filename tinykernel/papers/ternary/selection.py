@@ -20,7 +20,7 @@ from tinykernel.papers.ternary.options import PaperOptions, PaperRows
 _MULTIPLES = (1.4, 2.0, 1.0, 2.8, 0.7, 4.0)
 _STEP = 1.4
 _MOST_EXTENSIONS = 6
-_PENALTIES = {"l2": (0.1, 0.03, 0.3, 0.01, 1.0), "l1": (0.001, 0.003, 0.0003, 0.01, 0.0001)}
+_PENALTIES = (0.1, 0.03, 0.3, 0.01, 1.0)
 # Rows are taken until rows * outputs * components reach the work, which takes seconds a trial.
 _LEAST_ROWS, _MOST_ROWS, _WORK = 4000, 12000, 2.5e8
 # The best lambda falls with the number of rows: on MNIST by 6 from 1500 to 20000 rows.
@@ -122,7 +122,7 @@ class _Search:
     def hits(self, sigma: float, regularization: float, part: _Part) -> float:
         """Train on all but one part; return the weight of the rows of it that come out right."""
         features = draw_features(self.X.shape[1], sigma, self.options, part.seed)
-        p, descent = self.options.n_components, self.options.descent
+        p = self.options.n_components
         rows = part.training > 0
         outputs = fit_outputs(
             pack_features(features.transform, self.X[rows], p),
@@ -130,10 +130,10 @@ class _Search:
             part.training[rows],
             self.n_classes,
             replace(
-                descent,
+                self.options,
                 regularization=regularization,
-                tol=max(_TOLERANCE, descent.tol),
-                max_iter=min(_SWEEPS, descent.max_iter),
+                tol=max(_TOLERANCE, self.options.tol),
+                max_iter=min(_SWEEPS, self.options.max_iter),
             ),
             seed=part.seed,
         )
@@ -203,19 +203,18 @@ def choose(problem: PaperRows, options: PaperOptions) -> Choice:
     that part.
 
     When no class has two rows nothing can be left out, and the middling values are taken: 1.4 times
-    that distance, and 0.1 (l2) or 0.001 (l1).
+    that distance, and 0.1.
     """
     sigma, regularization = options.sigma, options.regularization
     if sigma is not None and regularization is not None:
         return Choice(sigma, regularization, {})
-    penalties = _PENALTIES[options.descent.penalty]
-    middling = penalties[0] if regularization is None else regularization
+    middling = _PENALTIES[0] if regularization is None else regularization
     search = _Search(problem, options)
     if not search.parts:
         return Choice(_MULTIPLES[0] * search.distance if sigma is None else sigma, middling, {})
     if sigma is None:
         sigma = search.sigma(middling)
     if regularization is None:
-        best = search.best("choosing lambda", [(sigma, penalty) for penalty in penalties])
-        regularization = penalties[best] * search.decay
+        best = search.best("choosing lambda", [(sigma, penalty) for penalty in _PENALTIES])
+        regularization = _PENALTIES[best] * search.decay
     return Choice(sigma, regularization, search.results())
