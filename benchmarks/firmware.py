@@ -248,7 +248,6 @@ def mnist(folder: Path) -> list[Check]:
     options = TrainerOptions(
         n_components=MNIST_COMPONENTS,
         epochs=MNIST_EPOCHS,
-        layout="compact",
         effort="quick",
         random_state=0,
     )

@@ -47,7 +47,8 @@ def test_every_option_is_documented_and_a_parameter():
     """Protects the one list of options: parameters, docstring and defaults follow from it."""
     own = TernaryKernelClassifier().get_params()
     assert len(own) <= 18
-    for name in own.keys() | {option.name for option in dataclasses.fields(TrainerOptions)}:
+    told = {each.name for each in dataclasses.fields(TrainerOptions) if not each.metadata["found"]}
+    for name in own.keys() | told:
         assert f"\n    {name} : " in TernaryKernelClassifier.__doc__
 
 
@@ -55,19 +56,19 @@ def test_a_wrong_name_is_answered_with_the_right_one():
     """``n_component=3`` once got Python's bare TypeError."""
     with pytest.raises(TypeError, match="did you mean n_components"):
         TernaryKernelClassifier(n_component=3)
-    with pytest.raises(TypeError, match=r"give options=\{'patience': "):
-        TernaryKernelClassifier(patience=3)
+    with pytest.raises(TypeError, match=r"give options=\{'code': "):
+        TernaryKernelClassifier(code="fast")
     with pytest.raises(TypeError, match=r"^TernaryKernelClassifier: give parameters by name"):
         TernaryKernelClassifier(3)
     for wrong, message in (
-        ({"patience": 3}, r"give options=\{'patience': "),
-        ({"options__patient": 3}, "did you mean patience"),
+        ({"code": "fast"}, r"give options=\{'code': "),
+        ({"options__cell": 3}, "did you mean cells"),
     ):
         with pytest.raises(TinykernelError, match=message):
             TernaryKernelClassifier().set_params(**wrong)
     for options, message in (
-        ({"patient": 2}, "did you mean patience"),
-        ({"zzz": 2}, "there are permutation, "),
+        ({"cell": 2}, "did you mean cells"),
+        ({"zzz": 2}, "there are validation_fraction, "),
         ({"epochs": 2}, "epochs is a parameter itself"),
         ([], "give a mapping"),
     ):
@@ -79,22 +80,22 @@ def test_train_once_refused_options_by_an_inner_name(rows):
     """``options=...`` of the estimators was no parameter of `train`, whose options are flat."""
     X, y, _, _ = rows
     short = {"n_components": 64, "epochs": 1, "effort": "quick", "random_state": 0}
-    found = train(X[:200], y[:200], options={"input_bits": 16}, **short)
-    assert found.classifier.options == {"input_bits": 16}
+    found = train(X[:200], y[:200], options={"code": "small"}, **short)
+    assert found.classifier.options == {"code": "small"}
     for given, message in (
-        ({"options": {"patient": 2}}, "did you mean patience"),
-        ({"options": {"patience": 2}, "patience": 3}, "patience is given beside it"),
+        ({"options": {"cell": 2}}, "did you mean cells"),
+        ({"options": {"cells": 2}, "cells": 3}, "cells is given beside it"),
     ):
         with pytest.raises(TinykernelError, match=message):
             train(X, y, **given)
-    with pytest.raises(TypeError, match=r"^patient is no parameter; did you mean patience"):
-        train(X, y, patient=3)
+    with pytest.raises(TypeError, match=r"^cell is no parameter; did you mean cells"):
+        train(X, y, cell=3)
 
 
 def test_options_of_any_mapping_can_be_copied_and_saved(rows, tmp_path):
     """A read-only view trained, but could not be saved."""
     X, y, _, _ = rows
-    view = MappingProxyType({"input_bits": 16})
+    view = MappingProxyType({"code": "small"})
     for model in (quick(options=view, epochs=1), quick(epochs=1).set_params(options=view)):
         save(clone(model).fit(X[:200], y[:200]), tmp_path / "model.tkm")
         assert load(tmp_path / "model.tkm").options == view
@@ -120,9 +121,7 @@ def test_layouts_to_choose_from(rows):
     assert model.n_components_ == capacity[model.layout_]
     assert {trial["layout"] for trial in model.trials_} == set(capacity)
     assert model.options_["noise"] == model.noise_
-    one = quick(n_components=capacity, layout="windows", epochs=2).fit(X[:200], y[:200])
-    assert (one.layout_, one.n_components_) == ("windows", 64)
-    assert clone(one).get_params()["n_components"] == capacity
+    assert clone(model).get_params()["n_components"] == capacity
 
 
 def test_groups_follow_their_rows(rows, monkeypatch):
@@ -159,22 +158,21 @@ def test_groups_follow_their_rows(rows, monkeypatch):
 def test_a_share_of_the_rows_chooses_the_epoch(rows):
     """validation_fraction keeps rows aside, the same ones for the same rows in another order."""
     X, y, *_ = rows
-    first = quick(epochs=40, patience=2, validation_fraction=0.2).fit(X, y)
+    first = quick(epochs=5, validation_fraction=0.2).fit(X, y)
     assert len(first.history_["accuracy"]) == first.n_iter_
     order = np.random.default_rng(0).permutation(len(y))
-    second = quick(epochs=40, patience=2, validation_fraction=0.2).fit(X[order], y[order])
+    second = quick(epochs=5, validation_fraction=0.2).fit(X[order], y[order])
     assert first.machine_ == second.machine_
     with pytest.raises(TinykernelError, match="validation_fraction must be"):
         quick(validation_fraction=0.7).fit(X, y)
 
 
 def test_validation_rows_choose_the_epoch(rows):
-    """Protects the best state: patience ends training, and the best epoch is the result."""
+    """Protects the best state: the best epoch is the result."""
     X, y, X_test, y_test = rows
-    model = quick(epochs=60, patience=3).fit(X, y, validation=(X_test, y_test))
+    model = quick(epochs=20).fit(X, y, validation=(X_test, y_test))
     scores = model.history_["accuracy"]
-    assert model.n_iter_ == scores.size < 60
-    assert scores.size - 1 - np.flatnonzero(scores == scores.max())[-1] == 3
+    assert model.n_iter_ == scores.size == 20
     integer = np.mean(model.quantize().predict(X_test) == y_test)
     assert integer == pytest.approx(scores.max(), abs=0.01)
     assert not model.interrupted_

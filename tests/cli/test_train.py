@@ -71,13 +71,13 @@ def test_model_remembers_its_columns(tmp_path, suffix):
 def test_budget(data, tmp_path):
     """With a budget the linked program fits, uses it, and the report is printed with the model."""
     file = tmp_path / "m.tkm"
-    quick = ("--effort", "quick", "--set", "layout=windows", "--set", "epochs=2")
+    quick = ("--effort", "quick", "--set", "epochs=2")
     result = run("train", data, "-o", file, "--budget", "3KB", "--json", *quick)
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     assert 0.75 * 3072 < found["flash"] <= found["budget"] == 3072
     assert found["report"]["fits"] is True
-    assert (found["method"], found["layout"]) == ("learned", "windows")
+    assert (found["method"], found["layout"]) == ("learned", "compact")
     report = json.loads(run("report", file, "-t", "cortex-m4", "--json").stdout)
     assert report["flash"] == found["flash"]
 
@@ -128,14 +128,10 @@ def test_options_reach_the_estimator(data, tmp_path):
         "group_train",
         "--validation",
         data,
-        "--set",
-        "patience=2",
-        "--set",
-        "noise=0.3",
         "--class-weight",
         "balanced",
         "--set",
-        "layout=windows",
+        "n_components=windows:64",
         "--set",
         "sigma=2",
         "--seed",
@@ -145,17 +141,14 @@ def test_options_reach_the_estimator(data, tmp_path):
     found = load(file).get_params()
     found |= found["options"]
     expected = {
-        "n_components": 64,
+        "n_components": {"windows": 64},
         "epochs": 20,
         "effort": "quick",
-        "patience": 2,
-        "layout": "windows",
         "class_weight": "balanced",
         "sigma": 2.0,
         "random_state": 7,
     }
     assert {name: found[name] for name in expected} == expected
-    assert found["noise"] == 0.3
     assert load(file).history_["accuracy"].size >= 3
 
 
@@ -268,7 +261,6 @@ def test_whole_groups_are_kept_aside(tmp_path):
             "--set epochs: only for method learned",
             2,
         ),
-        (("--set", "patience=2"), "needs --validation", 2),
         (("--validation", "0.7"), "--validation: '0.7': write a share above 0 and below 0.5", 2),
         (("--validation", "nan"), "--validation: 'nan': write a share", 2),
         (
@@ -279,19 +271,19 @@ def test_whole_groups_are_kept_aside(tmp_path):
         (("--set", "method=paper", "--validation", "f.npz"), "no such file", 2),
         (("--seed", "99999999999"), "4294967295", 2),
         (("--budget", "8KB", "-t", "host"), "--budget: host has no flash to measure", 2),
-        (("--budget", "8KB", "--set", "input_bits=many"), "--set input_bits: must be one of", 2),
+        (("--budget", "8KB", "--set", "code=many"), "--set code: must be one of", 2),
         (("--augment", "turn:1"), "write KIND or KIND:AMOUNT", 2),
         (("--augment", "shift:-1"), "write KIND or KIND:AMOUNT", 2),
         (("--augment", "shift:1"), "give --image-shape or --window-shape", 1),
         (("--image-shape", "28"), "write HEIGHTxWIDTH", 2),
         (
             ("--image-shape", "2x2"),
-            "--set n_components: a local stage has none; give --set n_kernels",
+            "--set n_components: only for tables; signals and images have --set n_kernels",
             1,
         ),
         (("--budget", "8KB", "--augment", "shift:1", "--image-shape", "2x2"), "makes 4 values", 1),
         (("--groups", "nobody"), "has no array 'nobody'", 1),
-        (("--set", "layout=tiny"), "layout", 2),
+        (("--set", "n_components=tiny:4"), "its layouts are", 2),
         (("--class-weight", "heavy"), "--class-weight: must be balanced, or weights of labels", 2),
         (("--budget", "500"), "no model for this data fits", 1),
     ],

@@ -19,6 +19,7 @@ from tinykernel.codegen import export
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
 from tinykernel.training.layouts import LAYOUTS
+from tinykernel.training.options import form_of
 
 _DTYPES = ("float32", "float64", "uint8", "int8", "uint16", "int16", "int32", "int64", "bool")
 _LABELS: tuple[Any, ...] = (
@@ -53,13 +54,10 @@ def any_rows(rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any], dict
         options = {"model": "trees", "options": {"tree_bytes": int(rng.integers(100, 900))}}
     else:
         linear = str(rng.choice(["off", "2", "4", "8"]))
-        options = {
-            "layout": str(rng.choice(list(LAYOUTS))),
-            "n_components": int(rng.choice([32, 64, 96])),
-            "linear": linear if linear == "off" else int(linear),
-        }
-        if linear != "off" and rng.random() < 0.3:
-            options |= {"n_components": 0, "layout": None}
+        bits = None if linear == "off" else int(linear)
+        alone = bits is not None and rng.random() < 0.3
+        layout = None if alone else str(rng.choice(list(LAYOUTS)))
+        options = {"n_components": {form_of(layout, bits): int(rng.choice([32, 64, 96]))}}
     y = np.arange(n) % n_classes
     X = rng.normal(size=(n, int(np.prod(shape)))) + y[:, None] * rng.normal(
         size=int(np.prod(shape))
@@ -80,11 +78,8 @@ def any_rows(rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any], dict
 def one(rng: np.random.Generator, folder: Path, batch: Batch) -> None:
     """Take one model all the way."""
     X, y, options = any_rows(rng)
-    if "layout" in options:
-        options["options"] = {
-            "input_bits": int(rng.choice([8, 16])),
-            "scaler_scope": str(rng.choice(["auto", "global", "feature"])),
-        }
+    if "n_components" in options:
+        options["options"] = {"scaler_scope": str(rng.choice(["auto", "global", "feature"]))}
     classifier = TernaryKernelClassifier(
         epochs=None if "window_shape" in options else int(rng.integers(1, 4)),
         effort="quick",

@@ -23,7 +23,7 @@ def digits():
 def trained(digits, layout, p):
     """Train a little."""
     model = TernaryKernelClassifier(
-        n_components=p, layout=layout, epochs=2, effort="quick", random_state=0
+        n_components={layout: p}, epochs=2, effort="quick", random_state=0
     )
     return model.fit(*digits)
 

@@ -42,7 +42,7 @@ def test_integer_models_come_back_equal(model: IntegerModel) -> None:
 @pytest.mark.parametrize("labels", [["a", "bé", "c"], [3, 5], [1.0, 2.0, 7.0], [False, True]])
 def test_classifiers_come_back(tmp_path: Path, suffix: str, labels: list[object]) -> None:
     """A fitted classifier comes back with parameters, attributes, labels, predictions, firmware."""
-    classifier = fit(labels, class_weight={labels[0]: 2.0}, layout="windows")
+    classifier = fit(labels, class_weight={labels[0]: 2.0}, n_components={"windows": 32})
     save(classifier, tmp_path / f"model.{suffix}")
     loaded = load(str(tmp_path / f"model.{suffix}"))
     assert loaded.get_params() == classifier.get_params()

@@ -40,7 +40,7 @@ def learner_of(rng, shape, plan, n=64):
     images = as_levels(raw, scaler, (*shape, 1))
     weight = rng.uniform(0.5, 1.5, n).astype(np.float32)
     learner = ConvolutionLearner(images, targets, weight, plan, Augmentation())
-    run_epochs(learner, 1, None, None, None)
+    run_epochs(learner, 1, stage=None)
     return raw, scaler, learner
 
 

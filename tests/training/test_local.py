@@ -62,7 +62,7 @@ def images(rng, shape, plan, n=40):
     learner = ImageLearner(
         as_levels(raw, scaler, shape), targets, np.ones(n, np.float32), plan, Augmentation()
     )
-    run_epochs(learner, 1, None, None, None)
+    run_epochs(learner, 1, stage=None)
     return raw, scaler, learner
 
 
@@ -348,7 +348,7 @@ def test_dropout_and_interruption_keep_the_best():
         except StopIteration:
             raise KeyboardInterrupt from None
 
-    history = run_epochs(learner, 30, judge, None)
+    history = run_epochs(learner, 30, judge)
     assert history.interrupted
     assert len(history.epochs) == 2
     assert np.mean((learner.decide(q)[:, 0] > 0) == codes) > 0.7
@@ -422,19 +422,12 @@ def test_copies_with_noise_stay_in_the_group_of_their_window():
         ({"n_kernels": 4}, (40, 16), "give a shape"),
         ({"sigma": 2.0}, (40, 32, 2), "sigma: the local stage of signals has no use"),
         ({"epochs": 9}, (40, 32, 2), "epochs: the local stage of signals has no use"),
-        ({"options": {"patience": 2}}, (40, 32, 2), "patience: the local stage of signals"),
-        ({"options": {"input_bits": 8}}, (40, 32, 2), "input_bits: the local stage of signals"),
-        ({"layout": "windows", "image_shape": (4, 4)}, (40, 16), "layout: the local stage"),
-        (
-            {"options": {"scaler_scope": "feature"}, "image_shape": (4, 4)},
-            (40, 16),
-            "scaler_scope: the local",
-        ),
-        ({"n_components": 0, "noise": 0.2}, (40, 16), "noise: a linear part alone has no use"),
+        ({"sigma": 2.0, "image_shape": (4, 4)}, (40, 16), "sigma: the local stage of images"),
+        ({"n_components": 0, "sigma": 0.2}, (40, 16), "sigma: a linear part alone has no use"),
         ({"hop": 4}, (40, 16), "hop: give signals"),
         ({"options": {"spectrum": "on"}}, (40, 16), "spectrum: give signals"),
         ({"n_components": 0, "linear": "off"}, (40, 16), "needs a linear part"),
-        ({"image_shape": (4, 4), "n_components": 64}, (40, 16), "give n_kernels"),
+        ({"image_shape": (4, 4), "n_components": 64}, (40, 16), "have n_kernels"),
         ({"n_components": {"compact+linear3": 4}}, (40, 16), "linear2, linear4"),
         ({"window_shape": (8, 2)}, (40, 9, 2), "not"),
         ({"image_shape": (4, 1024), "n_kernels": 2}, (40, 4096), "4 x 1024 is too wide"),

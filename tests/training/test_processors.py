@@ -61,7 +61,7 @@ one, none = {"n_components": 64, **told}, {"n_components": 0, "linear": 4, **tol
 still = {"n_components": 0, "linear": 4, "random_state": 0, "n_jobs": n_jobs}
 moved = {"affine": 0.5, "shift": 1}
 found = {
-    "windows": TernaryKernelClassifier(layout="windows", **one).fit(X, y),
+    "windows": TernaryKernelClassifier(**one | {"n_components": {"windows": 64}}).fit(X, y),
     "chosen": TernaryKernelClassifier(linear=8, **one).fit(*cancer),
     "linear": TernaryKernelClassifier(**none).fit(*cancer),
     "images": TernaryKernelClassifier(

@@ -50,7 +50,7 @@ def test_training_sees_what_the_stages_compute(average):
     images = as_levels(raw, scaler, (13, 13, 3))
     targets, weight = np.eye(2, dtype=np.float32)[y], np.ones(64, np.float32)
     learner = SeparableLearner(images, targets, weight, plan, Augmentation.of({"affine": 0.5}))
-    run_epochs(learner, 2, None, None, None)
+    run_epochs(learner, 2, stage=None)
     given, values = Grid.raw("uint8", 13, 13, 3), raw
     for stage in learner.stages(scaler)[:2]:
         stage.ranges(given)

@@ -258,15 +258,10 @@ def test_trees_of_a_loss_that_they_have_not():
         TernaryKernelRegressor(model="trees", loss="absolute").fit(X, y)
 
 
-def test_steps_of_trees_that_nobody_compared_were_ignored():
-    """Without a budget or bytes for them there are no trees; a budget without room has none."""
+def test_a_limit_without_room_for_trees_has_none():
+    """A limit that leaves a linear part alone was refused for its "code", too."""
     X, y = corners(60)
-    for name, effort in (("tree_steps", "normal"), ("tree_bytes", "quick")):
-        classifier = TernaryKernelClassifier(options={name: 300}, effort=effort)
-        with pytest.raises(TinykernelError, match=f"{name}: trees are compared only"):
-            classifier.fit(X, y)
-    # A limit that leaves a linear part alone was refused for its "code", too.
-    given = {"epochs": 2, "random_state": 0, "link": False, "tree_steps": 9999}
+    given = {"epochs": 2, "random_state": 0, "link": False}
     found = train(X, y, budget="flash=4KB,instructions=220", **given)
     assert found.model.find(Trees) is None
 

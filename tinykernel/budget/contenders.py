@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 
 from tinykernel.budget.ceilings import share_used, within
 from tinykernel.budget.standins import LEARNED, Asked
-from tinykernel.checks import check_choice
 from tinykernel.codegen.pack.trees import tree_bytes
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
@@ -70,8 +69,6 @@ _MOST_BITS = 8
 # Instructions on Cortex-M4: most of them a byte of the budget, and those of a kernel a position,
 # or of a channel a response.
 _A_BYTE, _A_POSITION, _A_RESPONSE = 84.0, 11.5, 30.0
-# Options that only components have.
-_OF_COMPONENTS = ("layout", "sigma", "noise")
 # Code of models with components is small where fast code would fill more than this of the flash.
 _CODE_SHARE = 0.3
 
@@ -392,7 +389,7 @@ def _forms(asked: Asked) -> tuple[dict[str, int], int]:
     if not smallest and unknown is not None:
         raise unknown
     alone = [bits for bits, size in linear.items() if size <= allowed_bytes(asked.flash)]
-    if asked.options.keys() & set(_OF_COMPONENTS):
+    if "sigma" in asked.options:
         alone = []
     if quick and max(found.values(), default=0) < _FEW_COMPONENTS:
         found = {form_of(None, alone[0]): 0} if alone else found
@@ -406,7 +403,7 @@ def linear_may_compete(given: Mapping[str, Any]) -> bool:
     """Whether a linear part may compete, by the options of training that were given."""
     asked = given.get("linear", "auto")
     if asked == "auto":
-        return not given.keys() & set(_OF_COMPONENTS)
+        return "sigma" not in given
     return bool(asked != "off")
 
 
@@ -433,10 +430,6 @@ def _linear_sizes(asked: Asked) -> dict[int, int]:
 
 def _layouts(asked: Asked) -> list[str]:
     """Return the layouts to choose from."""
-    layout = asked.get("layout", None)
-    if layout is not None:
-        check_choice("layout", layout, tuple(LAYOUTS))
-        return [layout]
     layouts = _LAYOUTS_OF_VALUES if "loss" in asked.options else SEARCHED_LAYOUTS
     # To choose takes short trainings, too.
     return list(layouts[:1] if asked.get("effort") == "quick" else layouts)
@@ -447,7 +440,7 @@ def _by_tables(asked: Asked, layout: str) -> int:
     n_classes = np.unique(asked.labels).size
     n_outputs = 1 if n_classes == 2 else n_classes
     if "loss" in asked.options:
-        options = RegressorOptions(loss=asked.get("loss"), quantiles=asked.get("quantiles", None))
+        options = RegressorOptions(loss=asked.get("loss"))
         n_outputs = len(options.losses(1 if asked.labels.ndim == 1 else asked.labels.shape[1]))
     d = padded_dimension(asked.rows.shape[1])
     most = components_within(asked.flash, LAYOUTS[layout], d, n_outputs)
@@ -462,9 +455,11 @@ def check_size(asked: Asked) -> None:
         for form, number in n.items() if isinstance(n, Mapping) else [("", n)]:
             _check_local(asked, form, number)
         return
-    given = asked.options["n_components"]
-    if not isinstance(given, Mapping):
-        given = {asked.get("layout", "compact"): given}
+    if asked.method != LEARNED:
+        given = {"compact": asked.options["n_components"]}
+    else:
+        kind = RegressorOptions if "loss" in asked.options else TrainerOptions
+        given = kind(**asked.options).capacity()
     for name, p in given.items():
         layout_name = parts_of(name)[0]
         if p == 0 or layout_name is None:

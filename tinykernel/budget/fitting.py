@@ -37,7 +37,7 @@ from tinykernel.model.quantization.conversion import as_integer_model
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.training.images.separable import size_of
-from tinykernel.training.options import LINEAR_BITS
+from tinykernel.training.options import LINEAR_BITS, form_of
 from tinykernel.training.options.parameters import (
     ClassifierParameters,
     RegressorParameters,
@@ -149,11 +149,11 @@ def train(
         is not an estimate. The model is the same without.
     **parameters
         Of the classifier; those that are None have its defaults, and entries of ``options`` may
-        also stand beside the others. Without ``n_components`` the
-        largest number that keeps to the budget is found, for each of several layouts where
-        ``layout`` is not given, and the layout that does best is chosen; with ``effort="quick"`` it
-        is "compact", of values "windows". Where the trained model is over the budget all the same,
-        it is trained again with fewer components and everything else that was found.
+        also stand beside the others. Without ``n_components`` the largest number that keeps to the
+        budget is found for each of several layouts, and the layout that does best is chosen; with
+        ``effort="quick"`` it is "compact", of values "windows". Where the trained model is over the
+        budget all the same, it is trained again with fewer components and everything else that was
+        found.
 
     Returns
     -------
@@ -402,10 +402,9 @@ def _smaller(
         return None
     tables = sum(pack(model).table_bytes().values())
     words = -(-over * p // max(1, tables) // _WORD) + 1
-    found = {"n_components": max(p - words * _WORD, _WORD), "sigma": classifier.sigma_}
+    fewer, found = max(p - words * _WORD, _WORD), {"sigma": classifier.sigma_}
     if hasattr(classifier, "chosen_"):
-        return found | dict(classifier.chosen_)
+        return found | {"n_components": fewer} | dict(classifier.chosen_)
     chosen = classifier.options_
-    found |= {name: chosen[name] for name in ("layout", "noise")}
-    linear = "off" if chosen["linear_bits"] is None else chosen["linear_bits"]
-    return found | {"effort": "quick", "linear": linear}
+    form = form_of(chosen["layout"], chosen["linear_bits"])
+    return found | {"n_components": {form: fewer}, "noise": chosen["noise"], "effort": "quick"}

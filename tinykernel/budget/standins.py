@@ -19,9 +19,10 @@ from tinykernel.model.quantization.conversion import as_integer_model
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.training import trainer
-from tinykernel.training.options import TrainerOptions
+from tinykernel.training.options import TrainerOptions, form_of
+from tinykernel.training.options.declarations import TABLES
 from tinykernel.training.options.parameters import sorted_out, told_by
-from tinykernel.training.options.regression import RegressorOptions
+from tinykernel.training.options.regression import BITS_BESIDE, RegressorOptions
 from tinykernel.training.signals.spectrum import spectrum_of
 from tinykernel.training.signals.training import fit_windows
 from tinykernel.training.trainset import prepare
@@ -30,9 +31,13 @@ from tinykernel.training.values.valueset import prepare_values, strata
 #: The method of this package. Any other is a class of classifiers, whose components are drawn.
 LEARNED = "learned"
 # Parameters of the regressor only: where there is a loss, values are predicted.
-OF_VALUES = ("loss", "quantiles")
-_OF_SCALER = ("scaler_scope", "input_bits")
-_OF_LOCAL = tuple(one.name for one in fields(TrainerOptions) if one.metadata["local"])
+OF_VALUES = ("loss",)
+_OF_SCALER = ("scaler_scope",)
+_OF_LOCAL = tuple(
+    each.name
+    for each in fields(TrainerOptions)
+    if each.metadata["reads"] and not set(each.metadata["reads"]) & set(TABLES)
+)
 _SHORTLY = {"epochs": 1, "effort": "quick", "random_state": 0, "n_jobs": 1}
 
 
@@ -89,7 +94,11 @@ class Asked:
 
     def machine(self, layout: str, n_components: int) -> KernelMachine:
         """Make a machine of random values with so many components."""
-        size = {"layout": layout, "n_components": n_components}
+        values = "loss" in self.options
+        form = form_of(layout, BITS_BESIDE if values else None)
+        size: dict[str, Any] = {"n_components": {form: n_components}}
+        if self.get("loss", None) == "squared":
+            size["loss"] = "absolute"  # as large, and takes no smooth fit
         machine = self._learned((*_OF_SCALER, "code", *OF_VALUES), size)
         # Training gives each block a scale of its own, which takes a table.
         factor = np.random.default_rng(0).uniform(0.7, 1.0, (machine.n_blocks, 1))
@@ -139,8 +148,6 @@ class Asked:
     def _parameters(self, names: tuple[str, ...], size: Mapping[str, Any]) -> dict[str, Any]:
         """Return parameters of the shortest training, with those of the options, of this size."""
         kept = {name: self.options[name] for name in names if name in self.options}
-        if "layout" in size and kept.get("loss") == "squared":
-            kept["loss"] = "absolute"  # as large, and takes no smooth fit
         return {**kept, **_SHORTLY, **size}
 
     def _fitted(self, names: tuple[str, ...], size: Mapping[str, Any]) -> Any:

@@ -186,8 +186,6 @@ def parameters_of(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check(options: Mapping[str, Any], given: set[str], output: Path) -> None:
     """Refuse settings that contradict each other."""
-    if "patience" in given and "validation" not in given:
-        raise typer.BadParameter("needs --validation DATA or SHARE", param_hint="--set patience")
     on_chip = _on_chip(options)
     if "budget" in given and not on_chip:
         raise typer.BadParameter(

@@ -28,7 +28,6 @@ _LEFT_OUT = (
     "n_kernels",
     "n_jobs",
     "validation",
-    "patience",
     "task",
     "like",
     "max_error",
@@ -36,7 +35,6 @@ _LEFT_OUT = (
     "false_alarms",
     "n_prototypes",
     "loss",
-    "quantiles",
 )
 
 

@@ -42,15 +42,13 @@ class _Best:
     """The parameters after the best epoch."""
 
     accuracy: float
-    epoch: int
     state: list[NDArray[np.float32]]
 
 
 def run_epochs(
     learner: Trainable,
     n_epochs: int,
-    accuracy: Callable[[], float] | None,
-    patience: int | None,
+    accuracy: Callable[[], float] | None = None,
     stage: str | None = "training",
     *,
     chooses: bool = False,
@@ -70,13 +68,11 @@ def run_epochs(
             if accuracy is not None:
                 entry["accuracy"] = accuracy()
                 if best is None or entry["accuracy"] >= best.accuracy:
-                    best = _Best(entry["accuracy"], number, learner.state())
+                    best = _Best(entry["accuracy"], learner.state())
             entry["seconds"] = time.perf_counter() - begin
             history.append(entry)
             if stage is not None:
                 progress.report(stage, number + 1, n_epochs, _message(history, n_epochs))
-            if best is not None and patience is not None and number - best.epoch >= patience:
-                break
     except KeyboardInterrupt:
         if not history or stage is None or chooses:
             raise

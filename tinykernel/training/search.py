@@ -292,7 +292,7 @@ def _linear_decisions(data: TrialData, fold: Fold, recipe: Recipe) -> NDArray[np
             losses=recipe.losses,
         ),
     )
-    run_epochs(learner, recipe.epochs, None, None, None)
+    run_epochs(learner, recipe.epochs, stage=None)
     return learner.decide(data.inputs[fold.outside])
 
 

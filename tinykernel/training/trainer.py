@@ -35,7 +35,6 @@ from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.stages.frame import Frame
 from tinykernel.training.choice import Candidate
-from tinykernel.training.components.kernel_alignment import aligned_permutation
 from tinykernel.training.components.learner import Learner, Validation
 from tinykernel.training.components.windows import Arithmetic
 from tinykernel.training.folds import Fold, final_fold, keep_aside, trial_folds
@@ -209,7 +208,7 @@ def _trained(prepared: _Prepared, options: TrainerOptions, recipe: Recipe) -> Tr
     learner = _learner(mixed, inputs, targets, weight, recipe, transform)
     if held is not None:
         np.subtract(held.mixed, learner.mean, out=held.mixed)
-    history = learner.run(held, options.patience)
+    history = learner.run(held)
     machine = _machine(learner, transform, data)
     machine = replace(machine, small_code=options.code == "small")
     return TrainingResult(machine, recipe, history, learner.sigma)
@@ -294,36 +293,17 @@ def check_width(options: TrainerOptions, n_inputs: int) -> None:
 
 
 def check_rows(data: TrainSet, options: TrainerOptions) -> None:
-    """Refuse options that do not fit to the rows, or would have no use."""
+    """Refuse options that do not fit to the rows."""
     check_width(options, data.X.shape[1])
-    trees = [name for name in ("tree_bytes", "tree_steps") if getattr(options, name) is not None]
-    if (
-        trees
-        and options.model == "auto"
-        and (trees[0] == "tree_steps" or options.effort == "quick")
-    ):
-        raise TinykernelError(
-            f'{trees[0]}: trees are compared only within tree_bytes, and not with effort="quick"; '
-            'leave it out, or give model="trees"'
-        )
-    if data.validation is None and options.validation_fraction is None:
-        if options.patience is not None:
-            raise TinykernelError(
-                "patience: give rows to watch, fit(X, y, validation=(X, y)) or validation_fraction"
-            )
-    elif data.validation is not None and options.validation_fraction is not None:
+    if data.validation is not None and options.validation_fraction is not None:
         raise TinykernelError("validation_fraction: rows for validation are given; leave one out")
 
 
 def _transform(data: TrainSet, options: TrainerOptions, recipe: Recipe) -> SharedTransform:
-    """Fit the scaler, and draw B and P, which is chosen where there are candidates."""
+    """Fit the scaler, and draw B and P."""
     bits, scaling = choose_scaling(data.X, data.raw_dtype, options.width(), options.scaler_scope)
     drawn = np.random.default_rng([recipe.seed, 0])
-    transform = draw_transform(scaling, bits, data.raw_dtype, drawn)
-    if recipe.candidates > 1:
-        drawn = np.random.default_rng([recipe.seed, 3])
-        transform = aligned_permutation(transform, data.X, data.codes, recipe.candidates, drawn)
-    return transform
+    return draw_transform(scaling, bits, data.raw_dtype, drawn)
 
 
 def _choose(

@@ -35,7 +35,6 @@ _NOT_TUNED = (
     "n_jobs",
     "task",
     "loss",
-    "quantiles",
 )
 
 

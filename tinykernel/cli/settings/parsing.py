@@ -96,12 +96,12 @@ def number_or_names(text: str) -> int | list[str] | None:
     return int(text) if re.fullmatch(_WHOLE, text) else names(text)
 
 
-def levels(text: str) -> tuple[float, ...]:
-    """Read numbers separated by commas."""
+def loss(text: str) -> str | tuple[float, ...]:
+    """Read the name of a loss, or levels of quantiles separated by commas."""
     try:
         return tuple(map(float, text.split(",")))
     except ValueError:
-        raise TinykernelError(f"{text!r}: write levels, as in 0.1,0.5,0.9") from None
+        return text
 
 
 def shape(what: str, lengths: tuple[int, ...], example: str) -> Reader:

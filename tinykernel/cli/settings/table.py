@@ -348,7 +348,7 @@ _LEFT_OUT = ("random_state", "validation_fraction", "hop", "rate")
 _READERS: dict[str, parsing.Reader] = {
     "augment": parsing.augmentation,
     "beside": parsing.number_or_names,
-    "quantiles": parsing.levels,
+    "loss": parsing.loss,
     "window_shape": parsing.shape("SAMPLESxCHANNELS", (2,), "128x6"),
     "frame": str,
     "image_shape": parsing.shape("HEIGHTxWIDTH", (2, 3), "28x28 or 32x32x3"),
@@ -362,7 +362,7 @@ _KINDS = {
     "frame": "WxH:FORMAT",
     "class_weight": "balanced|LABEL:WEIGHT,...",
     "n_components": "int|LAYOUT:int,...",
-    "quantiles": "LEVELS",
+    "loss": "squared|absolute|LEVELS",
     "spectrum": "auto|off|on|LENGTH/HOP/BANDS",
 }
 _IN_NOVELTY = ("n_kernels", "window_shape")
@@ -374,7 +374,7 @@ def _of_trainer() -> Iterator[Setting]:
     of_classes = {field.name: field for field in fields(TrainerOptions)}
     of_values = {field.name: field for field in fields(RegressorOptions)}
     for name, field in (of_classes | of_values).items():
-        if name in _LEFT_OUT:
+        if name in _LEFT_OUT or field.metadata["found"]:
             continue
         tasks = tuple(
             task

@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.elementary import cosines
 from tinykernel.training.components.component_passes import OUTPUT_MULTIPLE
-from tinykernel.training.components.kernel_alignment import aligned_blocks
 from tinykernel.training.components.steps import (
     Gradients,
     Noise,
@@ -141,8 +139,8 @@ class Learner:
 
     def _draw(self) -> None:
         """Draw the first parameters: Fastfood's, 001 (3)."""
-        rng, recipe, layout = self.rng, self.recipe, self.layout
-        shape = (recipe.candidates * self.n_blocks, self.dimension)
+        rng, layout = self.rng, self.layout
+        shape = (self.n_blocks, self.dimension)
         diagonal = rng.standard_normal(shape)
         norm = np.sqrt(np.square(diagonal).sum(axis=1, keepdims=True))
         length = (
@@ -159,27 +157,7 @@ class Learner:
         self.level = np.zeros(self.rate.size, dtype=np.float32)
         if layout.learns_width:
             self.level[:] = rng.uniform(-1, 1, self.level.size)
-        if recipe.candidates > 1:
-            self._choose_blocks()
         self._draw_outputs()
-
-    def _choose_blocks(self) -> None:
-        """Keep the blocks whose components align best with the labels."""
-        rows = [v.reshape(self.diagonal.shape) for v in (self.rate, self.centre, self.level)]
-
-        def components(block: int, y: _Floats) -> _Floats:
-            rate, centre, level = (v[block] for v in rows)
-            turned = cosines(2 * np.pi * (y * rate + centre)) + level
-            return np.asarray(np.sign(turned), dtype=np.float32)
-
-        # The most probable class of each row.
-        most = self.targets.argmax(axis=1) if self.n_outputs > 1 else self.targets[:, 0] > 0.5
-        codes: NDArray[np.int64] = most.astype(np.int64)
-        chosen = aligned_blocks(
-            self.mixed, codes, self.diagonal, components, self.n_blocks, self.rng
-        )
-        self.diagonal = self.diagonal[chosen]
-        self.rate, self.centre, self.level = (v[chosen].ravel() for v in rows)
 
     def _draw_outputs(self) -> None:
         """Draw the first weights."""
@@ -357,11 +335,11 @@ class Learner:
 
     # -- the loop -----------------------------------------------------------------------------
 
-    def run(self, validation: Validation | None = None, patience: int | None = None) -> History:
+    def run(self, validation: Validation | None = None) -> History:
         """Train, and end in the best state (by `validation`, if given), quantized."""
         judge = None if validation is None else partial(self.accuracy, validation)
         stage = "training" if self._cancelled is None else None
-        history = run_epochs(self, self.recipe.epochs, judge, patience, stage)
+        history = run_epochs(self, self.recipe.epochs, judge, stage)
         self.prove()
         self.quantized = True
         return history

@@ -136,7 +136,7 @@ def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) 
     seed = int(check_random_state(options.random_state).randint(2**31 - 1))
     rows = split_rows(data, options, seed)
     pixels = rows.rows.reshape(-1, shape[2])
-    scope = "global" if shape[2] == 1 else options.scaler_scope
+    scope = "global" if shape[2] == 1 else "auto"
     _, scaling = choose_scaling(pixels, data.raw_dtype, 8, scope)
     scaler = quantize_scaler(scaling, data.raw_dtype, 8).scaler
     check_channels(scaler)
@@ -230,7 +230,7 @@ def _short_training(
     learner = _image_learner(part, options, shape, losses)
     epochs = -(-learner.recipe.epochs // _TRIAL_SHARE)
     learner.recipe = replace(learner.recipe, epochs=epochs)
-    run_epochs(learner, epochs, None, None, None)
+    run_epochs(learner, epochs, stage=None)
     return learner.decide(learner.seen(rows.rows[fold.outside]))
 
 

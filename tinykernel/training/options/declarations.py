@@ -2,26 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import Field, field, fields
 from functools import wraps
 from textwrap import fill
 from typing import Any, TypeVar
 
+from tinykernel.errors import TinykernelError
 from tinykernel.text import similar
 
 _ClassT = TypeVar("_ClassT", bound=type)
 
 
+# What reads options: the parts of models of tables, and those of windows and images.
+COMPONENTS, LINEAR, TREES = TABLES = ("components", "a linear part alone", "trees")
+WINDOWS, GRADIENTS = "the local stage of signals", "gradients for signals"
+IMAGES = "the local stage of images"
+_HINTS = {
+    (WINDOWS,): "give signals, e.g. window_shape=(128, 6)",
+    (IMAGES,): "only for images; give the image_shape, as 32x32x3",
+    (WINDOWS, IMAGES): "give a shape, e.g. image_shape=(28, 28)",
+    (TREES,): "a model of kernels has no trees; leave it out",
+    TABLES: "only for tables; signals and images have n_kernels",
+}
+
+
 def option(
-    default: Any, check: Callable[[str, Any], object], kind: str, text: str, *, local: bool = False
+    default: Any,
+    check: Callable[[str, Any], object],
+    kind: str,
+    text: str,
+    *,
+    reads: tuple[str, ...] = (),
+    idle: tuple[object, ...] = (),
+    found: bool = False,
 ) -> Any:
     """Declare an option; the metadata say all that is known of it.
 
-    `local` ones say what stages signals and images have, and so how large a model is.
+    `reads` are the parts of a model that read it, none for all; with `idle` values it has no
+    effect. What is `found` is no setting: the trainer, or `tinykernel.train` for a budget, finds it
+    and says it in this way.
     """
     known = {"check": check, "type": kind, "text": text, "range": getattr(check, "range", "")}
-    return field(default=default, metadata=known | {"local": local})
+    use = {"reads": reads, "idle": (default, *idle), "found": found}
+    return field(default=default, metadata=known | use)
+
+
+def check_reads(options: Any, readers: Sequence[str]) -> None:
+    """Refuse options that nothing in a model reads; the first reader is named."""
+    for each in fields(options):
+        reads = each.metadata["reads"]
+        value = getattr(options, each.name)
+        idle = isinstance(value, Hashable) and value in each.metadata["idle"]
+        if reads and not idle and not set(reads) & set(readers):
+            hint = _HINTS.get(reads, f"{readers[0]} has no use for it; leave it out")
+            raise TinykernelError(f"{each.name}: {hint}")
 
 
 def declared(cls: _ClassT) -> _ClassT:
@@ -72,5 +107,5 @@ def _entries(options: Iterable[Field[Any]]) -> str:
         f"{option.name} : {option.metadata['type']}\n"
         + fill(option.metadata["text"], 100, initial_indent=space, subsequent_indent=space)
         for option in options
-        if option.metadata
+        if option.metadata and not option.metadata["found"]
     )

@@ -17,10 +17,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tinykernel.checks import check_positive
 from tinykernel.errors import TinykernelError
 from tinykernel.training.options import ranges
-from tinykernel.training.options.declarations import declared, option
+from tinykernel.training.options.declarations import (
+    COMPONENTS,
+    GRADIENTS,
+    IMAGES,
+    LINEAR,
+    TABLES,
+    TREES,
+    WINDOWS,
+    check_reads,
+    declared,
+    option,
+)
 from tinykernel.training.options.forms import (
     DEFAULT_LAYOUT,
-    LAYOUT_NAMES,
     LINEAR_BITS,
     form_of,
     parts_of,
@@ -43,7 +53,6 @@ _VARIED: dict[int | None, tuple[tuple[str, ...], str]] = {
     2: (("shift", "affine", "scale", "noise", "rotate"), "signals"),
     3: (("shift", "affine", "flip"), "images"),
 }
-_OF_SIGNALS = ("beside", "cells", "hop", "offset", "spectrum")
 #: By itself a spectrum is taken of windows of so many samples, of so many a second.
 LEAST_RATE, LEAST_SAMPLES = 1000.0, 1000
 
@@ -62,44 +71,36 @@ class Parameters:
         "p, the number of binary components, at most 65536. Flash grows in proportion. None takes "
         "2048, and with a local stage none: so does 0, which needs a linear part. A mapping "
         'of layouts to numbers, for instance ``{"compact": 3072, "phases": 1536}``, has '
-        "the layout chosen on rows held out; ``+linear4`` behind a layout adds a linear part in 4 "
-        "bits, and ``linear4`` alone is one without components.",
-    )
-    layout: str | None = option(
-        None,
-        one_of(None, *LAYOUT_NAMES),
-        '{"compact", "phases", "windows"} or None',
-        'Which numbers of a component are learned and stored. "compact": G in 4 bits and '
-        'weights of +-1; "phases": G and starts in 8 bits; "windows": also widths and S, and '
-        'ternary weights, so fewer components that are more accurate each. None takes "compact", a '
-        'regressor "windows", or the best that `n_components` names.',
+        "the layout chosen on rows held out. A layout says which numbers of a component are "
+        'learned and stored. "compact", the default: G in 4 bits and weights of +-1; "phases": G '
+        'and starts in 8 bits; "windows", the default of a regressor: also widths and S, and '
+        "ternary weights, so fewer components that are more accurate each. ``+linear4`` behind a "
+        "layout adds a linear part in 4 bits, and ``linear4`` alone is one without components.",
+        reads=TABLES,
+        idle=(0,),
     )
     sigma: float | None = option(
         None,
         unless_none(Check(check_positive, "above 0")),
         "float or None",
         "Width of the Gaussian kernel at the start, in scaled inputs. None searches it.",
-    )
-    noise: float | None = option(
-        None,
-        unless_none(between(0, 10, "from 0 to 10")),
-        "float or None",
-        "Noise on the inputs in training, in radians of the phase of a component. None "
-        "searches it.",
+        reads=(COMPONENTS,),
     )
     epochs: int | None = option(
         None,
         unless_none(at_least(1)),
         "int or None",
         "Passes over the training rows; None for 6 to 120, fewer for more rows.",
+        reads=(*TABLES, GRADIENTS, IMAGES),
     )
     effort: str = option(
         "normal",
         one_of("quick", "normal"),
         '{"quick", "normal"}',
-        'How sigma and noise are chosen. "normal": by a race of short trainings on part of the '
-        'rows, which takes about as long as the training itself. "quick": they take values that '
-        "are often good, and only a layout is chosen, where there is a choice.",
+        'How sigma, and the noise on inputs in training, are chosen. "normal": by a race of short '
+        'trainings on part of the rows, which takes about as long as the training itself. "quick": '
+        "they take values that are often good, and only a layout is chosen, where there is a "
+        "choice.",
     )
     linear: int | str = option(
         "auto",
@@ -116,6 +117,8 @@ class Parameters:
         'What the model is made of: "kernels" are components and a linear part, "trees" thresholds '
         "of the inputs, boosted. `train` compares both on rows left out; without its budget "
         '"auto" is "kernels".',
+        reads=TABLES,
+        idle=("kernels",),
     )
     n_kernels: int | Mapping[str, int] | None = option(
         None,
@@ -125,7 +128,7 @@ class Parameters:
         "proportion. None takes 64 for images, 32 channels, and 256 for signals. A mapping has a "
         'number for "kernels" and one for "convolutions", "deep" or "mixed" ones: the better is '
         "chosen.",
-        local=True,
+        reads=(WINDOWS, IMAGES),
     )
     window_shape: tuple[int, int] | None = option(
         None,
@@ -133,7 +136,7 @@ class Parameters:
         "(int, int) or None",
         "Samples and channels of the windows of a signal that rows are, the channels of a sample "
         "side by side. Needless for arrays (n, samples, channels).",
-        local=True,
+        reads=(WINDOWS,),
     )
     image_shape: tuple[int, ...] | None = option(
         None,
@@ -141,21 +144,21 @@ class Parameters:
         "(int, int) or (int, int, int) or None",
         "Height and width of the images that rows are, in row-major order, and channels. An array "
         "(n, height, width, channels) tells it itself; (n, height, width) needs it.",
-        local=True,
+        reads=(IMAGES,),
     )
     hop: int = option(
         0,
         at_least(0),
         "int",
         "Signals: samples from one window of a stream to the next; 0 for no stream.",
-        local=True,
+        reads=(WINDOWS,),
     )
     rate: float | None = option(
         None,
         unless_none(Check(check_positive, "above 0")),
         "float or None",
         "Signals: samples a second, by which the frames and bands of a spectrum are chosen.",
-        local=True,
+        reads=(WINDOWS,),
     )
     augment: Mapping[str, float] | None = option(
         None,
@@ -202,7 +205,7 @@ class TrainerOptions(ClassParameters):
     """Everything that a user can tell the trainer.
 
     The metadata of each field hold "check" (a function of name and value), "type", "range", "text",
-    and "local": whether it says what stages there are.
+    "reads": the parts of a model that read it, "idle": values without a use, and "found".
 
     Parameters
     ----------
@@ -210,62 +213,20 @@ class TrainerOptions(ClassParameters):
 
     Examples
     --------
-    >>> TrainerOptions(n_components=64, layout="windows").capacity()
+    >>> TrainerOptions(n_components={"windows": 64}).capacity()
     {'windows': 64}
     """
 
     #: The layout of those that name none.
     usual_layout: ClassVar[str] = DEFAULT_LAYOUT
-    #: Whether kernels of signals are learned in closed form, and not in epochs.
-    signals_without_epochs: ClassVar[bool] = True
-    permutation: str = option(
-        "drawn",
-        one_of("drawn", "aligned"),
-        '{"drawn", "aligned"}',
-        "How P, and the G that each block begins with, are found: drawn at random, or the best of "
-        "eight by the alignment of their kernel with the classes.",
-    )
-    scaler_scope: str = option(
-        "auto",
-        one_of("auto", "feature", "global"),
-        '{"auto", "feature", "global"}',
-        "A scaler for each input, or one for all: better for inputs in the same unit, such as "
-        'pixels, and without a table in the firmware. "auto" takes one for all where most '
-        "inputs span at least half of the range of all.",
-    )
-    input_bits: int | str = option(
-        "auto",
-        one_of(8, 16, "auto"),
-        '{8, 16, "auto"}',
-        'Width of the inputs after scaling in the firmware. "auto" takes 8 where one scaler '
-        "serves all inputs or raw inputs have 8 bits, else 16.",
-    )
-    patience: int | None = option(
-        None,
-        unless_none(at_least(1)),
-        "int or None",
-        "With rows for validation: epochs without a better accuracy on these before training "
-        "ends. None makes all epochs. The best epoch is kept either way.",
-    )
+    #: What kernels of signals are learned by: in closed form, and not in epochs.
+    of_windows: ClassVar[tuple[str, ...]] = (WINDOWS,)
     validation_fraction: float | None = option(
         None,
         unless_none(between(0, 0.5, "above 0 and below 0.5", open_ends=True)),
         "float or None",
         "Share of the training rows, below 0.5, that is kept aside to choose the best epoch, "
         "where `fit` is not given any: whole groups, or rows of every class.",
-    )
-    tree_bytes: int | None = option(
-        None,
-        unless_none(at_least(16)),
-        "int or None",
-        "Most bytes of the tables of trees. `train` finds what its budget leaves for them.",
-    )
-    tree_steps: int | None = option(
-        None,
-        unless_none(at_least(1)),
-        "int or None",
-        "Most steps of all trees to their farthest leaves, one more for each tree. `train` finds "
-        "what a limit of time or instructions leaves for them.",
     )
     code: str = option(
         "auto",
@@ -274,6 +235,7 @@ class TrainerOptions(ClassParameters):
         'Machine code of models with components: "small" takes 0.4 to 1 KB less flash and up to '
         'twice the instructions, and gives the same scores. "auto" is "fast", but `train` takes '
         '"small" where fast code would fill more than 30 % of the budget of flash.',
+        reads=(COMPONENTS,),
     )
     cells: int | str = option(
         "auto",
@@ -282,15 +244,7 @@ class TrainerOptions(ClassParameters):
         "Signals: parts of a window, one after the other, each with its own counts: many where the "
         'place in the window matters. "auto" is 2 with a spectrum, else 1; `train` takes 16 where '
         "these are ahead on windows left out. With more than 2, kernels of samples see no level.",
-        local=True,
-    )
-    offset: str = option(
-        "auto",
-        one_of("auto", "keep", "remove"),
-        '{"auto", "keep", "remove"}',
-        "Signals of whole numbers of 8 or 16 bits: whether each window is taken less the mean of "
-        'its channel. "auto" keeps it; `train` removes it where that is ahead on windows left out.',
-        local=True,
+        reads=(WINDOWS,),
     )
     spectrum: str = option(
         "auto",
@@ -299,7 +253,8 @@ class TrainerOptions(ClassParameters):
         "Signals of whole numbers: whether kernels look at the levels of frequency bands, frame by "
         'frame, in place of samples. "512/320/12" has frames of 512 samples, one every 320, and 12 '
         'bands. "auto" has one where `rate` is at least 1000 Hz and a window 1000 samples.',
-        local=True,
+        reads=(WINDOWS,),
+        idle=("off",),
     )
     beside: int = option(
         0,
@@ -308,7 +263,7 @@ class TrainerOptions(ClassParameters):
         "Signals: how many values at the end of a row are no samples but numbers beside the "
         "window, of the type of its samples. They pass no kernel and reach the linear part. For "
         "recordings, columns on the command line, of which the last sample of a window counts.",
-        local=True,
+        reads=(WINDOWS,),
     )
     frame: str | None = option(
         None,
@@ -317,7 +272,7 @@ class TrainerOptions(ClassParameters):
         "Images: what the camera gives, as WIDTHxHEIGHT:FORMAT, for instance 160x120:rgb565. "
         "Formats are grey8, rgb888, rgb565 (upper byte first), rgb565le and yuyv. Rows are then "
         "frames, and the model crops and resizes them to the image_shape, line by line.",
-        local=True,
+        reads=(IMAGES,),
     )
     convolutions: str = option(
         "auto",
@@ -328,7 +283,55 @@ class TrainerOptions(ClassParameters):
         "convolutions, whose layers mix them. `train` compares them with kernels on rows "
         "left out, deep ones if 40 channels fit, mixed ones of images of several channels; "
         'without its budget "auto" is "off".',
-        local=True,
+        reads=(IMAGES,),
+        idle=("off",),
+    )
+
+    # What the trainer, or `tinykernel.train` for a budget, finds.
+    noise: float | None = option(
+        None,
+        unless_none(between(0, 10, "from 0 to 10")),
+        "float or None",
+        "Noise on the inputs in training, in radians of the phase of a component. None "
+        "searches it.",
+        reads=(COMPONENTS,),
+        found=True,
+    )
+    scaler_scope: str = option(
+        "auto",
+        one_of("auto", "feature", "global"),
+        '{"auto", "feature", "global"}',
+        "A scaler for each input, or one for all: better for inputs in the same unit, such as "
+        'pixels, and without a table in the firmware. "auto" takes one for all where most '
+        "inputs span at least half of the range of all.",
+        reads=TABLES,
+        found=True,
+    )
+    tree_bytes: int | None = option(
+        None,
+        unless_none(at_least(16)),
+        "int or None",
+        "Most bytes of the tables of trees. `train` finds what its budget leaves for them.",
+        reads=(TREES,),
+        found=True,
+    )
+    tree_steps: int | None = option(
+        None,
+        unless_none(at_least(1)),
+        "int or None",
+        "Most steps of all trees to their farthest leaves, one more for each tree. `train` finds "
+        "what a limit of time or instructions leaves for them.",
+        reads=(TREES,),
+        found=True,
+    )
+    offset: str = option(
+        "auto",
+        one_of("auto", "keep", "remove"),
+        '{"auto", "keep", "remove"}',
+        "Signals of whole numbers of 8 or 16 bits: whether each window is taken less the mean of "
+        'its channel. "auto" keeps it; `train` removes it where that is ahead on windows left out.',
+        reads=(WINDOWS,),
+        found=True,
     )
 
     def check(self) -> None:
@@ -391,57 +394,31 @@ class TrainerOptions(ClassParameters):
         for key, amount in (self.augment or {}).items():
             if amount and key not in varied:
                 raise TinykernelError(f"augment: {key} is not for {of}")
-        if shape is None and self.n_kernels is not None:
-            raise TinykernelError("n_kernels: give a shape, e.g. image_shape=(28, 28)")
+        check_reads(self, self._readers(shape))
         both = isinstance(self.n_kernels, Mapping)
-        if self.frame is not None and (kind != 3 or self.image_shape is None):
-            raise TinykernelError("frame: only for images; give the image_shape, as 32x32x3")
-        if kind != 3 and (self.convolutions not in ("auto", "off") or both):
-            raise TinykernelError("convolutions: only for images; give the image_shape")
-        if both and self.convolutions != "auto":
-            raise TinykernelError(
-                f"n_kernels: with convolutions={self.convolutions!r} give one number"
-            )
-        for name in () if kind == 2 else _OF_SIGNALS:
-            value = getattr(self, name)
-            if value and value not in (getattr(TrainerOptions, name), "off"):
-                raise TinykernelError(f"{name}: give signals, e.g. window_shape=(128, 6)")
-        if self.n_components == 0 and self.linear == "off":
-            raise TinykernelError("n_components: 0 needs a linear part")
-        self._check_read(shape)
-        if self.model == "trees" and shape is not None:
-            raise TinykernelError('model="trees": only for tables, not for signals and images')
-        trees = [name for name in ("tree_bytes", "tree_steps") if getattr(self, name) is not None]
-        if trees and (self.model == "kernels" or shape is not None):
-            raise TinykernelError(f"{trees[0]}: a model of kernels has no trees; leave it out")
         channels = 0 if shape is None else shape[-1]
-        if kind == 2 and (self.augment or {}).get("rotate") and channels % 3:
-            raise TinykernelError(
-                f"augment: rotate turns three channels at a time; windows have {channels}"
-            )
-        if shape is not None and self.linear == "off":
-            raise TinykernelError("linear: a local stage needs it")
-        if shape is not None and self.n_components not in (None, 0):
-            raise TinykernelError("n_components: a local stage has none; give n_kernels")
+        rotated = bool((self.augment or {}).get("rotate"))
+        wrong = {
+            "frame: only for images; give the image_shape, as 32x32x3": self.frame is not None
+            and self.image_shape is None,
+            "n_kernels: a mapping is only for images; give the image_shape": both and kind != 3,
+            f"n_kernels: with convolutions={self.convolutions!r} give one number": both
+            and self.convolutions != "auto",
+            "n_components: 0 needs a linear part": self.n_components == 0 and self.linear == "off",
+            "linear: a local stage needs it": shape is not None and self.linear == "off",
+            f"augment: rotate turns three channels at a time; windows have {channels}": rotated
+            and channels % 3 != 0,
+        }
+        for text, is_wrong in wrong.items():
+            if is_wrong:
+                raise TinykernelError(text)
 
-    def _check_read(self, shape: tuple[int, ...] | None) -> None:
-        """Refuse options that a local stage, or a linear part alone, never reads."""
-        unread: tuple[str, ...] = ("layout", "sigma", "noise", "permutation", "code")
-        if shape is None:
-            what = "a linear part alone"
-            if any(self.capacity().values()):
-                return
-        elif len(shape) == 2:
-            what, unread = "the local stage of signals", (*unread, "input_bits", "scaler_scope")
-            if self.signals_without_epochs:
-                unread = (*unread, "epochs", "patience")
-        else:
-            what, unread = "the local stage of images", (*unread, "input_bits")
-            if shape[2] == 1:
-                unread = (*unread, "scaler_scope")
-        for name in unread:
-            if getattr(self, name) != getattr(TrainerOptions, name):
-                raise TinykernelError(f"{name}: {what} has no use for it; leave it out")
+    def _readers(self, shape: tuple[int, ...] | None) -> tuple[str, ...]:
+        """Return which parts of models of inputs of a shape read options."""
+        if shape is not None:
+            return self.of_windows if len(shape) == 2 else (IMAGES,)
+        parts = (LINEAR, COMPONENTS) if any(self.capacity().values()) else (LINEAR,)
+        return parts if self.model == "kernels" else (*parts, TREES)
 
     def linear_bits(self, shape: tuple[int, ...] | None) -> int | None:
         """Return the bits of the linear part, None without one."""
@@ -451,25 +428,13 @@ class TrainerOptions(ClassParameters):
 
     def width(self) -> int | str:
         """Return the width of quantized inputs; "auto" leaves it to the rows."""
-        return self.input_bits
+        return "auto"
 
     def capacity(self) -> dict[str, int]:
         """Return the forms (`form_of`) that may be chosen, each with its number of components."""
         if not isinstance(self.n_components, Mapping):
             n = _DEFAULT_COMPONENTS if self.n_components is None else int(self.n_components)
-            layout = (self.layout or self.usual_layout) if n else None
-            return {form_of(layout, self.linear_bits(None)): n}
+            return {form_of(self.usual_layout if n else None, self.linear_bits(None)): n}
         if self.linear != "auto":
             raise TinykernelError("linear: n_components says which forms have a linear part")
-        number = {name: int(n) for name, n in self.n_components.items()}
-        chosen = {
-            name: n if parts_of(name)[0] else 0
-            for name, n in number.items()
-            if self.layout in (None, parts_of(name)[0])
-        }
-        if not chosen:
-            raise TinykernelError(
-                f"layout={self.layout!r} but n_components has a number for "
-                f"{', '.join(self.n_components)} only; leave layout out or name it there"
-            )
-        return chosen
+        return {form: int(n) if parts_of(form)[0] else 0 for form, n in self.n_components.items()}

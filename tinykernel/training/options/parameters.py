@@ -15,7 +15,7 @@ from tinykernel.training.options.regression import RegressorOptions, ValueParame
 
 def _mapping(name: str, value: Any) -> None:
     if value is not None and not isinstance(value, Mapping):
-        raise TinykernelError(f'{name}: {value!r}; give a mapping such as {{"patience": 5}}')
+        raise TinykernelError(f'{name}: {value!r}; give a mapping such as {{"code": "small"}}')
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -27,8 +27,8 @@ class EstimatorParameters(Parameters):
         None,
         _mapping,
         "mapping of str to object, or None",
-        'Other options of the trainer by name, for instance ``{"patience": 5}``; see Notes. '
-        "``set_params`` and grids take one as ``options__patience``.",
+        'Other options of the trainer by name, for instance ``{"code": "small"}``; see Notes. '
+        "``set_params`` and grids take one as ``options__code``.",
     )
 
     def __post_init__(self) -> None:
@@ -65,20 +65,21 @@ def check_entries(cls: type[EstimatorParameters], options: Any) -> None:
     """Refuse a parameter `options` of an estimator that has other names than it may."""
     _mapping("options", options)
     own = {field.name for field in fields(cls)}
-    allowed = [field.name for field in fields(cls.KIND) if field.name not in own]
+    allowed = {field.name: field for field in fields(cls.KIND) if field.name not in own}
+    listed = [name for name, field in allowed.items() if not field.metadata["found"]]
     for name in options or ():
         if name in own:
             raise TinykernelError(f"options: {name} is a parameter itself; give {name}=...")
         if name not in allowed:
-            hint = similar(str(name), allowed) or f"there are {', '.join(allowed)}"
+            hint = similar(str(name), allowed) or f"there are {', '.join(listed)}"
             raise TinykernelError(f"options: {name!r} is not known; {hint}")
 
 
 def flattened(given: Mapping[str, Any], cls: type[EstimatorParameters]) -> dict[str, Any]:
     """Return parameters that are not None, entries of `options` beside the others.
 
-    >>> flattened({"epochs": 3, "sigma": None, "options": {"patience": 1}}, ClassifierParameters)
-    {'epochs': 3, 'patience': 1}
+    >>> flattened({"epochs": 3, "sigma": None, "options": {"code": "small"}}, ClassifierParameters)
+    {'epochs': 3, 'code': 'small'}
     """
     more = given.get("options")
     check_entries(cls, more)
@@ -91,8 +92,8 @@ def flattened(given: Mapping[str, Any], cls: type[EstimatorParameters]) -> dict[
 def sorted_out(parameters: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any]:
     """Put options that are no parameters of an estimator into its parameter `options`.
 
-    >>> sorted_out(["epochs", "options"], {"epochs": 3, "patience": 1})
-    {'epochs': 3, 'options': {'patience': 1}}
+    >>> sorted_out(["epochs", "options"], {"epochs": 3, "code": "small"})
+    {'epochs': 3, 'options': {'code': 'small'}}
     """
     own, names = dict(given), set(parameters)
     more = {name: own.pop(name) for name in given if name not in names}

@@ -16,7 +16,6 @@ from tinykernel.training.options.fields import TrainerOptions
 from tinykernel.training.options.forms import DEFAULT_LAYOUT, form_of, parts_of
 
 _WORD = 32
-_ALIGNED_CANDIDATES = 8
 
 
 @dataclass(frozen=True)
@@ -40,9 +39,6 @@ class Recipe:
         deviation, in radians: the length of the noise vector is `noise` times sigma.
     slope : float
         k of the surrogate derivative.
-    candidates : int
-        How many permutations P, and how many blocks for each block that is kept, are drawn to
-        choose from by kernel alignment; the option `permutation` says whether more than one.
     peak_step : float
         Largest step of Adam, for the weights; one cycle: a linear rise over `warm_up` of the
         training, then half a cosine down to 0.
@@ -79,7 +75,6 @@ class Recipe:
     sigma_multiple: float = 1.0
     noise: float = 0.3
     slope: float = 2.0
-    candidates: int = 1
     peak_step: float = 1.5e-3
     window_factor: float = 10.0
     diagonal_factor: float = 15.0
@@ -100,7 +95,7 @@ class Recipe:
         """Refuse what cannot be trained."""
         check_choice("layout", self.layout, tuple(LAYOUTS))
         check_count("n_components", self.n_components, 0)
-        for name in ("epochs", "n_threads", "candidates"):
+        for name in ("epochs", "n_threads"):
             check_count(name, getattr(self, name))
         if self.batch_rows % _WORD or self.batch_rows < _WORD:
             raise TinykernelError(f"batch_rows: {self.batch_rows}; give a multiple of {_WORD}")
@@ -131,7 +126,6 @@ def recipe_for(options: TrainerOptions, n_rows: int, usual: Mapping[str, Any]) -
         "batch_rows": 64 if n_rows < 4000 else 128 if n_rows < 200000 else 256,
         "seed": int(check_random_state(options.random_state).randint(2**31 - 1)),
         "n_threads": thread_count(options.n_jobs),
-        "candidates": _ALIGNED_CANDIDATES if options.permutation == "aligned" else 1,
     }
     if options.sigma is not None:
         known |= {"sigma": float(options.sigma), "sigma_multiple": 1.0}

@@ -8,29 +8,25 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from tinykernel.errors import TinykernelError
-from tinykernel.training.options.declarations import declared, option
+from tinykernel.training.options.declarations import GRADIENTS, WINDOWS, declared, option
 from tinykernel.training.options.fields import Parameters, TrainerOptions
 from tinykernel.training.options.forms import parts_of
 
-LOSSES = ("squared", "absolute", "quantile")
+LOSSES = ("squared", "absolute")
 #: Of a linear part, which values have unless they are asked to do without.
 BITS_BESIDE, _BITS_ON_COUNTS = 8, 4
 
 
 def _loss(name: str, value: Any) -> None:
-    if value not in LOSSES:
-        raise TinykernelError(f"{name} must be one of {', '.join(LOSSES)}; got {value!r}")
-
-
-def _quantiles(name: str, value: Any) -> None:
-    if value is None:
+    if isinstance(value, str) and value in LOSSES:
         return
     is_list = hasattr(value, "__len__") and not isinstance(value, str)
     levels = list(value) if is_list else []
     good = all(isinstance(q, Real) and not isinstance(q, int) and 0 < float(q) < 1 for q in levels)
     if not levels or not good or sorted(set(levels)) != levels:
         raise TinykernelError(
-            f"{name}: {value!r}; give levels above 0 and below 1, ascending, e.g. (0.1, 0.5, 0.9)"
+            f"{name}: {value!r}; give {', '.join(LOSSES)}, or levels of quantiles above 0 and "
+            "below 1, ascending, e.g. (0.1, 0.5, 0.9)"
         )
 
 
@@ -38,12 +34,13 @@ def _quantiles(name: str, value: Any) -> None:
 class ValueParameters(Parameters):
     """The options that are parameters of a regressor."""
 
-    loss: str = option(
+    loss: str | Sequence[float] = option(
         "squared",
         _loss,
-        '{"squared", "absolute", "quantile"}',
+        '{"squared", "absolute"} or sequence of float',
         'What is minimised: "squared" leads to the mean, "absolute" to the median, which outliers '
-        'hardly move, "quantile" to the levels of `quantiles`.',
+        "hardly move, and levels to quantiles, an output for each: (0.1, 0.5, 0.9) are an interval "
+        "of 80 % and the median.",
     )
 
 
@@ -58,29 +55,15 @@ class RegressorOptions(ValueParameters, TrainerOptions):
 
     Examples
     --------
-    >>> RegressorOptions(n_components=64, loss="quantile", quantiles=(0.1, 0.9)).losses(1)
+    >>> RegressorOptions(n_components=64, loss=(0.1, 0.9)).losses(1)
     (0.1, 0.9)
     """
 
     # Smooth values need starts and widths more than many components: docs/training.md.
     usual_layout: ClassVar[str] = "windows"
-    signals_without_epochs: ClassVar[bool] = False
+    of_windows: ClassVar[tuple[str, ...]] = (WINDOWS, GRADIENTS)
     # Only classes have these.
     class_weight: ClassVar[None] = None  # type: ignore[misc]
-    permutation: ClassVar[str] = TrainerOptions.permutation  # type: ignore[misc]
-    quantiles: Sequence[float] | None = option(
-        None,
-        _quantiles,
-        "sequence of float or None",
-        'Levels of the loss "quantile", ascending; an output for each. None takes 0.1, 0.5 and '
-        "0.9: an interval of 80 % and the median.",
-    )
-
-    def check(self) -> None:
-        """Refuse values that are not allowed, or that contradict each other or have no use."""
-        super().check()
-        if self.quantiles is not None and self.loss != "quantile":
-            raise TinykernelError('quantiles: give loss="quantile"')
 
     def linear_bits(self, shape: tuple[int, ...] | None) -> int | None:
         """Return the bits of the linear part: values follow inputs more closely with one."""
@@ -90,14 +73,13 @@ class RegressorOptions(ValueParameters, TrainerOptions):
 
     def width(self) -> int | str:
         """Return the width of quantized inputs: 8 bits leave more of 32 to a linear part."""
-        linear = any(parts_of(form)[1] for form in self.capacity())
-        return 8 if self.input_bits == "auto" and linear else self.input_bits
+        return 8 if any(parts_of(form)[1] for form in self.capacity()) else "auto"
 
     def levels(self) -> tuple[float, ...]:
         """Return the losses of one value, see `Recipe.losses`."""
-        if self.loss == "quantile":
-            return tuple(map(float, self.quantiles or (0.1, 0.5, 0.9)))
-        return (0.0,) if self.loss == "squared" else (0.5,)
+        if isinstance(self.loss, str):
+            return (0.0,) if self.loss == "squared" else (0.5,)
+        return tuple(map(float, self.loss))
 
     def losses(self, n_values: int) -> tuple[float, ...]:
         """Return the losses of all outputs: the levels of each value side by side."""
@@ -105,6 +87,6 @@ class RegressorOptions(ValueParameters, TrainerOptions):
 
     def names(self, values: Sequence[str]) -> tuple[str, ...]:
         """Return the names of all outputs."""
-        if self.loss != "quantile":
+        if isinstance(self.loss, str):
             return tuple(values)
         return tuple(f"{value} q{level:g}" for value in values for level in self.levels())

@@ -72,7 +72,7 @@ def run_training(
         def judge() -> float:
             return share_right(learner.decide(inputs(given)), truth, weight, learner.recipe.losses)
 
-    return run_epochs(learner, learner.recipe.epochs, judge, options.patience)
+    return run_epochs(learner, learner.recipe.epochs, judge)
 
 
 def linear_recipe(
@@ -142,6 +142,6 @@ def fit_linear(data: TrainSet, options: TrainerOptions, bits: int) -> TrainingRe
     except TinykernelError as error:
         raise TinykernelError(
             f"linear: the sums of {data.X.shape[1]} inputs of {width} bits and weights of {bits} "
-            "bits may pass 32 bits; give linear=4 or 2, or input_bits=8"
+            "bits may pass 32 bits; give linear=4 or 2"
         ) from error
     return TrainingResult(model, recipe, history)

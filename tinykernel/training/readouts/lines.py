@@ -45,7 +45,7 @@ class Lines:
             _BITS, epochs, batch_rows=64, dropout=linear_dropout(Q.shape[1]), losses=losses
         )
         learner = LinearLearner(Q, targets.astype(np.float32), weight.astype(np.float32), recipe)
-        run_epochs(learner, epochs, None, None, None)
+        run_epochs(learner, epochs, stage=None)
         levels, step = round_linear(learner.linear, _BITS)
         fine = float(learner.scale()) * float(learner.unit) * float(step)
         worth = 2.0 ** np.ceil(np.log2(fine * scale)) / scale

@@ -116,11 +116,11 @@ class TreeData:
 
     @staticmethod
     def of(data: TrainSet, options: TrainerOptions) -> TreeData:
-        """Quantize rows: in 16 bits, or in 8 where raw values or the options have no more.
+        """Quantize rows: in 16 bits, or in 8 where raw values have no more.
 
         Whole numbers that 16 bits hold have one scale for all, which loses nothing.
         """
-        narrow = data.raw_dtype in ("uint8", "int8") or options.input_bits == 8
+        narrow = data.raw_dtype in ("uint8", "int8")
         scope = str(options.scaler_scope)
         if scope == "auto":
             low, high = (float(end) for end in (data.X.min(), data.X.max()))
