@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.cli.tools import failed, run
+from tests.cli.tools import failed, json_of, run
 
 
 def test_bench_prints_instructions_by_stage(
@@ -22,7 +22,7 @@ def test_bench_prints_instructions_by_stage(
     assert found["target"] == "cortex-m4"
     assert found["instructions"] == sum(found["stages"].values()) > 0
     assert found["seconds"][0] < found["seconds"][1]
-    assert json.loads(run(*arguments, "--json").stdout) == found
+    assert json_of(*arguments) == found
     # Levels of floats that are computed in integers take a little longer for some values.
     assert 0.95 * found["instructions"] < found["fewest_instructions"] < found["instructions"]
     assert (found["rows"], found["joules"]) == (3, None)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.io import wavfile
 
-from tests.cli.tools import failed, run
+from tests.cli.tools import failed, run, sets
 from tests.training.test_beside import rows_of
 
 QUICK = ("--set", "n_kernels=16", "--quiet")
@@ -100,14 +100,14 @@ def test_numbers_beside_a_folder_of_sounds_asked_for_a_column(tmp_path):
     [
         (("--window", "64", "--set", "beside=warm,warm"), "beside names the column 'warm' twice"),
         (
-            ("--window", "64", "--set", "beside=warm", "--set", "inputs=ax,warm"),
+            ("--window", "64", *sets("beside=warm", "inputs=ax,warm")),
             "inputs and beside both name the column 'warm'",
         ),
         (("--window", "64", "--set", "beside=cold"), "has no column 'cold' of numbers beside"),
         (("--window", "64", "--set", "beside=ax,warm"), "beside leaves no channel"),
         (("--window", "64", "--set", "beside=2"), "recordings have columns: name them"),
         (
-            ("--window", "400", "--set", "beside=warm", "--set", "short=pad"),
+            ("--window", "400", *sets("beside=warm", "short=pad")),
             "there are no numbers beside what is padded",
         ),
     ],

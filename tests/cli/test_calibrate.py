@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.cli.tools import QUICK, arrays, blobs, failed, run
+from tests.cli.tools import QUICK, arrays, blobs, failed, json_of, run
 from tinykernel import load
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.capacity import decisive_report
@@ -66,7 +66,7 @@ def test_false_alarms(work: Path, fresh: Path, tmp_path: Path) -> None:
     result = run(*given, "5%", "--json")
     assert result.exit_code == 0, result.output
     threshold = json.loads(result.stdout)["novelty"]["threshold"]
-    shown = json.loads(run("inspect", output, "--json").stdout)
+    shown = json_of("inspect", output)
     assert shown["decision"]["novelty_threshold"] == threshold
     far = load(output).is_novel(arrays(fresh)["X"])
     assert 0 < far.mean() < 0.05
@@ -120,7 +120,7 @@ def test_known_rows(work: Path, fresh: Path, tmp_path: Path) -> None:
     far[:, ::2] = rows["X"].max()
     far[:, 1::2] = rows["X"].min()
     assert model.is_novel(far).mean() > 0.9
-    assert json.loads(run("inspect", output, "--json").stdout)["decision"]["prototypes"] > 0
+    assert json_of("inspect", output)["decision"]["prototypes"] > 0
     result = run("verify", output, fresh, "--json")
     assert json.loads(result.stdout)["differences"] == 0
 
@@ -156,7 +156,7 @@ def test_predict_and_evaluate_of_a_calibrated_model(
     run("calibrate", work / "gesture.tkm", fresh, "--max-error", "10%", "-o", output)
     X, model = arrays(fresh)["X"], load(output)
     wanted, confidence = model.decide(X), model.confidence(X).tolist()
-    found = json.loads(run("predict", output, fresh, "--json").stdout)
+    found = json_of("predict", output, fresh)
     assert [-1 if label is None else label for label in found["decisions"]] == wanted.tolist()
     assert found["confidence"] == confidence
     shown = run("predict", output, fresh, "-o", table).stdout
@@ -168,9 +168,9 @@ def test_predict_and_evaluate_of_a_calibrated_model(
         "unknown" if label < 0 else str(label) for label in wanted
     ]
     assert [int(row["confidence"]) for row in rows] == confidence
-    assert json.loads(run("evaluate", output, fresh, "--json").stdout)["seen_in_calibration"] == 1
+    assert json_of("evaluate", output, fresh)["seen_in_calibration"] == 1
     assert "all of these rows were used to calibrate" in run("evaluate", output, fresh).stdout
-    plain = json.loads(run("predict", work / "gesture.tkm", fresh, "--json").stdout)
+    plain = json_of("predict", work / "gesture.tkm", fresh)
     assert "decisions" not in plain
 
 
@@ -189,4 +189,4 @@ def test_some_duplicates_of_training_rows_were_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "near.npz", X=X, y=y)
     line = failed("calibrate", model, tmp_path / "near.npz", "-o", tmp_path / "n.tkm")
     assert "are training rows with little changed" in line
-    assert json.loads(run("evaluate", model, tmp_path / "near.npz", "--json").stdout)["near_copies"]
+    assert json_of("evaluate", model, tmp_path / "near.npz")["near_copies"]

@@ -13,7 +13,7 @@ import warnings
 import numpy as np
 import pytest
 
-from tests.cli.tools import ROOT, blobs, failed, process, run
+from tests.cli.tools import ROOT, blobs, failed, process, run, sets
 from tinykernel.cli import main
 from tinykernel.cli.common import failures
 from tinykernel.cli.common.failures import with_options
@@ -185,7 +185,7 @@ def test_what_a_terminal_cannot_show_is_escaped(tmp_path, monkeypatch, encoding)
     names = ["k\u00f6nig", "\u738b", "rest"]
     np.savez(tmp_path / "d.npz", X=X, y=np.array(names)[y])
     model = tmp_path / "m.tkm"
-    quick = ("--set", "n_components=64", "--set", "epochs=20", "--effort", "quick")
+    quick = (*sets("n_components=64", "epochs=20"), "--effort", "quick")
     status, _ = _main(
         monkeypatch, "train", tmp_path / "d.npz", "-o", model, *quick, encoding=encoding
     )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cli.tools import QUICK, arrays, blobs, failed, run, table_with_groups
+from tests.cli.tools import QUICK, arrays, blobs, failed, json_of, run, sets, table_with_groups
 from tests.sessions import ROOT, blocks, commands, difference, run_shell, tools_of_the_texts
 from tinykernel import load
 from tinykernel.cli.common.evaluation import evaluation_in_words, print_verdict
@@ -88,15 +88,15 @@ def test_the_same_keys_and_figures_everywhere(rare):
         "train", data, "-o", rare / "q.tkm", "--label", "state", *QUICK, "--seed", 3, "--json"
     )
     trained = json.loads(again.stdout)["evaluation"]
-    alone = json.loads(run("evaluate", model, data, "--json").stdout)
+    alone = json_of("evaluate", model, data)
     assert {key: alone[key] for key in KEYS} == {key: trained[key] for key in KEYS}
     assert set(alone["baselines"]) == {"majority", "linear", "tree"}
     assert alone["seen_in_training"] == 0
-    found = json.loads(run("predict", model, data, "--json").stdout)
+    found = json_of("predict", model, data)
     assert found["evaluation"].keys() >= KEYS
     assert found["seen_in_training"] == pytest.approx(0.8)
     assert "about 80 % of these rows were used in training" in run("predict", model, data).stdout
-    found = json.loads(run("verify", model, data, "--json").stdout)
+    found = json_of("verify", model, data)
     assert found["evaluation"]["confusion"] == alone["confusion"]
 
 
@@ -106,7 +106,7 @@ def test_evaluate_other_rows(work, tmp_path):
     X, y = blobs(60, 9)
     np.savez(tmp_path / "new.npz", X=X, y=np.where(y == 2, 7, y))
     command = ("evaluate", work / "gesture.tkm", tmp_path / "new.npz")
-    found = json.loads(run(*command, "--json").stdout)
+    found = json_of(*command)
     assert (found["rows"], found["classes"], found["counts"][3]) == (60, [0, 1, 2, 7], 20)
     assert not found["baselines"]
     assert "--train DATA" in run(*command).stdout
@@ -124,7 +124,7 @@ def test_a_linear_model_14_points_better_did_as_well(task, tmp_path):
     X = rng.normal(size=(400, 30)).astype(np.float32)
     y = X @ rng.normal(size=30)
     np.savez(tmp_path / "d.npz", X=X, y=y if task == "numbers" else y > 0)
-    short = ("--set", "n_components=32", "--set", "epochs=1", "--effort", "quick", "-t", "host")
+    short = (*sets("n_components=32", "epochs=1"), "--effort", "quick", "-t", "host")
     more = ("--task", task, "--set", "linear=off") if task == "numbers" else ()
     said = run("train", tmp_path / "d.npz", "-o", tmp_path / "m.tkm", *short, *more).stdout
     assert "a linear model of 30 B of weights does better: " in said
@@ -151,7 +151,7 @@ def test_groups_widen_the_interval(work):
     np.savez(folder / "g.npz", **{**rows, **groups})
     widths = []
     for file in (work / "data.npz", folder / "g.npz"):
-        found = json.loads(run("evaluate", work / "gesture.tkm", file, "--json").stdout)
+        found = json_of("evaluate", work / "gesture.tkm", file)
         widths.append(np.ptp(found["interval"]))
     assert widths[1] > widths[0]
     np.savez(folder / "few.npz", **{**rows, "group_test": np.zeros(30)})
@@ -180,7 +180,7 @@ def test_a_model_remembers_its_training(tmp_path):
         ("evaluate", model, table),
     ):
         assert run(*command, "--json").exit_code == 0
-    found = json.loads(run("report", model, "--compiler", "none", "--json").stdout)
+    found = json_of("report", model, "--compiler", "none")
     assert (found["target"], found["budget"]) == ("cortex-m0plus", 4096)
     other = ("report", model, "-t", "cortex-m4", "--compiler", "none", "--json")
     assert json.loads(run(*other).stdout)["budget"] is None
@@ -235,7 +235,7 @@ def test_the_rows_of_an_official_split_are_a_file(tmp_path):
     made = run("train", train, "--test", test, "-o", model, *QUICK, "--json")
     found = json.loads(made.stdout)["evaluation"]
     assert (found["rows"], found["groups"]) == (200, 10)
-    alone = json.loads(run("evaluate", model, test, "--train", train, "--json").stdout)
+    alone = json_of("evaluate", model, test, "--train", train)
     assert alone["confusion"] == found["confusion"]
     assert alone["interval"] == found["interval"]
     assert "has a test part" in failed("train", _split(tmp_path, X, y), "--test", test, "-o", model)
@@ -257,7 +257,7 @@ def test_inputs_and_what_their_drop_saves(tmp_path):
     text = [names, *(f"{line},{label}" for line, label in zip(lines, y, strict=True))]
     table.write_text("\n".join(text) + "\n")
     assert run("train", table, "-o", model, *QUICK, "-q").exit_code == 0
-    found = json.loads(run("evaluate", model, table, "--inputs", "--json").stdout)["inputs"]
+    found = json_of("evaluate", model, table, "--inputs")["inputs"]
     assert {one["name"] for one in found["inputs"]} == set(names.split(",")[:-1])
     said = run("evaluate", model, table, "--inputs").stdout
     drop = re.search(r"--set (.+) leaves out", said)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 
-from tests.cli.tools import run
+from tests.cli.tools import json_of, run
 from tests.firmware.local_models import local_model, random_stage
 from tinykernel import save
 
 
 def test_inspect(work):
     """inspect shows sizes and the proved range of every stage, which lie inside the limits."""
-    found = json.loads(run("inspect", work / "gesture.tkm", "--json").stdout)
+    found = json_of("inspect", work / "gesture.tkm")
     assert (found["features"], found["classes"]) == (5, [0, 1, 2])
     assert found["components"] <= 64
     assert all(s["limit_low"] <= s["low"] <= s["high"] <= s["limit_high"] for s in found["ranges"])

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.tools import ROOT
+from tests.cli.tools import ROOT, sets
 from tinykernel.cli import app
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the runs are forked")
@@ -30,7 +30,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
     return {
         "single": [*export, "--format", "single"],
         "platformio": [*export, "--target", "cortex-m4"],
-        "train": [*train, "--set", "n_components=64", "--set", "epochs=2"],
+        "train": [*train, *sets("n_components=64", "epochs=2")],
         "report": ["report", model, "--html", f"{out}/page.html", "-q", "--target", "cortex-m0"],
         "calibrate": ["calibrate", model, data, "-o", f"{out}/c.tkm", "-q", "--coverage", "50%"],
         "predict": ["predict", model, data, "-o", f"{out}/rows.csv", "-q"],

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.cli.tools import blobs, failed, run
+from tests.cli.tools import blobs, failed, json_of, run
 from tinykernel import load
 from tinykernel.modelfile import about
 
@@ -46,9 +46,9 @@ def normal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_commands_work_on_it(normal: Path, tmp_path: Path) -> None:
     """verify, predict, evaluate, inspect and calibrate take a model of one class."""
     model = normal / "m.tkm"
-    found = json.loads(run("verify", model, normal / "all.npz", "--json").stdout)
+    found = json_of("verify", model, normal / "all.npz")
     assert (found["differences"], found["accuracy"] > 0.5) == (0, True)
-    labels = json.loads(run("predict", model, normal / "all.npz", "--json").stdout)["labels"]
+    labels = json_of("predict", model, normal / "all.npz")["labels"]
     assert set(labels) == {"normal", "novel"}
     assert run("evaluate", model, normal / "all.npz").exit_code == 0
     assert "novel above a distance of" in run("inspect", model).stdout
@@ -81,13 +81,13 @@ def test_labels_of_machines_were_an_accuracy_of_zero(normal: Path, tmp_path: Pat
     X, y = blobs(90, 4)
     data, model = tmp_path / "d.npz", normal / "m.tkm"
     np.savez(data, X=X, y=y)
-    found = json.loads(run("evaluate", model, data, "--json").stdout)
+    found = json_of("evaluate", model, data)
     assert "accuracy" not in found
     assert sum(found["answers"].values()) == found["rows"] == 90
     said = run("evaluate", model, data).stdout
     assert f"{found['answers']['novel']} of 90 rows" in said
-    assert json.loads(run("predict", model, data, "--json").stdout)["evaluation"] is None
-    found = json.loads(run("verify", model, data, "--json").stdout)
+    assert json_of("predict", model, data)["evaluation"] is None
+    found = json_of("verify", model, data)
     assert (found["accuracy"], found["evaluation"]) == (None, None)
     refusal = failed("report", model, "--markdown", "--data", data, "-t", "cortex-m4")
     assert "judged by the labels normal and novel" in refusal
@@ -106,10 +106,10 @@ def test_tables_have_names_and_a_budget(normal: Path, tmp_path: Path) -> None:
         "-o",
         output,
     )
-    whole = json.loads(run(*given, "--json").stdout)
+    whole = json_of(*given)
     assert load(output).feature_names == ("a", "b", "c", "d", "e")
     less = whole["report"]["flash"] - 9
-    found = json.loads(run(*given, "--budget", f"{less}B", "--json").stdout)
+    found = json_of(*given, "--budget", f"{less}B")
     assert found["prototypes"] < whole["prototypes"]
     assert found["report"]["flash"] <= less
     assert "give a larger budget" in failed(*given, "--budget", "20B")

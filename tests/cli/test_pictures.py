@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from tests.cli.tools import failed, run
+from tests.cli.tools import failed, json_of, run, sets
 from tinykernel.modelfile import about
 
-QUICK = ("--set", "n_kernels=16", "--set", "epochs=3", "--effort", "quick", "--quiet")
+QUICK = (*sets("n_kernels=16", "epochs=3"), "--effort", "quick", "--quiet")
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +37,12 @@ def trained(require_tool, tmp_path_factory):
 
 def test_pictures_go_the_whole_way(trained):
     """Other commands resize as the training did; the broken picture is told, and kept out."""
-    assert about(trained / "m.tkm")["pictures"] == {"broken": "drop"}
-    found = json.loads(run("evaluate", trained / "m.tkm", trained / "bars", "--json").stdout)
+    assert about(trained / "m.tkm")["pictures"] == {}
+    found = json_of("evaluate", trained / "m.tkm", trained / "bars")
     assert found["part"] == "stratified 20.8 %, seed 0"
     assert found["accuracy"] == 1.0
     assert found["notes"] == ["left out: 1 of 49 pictures: p0_bad.jpg (is no picture)"]
-    found = json.loads(run("verify", trained / "m.tkm", trained / "bars", "--json").stdout)
+    found = json_of("verify", trained / "m.tkm", trained / "bars")
     assert (found["rows"], found["differences"]) == (10, 0)
 
 
@@ -63,7 +63,7 @@ def test_names_group_pictures(trained, tmp_path):
     options = (*QUICK[:-1], "--json")
     found = json.loads(run("train", trained / "bars", *how, *options).stdout)
     assert "whole groups kept aside" in found["split"]
-    found = json.loads(run("evaluate", tmp_path / "m.tkm", trained / "bars", "--json").stdout)
+    found = json_of("evaluate", tmp_path / "m.tkm", trained / "bars")
     assert found["part"].startswith("whole groups, ")
 
 
@@ -84,9 +84,3 @@ def test_what_has_no_use_for_pictures_is_refused(trained, tmp_path, options, wor
         "train", trained / "bars", "-o", tmp_path / "m.tkm", "--quiet", *options, status=status
     )
     assert words in said
-
-
-def test_broken_is_an_option_of_pictures(work, tmp_path):
-    """A table has no broken pictures to leave out."""
-    options = ("-o", tmp_path / "m.tkm", "--quiet", "--set", "broken=error")
-    assert "only for pictures" in failed("train", work / "data.npz", *options, status=2)

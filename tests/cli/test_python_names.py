@@ -19,29 +19,9 @@ from tinykernel.training.options.regression import RegressorOptions
 # Python takes arrays where the command line takes files and says what they hold, and returns where
 # it prints.
 _FILES = {
-    "data",
-    "model",
-    "output",
-    "label",
-    "missing",
-    "input_type",
-    "test",
-    "calibration_size",
-    "seed",
-    "groups",
-    "as_json",
-    "quiet",
-    "html",
-    "markdown",
-    "check",
-    "broken",
-    "port",
-    "rows",
-    "save",
-    "assignments",
-    "config",
-    "save_config",
-    "ci_budget",
+    *("data", "model", "output", "label", "missing", "input_type", "test", "seed", "groups"),
+    *("as_json", "quiet", "html", "markdown", "check", "port", "rows", "save", "assignments"),
+    *("config", "save_config"),
 }
 # Names that mean something else in one of the two.
 # `evaluate --inputs` ranks the columns of X.

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.io import wavfile
 
-from tests.cli.tools import failed, run
+from tests.cli.tools import failed, json_of, run, sets
 from tinykernel import load, save
 from tinykernel.model.answers.decision import Decision
 from tinykernel.modelfile import about
@@ -94,14 +94,14 @@ def test_predict_and_verify_take_recordings(recorded):
     result = run("predict", model, data)
     assert result.exit_code == 0, result.output
     assert "p0.csv:0" in result.stdout
-    found = json.loads(run("verify", model, data, "--json").stdout)
+    found = json_of("verify", model, data)
     assert found["differences"] == 0
     assert "recordings held out" in found["part"]
 
 
 def test_the_stream_is_compared_at_every_hop(recorded, tmp_path):
     """Windows of several labels are no rows, but the stream goes through them, and around gaps."""
-    found = json.loads(run("verify", recorded / "m.tkm", recorded / "rec", "--json").stdout)
+    found = json_of("verify", recorded / "m.tkm", recorded / "rec")
     assert found["hops"] == 1 + (400 - 32) // 16 > found["rows"]
     assert found["notes"][0].startswith("left out: ")
     rows = lines(7)
@@ -112,7 +112,7 @@ def test_the_stream_is_compared_at_every_hop(recorded, tmp_path):
     said = about(recorded / "m.tkm")
     said["recordings"]["missing"] = "drop"
     save(load(recorded / "m.tkm"), tmp_path / "m.tkm", said)
-    found = json.loads(run("verify", tmp_path / "m.tkm", tmp_path / "gaps.csv", "--json").stdout)
+    found = json_of("verify", tmp_path / "m.tkm", tmp_path / "gaps.csv")
     assert found["hops"] == sum(1 + (samples - 32) // 16 for samples in (100, 200, 98))
     assert found["differences"] == 0
     assert "with missing values" in found["notes"][0]
@@ -121,11 +121,11 @@ def test_the_stream_is_compared_at_every_hop(recorded, tmp_path):
 def test_evaluate_takes_recordings(recorded):
     """The recordings that were held out, beside models trained on the others; groups are files."""
     model, data = recorded / "m.tkm", recorded / "rec"
-    found = json.loads(run("evaluate", model, data, "--json").stdout)
+    found = json_of("evaluate", model, data)
     assert "recordings held out" in found["part"]
     assert (found["groups"], found["seen_in_training"]) == (1, 0.0)
     assert "linear" in found["baselines"]
-    judged = json.loads(run("verify", model, data, "--json").stdout)["evaluation"]
+    judged = json_of("verify", model, data)["evaluation"]
     assert judged["groups"] == 1
     alone = run("evaluate", model, data / "p0.csv", "--train", data, "--json")
     assert json.loads(alone.stdout)["baselines"].keys() == {"majority", "linear", "tree"}
@@ -153,7 +153,7 @@ def test_a_hop_that_is_not_the_model_s_is_damage(recorded, tmp_path):
 def test_predict_a_stream(recorded, tmp_path):
     """A decision a hop with the time of its last sample, and the majority of the last ones."""
     model, file = recorded / "m.tkm", recorded / "rec" / "p1.csv"
-    found = json.loads(run("predict", model, "--stream", file, "--last", 3, "--json").stdout)
+    found = json_of("predict", model, "--stream", file, "--last", 3)
     rows = found["decisions"]
     assert len(rows) == 1 + (400 - 32) // 16
     assert [row["time"] for row in rows[:2]] == [0.62, 0.94]
@@ -178,7 +178,7 @@ def test_a_stream_of_a_model_that_refuses(recorded, tmp_path):
     file, output = tmp_path / "m.tkm", tmp_path / "s.csv"
     save(replace(model, decision=never), file, about(recorded / "m.tkm"))
     stream = ("predict", file, "--stream", recorded / "rec" / "p1.csv")
-    rows = json.loads(run(*stream, "--json").stdout)["decisions"]
+    rows = json_of(*stream)["decisions"]
     assert {(row["decision"], row["confidence"]) for row in rows} == {(None, 9)}
     assert {row["label"] for row in rows} <= set(model.classes)
     assert run(*stream, "-o", output).exit_code == 0
@@ -206,7 +206,7 @@ def test_false_alarms_of_a_stream(tmp_path):
     assert made.exit_code == 0, made.output
     wavfile.write(tmp_path / "all" / "noise" / "3.wav", 100, sounds["high"].astype(np.int16))
     mixed = tmp_path / "all" / "noise"
-    found = json.loads(run("predict", model, "--stream", mixed, "--json").stdout)["false_alarms"]
+    found = json_of("predict", model, "--stream", mixed)["false_alarms"]
     assert found["label"]["count"] >= 1
     assert found["label"]["hours"] == pytest.approx(4 * 39 / 2 / 3600)
     assert found["label"]["an_hour"] == pytest.approx(
@@ -237,7 +237,7 @@ def test_background_of_another_name_was_lost(tmp_path):
     model, train = tmp_path / "m.tkm", ("--name", "{label}/{machine}_*", "--window", "1s", *QUICK)
     assert run("train", tmp_path / "all", *train, "-o", model).exit_code == 0
     stream = ("predict", model, "--stream", elsewhere / "bg.wav")
-    found = json.loads(run(*stream, "--json").stdout)
+    found = json_of(*stream)
     assert found["false_alarms"]["label"]["hours"] == pytest.approx(39 / 2 / 3600)
     assert {row["true"] for row in found["decisions"]} == {"silence"}
     assert "label right in" in run(*stream).stdout
@@ -282,10 +282,7 @@ def test_windows_in_an_array(recorded, tmp_path):
         file,
         "-o",
         tmp_path / "p.tkm",
-        "--set",
-        "n_components=32",
-        "--set",
-        "epochs=1",
+        *sets("n_components=32", "epochs=1"),
         "--effort",
         "quick",
     )
@@ -296,7 +293,7 @@ def test_rows_of_one_group_were_in_both_parts_without_a_word(tmp_path):
     """An array of groups that nobody named: only `groups mixed` at the end of a line told it."""
     X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 2
     np.savez(tmp_path / "g.npz", X=X, y=y, group=np.arange(60) // 6)
-    options = ("-o", tmp_path / "m.tkm", "--set", "n_components=32", "--set", "epochs=1")
+    options = ("-o", tmp_path / "m.tkm", *sets("n_components=32", "epochs=1"))
     command = ("train", tmp_path / "g.npz", *options, "--effort", "quick")
     said = "hint: rows of one group are in both parts; name their array, as in --groups group"
     assert said in run(*command).stderr
@@ -338,10 +335,7 @@ def test_columns_of_a_table(tmp_path):
     options = (
         "-o",
         tmp_path / "m.tkm",
-        "--set",
-        "n_components=32",
-        "--set",
-        "epochs=1",
+        *sets("n_components=32", "epochs=1"),
         "--effort",
         "quick",
         "-q",
@@ -442,7 +436,7 @@ def test_options_of_tables_are_none_of_recordings(tmp_path, options, expected):
         (("--window-shape", "5"), "write SAMPLESxCHANNELS", 2),
         (("--augment", "turn:1"), "write KIND or KIND:AMOUNT", 2),
         (("--augment", "shift:0.5"), "write KIND or KIND:AMOUNT", 2),
-        (("--set", "mixed=majority"), "for recordings: give --window", 2),
+        (("--set", "short=pad"), "for recordings: give --window", 2),
         (("--hop", "5"), "for recordings: give --window", 2),
         (("--set", "drop=a"), "only tables have columns", 1),
     ],
@@ -466,7 +460,7 @@ def test_recordings_had_no_official_test_part(recorded, tmp_path):
     found = json.loads(result.stdout)
     assert "4 files" in found["recordings"]
     assert "test windows (all of other)" in found["split"]
-    judged = json.loads(run("evaluate", tmp_path / "m.tkm", tmp_path / "other", "--json").stdout)
+    judged = json_of("evaluate", tmp_path / "m.tkm", tmp_path / "other")
     assert judged["accuracy"] == found["test_accuracy"]
     table = tmp_path / "p.csv"
     assert run("predict", tmp_path / "m.tkm", tmp_path / "other", "-o", table).exit_code == 0

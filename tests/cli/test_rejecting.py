@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.cli.tools import QUICK, blobs, failed, run
+from tests.cli.tools import QUICK, blobs, failed, json_of, run
 from tinykernel import load
 from tinykernel.modelfile import about
 
@@ -38,7 +38,7 @@ def test_train_calibrates_on_rows_kept_aside(data: Path, tmp_path: Path, suffix:
         assert model.predict_proba(np.load(data)["X"][:4]).shape == (4, 3)
         model = model.quantize()
     assert model.decision.rejects
-    judged = json.loads(run("evaluate", output, data, "--json").stdout)
+    judged = json_of("evaluate", output, data)
     assert judged["rows"] == 200
     assert judged["seen_in_training"] == 0
     assert 0.3 < judged["decisions"]["coverage"] < 1
@@ -51,28 +51,10 @@ def test_train_calibrates_on_rows_kept_aside(data: Path, tmp_path: Path, suffix:
 
 def test_whole_groups_are_kept_aside(data: Path, tmp_path: Path) -> None:
     """With groups the promise is for new groups, and too few rows are refused before training."""
-    output = tmp_path / "m.tkm"
-    result = run(
-        "train",
-        data,
-        "-o",
-        output,
-        "--set",
-        "max_error=0.3",
-        "--groups",
-        "group",
-        "--set",
-        "calibration_size=0.25",
-        *QUICK,
-        "--json",
-    )
-    assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)["calibration"]
-    assert found["groups"] == 10
-    assert found["rows"] == 200
+    given = ("--set", "max_error=0.3", "--groups", "group", *QUICK)
+    promise = json_of("train", data, "-o", tmp_path / "m.tkm", *given)["calibration"]
+    assert (promise["groups"], promise["rows"]) == (8, 160)
     line = failed("train", data, "-o", tmp_path / "n.tkm", "--set", "max_error=1%", *QUICK)
-    assert "160 rows kept aside cannot promise" in line
+    assert "160 held-out rows cannot promise" in line
     assert "more than 299" in line
     assert not (tmp_path / "n.tkm").exists()
-    line = failed("train", data, "-o", output, "--set", "calibration_size=0.1", *QUICK, status=2)
-    assert "goes with max_error" in line

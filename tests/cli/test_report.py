@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 
-from tests.cli.tools import arrays, failed, run
+from tests.cli.tools import arrays, failed, json_of, run
 
 
 def test_report(work):
@@ -55,7 +55,7 @@ def test_page(work, tmp_path, require_tool):
     )
     result = run(*command)
     assert result.exit_code == 0, result.stderr
-    judged = json.loads(run("evaluate", work / "gesture.tkm", data, "--json").stdout)
+    judged = json_of("evaluate", work / "gesture.tkm", data)
     accuracy = f"{100 * judged['accuracy']:.2f} %"
     told = run("report", work / "gesture.tkm", "--compiler", "none", "--html", page)
     assert told.stderr.splitlines()[-1] == f"{page} holds the page"

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.cli.tools import QUICK, ROOT, process, run, table_with_groups
+from tests.cli.tools import QUICK, ROOT, process, run, sets, table_with_groups
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.stages.components import Components
 from tinykernel.modelfile import load
@@ -74,7 +74,7 @@ def test_a_home_that_cannot_be_written_to(tmp_path):
     place = str(tmp_path / "file" / "inside")
     here = {"HOME": place, "XDG_CACHE_HOME": place, "NUMBA_CACHE_DIR": place}
     # A linear part alone takes a third of the compiling.
-    alone = (*("--set", "n_components=0", "--set", "linear=8", "--set", "epochs=2"), *QUICK[-3:])
+    alone = (*sets("n_components=0", "linear=8", "epochs=2"), *QUICK[-3:])
     training = process("train", tmp_path / "d.npz", "-o", tmp_path / "m.tkm", *alone, **here)
     _, err = training.communicate(timeout=600)
     assert training.returncode == 0, err

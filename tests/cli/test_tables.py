@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 import subprocess
 
-from tests.cli.tools import run
+from tests.cli.tools import json_of, run
 from tests.firmware.compiling import WARNINGS
 
 _TEXTS = ("*/ int x; /*", 'a"b', "back\\", "??/", "größe", "int", "<script>alert(1)</script>", "=1")
@@ -66,7 +65,7 @@ def test_hostile_table_goes_through_all_commands(tmp_path, require_tool):
     with (tmp_path / "p.csv").open(newline="", encoding="utf-8") as stream:
         assert {row["label"] for row in csv.DictReader(stream)} == {"*/no", "<script>yes"}
     other = tmp_path / "other.csv"
-    _program(tmp_path, _rows(other), json.loads(run("predict", model, other, "--json").stdout))
+    _program(tmp_path, _rows(other), json_of("predict", model, other))
     program = [str(tmp_path / name) for name in ("main.c", "c/thy.c")]
     flags = ["-std=c99", *WARNINGS]
     command = [gcc, *flags, f"-I{tmp_path / 'c'}", *program, "-o", str(tmp_path / "run")]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from tests.cli.tools import failed, run
+from tests.cli.tools import failed, json_of, run
 from tinykernel.codegen.boards import BOARDS
 from tinykernel.codegen.targets import TARGETS
 
@@ -14,11 +13,11 @@ def test_targets():
     """All targets are listed, as a table and as a JSON array."""
     table = run("targets")
     assert table.exit_code == 0
-    rows = json.loads(run("targets", "--json").stdout)
+    rows = json_of("targets")
     assert [row["target"] for row in rows] == list(TARGETS)
     for name in TARGETS:
         assert name in table.stdout
-    tools = json.loads(run("targets", "--tools", "--json").stdout)
+    tools = json_of("targets", "--tools")
     assert all(isinstance(row["compilers"], list) for row in tools)
 
 
@@ -32,7 +31,7 @@ def test_boards_are_listed_with_their_memory() -> None:
 
 def test_which_boards_hold_a_model(work: Path) -> None:
     """Every board is answered for: what is left, or what it lacks."""
-    rows = json.loads(run("targets", "--fits", work / "gesture.tkm", "--json").stdout)
+    rows = json_of("targets", "--fits", work / "gesture.tkm")
     assert {row["board"] for row in rows} == {board.name for board in BOARDS if board.name}
     for row in rows:
         enough = row["flash_left"] >= 0 and row["ram_left"] >= 0
@@ -47,7 +46,7 @@ def test_which_boards_hold_a_model(work: Path) -> None:
     fitting = sum(row["fits"] for row in rows)
     assert f"{fitting} of {len(rows)} boards hold it" in text
     asked = ("targets", "--fits", work / "gesture.tkm", "--target", "cortex-m7f,esp8266")
-    chosen = json.loads(run(*asked, "--json").stdout)
+    chosen = json_of(*asked)
     assert {row["target"] for row in chosen} == {"cortex-m7", "esp8266"}
     assert all(row["board"] in run(*asked).stdout for row in chosen)
     assert "one at a time" in failed("targets", "--fits", work / "gesture.tkm", "--tools")

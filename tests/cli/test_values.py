@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from tests.cli.tools import QUICK, failed, run
+from tests.cli.tools import QUICK, failed, json_of, run
 from tinykernel import load
 
 
@@ -38,14 +38,14 @@ def values(tmp_path_factory):
 def test_every_command_speaks_of_values(values, tmp_path):
     """Values and RMSE are printed, never classes or accuracies."""
     model, data = values / "wear.tkm", values / "wear.csv"
-    found = json.loads(run("evaluate", model, data, "--json").stdout)
+    found = json_of("evaluate", model, data)
     assert found["rows"] == 60
     assert found["rmse"] < found["baselines"]["mean"]["rmse"] / 2
     assert found["interval"][0] < found["rmse"] < found["interval"][1]
     shown = run("evaluate", model, data)
     assert "RMSE" in shown.stdout
     assert "accuracy" not in shown.stdout
-    predicted = json.loads(run("predict", model, data, "--json").stdout)
+    predicted = json_of("predict", model, data)
     assert predicted["outputs"] == ["hours"]
     integer = load(model)
     fixed = np.array(predicted["scores"]) / 2**integer.answers.shift
@@ -53,7 +53,7 @@ def test_every_command_speaks_of_values(values, tmp_path):
     table = tmp_path / "p.csv"
     assert run("predict", model, data, "-o", table, "--quiet").exit_code == 0
     assert table.read_text().splitlines()[0] == "row,hours"
-    inspected = json.loads(run("inspect", model, "--json").stdout)
+    inspected = json_of("inspect", model)
     assert inspected["scale_shift"] == integer.answers.shift
 
 

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from tests.cli.tools import QUICK, bare, blobs, failed, run, table_with_groups
+from tests.cli.tools import QUICK, bare, blobs, failed, json_of, run, table_with_groups
 from tinykernel import load, save
 from tinykernel.build import parity
 from tinykernel.build.toolchains import ProgramTooLarge
@@ -21,10 +21,10 @@ def test_text_labels_through_the_whole_way(tmp_path):
     (tmp_path / "g.csv").write_text("a,b,c,d,e,label\n" + "\n".join(lines) + "\n")
     model = tmp_path / "g.tkm"
     assert run("train", tmp_path / "g.csv", "-o", model, *QUICK).exit_code == 0
-    found = json.loads(run("verify", model, tmp_path / "g.csv", "--json").stdout)
+    found = json_of("verify", model, tmp_path / "g.csv")
     assert (found["rows"], found["differences"]) == (12, 0)
     assert found["accuracy"] > 0.6
-    labels = json.loads(run("predict", model, tmp_path / "g.csv", "--json").stdout)["labels"]
+    labels = json_of("predict", model, tmp_path / "g.csv")["labels"]
     assert set(labels) <= set(names)
 
 
@@ -66,8 +66,8 @@ def test_one_test_part_had_three_accuracies(tmp_path):
         data, model = tmp_path / name, tmp_path / "m.tkm"
         trained = run("train", data, "-o", model, *QUICK[:-1])
         note = re.search(r"note: (\d+ of \d+ test rows equal training rows; .*)", trained.stdout)
-        verified = json.loads(run("verify", model, data, "--json").stdout)
-        judged = json.loads(run("evaluate", model, data, "--json").stdout)
+        verified = json_of("verify", model, data)
+        judged = json_of("evaluate", model, data)
         accuracy = verified["accuracy"]
         assert trained.stdout.split("test      ")[1].startswith(f"{100 * accuracy:.2f} %")
         assert judged["accuracy"] == accuracy
@@ -78,21 +78,21 @@ def test_a_model_trained_with_groups_takes_its_own_table(tmp_path):
     """The column of groups is no input for verify, predict and export either."""
     table, model = table_with_groups(tmp_path), tmp_path / "m.tkm"
     groups = ("--groups", "who")
-    trained = json.loads(run("train", table, "-o", model, *groups, *QUICK, "--json").stdout)
-    found = json.loads(run("verify", model, table, "--json").stdout)
+    trained = json_of("train", table, "-o", model, *groups, *QUICK)
+    found = json_of("verify", model, table)
     assert found["rows"] == trained["test_rows"]
     assert found["accuracy"] == trained["test_accuracy"]
     assert found["part"] == "whole groups, 20 %, seed 0"
     result = run("export", model, "-t", "host", "-o", tmp_path / "out", "--data", table, "-q")
     assert result.exit_code == 0, result.stderr
-    assert len(json.loads(run("predict", model, table, "--json").stdout)["labels"]) == 60
+    assert len(json_of("predict", model, table)["labels"]) == 60
     save(load(model), model)  # without what it remembers
     assert "6 inputs" in failed("predict", model, table)
 
 
 def test_verify_without_labels(work, tmp_path):
     """Without labels the scores are compared all the same and the accuracy is null."""
-    found = json.loads(run("verify", work / "gesture.tkm", bare(tmp_path), "--json").stdout)
+    found = json_of("verify", work / "gesture.tkm", bare(tmp_path))
     assert found["accuracy"] is None
     assert found["differences"] == 0
 
@@ -130,4 +130,4 @@ def test_a_target_that_is_too_small_stops_no_other(work, monkeypatch):
     assert result.exit_code == 1
     assert "agree on every score" in result.stdout
     assert "atmega328p: left out, the model is too large for the chip" in result.output
-    assert [one["target"] for one in json.loads(run(*command, "--json").stdout)] == ["host"]
+    assert [one["target"] for one in json_of(*command)] == ["host"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from typer.testing import CliRunner, Result
@@ -27,6 +29,18 @@ QUICK = ("--set", "n_components=64", "--set", "epochs=20", "--effort", "quick", 
 def run(*arguments: object) -> Result:
     """Run the command line in this process."""
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def json_of(*arguments: object) -> Any:
+    """Run a command that must succeed with --json, and return what it prints."""
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def sets(*assignments: str) -> tuple[str, ...]:
+    """Return ``--set`` before each NAME=VALUE."""
+    return tuple(word for assignment in assignments for word in ("--set", assignment))
 
 
 def failed(*arguments: object, status: int = 1) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
+from inspect import cleandoc
 from typing import Annotated
 
 import typer
@@ -51,6 +53,7 @@ app = typer.Typer(
     epilog="A session: tinykernel train data.npz -o model.tkm, then verify, report, export.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
@@ -75,30 +78,70 @@ def _root(
     pass
 
 
-for _name, _command in (
-    ("train", train_command),
-    ("tune", tune_command),
-    ("verify", verify_command),
-    ("report", report_command),
-    ("bench", bench_command),
-    ("export", export_command),
-    ("flash", flash_command),
-    ("record", record_command),
-    ("monitor", monitor_command),
-    ("emulate", emulate_command),
-    ("ports", ports_command),
-    ("predict", predict_command),
-    ("evaluate", evaluate_command),
-    ("calibrate", calibrate_command),
-    ("drift", drift_command),
-    ("inspect", inspect_command),
-    ("targets", targets_command),
-    ("options", options_command),
-    ("demo", demo_command),
-):
-    # Rich keeps the ends of lines of all but the first paragraph.
-    _paragraphs = (_command.__doc__ or "").split("\n\n")
-    app.command(_name, help="\n\n".join(" ".join(p.split()) for p in _paragraphs))(_command)
+_COMMANDS: dict[Callable[..., None], tuple[str, str]] = {
+    train_command: (
+        "train digits.npz -o digits.tkm --budget 8KB --image-shape 8x8",
+        "train motion --window 2.56s --label activity -o motion.tkm",
+    ),
+    tune_command: (
+        "tune digits.npz --budget 8KB --target cortex-m0plus -o best.tkm",
+        "tune digits.npz --pick 4KB -o small.tkm",
+    ),
+    verify_command: (
+        "verify digits.tkm digits.npz --target host,cortex-m4",
+        "verify digits.tkm digits.npz --port auto",
+    ),
+    report_command: (
+        "report digits.tkm --target cortex-m4 --budget 8KB",
+        "report digits.tkm --data digits.npz --html digits.html",
+    ),
+    bench_command: (
+        "bench digits.tkm --target cortex-m4 --clock 80MHz",
+        "bench digits.tkm --port auto",
+    ),
+    export_command: (
+        "export digits.tkm --target cortex-m4 --data digits.npz -o firmware",
+        "export digits.tkm --check firmware",
+    ),
+    flash_command: ("flash firmware", "flash firmware --verify digits.tkm"),
+    record_command: (
+        "record --port auto --label walking -o motion",
+        "record --port auto --label walking --seconds 30 -o motion",
+    ),
+    monitor_command: (
+        "monitor motion.tkm --port auto",
+        "monitor motion.tkm --send motion/p1.csv --fast",
+    ),
+    emulate_command: ("emulate digits.tkm --target cortex-m4", "emulate --sensor shaking"),
+    ports_command: ("ports", "ports --json"),
+    predict_command: (
+        "predict digits.tkm digits.npz -o labels.csv",
+        "predict motion.tkm --stream motion/p1.csv",
+    ),
+    evaluate_command: (
+        "evaluate digits.tkm digits.npz",
+        "evaluate digits.tkm new.npz --train digits.npz",
+    ),
+    calibrate_command: (
+        "calibrate digits.tkm new.npz --max-error 1% -o sure.tkm",
+        "calibrate digits.tkm new.npz --coverage 95% -o sure.tkm",
+    ),
+    drift_command: (
+        "drift sure.tkm counters.bin",
+        "drift digits.tkm counters.bin --data new.npz",
+    ),
+    inspect_command: ("inspect digits.tkm", "inspect digits.tkm --proof digits.json"),
+    targets_command: ("targets", "targets --fits digits.tkm"),
+    options_command: ("options", "options epochs budget"),
+    demo_command: ("demo", "demo -o digits --force"),
+}
+for _command, _examples in _COMMANDS.items():
+    # Click joins the lines of a paragraph, but of one that begins with \b.
+    app.command(
+        _command.__name__.removesuffix("_command"),
+        help=cleandoc(_command.__doc__ or ""),
+        epilog="\n".join(("\b", "Examples:", *(f"  tinykernel {each}" for each in _examples))),
+    )(_command)
 
 
 def main() -> None:

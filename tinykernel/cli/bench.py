@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,7 +20,7 @@ from tinykernel.cli.common.arguments import (
 )
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.failures import FAILED, fail
-from tinykernel.cli.common.memory import remembered
+from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import print_json, print_table
 
 if TYPE_CHECKING:
@@ -58,7 +57,8 @@ def bench_command(
         raise typer.BadParameter("needs --port", param_hint="--save")
     from tinykernel.codegen.targets import TARGETS
 
-    asked = target or [remembered(model).target or "cortex-m4"]
+    opened = open_model(model)
+    asked = target or [opened.target or "cortex-m4"]
     names, several = expand_targets(asked, [t.name for t in TARGETS.values() if t.machines])
     from tinykernel.measure.limits import parse_clock
     from tinykernel.measure.supply import parse_supply
@@ -68,18 +68,15 @@ def bench_command(
     if parse_supply(current) is not None and clock is None:
         raise typer.BadParameter("needs --clock", param_hint="--current")
     from tinykernel.measure.bench import bench
-    from tinykernel.model import as_integer_model
-    from tinykernel.modelfile import load
 
-    integer = as_integer_model(load(model))
-    names, rate = without_too_small(integer, names, asked), _rate(model)
+    names, rate = without_too_small(opened.model, names, asked), _rate(opened)
     with showing_progress(quiet):
         results, too_small = each_that_fits(
-            names, lambda name: bench(integer, name, clock=clock, current=current, rate=rate)
+            names, lambda name: bench(opened.model, name, clock=clock, current=current, rate=rate)
         )
     if as_json:
-        found = [result.to_dict() for result in results]
-        print_json(found if several else found[0])
+        rows = [result.to_dict() for result in results]
+        print_json(rows if several else rows[0])
     elif results and not quiet:
         print_bench(results)
     for line in too_small:
@@ -88,9 +85,9 @@ def bench_command(
         raise typer.Exit(FAILED)
 
 
-def _rate(model: Path) -> float | None:
+def _rate(opened: ModelFile) -> float | None:
     """Return the samples a second of the recordings that a model was trained on."""
-    recordings = remembered(model).everything.get("recordings")
+    recordings = opened.about.get("recordings")
     rate = recordings.get("rate") if isinstance(recordings, dict) else None
     return float(rate) if isinstance(rate, int | float) and rate > 0 else None
 

@@ -14,7 +14,7 @@ from tinykernel.cli.common.arguments import (
     flag,
     share_option,
 )
-from tinykernel.cli.common.memory import Remembered, remembered
+from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table
 from tinykernel.cli.common.rows import rows_to_judge
 
@@ -68,79 +68,74 @@ def drift_command(
     """
     from tinykernel.decisions import Counters, drift, expected_counts
     from tinykernel.errors import TinykernelError
-    from tinykernel.model import as_integer_model
-    from tinykernel.modelfile import load
 
-    integer, memory = as_integer_model(load(model)), remembered(model)
+    opened = open_model(model)
+    with counters.open("rb") as stream:
+        content = stream.read(_LARGEST_FILE)
     try:
-        counted = Counters.from_bytes(integer, _bytes_of(counters))
+        counted = Counters.from_bytes(opened.model, content)
     except TinykernelError as error:
         raise TinykernelError(f"{counters}: {error}") from None
     if data is None:
-        expected = _expected(model, integer, memory)
+        expected = _expected(opened)
     else:
-        rows = rows_to_judge(model, integer, data, needs_labels=False, unseen=True).rows
-        expected = expected_counts(integer, rows.X)
-    found = drift(counted, expected, false_alarm=false_alarms, independent=independent)
+        rows = rows_to_judge(opened, data, needs_labels=False, unseen=True).rows
+        expected = expected_counts(opened.model, rows.X)
+    result = drift(counted, expected, false_alarm=false_alarms, independent=independent)
     if as_json:
         about = {"model": model, "counters": counters, "expected": expected.to_dict()}
-        print_json(about | found.to_dict())
+        print_json(about | result.to_dict())
     elif not quiet:
-        _print(integer, found, expected)
-    if found.differs or not found.enough:
+        _print(opened.model, result, expected)
+    if result.differs or not result.enough:
         raise typer.Exit(1)
 
 
-def _bytes_of(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(_LARGEST_FILE)
-
-
-def _expected(model: Path, integer: IntegerModel, memory: Remembered) -> Expected:
+def _expected(opened: ModelFile) -> Expected:
     """Return what the model file remembers of the rows of its calibration."""
     from tinykernel.decisions import Expected
     from tinykernel.errors import TinykernelError
 
-    found = Expected.from_dict(memory.everything.get("held_out"), integer.n_classes)
-    if found is None:
+    expected = Expected.from_dict(opened.about.get("held_out"), opened.model.n_classes)
+    if expected is None:
         raise TinykernelError(
-            f"{model}: does not say what held-out rows gave; calibrate the model, or give rows "
-            "that it was not trained on with --data"
+            f"{opened.path}: does not say what held-out rows gave; calibrate the model, or give "
+            "rows that it was not trained on with --data"
         )
-    return found
+    return expected
 
 
-def _print(model: IntegerModel, found: Drift, expected: Expected) -> None:
+def _print(model: IntegerModel, result: Drift, expected: Expected) -> None:
     """Print shares side by side, and the verdict."""
     names = [*map(str, model.classes), "refused"]
-    pairs = zip(names, found.shares, found.shares_expected, strict=True)
+    pairs = zip(names, result.shares, result.shares_expected, strict=True)
     rows = [(name, percent(here), percent(there)) for name, here, there in pairs]
-    rows.append(("mean margin", f"{found.margin:.1f}", f"{found.margin_expected:.1f}"))
-    rows.append(("saturated values", f"{found.saturated:.3g}", f"{found.saturated_expected:.3g}"))
+    rows.append(("mean margin", f"{result.margin:.1f}", f"{result.margin_expected:.1f}"))
+    rows.append(("saturated values", f"{result.saturated:.3g}", f"{result.saturated_expected:.3g}"))
     columns = ("decision", "device", "held-out rows")
     print_table(columns, rows, right=columns[1:])
     typer.echo()
-    count = f"{found.decisions}, which count as {found.independent:.0f} independent ones"
+    count = f"{result.decisions}, which count as {result.independent:.0f} independent ones"
     print_pairs(
         [
             ("decisions", count),
             ("held-out rows", str(expected.rows)),
-            ("chi-square", f"{found.chi_square:.1f} with {found.degrees} degrees of freedom"),
+            ("chi-square", f"{result.chi_square:.1f} with {result.degrees} degrees of freedom"),
             (
                 "by chance",
-                f"shares {found.p_labels:.2g}, margin {found.p_margin:.2g}, "
-                f"saturated values {found.p_saturated:.2g}",
+                f"shares {result.p_labels:.2g}, margin {result.p_margin:.2g}, "
+                f"saturated values {result.p_saturated:.2g}",
             ),
-            ("verdict", _verdict(found)),
+            ("verdict", _verdict(result)),
         ]
     )
 
 
-def _verdict(found: Drift) -> str:
+def _verdict(result: Drift) -> str:
     from tinykernel.decisions.drift import LEAST_DECISIONS
 
-    if not found.enough:
+    if not result.enough:
         return f"too few independent decisions to say anything: {LEAST_DECISIONS} are needed"
-    if found.differs:
-        return "the device differs: " + ", ".join(_WHAT[name] for name in found.differs)
+    if result.differs:
+        return "the device differs: " + ", ".join(_WHAT[name] for name in result.differs)
     return "no difference beyond chance"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tinykernel.cli.common.arguments import JsonOption, ModelArgument, check_output_file
+from tinykernel.cli.common.evaluation import UNLIMITED
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, size
 from tinykernel.text import listed
 
@@ -35,62 +36,54 @@ def inspect_command(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a model is: sizes, arithmetic, and the proved range of every stage."""
-    from tinykernel.model import as_integer_model
-    from tinykernel.modelfile import about, load
+    from tinykernel.cli.common.memory import open_model
     from tinykernel.reporting.training import training_in_words
 
     if proof is not None:
         check_output_file(proof, (".json",), [model])
-    integer = as_integer_model(load(model))
+    opened = open_model(model)
+    integer, ranges = opened.model, opened.model.ranges()
     if proof is not None:
         _write_proof(integer, proof)
-    facts, said = _facts(integer), about(model)
-    ranges = integer.ranges()
+    facts = _facts(integer)
     if as_json:
         stages = [vars(stage) for stage in ranges]
-        print_json({"model": model.name, **facts, "ranges": stages, "about": said})
+        print_json({"model": model.name, **facts, "ranges": stages, "about": opened.about})
         return
-    print_pairs([("model", model.name), *_in_words(integer, model.stat().st_size)])
-    if said:
+    print_pairs([("model", model.name), *_in_words(integer, facts, model.stat().st_size)])
+    if opened.about:
         typer.echo("\nWhat the file says of its training:")
-        print_pairs(training_in_words(said))
-        _print_curve(said.get("tune"))
+        print_pairs(training_in_words(opened.about))
+        _print_curve(opened.about.get("tune"))
     typer.echo("\nProved for every possible input:")
-    print_table(
-        ("stage", "lowest", "highest", "limit", "used"),
+    rows = [
         (
-            (
-                stage.stage,
-                str(stage.low),
-                str(stage.high),
-                f"{stage.limit_low}..{stage.limit_high}",
-                percent(_used(stage)),
-            )
-            for stage in ranges
-        ),
-        right=["lowest", "highest", "limit", "used"],
-    )
+            stage.stage,
+            str(stage.low),
+            str(stage.high),
+            f"{stage.limit_low}..{stage.limit_high}",
+            percent(_used(stage)),
+        )
+        for stage in ranges
+    ]
+    columns = ("stage", "lowest", "highest", "limit", "used")
+    print_table(columns, rows, right=columns[1:])
 
 
-def _print_curve(said: object) -> None:
+def _print_curve(tuning: object) -> None:
     """Print accuracy against size; nothing where the file says none."""
-    points = said.get("curve") if isinstance(said, dict) else None
-    if not isinstance(said, dict) or not isinstance(points, list) or not points:
+    points = tuning.get("curve") if isinstance(tuning, dict) else None
+    if not isinstance(tuning, dict) or not isinstance(points, list) or not points:
         return
     if not all(isinstance(row, list) and len(row) == 4 for row in points):
         return
     if not all(type(value) in (int, float) for row in points for value in row):
         return
-    typer.echo(f"\nTuned, {said.get('score')} on rows held out:")
+    typer.echo(f"\nTuned, {tuning.get('score')} on held-out rows:")
+    best = tuning.get("recommended")
     rows = [
-        (
-            size(budget),
-            str(flash),
-            percent(share),
-            percent(error),
-            "recommended" if budget == said.get("recommended") else "",
-        )
-        for budget, flash, share, error in points
+        (size(n), str(flash), percent(share), percent(error), "recommended" * (n == best))
+        for n, flash, share, error in points
     ]
     print_table(_CURVE, rows, right=_CURVE[:4])
 
@@ -104,16 +97,11 @@ def _used(stage: Range) -> float:
 def _write_proof(integer: IntegerModel, proof: Path) -> None:
     from tinykernel.codegen.certificate import certificate
     from tinykernel.files import write_bytes_atomically
-
-    write_bytes_atomically(proof, certificate(integer))
-    typer.echo(f"{proof} holds the proof; {checker()} checks it against the C", err=True)
-
-
-def checker() -> Path:
-    """Return the program that checks proofs, which needs nothing of this package."""
     from tinykernel.resources import folder
 
-    return folder("firmware") / "check_proof.py"
+    write_bytes_atomically(proof, certificate(integer))
+    checker = folder("firmware") / "check_proof.py"  # needs nothing of this package
+    typer.echo(f"{proof} holds the proof; {checker} checks it against the C", err=True)
 
 
 def _facts(integer: IntegerModel) -> dict[str, Any]:
@@ -121,13 +109,13 @@ def _facts(integer: IntegerModel) -> dict[str, Any]:
     from tinykernel.model.answers.values import Values
     from tinykernel.model.readouts.prototypes import Prototypes
 
-    found: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     if isinstance(integer.answers, Values):
-        found = {"values": list(integer.answers.names), "scale_shift": integer.answers.shift}
+        facts = {"values": list(integer.answers.names), "scale_shift": integer.answers.shift}
     prototypes = integer.find(Prototypes)
     if prototypes is not None:
-        found["prototypes"] = len(prototypes.levels)
-    return found | {
+        facts["prototypes"] = len(prototypes.levels)
+    return facts | {
         "features": integer.n_features,
         "classes": list(integer.classes),
         "stages": [stage.KIND for stage in integer.stages],
@@ -146,65 +134,73 @@ def _components(integer: IntegerModel) -> dict[str, Any]:
     from tinykernel.model.readouts.ternary import Ternary
     from tinykernel.model.stages.components import Components
 
-    found, part = integer.find(Components), integer.find(Ternary)
-    if found is None or part is None:
+    stage, part = integer.find(Components), integer.find(Ternary)
+    if stage is None or part is None:
         return {"components": 0}
     return {
-        "components": found.n_components,
-        "blocks": found.n_blocks,
-        "dimension": found.dimension,
-        "permutation": found.permutation.kind,
-        "diagonal": found.diagonal_kind,
-        "halvings_first": [int(halve) for halve in found.halve_first],
-        "halvings_second": [int(halve) for halve in found.halve_second],
-        "small_code": found.small_code,
+        "components": stage.n_components,
+        "blocks": stage.n_blocks,
+        "dimension": stage.dimension,
+        "permutation": stage.permutation.kind,
+        "diagonal": stage.diagonal_kind,
+        "halvings_first": [int(halve) for halve in stage.halve_first],
+        "halvings_second": [int(halve) for halve in stage.halve_second],
+        "small_code": stage.small_code,
         "zero_weights": float((part.weights == 0).mean()),
     }
 
 
 def _decision(integer: IntegerModel) -> dict[str, Any]:
     """Return the decision part, where there is one."""
-    found = integer.decision
-    if found is None:
+    decision = integer.decision
+    if decision is None:
         return {}
     return {
         "decision": {
-            "thresholds": found.thresholds.tolist(),
-            "confidences": found.table.tolist(),
-            "confidence_shift": found.shift,
-            "temperature": found.temperature,
-            "statement": found.statement,
-            "novelty_threshold": found.novelty_threshold,
-            "prototypes": found.n_prototypes,
+            "thresholds": decision.thresholds.tolist(),
+            "confidences": decision.table.tolist(),
+            "confidence_shift": decision.shift,
+            "temperature": decision.temperature,
+            "statement": decision.statement,
+            "novelty_threshold": decision.novelty_threshold,
+            "prototypes": decision.n_prototypes,
         }
     }
 
 
-def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
+def _in_words(
+    integer: IntegerModel, facts: dict[str, Any], file_size: int
+) -> list[tuple[str, str]]:
     from tinykernel.codegen.description import consists_of
+    from tinykernel.model.answers.values import Values
 
-    facts, unit = _facts(integer), f"{integer.raw_dtype}, used as {integer.input_dtype}"
-    names = listed(integer.classes, _CLASSES_SHOWN)
-    constant = facts["constant_features"]
-    inputs = f"{integer.n_features} x {unit}"
-    given = integer.input
+    unit = f"{integer.raw_dtype}, used as {integer.input_dtype}"
+    inputs, counts, values, novel = f"{integer.n_features} x {unit}", "", "", ""
+    given, answers = integer.input, integer.answers
     if not given.is_table:
         shape = " x ".join(map(str, given.shape))
-        what = "samples and channels" if given.is_signal else "pixels"
+        unit_of_shape = "samples and channels" if given.is_signal else "pixels"
         beside = "" if integer.beside is None else f" and {integer.beside.words}"
-        inputs = f"{shape} {what}{beside} of {given.dtype}"
-        unit = f"{integer.scaler.raw_dtype}, used as {integer.input_dtype}"
+        inputs = f"{shape} {unit_of_shape}{beside} of {given.dtype}"
+        counts = f"{integer.n_features} x {integer.scaler.raw_dtype}, used as {integer.input_dtype}"
+    if isinstance(answers, Values):
+        names = ", ".join(answers.names)
+        values = f"{names}; in C times 2^{answers.shift}, a step is {answers.unit:.3g}"
+    if integer.is_one_class:
+        distance = -int(integer.readout.offset[0])
+        novel = f"{facts['prototypes']}; novel above a distance of {distance}"
+    classes = f"{integer.n_classes}: {listed(integer.classes, _CLASSES_SHOWN)}"
     return [
         ("file", size(file_size)),
         ("consists of", consists_of(integer)),
         ("inputs", inputs),
-        ("counts", "" if given.is_table else f"{integer.n_features} x {unit}"),
-        ("constant inputs", str(constant) if constant else ""),
-        ("classes", f"{integer.n_classes}: {names}" if integer.classes else ""),
-        ("values", _values(integer)),
-        ("prototypes", _prototypes(integer, facts)),
+        ("counts", counts),
+        ("constant inputs", str(facts["constant_features"] or "")),
+        ("classes", classes if integer.classes else ""),
+        ("values", values),
+        ("prototypes", novel),
         *_components_in_words(facts),
-        *_decision_in_words(integer),
+        *_decision_in_words(integer.decision),
         ("fingerprint", integer.fingerprint()[:16]),
     ]
 
@@ -215,59 +211,31 @@ def _components_in_words(facts: dict[str, Any]) -> list[tuple[str, str]]:
         return []
     n_blocks, zeros = facts["blocks"], facts["zero_weights"]
     blocks = f"{n_blocks} block{'s' if n_blocks > 1 else ''}"
+    first, second = (
+        f"{sum(facts[name])} of {len(facts[name])}"
+        for name in ("halvings_first", "halvings_second")
+    )
     return [
         ("components", f"{facts['components']} of {blocks} of {facts['dimension']}"),
         ("their weights", f"1 and -1, {percent(zeros)} zero" if zeros else "1 and -1"),
         ("code", "small" if facts["small_code"] else ""),
         ("diagonal G", _DIAGONALS[facts["diagonal"]]),
         ("permutation P", facts["permutation"]),
-        (
-            "halved stages",
-            f"first {_stages(facts['halvings_first'])}, second {_stages(facts['halvings_second'])}",
-        ),
+        ("halved stages", f"first {first}, second {second}"),
     ]
 
 
-def _prototypes(integer: IntegerModel, facts: dict[str, Any]) -> str:
-    """Say of a model of one class what is novel to it."""
-    if not integer.is_one_class:
-        return ""
-    return f"{facts['prototypes']}; novel above a distance of {-int(integer.readout.offset[0])}"
-
-
-def _novel_words(decision: Decision) -> str:
-    """Say above which novelty a row looks like no class, and by what that is told."""
-    if decision.novelty_threshold is None:
-        return ""
-    n = decision.n_prototypes
-    by = f", by the distance to {n} prototypes and the margin" if n else ""
-    return f"{decision.novelty_threshold}{by}"
-
-
-def _decision_in_words(integer: IntegerModel) -> list[tuple[str, str]]:
-    found = integer.decision
-    if found is None:
+def _decision_in_words(decision: Decision | None) -> list[tuple[str, str]]:
+    if decision is None:
         return []
-    least = listed(found.thresholds.tolist(), _CLASSES_SHOWN)
+    novel = "" if decision.novelty_threshold is None else str(decision.novelty_threshold)
+    if novel and decision.n_prototypes:
+        novel += f", by the distance to {decision.n_prototypes} prototypes and the margin"
+    least = listed(decision.thresholds.tolist(), _CLASSES_SHOWN)
+    confidence = f"{decision.table[0]} to {decision.table[-1]}"
     return [
-        ("least margin", least if found.rejects else "none: every row is answered"),
-        (
-            "confidence",
-            f"{found.table[0]} to {found.table[-1]}, a step every {1 << found.shift} of the margin",
-        ),
-        ("novel above", _novel_words(found)),
-        ("promise", found.statement),
+        ("least margin", least if decision.rejects else UNLIMITED),
+        ("confidence", f"{confidence}, a step every {1 << decision.shift} of the margin"),
+        ("novel above", novel),
+        ("promise", decision.statement),
     ]
-
-
-def _values(integer: IntegerModel) -> str:
-    from tinykernel.model.answers.values import Values
-
-    values = integer.answers
-    if not isinstance(values, Values):
-        return ""
-    return f"{', '.join(values.names)}; in C times 2^{values.shift}, a step is {values.unit:.3g}"
-
-
-def _stages(schedule: tuple[bool, ...]) -> str:
-    return f"{sum(schedule)} of {len(schedule)}"

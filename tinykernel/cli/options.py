@@ -7,19 +7,19 @@ from typing import Annotated
 import typer
 
 from tinykernel.cli.common.arguments import JsonOption
-from tinykernel.cli.common.output import print_json, print_pairs
-from tinykernel.cli.settings import SETTINGS, Setting
+from tinykernel.cli.common.output import print_json, print_pairs, print_table
 from tinykernel.cli.settings.file import known
-from tinykernel.cli.settings.table import PARTS, TASKS, TRAINER_DEFAULTS
+from tinykernel.cli.settings.table import METHODS, PARTS, SETTINGS, TASKS, Setting
 
 
 def options_command(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="these only", show_default=False)
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="show these in full", show_default=False),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List what --set NAME=VALUE and tinykernel.toml take: kind, default, range, text.
+    """List what --set NAME=VALUE and tinykernel.toml take, or show single settings in full.
 
     tinykernel.toml lies beside the data (for export beside the model); its tables are data,
     train, tune and export. The command line goes before the file.
@@ -27,17 +27,24 @@ def options_command(
     chosen = [known(name, name) for name in names] if names else list(SETTINGS.values())
     if as_json:
         print_json([_facts(setting) for setting in chosen])
-        return
-    for part in PARTS:
-        inside = [setting for setting in chosen if setting.part == part]
-        if inside:
-            typer.echo(f"[{part}]")
-            print_pairs((setting.name, _in_words(setting)) for setting in inside)
+    elif names:
+        for setting in chosen:
+            print_pairs(_in_full(setting))
+    else:
+        columns = ("value", "default", "")
+        for part in PARTS:
+            rows = [
+                (setting.name, setting.kind, _default(setting) or "-", setting.summary)
+                for setting in chosen
+                if setting.part == part
+            ]
+            print_table((f"[{part}]", *columns), rows)
             typer.echo()
+        typer.echo("'tinykernel options NAME' shows one in full")
 
 
-def _default(setting: Setting) -> object:
-    return TRAINER_DEFAULTS.get(setting.name) if setting.of_trainer else setting.default
+def _default(setting: Setting) -> str:
+    return "" if setting.usual is None else str(setting.usual)
 
 
 def _facts(setting: Setting) -> dict[str, object]:
@@ -45,7 +52,7 @@ def _facts(setting: Setting) -> dict[str, object]:
         "name": setting.name,
         "part": setting.part,
         "kind": setting.kind,
-        "default": _default(setting),
+        "default": setting.usual,
         "range": setting.range or None,
         "tasks": setting.tasks,
         "methods": setting.methods,
@@ -53,10 +60,13 @@ def _facts(setting: Setting) -> dict[str, object]:
     }
 
 
-def _in_words(setting: Setting) -> str:
-    kind = setting.kind + (f" ({setting.range})" if setting.range else "")
-    default = _default(setting)
-    usual = "" if default is None else f", default {default}"
-    only = "" if setting.tasks == TASKS else f" For --task {' and '.join(setting.tasks)}."
-    only += " For method=paper." if setting.methods == ("paper",) else ""
-    return f"{kind}{usual}. {setting.text}{only}"
+def _in_full(setting: Setting) -> list[tuple[str, str]]:
+    return [
+        (setting.name, setting.text),
+        ("value", setting.kind),
+        ("range", setting.range),
+        ("default", _default(setting)),
+        ("table", f"[{setting.part}]"),
+        ("tasks", "" if setting.tasks == TASKS else ", ".join(setting.tasks)),
+        ("method", "" if setting.methods == METHODS else ", ".join(setting.methods)),
+    ]

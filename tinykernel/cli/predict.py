@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +18,7 @@ from tinykernel.cli.common.arguments import (
 )
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import print_all, print_notes, seen_in_words
-from tinykernel.cli.common.memory import remembered
+from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import percent, print_json, print_table, write_csv
 from tinykernel.cli.common.rows import in_batches, labels_to_judge_by, rows_for
 
@@ -78,112 +80,24 @@ def predict_command(
         raise typer.BadParameter("goes with --stream", param_hint="--last")
     if output is not None:
         check_output_file(output, (".csv",), inputs=[_source(source)])
-    from tinykernel.model import as_integer_model
-    from tinykernel.modelfile import load
-
-    integer, memory = as_integer_model(load(model)), remembered(model)
+    opened = open_model(model)
     if stream is not None:
         with showing_progress(quiet):
-            table, alarms = _decisions(model, integer, stream, 5 if last is None else last)
-        _show_decisions(integer.classes, table, alarms, output, as_json, quiet)
+            table, alarms = _decisions(opened, stream, 5 if last is None else last)
+        _show_decisions(opened.model.classes, table, alarms, output, as_json, quiet)
         return
     with showing_progress(quiet):
-        rows = rows_for(model, integer, source, keep_all=True)
-        true = labels_to_judge_by(integer, source, rows.y)
-        scores = integer.scores(rows.X)
-    if integer.is_regressor:
-        _predict_values(integer, rows, scores, output, as_json, quiet)
-        return
-    labels = [integer.classes[i] for i in scores.argmax(axis=1)]
-    decided = _decided(integer, scores)
-    if output is not None:
-        _write_scores(output, integer, rows, labels, scores, decided)
-    found, seen = _evaluation(integer, true, rows.group, labels), memory.share_seen(rows.X)
-    if as_json:
-        judged = {"evaluation": None if found is None else found.to_dict()}
-        said = {"notes": list(rows.notes), "seen_in_training": seen}
-        sure = {} if decided is None else {"decisions": decided[0], "confidence": decided[1]}
-        unit, names = _names(rows)
-        pictures = {} if rows.names is None else {f"{unit}s": list(names)}
-        print_json({"labels": labels, "scores": scores} | pictures | sure | said | judged)
-    elif not quiet:
-        _print_predictions(integer, rows, labels, scores, decided)
-        _print_answered(decided)
-        print_notes(rows)
-        if found is not None:
-            typer.echo(f"\nOn {rows.part} of {rows.source}:")
-            print_all(found)
-        if seen:
-            typer.echo(seen_in_words(seen))
-
-
-def _decided(integer: IntegerModel, scores: NDArray[Any]) -> tuple[list[Any], list[int]] | None:
-    """Return label and confidence of each row, None for a refused label; None without decisions."""
-    if integer.decision is None:
-        return None
-    chosen = integer.decision.decide(scores).tolist()
-    labels = [None if i < 0 else integer.classes[i] for i in chosen]
-    return labels, integer.decision.confidence(scores).tolist()
-
-
-def _or_unknown(label: object) -> str:
-    return "unknown" if label is None else str(label)
-
-
-def _print_answered(decided: tuple[list[Any], list[int]] | None) -> None:
-    """Say how many rows are answered, of a model that refuses some."""
-    if decided is not None:
-        rows = len(decided[0])
-        answered = sum(label is not None for label in decided[0])
-        typer.echo(f"answered {percent(answered / max(1, rows))} of {rows} rows")
-
-
-def _evaluation(
-    integer: IntegerModel, true: NDArray[Any] | None, group: NDArray[Any] | None, labels: list[Any]
-) -> Evaluation | None:
-    """Compare the labels with those of the file, where it has some."""
-    import numpy as np
-
-    from tinykernel.evaluation import compare
-
-    if true is None:
-        return None
-    return compare(true, np.array(labels), integer.classes, group)
-
-
-def _predict_values(
-    integer: IntegerModel,
-    rows: Rows,
-    scores: NDArray[Any],
-    output: Path | None,
-    as_json: bool,
-    quiet: bool | None,
-) -> None:
-    """Print or write what a regressor predicts, beside the true values where the file has them."""
-    from tinykernel.evaluation import evaluate
-    from tinykernel.model.answers.values import Values
-
-    assert isinstance(integer.answers, Values)
-    values, names = scores * integer.answers.unit, list(integer.answers.names)
-    if output is not None:
-        table = [[row, *each] for row, each in enumerate(values.tolist())]
-        write_csv(output, ["row", *names], table)
-    found = None if rows.y is None else evaluate(integer, rows.X, rows.y, groups=rows.group)
-    if as_json:
-        judged = {"evaluation": None if found is None else found.to_dict()}
-        print_json({"outputs": names, "values": values, "scores": scores} | judged)
-    elif not quiet:
-        true = [] if rows.y is None else ["true"]
-        table = []
-        for row, each in enumerate(values[:_ROWS_SHOWN].tolist()):
-            known = [] if rows.y is None else [f"{rows.y[row]:.6g}"]
-            table.append([str(row), *(f"{value:.6g}" for value in each), *known])
-        print_table(["row", *names, *true], table, right=["row", *names, *true])
-        if len(values) > _ROWS_SHOWN:
-            typer.echo(f"... {len(values)} rows in all; -o FILE.csv writes them")
-        if found is not None:
-            typer.echo(f"\nOn {rows.part} of {rows.source}:")
-            print_all(found)
+        rows = rows_for(opened, source, keep_all=True)
+        labels = labels_to_judge_by(opened.model, source, rows.y)
+        scores = opened.model.scores(rows.X)
+    show = _show_values if opened.model.is_regressor else _show_labels
+    evaluation = show(opened, replace(rows, y=labels), scores, output, as_json, quiet)
+    if evaluation is not None and not as_json and not quiet:
+        typer.echo(f"\nOn {rows.part} of {rows.source}:")
+        print_all(evaluation)
+    seen = seen_in_words(opened.share_seen(rows.X))
+    if seen and not as_json and not quiet and not opened.model.is_regressor:
+        typer.echo(seen)
 
 
 def _source(path: str) -> Path:
@@ -193,8 +107,122 @@ def _source(path: str) -> Path:
     return Path(path) if data_folder(path) or is_recording(path) else find_data(path)
 
 
+def _show_values(
+    opened: ModelFile,
+    rows: Rows,
+    scores: NDArray[Any],
+    output: Path | None,
+    as_json: bool,
+    quiet: bool | None,
+) -> Evaluation | None:
+    """Print or write what a regressor predicts, beside the true values where the file has them."""
+    from numpy import column_stack
+
+    from tinykernel.evaluation import evaluate
+    from tinykernel.model.answers.values import Values
+
+    answers = opened.model.answers
+    assert isinstance(answers, Values)
+    values, columns = scores * answers.unit, ["row", *answers.names]
+    if output is not None:
+        write_csv(output, columns, [[row, *each] for row, each in enumerate(values.tolist())])
+    evaluation = None
+    if rows.y is not None:
+        evaluation = evaluate(opened.model, rows.X, rows.y, groups=rows.group)
+    if as_json:
+        judged = {"evaluation": None if evaluation is None else evaluation.to_dict()}
+        print_json({"outputs": columns[1:], "values": values, "scores": scores} | judged)
+    elif not quiet:
+        shown = values[:_ROWS_SHOWN]
+        if rows.y is not None:
+            columns, shown = [*columns, "true"], column_stack((shown, rows.y[:_ROWS_SHOWN]))
+        table = [
+            [str(row), *(f"{value:.6g}" for value in each)]
+            for row, each in enumerate(shown.tolist())
+        ]
+        _print_first(columns, table, columns, len(values))
+    return evaluation
+
+
+def _show_labels(
+    opened: ModelFile,
+    rows: Rows,
+    scores: NDArray[Any],
+    output: Path | None,
+    as_json: bool,
+    quiet: bool | None,
+) -> Evaluation | None:
+    """Print or write labels and scores, and what a calibrated model decides."""
+    import numpy as np
+
+    from tinykernel.evaluation import compare
+
+    model, decided = opened.model, _decided(opened.model, scores)
+    labels = [model.classes[i] for i in scores.argmax(axis=1)]
+    unit, names = "row", list[object](range(len(rows.X)))
+    if rows.names is not None:
+        unit, names = "picture" if rows.clip is None else "window", list(rows.names)
+    sure: list[tuple[object, ...]] = [()] * len(labels)
+    if decided is not None:
+        sure = [(_or_unknown(label), level) for label, level in zip(*decided, strict=True)]
+    answers = ["decision", "confidence"] if decided is not None else []
+    if output is not None:
+        columns = [unit, "label", *answers, *(f"score_{name}" for name in model.classes)]
+        cells = zip(names, labels, sure, scores.tolist(), strict=True)
+        write_csv(output, columns, ([name, label, *s, *each] for name, label, s, each in cells))
+    evaluation = None
+    if rows.y is not None:
+        evaluation = compare(rows.y, np.array(labels), model.classes, rows.group)
+    if as_json:
+        print_json(
+            {"labels": labels, "scores": scores}
+            | ({} if rows.names is None else {f"{unit}s": names})
+            | ({} if decided is None else {"decisions": decided[0], "confidence": decided[1]})
+            | {"notes": list(rows.notes), "seen_in_training": opened.share_seen(rows.X)}
+            | {"evaluation": None if evaluation is None else evaluation.to_dict()}
+        )
+    elif not quiet:
+        few = model.n_classes <= _CLASSES_SHOWN
+        numbers = scores if few else scores.max(axis=1, keepdims=True)
+        true = [()] * len(labels) if rows.y is None else [(label,) for label in rows.y.tolist()]
+        columns = [unit, "label", *(["true"] if rows.y is not None else []), *answers]
+        columns += map(str, model.classes) if few else ["best score"]
+        every = zip(names, labels, true, sure, numbers.tolist(), strict=True)
+        table = [
+            [str(cell) for cell in (name, label, *t, *s, *each)]
+            for name, label, t, s, each in islice(every, _ROWS_SHOWN)
+        ]
+        text = ("picture", "label", "true", "decision")
+        _print_first(columns, table, [name for name in columns if name not in text], len(labels))
+        if decided is not None:
+            share = sum(label is not None for label in decided[0]) / max(1, len(labels))
+            typer.echo(f"answered {percent(share)} of {len(labels)} rows")
+        print_notes(rows)
+    return evaluation
+
+
+def _print_first(columns: list[str], table: list[list[str]], right: list[str], n: int) -> None:
+    """Print the first rows, and how many there are."""
+    print_table(columns, table, right=right)
+    if n > len(table):
+        typer.echo(f"... {n} rows in all; -o FILE.csv writes them, --json prints them")
+
+
+def _decided(model: IntegerModel, scores: NDArray[Any]) -> tuple[list[Any], list[int]] | None:
+    """Return label and confidence of each row, None for a refused label; None without decisions."""
+    if model.decision is None:
+        return None
+    chosen = model.decision.decide(scores).tolist()
+    labels = [None if i < 0 else model.classes[i] for i in chosen]
+    return labels, model.decision.confidence(scores).tolist()
+
+
+def _or_unknown(label: object) -> str:
+    return "unknown" if label is None else str(label)
+
+
 def _decisions(
-    model: Path, integer: IntegerModel, stream: str, last: int
+    opened: ModelFile, stream: str, last: int
 ) -> tuple[list[dict[str, Any]], dict[str, FalseAlarms]]:
     """Decide at every hop of recordings; false alarms are those of each kind of decision."""
     import numpy as np
@@ -202,40 +230,34 @@ def _decisions(
     from tinykernel.data.signals import cut_for, remembered
     from tinykernel.data.stream import decisions, false_alarms
     from tinykernel.errors import TinykernelError
-    from tinykernel.modelfile import about
 
-    cutting = remembered(about(model), integer)
+    model = opened.model
+    cutting = remembered(opened.about, model)
     if cutting is None:
-        raise TinykernelError(f"{model}: is no model of signals; --stream needs one")
+        raise TinykernelError(f"{opened.path}: is no model of signals; --stream needs one")
     # No window is left out for its labels, as a stream leaves out none.
-    cut = cut_for(stream, integer, cutting, mixed="majority")
+    cut = cut_for(stream, model, cutting, mixed="majority")
     for note in cut.notes:
         typer.echo(f"note: {note}", err=True)
     decided = None
-    if integer.decision is None:
-        labels = in_batches(integer.predict, cut.inputs)
+    if model.decision is None:
+        labels = in_batches(model.predict, cut.inputs)
     else:
-        scores = in_batches(integer.scores, cut.inputs)
-        labels = np.array(integer.classes)[scores.argmax(axis=1)]
-        decided = _decided(integer, scores)
+        scores = in_batches(model.scores, cut.inputs)
+        labels = np.array(model.classes)[scores.argmax(axis=1)]
+        decided = _decided(model, scores)
     true = [None] * len(labels) if cut.y is None else cut.y.tolist()
+    names = ("recording", "sample", "time", "label", "smoothed")
     table = [
-        {
-            "recording": one.recording,
-            "sample": one.sample,
-            "time": one.time,
-            "label": one.label,
-            "smoothed": one.smoothed,
-            "true": is_,
-        }
-        for one, is_ in zip(decisions(cut, labels, last), true, strict=True)
+        {**{name: getattr(decision, name) for name in names}, "true": label}
+        for decision, label in zip(decisions(cut, labels, last), true, strict=True)
     ]
     if decided is not None:
-        for row, decision, confidence in zip(table, *decided, strict=True):
-            row |= {"decision": decision, "confidence": confidence}
+        for row, label, confidence in zip(table, *decided, strict=True):
+            row |= {"decision": label, "confidence": confidence}
     kinds = [kind for kind in ("label", "smoothed", "decision") if kind in table[0]]
-    counted = {kind: false_alarms(cut, [row[kind] for row in table]) for kind in kinds}
-    return table, {kind: one for kind, one in counted.items() if one is not None}
+    counts = {kind: false_alarms(cut, [row[kind] for row in table]) for kind in kinds}
+    return table, {kind: alarms for kind, alarms in counts.items() if alarms is not None}
 
 
 def _show_decisions(
@@ -247,17 +269,16 @@ def _show_decisions(
     quiet: bool | None,
 ) -> None:
     """Print decisions, or write them to a file."""
-    labelled = table[0]["true"] is not None
-    timed = table[0]["time"] is not None
-    several = len({row["recording"] for row in table}) > 1
-    columns = ["recording"] * several + ["time" if timed else "sample", "label", "smoothed"]
-    columns += ["decision", "confidence"] * ("decision" in table[0]) + ["true"] * labelled
-    if "decision" in table[0] and not as_json:
+    first, several = table[0], len({row["recording"] for row in table}) > 1
+    columns = ["recording"] * several + ["sample" if first["time"] is None else "time"]
+    columns += ["label", "smoothed", *(["decision", "confidence"] * ("decision" in first))]
+    columns += ["true"] * (first["true"] is not None)
+    if "decision" in first and not as_json:
         table = [row | {"decision": _or_unknown(row["decision"])} for row in table]
     if output is not None:
         write_csv(output, columns, ([row[name] for name in columns] for row in table))
     if as_json:
-        counted = {kind: {**vars(one), "an_hour": one.an_hour} for kind, one in alarms.items()}
+        counted = {kind: {**vars(each), "an_hour": each.an_hour} for kind, each in alarms.items()}
         print_json({"decisions": table, "false_alarms": counted or None})
     elif not quiet:
         shown = [[_cell(row[name]) for name in columns] for row in table]
@@ -266,69 +287,12 @@ def _show_decisions(
         for name in ("label", "smoothed") if judged else ():
             share = sum(row[name] == row["true"] for row in judged) / len(judged)
             typer.echo(f"{name} right in {percent(share)} of {len(judged)} decisions")
-        for kind, one in alarms.items():
+        for kind, each in alarms.items():
             typer.echo(
-                f"{kind}: {one.count} false alarms in {60 * one.hours:.1f} minutes of background, "
-                f"{one.an_hour:.1f} an hour"
+                f"{kind}: {each.count} false alarms in {60 * each.hours:.1f} minutes of "
+                f"background, {each.an_hour:.1f} an hour"
             )
 
 
 def _cell(value: object) -> str:
     return f"{value:.2f}" if isinstance(value, float) else str(value)
-
-
-def _write_scores(
-    path: Path,
-    integer: IntegerModel,
-    rows: Rows,
-    labels: list[Any],
-    scores: NDArray[Any],
-    decided: tuple[list[Any], list[int]] | None,
-) -> None:
-    sure = [] if decided is None else ["decision", "confidence"]
-    unit, names = _names(rows)
-    found = enumerate(zip(names, labels, scores.tolist(), strict=True))
-    write_csv(
-        path,
-        [unit, "label", *sure, *(f"score_{name}" for name in integer.classes)],
-        ([name, label, *_sure(decided, i), *values] for i, (name, label, values) in found),
-    )
-
-
-def _names(rows: Rows) -> tuple[str, Sequence[Any]]:
-    """Return what a row is called, and the name of each: a number, or of a file, with its start."""
-    if rows.names is None:
-        return "row", range(len(rows.X))
-    return "picture" if rows.clip is None else "window", rows.names
-
-
-def _sure(decided: tuple[list[Any], list[int]] | None, row: int) -> list[str]:
-    """Return decision and confidence of a row as cells, none without decisions."""
-    return [] if decided is None else [_or_unknown(decided[0][row]), str(decided[1][row])]
-
-
-def _print_predictions(
-    integer: IntegerModel,
-    rows: Rows,
-    labels: list[Any],
-    scores: NDArray[Any],
-    decided: tuple[list[Any], list[int]] | None,
-) -> None:
-    shown = scores[:_ROWS_SHOWN]
-    few = integer.n_classes <= _CLASSES_SHOWN
-    sure = [] if decided is None else ["decision", "confidence"]
-    unit, names = _names(rows)
-    words = ("picture", "label", "true", "decision")
-    columns = [unit, "label", *sure, *(map(str, integer.classes) if few else ["best score"])]
-    if rows.y is not None:
-        columns.insert(2, "true")
-    table = []
-    for row, values in enumerate(shown.tolist()):
-        true = [] if rows.y is None else [str(rows.y[row])]
-        numbers = values if few else [max(values)]
-        table.append(
-            [str(names[row]), str(labels[row]), *true, *_sure(decided, row), *map(str, numbers)]
-        )
-    print_table(columns, table, right=[name for name in columns if name not in words])
-    if len(scores) > _ROWS_SHOWN:
-        typer.echo(f"... {len(scores)} rows in all; -o FILE.csv writes them, --json prints them")

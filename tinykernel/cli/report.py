@@ -20,18 +20,13 @@ from tinykernel.cli.common.arguments import (
 )
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.failures import FAILED, fail
-from tinykernel.cli.common.memory import remembered
+from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import print_json, print_table, size
+from tinykernel.files import write_bytes_atomically
 
 if TYPE_CHECKING:
     from tinykernel.measure.report import Report
     from tinykernel.reporting import ReportPage
-
-_PAGE = "Page (with --html or --markdown)"
-
-
-def _page_option(name: str, help_text: str, **settings: Any) -> Any:
-    return typer.Option(name, help=help_text, rich_help_panel=_PAGE, show_default=False, **settings)
 
 
 def report_command(
@@ -54,14 +49,15 @@ def report_command(
     ] = "auto",
     data: Annotated[
         str | None,
-        _page_option(
+        typer.Option(
             "--data",
-            "rows to judge the model on: the test part, or what its training kept aside",
             metavar="DATA",
+            help="for the page: rows to judge the model on, the test part or held-out rows",
         ),
     ] = None,
     clock: Annotated[
-        str | None, _page_option("--clock", "clocks for the times, e.g. 16MHz,48MHz", metavar="HZ")
+        str | None,
+        typer.Option("--clock", metavar="HZ", help="for the page: clocks, e.g. 16MHz,48MHz"),
     ] = None,
     current: CurrentOption = None,
     as_json: JsonOption = False,
@@ -77,38 +73,37 @@ def report_command(
     good it is on DATA, memory, time, inputs and proved ranges.
     """
     from tinykernel.codegen.targets import TARGETS
-
-    memory = remembered(model)
-    names, several = expand_targets(
-        target or [memory.target or "cortex-m4"],
-        [t.name for t in TARGETS.values() if t.family != "host"],
-    )
-    _check(ctx, html, markdown=markdown, as_json=as_json)
     from tinykernel.measure.report import report
 
-    if html is not None or markdown:
-        found = _page(model, names, ctx.params, quiet=quiet)
-        reports, integer = list(found.memory), found.model
-        _write(found, html, markdown=markdown)
-        if html is not None and not quiet:
-            typer.echo(f"{html} holds the page", err=True)
-    else:
-        from tinykernel.model import as_integer_model
-        from tinykernel.modelfile import load
-
-        integer = as_integer_model(load(model))
-        with showing_progress(quiet):
+    _check(ctx, html, markdown=markdown, as_json=as_json)
+    opened = open_model(model)
+    names, several = expand_targets(
+        target or [opened.target or "cortex-m4"],
+        [t.name for t in TARGETS.values() if t.family != "host"],
+    )
+    with showing_progress(quiet):
+        if html is not None or markdown:
+            page = _page(opened, names, ctx.params)
+            reports = list(page.memory)
+        else:
+            page = None
             reports = [
-                report(integer, name, budget or memory.budget_for(name), compiler=compiler)
+                report(opened.model, name, budget or opened.budget_for(name), compiler=compiler)
                 for name in names
             ]
+    if html is not None and page is not None:
+        write_bytes_atomically(html, page.to_html().encode("utf-8"))
+        if not quiet:
+            typer.echo(f"{html} holds the page", err=True)
+    if markdown and page is not None:
+        typer.echo(page.to_markdown(), nl=False)
     if as_json:
         dicts = [result.to_dict() for result in reports]
         print_json(dicts if several else dicts[0])
     elif not quiet and not markdown:
         print_report(reports)
         for result in reports:
-            measured = measured_in_words(memory.everything, result.target, integer)
+            measured = measured_in_words(opened.about, result.target, opened.model)
             if measured:
                 typer.echo(f"{result.target}: {measured}")
     for result in reports:
@@ -132,50 +127,29 @@ def _check(ctx: typer.Context, html: Path | None, *, markdown: bool, as_json: bo
             raise typer.BadParameter("needs --html or --markdown", param_hint=f"--{name}")
 
 
-def _page(
-    model: Path, names: list[str], options: dict[str, Any], *, quiet: bool | None
-) -> ReportPage:
+def _page(file: ModelFile, names: list[str], options: dict[str, Any]) -> ReportPage:
     """Gather the page, judged on the rows that were asked for."""
     from tinykernel.cli.common.rows import rows_to_judge
     from tinykernel.errors import TinykernelError
-    from tinykernel.model import as_integer_model
-    from tinykernel.modelfile import load
     from tinykernel.reporting import report_page
 
-    more: dict[str, Any] = {}
+    more = {name: options[name] for name in ("compiler", "clock", "current")}
     if options["data"] is not None:
-        integer = as_integer_model(load(model))
-        found = rows_to_judge(model, integer, options["data"])
-        if found.y is None:
+        judged = rows_to_judge(file, options["data"])
+        if judged.y is None:
             raise TinykernelError(
                 f"{options['data']}: a model of one class is judged by the labels "
-                f"{' and '.join(map(str, integer.classes))}; give them, or leave out --data"
+                f"{' and '.join(map(str, file.model.classes))}; give them, or leave out --data"
             )
-        rows = found.rows
-        more = {
-            "data": (rows.X, found.y),
+        rows = judged.rows
+        more |= {
+            "data": (rows.X, judged.y),
             "groups": rows.group,
-            "train": found.train,
-            "class_weight": found.class_weight,
+            "train": judged.train,
+            "class_weight": judged.class_weight,
             "rows": "; ".join((f"{rows.part} of {rows.source}", *rows.notes)),
         }
-    with showing_progress(quiet):
-        return report_page(
-            model,
-            names,
-            options["budget"],
-            **{name: options[name] for name in ("compiler", "clock", "current")},
-            **more,
-        )
-
-
-def _write(page: ReportPage, html: Path | None, *, markdown: bool) -> None:
-    from tinykernel.files import write_bytes_atomically
-
-    if html is not None:
-        write_bytes_atomically(html, page.to_html().encode("utf-8"))
-    if markdown:
-        typer.echo(page.to_markdown(), nl=False)
+    return report_page(file.path, names, options["budget"], **more)
 
 
 def print_report(reports: list[Report]) -> None:
@@ -214,8 +188,8 @@ def _print_one(result: Report) -> None:
     typer.echo(f"{result.target}, {source}")
     rows = []
     for memory, parts in result.parts.items():
-        total = result.flash if memory == "flash" else result.ram
-        rows.append((memory if memory == "flash" else "RAM", "", str(total)))
+        name, total = ("flash", result.flash) if memory == "flash" else ("RAM", result.ram)
+        rows.append((name, "", str(total)))
         rows += [("", part, str(n_bytes)) for part, n_bytes in parts.items() if n_bytes]
     print_table(("memory", "part", "bytes"), rows, right=("bytes",))
     if result.stream is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +9,7 @@ import typer
 
 from tinykernel.cli.common.arguments import JsonOption, TargetsOption, expand_targets
 from tinykernel.cli.common.output import print_json, print_table, size
+from tinykernel.text import listed
 
 if TYPE_CHECKING:
     from tinykernel.codegen.boards import Board
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
 
 # Boards of a core that are named in its line.
-_ALSO = 4
+_ALSO = 3
 
 
 def targets_command(
@@ -36,182 +36,152 @@ def targets_command(
 
     With --target it is about the boards of these processors alone; --fits then names each.
     """
-    from tinykernel.codegen.boards import boards_of
     from tinykernel.codegen.targets import TARGETS
     from tinykernel.errors import TinykernelError
 
+    names = expand_targets(target, TARGETS)[0] if target else list(TARGETS)
+    chosen = [TARGETS[name] for name in names]
     if fits is not None:
         if tools:
             raise TinykernelError("--fits and --tools are two questions: ask one at a time")
-        _show_fits(fits, target, as_json)
-        return
-
-    names = expand_targets(target, TARGETS)[0] if target else list(TARGETS)
-    chosen = [TARGETS[name] for name in names]
-    rows: list[dict[str, Any]] = [
-        {
-            "target": target.name,
-            "description": target.description,
-            "flash": target.flash,
-            "ram": target.ram,
-            "boards": [board.name for board in target.boards if board.name],
-            "frameworks": list(target.frameworks),
-            "board_memory": [
-                {
-                    "board": board.name,
-                    "title": board.title,
-                    "platform": board.platform or None,
-                    "flash": board.flash,
-                    "ram": board.ram,
-                    "clock": board.clock,
-                }
-                for board in boards_of(target.core)
-                if board.name
-            ],
-        }
-        for target in chosen
-    ]
-    if tools:
-        for row in rows:
-            row["compilers"] = _compilers(row["target"])
-    if as_json:
-        print_json(rows)
+        _show_fits(fits, {each.core for each in chosen}, each_board=bool(target), as_json=as_json)
+    elif as_json:
+        print_json([_facts(each) | (_compilers(each) if tools else {}) for each in chosen])
     elif tools:
-        print_table(
-            ("target", "compilers on this computer"),
-            ((row["target"], ", ".join(row["compilers"]) or "none") for row in rows),
-        )
+        rows = [(each.name, ", ".join(_compilers(each)["compilers"]) or "none") for each in chosen]
+        print_table(("target", "compilers on this computer"), rows)
     else:
         _print(chosen)
 
 
-def _compilers(target: str) -> list[str]:
-    from tinykernel.build.toolchains import find_toolchains
-
-    return [
-        chain.title + (" (for a related processor)" if chain.stand_in else "")
-        for chain in find_toolchains(target)
-    ]
-
-
-def _print(targets: Iterable[Target]) -> None:
+def _facts(target: Target) -> dict[str, Any]:
+    """Return what ``targets --json`` says of a processor."""
     from tinykernel.codegen.boards import boards_of
 
-    targets = list(targets)
-    print_table(
-        ("target", "core", "flash", "RAM", "board", "frameworks"),
-        (
-            (
-                target.name,
-                target.description.split(":")[0],
-                size(target.flash) if target.flash else "-",
-                size(target.ram) if target.ram else "-",
-                target.board.name or "-",
-                ", ".join(target.board.frameworks),
-            )
-            for target in targets
-        ),
-        right=("flash", "RAM"),
-    )
-    typer.echo()
-    print_table(
-        ("board", "target", "flash", "RAM", "clock", "name on the box"),
-        (
-            (
-                board.name,
-                board.target,
-                size(board.flash),
-                size(board.ram),
-                f"{board.clock // 1_000_000} MHz",
-                board.title,
-            )
-            for target in targets
-            for board in boards_of(target.name)
+    return {
+        "target": target.name,
+        "description": target.description,
+        "flash": target.flash,
+        "ram": target.ram,
+        "boards": [board.name for board in target.boards if board.name],
+        "frameworks": list(target.frameworks),
+        "board_memory": [
+            {
+                "board": board.name,
+                "title": board.title,
+                "platform": board.platform or None,
+                "flash": board.flash,
+                "ram": board.ram,
+                "clock": board.clock,
+            }
+            for board in boards_of(target.core)
             if board.name
-        ),
-        right=("flash", "RAM", "clock"),
-    )
+        ],
+    }
 
 
-def _show_fits(path: Path, asked: list[str], as_json: bool) -> None:
-    """Print which boards hold a model, and how much they have left."""
-    from tinykernel.codegen.targets import TARGETS
-    from tinykernel.model import as_integer_model
-    from tinykernel.modelfile import load
+def _compilers(target: Target) -> dict[str, list[str]]:
+    from tinykernel.build.toolchains import find_toolchains
 
-    names = expand_targets(asked, TARGETS)[0] if asked else []
-    cores = {TARGETS[name].core for name in names}  # boards are listed under these
+    return {
+        "compilers": [
+            chain.title + (" (for a related processor)" if chain.stand_in else "")
+            for chain in find_toolchains(target.name)
+        ]
+    }
+
+
+def _print(targets: list[Target]) -> None:
+    from tinykernel.codegen.boards import boards_of
+
     rows = [
-        row
-        for row in _fits(as_integer_model(load(path)))
-        if not asked or TARGETS[row["target"]].core in cores
+        (
+            target.name,
+            target.description.split(":")[0],
+            size(target.flash) if target.flash else "-",
+            size(target.ram) if target.ram else "-",
+            target.board.name or "-",
+            ", ".join(target.board.frameworks),
+        )
+        for target in targets
     ]
+    columns = ("target", "core", "flash", "RAM", "board", "frameworks")
+    print_table(columns, rows, right=("flash", "RAM"))
+    typer.echo()
+    rows = [
+        (
+            board.name,
+            board.target,
+            size(board.flash),
+            size(board.ram),
+            _megahertz(board.clock),
+            board.title,
+        )
+        for target in targets
+        for board in boards_of(target.name)
+        if board.name
+    ]
+    columns = ("board", "target", "flash", "RAM", "clock", "name on the box")
+    print_table(columns, rows, right=("flash", "RAM", "clock"))
+
+
+def _megahertz(clock: int) -> str:
+    return f"{clock // 1_000_000} MHz"
+
+
+def _show_fits(path: Path, cores: set[str], *, each_board: bool, as_json: bool) -> None:
+    """Print which boards of some cores hold a model, and how much they have left."""
+    from tinykernel.cli.common.memory import open_model
+    from tinykernel.codegen.targets import TARGETS
+
+    rows = [row for row in _fits(open_model(path).model) if TARGETS[row["target"]].core in cores]
     if as_json:
         print_json(rows)
         return
     holding = [row for row in rows if row["fits"]]
-    if asked:
-        _print_each(holding)
-    else:
-        _print_by_core(holding)
+    _print_holding(holding, each_board=each_board)
     lacking: dict[str, list[str]] = {}
     for row in rows:
         if not row["fits"]:
             lacking.setdefault(row["problem"], []).append(row["board"])
     for problem, boards in lacking.items():
         typer.echo(f"{', '.join(boards)}: {problem}")
-    typer.echo(
-        f"{len(holding)} of {len(rows)} boards hold it"
-        + ("" if asked or not holding else "; each of a core, with what is left: --target CORE")
-    )
+    more = "" if each_board or not holding else "; each of a core: --target CORE"
+    typer.echo(f"{len(holding)} of {len(rows)} boards hold it{more}")
     typer.echo(
         "estimated without a compiler: tables, code, scratch and stack of the model; what the "
         "framework and the rest of the program take comes on top"
     )
 
 
-def _print_each(rows: Iterable[dict[str, Any]]) -> None:
-    """Print a line a board."""
-    print_table(
-        ("board", "target", "flash left", "RAM left", "clock", "name on the box"),
-        (
-            (
-                row["board"],
-                row["target"],
-                size(row["flash_left"]),
-                size(row["ram_left"]),
-                f"{row['clock'] // 1_000_000} MHz",
-                row["title"],
-            )
-            for row in rows
-        ),
-        right=("flash left", "RAM left", "clock"),
-    )
-
-
-def _print_by_core(rows: Iterable[dict[str, Any]]) -> None:
-    """Print a line a core: how many boards, and the smallest of them."""
+def _print_holding(rows: list[dict[str, Any]], *, each_board: bool) -> None:
+    """Print a line a board, or a line a core with the smallest of its boards."""
     by_core: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         by_core.setdefault(row["target"], []).append(row)
-    columns = ("core", "boards", "the smallest", "flash left", "RAM left", "clock", "also")
-    print_table(
-        columns,
-        (
+    left = ("flash left", "RAM left", "clock")
+
+    def cells(row: dict[str, Any]) -> tuple[str, str, str]:
+        return size(row["flash_left"]), size(row["ram_left"]), _megahertz(row["clock"])
+
+    if each_board:
+        columns = ["board", "target", *left, "name on the box"]
+        table: list[tuple[str, ...]] = [
+            (row["board"], row["target"], *cells(row), row["title"]) for row in rows
+        ]
+    else:
+        columns = ["core", "boards", "the smallest", *left, "also"]
+        table = [
             (
                 core,
                 str(len(boards)),
                 boards[0]["board"],
-                size(boards[0]["flash_left"]),
-                size(boards[0]["ram_left"]),
-                f"{boards[0]['clock'] // 1_000_000} MHz",
-                ", ".join(row["board"] for row in boards[1:_ALSO])
-                + ", ..." * (len(boards) > _ALSO),
+                *cells(boards[0]),
+                listed([row["board"] for row in boards[1:]], _ALSO),
             )
             for core, boards in by_core.items()
-        ),
-        right=("boards", "flash left", "RAM left", "clock"),
-    )
+        ]
+    print_table(columns, table, right=("boards", *left))
 
 
 def _fits(model: IntegerModel) -> list[dict[str, Any]]:
@@ -221,14 +191,13 @@ def _fits(model: IntegerModel) -> list[dict[str, Any]]:
     from tinykernel.measure.estimate import estimate_footprint
 
     needs: dict[str, tuple[int, int] | str] = {}
+    named = (board for board in BOARDS if board.name)
     rows = []
-    for board in sorted(BOARDS, key=lambda board: (board.flash, board.ram, board.name)):
-        if not board.name:
-            continue
+    for board in sorted(named, key=lambda board: (board.flash, board.ram, board.name)):
         if board.target not in needs:
             try:
-                found = estimate_footprint(model, board.target)
-                needs[board.target] = (found.flash, found.static + found.scratch + found.stack)
+                sizes = estimate_footprint(model, board.target)
+                needs[board.target] = (sizes.flash, sizes.static + sizes.scratch + sizes.stack)
             except TinykernelError as error:
                 needs[board.target] = str(error)
         rows.append(_fit(board, needs[board.target]))
@@ -236,27 +205,15 @@ def _fits(model: IntegerModel) -> list[dict[str, Any]]:
 
 
 def _fit(board: Board, need: tuple[int, int] | str) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "board": board.name,
-        "title": board.title,
-        "target": board.target,
-        "clock": board.clock,
-        "flash": board.flash,
-        "ram": board.ram,
-        "fits": False,
-        "problem": None,
-        "flash_left": None,
-        "ram_left": None,
-    }
+    names = {"title": board.title, "target": board.target, "clock": board.clock}
+    row = {"board": board.name, **names, "flash": board.flash, "ram": board.ram}
     if isinstance(need, str):
-        return row | {"problem": need}
-    flash, ram = board.flash - need[0], board.ram - need[1]
-    short = [
-        f"{-left} bytes of {kind}" for kind, left in (("flash", flash), ("RAM", ram)) if left < 0
-    ]
+        return row | {"fits": False, "problem": need, "flash_left": None, "ram_left": None}
+    left = {"flash": board.flash - need[0], "RAM": board.ram - need[1]}
+    short = [f"{-n_bytes} bytes of {kind}" for kind, n_bytes in left.items() if n_bytes < 0]
     return row | {
-        "flash_left": flash,
-        "ram_left": ram,
         "fits": not short,
         "problem": f"lacks {' and '.join(short)}" if short else None,
+        "flash_left": left["flash"],
+        "ram_left": left["RAM"],
     }

@@ -26,7 +26,6 @@ from tinykernel.cli.common.dataset import (
     shape_hint,
 )
 from tinykernel.cli.common.max_error import (
-    check_held,
     decided,
     default_budget,
     less_decisions,
@@ -46,6 +45,9 @@ if TYPE_CHECKING:
     from tinykernel.data.partition import Dataset, Rows
     from tinykernel.evaluation import Evaluation
     from tinykernel.model import IntegerModel
+
+# Share of the training rows that max_error is calibrated on.
+_ASIDE = 0.2
 
 
 @has_settings(*OPTIONS_OF_TRAIN)
@@ -67,30 +69,26 @@ def train_command(
 ) -> None:
     """Train a model that fits and print its accuracy, as the firmware computes it.
 
-    With --window, or where DATA is a folder or a sound, DATA are recordings of a signal: .csv,
-    .tsv, .parquet, .npz, .wav, .flac or .ogg. They are cut into windows, and whole recordings are
-    kept aside. A folder of pictures holds a folder for each class; pictures are resized to
-    --image-shape.
-
-    Ctrl-C ends the search of settings, and the best so far are taken. After the first epoch of the
-    training itself it keeps the best model until then. --save-config FILE writes
-    the given settings for --config.
+    With --window, or where DATA is a folder or a sound, DATA are recordings, which are cut into
+    windows. A folder of pictures has a folder for each class; pictures are resized to
+    --image-shape. Ctrl-C ends the search, or the training after its first epoch, and keeps the
+    best so far. --save-config FILE writes the given settings for --config.
     """
     check_output_file(output, MODEL_SUFFIXES)
-    found, given = gather(ctx.params, ("data", "train"), data)
-    options = found | {"data": data, "output": output, "as_json": as_json, "quiet": quiet}
+    values, given = gather(ctx.params, ("data", "train"), data)
+    options = values | {"data": data, "output": output, "as_json": as_json, "quiet": quiet}
     _check(options, given, output)
     if options["task"] == "novelty":
         train_novelty(options)
         return
     with showing_progress(quiet) as times:
-        trained, dataset, result, judgement = _trained(options, given)
+        result, dataset, evaluation = _trained(options, given)
     result |= {"seconds": round(times.seconds, 3), "phases": times.phases}
     if as_json:
-        print_json(result | {"evaluation": None if judgement is None else judgement.to_dict()})
+        print_json(result | {"evaluation": None if evaluation is None else evaluation.to_dict()})
     elif not quiet:
-        print_training(trained, result, dataset, judgement)
-    if trained.interrupted:
+        print_training(result, dataset, evaluation)
+    if result["interrupted"]:
         typer.echo(
             f"training was interrupted after {result['iterations']} epochs; {output} holds the "
             "best model until then",
@@ -100,8 +98,8 @@ def train_command(
 
 def _trained(
     options: dict[str, Any], given: set[str]
-) -> tuple[TrainResult, Dataset, dict[str, Any], Evaluation | None]:
-    """Read, train, save and judge; also what ``--json`` prints."""
+) -> tuple[dict[str, Any], Dataset, Evaluation | None]:
+    """Read, train, save and judge; first of what it returns is what ``--json`` prints."""
     output = options["output"]
     parameters = parameters_of(options)
     dataset, cut, kept = dataset_for(options, parameters)
@@ -113,44 +111,40 @@ def _trained(
             typer.echo(f"hint: {line}", err=True)
     extra = _validation_rows(options, dataset, is_cut=cut is not None)
     by_group = is_by_group(options, dataset, cut)
-    dataset, aside = _kept_to_calibrate(dataset, options, given, kept, by_group)
+    size_given = bool({"n_components", "n_kernels"} & given)
+    aside = None
+    if options["max_error"] is not None:
+        if options["budget"] is None and _on_chip(options) and not size_given:
+            options["budget"] = default_budget()
+        kept["calibration_kept"] = {"size": _ASIDE, "by_group": by_group}
+        seed = options["seed"]
+        dataset, aside = rows_aside(
+            dataset, options["max_error"], seed, size=_ASIDE, by_group=by_group
+        )
     trained = _train(dataset, parameters, options, by_group, aside, extra)
     # Before anything else, or a fault of what follows would cost the training.
     about = about_training(trained, dataset, options["target"], remembered_settings(options) | kept)
     result = summary(trained, dataset) | _save(trained, output, about)
     if aside is not None:
-        trained, said = decided(trained, aside, options, output)
-        about |= said
-        result = summary(trained, dataset) | _save(trained, output, about) | said
-    result["size_given"] = bool({"n_components", "n_kernels"} & given)
-    result |= {"recordings": None if cut is None else str(cut), "hint": hint or None}
+        trained, promise = decided(trained, aside, options, output)
+        about |= promise
+        result = summary(trained, dataset) | _save(trained, output, about) | promise
+    result |= {"size_given": size_given, "hint": hint or None}
+    result["recordings"] = None if cut is None else str(cut)
     try:
         result |= judged(trained, dataset, extra)
-        evaluation = _evaluation(trained, dataset, result, balanced_or_none(options))
+        evaluation = judge_test_rows(
+            trained.model,
+            dataset,
+            train=(dataset.X_train, dataset.y_train),
+            class_weight=balanced_or_none(options),
+        )
         dataset = _with_caution(dataset, trained.model) if cut is None else dataset
     except BaseException:
         typer.echo(f"{output} holds the trained model; its accuracy is not known", err=True)
         raise
     about |= {"accuracy": accuracies_of(result)} | about_evaluation(evaluation)
-    result |= _save(trained, output, about)
-    return trained, dataset, result, evaluation
-
-
-def _kept_to_calibrate(
-    dataset: Dataset,
-    options: dict[str, Any],
-    given: set[str],
-    kept: dict[str, Any],
-    by_group: bool,
-) -> tuple[Dataset, Rows | None]:
-    """Keep training rows aside for thresholds, where an error is to be promised."""
-    if options["max_error"] is None:
-        return dataset, None
-    size_given = bool({"n_components", "n_kernels"} & given)
-    if options["budget"] is None and _on_chip(options) and not size_given:
-        options["budget"] = default_budget()
-    kept["calibration_kept"] = {"size": options["calibration_size"], "by_group": by_group}
-    return rows_aside(dataset, options["max_error"], options["seed"], **kept["calibration_kept"])
+    return result | _save(trained, output, about), dataset, evaluation
 
 
 def _with_caution(dataset: Dataset, model: IntegerModel) -> Dataset:
@@ -192,12 +186,12 @@ def _check(options: Mapping[str, Any], given: set[str], output: Path) -> None:
             f"{options['target']} has no flash to measure; choose a microcontroller as --target",
             param_hint="--budget",
         )
-    if options["max_error"] is not None:
-        check_held(output, options["method"])
-    elif "calibration_size" in given and options["task"] == "classes":
-        raise typer.BadParameter("goes with max_error", param_hint="--set calibration_size")
-    if options["method"] == PAPER and options["task"] != "classes":
-        raise typer.BadParameter("only for --task classes", param_hint="--set method")
+    if options["method"] == PAPER:
+        if options["task"] != "classes":
+            raise typer.BadParameter("only for --task classes", param_hint="--set method")
+        if options["max_error"] is not None and output.suffix.lower() == ".pkl":
+            problem = "a .pkl of method=paper holds no decisions; write a .tkm"
+            raise typer.BadParameter(problem, param_hint="--set max_error")
 
 
 def _on_chip(options: Mapping[str, Any]) -> bool:
@@ -260,22 +254,13 @@ def _train(
         )
 
 
-def _evaluation(
-    trained: TrainResult, dataset: Dataset, result: Mapping[str, Any], class_weight: Any
-) -> Evaluation | None:
-    """Judge the model on the test rows, beside models that cost next to nothing."""
+def judge_test_rows(model: IntegerModel, dataset: Dataset, **options: Any) -> Evaluation | None:
+    """Judge a model on the test rows, with options of `evaluate`; None where there are none."""
     from tinykernel.evaluation import evaluate
 
     if dataset.X_test is None or dataset.y_test is None:
         return None
-    return evaluate(
-        trained.model,
-        dataset.X_test,
-        dataset.y_test,
-        groups=dataset.group_test,
-        train=(dataset.X_train, dataset.y_train),
-        class_weight=class_weight,
-    )
+    return evaluate(model, dataset.X_test, dataset.y_test, groups=dataset.group_test, **options)
 
 
 def _save(trained: TrainResult, output: Path, about: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,23 +15,25 @@ from tinykernel.cli.common.memory import about_evaluation, about_training
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, size
 from tinykernel.cli.settings import gather, has_settings
 from tinykernel.cli.settings.gathering import SetOption
-from tinykernel.cli.train import balanced_or_none, parameters_of, remembered_settings
+from tinykernel.cli.train import (
+    balanced_or_none,
+    judge_test_rows,
+    parameters_of,
+    remembered_settings,
+)
 
 if TYPE_CHECKING:
     from tinykernel.data.partition import Dataset
-    from tinykernel.evaluation import LabelEvaluation
+    from tinykernel.evaluation import Evaluation
     from tinykernel.tuning import Point, TuneResult
 
 # What a size stands for, what ends one training early, and what is not for classes.
 _LEFT_OUT = (
     "n_components",
     "n_kernels",
-    "n_jobs",
     "validation",
     "task",
-    "like",
     "max_error",
-    "calibration_size",
     "false_alarms",
     "n_prototypes",
     "loss",
@@ -66,42 +68,39 @@ def tune_command(
     find_target(options["target"])
     _check_outputs(options)
     from tinykernel.tuning import tune
+    from tinykernel.tuning.plot import write_curve
 
     parameters = parameters_of(options)
-    folder = Path(options["journal"] or (output or Path("x")).parent / f"{Path(data).stem}.tune")
+    folder = Path((output or Path("x")).parent / f"{Path(data).stem}.tune")
     pick = options["pick"]
     with showing_progress(quiet):
         dataset, cut, kept = dataset_for(options, parameters)
         by_group = is_by_group(options, dataset, cut)
-        found = tune(
+        result = tune(
             dataset.X_train,
             dataset.y_train,
             **{name: options[name] for name in ("target", "budget", "sizes", "max_time")},
-            **{name: options[name] for name in ("backend", "scheduler")},
             groups=dataset.group_train if by_group else None,
             n_folds=options["folds"],
             journal=folder,
-            n_jobs=0 if pick is not None and folder.is_dir() else options["jobs"],
-            **parameters,
+            backend=options["backend"],
+            **parameters | ({"n_jobs": 0} if pick is not None and folder.is_dir() else {}),
         )
-        chosen = found.best if pick is None else found.pick(pick)
-        judged = _judged(found, chosen, dataset, balanced_or_none(options))
+        chosen = result.best if pick is None else result.pick(pick)
+        model, weight = result.models[chosen.budget], balanced_or_none(options)
+        judged = judge_test_rows(model, dataset, class_weight=weight)
     if output is not None:
-        _write(found, chosen, output, dataset, options, kept | about_evaluation(judged))
-    if options["csv"] is not None:
-        from tinykernel.files import write_bytes_atomically
-
-        write_bytes_atomically(Path(options["csv"]), found.to_csv().encode())
-    if options["plot"] is not None:
-        found.plot(options["plot"])
+        _write(result, chosen, output, dataset, options, kept | about_evaluation(judged))
+    if options["curve"] is not None:
+        write_curve(result, Path(options["curve"]))
     if as_json:
         test = None if judged is None else judged.to_dict()
-        print_json(found.to_dict() | {"model": output, "picked": chosen.budget, "test": test})
+        print_json(result.to_dict() | {"model": output, "picked": chosen.budget, "test": test})
     elif not quiet:
-        _print(found, chosen, dataset, judged, output, options.get("effort"))
-    if found.stopped and pick is None:
+        _print(result, chosen, dataset, judged, output, options.get("effort"))
+    if result.stopped and pick is None:
         typer.echo(
-            f"{found.stopped} after {found.done} of {found.total} trainings; the same "
+            f"{result.stopped} after {result.done} of {result.total} trainings; the same "
             f"command goes on from there ({folder})",
             err=True,
         )
@@ -109,41 +108,21 @@ def tune_command(
 
 def _check_outputs(options: Mapping[str, Any]) -> None:
     """Refuse what could not be written, before the long work."""
-    from tinykernel.tuning.plot import check_picture
+    from tinykernel.tuning.plot import needs_matplotlib
 
     if options["output"] is not None:
         check_output_file(options["output"], (".tkm",))
     elif options["pick"] is not None:
         raise typer.BadParameter("needs -o MODEL", param_hint="--pick")
-    if options["csv"] is not None:
-        check_output_file(Path(options["csv"]), (".csv",))
-    if options["plot"] is not None:
-        picture = Path(options["plot"])
-        check_picture(picture)
-        check_output_file(picture)
-
-
-def _judged(
-    found: TuneResult, chosen: Point, dataset: Dataset, class_weight: str | None
-) -> LabelEvaluation | None:
-    """Judge the chosen model on the test rows, which chose nothing."""
-    from tinykernel.evaluation import LabelEvaluation, evaluate
-
-    if dataset.X_test is None or dataset.y_test is None:
-        return None
-    judged = evaluate(
-        found.models[chosen.budget],
-        dataset.X_test,
-        dataset.y_test,
-        groups=dataset.group_test,
-        class_weight=class_weight,
-    )
-    assert isinstance(judged, LabelEvaluation)  # values are not tuned
-    return judged
+    if options["curve"] is not None:
+        curve = Path(options["curve"])
+        check_output_file(curve, (".csv", ".svg", ".png"))
+        if curve.suffix != ".csv":
+            needs_matplotlib(curve)
 
 
 def _write(
-    found: TuneResult,
+    result: TuneResult,
     chosen: Point,
     output: Path,
     dataset: Dataset,
@@ -156,46 +135,46 @@ def _write(
     from tinykernel.measure.limits import Limits
     from tinykernel.modelfile import save
 
-    model = found.models[chosen.budget]
-    size_of, method = found.reports[chosen.budget], options["method"]
+    model = result.models[chosen.budget]
+    size_of, method = result.reports[chosen.budget], options["method"]
     # What is known of a finished training; the classifier itself is not kept.
     limits = replace(options["budget"] or Limits(), flash=chosen.budget)
     trained = TrainResult(model, None, size_of, size_of, chosen.budget, method, 1, 0.0, limits)
     about = about_training(
-        trained, dataset, found.target, remembered_settings(options) | dict(kept)
+        trained, dataset, result.target, remembered_settings(options) | dict(kept)
     )
-    search = found.searches.get(chosen.budget)
-    about |= {"tune": _in_short(found)} | ({"search": search} if search else {})
+    search = result.searches.get(chosen.budget)
+    about |= {"tune": _in_short(result)} | ({"search": search} if search else {})
     save(model, output, about)
 
 
-def _in_short(found: TuneResult) -> dict[str, Any]:
+def _in_short(result: TuneResult) -> dict[str, Any]:
     """Return the curve as a model file remembers it."""
     points = [
-        [p.budget, p.flash, round(p.accuracy, 5), round(p.standard_error, 5)] for p in found.points
+        [p.budget, p.flash, round(p.accuracy, 5), round(p.standard_error, 5)] for p in result.points
     ]
     return {
-        "score": found.score,
-        "folds": found.n_folds,
-        "recommended": found.best.budget,
+        "score": result.score,
+        "folds": result.n_folds,
+        "recommended": result.best.budget,
         "curve": points,
     }
 
 
 def _print(
-    found: TuneResult,
+    result: TuneResult,
     chosen: Point,
     dataset: Dataset,
-    judged: LabelEvaluation | None,
+    judged: Evaluation | None,
     output: Path | None,
     effort: str | None,
 ) -> None:
     from tinykernel.codegen.description import consists_of
 
-    print_pairs([("data", f"{dataset.source}: {dataset.split}"), ("target", found.target)])
+    print_pairs([("data", f"{dataset.source}: {dataset.split}"), ("target", result.target)])
     columns = (
         "budget",
-        found.score,
+        result.score,
         "standard error",
         "folds",
         "flash",
@@ -214,26 +193,28 @@ def _print(
             str(point.ram),
             "-" if point.instructions is None else f"{point.instructions:,}",
             "yes" if point.on_front else "",
-            consists_of(found.models[point.budget]),
+            consists_of(result.models[point.budget]),
         )
-        for point in found.points
+        for point in result.points
     ]
     print_table(columns, rows, right=columns[:7])
-    for n_bytes, why in found.left_out.items():
+    for n_bytes, why in result.left_out.items():
         typer.echo(f"note: {size(n_bytes)}: {why}")
-    for how in dict.fromkeys(point.counted for point in found.points):
+    for how in dict.fromkeys(point.counted for point in result.points):
         typer.echo(f"instructions: {how}")
-    for how in dict.fromkeys(point.measured for point in found.points):
+    for how in dict.fromkeys(point.measured for point in result.points):
         typer.echo(f"flash and RAM: {how}")
     if effort == "quick":
         typer.echo("note: with --effort normal trees compete, too")
-    typer.echo(found.recommendation)
+    typer.echo(result.recommendation)
     if judged is not None:
-        from tinykernel.evaluation import interval_in_words
+        from tinykernel.evaluation import LabelEvaluation, interval_in_words
+
+        assert isinstance(judged, LabelEvaluation)  # values are not tuned
 
         interval = interval_in_words(judged.interval, judged.n_groups)
         text = f"On the test rows the model of {size(chosen.budget)} "
-        if found.score != "accuracy":
+        if result.score != "accuracy":
             text += f"has a balanced accuracy of {percent(judged.balanced_accuracy)}, and "
         text += "answers "
         typer.echo(f"{text}{percent(judged.accuracy)} right, {interval}.")

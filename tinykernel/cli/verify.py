@@ -22,7 +22,7 @@ from tinykernel.cli.common.arguments import (
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import evaluation_in_words, print_notes, seen_in_words
 from tinykernel.cli.common.failures import FAILED, fail
-from tinykernel.cli.common.memory import remembered
+from tinykernel.cli.common.memory import open_model
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table
 from tinykernel.cli.common.rows import rows_to_judge
 
@@ -74,13 +74,12 @@ def verify_command(
     )
     from tinykernel.build.parity import verify
     from tinykernel.evaluation import evaluate
-    from tinykernel.model import as_integer_model
-    from tinykernel.modelfile import load
 
-    integer, memory = as_integer_model(load(model)), remembered(model)
+    opened = open_model(model)
+    integer = opened.model
     names = without_too_small(integer, names, target)
     with showing_progress(quiet):
-        judged = rows_to_judge(model, integer, data, needs_labels=False)
+        judged = rows_to_judge(opened, data, needs_labels=False)
         compared = replace(judged.rows, y=judged.y)
         recordings = compared.streams or None
         results, too_small = each_that_fits(
@@ -90,26 +89,24 @@ def verify_command(
             ),
         )
     # In Python's arithmetic, which the C was compared with.
-    found = (
-        None
-        if compared.y is None
-        else evaluate(integer, compared.X, compared.y, groups=compared.group)
-    )
-    seen = memory.share_seen(compared.X)
+    evaluation = None
+    if compared.y is not None:
+        evaluation = evaluate(integer, compared.X, compared.y, groups=compared.group)
+    seen = opened.share_seen(compared.X)
     if as_json:
         extra = {
             "part": compared.part,
             "notes": list(compared.notes),
             "seen_in_training": seen,
-            "evaluation": None if found is None else found.to_dict(),
+            "evaluation": None if evaluation is None else evaluation.to_dict(),
         }
-        said = [verification_json(result) | extra for result in results]
-        print_json(said if several else said[0])
+        answers = [verification_json(result) | extra for result in results]
+        print_json(answers if several else answers[0])
     elif results and not quiet:
         print_verification(results, f"{compared.part} of {compared.source}")
         print_notes(compared)
-        if found is not None:
-            print_pairs(evaluation_in_words(found))
+        if evaluation is not None:
+            print_pairs(evaluation_in_words(evaluation))
         if seen:
             typer.echo(seen_in_words(seen))
     wrong = [result for result in results if not result.ok]

@@ -27,7 +27,7 @@ from tinykernel.modelfile import load, save
 from tinykernel.tuning.trials import Outcome, Trial
 
 _HEADER, _FORMAT = "journal.json", "tinykernel-tune"
-_ADVICE = "delete the folder or give another one (--set journal=DIR)"
+_ADVICE = "delete the folder, or write to another one"
 
 
 def digest_of(*arrays: NDArray[Any] | None) -> str:
@@ -132,10 +132,7 @@ class Journal:
     def _check_header(self) -> None:
         file = self.folder / _HEADER
         if not file.exists():
-            raise TinykernelError(
-                f"{self.folder}: is no journal of tinykernel tune; give another folder "
-                "(--set journal=DIR)"
-            )
+            raise TinykernelError(f"{self.folder}: is no journal of tinykernel tune; {_ADVICE}")
         found = self._read(file)
         expected = json.loads(json.dumps(self._header))
         other = [

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from tinykernel.errors import TinykernelError
@@ -121,52 +119,3 @@ class TuneResult:
             "trials": {"done": self.done, "total": self.total},
             "stopped": self.stopped or None,
         }
-
-    def to_csv(self) -> str:
-        """Return the points as CSV, one line each."""
-        names = (
-            "budget",
-            "accuracy",
-            "standard_error",
-            "lowest",
-            "highest",
-            "flash",
-            "ram",
-            "stack",
-            "instructions",
-            "on_front",
-            "recommended",
-        )
-        lines = [",".join(names)]
-        for point in self.points:
-            values = {
-                **vars(point),
-                "lowest": min(point.folds),
-                "highest": max(point.folds),
-                "recommended": point == self.best,
-            }
-            lines.append(",".join(_cell(values[name]) for name in names))
-        return "\n".join(lines) + "\n"
-
-    def plot(self, path: str | os.PathLike[str]) -> None:
-        """Draw the curve; needs matplotlib.
-
-        Parameters
-        ----------
-        path : path-like
-            Ends in ``.svg`` or ``.png``.
-
-        Raises
-        ------
-        TinykernelError
-            If matplotlib is missing or the file cannot be written.
-        """
-        from tinykernel.tuning.plot import draw
-
-        draw(self, Path(path))
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.6f}"
-    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from tinykernel.errors import TinykernelError
 from tinykernel.tuning.curve import in_percent, kilobytes
 from tinykernel.tuning.journal import Journal
 from tinykernel.tuning.trials import Outcome, Stopped, Trial, Work, run_trial
+
+#: Backends of this computer; others are addresses of Dask schedulers.
+LOCAL = ("threading", "loky")
 
 
 class Run:
@@ -35,11 +39,11 @@ class Run:
         self._max_time = max_time
         self._here, self._begun = 0, False
 
-    def go(self, backend: str, n_jobs: int, scheduler: str | None) -> None:
+    def go(self, backend: str, n_jobs: int) -> None:
         """Run what is left; Ctrl-C ends that and keeps what is finished."""
         self._say("")
         try:
-            with _parallel(backend, n_jobs, scheduler) as parallel:
+            with _parallel(backend, n_jobs) as parallel:
                 if backend != "threading":
                     # Numba's cache mixes up entries when processes compile the same at once, so
                     # the first trial compiles alone.
@@ -125,9 +129,9 @@ class Run:
 
 @contextmanager
 def _parallel(
-    backend: str, n_jobs: int, scheduler: str | None
+    backend: str, n_jobs: int
 ) -> Iterator[Callable[[Work, Iterable[Trial]], Iterator[Outcome]]]:
-    """Give a function that runs trials by joblib and yields what is finished, in any order."""
+    """Give a function that runs trials by joblib and yields outcomes, in any order."""
     from joblib import Parallel, delayed, parallel_config
 
     stop = threading.Event() if backend == "threading" else None
@@ -135,47 +139,42 @@ def _parallel(
     def run(work: Work, trials: Iterable[Trial]) -> Iterator[Outcome]:
         # One trial at a time is asked for, or the time could not be kept.
         jobs = Parallel(batch_size=1, pre_dispatch="n_jobs", return_as="generator_unordered")
-        found = jobs(delayed(run_trial)(work, trial, stop) for trial in trials)
+        outcomes = jobs(delayed(run_trial)(work, trial, stop) for trial in trials)
         try:
-            yield from found
+            yield from outcomes
         except BaseException:
             if stop is not None:
                 stop.set()  # or Ctrl-C would wait for the end of the trials
             raise
         finally:
-            found.close()
+            outcomes.close()
 
+    name = backend if backend in LOCAL else "dask"
+    client = nullcontext() if backend in LOCAL else _client(backend)
     try:
-        with _client(backend, scheduler), parallel_config(backend, n_jobs=n_jobs):
+        with client, parallel_config(name, n_jobs=n_jobs):
             yield run
     except Stopped:
         raise KeyboardInterrupt from None
 
 
-@contextmanager
-def _client(backend: str, scheduler: str | None) -> Iterator[None]:
-    """Connect to Dask where it is asked for."""
-    if backend != "dask":
-        if scheduler is not None:
-            raise TinykernelError("scheduler: only for backend dask")
-        yield
-        return
+def _client(address: str) -> AbstractContextManager[Any]:
+    """Connect to the scheduler of a Dask cluster."""
+    if "://" not in address:
+        raise TinykernelError(
+            f"backend {address!r}: give {', '.join(LOCAL)}, or the address of a Dask scheduler, as "
+            "tcp://127.0.0.1:8786"
+        )
     try:
         import distributed
     except ImportError:
         raise TinykernelError(
-            "backend dask: Dask is missing; install it with: pip install distributed"
+            f"backend {address}: Dask is missing; install it with: pip install distributed"
         ) from None
-    if scheduler is None:
-        try:
-            distributed.get_client()
-        except ValueError:
-            raise TinykernelError("backend dask: give the address of a scheduler") from None
-        yield
-        return
     try:
-        client = distributed.Client(scheduler, timeout="10s")  # type: ignore[no-untyped-call,unused-ignore]
+        client: AbstractContextManager[Any] = distributed.Client(address, timeout="10s")  # type: ignore[no-untyped-call,unused-ignore]
     except (OSError, ValueError) as error:
-        raise TinykernelError(f"scheduler {scheduler}: no answer ({error})") from None
-    with client:
-        yield
+        raise TinykernelError(
+            f"backend {address}: no scheduler answers ({error}); start 'dask scheduler' there"
+        ) from None
+    return client

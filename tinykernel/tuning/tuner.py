@@ -19,7 +19,7 @@ from tinykernel.training.options.parameters import ClassifierParameters, flatten
 from tinykernel.tuning.curve import curve, kilobytes, smallest_good
 from tinykernel.tuning.journal import Journal, digest_of
 from tinykernel.tuning.result import TuneResult
-from tinykernel.tuning.run import Run
+from tinykernel.tuning.run import LOCAL, Run
 from tinykernel.tuning.trials import Trial, Work, as_rows, deal_folds
 
 #: What is tried up to the budget, in KB; the budget itself is tried, too.
@@ -51,7 +51,6 @@ def tune(
     journal: str | os.PathLike[str] | None = None,
     n_jobs: int | None = None,
     backend: str = "threading",
-    scheduler: str | None = None,
     **parameters: Any,
 ) -> TuneResult:
     """Find how accuracy grows with size, and the smallest model that is good enough.
@@ -79,12 +78,11 @@ def tune(
     journal : path-like, optional
         Folder in which finished trials are kept; what is there is not trained again.
     n_jobs : int, optional
-        Trials at a time; by default one a processor. The result is the same. 0 trains nothing and
-        takes the trials of the journal.
+        Trials at a time, one a processor by default and for -1. The result is the same. 0 trains
+        nothing and takes the trials of the journal.
     backend : str, default="threading"
-        Of joblib: "threading", "loky", "dask", or one that was registered.
-    scheduler : str, optional
-        Address of a Dask scheduler, for "dask"; without it that of the current client.
+        joblib backend, "threading" or "loky", or the address of a Dask scheduler, which decides how
+        many trials run unless `n_jobs` does.
     **parameters
         As for `tinykernel.train`; ``random_state`` is 0 by default.
 
@@ -136,15 +134,16 @@ def tune(
         )
         kept = Journal(Path(journal), about, np.unique(labels).size)
     before = {} if kept is None else {o.trial: o for o in kept.read() if o.trial in set(trials)}
-    if n_jobs is None and backend != "dask":
-        n_jobs = os.cpu_count() or 1
-    threads = max(1, (os.cpu_count() or 1) // (n_jobs or 1)) if backend == "threading" else 1
+    n_processors = os.cpu_count() or 1
+    if n_jobs in (None, -1):
+        n_jobs = n_processors if backend in LOCAL else -1
+    threads = max(1, n_processors // max(1, n_jobs or 1)) if backend == "threading" else 1
     work = Work(rows, labels, named, folds, target, limits, {**given, "n_jobs": threads})
     run = Run(work, trials, before, kept, max_time)
     if n_jobs == 0:
         run.stopped = "nothing was trained"
     else:
-        run.go(backend, n_jobs if n_jobs is not None else -1, scheduler)
+        run.go(backend, n_jobs or 1)
     score = given.get("class_weight") == "balanced"
     return _result(run, target, balanced=score)
 

@@ -204,19 +204,15 @@ def test_broken_pictures_are_counted_and_named(hostile):
         ("d_large.png", "has more than 50 million pixels"),
         ("e_bomb.png", "has more than 50 million pixels"),
         ("f_film.gif", "is animated, or has several pages (3)"),
-        ("g_circle.jpg", "cannot be read (Too many levels of symbolic links)"),
         ("h_pipe.jpg", "is no file"),
         ("i_wide.png", "is cut short"),
     ],
 )
 def test_each_broken_picture_has_its_reason(hostile, name, words):
     """A single picture that cannot be read is refused, with its name and why."""
-    if name != "g_circle.jpg":
-        assert refused(hostile / "cat" / name).startswith(str(hostile / "cat" / name))
-    for file in (hostile / "cat").iterdir():
-        if file.name != name:
-            file.unlink()
-    assert words in refused(hostile, broken="error")
+    message = refused(hostile / "cat" / name)
+    assert message.startswith(str(hostile / "cat" / name))
+    assert words in message
 
 
 def test_a_link_back_to_its_folder_is_refused(photos):

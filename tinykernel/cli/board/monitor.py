@@ -14,7 +14,7 @@ import typer
 from tinykernel.cli.board.options import BaudOption, PortOption
 from tinykernel.cli.common.arguments import ModelArgument
 from tinykernel.cli.common.failures import FAILED, fail
-from tinykernel.cli.common.memory import remembered
+from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import percent
 
 if TYPE_CHECKING:
@@ -57,26 +57,25 @@ def monitor_command(
     """
     from tinykernel.board.link import Link, find_port
     from tinykernel.cli.common.arguments import check_output_file
-    from tinykernel.model import as_integer_model
-    from tinykernel.modelfile import load
 
     if fast and send is None:
         raise typer.BadParameter("goes with --send", param_hint="--fast")
     if log is not None:
         check_output_file(log, (".csv",), inputs=[model])
-    integer = as_integer_model(load(model))
+    opened = open_model(model)
+    integer = opened.model
     with contextlib.ExitStack() as stack:
         link = stack.enter_context(Link(find_port(port), baud))
         file = None if log is None else stack.enter_context(log.open("w", newline=""))
-        source = _decisions(link, model, integer, send, fast=fast)
-        wrong = _watch(integer, source, file, decisions, _expected(model, integer))
+        source = _decisions(link, opened, send, fast=fast)
+        wrong = _watch(integer, source, file, decisions, _expected(opened))
     if wrong:
         fail(f"{wrong} decisions of the board differ from Python")
         raise typer.Exit(FAILED)
 
 
 def _decisions(
-    link: Link, model: Path, integer: IntegerModel, send: str | None, *, fast: bool
+    link: Link, opened: ModelFile, send: str | None, *, fast: bool
 ) -> Iterator[LiveDecision]:
     """Listen, or play a recording."""
     from tinykernel.board.protocol import Board
@@ -85,22 +84,21 @@ def _decisions(
     from tinykernel.errors import TinykernelError
 
     if send is None:
-        return listen(link, integer)
-    cut = recordings_for(model, integer, send, mixed="majority")
+        return listen(link, opened.model)
+    cut = recordings_for(opened, send, mixed="majority")
     if cut is None:
-        raise TinykernelError(f"{model}: is no model of signals; --send needs one")
-    return play(
-        Board(link), integer, [stretch.X for stretch in cut.stretches], None if fast else cut.rate
-    )
+        raise TinykernelError(f"{opened.path}: is no model of signals; --send needs one")
+    stretches = [stretch.X for stretch in cut.stretches]
+    return play(Board(link), opened.model, stretches, None if fast else cut.rate)
 
 
-def _expected(model: Path, integer: IntegerModel) -> Any:
+def _expected(opened: ModelFile) -> Any:
     """Return the figures of held-out rows, if the file has them, to see drift by."""
     from tinykernel.decisions import Expected
 
-    if integer.is_regressor:
+    if opened.model.is_regressor:
         return None
-    return Expected.from_dict(remembered(model).everything.get("held_out"), integer.n_classes)
+    return Expected.from_dict(opened.about.get("held_out"), opened.model.n_classes)
 
 
 def _watch(

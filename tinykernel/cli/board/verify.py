@@ -10,6 +10,7 @@ import typer
 
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.failures import FAILED, fail
+from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import print_json, print_pairs
 from tinykernel.cli.common.rows import rows_to_judge
 
@@ -48,13 +49,12 @@ def verify_on_port(
     from tinykernel.board.link import Link
     from tinykernel.board.protocol import Board
     from tinykernel.cli.verify import print_verification, verification_json
-    from tinykernel.model import as_integer_model
-    from tinykernel.modelfile import load
 
-    most, integer = parse_rows(rows), as_integer_model(load(model))
+    most, opened = parse_rows(rows), open_model(model)
+    integer = opened.model
     with showing_progress(quiet), Link(asked_port(port), patience=_PATIENCE) as link:
         board = Board(link)
-        chosen = _some(integer, _rows(model, integer, data), most)
+        chosen = _some(integer, _rows(opened, data), most)
         recordings = chosen.streams or None
         result = verify_on_board(board, integer, chosen.X, chosen.y, recordings=recordings)
     part = chosen.part if most is None or data is None else f"{len(chosen.X)} rows: {chosen.part}"
@@ -114,14 +114,15 @@ def measured_in_words(known: dict[str, Any], target: str, model: IntegerModel) -
     return f"{microseconds:.1f} microseconds an inference{more}, measured on {record.get('board')}"
 
 
-def _rows(model: Path, integer: IntegerModel, data: str | None) -> Rows:
+def _rows(opened: ModelFile, data: str | None) -> Rows:
     """Load rows, or make some from the ranges of the model."""
     from tinykernel.codegen.projects import generated_inputs
     from tinykernel.data.partition import Rows
 
     if data is None:
-        return Rows(generated_inputs(integer, _GENERATED), None, model.name, "made rows")
-    judged = rows_to_judge(model, integer, data, needs_labels=False)
+        rows = generated_inputs(opened.model, _GENERATED)
+        return Rows(rows, None, opened.path.name, "made rows")
+    judged = rows_to_judge(opened, data, needs_labels=False)
     return replace(judged.rows, y=judged.y)
 
 

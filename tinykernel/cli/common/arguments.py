@@ -71,8 +71,8 @@ DataArgument = Annotated[
     typer.Argument(
         callback=existing_data,
         metavar="DATA",
-        help=".npz, .npy, .csv or .parquet; recordings of a signal, files or a folder; or a folder "
-        "of pictures; a bare name is also looked for in the folder TINYKERNEL_DATA",
+        help="table or arrays (.npz, .npy, .csv, .parquet), recordings, or a folder of pictures; "
+        "also looked for in the folder TINYKERNEL_DATA",
         show_default=False,
     ),
 ]
@@ -118,7 +118,7 @@ QuietOption = Annotated[
         "-q/-v",
         metavar="",
         show_default=False,
-        help="no progress, no table; or the time of each phase, too",
+        help="no progress, no table; or also times",
     ),
 ]
 ForceOption = Annotated[bool, flag("--force", "-f", words="replace an export that was changed")]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,32 +24,19 @@ if TYPE_CHECKING:
 
 _MANY_CLIPS = 20
 _OF_RECORDINGS = (
-    "label",
-    "groups",
-    "inputs",
-    "window",
-    "hop",
-    "rate",
-    "time",
-    "mixed",
-    "name",
-    "short",
-    "beside",
+    *("label", "groups", "inputs", "window", "hop", "rate", "time", "name", "short", "beside"),
 )
 _NOT_OF_PICTURES = (
-    "inputs",
-    "drop",
-    "missing",
-    "input_type",
-    "window",
-    "hop",
-    "rate",
-    "time",
-    "mixed",
-    "short",
-    "beside",
-    "window_shape",
+    *("inputs", "drop", "missing", "input_type", "window", "hop", "rate", "time", "short"),
+    *("beside", "window_shape"),
 )
+
+
+def _refuse(options: Mapping[str, Any], names: Iterable[str], problem: str) -> None:
+    """Refuse settings that have another value than their default."""
+    for name in names:
+        if options[name] != SETTINGS[name].default:
+            raise typer.BadParameter(problem, param_hint=SETTINGS[name].hint)
 
 
 def is_cut(options: Mapping[str, Any]) -> bool:
@@ -59,12 +47,10 @@ def is_cut(options: Mapping[str, Any]) -> bool:
         return True
     if is_pictures(options["data"]):
         return False
-    for name in ("rate", "time", "mixed", "name", "short"):
-        if name == "rate" and options["window_shape"] is not None:
-            continue  # for a spectrum
-        if options[name] != SETTINGS[name].default:
-            hint = SETTINGS[name].hint
-            raise typer.BadParameter("for recordings: give --window", param_hint=hint)
+    names = ["time", "name", "short"]
+    if options["window_shape"] is None:
+        names.append("rate")  # which a spectrum needs
+    _refuse(options, names, "for recordings: give --window")
     return False
 
 
@@ -87,79 +73,99 @@ def pictures_of(options: Mapping[str, Any]) -> PictureReading | None:
     from tinykernel.data.paths import is_pictures
     from tinykernel.data.pictures import PictureReading
 
-    is_there = is_pictures(options["data"])
-    for name in _NOT_OF_PICTURES if is_there else ("broken",):
-        if options[name] != SETTINGS[name].default:
-            words = "not for pictures" if is_there else "only for pictures"
-            raise typer.BadParameter(words, param_hint=SETTINGS[name].hint)
-    if not is_there:
+    if not is_pictures(options["data"]):
         return None
-    kept = {name: options[name] for name in ("name", "label", "groups", "broken")}
+    _refuse(options, _NOT_OF_PICTURES, "not for pictures")
+    kept = {name: options[name] for name in ("name", "label", "groups")}
     return PictureReading(options["image_shape"], frame=options.get("frame"), **kept)
 
 
 def dataset_for(
     options: Mapping[str, Any], parameters: dict[str, Any]
 ) -> tuple[Dataset, Windows | None, dict[str, Any]]:
-    """Load rows, or cut recordings; also what the model is to remember of it."""
-    from tinykernel.data.load import load_data
+    """Load rows, or cut recordings; also what the model is to remember of it.
+
+    Adds to the parameters of the estimator what the data say of them.
+    """
+    say("reading", 0, None, options["data"])
+    test = options["test"]
+    split = {"test_size": 0.0 if isinstance(test, str) else test, "seed": options["seed"]}
+    if is_cut(options):
+        return _cut(options, parameters, split)
+    pictures = pictures_of({**options, "image_shape": parameters.get("image_shape")})
+    load = _tables if pictures is None else partial(_pictures, pictures)
+    dataset, kept = load(options, parameters, split)
+    if isinstance(test, str):
+        dataset = _with_test_rows(dataset, options)
+    return dataset, None, kept
+
+
+def _cut(
+    options: Mapping[str, Any], parameters: dict[str, Any], split: dict[str, Any]
+) -> tuple[Dataset, Windows, dict[str, Any]]:
+    """Cut recordings into windows."""
     from tinykernel.data.signals import load_recordings
 
-    say("reading", 0, None, options["data"])
-    data, by_values = options["data"], options["task"] == "numbers"
-    test = options["test"]
-    has_file = isinstance(test, str)
-    split = {"test_size": 0.0 if has_file else test, "seed": options["seed"]}
-    if is_cut(options):
-        for name in ("window_shape", "image_shape", "input_type"):
-            if options[name] is not None:
-                raise typer.BadParameter("not for recordings", param_hint=SETTINGS[name].hint)
-        if by_values:
-            raise typer.BadParameter(
-                "takes rows with numbers, as in .csv or .npz; recordings have labels",
-                param_hint="--task",
-            )
-        dataset, cut, kept = load_recordings(
-            data, **cutting_of(options), **split, test=test if has_file else None
-        )
-        parameters |= {"hop": cut.hop, "rate": cut.rate}
-        if cut.numbers:
-            parameters |= {"beside": len(cut.numbers), "window_shape": dataset.shape}
-        return dataset, cut, kept
-    pictures = pictures_of({**options, "image_shape": parameters.get("image_shape")})
-    if pictures is not None:
-        dataset = load_data(data, pictures=pictures, values=by_values, **split)
-        parameters["image_shape"] = pictures.shape if pictures.frame else dataset.shape
-        if has_file:
-            dataset = _with_test_rows(dataset, options)
-        return dataset, None, {"pictures": pictures.remembered}
+    _refuse(options, ("window_shape", "image_shape", "input_type"), "not for recordings")
+    if options["task"] == "numbers":
+        problem = "takes rows with numbers, as in .csv or .npz; recordings have labels"
+        raise typer.BadParameter(problem, param_hint="--task")
+    test = options["test"] if isinstance(options["test"], str) else None
+    dataset, cut, kept = load_recordings(options["data"], **cutting_of(options), **split, test=test)
+    parameters |= {"hop": cut.hop, "rate": cut.rate}
+    if cut.numbers:
+        parameters |= {"beside": len(cut.numbers), "window_shape": dataset.shape}
+    return dataset, cut, kept
+
+
+def _pictures(
+    pictures: PictureReading,
+    options: Mapping[str, Any],
+    parameters: dict[str, Any],
+    split: dict[str, Any],
+) -> tuple[Dataset, dict[str, Any]]:
+    """Load pictures."""
+    from tinykernel.data.load import load_data
+
+    values = options["task"] == "numbers"
+    dataset = load_data(options["data"], pictures=pictures, values=values, **split)
+    parameters["image_shape"] = pictures.shape if pictures.frame else dataset.shape
+    return dataset, {"pictures": pictures.remembered}
+
+
+def _tables(
+    options: Mapping[str, Any], parameters: dict[str, Any], split: dict[str, Any]
+) -> tuple[Dataset, dict[str, Any]]:
+    """Load rows of a table or an array."""
+    from tinykernel.data.load import load_data
+
     if isinstance(options["beside"], list):
-        hint = SETTINGS["beside"].hint
-        raise typer.BadParameter("rows: say how many values at their end", param_hint=hint)
+        problem = "rows: say how many values at their end"
+        raise typer.BadParameter(problem, param_hint=SETTINGS["beside"].hint)
     if options["window_shape"] is not None:
         parameters["rate"] = options["rate"]
     if options["hop"] is not None:
         parameters["hop"] = _hop_of_rows(options)
     selection = selection_of(options)
     dataset = load_data(
-        data,
-        label=options["label"],
-        groups=options["groups"],
+        options["data"],
+        **{name: options[name] for name in ("label", "groups", "input_type")},
         selection=selection,
-        input_type=options["input_type"],
-        values=by_values,
+        values=options["task"] == "numbers",
         **split,
     )
     if dataset.beside:
         dataset = _with_numbers(dataset, options)
         parameters["beside"] = dataset.beside
-    if has_file:
-        dataset = _with_test_rows(dataset, options)
     # Later tables may have other columns, too, or have had some left out.
-    kept = {"missing": selection.missing, "medians": dataset.medians, "inputs": dataset.columns}
+    kept: dict[str, Any] = {
+        "missing": selection.missing,
+        "medians": dataset.medians,
+        "inputs": dataset.columns,
+    }
     if dataset.coding is not None:
         kept["coding"] = dataset.coding.written()
-    return dataset, None, kept
+    return dataset, kept
 
 
 def _with_numbers(dataset: Dataset, options: Mapping[str, Any]) -> Dataset:
@@ -167,13 +173,15 @@ def _with_numbers(dataset: Dataset, options: Mapping[str, Any]) -> Dataset:
     from tinykernel.data.recordings import count
     from tinykernel.errors import TinykernelError
 
-    words = f"{options['data']}: has an array beside, of {count(dataset.beside, 'number')} a window"
+    numbers = count(dataset.beside, "number")
+    start = f"{options['data']}: has an array beside, of {numbers} a window"
     if options["window_shape"] is None:
-        raise TinykernelError(f"{words}; give --window-shape with it, or put them into X")
+        raise TinykernelError(f"{start}; give --window-shape with it, or put them into X")
     if options["beside"] not in (None, dataset.beside):
-        raise TinykernelError(f"{words}; leave out --set beside={options['beside']}")
-    note = f"{count(dataset.beside, 'number')} beside each window, the array beside"
-    return replace(dataset, notes=(*dataset.notes, note))
+        raise TinykernelError(f"{start}; leave out --set beside={options['beside']}")
+    return replace(
+        dataset, notes=(*dataset.notes, f"{numbers} beside each window, the array beside")
+    )
 
 
 def _with_test_rows(dataset: Dataset, options: Mapping[str, Any]) -> Dataset:
@@ -196,16 +204,13 @@ def _with_test_rows(dataset: Dataset, options: Mapping[str, Any]) -> Dataset:
 
 def _hop_of_rows(options: Mapping[str, Any]) -> int:
     """Read --hop where rows are windows, of which no rate is known."""
-    window = options["window_shape"]
+    window, hop = options["window_shape"], options["hop"]
     if window is None:
         raise typer.BadParameter("for recordings: give --window", param_hint="--hop")
-    is_whole = re.fullmatch(r"\d{1,9}", options["hop"]) is not None
-    if not is_whole or not 0 < int(options["hop"]) <= window[0]:
-        raise typer.BadParameter(
-            f"{options['hop']!r}: give samples, from 1 to the window's {window[0]}",
-            param_hint="--hop",
-        )
-    return int(options["hop"])
+    if re.fullmatch(r"\d{1,9}", hop) is None or not 0 < int(hop) <= window[0]:
+        problem = f"{hop!r}: give samples, from 1 to the window's {window[0]}"
+        raise typer.BadParameter(problem, param_hint="--hop")
+    return int(hop)
 
 
 def shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:
@@ -273,12 +278,7 @@ def other_rows(file: str, options: Mapping[str, Any], dataset: Dataset, option: 
     from tinykernel.errors import TinykernelError
 
     values = dataset.y_train.dtype.kind == "f"
-    classes = None if values else sorted(set(dataset.y_train.tolist()))
-    selection = selection_of(options)
     inputs = None if Path(file).suffix.lower() in (".npz", ".npy") else dataset.columns
-    same = replace(
-        selection, inputs=inputs, drop=(), medians=dataset.medians, coding=dataset.coding
-    )
     pictures = None
     if is_pictures(file) and dataset.X_train.dtype == np.uint8 and len(dataset.shape or ()) == 3:
         shape = options["image_shape"] if options.get("frame") else dataset.shape
@@ -289,8 +289,14 @@ def other_rows(file: str, options: Mapping[str, Any], dataset: Dataset, option: 
         groups=options["groups"],
         n_features=dataset.X_train.shape[1],
         feature_names=dataset.columns,
-        classes=classes,
-        selection=same,
+        classes=None if values else sorted(set(dataset.y_train.tolist())),
+        selection=replace(
+            selection_of(options),
+            inputs=inputs,
+            drop=(),
+            medians=dataset.medians,
+            coding=dataset.coding,
+        ),
         values=values,
         pictures=pictures,
     )

@@ -22,60 +22,64 @@ if TYPE_CHECKING:
     )
 
 _CLASSES_SHOWN = 12
+#: The least margin of a model that answers always.
+UNLIMITED = "none: every row is answered"
 
 
-def evaluation_in_words(found: Evaluation) -> list[tuple[str, str]]:
+def evaluation_in_words(evaluation: Evaluation) -> list[tuple[str, str]]:
     """Return the figures as names and values for `print_pairs`."""
     from tinykernel.evaluation import LabelEvaluation, ValueEvaluation
 
-    of = f"{found.rows} rows"
-    if found.n_groups is not None:
-        of += f" of {found.n_groups} group{'s' if found.n_groups != 1 else ''}"
-    beside = (f"{_named(each)} {_figure(each)}" for each in found.baselines.values())
-    said = ("beside it", "; ".join(beside))
-    if isinstance(found, ValueEvaluation):
-        return [*_values_in_words(found, of), said]
-    assert isinstance(found, LabelEvaluation)
-    return [*_labels_in_words(found, of), said, *_decisions_in_words(found)]
+    rows = f"{evaluation.rows} rows"
+    if evaluation.n_groups is not None:
+        rows += f" of {evaluation.n_groups} group{'s' if evaluation.n_groups != 1 else ''}"
+    beside = (f"{_named(each)} {_figure(each)}" for each in evaluation.baselines.values())
+    baselines = ("beside it", "; ".join(beside))
+    if isinstance(evaluation, ValueEvaluation):
+        return [*_values_in_words(evaluation, rows), baselines]
+    assert isinstance(evaluation, LabelEvaluation)
+    return [*_labels_in_words(evaluation, rows), baselines, *_decisions_in_words(evaluation)]
 
 
-def _labels_in_words(found: LabelEvaluation, of: str) -> list[tuple[str, str]]:
+def _labels_in_words(evaluation: LabelEvaluation, rows: str) -> list[tuple[str, str]]:
+    import numpy as np
+
     from tinykernel.evaluation import interval_in_words
 
-    interval = interval_in_words(found.interval, found.n_groups)
+    interval = interval_in_words(evaluation.interval, evaluation.n_groups)
+    classes, counts = evaluation.classes, evaluation.counts
+    # Of classes without rows nothing is found or missed.
+    absent = [label for label, n in zip(classes, counts, strict=True) if not n]
+    without = f" (no rows of {visible(listed(absent))})" if absent else ""
+    least = int(np.nanargmin(evaluation.recall))
+    right = f"{evaluation.confusion[least, least]} of {counts[least]} rows"
     return [
-        ("accuracy", f"{percent(found.accuracy)}, {interval} ({of})"),
+        ("accuracy", f"{percent(evaluation.accuracy)}, {interval} ({rows})"),
         (
             "balanced",
-            f"{percent(found.balanced_accuracy)} mean recall of the classes"
-            f"{_without_rows(found)}, macro F1 {found.macro_f1:.3f}",
+            f"{percent(evaluation.balanced_accuracy)} mean recall of the classes"
+            f"{without}, macro F1 {evaluation.macro_f1:.3f}",
         ),
-        ("least found", _least_found(found)),
+        ("least found", f"{classes[least]}, {right} ({percent(evaluation.recall[least])})"),
     ]
 
 
-def _without_rows(found: LabelEvaluation) -> str:
-    """Name the classes that no row has: of them nothing is found or missed."""
-    absent = [label for label, n in zip(found.classes, found.counts, strict=True) if not n]
-    return f" (no rows of {visible(listed(absent))})" if absent else ""
-
-
-def _decisions_in_words(found: LabelEvaluation) -> list[tuple[str, str]]:
+def _decisions_in_words(evaluation: LabelEvaluation) -> list[tuple[str, str]]:
     """Say how often a calibrated model answers, and how often that is wrong."""
     from tinykernel.evaluation import interval_in_words
 
-    figures = found.decisions
+    figures = evaluation.decisions
     if figures is None:
         return []
-    said = f"{percent(figures.coverage)} of the rows"
+    answered = f"{percent(figures.coverage)} of the rows"
     if figures.error is not None:
-        said += f", wrong {percent(figures.error)}"
+        answered += f", wrong {percent(figures.error)}"
     if figures.interval is not None:
-        said += f", {interval_in_words(figures.interval, found.n_groups, 2)}"
+        answered += f", {interval_in_words(figures.interval, evaluation.n_groups, 2)}"
     plain, probability, confidence = (f"{error:.4f}" for error in figures.calibration_error)
     curve = (f"{100 * share:.0f} %: {percent(error)}" for share, error in figures.curve)
     return [
-        ("answered", said),
+        ("answered", answered),
         ("surest rows", f"wrong of the surest {', '.join(curve)}"),
         (
             "calibration",
@@ -85,15 +89,15 @@ def _decisions_in_words(found: LabelEvaluation) -> list[tuple[str, str]]:
     ]
 
 
-def _values_in_words(found: ValueEvaluation, of: str) -> list[tuple[str, str]]:
+def _values_in_words(evaluation: ValueEvaluation, rows: str) -> list[tuple[str, str]]:
     from tinykernel.evaluation import interval_in_words
 
-    interval = interval_in_words(found.interval, found.n_groups, None)
-    covered = (f"{percent(share)} at most {name}" for name, share in found.coverage.items())
+    interval = interval_in_words(evaluation.interval, evaluation.n_groups, None)
+    covered = (f"{percent(share)} at most {name}" for name, share in evaluation.coverage.items())
     return [
-        ("RMSE", f"{found.rmse:.4g}, {interval} ({of})"),
-        ("MAE", f"{found.mae:.4g}"),
-        ("R2", f"{found.r2:.4f}"),
+        ("RMSE", f"{evaluation.rmse:.4g}, {interval} ({rows})"),
+        ("MAE", f"{evaluation.mae:.4g}"),
+        ("R2", f"{evaluation.r2:.4f}"),
         ("rows", ", ".join(covered)),
     ]
 
@@ -109,73 +113,57 @@ def _named(baseline: Baseline) -> str:
     return f"{baseline.name}{taken}"
 
 
-def _does(baseline: Baseline) -> str:
-    """Say how a model that is as good does."""
-    if baseline.better:
-        return "does better"
-    return "is not clearly worse on so few rows" if baseline.worse else "does as well"
-
-
-def _least_found(found: LabelEvaluation) -> str:
-    import numpy as np
-
-    at = int(np.nanargmin(found.recall))
-    right, rows = int(found.confusion[at, at]), int(found.counts[at])
-    return f"{found.classes[at]}, {right} of {rows} rows ({percent(float(found.recall[at]))})"
-
-
-def print_classes(found: LabelEvaluation) -> None:
+def print_classes(evaluation: LabelEvaluation) -> None:
     """Print recall and precision of every class, and what its rows were taken for.
 
     Of many classes those with the lowest recall, without the confusion.
     """
     import numpy as np
 
-    few = len(found.classes) <= _CLASSES_SHOWN
-    names = [str(label) for label in found.classes]
-    order = range(len(names)) if few else np.argsort(found.recall)[:_CLASSES_SHOWN]
-    columns = ["class", "rows", "recall", "precision"]
-    taken = [f"as {name}" for name in names] if few else []
+    few = len(evaluation.classes) <= _CLASSES_SHOWN
+    names = [str(label) for label in evaluation.classes]
+    order = range(len(names)) if few else np.argsort(evaluation.recall)[:_CLASSES_SHOWN]
+    columns = ["class", "rows", "recall", "precision", *(f"as {name}" for name in names if few)]
     rows = []
     for i in order:
-        shares = [_share(found.recall[i]), _share(found.precision[i])]
-        confused = [str(count) for count in found.confusion[i]] if few else []
-        rows.append([names[i], str(found.counts[i]), *shares, *confused])
-    print_table([*columns, *taken], rows, right=[*columns[1:], *taken])
+        shares = (evaluation.recall[i], evaluation.precision[i])
+        confused = evaluation.confusion[i] if few else ()
+        cells = ("-" if share != share else percent(share) for share in shares)
+        rows.append([names[i], str(evaluation.counts[i]), *cells, *map(str, confused)])
+    print_table(columns, rows, right=columns[1:])
     if not few:
         typer.echo(
             f"the {_CLASSES_SHOWN} of {len(names)} classes that are found least; --json prints all"
         )
 
 
-def _share(value: float) -> str:
-    return "-" if value != value else percent(float(value))
-
-
-def print_verdict(found: Evaluation) -> None:
+def print_verdict(evaluation: Evaluation) -> None:
     """Print what to think of: a baseline that does as well or better, and all cautions."""
-    few = bool(found.n_groups) and found.interval is None
-    better = [each for each in found.baselines.values() if each.better]
+    few = bool(evaluation.n_groups) and evaluation.interval is None
+    baselines = evaluation.baselines.values()
+    better = [each for each in baselines if each.better]
+    others = [each for each in baselines if each.as_good and not each.better]
     if better:
         typer.secho("; ".join(map(_compared, better)), fg="yellow")
-    others = [each for each in found.baselines.values() if each.as_good and not each.better]
     for baseline in others:
         if not (few and baseline.worse):
             typer.echo(_compared(baseline))
     if few and any(baseline.worse for baseline in others):
-        groups = "one group" if found.n_groups == 1 else f"{found.n_groups} groups"
+        n = evaluation.n_groups
         typer.echo(
-            f"all rows are of {groups}: whether the model does better on others cannot be concluded"
+            f"all rows are of {'one group' if n == 1 else f'{n} groups'}: whether the model does "
+            "better on others cannot be concluded"
         )
-    print_cautions(found.cautions)
+    print_cautions(evaluation.cautions)
 
 
 def _compared(baseline: Baseline) -> str:
     """Say how a model that is as good does, in figures."""
+    verdict = "is not clearly worse on so few rows" if baseline.worse else "does as well"
     figure = _figure(baseline)
     if baseline.by != "rmse":
         figure += f" accuracy, {percent(baseline.figures['balanced_accuracy'])} balanced"
-    return f"{_named(baseline)} {_does(baseline)}: {figure}"
+    return f"{_named(baseline)} {'does better' if baseline.better else verdict}: {figure}"
 
 
 def print_inputs(worth: Importance, saved: str) -> None:
@@ -212,14 +200,14 @@ def print_notes(rows: Rows) -> None:
         typer.echo(f"note: {visible(note)}")
 
 
-def print_all(found: Evaluation) -> None:
+def print_all(evaluation: Evaluation) -> None:
     """Print figures, classes where there are some, and verdict."""
     from tinykernel.evaluation import LabelEvaluation
 
-    print_pairs(evaluation_in_words(found))
-    if isinstance(found, LabelEvaluation):
-        print_classes(found)
-    print_verdict(found)
+    print_pairs(evaluation_in_words(evaluation))
+    if isinstance(evaluation, LabelEvaluation):
+        print_classes(evaluation)
+    print_verdict(evaluation)
 
 
 def near_in_words(share: float) -> str:

@@ -35,18 +35,10 @@ def less_decisions(budget: Limits) -> Limits:
     return replace(budget, flash=max(1, budget.flash - _DECISION_BYTES))
 
 
-def check_held(output: Path, method: str) -> None:
-    """Refuse a kind of file that could not hold the decisions."""
-    if method != "learned" and output.suffix.lower() == ".pkl":
-        raise typer.BadParameter(
-            "a .pkl of this method holds no decisions; write a .tkm", param_hint="--set max_error"
-        )
-
-
 def rows_aside(
     dataset: Dataset, max_error: float, seed: int, *, size: float, by_group: bool
 ) -> tuple[Dataset, Rows]:
-    """Keep rows aside, and refuse before the training what they could never promise."""
+    """Hold rows out, and refuse before the training what they could never promise."""
     from tinykernel.data.splits import keep_for_calibration
     from tinykernel.decisions.shares import rows_needed
     from tinykernel.errors import TinykernelError
@@ -55,9 +47,9 @@ def rows_aside(
     needed = rows_needed(max_error, 0.05)
     if needed is None or len(aside.X) <= needed:
         raise TinykernelError(
-            f"{dataset.source}: {len(aside.X)} rows kept aside cannot promise an error of at most "
-            f"{100 * max_error:.4g} %: more than {needed} are needed; raise calibration_size, or "
-            "the error"
+            f"{dataset.source}: {len(aside.X)} held-out rows cannot promise an error of at most "
+            f"{100 * max_error:.4g} %: more than {needed} are needed; give more rows, or a larger "
+            "error"
         )
     return rest, aside
 
@@ -72,17 +64,16 @@ def decided(
     budget: Limits | None = options["budget"]
     assert aside.y is not None
     try:
-        found = calibrate(
+        result = calibrate(
             trained.model, aside.X, aside.y, max_error=options["max_error"], groups=aside.group
         )
     except BaseException:
         typer.echo(f"{output} holds the trained model, which always answers", err=True)
         raise
     if hasattr(trained.classifier, "calibrate"):
-        trained.classifier.decision_ = found.model.decision
-    memory = None if trained.memory is None else report(found.model, options["target"], budget)
-    given = trained.budget if budget is None else budget.flash
-    trained = replace(
-        trained, model=found.model, memory=memory, budget=given, limits=budget or trained.limits
-    )
-    return trained, about_calibration(aside, found)
+        trained.classifier.decision_ = result.model.decision
+    sizes = None if trained.memory is None else report(result.model, options["target"], budget)
+    flash = trained.budget if budget is None else budget.flash
+    limits = budget or trained.limits
+    trained = replace(trained, model=result.model, memory=sizes, budget=flash, limits=limits)
+    return trained, about_calibration(aside, result)

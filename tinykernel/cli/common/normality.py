@@ -14,24 +14,12 @@ from tinykernel.cli.common.output import print_json, print_pairs, size
 from tinykernel.progress import report as say
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from tinykernel.data.one_class import NormalRows
     from tinykernel.decisions.novelty import Alarms
     from tinykernel.estimator import TernaryKernelNovelty
     from tinykernel.measure.limits import Limits
     from tinykernel.measure.report import Report
     from tinykernel.model import IntegerModel
-
-
-def _levels(model: IntegerModel) -> NDArray[np.int8]:
-    """Return the levels of the prototypes."""
-    from tinykernel.model.readouts.prototypes import Prototypes
-
-    part = model.find(Prototypes)
-    assert part is not None
-    return part.levels
 
 
 def train_novelty(options: Mapping[str, Any]) -> None:
@@ -43,47 +31,54 @@ def train_novelty(options: Mapping[str, Any]) -> None:
     with showing_progress(options["quiet"]):
         rows = _rows(options)
         say("training", 0, None)
-        watch, memory = _fitted(rows, options, options["budget"])
+        watch, sizes = _fitted(rows, options, options["budget"])
     model = watch.quantize()
     save(model, output, _about(rows, watch, options))
     if watch.alarms_ is None:
         raise TinykernelError(
             f"{rows.source}: {watch.refusal_}. {output} holds the trained model all the same: "
-            "novel to it is what is farther than all rows that were kept aside"
+            "novel to it is what is farther than all rows that were held out"
         )
-    threshold = -int(model.readout.offset[0])
-    found = {
-        "data": rows.source,
-        "rows": len(rows.X),
-        "features": model.n_inputs,
-        "prototypes": _levels(model).shape[0],
-        "threshold": threshold,
-        "novelty": None if watch.alarms_ is None else watch.alarms_.to_dict(),
-        "report": None if memory is None else memory.to_dict(),
-        "file": str(output),
-    }
+    threshold, n_prototypes = -int(model.readout.offset[0]), _n_prototypes(model)
     if options["as_json"]:
-        print_json(found)
+        print_json(
+            {
+                "data": rows.source,
+                "rows": len(rows.X),
+                "features": model.n_inputs,
+                "prototypes": n_prototypes,
+                "threshold": threshold,
+                "novelty": watch.alarms_.to_dict(),
+                "report": None if sizes is None else sizes.to_dict(),
+                "file": str(output),
+            }
+        )
     elif not options["quiet"]:
         for note in rows.notes:
             typer.echo(f"note: {note}")
-        pairs = [
-            ("data", f"{len(rows.X)} rows of {rows.source}"),
-            (
-                "model",
-                f"{found['prototypes']} prototypes of {model.n_features} "
-                f"{'inputs' if model.input.is_table else 'counts'}",
-            ),
-            *normal_in_words(watch.alarms_, threshold),
-        ]
-        if memory is not None:
-            pairs.append(
-                (
-                    memory.target,
-                    f"{size(memory.flash)} of flash, {size(memory.ram)} of RAM ({memory.source})",
-                )
-            )
-        print_pairs([*pairs, ("file", str(output))])
+        inputs = f"{model.n_features} {'inputs' if model.input.is_table else 'counts'}"
+        takes = [] if sizes is None else [(sizes.target, _takes(sizes))]
+        print_pairs(
+            [
+                ("data", f"{len(rows.X)} rows of {rows.source}"),
+                ("model", f"{n_prototypes} prototypes of {inputs}"),
+                *alarms_in_words(watch.alarms_, threshold),
+                *takes,
+                ("file", str(output)),
+            ]
+        )
+
+
+def _takes(sizes: Report) -> str:
+    return f"{size(sizes.flash)} of flash, {size(sizes.ram)} of RAM ({sizes.source})"
+
+
+def _n_prototypes(model: IntegerModel) -> int:
+    from tinykernel.model.readouts.prototypes import Prototypes
+
+    part = model.find(Prototypes)
+    assert part is not None
+    return len(part.levels)
 
 
 def _rows(options: Mapping[str, Any]) -> NormalRows:
@@ -117,31 +112,30 @@ def _fitted(
     from tinykernel.measure.report import report
 
     target, number = options["target"], options["n_prototypes"]
-    more = {} if options["n_kernels"] is None else {"n_kernels": options["n_kernels"]}
+    is_cut = rows.X.ndim == 3
+    given = {
+        "false_alarms": options["false_alarms"],
+        "hop": rows.hop,
+        "window_shape": rows.X.shape[1:] if is_cut else options["window_shape"],
+        "random_state": options["seed"],
+        **({} if options["n_kernels"] is None else {"n_kernels": options["n_kernels"]}),
+    }
     while True:
-        watch = TernaryKernelNovelty(
-            n_prototypes=number,
-            false_alarms=options["false_alarms"],
-            calibration_size=options["calibration_size"],
-            hop=rows.hop,
-            window_shape=rows.X.shape[1:] if rows.X.ndim == 3 else options["window_shape"],
-            random_state=options["seed"],
-            **more,
-        )
+        watch = TernaryKernelNovelty(n_prototypes=number, **given)
         watch.fit(rows.X, groups=rows.group)
         if rows.columns is not None:
             watch.model_ = replace(watch.model_, feature_names=rows.columns)
         if find_target(target).family == "host":
             return watch, None
-        found = report(watch.model_, target, limits)
+        sizes = report(watch.model_, target, limits)
         most = None if limits is None else limits.flash
-        if most is None or found.flash <= most:
-            return watch, found
-        has, each = len(_levels(watch.model_)), 4 * -(-watch.model_.n_features // 8)
-        number = has + (most - found.flash) // each
+        if most is None or sizes.flash <= most:
+            return watch, sizes
+        each = 4 * -(-watch.model_.n_features // 8)
+        number = _n_prototypes(watch.model_) + (most - sizes.flash) // each
         if options["n_prototypes"] is not None or number < 1:
             raise TinykernelError(
-                f"the model needs {found.flash} bytes of flash on {target}, over the budget of "
+                f"the model needs {sizes.flash} bytes of flash on {target}, over the budget of "
                 f"{most}; give a larger budget, or fewer n_prototypes"
             )
 
@@ -155,7 +149,7 @@ def _about(
     from tinykernel.data.trained_rows import hash_of, record_of
 
     flat = rows.X.reshape(len(rows.X), -1)
-    found = {
+    entries = {
         "data": rows.source,
         "one_class": True,
         **{name: options[name] for name in ("label", "groups", "seed", "target")},
@@ -164,22 +158,20 @@ def _about(
             "sha256": hash_of(flat, np.zeros(len(flat))),
             **record_of(flat),
         },
-        "calibration": None if watch.alarms_ is None else said(watch.alarms_),
+        "calibration": None if watch.alarms_ is None else promise_of(watch.alarms_),
         **rows.about,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in entries.items() if value is not None}
 
 
-def said(found: Alarms) -> dict[str, Any]:
+def promise_of(alarms: Alarms) -> dict[str, Any]:
     """Return the promise as a file remembers it."""
-    return {"statement": found.statement.removeprefix("; "), **found.to_dict()}
+    return {"statement": alarms.statement.removeprefix("; "), **alarms.to_dict()}
 
 
-def normal_in_words(found: Alarms | None, threshold: int) -> list[tuple[str, str]]:
+def alarms_in_words(alarms: Alarms, threshold: int) -> list[tuple[str, str]]:
     """Return the threshold and what it promises as names and values for `print_pairs`."""
-    if found is None:
-        return [("novel", f"above {threshold}"), ("promise", "none")]
     return [
-        ("novel", f"above {threshold}: {found.alarms} of the rows that were kept aside"),
-        ("promise", found.statement.removeprefix("; ")),
+        ("novel", f"above {threshold}: {alarms.alarms} of the rows that were held out"),
+        ("promise", alarms.statement.removeprefix("; ")),
     ]

@@ -5,10 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tinykernel.cli.common.memory import Remembered, remembered
+from tinykernel.cli.common.memory import ModelFile
 from tinykernel.cli.common.output import percent
 from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
@@ -41,8 +40,7 @@ class Judged:
 
 
 def rows_to_judge(
-    model: Path,
-    integer: IntegerModel,
+    file: ModelFile,
     data: str,
     *,
     train: str | None = None,
@@ -59,29 +57,28 @@ def rows_to_judge(
     """
     from tinykernel.data.partition import TEST_PART
 
-    memory = remembered(model)
-    own = _own_training(model, integer, data, memory)
-    rows = rows_for(model, integer, data, held_out=own is not None)
+    own = _own_training(file, data)
+    rows = rows_for(file, data, held_out=own is not None)
     if rows.y is None and needs_labels:
-        where = f"{memory.label!r}" if memory.label else "label, target, class or y"
+        where = f"{file.label!r}" if file.label else "label, target, class or y"
         raise TinykernelError(f"{data}: has no labels; {where} is where the training had them")
     if train is not None:
-        own = training_part(model, integer, train)
-    labels = labels_to_judge_by(integer, data, rows.y)
-    seen = _seen(rows, own, memory)
+        own = training_part(file, train)
+    labels = labels_to_judge_by(file.model, data, rows.y)
+    seen = _seen(rows, own, file)
     if seen.any() and not seen.all():
         if unseen or (own is None and rows.part != TEST_PART):
             note = f"left out: {int(seen.sum())} of {len(seen)} rows, which equal training rows"
             rows, labels = rows.at(~seen), None if labels is None else labels[~seen]
         else:
-            note = "" if labels is None else repeated(integer, rows.X, labels, seen)
+            note = "" if labels is None else repeated(file.model, rows.X, labels, seen)
         rows = replace(rows, notes=(*rows.notes, *([note] if note else [])))
     trained = None if own is None else (own.X_train, own.y_train)
-    weight = memory.everything.get("class_weight")
+    weight = file.about.get("class_weight")
     return Judged(rows, labels, trained, weight if weight == "balanced" else None)
 
 
-def _seen(rows: Rows, own: Dataset | None, memory: Remembered) -> NDArray[np.bool_]:
+def _seen(rows: Rows, own: Dataset | None, file: ModelFile) -> NDArray[np.bool_]:
     """Return which rows equal training rows, as far as these are known; no windows."""
     import numpy as np
 
@@ -91,7 +88,7 @@ def _seen(rows: Rows, own: Dataset | None, memory: Remembered) -> NDArray[np.boo
         return np.zeros(len(rows.X), bool)
     if own is not None:
         return rows_among(rows.X, own.X_train)
-    seen = equal_rows(rows.X, memory.everything.get("training_rows"))
+    seen = equal_rows(rows.X, file.about.get("training_rows"))
     return np.zeros(len(rows.X), bool) if seen is None else seen
 
 
@@ -128,14 +125,7 @@ def repeated(model: IntegerModel, X: NDArray[Any], y: NDArray[Any], seen: NDArra
     return f"{int(seen.sum())} of {len(seen)} test rows equal training rows; without them {figure}"
 
 
-def rows_for(
-    model: Path,
-    integer: IntegerModel,
-    data: str,
-    *,
-    held_out: bool = False,
-    keep_all: bool = False,
-) -> Rows:
+def rows_for(file: ModelFile, data: str, *, held_out: bool = False, keep_all: bool = False) -> Rows:
     """Load rows as those of the training: the test part of DATA, or all its rows.
 
     With `held_out` only the rows that training kept aside; with `keep_all` rows without a label,
@@ -145,14 +135,14 @@ def rows_for(
     from tinykernel.data.signals import signal_rows
 
     say("reading", 0, None, data)
-    memory = remembered(model)
-    size, seed = memory.test_size or None if held_out else None, memory.seed or 0
-    cut = recordings_for(model, integer, data)
+    integer = file.model
+    size, seed = file.test_size or None if held_out else None, file.seed or 0
+    cut = recordings_for(file, data)
     if cut is not None:
         return signal_rows(cut, size, seed)
     return load_rows(
         data,
-        **memory.names(data, integer),
+        **file.names(data),
         n_features=integer.n_inputs,
         feature_names=integer.feature_names,
         classes=integer.classes or None,
@@ -163,35 +153,30 @@ def rows_for(
     )
 
 
-def recordings_for(
-    model: Path, integer: IntegerModel, data: str, *, mixed: str | None = None
-) -> Windows | None:
+def recordings_for(file: ModelFile, data: str, *, mixed: str | None = None) -> Windows | None:
     """Cut recordings as those that a model was trained on; None where DATA are rows.
 
     `mixed` takes the place of what training did with windows of several labels.
     """
     from tinykernel.data import signals
 
-    memory = remembered(model)
-    cutting = signals.remembered(memory.everything, integer)
-    if cutting is None or not signals.takes_recordings(data, integer, memory.everything):
+    cutting = signals.remembered(file.about, file.model)
+    if cutting is None or not signals.takes_recordings(data, file.model, file.about):
         return None
-    return signals.cut_for(data, integer, cutting, mixed=mixed)
+    return signals.cut_for(data, file.model, cutting, mixed=mixed)
 
 
-def training_part(
-    model: Path, integer: IntegerModel, data: str, test_size: float = 0.0, seed: int = 0
-) -> Dataset:
+def training_part(file: ModelFile, data: str, test_size: float = 0.0, seed: int = 0) -> Dataset:
     """Return rows with a split: those of a file, or windows of recordings."""
     from tinykernel.data.load import load_data
     from tinykernel.data.splits import as_dataset
 
     say("reading", 0, None, data)
-    cut = recordings_for(model, integer, data)
+    cut = recordings_for(file, data)
     if cut is not None:
         return as_dataset(cut, test_size, seed)
-    names = remembered(model).names(data, integer)
-    return load_data(data, test_size=test_size, seed=seed, values=integer.is_regressor, **names)
+    names = file.names(data)
+    return load_data(data, test_size=test_size, seed=seed, values=file.model.is_regressor, **names)
 
 
 def labels_to_judge_by(
@@ -203,53 +188,49 @@ def labels_to_judge_by(
     """
     if y is None or integer.is_regressor:
         return y
-    found = list(dict.fromkeys(y.tolist()))
-    if not found or not set(integer.classes).isdisjoint(found):
+    labels = list(dict.fromkeys(y.tolist()))
+    if not labels or not set(integer.classes).isdisjoint(labels):
         return y
     if integer.is_one_class:
         return None
-    theirs, own = (visible(listed(labels, _LABELS_SHOWN)) for labels in (found, integer.classes))
+    theirs, known = (visible(listed(each, _LABELS_SHOWN)) for each in (labels, integer.classes))
     raise TinykernelError(
-        f"{data}: none of its labels ({theirs}) is a class of the model ({own}); give the labels "
+        f"{data}: none of its labels ({theirs}) is a class of the model ({known}); give the labels "
         "it was trained on"
     )
 
 
-def _own_training(
-    model: Path, integer: IntegerModel, data: str, memory: Remembered
-) -> Dataset | None:
+def _own_training(file: ModelFile, data: str) -> Dataset | None:
     """Return the data with the split of the training, where they are the very same rows."""
     from tinykernel.data.trained_rows import record_of
 
-    record = memory.everything.get("training_rows")
+    record = file.about.get("training_rows")
     if not isinstance(record, dict):
         return None
     try:
-        split = (memory.test_size or 0.0, memory.seed or 0)
-        dataset = _without_calibration(training_part(model, integer, data, *split), memory)
+        dataset = training_part(file, data, file.test_size or 0.0, file.seed or 0)
+        dataset = _without_calibration(dataset, file)
     except TinykernelError:  # rows without labels, of one class, too few to be split
         return None
-    rows = dataset.X_train
-    found = record_of(rows)
-    here = {"rows": len(rows), "all": found["all"], "digests": found["digests"]}
+    digests = record_of(dataset.X_train)
     # The file says more of its rows than what identifies them here.
-    same = all(record.get(name) == value for name, value in here.items())
-    return dataset if same else None
+    here = {"rows": len(dataset.X_train), "all": digests["all"], "digests": digests["digests"]}
+    return dataset if all(record.get(name) == value for name, value in here.items()) else None
 
 
-def known_rows(model: Path, integer: IntegerModel, data: str) -> Dataset:
+def known_rows(file: ModelFile, data: str) -> Dataset:
     """Return the training part of DATA: what training learned from it, or else all its rows."""
-    own = _own_training(model, integer, data, remembered(model))
-    return training_part(model, integer, data) if own is None else own
+    own = _own_training(file, data)
+    return training_part(file, data) if own is None else own
 
 
-def _without_calibration(dataset: Dataset, memory: Remembered) -> Dataset:
-    """Leave out the rows that the training kept aside to calibrate on."""
+def _without_calibration(dataset: Dataset, file: ModelFile) -> Dataset:
+    """Leave out the rows that the training held out to calibrate on."""
     from tinykernel.data.splits import keep_for_calibration
 
-    kept = memory.everything.get("calibration_kept")
+    kept = file.about.get("calibration_kept")
     if not isinstance(kept, dict) or not isinstance(kept.get("size"), float):
         return dataset
     by_group = kept.get("by_group") is True
-    rest, _ = keep_for_calibration(dataset, kept["size"], memory.seed or 0, by_group=by_group)
+    rest, _ = keep_for_calibration(dataset, kept["size"], file.seed or 0, by_group=by_group)
     return rest

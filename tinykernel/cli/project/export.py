@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +15,7 @@ from tinykernel.cli.common.arguments import (
     check_output_folder,
     complete_target,
 )
-from tinykernel.cli.common.memory import Remembered, remembered
+from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import print_json, print_pairs, size
 from tinykernel.cli.common.rows import recordings_for, rows_for
 from tinykernel.cli.settings.gathering import ConfigOption, SetOption, gather
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tinykernel.codegen.targets import Target
-    from tinykernel.model import IntegerModel
 
 # Rows among which a refusal is looked for.
 _SEARCHED = 2000
@@ -92,30 +90,26 @@ def export_command(
         return
     from tinykernel.codegen.literals import name_from
     from tinykernel.codegen.projects import default_folder, next_step
-    from tinykernel.model import as_integer_model
-    from tinykernel.modelfile import load
 
-    options = _options(ctx.params, model)
-    memory = remembered(model)
-    chosen = _target(target, project_format, memory)
+    options, _ = gather(ctx.params, ("export",), model)
+    opened = open_model(model)
+    chosen = _target(target, project_format, opened)
     row = None if chosen is None else chosen.name
     prefix = name_from(model.stem) if name is None else name
     folder = Path(default_folder(project_format, prefix, row)) if output is None else output
     inputs = [Path(path) for path in (model, data) if path is not None]
     force = check_output_folder(folder, force=force, inputs=inputs)
-    integer = as_integer_model(load(model))
-    more = {name: options[name] for name in ("board", "framework", "platform", "ci")}
     result = write_project(
-        integer,
+        opened.model,
         row,
         folder,
         name=prefix,
         format=project_format,
-        vectors=None if data is None else _vectors(model, integer, data),
+        vectors=None if data is None else _vectors(opened, data),
         force=force,
-        budget=_budget(options, memory, row),
-        about=memory.everything,
-        **more,
+        budget=opened.budget_for(row or "cortex-m4") if options["ci"] else None,
+        about=opened.about,
+        **options,
     )
     if as_json:
         print_json(result)
@@ -136,8 +130,6 @@ def _check(
 ) -> None:
     """Compare an export with what a model generates, and leave with status 1 if it differs."""
     from tinykernel.codegen.comparison import compare
-    from tinykernel.model import as_integer_model
-    from tinykernel.modelfile import about, load
 
     for name in _OF_EXPORTS:
         source = ctx.get_parameter_source(name)
@@ -147,9 +139,9 @@ def _check(
                 "--check takes the options of the export from its manifest; leave it out",
                 param_hint=option,
             )
-    model = as_integer_model(load(path))
-    vectors = None if data is None else _vectors(path, model, data)
-    report = compare(paths, model, vectors=vectors, about=about(path))
+    opened = open_model(path)
+    vectors = None if data is None else _vectors(opened, data)
+    report = compare(paths, opened.model, vectors=vectors, about=opened.about)
     kinds = {"changed": report.changed, "missing": report.missing, "extra": report.extra}
     if as_json:
         print_json({"folder": report.folder, "files": report.n_files, **kinds})
@@ -163,13 +155,13 @@ def _check(
         raise typer.Exit(1)
 
 
-def _target(name: str | None, project_format: str, memory: Remembered) -> Target | None:
+def _target(name: str | None, project_format: str, opened: ModelFile) -> Target | None:
     """Return the target of a project of one board: as given, else that of the training."""
     from tinykernel.codegen.projects import is_for_boards
     from tinykernel.codegen.targets import find_target
 
     if is_for_boards(project_format):
-        name = name or memory.target
+        name = name or opened.target
         if name is None:
             problem = f"missing, and format {project_format} is for one"
             raise typer.BadParameter(problem, param_hint="--target")
@@ -180,36 +172,22 @@ def _target(name: str | None, project_format: str, memory: Remembered) -> Target
     return None
 
 
-def _vectors(path: Path, model: IntegerModel, data: str) -> NDArray[Any]:
+def _vectors(opened: ModelFile, data: str) -> NDArray[Any]:
     """Choose rows of the self-test; the last is the first refusal where none is among them."""
     from tinykernel.codegen.projects import n_vectors
     from tinykernel.data.signals import stretch
 
-    cut = recordings_for(path, model, data, mixed="majority")
+    model = opened.model
+    cut = recordings_for(opened, data, mixed="majority")
     if cut is not None:
         return stretch(cut, n_vectors(model))
-    X = rows_for(path, model, data).X
+    X = rows_for(opened, data).X
     chosen = list(range(min(n_vectors(model), len(X))))
     if model.decision is not None:
         refused = (model.decide(X[:_SEARCHED]) < 0).nonzero()[0].tolist()
         if refused and refused[0] > chosen[-1]:
             chosen[-1] = refused[0]
     return X[chosen]
-
-
-def _options(params: dict[str, Any], model: Path) -> Mapping[str, Any]:
-    options, given = gather(params, ("export",), model)
-    if "ci_budget" in given and "ci" not in given:
-        raise typer.BadParameter("needs ci=github, which checks it", param_hint="--set ci_budget")
-    return options
-
-
-def _budget(options: Mapping[str, Any], memory: Remembered, target: str | None) -> str | int | None:
-    """Return what a workflow checks: the budget as given, else that of the training."""
-    if options["ci"] is None:
-        return None
-    given = options["ci_budget"]
-    return memory.budget_for(target or "cortex-m4") if given is None else str(given)
 
 
 def write_project(

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tinykernel.cli.settings.table import PARTS, SETTINGS
+from tinykernel.cli.settings.table import PARTS, SETTINGS, Setting
 from tinykernel.errors import TinykernelError
 from tinykernel.text import similar
 
-NAME = "tinykernel.toml"
+_NAME = "tinykernel.toml"
 _LARGEST = 1 << 20
 
 
 def beside(path: str | Path) -> Path | None:
     """Return the file of settings in the folder of a file, or None."""
-    found = Path(path).parent / NAME
-    return found if found.is_file() else None
+    file = Path(path).parent / _NAME
+    return file if file.is_file() else None
 
 
 def read_file(path: Path) -> dict[str, tuple[str, str]]:
     """Read settings as text, each with its place for messages.
 
-    Refuses what is no TOML, or has a table or a setting that does not exist.
+    Refuses what is not TOML, or has a table or a setting that does not exist.
     """
     if sys.version_info >= (3, 11):
         import tomllib
@@ -40,7 +39,7 @@ def read_file(path: Path) -> dict[str, tuple[str, str]]:
         raise TinykernelError(f"{path}: is no TOML: {error}") from None
     except RecursionError:
         raise TinykernelError(f"{path}: is nested too deeply for settings") from None
-    found = {}
+    texts = {}
     for part, table in tables.items():
         if part not in PARTS or not isinstance(table, dict):
             raise TinykernelError(f"{path}: [{part}]: choose from [{'], ['.join(PARTS)}]")
@@ -48,11 +47,11 @@ def read_file(path: Path) -> dict[str, tuple[str, str]]:
             place = f"{path}: [{part}] {name}"
             if known(name, place).part != part:
                 raise TinykernelError(f"{place}: stands in [{SETTINGS[name].part}]")
-            found[name] = (_text(value), place)
-    return found
+            texts[name] = (_text(value), place)
+    return texts
 
 
-def known(name: str, place: str) -> Any:
+def known(name: str, place: str) -> Setting:
     """Return a setting by its name, or refuse with the most similar one."""
     if name in SETTINGS:
         return SETTINGS[name]
@@ -69,18 +68,16 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def to_toml(given: Mapping[str, str]) -> str:
+def to_toml(texts: Mapping[str, str]) -> bytes:
     """Write settings, given as text, so that `read_file` reads them."""
-    lines = []
-    for part in PARTS:
-        inside = [name for name in given if SETTINGS[name].part == part]
-        lines += [f"\n[{part}]"] * bool(inside)
-        lines += [f"{name} = {_quoted(given[name])}" for name in inside]
-    return "\n".join(lines).lstrip("\n") + "\n"
+    import tomli_w
 
-
-def _quoted(text: str) -> str:
-    if re.fullmatch(r"0|[1-9][0-9]{0,17}", text):
-        return text
-    # The strings of JSON and of TOML differ in U+007F, and in characters beyond U+FFFF.
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    tables: dict[str, dict[str, str | int]] = {}
+    for name, text in texts.items():
+        is_whole = re.fullmatch(r"0|[1-9][0-9]{0,17}", text)
+        tables.setdefault(SETTINGS[name].part, {})[name] = int(text) if is_whole else text
+    content = tomli_w.dumps({part: tables[part] for part in PARTS if part in tables})
+    try:
+        return content.encode()
+    except UnicodeEncodeError:
+        raise TinykernelError("--save-config: a setting is not UTF-8 text; rename it") from None

@@ -13,6 +13,7 @@ from tinykernel.cli.settings.file import beside, known, read_file, to_toml
 from tinykernel.cli.settings.table import SETTINGS, Setting
 from tinykernel.errors import TinykernelError
 
+_NOT_HERE = "is not an option of this command; leave it out"
 _Command = TypeVar("_Command", bound=Callable[..., None])
 
 
@@ -33,7 +34,7 @@ SetOption = Annotated[
 ConfigOption = Annotated[
     Path | None,
     typer.Option(
-        "--config", metavar="FILE", help="settings, instead of those of a tinykernel.toml beside it"
+        "--config", metavar="FILE", help="settings, instead of a tinykernel.toml beside DATA"
     ),
 ]
 
@@ -42,15 +43,14 @@ def has_settings(*names: str) -> Callable[[_Command], _Command]:
     """Give a command settings as options, in place of its parameter `settings`."""
 
     def decorate(command: _Command) -> _Command:
-        own = inspect.signature(command, eval_str=True)
-        parameters = []
-        for parameter in own.parameters.values():
-            if parameter.kind is parameter.VAR_KEYWORD:
-                continue
-            each = [SETTINGS[name] for name in names] if parameter.name == "settings" else None
-            parameters += [parameter] if each is None else list(map(_parameter, each))
-        keyword = [p.replace(kind=p.KEYWORD_ONLY) for p in parameters]
-        vars(command)["__signature__"] = own.replace(parameters=keyword)
+        signature = inspect.signature(command, eval_str=True)
+        parameters: list[inspect.Parameter] = []
+        for parameter in signature.parameters.values():
+            if parameter.name == "settings":
+                parameters += [_parameter(SETTINGS[name]) for name in names]
+            elif parameter.kind is not parameter.VAR_KEYWORD:
+                parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
+        vars(command)["__signature__"] = signature.replace(parameters=parameters)
         return command
 
     return decorate
@@ -63,9 +63,10 @@ def _parameter(setting: Setting) -> inspect.Parameter:
     declared = typer.Option(
         setting.option,
         *short,
-        help=setting.summary,
+        help=setting.summary
+        + ("" if setting.default is None else f"  [default: {setting.default}]"),
         metavar=setting.kind,
-        show_default=False if setting.default is None else str(setting.default),
+        show_default=False,
         autocompletion=complete_target if short else None,
     )
     return inspect.Parameter(
@@ -97,28 +98,31 @@ def gather(
     texts = {} if file is None else read_file(file)
     unused = [name for name in texts if SETTINGS[name].part in parts and name not in taken]
     if unused:
-        raise TinykernelError(f"{texts[unused[0]][1]}: has no use here; leave it out")
+        raise TinykernelError(f"{texts[unused[0]][1]}: {_NOT_HERE}")
     texts = {name: text for name, text in texts.items() if name in taken}
     texts |= _typed(options, taken)
     if options.get("save_config") is not None:
-        _save(options["save_config"], {name: text for name, (text, _) in texts.items()})
-    found = {name: setting.default for name, setting in taken.items()}
+        from tinykernel.files import write_bytes_atomically
+
+        plain = {name: text for name, (text, _) in texts.items()}
+        write_bytes_atomically(options["save_config"], to_toml(plain))
+    values = {name: setting.default for name, setting in taken.items()}
     for name, (text, place) in texts.items():
         try:
-            found[name] = taken[name].read(text)
+            values[name] = taken[name].read(text)
         except TinykernelError as error:
-            words = str(error).removeprefix(name).removeprefix(":").strip()
+            problem = str(error).removeprefix(name).removeprefix(":").strip()
             if place.startswith("--"):
-                raise typer.BadParameter(words, param_hint=place) from None
-            raise TinykernelError(f"{place}: {words}") from None
-    given = {name for name in texts if found[name] is not None}
-    _check_use(found, given, texts)
-    return found, given
+                raise typer.BadParameter(problem, param_hint=place) from None
+            raise TinykernelError(f"{place}: {problem}") from None
+    typed = {name for name in texts if values[name] is not None}
+    _check_use(values, {name: texts[name][1] for name in sorted(typed)})
+    return values, typed
 
 
 def _typed(options: Mapping[str, Any], taken: Mapping[str, Setting]) -> dict[str, tuple[str, str]]:
     """Return what stands on the command line, as text with its place."""
-    found = {
+    texts = {
         name: (options[name], setting.option)
         for name, setting in taken.items()
         if options.get(name) is not None
@@ -133,34 +137,20 @@ def _typed(options: Mapping[str, Any], taken: Mapping[str, Setting]) -> dict[str
         if not equals or not text:
             raise typer.BadParameter(f"{assignment!r}: write NAME=VALUE", param_hint="--set")
         if name not in taken:
-            raise typer.BadParameter("has no use here; leave it out", param_hint=hint)
-        if name in found:
-            raise typer.BadParameter("is given twice", param_hint=hint)
-        found[name] = (text, hint)
-    return found
+            raise typer.BadParameter(_NOT_HERE, param_hint=hint)
+        if name in texts:
+            raise typer.BadParameter("is given twice; give it once", param_hint=hint)
+        texts[name] = (text, hint)
+    return texts
 
 
-def _check_use(
-    found: Mapping[str, Any], given: set[str], texts: Mapping[str, tuple[str, str]]
-) -> None:
+def _check_use(values: Mapping[str, Any], places: Mapping[str, str]) -> None:
     """Refuse settings that the task or the method has no use for."""
-    task, method = found.get("task") or "classes", found.get("method") or "learned"
-    for name in sorted(given):
-        setting, place = SETTINGS[name], texts[name][1]
-        for what, chosen, allowed in (
-            ("task", task, setting.tasks),
-            ("method", method, setting.methods),
+    for name, place in places.items():
+        for kind, default, allowed in (
+            ("task", "classes", SETTINGS[name].tasks),
+            ("method", "learned", SETTINGS[name].methods),
         ):
-            if chosen not in allowed:
-                words = f"only for {what} {' and '.join(allowed)}"
-                raise typer.BadParameter(words, param_hint=place)
-
-
-def _save(path: Path, texts: Mapping[str, str]) -> None:
-    from tinykernel.files import write_bytes_atomically
-
-    try:
-        content = to_toml(texts).encode()
-    except UnicodeEncodeError:
-        raise TinykernelError(f"{path}: a setting is no text in UTF-8: not saved") from None
-    write_bytes_atomically(path, content)
+            if (values.get(kind) or default) not in allowed:
+                problem = f"only for {kind} {' and '.join(allowed)}"
+                raise typer.BadParameter(problem, param_hint=place)

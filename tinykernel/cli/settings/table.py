@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import Field, dataclass, fields
+from functools import partial
 from typing import Any
 
 from tinykernel.cli.settings import parsing
@@ -21,23 +22,8 @@ LEARNED, PAPER = METHODS = ("learned", "paper")
 PARTS = ("data", "train", "tune", "export")
 #: What `train` has options for, in the order in which one thinks.
 OPTIONS_OF_TRAIN = (
-    "label",
-    "groups",
-    "name",
-    "task",
-    "budget",
-    "target",
-    "window",
-    "hop",
-    "window_shape",
-    "image_shape",
-    "augment",
-    "class_weight",
-    "missing",
-    "effort",
-    "validation",
-    "test",
-    "seed",
+    *("label", "groups", "name", "task", "budget", "target", "window", "hop", "window_shape"),
+    *("image_shape", "augment", "class_weight", "missing", "effort", "validation", "test", "seed"),
 )
 _SUPERVISED = (CLASSES, NUMBERS)
 
@@ -46,9 +32,9 @@ _SUPERVISED = (CLASSES, NUMBERS)
 class Setting:
     """One setting."""
 
-    name: str
     # The table of ``tinykernel.toml`` that it stands in.
     part: str  # {"data", "train", "tune", "export"}
+    name: str
     kind: str  # what is given, for people: ``int``, ``TIME``, ``drop|median``.
     read: parsing.Reader  # takes text, raises TinykernelError.
     text: str  # what it is.
@@ -71,278 +57,195 @@ class Setting:
     @property
     def summary(self) -> str:
         """The first sentence of the text, as ``--help`` shows it."""
-        first = re.split(r"(?<=[a-z)])\. ", self.text)[0].rstrip(".")
-        return first[0].lower() + first[1:]
+        first = re.split(r"(?<=[\w)])[.;] ", self.text)[0].rstrip(".")
+        word = first.split()[0]
+        return first if word[1:].lower() != word[1:] else first[0].lower() + first[1:]
+
+    @property
+    def usual(self) -> Any:
+        """The default: for the trainer's options that of their field."""
+        return _TRAINER_DEFAULTS[self.name] if self.of_trainer else self.default
+
+
+_data, _train, _tune, _export = (partial(Setting, part) for part in PARTS)
+
+
+def _choice(part: Any, name: str, values: str, text: str, *default: str, **more: Any) -> Setting:
+    """Return a setting that is one of the words in `values`, with bars between them."""
+    setting: Setting = part(
+        name, values, parsing.choice(*values.split("|")), text, *default, **more
+    )
+    return setting
 
 
 _OWN = (
-    Setting(
-        "label",
-        "data",
-        "COLUMN",
-        str,
-        "Column (tables), array (.npz) or file (.npy) of the labels.",
-    ),
-    Setting(
+    _data("label", "COLUMN", str, "Column, array or file of the labels."),
+    _data(
         "groups",
-        "data",
         "COLUMN",
         str,
-        "Column, array or file of the person, record or batch of a row. Whole groups are left out "
-        "to choose and to test.",
+        "Column, array or file of persons or batches. Whole groups are held out, to choose and to "
+        "test.",
     ),
-    Setting("inputs", "data", "COLUMNS", parsing.names, "Columns that are inputs."),
-    Setting("drop", "data", "COLUMNS", parsing.names, "Columns that are none: an id, a time."),
-    Setting(
+    _data("inputs", "COLUMNS", parsing.names, "Columns to use as inputs."),
+    _data("drop", "COLUMNS", parsing.names, "Columns to ignore."),
+    _choice(
+        _data,
         "missing",
-        "data",
         "keep|drop|median|error",
-        parsing.choice("keep", "drop", "median", "error"),
-        "Rows that lack a value: keep gives it a number of its own (the default for tables), drop "
+        "Rows that lack a value. keep gives the gap a number of its own (default for tables), drop "
         "leaves them out, median fills them, as your firmware must then, error refuses them. "
-        "Windows of recordings: drop, or error (the default).",
+        "Windows of recordings: drop, or error (default).",
     ),
-    Setting(
+    _choice(
+        _data,
         "input_type",
-        "data",
-        "TYPE",
-        parsing.choice("uint8", "int8", "uint16", "int16", "int32", "float32"),
-        "What the firmware takes: uint8, int8, uint16, int16, int32 or float32. As in the file if "
-        "not given.",
+        "uint8|int8|uint16|int16|int32|float32",
+        "Type that the firmware takes; as in the file if not given.",
         tasks=_SUPERVISED,
     ),
-    Setting(
-        "window",
-        "data",
-        "TIME",
-        str,
-        "Recordings: length of a window, as 2.56s, 2560ms or a number of samples.",
+    _data(
+        "window", "TIME", str, "Recordings: window length. As 2.56s, 2560ms or a number of samples."
     ),
-    Setting(
-        "hop",
-        "data",
-        "TIME",
-        str,
-        "Recordings: from one decision to the next. Half a window if not given.",
-    ),
-    Setting(
+    _data("hop", "TIME", str, "Recordings: time between decisions. Half a window if not given."),
+    _data(
         "rate",
-        "data",
         "HZ",
         parsing.number(1e-9, 1e12, "samples a second"),
-        "Recordings: samples a second, where no file tells it. Sounds of another rate are "
-        "brought to it.",
+        "Recordings: samples a second, if no file says so. Sounds are resampled to it.",
         range="above 0",
     ),
-    Setting(
-        "time", "data", "COLUMN", str, "Recordings: column of times, where its name does not say."
-    ),
-    Setting(
-        "mixed",
-        "data",
-        "drop|majority",
-        parsing.choice("drop", "majority"),
-        "Recordings: windows of several labels.",
-        "drop",
-    ),
-    Setting(
-        "broken",
-        "data",
-        "drop|error",
-        parsing.choice("drop", "error"),
-        "Pictures that cannot be read: left out, or refused.",
-        "drop",
-    ),
-    Setting(
+    _data("time", "COLUMN", str, "Recordings: column of times, if its name does not say so."),
+    _data(
         "name",
-        "data",
         "PATTERN",
         str,
-        "Recordings and pictures: where label and group stand in the names of files and folders, "
-        "as in '{label}_{person}_{n}' or '{person}/{label}/*'.",
+        "Where label and group stand in file names. For recordings and pictures, as in "
+        "'{label}_{person}_{n}' or '{person}/{label}/*'.",
     ),
-    Setting(
+    _choice(
+        _data,
         "short",
-        "data",
         "pad|drop",
-        parsing.choice("pad", "drop"),
-        "Recordings shorter than a window: padded with zeros (the default for sounds) or left out.",
+        "Recordings shorter than a window: pad them with zeros (default for sounds) or drop them.",
     ),
-    Setting(
+    _data(
         "test",
-        "data",
         "SHARE|FILE",
         parsing.or_file(parsing.number(0, 0.99, "a share, as in 0.2, or a file")),
-        "Share kept aside to test, where DATA has no test part; or the file of the test rows.",
+        "Test rows: a share to hold out, or a file. A test part in DATA is taken as it is.",
         0.2,
-        range="0 to 0.99",
-        tasks=_SUPERVISED,
+        "0 to 0.99",
+        _SUPERVISED,
     ),
-    Setting(
+    _train(
         "task",
-        "train",
         "|".join(TASKS),
         parsing.choice(*TASKS, regression=NUMBERS),
-        "Tell classes, predict numbers (or: regression), or learn from normal rows alone what is "
-        "novel.",
+        "What to predict. Classes, numbers (also: regression), or, learned from normal rows alone, "
+        "what is novel.",
         CLASSES,
     ),
-    Setting(
+    _train(
         "budget",
-        "train",
         "SIZE|LIMITS",
         parsing.limits,
-        "Flash, as 30KB, or limits: flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz or "
-        "instructions=200k. 30KB if neither it nor a size of the model is given.",
+        "Flash, as 30KB, or several limits. As flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz or "
+        "instructions=200k. 30KB if neither it nor a model size is given.",
     ),
-    Setting("target", "train", "TARGET", str, "Processor.", "cortex-m4"),
-    Setting(
+    _train("target", "TARGET", str, "Processor.", "cortex-m4"),
+    _train(
         "seed",
-        "train",
         "int",
         parsing.number(0, LARGEST_SEED, f"a whole number from 0 to {LARGEST_SEED}", int),
-        "Of every random choice.",
+        "Random seed.",
         0,
-        range=f"0 to {LARGEST_SEED}",
+        f"0 to {LARGEST_SEED}",
     ),
-    Setting(
+    _train(
         "validation",
-        "train",
         "DATA|SHARE",
         parsing.share_or_file,
-        "Choose the best epoch by the rows of this file, or by this share of the training rows.",
+        "Validation rows, which choose the best epoch. A file, or a share of the training rows.",
         tasks=_SUPERVISED,
         methods=(LEARNED,),
     ),
-    Setting(
+    _choice(
+        _train,
         "method",
-        "train",
         "|".join(METHODS),
-        parsing.choice(*METHODS),
-        "The trainer, or that of the papers, to compare with.",
+        "Training method: the trainer of this package, or that of the papers, to compare with.",
         LEARNED,
         tasks=_SUPERVISED,
     ),
-    Setting(
+    _train(
         "max_error",
-        "train",
         "SHARE",
         parsing.share,
-        "Answer only as often as an error among the answers of at most this can be promised. "
-        "Calibrates on training rows that are kept aside, whole groups of them.",
+        "Refuse enough rows that the error rate among the answers is provably at most this. A "
+        "fifth of the training rows is held out to calibrate, in whole groups.",
         tasks=(CLASSES,),
     ),
-    Setting(
-        "calibration_size",
-        "train",
-        "SHARE",
-        parsing.number(0.01, 0.9, "a share from 0.01 to 0.9"),
-        "Share of the training rows that is kept aside for max_error, or for false_alarms.",
-        0.2,
-        "0.01 to 0.9",
-        (CLASSES, NOVELTY),
-    ),
-    Setting(
+    _train(
         "false_alarms",
-        "train",
         "SHARE",
         parsing.share,
-        "Take at most this share of normal rows for novel, by rows that are kept aside.",
+        "Largest share of normal rows to call novel, measured on a fifth that is held out.",
         0.01,
         tasks=(NOVELTY,),
     ),
-    Setting(
+    _train(
         "n_prototypes",
-        "train",
         "int",
         parsing.number(1, 1 << 20, "a whole number, 1 or more", int),
-        "What is normal is what is near one of them; half a byte an input each. One for 25 rows, "
-        "at most 4096 bytes, if not given.",
+        "Number of prototypes, half a byte an input each. Rows near one are normal. One for 25 "
+        "rows, at most 4096 bytes, if not given.",
         range="1 or more",
         tasks=(NOVELTY,),
     ),
-    Setting(
-        "regularization",
-        "train",
-        "float",
-        parsing.plain,
-        "lambda of the papers. Searched if not given.",
-        range="0 or more",
-        tasks=(CLASSES,),
-        methods=(PAPER,),
-        of_trainer=True,
-    ),
-    Setting("max_time", "tune", "TIME", parsing.seconds, "Begin nothing that would end later."),
-    Setting(
+    _tune("max_time", "TIME", parsing.seconds, "Begin no training that would end later."),
+    _tune(
         "pick",
-        "tune",
         "SIZE",
         parsing.n_bytes,
         "With -o: write the model of this size. Where there is a journal, nothing is trained.",
     ),
-    Setting(
+    _tune(
         "sizes",
-        "tune",
         "SIZES",
         parsing.sizes,
         "Sizes to try, instead of 1KB,2KB,3KB,4KB,6KB,... up to the budget.",
     ),
-    Setting(
+    _tune(
         "folds",
-        "tune",
         "int",
         parsing.number(2, 1000, "a whole number, 2 or more", int),
-        "Parts of the training rows, each held out once.",
+        "Folds of the training rows, each held out once.",
         4,
         "2 or more",
     ),
-    Setting("csv", "tune", "FILE", str, "Also write the curve as a table: .csv."),
-    Setting("plot", "tune", "FILE", str, "Also draw the curve: .svg or .png."),
-    Setting(
-        "journal",
-        "tune",
-        "DIR",
-        str,
-        "Where finished trainings are kept. DATA.tune beside the output if not given.",
+    _tune(
+        "curve", "FILE", str, "Also write the curve: .csv as a table, .svg or .png as a picture."
     ),
-    Setting(
-        "jobs",
-        "tune",
-        "int",
-        parsing.number(1, 4096, "a whole number, 1 or more", int),
-        "Trainings at a time. One a processor if not given.",
-        range="1 or more",
-    ),
-    Setting(
+    _tune(
         "backend",
-        "tune",
-        "threading|loky|dask",
-        parsing.choice("threading", "loky", "dask"),
-        "Of joblib.",
+        "threading|loky|ADDRESS",
+        str,
+        "joblib backend, or the address of a Dask scheduler, as tcp://127.0.0.1:8786.",
         "threading",
     ),
-    Setting("scheduler", "tune", "ADDRESS", str, "Of Dask, with backend dask."),
-    Setting("board", "export", "NAME", str, "PlatformIO board."),
-    Setting("framework", "export", "NAME", str, "arduino, espidf, cmsis, ..."),
-    Setting(
-        "platform", "export", "NAME", str, "PlatformIO platform, for a board that is not listed."
-    ),
-    Setting(
+    _export("board", "NAME", str, "PlatformIO board."),
+    _export("framework", "NAME", str, "Framework, as arduino, espidf or cmsis."),
+    _export("platform", "NAME", str, "PlatformIO platform, for a board that is not listed."),
+    _choice(
+        _export,
         "ci",
-        "export",
         "github",
-        parsing.choice("github"),
         "Add a workflow that generates, verifies and measures the model on every commit of your "
-        "firmware.",
-    ),
-    Setting(
-        "ci_budget",
-        "export",
-        "SIZE|LIMITS",
-        parsing.limits,
-        "What that workflow checks. The budget of the training if not given.",
+        "firmware, and keeps it to the budget of its training.",
     ),
 )
+
 # Fields of the trainer that are settings of another name, or none.
 _LEFT_OUT = ("random_state", "validation_fraction", "hop", "rate")
 _READERS: dict[str, parsing.Reader] = {
@@ -365,37 +268,32 @@ _KINDS = {
     "loss": "squared|absolute|LEVELS",
     "spectrum": "auto|off|on|LENGTH/HOP/BANDS",
 }
-_IN_NOVELTY = ("n_kernels", "window_shape")
-_IN_PAPER = ("n_components", "sigma", "n_jobs")
+_OF_CLASSES = {field.name: field for field in fields(TrainerOptions)}
+_OF_NUMBERS = {field.name: field for field in fields(RegressorOptions)}
+_TRAINER_DEFAULTS = {name: field.default for name, field in (_OF_NUMBERS | _OF_CLASSES).items()}
+_TAKEN_BY = {
+    CLASSES: _OF_CLASSES.keys(),
+    NUMBERS: _OF_NUMBERS.keys(),
+    NOVELTY: {"n_kernels", "window_shape"},
+    PAPER: {"n_components", "sigma", "n_jobs"},
+}
 
 
 def _of_trainer() -> Iterator[Setting]:
     """Yield the settings that are fields of the trainer's options."""
-    of_classes = {field.name: field for field in fields(TrainerOptions)}
-    of_values = {field.name: field for field in fields(RegressorOptions)}
-    for name, field in (of_classes | of_values).items():
-        if name in _LEFT_OUT or field.metadata["found"]:
-            continue
-        tasks = tuple(
-            task
-            for task, there in (
-                (CLASSES, name in of_classes),
-                (NUMBERS, name in of_values),
-                (NOVELTY, name in _IN_NOVELTY),
+    for name, field in (_OF_CLASSES | _OF_NUMBERS).items():
+        if name not in _LEFT_OUT and not field.metadata["found"]:
+            yield Setting(
+                "data" if name.endswith("_shape") else "train",
+                name,
+                _KINDS.get(name) or _kind(field.metadata["type"]),
+                _reader(field),
+                field.metadata["text"].replace("`", "").replace('"', ""),
+                range=field.metadata["range"],
+                tasks=tuple(task for task in TASKS if name in _TAKEN_BY[task]),
+                methods=METHODS if name in _TAKEN_BY[PAPER] else (LEARNED,),
+                of_trainer=True,
             )
-            if there
-        )
-        yield Setting(
-            name,
-            "data" if name.endswith("_shape") else "train",
-            _KINDS.get(name) or _kind(field.metadata["type"]),
-            _reader(field),
-            field.metadata["text"].replace("`", "").replace('"', ""),
-            range=field.metadata["range"],
-            tasks=tasks,
-            methods=METHODS if name in _IN_PAPER else (LEARNED,),
-            of_trainer=True,
-        )
 
 
 def _kind(declared: str) -> str:
@@ -408,10 +306,10 @@ def _kind(declared: str) -> str:
 
 
 def _reader(field: Field[Any]) -> parsing.Reader:
-    check, how = field.metadata["check"], _READERS.get(field.name, parsing.plain)
+    check, read = field.metadata["check"], _READERS.get(field.name, parsing.plain)
 
     def checked(text: str) -> Any:
-        value = how(text)
+        value = read(text)
         if value is not None and not isinstance(value, list):  # names of columns
             check(field.name, value)
         return value
@@ -420,7 +318,3 @@ def _reader(field: Field[Any]) -> parsing.Reader:
 
 
 SETTINGS = {setting.name: setting for setting in (*_OWN, *_of_trainer())}
-#: The defaults of the trainer, which `tinykernel options` shows.
-TRAINER_DEFAULTS = {field.name: field.default for field in fields(RegressorOptions)} | {
-    field.name: field.default for field in fields(TrainerOptions)
-}

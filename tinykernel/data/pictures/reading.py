@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinykernel.checks import check_choice
 from tinykernel.data.formats import Part, Parts
 from tinykernel.data.formats.delimited import text_labels
 from tinykernel.data.pictures.decoding import BrokenPictureError, decoded, has_colours, pillow
@@ -44,8 +43,6 @@ class PictureReading:
     frame : str, optional
         What a camera would give of a picture, as WIDTHxHEIGHT:FORMAT; then an array holds the bytes
         of that, and `shape` says nothing.
-    broken : {"drop", "error"}, default="drop"
-        Pictures that cannot be read are left out, or refused.
     """
 
     shape: tuple[int, ...] | None = None
@@ -53,11 +50,9 @@ class PictureReading:
     label: str | None = None
     groups: str | None = None
     frame: str | None = None
-    broken: str = "drop"
 
     def __post_init__(self) -> None:
         """Check what can be checked without a file."""
-        check_choice("broken", self.broken, ("drop", "error"))
         if self.name is None and (self.label or self.groups):
             what = "--label" if self.label else "--groups"
             raise TinykernelError(
@@ -163,7 +158,7 @@ def _part(
             else:
                 X[len(kept)] = camera.encoded(decoded(file, camera.height, camera.width, 3))
         except BrokenPictureError as error:
-            if how.broken == "error" or len(files) == 1:
+            if len(files) == 1:
                 raise TinykernelError(f"{file}: {error}") from None
             broken.append(f"{file.name} ({error})")
         else:

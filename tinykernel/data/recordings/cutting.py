@@ -259,7 +259,7 @@ def cut(
     if not sum(counts):
         raise TinykernelError(
             f"{source}: no window is left: {dropped['mixed']} have several labels, "
-            f"{dropped['missing']} missing values; take a shorter window, or --set mixed=majority"
+            f"{dropped['missing']} missing values; take a shorter window"
         )
     before = np.cumsum([0] + [len(_segments(track)) for track in tracks])
     labels = [piece.y for piece in pieces if piece.y is not None]

@@ -134,16 +134,16 @@ class Parameters:
         None,
         unless_none(sides("(samples, channels)", 2)),
         "(int, int) or None",
-        "Samples and channels of the windows of a signal that rows are, the channels of a sample "
-        "side by side. Needless for arrays (n, samples, channels).",
+        "Samples and channels of a window. The rows hold the channels of a sample side by side; "
+        "arrays (n, samples, channels) need no shape.",
         reads=(WINDOWS,),
     )
     image_shape: tuple[int, ...] | None = option(
         None,
         unless_none(sides("(height, width) or (height, width, channels)", 2, 3)),
         "(int, int) or (int, int, int) or None",
-        "Height and width of the images that rows are, in row-major order, and channels. An array "
-        "(n, height, width, channels) tells it itself; (n, height, width) needs it.",
+        "Height, width and channels of an image. Rows are images in row-major order. An array "
+        "(n, height, width, channels) needs no shape; (n, height, width) does.",
         reads=(IMAGES,),
     )
     hop: int = option(
@@ -194,7 +194,7 @@ class ClassParameters(Parameters):
         None,
         unless_none(Check(ranges.class_weight)),
         'dict, "balanced" or None',
-        'Weights of the classes, multiplied with those of the rows. "balanced" gives all '
+        'Weights of the classes. They multiply those of the rows. "balanced" gives all '
         "classes the same total weight.",
     )
 
