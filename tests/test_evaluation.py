@@ -23,7 +23,7 @@ from tinykernel.evaluation import (
     label_baselines,
     value_baselines,
 )
-from tinykernel.evaluation.clips import evaluate_clips
+from tinykernel.evaluation.models import evaluate_clips
 
 RNG = np.random.default_rng(0)
 

@@ -35,9 +35,8 @@ def test_report_table(work):
     assert len(several.splitlines()) == 3
 
 
-def test_page(work, tmp_path, require_tool):
+def test_page(work, tmp_path):
     """--html and --markdown give the same accuracy as evaluate, on the same rows, and a status."""
-    require_tool("matplotlib")
     page, data = tmp_path / "r.html", work / "data.npz"
     command = (
         "report",

@@ -44,7 +44,6 @@ def _hostile(path, n=160):
 
 def test_hostile_table_goes_through_all_commands(tmp_path, require_tool):
     """Python and C agree with gaps; no text breaks out; named constants lead to the labels."""
-    require_tool("matplotlib")
     gcc, first, model = require_tool("gcc"), tmp_path / "first.tkm", tmp_path / "thy.tkm"
     data, page = _hostile(tmp_path / "t.csv"), tmp_path / "page.html"
     quick = ("--set", "model=trees", "--effort", "quick", "--budget", "2KB")

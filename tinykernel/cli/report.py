@@ -36,7 +36,7 @@ def report_command(
     budget: BudgetOption = None,
     html: Annotated[
         Path | None,
-        typer.Option("--html", metavar="FILE", help="write a page with pictures; needs matplotlib"),
+        typer.Option("--html", metavar="FILE", help="write a page to hand on"),
     ] = None,
     markdown: Annotated[
         bool,
@@ -118,10 +118,7 @@ def _check(ctx: typer.Context, html: Path | None, *, markdown: bool, as_json: bo
     if markdown and as_json:
         raise typer.BadParameter("does not go with --json", param_hint="--markdown")
     if html is not None:
-        from tinykernel.reporting.drawing import needs_matplotlib
-
         check_output_file(html, (".html", ".htm"), [ctx.params["model"]])
-        needs_matplotlib()
     for name in ("data", "clock", "current"):
         if ctx.params[name] is not None and html is None and not markdown:
             raise typer.BadParameter("needs --html or --markdown", param_hint=f"--{name}")

@@ -8,53 +8,45 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.decisions import shares
 from tinykernel.decisions.confidence import calibration_error, confidence_table, fit_temperature
 from tinykernel.decisions.novelty import Alarms, alarms, fit_novelty
-from tinykernel.decisions.shares import (
-    conformal_levels,
-    effective_rows,
-    error_bound,
-    groups_needed,
-    most_effective,
-    rows_needed,
-    too_few_groups,
-)
 from tinykernel.decisions.thresholds import Choice, by_coverage, by_error
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.decision import Decision, deficits, margins, softmax
 
-#: Deficits that a model keeps for its prediction sets at most.
+# The most deficits that a model stores for its prediction sets.
 _MOST_LEVELS = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """A model that knows how sure it is, and what the rows say of it.
+    """A calibrated model, and what the rows say about it.
 
     Parameters
     ----------
     model : IntegerModel
         With a decision part.
     rows, answered, wrong : int
-        Rows that were used, those that get an answer, and how many answers are wrong.
+        Rows used, rows that get an answer, and wrong answers.
     groups : int or None
-        Groups of these rows, where the promise is for new groups.
+        Number of groups, where the promise is for new groups.
     independent : float
-        As how many independent rows they count.
+        Number of independent rows that these rows count as.
     bound : float
-        Upper bound of the error among answered; of the worst class with a threshold a class.
+        Upper bound of the error among the answers; of the worst class with `per_class`.
     confidence : float
-        That of the bound.
+        Confidence of the bound.
     error_before, error_after : float
-        Expected calibration error of the probabilities, with temperature 1 and with that of the
-        other half of the rows. The model has a temperature other than 1 where that is the smaller.
+        Expected calibration error of the probabilities with temperature 1, and with the
+        temperature fitted to the other half of the rows. The model uses the better one.
     alarms : Alarms or None
-        What novelty says of these rows, where a rate of false alarms was asked for.
+        The threshold of novelty, where a rate of false alarms was asked for.
     remarks : tuple of str
         What is not as asked for, a sentence each.
     coverage_of_groups : float or None
-        Share of the rows of a group that get an answer, the mean over groups.
+        Mean over groups of the share of their rows that get an answer.
     """
 
     model: IntegerModel
@@ -78,7 +70,7 @@ class Calibration:
 
     @property
     def statement(self) -> str:
-        """What is promised, in a sentence."""
+        """The promise in a sentence."""
         assert self.model.decision is not None
         return self.model.decision.statement
 
@@ -104,20 +96,6 @@ class Calibration:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """What the model makes of the calibration rows."""
-
-    scores: NDArray[np.int32]
-    labels: NDArray[np.intp]
-    groups: NDArray[Any] | None
-    classes: tuple[Any, ...]
-
-    @property
-    def right(self) -> NDArray[np.bool_]:
-        return np.asarray(self.scores.argmax(axis=1) == self.labels)
-
-
 def calibrate(
     model: object,
     X: ArrayLike,
@@ -131,7 +109,7 @@ def calibrate(
     false_alarms: float | None = None,
     known: tuple[ArrayLike, ArrayLike] | None = None,
 ) -> Calibration:
-    """Fit probabilities, and a threshold below which the model says that it does not know.
+    """Fit probabilities, and a threshold below which the model answers "I do not know".
 
     Parameters
     ----------
@@ -141,25 +119,26 @@ def calibrate(
     y : array-like, shape (n,)
         Their labels; with `per_class` every class of the model must be among them.
     max_error : float, optional
-        Largest error among the answered rows, above 0 and below 1: the threshold is the lowest for
-        which that can be promised.
+        Largest error among the answered rows, above 0 and below 1. The threshold is the lowest for
+        which it can be promised.
     coverage : float, optional
-        Or the share of rows that are to be answered. With neither, all are.
+        Or the share of rows to answer. With neither option all rows are answered.
     per_class : bool, default=False
-        Whether each class has a threshold of its own, for which the promise then holds.
+        Whether each class has its own threshold and promise.
     confidence : float, default=0.95
-        Of the promise; with `per_class` that it holds for all classes.
+        Confidence of the promise; with `per_class` that it holds for all classes.
     groups : array-like, shape (n,), optional
         Which person, record or batch each row belongs to. The promise is then for new groups: rows
-        of one group are alike, and count as fewer. Without, it is for new rows of the same groups.
+        of one group are alike and count as fewer. Without groups it is for new rows of the same
+        groups.
     false_alarms : float, optional
-        Share of rows of known classes that may be taken for novel, at most: the threshold of
-        novelty is the lowest for which that can be promised. Without, there is none.
+        Largest share of rows of known classes that may be taken for novel. The threshold of novelty
+        is the lowest for which it can be promised. Without this option there is none.
     known : (X, y), optional
-        Rows of known classes, best those of the training, with `false_alarms`: novelty is then also
-        the distance to prototypes of them, see `Decision`. A fifth of the rows to calibrate, at
-        least 50, then tells what a margin is worth as a distance, and the others promise. Where
-        the scores are clearly better than that, novelty is that of the scores; `remarks` says so.
+        Rows of known classes, best the training rows; needs `false_alarms`. Novelty then includes
+        the distance to prototypes of these rows, see `Decision`. A fifth of the rows to calibrate,
+        at least 50, fits what a margin is worth as a distance; the promise uses the others. Where
+        the scores alone are clearly better, they are the novelty, and `remarks` says so.
 
     Returns
     -------
@@ -174,10 +153,9 @@ def calibrate(
     Notes
     -----
     Thresholds: Learn then Test (see `tinykernel.decisions.thresholds`) or split conformal
-    prediction. Temperature: Guo et al. 2017. Groups: Korn & Graubard 1998 for errors, by the
-    variance of errors between groups over all rows, and no more than two rows a group; that is
-    approximate, and of fewer than 8 groups nothing is promised. Lee, Barber & Willett 2023 for
-    coverage and prediction sets.
+    prediction. Temperature: Guo et al. 2017. Groups, errors: Korn & Graubard 1998, by the variance
+    of errors between groups, with at most two rows a group; this is approximate, and fewer than 8
+    groups promise nothing. Groups, coverage and prediction sets: Lee, Barber & Willett 2023.
 
     Examples
     --------
@@ -186,15 +164,123 @@ def calibrate(
     >>> X, y = load_digits(return_X_y=True)
     >>> options = {"n_components": 128, "effort": "quick", "epochs": 20, "random_state": 0}
     >>> trained = TernaryKernelClassifier(**options)
-    >>> found = calibrate(trained.fit(X[:900], y[:900]), X[900:], y[900:], max_error=0.05)
-    >>> found.bound <= 0.05, found.coverage > 0.5
+    >>> done = calibrate(trained.fit(X[:900], y[:900]), X[900:], y[900:], max_error=0.05)
+    >>> done.bound <= 0.05, done.coverage > 0.5
     (True, True)
-    >>> int(found.model.predict_set(X[900:903], 0.01).sum()) >= 3
+    >>> int(done.model.predict_set(X[900:903], 0.01).sum()) >= 3
     True
     """
-    _check_wishes(max_error, coverage, per_class, confidence, false_alarms)
-    if known is not None and false_alarms is None:
-        raise TinykernelError("calibrate: known rows go with a share of false alarms")
+    request = _Request(max_error, coverage, per_class, 1 - confidence)
+    request.check(false_alarms, known)
+    integer = _classifier(model)
+    scores = integer.scores(X)
+    labels, given_groups = _checked(integer, len(scores), y, groups)
+    answers, margin = margins(scores)
+    rows = _Rows(margin, answers == labels, given_groups)
+    lacking = [name for at, name in enumerate(integer.classes) if not (labels == at).any()]
+    if lacking and per_class:
+        raise TinykernelError(
+            f"calibrate: class {lacking[0]!r} has no row; give rows of every class"
+        )
+    independent = float(rows.n)
+    if rows.groups is not None:
+        right = rows.right.astype(np.float64)
+        independent = shares.effective_rows(right, rows.groups, confidence)
+    choices = _choices(rows, request, independent / rows.n, answers, integer.classes)
+    bound = max(choice.bound for choice in choices)
+    novelty, novelty_alarms = None, None
+    if false_alarms is not None:
+        novelty = fit_novelty(integer, X, scores, known)
+        free = ~novelty.used
+        free_groups = None if rows.groups is None else rows.groups[free]
+        novelty_alarms = alarms(
+            novelty.novelty[free], free_groups, false_alarms, 1 - confidence, int((~free).sum())
+        )
+    floats = scores.astype(np.float64) * integer.decision_scale
+    before, after = _errors(floats, labels, rows)
+    statement = _statement(rows, request, bound)
+    decision = Decision(
+        np.array([choice.threshold for choice in choices], dtype=np.uint32),
+        *confidence_table(margin, rows.right),
+        # The likeliest probabilities are not always the better calibrated ones.
+        fit_temperature(floats, labels) if after < before else 1.0,
+        *_set_levels(deficits(scores)[np.arange(rows.n), labels], rows.groups),
+        statement if novelty_alarms is None else statement + novelty_alarms.statement,
+        None if novelty_alarms is None else novelty_alarms.threshold,
+        None if novelty is None else novelty.prototypes,
+        None if novelty is None else novelty.margin_line,
+    )
+    answered = decision.decide(scores) >= 0
+    remarks = [f"class {name!r} has no row: nothing is known of it" for name in lacking]
+    if novelty is not None and novelty_alarms is not None:
+        remarks += novelty.remarks(novelty_alarms.threshold)
+    return Calibration(
+        model=replace(integer, decision=decision),
+        rows=rows.n,
+        answered=int(answered.sum()),
+        wrong=int((answered & ~rows.right).sum()),
+        groups=None if rows.groups is None else rows.n_groups,
+        independent=independent,
+        bound=bound,
+        confidence=confidence,
+        error_before=before,
+        error_after=after,
+        alarms=novelty_alarms,
+        coverage_of_groups=None if rows.groups is None else _mean_of_groups(answered, rows.groups),
+        remarks=tuple(remarks),
+    )
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What the user asks for."""
+
+    max_error: float | None
+    coverage: float | None
+    per_class: bool
+    risk: float
+
+    def check(self, false_alarms: float | None, known: object) -> None:
+        """Refuse numbers out of range and options that exclude each other."""
+        if self.max_error is not None and self.coverage is not None:
+            raise TinykernelError("calibrate: give a largest error or a coverage, not both")
+        if self.per_class and self.max_error is None and self.coverage is None:
+            raise TinykernelError("calibrate: per class goes with a largest error or a coverage")
+        if known is not None and false_alarms is None:
+            raise TinykernelError("calibrate: known rows go with a share of false alarms")
+        for name, value in {
+            "the largest error": self.max_error,
+            "the coverage": self.coverage,
+            "the confidence": 1 - self.risk,
+            "the share of false alarms": false_alarms,
+        }.items():
+            if value is not None and not 0 < value < 1:
+                raise TinykernelError(f"calibrate: {name} must be above 0 and below 1; got {value}")
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows, or those with one answer, and how sure and right the model is about them."""
+
+    margin: NDArray[np.uint32]
+    right: NDArray[np.bool_]
+    groups: NDArray[Any] | None
+    answer: str = ""  # " as 'label'" for rows of one answer
+
+    @property
+    def n(self) -> int:
+        return len(self.margin)
+
+    @property
+    def n_groups(self) -> int:
+        return len(np.unique(np.asarray(self.groups)))
+
+    @property
+    def title(self) -> str:
+        return f"{self.n} rows{' answered' if self.answer else ''}{self.answer}"
+
+
+def _classifier(model: object) -> IntegerModel:
     integer = as_integer_model(model)
     if integer.is_regressor:
         raise TinykernelError("calibrate: the model predicts values, not classes")
@@ -203,269 +289,152 @@ def calibrate(
             "calibrate: the model has one class; tinykernel.estimator.calibrate_one_class sets its "
             "threshold"
         )
-    rows = _rows(integer, X, y, groups)
-    lacking = [name for at, name in enumerate(rows.classes) if not (rows.labels == at).any()]
-    if lacking and per_class:
-        raise TinykernelError(
-            f"calibrate: class {lacking[0]!r} has no row; give rows of every class"
-        )
-    wish = _Wish(max_error, coverage, per_class, 1 - confidence)
-    independent = _independent(rows, confidence)
-    choices = _choices(rows, wish, independent / len(rows.labels))
-    thresholds = np.array([choice.threshold for choice in choices], dtype=np.uint32)
-    bound = max(choice.bound for choice in choices)
-    found = fit = None
-    if false_alarms is not None:
-        fit = fit_novelty(integer, X, rows.scores, known)
-        left = ~fit.used
-        groups_left = None if rows.groups is None else rows.groups[left]
-        found = alarms(
-            fit.novelty[left], groups_left, false_alarms, 1 - confidence, int(fit.used.sum())
-        )
-    table, shift = confidence_table(margins(rows.scores)[1], rows.right)
-    set_deficits, set_levels = _set_levels(rows)
-    floats = rows.scores.astype(np.float64) * integer.decision_scale
-    before, after = _errors(floats, rows)
-    # The likeliest probabilities are not always the better calibrated ones.
-    temperature = fit_temperature(floats, rows.labels) if after < before else 1.0
-    decision = Decision(
-        thresholds,
-        table,
-        shift,
-        temperature,
-        set_deficits,
-        set_levels,
-        _statement(rows, wish, bound) + ("" if found is None else found.statement),
-        None if found is None else found.threshold,
-        None if fit is None else fit.prototypes,
-        None if fit is None else fit.margin_line,
-    )
-    answers = decision.decide(rows.scores)
-    return Calibration(
-        model=replace(integer, decision=decision),
-        rows=len(answers),
-        answered=int(np.sum(answers >= 0)),
-        wrong=int(np.sum((answers >= 0) & (answers != rows.labels))),
-        groups=None if rows.groups is None else len(np.unique(rows.groups)),
-        independent=independent,
-        bound=bound,
-        confidence=confidence,
-        error_before=before,
-        error_after=after,
-        alarms=found,
-        coverage_of_groups=None if rows.groups is None else _mean_of_groups(answers >= 0, rows),
-        remarks=(
-            *(f"class {name!r} has no row: nothing is known of it" for name in lacking),
-            *(() if fit is None or found is None else fit.remarks(found.threshold)),
-        ),
-    )
+    return integer
 
 
-def _mean_of_groups(answered: NDArray[np.bool_], rows: _Rows) -> float:
-    """Return the mean over groups of the share of their rows that get an answer."""
-    groups = np.asarray(rows.groups)
-    _, group, counts = np.unique(groups, return_inverse=True, return_counts=True)
-    return float((np.bincount(group, answered) / counts).mean())
-
-
-@dataclass(frozen=True)
-class _Wish:
-    """What is asked for."""
-
-    max_error: float | None
-    coverage: float | None
-    per_class: bool
-    risk: float
-
-
-def _check_wishes(
-    max_error: float | None,
-    coverage: float | None,
-    per_class: bool,
-    confidence: float,
-    false_alarms: float | None,
-) -> None:
-    if max_error is not None and coverage is not None:
-        raise TinykernelError("calibrate: give a largest error or a coverage, not both")
-    if per_class and max_error is None and coverage is None:
-        raise TinykernelError("calibrate: per class goes with a largest error or a coverage")
-    given = {
-        "the largest error": max_error,
-        "the coverage": coverage,
-        "the confidence": confidence,
-        "the share of false alarms": false_alarms,
-    }
-    for name, value in given.items():
-        if value is not None and not 0 < value < 1:
-            raise TinykernelError(f"calibrate: {name} must be above 0 and below 1; got {value}")
-
-
-def _rows(model: IntegerModel, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None) -> _Rows:
-    """Run the model, and check labels and groups."""
-    given = np.asarray(y)
-    scores = model.scores(X)
-    if given.shape != (len(scores),) or not len(scores):
-        raise TinykernelError(f"calibrate: {given.shape} labels for {len(scores)} rows")
+def _checked(
+    model: IntegerModel, n: int, y: ArrayLike, groups: ArrayLike | None
+) -> tuple[NDArray[np.intp], NDArray[Any] | None]:
+    """Return the positions of labels in the classes, and groups, of n rows."""
+    names = np.asarray(y)
+    if names.shape != (n,) or not n:
+        raise TinykernelError(f"calibrate: {names.shape} labels for {n} rows")
     index = {label: number for number, label in enumerate(model.classes)}
-    unknown = next((label for label in given.tolist() if label not in index), None)
+    unknown = next((label for label in names.tolist() if label not in index), None)
     if unknown is not None:
         raise TinykernelError(f"calibrate: {unknown!r} is no class of the model; leave it out")
-    labels = np.array([index[label] for label in given.tolist()], dtype=np.intp)
-    found = None if groups is None else np.asarray(groups)
-    if found is not None and found.shape != given.shape:
-        raise TinykernelError(f"calibrate: {found.shape} groups for {len(given)} rows")
-    return _Rows(scores, labels, found, model.classes)
+    group = None if groups is None else np.asarray(groups)
+    if group is not None and group.shape != names.shape:
+        raise TinykernelError(f"calibrate: {group.shape} groups for {n} rows")
+    return np.array([index[label] for label in names.tolist()], dtype=np.intp), group
 
 
-def _independent(rows: _Rows, confidence: float) -> float:
-    """Return as how many independent rows they count."""
-    if rows.groups is None:
-        return float(len(rows.labels))
-    return effective_rows(rows.right.astype(np.float64), rows.groups, confidence)
+def _choices(
+    rows: _Rows, request: _Request, share: float, answers: NDArray[np.intp], names: tuple[Any, ...]
+) -> list[Choice]:
+    """Choose the threshold, or one for each class."""
+    if not request.per_class:
+        return [_choice(rows, request, share)]
+    request, choices = replace(request, risk=request.risk / len(names)), []
+    for label, name in enumerate(names):
+        mask = answers == label
+        groups = None if rows.groups is None else rows.groups[mask]
+        part = _Rows(rows.margin[mask], rows.right[mask], groups, f" as {name!r}")
+        choices.append(_choice(part, request, share))
+    return choices
 
 
-def _choices(rows: _Rows, wish: _Wish, share: float) -> list[Choice]:
-    """Choose the threshold, or one a class."""
-    answers, margin = margins(rows.scores)
-    every = np.ones(len(answers), dtype=np.bool_)
-    if not wish.per_class:
-        return [_choice(rows, wish, every, margin, share, "")]
-    one = replace(wish, risk=wish.risk / len(rows.classes))
-    return [
-        _choice(rows, one, answers == label, margin, share, f" as {name!r}")
-        for label, name in enumerate(rows.classes)
-    ]
-
-
-def _choice(
-    rows: _Rows,
-    wish: _Wish,
-    mask: NDArray[np.bool_],
-    margin: NDArray[np.uint32],
-    share: float,
-    where: str,
-) -> Choice:
-    """Choose one threshold on some of the rows, or explain why there is none."""
-    margin, right, n = margin[mask], rows.right[mask], int(mask.sum())
-    if n == 0:
-        raise TinykernelError(f"calibrate: no row is answered{where}; give more rows")
-    groups = None if rows.groups is None else rows.groups[mask]
-    levels = conformal_levels(groups, n)
-    if wish.max_error is None:
-        found = by_coverage(margin, right, wish.coverage or 0.0, wish.risk, share, levels, groups)
-        if found is None:
-            assert wish.coverage is not None
-            units = "rows" if groups is None else "groups"
-            have = n if groups is None else len(np.unique(groups))
-            needed = int(np.ceil(wish.coverage / (1 - wish.coverage) - 1e-6))
-            raise TinykernelError(
-                f"calibrate: {have} {units}{_answered(where)} are too few for a coverage of "
-                f"{_percent(wish.coverage)}; at least {needed} are needed"
-            )
-        # Without a wish everything is answered.
-        return (
-            found
-            if wish.coverage
-            else replace(
-                found,
-                threshold=0,
-                answered=n,
-                wrong=int(np.sum(~right)),
-                bound=error_bound(int(np.sum(~right)), n, wish.risk, share, groups),
-            )
-        )
-    chosen, best = by_error(margin, right, wish.max_error, wish.risk, share, groups)
+def _choice(rows: _Rows, request: _Request, share: float) -> Choice:
+    """Choose a threshold, or explain why there is none."""
+    if not rows.n:
+        raise TinykernelError(f"calibrate: no row is answered{rows.answer}; give more rows")
+    given, risk = (rows.margin, rows.right), request.risk
+    if request.max_error is not None:
+        chosen, best = by_error(*given, request.max_error, risk, share, rows.groups)
+        if chosen is None:
+            raise TinykernelError(_why_none(rows, request, best, share))
+        return chosen
+    if request.coverage is None:
+        wrong = int((~rows.right).sum())
+        bound = shares.error_bound(wrong, rows.n, risk, share, rows.groups)
+        return Choice(0, rows.n, wrong, bound)
+    levels = shares.conformal_levels(rows.groups, rows.n)
+    chosen = by_coverage(*given, request.coverage, risk, share, levels, rows.groups)
     if chosen is None:
-        raise TinykernelError(_why_none(wish, best, n, share, groups, where))
+        needed = int(np.ceil(request.coverage / (1 - request.coverage) - 1e-6))
+        units = rows.title
+        if rows.groups is not None:
+            units = units.replace(f"{rows.n} rows", f"{rows.n_groups} groups")
+        raise TinykernelError(
+            f"calibrate: {units} are too few for a coverage of {_percent(request.coverage)}; at "
+            f"least {needed} are needed"
+        )
     return chosen
 
 
-def _why_none(
-    wish: _Wish, best: Choice, n: int, share: float, groups: NDArray[Any] | None, where: str
-) -> str:
+def _why_none(rows: _Rows, request: _Request, best: Choice, share: float) -> str:
     """Say why an error cannot be promised, and how many rows could."""
-    assert wish.max_error is not None
-    least = rows_needed(wish.max_error, wish.risk)
-    have = f"{n} rows{_answered(where)}"
-    effective = share * n
-    if groups is not None:
-        effective = min(effective, most_effective(groups))
-        have += (
-            f", of {len(np.unique(groups))} groups, tell as much of new groups as "
-            f"{max(1, int(effective))} independent ones and"
-        )
-    promise = f"an error of at most {_percent(wish.max_error)}"
-    if least is not None and (effective < least + 1 or too_few_groups(groups)):
+    assert request.max_error is not None
+    least = shares.rows_needed(request.max_error, request.risk)
+    have, effective = rows.title, share * rows.n
+    if rows.groups is not None:
+        effective = min(effective, shares.most_effective(rows.groups))
+        have += shares.worth_of_groups(rows.groups, effective)
+    promise = f"an error of at most {_percent(request.max_error)}"
+    if least is not None and (effective < least + 1 or shares.too_few_groups(rows.groups)):
         rest = f"at least {least + 1} independent ones are needed, all of them right"
-        if groups is not None:
+        if rows.groups is not None:
             rest = (
-                f"at least {groups_needed(least + 1)} groups are needed, all of their rows right; "
-                "without groups the promise is for new rows of the same groups"
+                f"at least {shares.groups_needed(least + 1)} groups are needed, all of their rows "
+                "right; without groups the promise is for new rows of the same groups"
             )
         return f"calibrate: {have} are too few to promise {promise}: {rest}"
     observed = best.wrong / max(1, best.answered)
-    needed = rows_needed(wish.max_error, wish.risk, error=observed)
+    needed = shares.rows_needed(request.max_error, request.risk, error=observed)
     more = "no number of rows would do"
     if needed is not None:
-        rows = needed * n / effective * n / max(1, best.answered)
-        more = f"about {int(np.ceil(rows))} rows are needed"
+        n_needed = needed * rows.n / effective * rows.n / max(1, best.answered)
+        more = f"about {int(np.ceil(n_needed))} rows are needed"
     return (
         f"calibrate: {have} cannot promise {promise}: of the {best.answered} surest answers "
-        f"{best.wrong} are wrong, so that up to {_percent(best.bound)} may be; wish for a larger "
+        f"{best.wrong} are wrong, so that up to {_percent(best.bound)} may be; ask for a larger "
         f"error, or give more rows ({more} at this rate)"
     )
-
-
-def _answered(where: str) -> str:
-    return f" answered{where}" if where else ""
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.4g} %"
 
 
-def _statement(rows: _Rows, wish: _Wish, bound: float) -> str:
+def _statement(rows: _Rows, request: _Request, bound: float) -> str:
     """Say what is promised, and on which rows."""
-    n = len(rows.labels)
-    with_rows = f"with these {n} rows"
-    if rows.groups is not None:
-        with_rows += f" of {len(np.unique(rows.groups))} groups"
-    every = " of every class" if wish.per_class else ""
-    share = wish.max_error if wish.max_error is not None else bound
-    text = f"{with_rows}: error among answered{every} at most {_percent(share)} with "
-    text += f"{'' if rows.groups is None else 'about '}{_percent(1 - wish.risk)} confidence"
-    if too_few_groups(rows.groups):
+    grouped = rows.groups is not None
+    with_rows = f"with these {rows.n} rows" + (f" of {rows.n_groups} groups" if grouped else "")
+    share = request.max_error if request.max_error is not None else bound
+    text = (
+        f"{with_rows}: error among answered{' of every class' if request.per_class else ''} at "
+        f"most {_percent(share)} with {'about ' if grouped else ''}{_percent(1 - request.risk)} "
+        "confidence"
+    )
+    if shares.too_few_groups(rows.groups):
         text = f"{with_rows}: too few groups to promise an error for new ones"
-    if wish.coverage is not None:
-        text += f", and at least {_percent(wish.coverage)} answered on average"
-        text += "" if rows.groups is None else " over new groups"
+    if request.coverage is not None:
+        text += f", and at least {_percent(request.coverage)} answered on average"
+        text += " over new groups" if grouped else ""
     return text
 
 
-def _set_levels(rows: _Rows) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
+def _mean_of_groups(answered: NDArray[np.bool_], groups: NDArray[Any]) -> float:
+    """Return the mean over groups of the share of their rows that get an answer."""
+    _, group, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    return float((np.bincount(group, answered) / counts).mean())
+
+
+def _set_levels(
+    deficit: NDArray[np.int64], groups: NDArray[Any] | None
+) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
     """Return the deficits of the true classes, ascending, and the levels that they reach."""
-    own = deficits(rows.scores)[np.arange(len(rows.labels)), rows.labels]
-    order = np.argsort(own, kind="stable")
-    found = own[order].astype(np.uint32)
-    levels = np.cumsum(conformal_levels(rows.groups, len(own))[order])
-    # Of many rows some suffice: each stands for those below it, and the last one is kept.
-    step = -(-len(found) // _MOST_LEVELS)
-    kept = np.arange(len(found) - 1, -1, -step)[::-1]
-    return found[kept], np.minimum(levels[kept], np.nextafter(1, 0))
+    order = np.argsort(deficit, kind="stable")
+    levels = np.cumsum(shares.conformal_levels(groups, len(deficit))[order])
+    # Of many rows each stored one stands for those below it; the last one is always stored.
+    step = -(-len(deficit) // _MOST_LEVELS)
+    stored = np.arange(len(deficit) - 1, -1, -step)[::-1]
+    ascending = deficit[order].astype(np.uint32)
+    return ascending[stored], np.minimum(levels[stored], np.nextafter(1, 0))
 
 
-def _errors(floats: NDArray[np.float64], rows: _Rows) -> tuple[float, float]:
+def _errors(
+    floats: NDArray[np.float64], labels: NDArray[np.intp], rows: _Rows
+) -> tuple[float, float]:
     """Return the calibration errors with temperature 1, and with that of the other half."""
-    own = (
-        np.arange(len(floats))
-        if rows.groups is None
-        else (np.unique(rows.groups, return_inverse=True)[1])
-    )
-    half, surest = own % 2 == 0, np.empty(len(floats))
+    number = np.arange(rows.n)
+    if rows.groups is not None:
+        number = np.unique(rows.groups, return_inverse=True)[1]
+    half, surest = number % 2 == 0, np.empty(rows.n)
     for part in (half, ~half):
         if part.any():
             other = ~part if (~part).any() else part
-            temperature = fit_temperature(floats[other], rows.labels[other])
+            temperature = fit_temperature(floats[other], labels[other])
             surest[part] = softmax(floats[part], temperature).max(axis=1)
     before = softmax(floats).max(axis=1)
     return calibration_error(before, rows.right), calibration_error(surest, rows.right)
@@ -474,7 +443,7 @@ def _errors(floats: NDArray[np.float64], rows: _Rows) -> tuple[float, float]:
 def error_by_coverage(
     margin: NDArray[np.uint32], right: NDArray[np.bool_]
 ) -> list[tuple[float, float]]:
-    """Return which error remains when only the surest share of rows is answered.
+    """Return which error remains when only the surest share of the rows is answered.
 
     Examples
     --------

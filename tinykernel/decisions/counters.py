@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, as_integer_model
 
-#: First word, and the second one.
+#: The first and the second word.
 COUNTERS_MAGIC, FORMAT = int.from_bytes(b"tkcn", "little"), 1
 _FULL = 2**32 - 1
 _REFUSED, _NONE = 2**32 - 1, 2**32 - 2
@@ -32,8 +29,8 @@ def fingerprint_word(model: IntegerModel) -> int:
 def saturated(model: IntegerModel, X: ArrayLike) -> NDArray[np.int64]:
     """Count the values of each row at or beyond an end of their range: ``<name>_saturated``.
 
-    Of the quantized inputs; of models with a local stage of the raw ones. Constant inputs do not
-    count, nor do numbers beside a window.
+    The values are the quantized inputs, with a local stage the raw ones. Constant inputs and
+    numbers beside a window do not count.
 
     Parameters
     ----------
@@ -45,26 +42,24 @@ def saturated(model: IntegerModel, X: ArrayLike) -> NDArray[np.int64]:
     -------
     ndarray of int64, shape (n_rows,)
     """
-    raw = model.as_raw(X)
-    scaler = model.raw_scaler
-    if not model.input.is_table:
+    raw, scaler = model.as_raw(X), model.raw_scaler
+    if model.input.is_table:
+        q, high = model.quantize_inputs(raw), model.quantized_grid.high
+        ends = (q == ~high) | (q == high)
+    else:
         raw = raw[:, : model.input.size].reshape(-1, model.input.channels)
-        if scaler.is_float:
-            level = scaler._float_level(raw)
-            ends = ((level <= 0) | (level >= 2**scaler.bits - 1)) & (scaler.multiplier > 0)
+        ends = scaler.multiplier > 0
+        if scaler.span is None:
+            level, last = scaler._float_level(raw), 2**scaler.bits - 1
         else:
-            assert scaler.span is not None
-            above = raw.astype(np.int64) - scaler.offset
-            ends = (above <= 0) | (above >= scaler.span.astype(np.int64))
-            ends &= (scaler.multiplier > 0) & (scaler.span > 0)
-        return np.asarray(np.sum(ends.reshape(-1, model.input.size), axis=1), dtype=np.int64)
-    q = model.quantize_inputs(raw)
-    half = model.quantized_grid.high + 1
-    return np.asarray(np.sum((q == -half) | (q == half - 1), axis=1), dtype=np.int64)
+            level, last = raw.astype(np.int64) - scaler.offset, scaler.span.astype(np.int64)
+            ends = ends & (scaler.span > 0)
+        ends = ((level <= 0) | (level >= last)) & ends
+    return np.asarray(ends.reshape(-1, model.input.size).sum(axis=1), dtype=np.int64)
 
 
 def _check(words: list[int]) -> int:
-    """Return the check of all words but itself: each turns those before it by one bit."""
+    """Return the check of all other words: rotate by one bit and add, word by word."""
     check = 0
     for word in words[:_CHECK] + words[_CHECK + 1 :]:
         check = (((check << 1) | (check >> 31)) + word) & _FULL
@@ -83,7 +78,7 @@ class Counters:
     labels : list of int
         Decisions for each class.
     refusals, transitions : int
-        Decisions without a label, and those that differ from the one before.
+        Decisions without a label, and decisions that differ from the one before.
     margin, saturated : int
         Sums over the decisions.
 
@@ -102,14 +97,14 @@ class Counters:
     """
 
     def __init__(self, model: object) -> None:
-        """Begin to count."""
+        """Start at zero."""
         self.model = as_integer_model(model)
         if self.model.is_regressor:
             raise TinykernelError("counters are for classes; the model predicts values")
         self.reset()
 
     def reset(self) -> None:
-        """Begin to count: ``<name>_counters_reset``."""
+        """Start at zero again: ``<name>_counters_reset``."""
         self.labels = [0] * self.model.n_classes
         self.refusals = self.transitions = self.margin = self.saturated = 0
         self._last = _NONE
@@ -127,7 +122,7 @@ class Counters:
         label : int
             Position in `classes`; any other number is a refusal.
         margin, saturated : int
-            Of this decision, 0..2**32 - 1.
+            For this decision, 0..2**32 - 1.
         """
         if self.decisions == _FULL:
             return
@@ -144,18 +139,13 @@ class Counters:
 
     def to_bytes(self) -> bytes:
         """Return the struct as it lies in the memory of a little-endian core."""
+        sums = [
+            half for total in (self.margin, self.saturated) for half in divmod(total, 2**32)[::-1]
+        ]
         words = [
-            COUNTERS_MAGIC,
-            FORMAT,
-            fingerprint_word(self.model),
-            len(self.labels),
-            0,
-            self.decisions,
-            self.refusals,
-            self.transitions,
-            self._last,
-            *_halves(self.margin),
-            *_halves(self.saturated),
+            *(COUNTERS_MAGIC, FORMAT, fingerprint_word(self.model), len(self.labels), 0),
+            *(self.decisions, self.refusals, self.transitions, self._last),
+            *sums,
             *self.labels,
         ]
         words[_CHECK] = _check(words)
@@ -177,35 +167,34 @@ class Counters:
         Raises
         ------
         TinykernelError
-            If they are no counters, damaged, cut off, or of another model.
+            If these are not counters, or are damaged, cut off or of another model.
         """
-        found = cls(model)
+        counters = cls(model)
         words: list[int] = np.frombuffer(data[: len(data) // 4 * 4], dtype="<u4").tolist()
         if len(words) < _WORDS or words[0] != COUNTERS_MAGIC:
-            raise TinykernelError("these are no counters: give the bytes of NAME_counters_t")
+            raise TinykernelError("these are not counters: give the bytes of NAME_counters_t")
         if words[1] != FORMAT:
             raise TinykernelError(f"counters of format {words[1]}; this version reads {FORMAT}")
-        fingerprint, size = fingerprint_word(found.model), counters_bytes(found.model.n_classes)
+        fingerprint, size = (
+            fingerprint_word(counters.model),
+            counters_bytes(counters.model.n_classes),
+        )
         if words[2] != fingerprint:
             raise TinykernelError(
                 f"counters of model {words[2]:08x}, but this one is {fingerprint:08x}; give its own"
             )
         if len(data) != size:
             raise TinykernelError(f"counters of {len(data)} bytes instead of {size}; read again")
-        if not found._take(words):
+        if not counters._take(words):
             raise TinykernelError(
                 "the counters are damaged, or were read while they were updated; read them again"
             )
-        return found
+        return counters
 
     def _take(self, words: list[int]) -> bool:
         """Take the counts over, and say whether they are whole."""
-        _, _, _, n_classes, check, decisions, self.refusals, self.transitions, self._last = words[
-            : _WORDS - 4
-        ]
-        self.margin, self.saturated = (
-            words[at] + (words[at + 1] << 32) for at in (_WORDS - 4, _WORDS - 2)
-        )
+        n_classes, check, decisions, self.refusals, self.transitions, self._last = words[3:9]
+        self.margin, self.saturated = (words[at] + (words[at + 1] << 32) for at in (9, 11))
         self.labels = words[_WORDS:]
         return (
             n_classes == len(self.labels) == self.model.n_classes
@@ -213,9 +202,3 @@ class Counters:
             and decisions == self.decisions
             and self.transitions <= max(0, decisions - 1)
         )
-
-
-def _halves(number: int) -> Iterator[Any]:
-    """Yield a number of 64 bits as two words, the low one first."""
-    yield number & _FULL
-    yield number >> 32 & _FULL

@@ -1,4 +1,4 @@
-"""Whether what a device counted differs from what held-out rows gave."""
+"""Compare the decisions that a device counted with those on held-out rows."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.decisions.counters import Counters, saturated
 from tinykernel.errors import TinykernelError
-from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.model import as_integer_model
 from tinykernel.model.answers.decision import margins
 
-#: Independent decisions that a comparison needs.
+#: The fewest independent decisions for a comparison.
 LEAST_DECISIONS = 20
-# The approximation by chi-square wants that many in a cell.
+# The approximation by chi-square needs this many in a cell.
 _LEAST_IN_CELL = 5.0
-_TESTS = 3
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What a model made of held-out rows.
+    """The decisions of a model on held-out rows.
 
     Parameters
     ----------
@@ -34,7 +33,7 @@ class Expected:
     margin, margin_deviation : float
         Mean and standard deviation of the margins.
     saturated, saturated_deviation : float
-        The same of the number of saturated values of an input.
+        Mean and standard deviation of the number of saturated values in an input.
     """
 
     rows: int
@@ -50,23 +49,22 @@ class Expected:
         return asdict(self) | {"labels": list(self.labels)}
 
     @classmethod
-    def from_dict(cls, given: Any, n_classes: int) -> Expected | None:
-        """Read what `to_dict` gave; None where it is something else."""
-        names = cls.__dataclass_fields__
-        if not isinstance(given, dict) or given.keys() != names.keys():
+    def from_dict(cls, record: Any, n_classes: int) -> Expected | None:
+        """Read what `to_dict` gave; None for anything else."""
+        if not isinstance(record, dict) or record.keys() != cls.__dataclass_fields__.keys():
             return None
-        labels = given["labels"]
-        numbers = [given[name] for name in names if name != "labels"]
+        labels = record["labels"]
         if not isinstance(labels, list | tuple) or len(labels) != n_classes:
             return None
-        if any(type(n) not in (int, float) or not 0 <= n < 1e30 for n in (*numbers, *labels)):
+        numbers = [*labels, *(record[name] for name in record if name != "labels")]
+        if any(type(n) not in (int, float) or not 0 <= n < 1e30 for n in numbers):
             return None
-        found = cls(**given | {"labels": tuple(labels)})
-        return found if found.rows == sum(labels) + found.refusals >= 1 else None
+        expected = cls(**record | {"labels": tuple(labels)})
+        return expected if expected.rows == sum(labels) + expected.refusals >= 1 else None
 
 
 def expected_counts(model: object, X: ArrayLike) -> Expected:
-    """Return what a model makes of rows that it was not trained on.
+    """Count the decisions of a model on rows that it was not trained on.
 
     Parameters
     ----------
@@ -80,7 +78,9 @@ def expected_counts(model: object, X: ArrayLike) -> Expected:
     scores = integer.scores(X)
     if not len(scores):
         raise TinykernelError("drift: the data have no rows")
-    answers, margin = _decisions(integer, scores)
+    answers, margin = margins(scores)
+    if integer.decision is not None:
+        answers = integer.decision.decide(scores)
     counts = saturated(integer, X)
     return Expected(
         rows=len(answers),
@@ -93,38 +93,28 @@ def expected_counts(model: object, X: ArrayLike) -> Expected:
     )
 
 
-def _decisions(
-    model: IntegerModel, scores: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """Return label or -1, and margin, of each row."""
-    labels, margin = margins(scores)
-    if model.decision is not None:
-        return model.decision.decide(scores), margin
-    return labels.astype(np.int64), margin
-
-
 @dataclass(frozen=True)
 class Drift:
-    """What the comparison of a device with held-out rows says.
+    """The result of comparing a device with held-out rows.
 
     Parameters
     ----------
     decisions : int
-        Of the device.
+        Number of decisions of the device.
     independent : float
-        As how many independent ones they count.
+        Number of independent decisions that they count as.
     chi_square : float
-        Of the shares of labels and refusals, and `degrees` of freedom.
+        Statistic for the shares of labels and refusals, with `degrees` of freedom.
     degrees : int
     p_labels, p_margin, p_saturated : float
-        How likely a difference as large as this one is without drift: of the shares, the mean
+        Probability of a difference at least this large without drift: for the shares, the mean
         margin and the mean number of saturated values.
     shares, shares_expected : tuple of float
-        Of the decisions: of each class, then refusals.
+        Shares of the decisions: of each class, then refusals.
     margin, margin_expected, saturated, saturated_expected : float
         Means.
     false_alarm : float
-        The risk of saying that there is a difference where there is none.
+        Risk of reporting a difference where there is none.
     """
 
     decisions: int
@@ -144,15 +134,15 @@ class Drift:
 
     @property
     def enough(self) -> bool:
-        """Whether there are decisions enough to say anything."""
+        """Whether there are enough decisions for a result."""
         return self.independent >= LEAST_DECISIONS
 
     @property
     def differs(self) -> tuple[str, ...]:
         """What differs: ``"labels"``, ``"margin"``, ``"saturated"``. Empty without enough."""
-        found = {"labels": self.p_labels, "margin": self.p_margin, "saturated": self.p_saturated}
-        level = self.false_alarm / _TESTS
-        return tuple(name for name, p in found.items() if self.enough and p < level)
+        p_values = {name: getattr(self, f"p_{name}") for name in ("labels", "margin", "saturated")}
+        level = self.false_alarm / len(p_values)
+        return tuple(name for name, p in p_values.items() if self.enough and p < level)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON types."""
@@ -170,10 +160,11 @@ def drift(
     expected : Expected
         Of the same model.
     false_alarm : float, default=0.01
-        Risk of a difference where there is none, above 0 and below 1; the three tests share it.
+        Risk of reporting a difference where there is none, above 0 and below 1, for all three tests
+        together.
     independent : bool, default=False
-        Whether each decision is about something new, as parts on a belt are. Otherwise decisions
-        follow each other, as those of a stream, and count by how often they change.
+        Whether each decision is about a new object, like parts on a belt. Otherwise decisions are
+        those of a stream, and count by how often they change.
 
     Returns
     -------
@@ -186,12 +177,12 @@ def drift(
 
     Notes
     -----
-    Shares: chi-square test of two samples, classes that are rare in both together. Means: the
-    normal approximation, with the deviation of the held-out rows. Decisions of a stream count as
-    those of a chain that draws anew with probability r at every step, from the held-out shares, and
-    else stays. It changes with probability ``r (1 - sum of squared shares)``, which gives r, and n
-    of its steps tell as much of the shares as ``n r / (2 - r)`` independent ones. So a device
-    that was in one state all the time has told next to nothing.
+    Shares: chi-square test of two samples; rare classes are merged. Means: the normal
+    approximation, with the deviation of the held-out rows. Decisions of a stream are modelled as a
+    chain that draws anew with probability r at every step, from the held-out shares, and otherwise
+    stays. It changes with probability ``r (1 - sum of squared shares)``, which gives r, and n of
+    its steps tell as much about the shares as ``n r / (2 - r)`` independent ones. A device that was
+    always in one state therefore tells next to nothing.
     """
     # Every command imports this module, and scipy.stats takes half a second.
     from scipy.special import chdtrc
@@ -226,10 +217,10 @@ def drift(
 
 
 def _independent(counters: Counters, shares: NDArray[np.float64]) -> float:
-    """Return as how many independent decisions those of a stream count."""
+    """Return how many independent decisions those of a stream count as."""
     n = counters.decisions
     changes = 1 - float(np.sum(shares**2))
-    if changes <= 0:  # only one kind of decision was ever seen, nothing can be said of its length
+    if changes <= 0:  # only one kind of decision was ever seen
         return float(min(n, counters.transitions + 1))
     rate = min(1.0, (counters.transitions + 1) / n / changes)
     return n * rate / (2 - rate)
@@ -238,12 +229,11 @@ def _independent(counters: Counters, shares: NDArray[np.float64]) -> float:
 def _chi_square(here: NDArray[np.float64], there: NDArray[np.float64]) -> tuple[float, int]:
     """Return the statistic of two samples and its degrees of freedom."""
     total = np.sum(here), np.sum(there)
-    expected = np.minimum(*total) * (here + there) / sum(total)
-    rare = expected < _LEAST_IN_CELL
+    rare = np.minimum(*total) * (here + there) / sum(total) < _LEAST_IN_CELL
     here = np.append(here[~rare], np.sum(here[rare]))
     there = np.append(there[~rare], np.sum(there[rare]))
-    kept = here + there > 0
-    here, there = here[kept], there[kept]
+    seen = here + there > 0
+    here, there = here[seen], there[seen]
     if len(here) < 2:
         return 0.0, 0
     ratio = np.sqrt(total[1] / total[0])
@@ -252,7 +242,7 @@ def _chi_square(here: NDArray[np.float64], there: NDArray[np.float64]) -> tuple[
 
 
 def _p_mean(difference: float, error: float) -> float:
-    """Return how likely a difference of means is by chance."""
+    """Return the probability of a difference of means by chance."""
     if error == 0:
         return 1.0 if difference == 0 else 0.0
     return math.erfc(abs(difference) / error / math.sqrt(2))

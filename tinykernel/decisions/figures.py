@@ -1,4 +1,4 @@
-"""What the decisions of a model are worth on labelled rows."""
+"""Coverage, error and calibration of a model's decisions on labelled rows."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class DecisionFigures:
     right : ndarray of bool, shape (n,)
         Whether the label with the largest score is the true one.
     interval : tuple of float or None
-        Of the error among answered, with 95 % confidence; None where nothing is answered.
+        95 % confidence interval of the error among the answers; None where nothing is answered.
     calibration_error : tuple of float
-        Of the softmax of the decisions, of the probabilities, and of the confidence on the chip.
+        For the softmax of the decisions, the probabilities, and the confidence on the chip.
     curve : list of (float, float)
-        Which error remains when only the surest share of rows is answered.
+        The error that remains when only the surest share of the rows is answered.
     """
 
     answered: NDArray[np.bool_]
@@ -62,10 +62,10 @@ class DecisionFigures:
 def decision_figures(
     model: IntegerModel, X: ArrayLike, y: NDArray[Any], interval_of: Any
 ) -> DecisionFigures | None:
-    """Judge the decisions of a model; None where it has none.
+    """Judge the decisions of a model; None where it makes none.
 
-    `interval_of` returns the interval of the share of wrong answers, for the rows that are answered
-    and whether each is wrong.
+    `interval_of` takes which rows are answered, and which answers are wrong; it returns the
+    interval of the share of wrong answers.
     """
     decision = model.decision
     if decision is None:

@@ -1,4 +1,4 @@
-"""Prototypes of rows that are known, and what a margin is worth beside the distance to them."""
+"""Prototypes of known rows, and what a margin is worth beside the distance to them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tinykernel.model import IntegerModel
 from tinykernel.model.answers.decision import margins
 from tinykernel.model.readouts.prototypes import LARGEST_MARGIN_LINE, coarse
 
-#: Flash that the prototypes of a classifier may take; one there is in any case.
+#: Flash that the prototypes of a classifier may take; there is always at least one.
 MOST_BYTES = 1280
-# A prototype of fewer rows is an accident.
+# The fewest rows for a prototype.
 _ROWS_EACH = 25
 _STEPS = 30
 # Rows that the worth of a margin is fitted to: a fifth, and no fewer than this.
@@ -25,9 +25,9 @@ def fit_prototypes(
 ) -> NDArray[np.int8]:
     """Return the means of clusters of known rows (k-means, Lloyd 1982), as levels of 4 bits.
 
-    Every class has as many as the bytes allow, half a byte an input, but at least 25 rows for each;
-    where they do not allow one a class, clusters of all rows are taken. The rows are best those of
-    the training; returned is int8 of shape (k, n_features).
+    Every class has as many as the bytes allow, half a byte an input, with at least 25 rows each;
+    where they do not allow one a class, clusters of all rows are taken. The rows are best the
+    training rows. The result has shape (k, n_features).
     """
     labels = np.asarray(y)
     inputs = model.quantize_inputs(X)
@@ -38,8 +38,8 @@ def fit_prototypes(
     number, classes = max(1, most_bytes // each), np.unique(labels)
     parts = [rows[labels == label] for label in classes] if number >= len(classes) else [rows]
     number //= len(parts)
-    found = [nearest_means(part, min(number, len(part) // _ROWS_EACH), rng) for part in parts]
-    return as_levels(np.concatenate(found))
+    means = [nearest_means(part, min(number, len(part) // _ROWS_EACH), rng) for part in parts]
+    return as_levels(np.concatenate(means))
 
 
 def as_levels(means: NDArray[np.int64]) -> NDArray[np.int8]:
@@ -52,18 +52,18 @@ def nearest_means(
 ) -> NDArray[np.int64]:
     """Return at most `number` means of clusters, and at least one.
 
-    Means are whole numbers, so that all sums are exact, and the same wherever they are computed.
+    Means are integers, so that all sums are exact on every processor.
     """
     means = _spread(rows, max(1, number), rng)
     last = np.full(len(rows), -1)
     for _ in range(_STEPS):
-        own = _squares(rows, means).argmin(axis=1)
-        if np.array_equal(own, last):
+        nearest = _squares(rows, means).argmin(axis=1)
+        if np.array_equal(nearest, last):
             break
-        last = own
-        counts = np.bincount(own, minlength=len(means))
+        last = nearest
+        counts = np.bincount(nearest, minlength=len(means))
         sums = np.zeros_like(means)
-        np.add.at(sums, own, rows)
+        np.add.at(sums, nearest, rows)
         filled = counts > 0
         means[filled] = np.floor_divide(
             2 * sums[filled] + counts[filled, np.newaxis], 2 * counts[filled, np.newaxis]
@@ -87,18 +87,18 @@ def _spread(rows: NDArray[np.int64], number: int, rng: np.random.Generator) -> N
 
 def _squares(rows: NDArray[np.int64], means: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return squared distances; floats are exact here and faster."""
-    one, other = rows.astype(np.float64), means.astype(np.float64)
-    squares = np.square(one).sum(axis=1)[:, np.newaxis] + np.square(other).sum(axis=1)
-    return np.asarray(squares - 2 * one @ other.T, dtype=np.int64)
+    a, b = rows.astype(np.float64), means.astype(np.float64)
+    squares = np.square(a).sum(axis=1)[:, np.newaxis] + np.square(b).sum(axis=1)
+    return np.asarray(squares - 2 * a @ b.T, dtype=np.int64)
 
 
 def fit_margin_line(
     scores: NDArray[np.int32], distance: NDArray[np.int32]
 ) -> tuple[tuple[int, int, int], NDArray[np.bool_]]:
-    """Return the line by which a margin counts as a distance, and which rows it was fitted to.
+    """Return the line that turns a margin into a distance, and which rows it was fitted to.
 
-    On these rows the margin that 5 % fall short of is worth the distance that 5 % exceed, and the
-    medians are worth each other. A threshold must be chosen on other rows.
+    It maps the 5 % quantile of the margins to the 95 % quantile of the distances, and the median to
+    the median. A threshold must be chosen on other rows.
     """
     n = len(scores)
     used = np.zeros(n, dtype=np.bool_)

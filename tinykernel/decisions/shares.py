@@ -1,4 +1,4 @@
-"""What some rows can promise of others: exact bounds of a share, by rows or by groups."""
+"""What rows can promise of new ones: exact bounds of a share, by rows or by groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 #: Fewer groups than these say nothing in figures of new ones.
 FEWEST_GROUPS = 8
-#: As so many independent rows a group counts at most.
+#: A group counts as at most this many independent rows.
 ROWS_A_GROUP = 2.0
 
 
@@ -27,9 +27,9 @@ def upper_bound(wrong: float, rows: float, risk: float) -> float:
 
 
 def rows_needed(share: float, risk: float, *, wrong: int = 0, error: float = 0.0) -> int | None:
-    """Return how many rows promise a share of at most `share`, of which some are wrong.
+    """Return how many rows promise an error of at most `share`; None where no number is enough.
 
-    `wrong` rows, or the part `error` of them. None where no number is enough.
+    `wrong` of these rows are wrong, or the part `error` of them.
 
     Examples
     --------
@@ -69,31 +69,39 @@ def kish(groups: ArrayLike) -> float:
 
 
 def too_few_groups(groups: ArrayLike | None) -> bool:
-    """Say whether the groups are too few to say anything in figures of new ones."""
+    """Say whether there are groups, but too few for a figure about new ones."""
     return groups is not None and len(np.unique(np.asarray(groups))) < FEWEST_GROUPS
 
 
 def most_effective(groups: ArrayLike) -> float:
-    """Return as how many independent rows these groups count at most: two each.
+    """Return the most independent rows that these groups count as: two each.
 
-    Groups that were not seen may be bad: of K groups none is, with a probability of 5 %, where a
-    share of 3 / K is bad. That 2 K right rows leave an error of 1.5 / K open allows for it if a
-    bad group is wrong in half of its rows. Unequal groups are counted by `kish`.
+    Unseen groups may be bad: if a share of 3 / K of all groups is bad, K groups hold none of them
+    with a probability of 5 %. That 2 K right rows leave an error of 1.5 / K open allows for this
+    if a bad group is wrong in half of its rows. Unequal groups are counted by `kish`.
     """
     return ROWS_A_GROUP * kish(groups)
 
 
 def groups_needed(rows: int) -> int:
-    """Return how many groups count as so many independent rows."""
+    """Return how many groups count as this many independent rows."""
     return max(FEWEST_GROUPS, math.ceil(rows / ROWS_A_GROUP))
+
+
+def worth_of_groups(groups: ArrayLike, effective: float) -> str:
+    """Say what rows of these groups are worth, to follow their number in an error message."""
+    return (
+        f", of {len(np.unique(np.asarray(groups)))} groups, tell as much of new groups as "
+        f"{max(1, int(effective))} independent ones and"
+    )
 
 
 def error_bound(
     wrong: int, answered: int, risk: float, share: float, groups: ArrayLike | None
 ) -> float:
-    """Return the bound of the error among answered rows, of which a share is independent.
+    """Return the bound of the error among answered rows, a `share` of which is independent.
 
-    They count as no more than their own groups allow, and promise nothing where these are few.
+    Their groups limit what they count as; fewer than 8 groups promise nothing.
     """
     if not answered or too_few_groups(groups):
         return 1.0
@@ -103,9 +111,9 @@ def error_bound(
 
 
 def groups_seen(groups: ArrayLike) -> float:
-    """Return how many groups were seen: one of fewer rows than the median counts as that part.
+    """Return how many groups there are; one smaller than the median counts as that fraction.
 
-    A large group takes nothing from what the others tell, as it does in `kish`.
+    Unlike in `kish`, a large group does not reduce what the others count.
 
     Examples
     --------
@@ -119,11 +127,11 @@ def groups_seen(groups: ArrayLike) -> float:
 def effective_rows(
     outcome: NDArray[np.float64], groups: ArrayLike, level: float, most: float | None = None
 ) -> float:
-    """Return how many independent rows tell as much as the rows of these groups, about.
+    """Estimate how many independent rows tell as much as the rows of these groups.
 
-    After Korn and Graubard (1998), by the variance between groups and Student's t for their number,
-    but no more than `most`, by default `most_effective`. Where all outcomes are equal, the groups
-    do not tell how alike their rows are: each then counts as one row.
+    After Korn and Graubard (1998), by the variance between groups and Student's t for their number;
+    at most `most`, by default `most_effective`. Equal outcomes do not tell how alike the rows of a
+    group are: each group then counts as one row.
     """
     from scipy.special import stdtrit
 
@@ -132,23 +140,24 @@ def effective_rows(
     if number < 1.5 or error == 0:
         return number
     factor = stdtrit(n - 1, (1 + level) / 2) / stdtrit(number - 1, (1 + level) / 2)
-    found = share * (1 - share) / error**2 * factor**2
-    return float(np.clip(found, 1, min(n, most_effective(groups) if most is None else most)))
+    effective = share * (1 - share) / error**2 * factor**2
+    return float(np.clip(effective, 1, min(n, most_effective(groups) if most is None else most)))
 
 
 def standard_error(values: NDArray[np.float64], groups: ArrayLike | None) -> float:
-    """Return that of the mean, of rows or by what groups differ; infinite of one row or group."""
+    """Return the standard error of the mean, by rows or by groups; infinite for a single one."""
     n = values.size
     number = float(n) if groups is None else kish(groups)
-    excess = values - values.mean()
-    excess = excess if groups is None else by_group(excess, groups)
     if number <= 1:
         return math.inf
+    excess = values - values.mean()
+    if groups is not None:
+        excess = np.bincount(np.unique(np.asarray(groups), return_inverse=True)[1], excess)
     return math.sqrt(number / (number - 1) * float(excess @ excess)) / n
 
 
 def is_positive(values: NDArray[np.float64], groups: ArrayLike | None, level: float) -> bool:
-    """Say whether a mean is above 0 by Student's t, of rows or of groups; not so of one group."""
+    """Say whether a mean is above 0 by Student's t, by rows or by groups; never for one group."""
     from scipy.special import stdtrit
 
     number = float(values.size) if groups is None else kish(groups)
@@ -156,17 +165,11 @@ def is_positive(values: NDArray[np.float64], groups: ArrayLike | None, level: fl
     return bool(number > 1 and values.mean() > stdtrit(number - 1, level) * error)
 
 
-def by_group(values: NDArray[np.float64], groups: ArrayLike) -> NDArray[np.float64]:
-    """Return the sum of each group."""
-    _, index = np.unique(np.asarray(groups), return_inverse=True)
-    return np.asarray(np.bincount(index, values), dtype=np.float64)
-
-
 def conformal_levels(groups: NDArray[np.intp] | None, n: int) -> NDArray[np.float64]:
     """Return what each row adds to the probability that a new row's value is no larger.
 
-    Split conformal prediction: with n rows each adds 1 / (n + 1). Of a new group, with K groups
-    known, a row adds 1 / ((K + 1) times the rows of its group): Lee, Barber & Willett 2023,
+    Split conformal prediction: each of n rows adds 1 / (n + 1). For a row of a new group, with K
+    known groups, it adds 1 / ((K + 1) times the rows of its group): Lee, Barber & Willett 2023,
     "Distribution-free inference with hierarchical data".
 
     Examples

@@ -1,10 +1,9 @@
-"""Models for next to nothing, trained on the same rows: what a model must be better than."""
+"""Simple models of few bytes, trained on the same rows: what a model must be better than."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,31 +16,22 @@ from tinykernel.evaluation.values import compare_values
 from tinykernel.progress import report as say
 from tinykernel.stored import drawn_places
 
-#: A linear model learns from so many rows at most; more hardly change it, and take long.
+#: The most rows that a linear model learns from; more hardly change it, and take long.
 _LINEAR_ROWS = 20_000
 _PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1)
 _RIDGE_PENALTIES = np.logspace(-3, 4, 15)
 #: A decision tree of 63 splits at most, each of an input, a threshold and two steps.
 _DEPTH, _BYTES_A_SPLIT = 6, 8
-#: Values that a tree learns from at most: of wide rows some are enough for so few splits, and all
-#: would take longer than a tenth of the training.
+#: The most values that a tree learns from: for so few splits they are enough, and more would take
+#: longer than a tenth of the training.
 _TREE_VALUES, _TREE_ROWS = 500_000, 1_000
 #: Rows by which the penalty is chosen, and by which single inputs are tried.
 FEW_ROWS = 2_000
 
 #: Inputs, and labels or values.
 Rows = tuple[NDArray[Any], NDArray[Any]]
-
-
-@dataclass(frozen=True, eq=False)
-class _Simple:
-    """A simple model, and what it answers on the test rows."""
-
-    name: str
-    n_bytes: int
-    training_rows: int
-    answers: NDArray[Any]
-    made_of: str = "weights"
+#: Name, bytes, training rows and answers on the test rows of a simple model.
+_Simple = tuple[str, int, int, NDArray[Any]]
 
 
 def label_baselines(
@@ -54,21 +44,20 @@ def label_baselines(
 ) -> dict[str, Baseline]:
     """Train simple models on the same rows, and compare a model's labels with theirs.
 
-    The linear model is a logistic regression on standardized inputs, its penalty chosen by
-    trial on rows left out, its weights rounded to int8 with one scale an output. The tree is a
-    decision tree of depth 6 (CART: Breiman et al. 1984). A baseline is
-    called as good unless a one-sided test says at the level of 5 % that the model is better: the
-    exact test of McNemar, with groups or balanced classes the t test of the differences. It is
-    called better where the same test says that of it.
+    The linear model is a logistic regression on standardized inputs. Its penalty is chosen on
+    validation rows, its weights are rounded to int8 with one scale for each output. The tree is a
+    decision tree of depth 6 (CART: Breiman et al. 1984). A baseline is as good unless a one-sided
+    test says at the level of 5 % that the model is better: the exact test of McNemar, with groups
+    or balanced classes the t test of the differences. It is better where the test says so.
 
     Parameters
     ----------
     train, test : (X, y)
-        Rows, flat, and labels of one kind.
+        Flat rows, and labels of one kind.
     predicted : ndarray, shape (n_test,)
-        By the model that is judged.
+        By the judged model.
     groups : array-like, shape (n_test,), optional
-        Of the test rows.
+        Groups of the test rows.
     class_weight : {None, "balanced"}
         As the judged model had it. With "balanced" all classes count the same in the comparison.
 
@@ -81,17 +70,16 @@ def label_baselines(
     labels, counts = np.unique(y, return_counts=True)
     most = labels[counts.argmax()]
     outputs = 1 if len(labels) == 2 else len(labels)
-    some = drawn_rows(X, y, _LINEAR_ROWS)
-    linear = _linear_answers(*some, X_test, lambda X, y: _logistic(X, y, class_weight))
+    drawn = drawn_rows(X, y, _LINEAR_ROWS)
+    linear = _linear_answers(*drawn, X_test, lambda X, y: _logistic(X, y, class_weight))
     balanced = class_weight == "balanced"
     weight = equal_classes(true) if balanced else None
+    few = drawn_rows(*drawn, _tree_rows(X))
     return _compared(
         {
-            "majority": _Simple(
-                f"always answering {str(most)!r}", 0, len(y), np.full(len(true), most)
-            ),
-            "linear": _Simple("a linear model", X.shape[1] * outputs, len(some[1]), linear),
-            "tree": _tree(*drawn_rows(*some, _tree_rows(X)), X_test, class_weight=class_weight),
+            "majority": (f"always answering {str(most)!r}", 0, len(y), np.full(len(true), most)),
+            "linear": ("a linear model", X.shape[1] * outputs, len(drawn[1]), linear),
+            "tree": _tree(*few, X_test, class_weight=class_weight),
         },
         predicted,
         lambda answers: compare(true, answers).figures,
@@ -105,18 +93,19 @@ def value_baselines(
 ) -> dict[str, Baseline]:
     """Train the mean, a linear model and a tree, and compare a model's values with theirs.
 
-    The linear model is a ridge regression, its weights rounded to int8, the tree a regression tree
-    of depth 6. Squared errors are compared by a one-sided t test at the level of 5 %, of groups of
-    the test rows where there are some. Rows are flat; returned are "mean", "linear" and "tree".
+    The linear model is a ridge regression with weights rounded to int8, the tree a regression tree
+    of depth 6. Squared errors are compared by a one-sided t test at the level of 5 %, by groups of
+    the test rows where there are any. Rows are flat; returned are "mean", "linear" and "tree".
     """
     (X, y), (X_test, true) = train, test
-    some = drawn_rows(X, y, _LINEAR_ROWS)
-    linear = _linear_answers(*some, X_test, _ridge)
+    drawn = drawn_rows(X, y, _LINEAR_ROWS)
+    linear = _linear_answers(*drawn, X_test, _ridge)
+    few = _tree_rows(X)
     return _compared(
         {
-            "mean": _Simple("the mean", 0, len(y), np.full(len(true), y.mean())),
-            "linear": _Simple("a linear model", X.shape[1], len(some[1]), linear),
-            "tree": _tree(some[0][: _tree_rows(X)], some[1][: _tree_rows(X)], X_test),
+            "mean": ("the mean", 0, len(y), np.full(len(true), y.mean())),
+            "linear": ("a linear model", X.shape[1], len(drawn[1]), linear),
+            "tree": _tree(drawn[0][:few], drawn[1][:few], X_test),
         },
         predicted,
         lambda answers: compare_values(true, answers).figures,
@@ -132,22 +121,22 @@ def _compared(
     is_better: Callable[[NDArray[Any], NDArray[Any]], bool],
     by: str,
 ) -> dict[str, Baseline]:
-    """Compare the answers of simple models with those of the model that is judged."""
-    own, found = figures_of(predicted)[by], {}
-    for key, model in simple.items():
-        figures = figures_of(model.answers)
-        found[key] = Baseline(
-            model.name,
-            model.n_bytes,
-            model.training_rows,
+    """Compare the answers of simple models with those of the judged model."""
+    judged, baselines = figures_of(predicted)[by], {}
+    for key, (name, n_bytes, training_rows, answers) in simple.items():
+        figures = figures_of(answers)
+        baselines[key] = Baseline(
+            name,
+            n_bytes,
+            training_rows,
             figures,
             by,
-            made_of=model.made_of,
-            worse=figures[by] > own if by == "rmse" else figures[by] < own,
-            as_good=not is_better(predicted, model.answers),
-            better=is_better(model.answers, predicted),
+            made_of="splits" if key == "tree" else "weights",
+            worse=figures[by] > judged if by == "rmse" else figures[by] < judged,
+            as_good=not is_better(predicted, answers),
+            better=is_better(answers, predicted),
         )
-    return found
+    return baselines
 
 
 def _linear_answers(
@@ -159,7 +148,7 @@ def _linear_answers(
 
     say("comparing with a linear model", 0, None)
     scaler = StandardScaler().fit(np.asarray(X, dtype=np.float64))
-    # Threads of so small products wait for each other: on a busy machine twenty times longer.
+    # Threads of such small products wait for each other: on a busy machine twenty times longer.
     with threadpool_limits(1):
         model = fitted(scaler.transform(np.asarray(X, dtype=np.float64)), y)
     unit = np.abs(model.coef_).max(axis=-1, keepdims=True) / 127
@@ -172,14 +161,13 @@ def _tree_rows(X: NDArray[Any]) -> int:
 
 
 def _tree(X: NDArray[Any], y: NDArray[Any], X_test: NDArray[Any], **options: Any) -> _Simple:
-    """Return what a small decision tree answers; of values, which are floats, a regression tree."""
+    """Train a small decision tree, for values, which are floats, a regression tree."""
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
     kind = DecisionTreeRegressor if y.dtype.kind == "f" else DecisionTreeClassifier
-    found = kind(max_depth=_DEPTH, random_state=0, **options).fit(X, y)
-    splits = int(found.get_n_leaves()) - 1
-    answers = np.asarray(found.predict(X_test))
-    return _Simple("a decision tree", _BYTES_A_SPLIT * splits, len(y), answers, "splits")
+    tree = kind(max_depth=_DEPTH, random_state=0, **options).fit(X, y)
+    n_bytes = _BYTES_A_SPLIT * (int(tree.get_n_leaves()) - 1)
+    return "a decision tree", n_bytes, len(y), np.asarray(tree.predict(X_test))
 
 
 def _ridge(X: NDArray[Any], y: NDArray[Any]) -> Any:
@@ -189,7 +177,7 @@ def _ridge(X: NDArray[Any], y: NDArray[Any]) -> Any:
 
 
 def _logistic(X: NDArray[Any], y: NDArray[Any], class_weight: str | None) -> Any:
-    """Fit a logistic regression, its penalty chosen on every third of some rows."""
+    """Fit a logistic regression, its penalty chosen on every third of a few rows."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
@@ -208,7 +196,7 @@ def _logistic(X: NDArray[Any], y: NDArray[Any], class_weight: str | None) -> Any
                 fitted(few[half], labels[half], penalty).score(few[~half], labels[~half])
                 for penalty in _PENALTIES
             ]
-        # Of equals the stronger penalty.
+        # The stronger one of equal penalties.
         best = _PENALTIES[len(scores) - 1 - int(np.argmax(scores[::-1]))]
         return fitted(X, y, best)
 
@@ -222,7 +210,7 @@ def equal_classes(y: NDArray[Any]) -> NDArray[np.float64]:
 def _more_often_right(
     a: NDArray[Any], b: NDArray[Any], groups: ArrayLike | None, weight: NDArray[np.float64] | None
 ) -> bool:
-    """Say whether `a` is right more often than `b`, by more than chance explains."""
+    """Say whether `a` is right significantly more often than `b`."""
     from scipy.stats import binomtest
 
     gain = a.astype(np.float64) - b
@@ -238,6 +226,6 @@ def _more_often_right(
 
 
 def drawn_rows(X: NDArray[Any], y: NDArray[Any], most: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return rows in a random order, the same each time: at most so many, of every label some."""
+    """Return at most this many rows in a fixed random order, with rows of every label."""
     places = drawn_places(y, most, 0)
     return X[places], y[places]

@@ -14,13 +14,12 @@ from tinykernel.evaluation.labels import LabelEvaluation
 from tinykernel.text import listed
 
 _RARE = 0.05
-# Inputs that are tried.
-_CANDIDATES = 32
+_MOST_TRIED = 32  # inputs
 _listed = partial(listed, show=repr)
 
 
 def cautions(
-    found: LabelEvaluation,
+    judged: LabelEvaluation,
     X_train: NDArray[Any],
     y_train: NDArray[Any],
     X_test: NDArray[Any] | None = None,
@@ -30,63 +29,59 @@ def cautions(
 ) -> tuple[str, ...]:
     """Say what makes the accuracy on test rows mean less than it seems, one line each.
 
-    `samples` says whether inputs are samples of a window or pixels, of which one alone is no
-    suspect.
+    `samples` says whether inputs are pixels or samples of a window, where a single one that tells
+    the label is not suspicious.
     """
-    lines = [*_unseen(found, y_train), *_rare(found, y_train)]
+    lines = [_unseen(judged, y_train), _rare(judged, y_train)]
     if np.all(X_train == X_train[0]):
         lines.append("all inputs are constant: nothing can be learned from them")
     elif not samples:
-        lines += _one_input(X_train, y_train, names)
+        lines.append(_one_input(X_train, y_train, names))
     if X_test is not None:
-        lines += _repeated(X_train, X_test)
-    return tuple(lines)
+        lines.append(_repeated(X_train, X_test))
+    return tuple(filter(None, lines))
 
 
-def _unseen(found: LabelEvaluation, y_train: NDArray[Any]) -> list[str]:
-    seen = set(y_train.tolist())
-    unseen = [
-        (label, int(count))
-        for label, count in zip(found.classes, found.counts, strict=True)
-        if count and label not in seen
-    ]
+def _unseen(judged: LabelEvaluation, y_train: NDArray[Any]) -> str:
+    """Name test labels that training did not have."""
+    trained, rows = set(y_train.tolist()), zip(judged.classes, judged.counts, strict=True)
+    unseen = {label: count for label, count in rows if count and label not in trained}
     if not unseen:
-        return []
-    rows = sum(count for _, count in unseen)
-    return [
-        f"{rows} of {found.rows} test rows have labels that training never saw, and count as "
-        f"wrong: {_listed([label for label, _ in unseen])}"
-    ]
+        return ""
+    return (
+        f"{sum(unseen.values())} of {judged.rows} test rows have labels that training never "
+        f"saw, and count as wrong: {_listed(list(unseen))}"
+    )
 
 
-def _rare(found: LabelEvaluation, y_train: NDArray[Any]) -> list[str]:
+def _rare(judged: LabelEvaluation, y_train: NDArray[Any]) -> str:
+    """Name labels of few training rows, and how well a single one is found."""
     labels, counts = np.unique(y_train, return_counts=True)
-    rare = [
-        (label, int(count))
-        for label, count in zip(labels.tolist(), counts, strict=True)
-        if count < _RARE * len(y_train) and count * len(labels) < len(y_train) / 2
-    ]
-    if not rare:
-        return []
+    few = (counts < _RARE * len(y_train)) & (counts * len(labels) < len(y_train) / 2)
+    rare = labels[few].tolist()
     if len(rare) > 1:
-        return [
-            f"rare labels, below 5 % of the training rows: {_listed([name for name, _ in rare])}; "
+        return (
+            f"rare labels, below 5 % of the training rows: {_listed(rare)}; "
             "the accuracy hardly shows them, their recall does"
-        ]
-    label, count = rare[0]
-    line = f"label {label!r} is rare, {100 * count / len(y_train):.1f} % of the training rows"
-    at = found.classes.index(label) if label in found.classes else -1
-    if at < 0 or not found.counts[at]:
-        return [f"{line}, and has no test row: nobody knows how well it is found"]
-    right, rows = int(found.confusion[at, at]), int(found.counts[at])
-    return [f"{line}: the accuracy hardly shows that {right} of its {rows} test rows are found"]
+        )
+    if not rare:
+        return ""
+    share = 100 * counts[few][0] / len(y_train)
+    line = f"label {rare[0]!r} is rare, {share:.1f} % of the training rows"
+    at = judged.classes.index(rare[0]) if rare[0] in judged.classes else -1
+    if at < 0 or not judged.counts[at]:
+        return f"{line}, and has no test row: nobody knows how well it is found"
+    return (
+        f"{line}: the accuracy hardly shows that {judged.confusion[at, at]} of its "
+        f"{judged.counts[at]} test rows are found"
+    )
 
 
-def _one_input(X: NDArray[Any], y: NDArray[Any], names: Sequence[str] | None) -> list[str]:
-    """Find an input that alone predicts nearly everything: an id, a time, the label itself.
+def _one_input(X: NDArray[Any], y: NDArray[Any], names: Sequence[str] | None) -> str:
+    """Name inputs that alone predict nearly everything: an id, a time, the label itself.
 
-    Each input gets a tree of twice as many leaves as there are labels, learns from half of the
-    rows and is tried on the others.
+    For each input a tree of twice as many leaves as there are labels learns from half of the rows
+    and is tried on the others.
     """
     from sklearn.tree import DecisionTreeClassifier
 
@@ -94,48 +89,39 @@ def _one_input(X: NDArray[Any], y: NDArray[Any], names: Sequence[str] | None) ->
     half = np.arange(len(y)) % 2 > 0
     labels, counts = np.unique(y, return_counts=True)
     if len(y) < 20 or X.shape[1] < 2 or len(np.unique(y[half])) < 2:
-        return []
-    majority = counts.max() / len(y)
+        return ""
+    enough = max(0.99, 1 - (1 - counts.max() / len(y)) / 20)
     suspects = []
     for column in _candidates(X, y):
         tree = DecisionTreeClassifier(max_leaf_nodes=2 * len(labels), random_state=0)
         values = X[:, column : column + 1].astype(np.float64)
-        accuracy = tree.fit(values[half], y[half]).score(values[~half], y[~half])
-        if accuracy > max(0.99, 1 - (1 - majority) / 20):
-            suspects.append(column)
+        if tree.fit(values[half], y[half]).score(values[~half], y[~half]) > enough:
+            suspects.append(column if names is None else names[column])
     if not suspects:
-        return []
-    named = [names[i] if names is not None else i for i in suspects]
-    what = "input" if len(suspects) == 1 else "inputs"
-    each = "alone tells" if len(suspects) == 1 else "each alone tell"
-    return [
-        f"{what} {_listed(named)} {each} nearly every label: an id, a time or the answer itself?"
-        + (" --set drop=NAMES leaves columns out" if names is not None else "")
-    ]
+        return ""
+    one = len(suspects) == 1
+    return (
+        f"{'input' if one else 'inputs'} {_listed(suspects)} "
+        f"{'alone tells' if one else 'each alone tell'} nearly every label: an id, a time or the "
+        "answer itself?" + (" --set drop=NAMES leaves columns out" if names is not None else "")
+    )
 
 
 def _candidates(X: NDArray[Any], y: NDArray[Any]) -> list[int]:
-    """Return the inputs whose order says most of the labels.
-
-    In the order of a good input equal labels stand side by side.
-    """
-    same = np.array(
-        [
-            float(np.mean(np.diff(np.unique(y, return_inverse=True)[1][np.argsort(column)]) == 0))
-            for column in X.T
-        ]
-    )
-    return sorted(int(i) for i in np.argsort(-same, kind="stable")[:_CANDIDATES])
+    """Return the inputs whose order has the most equal labels side by side."""
+    codes = np.unique(y, return_inverse=True)[1]
+    same = np.array([np.mean(np.diff(codes[np.argsort(column)]) == 0) for column in X.T])
+    return sorted(int(i) for i in np.argsort(-same, kind="stable")[:_MOST_TRIED])
 
 
-def _repeated(X_train: NDArray[Any], X_test: NDArray[Any]) -> list[str]:
+def _repeated(X_train: NDArray[Any], X_test: NDArray[Any]) -> str:
+    """Count test rows that are among the training rows."""
     from tinykernel.data.trained_rows import digests
 
     n = int(np.isin(digests(X_test), digests(X_train)).sum())
     if not n:
-        return []
-    share = 100 * n / len(X_test)
-    return [
-        f"{n} of {len(X_test)} test rows ({share:.1f} %) are also among the training rows: the "
-        "accuracy on new rows may be lower"
-    ]
+        return ""
+    return (
+        f"{n} of {len(X_test)} test rows ({100 * n / len(X_test):.1f} %) are also among the "
+        "training rows: the accuracy on new rows may be lower"
+    )

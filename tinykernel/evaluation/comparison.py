@@ -1,4 +1,4 @@
-"""What labels and values have in common when they are compared with true ones."""
+"""The common part of evaluations of labels and of values."""
 
 from __future__ import annotations
 
@@ -12,27 +12,25 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """A model that costs next to nothing, on the same rows.
+    """A simple model of few bytes, on the same rows.
 
     Parameters
     ----------
     name : str
-        What it is, in words.
     n_bytes : int
-        Of its table: weights as int8, splits of eight bytes.
+        Size of its table: weights as int8, splits of eight bytes.
     training_rows : int
-        It was trained on.
     figures : dict of str to float
         On the test rows: "accuracy" and "balanced_accuracy", or "rmse" and "mae".
     by : str
-        Which figure was compared: balanced where the model was trained so.
+        Which figure was compared: the balanced one where the model was trained so.
     made_of : {"weights", "splits"}
     worse : bool
-        Whether that figure is worse than the model's, if only by chance.
+        Whether that figure is worse than the model's, possibly by chance.
     as_good : bool
-        Whether the test rows leave it open that it is as good as the model.
+        Whether the model is not significantly better.
     better : bool
-        Whether they say that it is better than the model.
+        Whether the baseline is significantly better than the model.
     """
 
     name: str
@@ -47,34 +45,32 @@ class Baseline:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON types, the figures among them."""
-        found = dict(vars(self))
-        return {**found.pop("figures"), **found}
+        fields = dict(vars(self))
+        return {**fields.pop("figures"), **fields}
 
     @staticmethod
-    def of_dict(found: dict[str, Any]) -> Baseline:
-        """Read what `to_dict` gave of a baseline of labels; other contents raise some error."""
+    def of_dict(record: dict[str, Any]) -> Baseline:
+        """Read what `to_dict` gave for labels; other contents raise an error of some type."""
         kinds = {"name": str, "n_bytes": int, "training_rows": int, "by": str, "made_of": str}
         kinds |= dict.fromkeys(("worse", "as_good", "better"), bool)
-        figures = {
-            name: float(found[name]) for name in ("accuracy", "balanced_accuracy", "macro_f1")
-        }
-        fields = {name: kind(found[name]) for name, kind in kinds.items()}
-        return Baseline(figures=figures, **fields)
+        names = ("accuracy", "balanced_accuracy", "macro_f1")
+        fields = {name: kind(record[name]) for name, kind in kinds.items()}
+        return Baseline(figures={name: float(record[name]) for name in names}, **fields)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Evaluation(ABC):
-    """What a model gets right on rows whose labels or values are known.
+    """How good a model is on labelled rows.
 
     Parameters
     ----------
     n_groups : int or None
-        How many people, records or batches the rows come from, where that is known.
+        Number of people, records or batches that the rows come from, where it is known.
     interval : tuple of float or None
-        In which the accuracy or RMSE of new rows (or, about, of new groups) lies, with 95 %
-        confidence; None of fewer than 8 groups.
+        95 % confidence interval of the accuracy or RMSE on new rows, approximate for new groups;
+        None for fewer than 8 groups.
     baselines : dict of str to Baseline
-        "majority" or "mean", "linear" and "tree"; empty where the training rows were not at hand.
+        "majority" or "mean", "linear" and "tree"; empty without training rows.
     cautions : tuple of str
         One line each.
     """
@@ -101,6 +97,6 @@ class Evaluation(ABC):
             "groups": self.n_groups,
             **self.figures,
             "interval": None if self.interval is None else list(self.interval),
-            "baselines": {name: found.to_dict() for name, found in self.baselines.items()},
+            "baselines": {name: each.to_dict() for name, each in self.baselines.items()},
             "cautions": list(self.cautions),
         }

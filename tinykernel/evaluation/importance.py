@@ -1,4 +1,4 @@
-"""Which inputs a model needs: what is lost where one of them is that of other rows."""
+"""Permutation importance: what is lost where an input has the values of other rows."""
 
 from __future__ import annotations
 
@@ -18,23 +18,22 @@ from tinykernel.model.stages.beside import as_rows, as_windows
 
 _MOST_ROWS = 2_000
 _REPEATS = 5
-#: Rows that a model runs through at most, all inputs and repeats together.
-_WORK = 1_000_000
-#: What inputs that are not needed may cost together: of the accuracy, and of the RMSE.
+_WORK = 1_000_000  # rows that a model predicts at most, for all inputs and repeats together
+#: What spare inputs may cost together, in accuracy and as a fraction of the RMSE.
 _LITTLE = {"accuracy": 0.005, "rmse": 0.01}
 
 
 @dataclass(frozen=True)
 class InputImportance:
-    """What one input is worth.
+    """The importance of an input.
 
     Parameters
     ----------
     name : str
     loss : float
-        Accuracy that is lost, or RMSE that is gained, where the input is that of other rows.
+        Accuracy lost, or RMSE gained, where the input has the values of other rows.
     matters : bool
-        Whether the rows say so, by a one-sided t test at the level of 5 %.
+        Whether the loss is significant, by a one-sided t test at the level of 5 %.
     """
 
     name: str
@@ -44,20 +43,20 @@ class InputImportance:
 
 @dataclass(frozen=True)
 class Importance:
-    """What the inputs of a model are worth.
+    """The importance of the inputs of a model.
 
     Parameters
     ----------
     by : {"accuracy", "balanced_accuracy", "rmse"}
-        In what.
+        The figure that is lost.
     rows : int
-        They were tried on.
+        Number of rows used.
     inputs : tuple of InputImportance
         The most important first.
     spare : tuple of str
-        Inputs without which, all together, hardly anything is lost.
+        Inputs that together cost hardly anything to leave out.
     spare_loss : float
-        How much that is.
+        What they cost together.
     """
 
     by: str
@@ -82,16 +81,15 @@ def input_importance(
 ) -> Importance:
     """Return which inputs matter, by permutation (Breiman 2001, "Random forests", section 10).
 
-    The values of an input are dealt out anew among the rows, up to five times, and the model is run
-    again. Of inputs that tell the same, none matters alone: those that are called spare were dealt
-    out all at once.
+    The values of an input are shuffled among the rows, up to five times, and the model predicts
+    again. If two inputs tell the same, neither matters alone; spare inputs are shuffled together.
 
     Parameters
     ----------
     model : IntegerModel or what `tinykernel.quantize` takes
     X : array-like, shape (n, n_inputs) or (n, samples, channels)
-        Rows that the model was not trained on; of many some are drawn. An input is a column, or a
-        channel with all its samples; numbers beside a window come last.
+        Rows that the model was not trained on, of which at most 2,000 are drawn. An input is a
+        column, or a channel with all its samples; numbers beside a window come last.
     y : array-like, shape (n,)
         Labels or values.
     groups : array-like, shape (n,), optional
@@ -99,6 +97,7 @@ def input_importance(
     class_weight : {None, "balanced"}
         With "balanced" all classes count the same.
     seed : int, default=0
+        Random seed.
 
     Raises
     ------
@@ -112,8 +111,8 @@ def input_importance(
     >>> X, y = load_iris(return_X_y=True)
     >>> X = np.column_stack([X, np.random.default_rng(0).normal(size=150)])
     >>> model = TernaryKernelClassifier(n_components=64, effort="quick", random_state=0)
-    >>> found = input_importance(model.fit(X[::2], y[::2]), X[1::2], y[1::2])
-    >>> len(found.inputs), found.inputs[0].name in ("2", "3")
+    >>> worth = input_importance(model.fit(X[::2], y[::2]), X[1::2], y[1::2])
+    >>> len(worth.inputs), worth.inputs[0].name in ("2", "3")
     (5, True)
     """
     integer, true = as_integer_model(model), np.asarray(y)
@@ -123,9 +122,9 @@ def input_importance(
     if len(rows) != len(true) or len(true) < 2:
         raise TinykernelError(f"inputs: {len(true)} labels for {len(rows)} rows; give two or more")
     rng = np.random.default_rng(seed)
-    some = np.sort(rng.permutation(len(true))[:_MOST_ROWS])
-    rows, true = rows[some], true[some]
-    group = None if groups is None else np.asarray(groups)[some]
+    drawn = np.sort(rng.permutation(len(true))[:_MOST_ROWS])
+    rows, true = rows[drawn], true[drawn]
+    group = None if groups is None else np.asarray(groups)[drawn]
     trial = _Trial(integer, rows, true, class_weight == "balanced")
     n_inputs = rows.shape[-1]
     repeats = int(np.clip(_WORK // (n_inputs * len(true)), 1, _REPEATS))
@@ -136,20 +135,20 @@ def input_importance(
     worth = np.array([trial.figure(loss) for loss in losses])
     matters = [is_positive(loss, group, LEVEL) for loss in losses]
     most_first = np.argsort(-worth, kind="stable")
-    # Those that the model does not use first: what seems to help is chance, too.
+    # Inputs that the model does not use come first: a gain is chance as well.
     ends = [int(at) for at in np.argsort(np.abs(worth), kind="stable") if not matters[at]]
-    spare, lost = _spare(trial, ends, rng, group)
+    spare, spare_loss = _spare(trial, ends, rng, group)
     return Importance(
         trial.by,
         len(true),
         tuple(InputImportance(names[at], float(worth[at]), matters[at]) for at in most_first),
         tuple(names[at] for at in sorted(spare)),
-        lost,
+        spare_loss,
     )
 
 
 class _Trial:
-    """Rows with some of their inputs dealt out anew."""
+    """Rows that are predicted with shuffled inputs."""
 
     def __init__(
         self, model: IntegerModel, rows: NDArray[Any], y: NDArray[Any], balanced: bool
@@ -160,49 +159,47 @@ class _Trial:
         if self.is_values:
             self.by, self.true = "rmse", y.astype(np.float64)
         self.weight = equal_classes(y) if balanced else np.ones(len(y))
-        self.own = self._wrong(rows)
+        self.errors = self._errors(rows)
 
-    def _wrong(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+    def _errors(self, rows: NDArray[Any]) -> NDArray[np.float64]:
         """Return squared errors, or which labels are wrong."""
-        found = np.asarray(self.model.predict(as_rows(rows, self.model.n_numbers)))
+        answers = np.asarray(self.model.predict(as_rows(rows, self.model.n_numbers)))
         if not self.is_values:
-            return np.asarray(self.weight * (found != self.true))
-        outputs = found.reshape(len(rows), -1)
+            return np.asarray(self.weight * (answers != self.true))
+        outputs = answers.reshape(len(rows), -1)
         return np.asarray(np.square(outputs[:, outputs.shape[1] // 2] - self.true))
 
     def losses(self, inputs: list[int], orders: list[NDArray[np.intp]]) -> NDArray[np.float64]:
-        """Return by how much more each row is wrong, on average of several orders."""
+        """Return by how much the error of each row grows, on average over the orders."""
         rows, more = self.rows.copy(), np.zeros(len(self.rows))
         for order in orders:
             for at in inputs:
                 rows[..., at] = self.rows[..., at][order]
-                order = np.roll(order, 1)  # or inputs that are spare together would stay a row's
-            more += self._wrong(rows) - self.own
+                order = np.roll(order, 1)  # or the inputs of a row would stay together
+            more += self._errors(rows) - self.errors
         return more / len(orders)
 
     def figure(self, losses: NDArray[np.float64]) -> float:
         """Return the loss in accuracy, or the gain in RMSE."""
         if not self.is_values:
             return float(losses.mean())
-        own = float(self.own.mean())
-        return float(np.sqrt(max(0.0, own + losses.mean())) - np.sqrt(own))
+        before = float(self.errors.mean())
+        return float(np.sqrt(max(0.0, before + losses.mean())) - np.sqrt(before))
 
 
 def _spare(
     trial: _Trial, inputs: list[int], rng: np.random.Generator, groups: NDArray[Any] | None
 ) -> tuple[list[int], float]:
-    """Return the inputs, of the least important ones, without which little is lost together."""
-    most = (
-        _LITTLE["rmse"] * float(np.sqrt(trial.own.mean()))
-        if trial.is_values
-        else (_LITTLE["accuracy"])
-    )
+    """Return those of the least important inputs that cost little together, and how much."""
+    most = _LITTLE["accuracy"]
+    if trial.is_values:
+        most = _LITTLE["rmse"] * float(np.sqrt(trial.errors.mean()))
     inputs = inputs[: trial.rows.shape[-1] - 1]
     orders = [rng.permutation(len(trial.rows)) for _ in range(_REPEATS)]
     while inputs:
         losses = trial.losses(inputs, orders)
-        lost = trial.figure(losses)
-        if lost <= most and not is_positive(losses, groups, LEVEL):
-            return inputs, lost
+        loss = trial.figure(losses)
+        if loss <= most and not is_positive(losses, groups, LEVEL):
+            return inputs, loss
         inputs = inputs[: len(inputs) * 3 // 4]
     return [], 0.0

@@ -1,4 +1,4 @@
-"""Which figures of new rows, or of new groups, some rows leave open."""
+"""Confidence intervals of accuracies and errors, for new rows or new groups."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ from tinykernel.evaluation.comparison import LEVEL
 def interval_in_words(
     interval: tuple[float, float] | None, n_groups: int | None, digits: int | None = 1
 ) -> str:
-    """Say in which interval a figure lies, or that nobody knows.
-
-    A share is said in per cent with so many digits, anything else (None) with four.
+    """Write an interval for people: a share in per cent with these digits, else (None) with four.
 
     Examples
     --------
@@ -42,13 +40,13 @@ def interval_in_words(
 def accuracy_interval(
     right: ArrayLike, groups: ArrayLike | None = None, level: float = LEVEL
 ) -> tuple[float, float] | None:
-    """Return the interval of a share: which shares the rows leave open.
+    """Return the confidence interval of a share.
 
-    Without groups it is the exact one of Clopper and Pearson (1934). With groups it is, about, that
-    of Korn and Graubard (1998): the exact one of as many independent rows as tell as much as these,
-    by the variance between groups and Student's t for their number (Kish 1965), but of two rows a
-    group at most, where small groups count as less. `benchmarks/interval_coverage.py` says how
-    often it holds.
+    Without groups it is the exact interval of Clopper and Pearson (1934). With groups it is close
+    to that of Korn and Graubard (1998): the exact one for the number of independent rows that tell
+    as much as these, by the variance between groups and Student's t for their number (Kish 1965).
+    A group counts as at most two rows, a small group as less. `benchmarks/interval_coverage.py`
+    measures how often it holds.
 
     Parameters
     ----------
@@ -59,7 +57,7 @@ def accuracy_interval(
     Returns
     -------
     low, high : float
-        None of fewer than 8 groups, which say too little of new ones.
+        None for fewer than 8 groups, which say too little about new ones.
 
     Examples
     --------
@@ -87,12 +85,12 @@ def accuracy_interval(
 def rmse_interval(
     errors: NDArray[np.float64], groups: ArrayLike | None
 ) -> tuple[float, float] | None:
-    """Return which RMSE of new rows, or of new groups, the errors (n,) leave open.
+    """Return the confidence interval of the RMSE of errors (n,) on new rows or new groups.
 
     By Student's t for the logarithm of the mean squared error. The mean squared errors of groups
-    are taken to differ at least as an exponential distribution does, so that a group unlike those
-    that were seen is allowed for; `benchmarks/interval_coverage.py` says how often it holds. None
-    of fewer than 8 groups.
+    are assumed to vary at least like an exponential distribution, which allows for a group unlike
+    those seen; `benchmarks/interval_coverage.py` measures how often it holds. None for fewer than 8
+    groups.
     """
     from scipy.special import stdtrit
 

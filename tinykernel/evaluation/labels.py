@@ -1,4 +1,4 @@
-"""Labels of a model against true ones: how many of each are right."""
+"""Predicted labels against true ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_ROWS = 2.0**53
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LabelEvaluation(Evaluation):
-    """Which labels are right, beside what every `Evaluation` says.
+    """Which labels are right, besides the fields of every `Evaluation`.
 
     Parameters
     ----------
@@ -29,12 +29,12 @@ class LabelEvaluation(Evaluation):
     confusion : ndarray of int, shape (n_classes, n_classes)
         How many rows of each true label (row) got each label (column).
     decisions : DecisionFigures or None
-        Of a model that was calibrated.
+        For a calibrated model.
 
     Examples
     --------
-    >>> found = compare(["ok", "ok", "bad", "bad"], ["ok", "ok", "ok", "bad"], ["bad", "ok"])
-    >>> found.accuracy, found.recall.tolist(), found.confusion.tolist()
+    >>> judged = compare(["ok", "ok", "bad", "bad"], ["ok", "ok", "ok", "bad"], ["bad", "ok"])
+    >>> judged.accuracy, judged.recall.tolist(), judged.confusion.tolist()
     (0.75, [0.5, 1.0], [[1, 1], [0, 2]])
     """
 
@@ -97,13 +97,13 @@ class LabelEvaluation(Evaluation):
 
     def to_record(self) -> dict[str, Any]:
         """Return what `of_record` reads, as JSON types: all but the decisions."""
-        kept = ("classes", "confusion", "groups", "interval", "baselines", "cautions")
-        found = self.to_dict()
-        return {name: found[name] for name in kept}
+        names = ("classes", "confusion", "groups", "interval", "baselines", "cautions")
+        fields = self.to_dict()
+        return {name: fields[name] for name in names}
 
     @staticmethod
     def of_record(record: Any) -> LabelEvaluation | None:
-        """Read the record that a model file keeps; None where it is none, as nobody checked it."""
+        """Read the record of a model file, which nobody checked; None where it is not one."""
         try:
             confusion = np.array(record["confusion"], dtype=np.int64)
             n = len(record["classes"])
@@ -120,7 +120,7 @@ class LabelEvaluation(Evaluation):
                 n_groups=None if record["groups"] is None else int(record["groups"]),
                 interval=interval,
                 baselines={
-                    str(key): Baseline.of_dict(found) for key, found in record["baselines"].items()
+                    str(key): Baseline.of_dict(each) for key, each in record["baselines"].items()
                 },
                 cautions=tuple(map(str, record["cautions"])),
             )
@@ -129,9 +129,7 @@ class LabelEvaluation(Evaluation):
 
 
 def _shares(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
-    found = np.full(len(part), np.nan)
-    np.divide(part, whole, out=found, where=whole > 0)
-    return found
+    return np.asarray(np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0))
 
 
 def compare(
@@ -147,7 +145,7 @@ def compare(
     y, predicted : array-like, shape (n,)
         True and predicted labels.
     classes : sequence, optional
-        Labels of the model in its order; by default all there are, sorted.
+        Labels of the model in its order; by default all labels, sorted.
     groups : array-like, shape (n,), optional
         Which person, record or batch each row belongs to. Rows of one group are alike, so that
         the interval is wider.
@@ -161,13 +159,12 @@ def compare(
     if true.ndim != 1 or true.shape != got.shape or not true.size:
         raise TinykernelError(f"to compare: {true.shape} labels and {got.shape} predictions")
     _check_kinds(true.tolist(), got.tolist() if classes is None else [*got.tolist(), *classes])
-    known = list(np.union1d(true, got).tolist() if classes is None else classes)
+    known = [] if classes is None else list(classes)
     known += [label for label in np.union1d(true, got).tolist() if label not in known]
     index = {label: number for number, label in enumerate(known)}
-    rows = [index[label] for label in true.tolist()]
-    columns = [index[label] for label in got.tolist()]
+    places = [[index[label] for label in labels.tolist()] for labels in (true, got)]
     confusion = np.zeros((len(known), len(known)), dtype=np.int64)
-    np.add.at(confusion, (rows, columns), 1)
+    np.add.at(confusion, tuple(places), 1)
     return LabelEvaluation(
         classes=tuple(known),
         confusion=confusion,
@@ -181,8 +178,8 @@ def _check_kinds(true: Sequence[Any], known: Sequence[Any]) -> None:
     kinds = [{isinstance(label, str) for label in labels} for labels in (true, known)]
     if len(kinds[0] | kinds[1]) > 1:
         names = {False: "numbers", True: "text"}
-        said = [" and ".join(names[kind] for kind in sorted(found)) for found in kinds]
+        of_rows, of_model = (" and ".join(names[kind] for kind in sorted(each)) for each in kinds)
         raise TinykernelError(
-            f"to compare: the labels are {said[0]} (the first is {true[0]!r}), those of the model "
-            f"{said[1]} ({known[0]!r}); give both the same"
+            f"to compare: the labels are {of_rows} (the first is {true[0]!r}), those of the model "
+            f"{of_model} ({known[0]!r}); give both the same"
         )

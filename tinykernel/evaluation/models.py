@@ -1,4 +1,4 @@
-"""Everything about a model on labelled rows: what is right, beside what, and with what caution."""
+"""Judge a model on labelled rows, beside simple models and with cautions."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def evaluate(
     >>> from tinykernel import TernaryKernelClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> model = TernaryKernelClassifier(n_components=64, effort="quick", random_state=0)
-    >>> found = evaluate(model.fit(X[::2], y[::2]), X[1::2], y[1::2], train=(X[::2], y[::2]))
-    >>> found.accuracy > 0.9, found.baselines["linear"].n_bytes
+    >>> judged = evaluate(model.fit(X[::2], y[::2]), X[1::2], y[1::2], train=(X[::2], y[::2]))
+    >>> judged.accuracy > 0.9, judged.baselines["linear"].n_bytes
     (True, 12)
     """
     integer = as_integer_model(model)
@@ -70,41 +70,32 @@ def evaluate(
     if integer.is_regressor:
         return _of_values(integer, X, np.asarray(y, dtype=np.float64), groups, train)
     true, predicted = np.asarray(y), integer.predict(X)
-    found = _of_labels(integer, X, true, predicted, groups)
+    group = None if groups is None else np.asarray(groups)
+    judged = replace(
+        compare(true, predicted, integer.classes, groups),
+        decisions=decision_figures(
+            integer,
+            X,
+            true,
+            lambda rows, wrong: accuracy_interval(wrong, None if group is None else group[rows]),
+        ),
+    )
     if train is None:
-        return found
+        return judged
     flat = np.asarray(X).reshape(len(true), -1)
     return replace(
-        found,
+        judged,
         baselines=label_baselines(
             train, (flat, true), predicted, groups=groups, class_weight=class_weight
         ),
         cautions=cautions(
-            found,
+            judged,
             *train,
             flat,
             names=integer.feature_names,
             samples=not integer.input.is_table,
         ),
     )
-
-
-def _of_labels(
-    model: IntegerModel,
-    X: ArrayLike,
-    y: NDArray[Any],
-    predicted: NDArray[Any],
-    groups: ArrayLike | None,
-) -> LabelEvaluation:
-    """Compare labels, and judge decisions where the model makes some."""
-    group = None if groups is None else np.asarray(groups)
-    figures = decision_figures(
-        model,
-        X,
-        y,
-        lambda rows, wrong: accuracy_interval(wrong, None if group is None else group[rows]),
-    )
-    return replace(compare(y, predicted, model.classes, groups), decisions=figures)
 
 
 def _of_values(
@@ -114,18 +105,40 @@ def _of_values(
     groups: ArrayLike | None,
     train: tuple[NDArray[Any], NDArray[Any]] | None,
 ) -> ValueEvaluation:
-    """Compare values, of quantiles those of the one in the middle."""
+    """Compare values; of several quantiles the one in the middle."""
     assert isinstance(model.answers, Values)
     outputs = np.asarray(model.predict(X)).reshape(len(y), -1)
     middle = outputs[:, outputs.shape[1] // 2]
-    found = compare_values(y, middle, groups)
+    judged = compare_values(y, middle, groups)
     if outputs.shape[1] > 1:
         below = zip(model.answers.names, outputs.T, strict=True)
-        found = replace(found, coverage={name: float(np.mean(y <= at)) for name, at in below})
+        judged = replace(judged, coverage={name: float(np.mean(y <= at)) for name, at in below})
     if train is None:
-        return found
-    values = train[1].astype(np.float64)
-    test = np.asarray(X).reshape(len(y), -1), y
-    return replace(
-        found, baselines=value_baselines((train[0], values), test, middle, groups=groups)
-    )
+        return judged
+    rows = (train[0], train[1].astype(np.float64)), (np.asarray(X).reshape(len(y), -1), y)
+    return replace(judged, baselines=value_baselines(*rows, middle, groups=groups))
+
+
+def evaluate_clips(
+    model: IntegerModel,
+    X: ArrayLike,
+    y: ArrayLike,
+    clip: NDArray[np.int64],
+    groups: ArrayLike | None = None,
+) -> LabelEvaluation | None:
+    """Judge one answer for each clip: the class with the largest sum of its windows' scores.
+
+    X (n, ...) are windows, y (n,) their labels, and `clip` (n,) the clips that they belong to. A
+    clip has the group of its first window. None where no clip has several windows, or a clip has
+    several labels.
+    """
+    true = np.asarray(y)
+    _, first, where = np.unique(clip, return_index=True, return_inverse=True)
+    if len(first) == len(clip) or (true != true[first][where]).any():
+        return None
+    scores = model.scores(X)
+    total = np.zeros((len(first), scores.shape[1]), np.int64)
+    np.add.at(total, where, scores.astype(np.int64))
+    answers = np.array(model.classes)[total.argmax(axis=1)]
+    group = None if groups is None else np.asarray(groups)[first]
+    return compare(true[first], answers, model.classes, group)

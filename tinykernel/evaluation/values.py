@@ -1,4 +1,4 @@
-"""Values of a model against true ones: how far they are off."""
+"""Predicted values against true ones."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tinykernel.evaluation.intervals import rmse_interval
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ValueEvaluation(Evaluation):
-    """How far values are from the true ones, beside what every `Evaluation` says.
+    """How far values are from the true ones, besides the fields of every `Evaluation`.
 
     Parameters
     ----------
     n_rows : int
     rmse, mae : float
-        Root of the mean squared error, and mean absolute error, in the unit of the values; of
-        quantiles those of the one in the middle.
+        Root of the mean squared error, and mean absolute error, in the unit of the values; for
+        several quantiles, of the one in the middle.
     r2 : float
         Share of the variance that is explained; NaN where the values do not vary.
     coverage : dict of str to float
@@ -30,8 +30,8 @@ class ValueEvaluation(Evaluation):
 
     Examples
     --------
-    >>> found = compare_values([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 6.0])
-    >>> found.rmse, found.mae, round(found.r2, 2)
+    >>> judged = compare_values([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 6.0])
+    >>> judged.rmse, judged.mae, round(judged.r2, 2)
     (1.0, 0.5, 0.2)
     """
 

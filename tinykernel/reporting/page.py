@@ -1,32 +1,32 @@
-"""Everything that is to be handed on about a model, gathered: `report_page`."""
+"""A page about a model, as HTML that needs no other file, as Markdown and as JSON."""
 
 from __future__ import annotations
 
 import html
-import os
-import time
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 import tinykernel
-from tinykernel.codegen.targets import TARGETS, find_target
-from tinykernel.errors import TinykernelError
-from tinykernel.evaluation import Importance, LabelEvaluation, evaluate, input_importance
-from tinykernel.measure.costs import Cost, cost_on, parse_clocks
-from tinykernel.measure.limits import Limits, parse_limits
-from tinykernel.measure.report import Report, report
-from tinykernel.measure.supply import Supply, parse_supply
-from tinykernel.model import IntegerModel, as_integer_model
-from tinykernel.modelfile import about as about_file
-from tinykernel.modelfile import load, written_by
-from tinykernel.progress import report as say
-from tinykernel.reporting.facts import Coverage, coverage_of
+from tinykernel import resources
+from tinykernel.codegen.description import consists_of
+from tinykernel.evaluation import Importance, LabelEvaluation, interval_in_words
+from tinykernel.measure.costs import Cost, format_clock
+from tinykernel.measure.report import Report, format_kb
+from tinykernel.measure.supply import Supply
+from tinykernel.model import IntegerModel
+from tinykernel.model.answers.values import Values
+from tinykernel.reporting.facts import Coverage, input_ranges, tuning_points
+from tinykernel.reporting.training import training_in_words
+from tinykernel.text import visible
+
+_SHARES = (1.0, 0.95, 0.9, 0.8, 0.5)
+_MOST_INPUTS = 24  # more of them stand in a part that opens
+_MOST_CLASSES = 24
+_UNEQUAL = 1.5  # the most common class over the mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,27 +38,27 @@ class ReportPage:
     title : str
     model : IntegerModel
     memory : tuple of Report
-        One a target.
+        One for each target.
     costs : tuple of Cost
-        The same targets.
+        For the same targets.
     clocks : tuple of float
         Hertz.
     supply : Supply or None
     judged : LabelEvaluation or None
-        On `rows`; None where nobody knows.
+        On `rows`; None where it is not known.
     coverage : Coverage or None
     rows : str
-        Which rows these are, in words.
+        Description of these rows.
     seen : float or None
-        Share of them that was used in training; None where nobody knows.
+        Share of them that was used in training; None where it is not known.
     about : dict
-        What the model file says of its training.
+        What the model file says about the training.
     version : str
-        Of tinykernel, that wrote the model file; empty where there is no file.
+        Version of tinykernel that wrote the model file; empty without a file.
     date : str
         When the page was made.
     worth : Importance or None
-        Of the inputs, on `rows`; None of images.
+        Of the inputs, on `rows`; None for images.
     """
 
     title: str
@@ -79,19 +79,15 @@ class ReportPage:
     @property
     def fits(self) -> bool:
         """Whether the model fits every target and its budget."""
-        return all(one.fits for one in self.memory)
+        return all(report.fits for report in self.memory)
 
     def to_html(self) -> str:
-        """Return a page that needs no other file; needs matplotlib."""
-        from tinykernel.reporting.rendering import html_page
-
-        return html_page(self)
+        """Return a page that needs no other file."""
+        return _rendered(self, "page.html.j2")
 
     def to_markdown(self) -> str:
-        """Return the same figures as text for a pull request."""
-        from tinykernel.reporting.rendering import markdown_page
-
-        return markdown_page(self)
+        """Return the same figures as text for a pull request, names escaped."""
+        return _rendered(self, "page.md.j2")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as JSON types."""
@@ -99,7 +95,7 @@ class ReportPage:
             "title": self.title,
             "fingerprint": self.model.fingerprint(),
             "fits": self.fits,
-            "memory": [one.to_dict() for one in self.memory],
+            "memory": [report.to_dict() for report in self.memory],
             "costs": [cost.to_dict(self.clocks, self.supply) for cost in self.costs],
             "rows": self.rows,
             "seen_in_training": self.seen,
@@ -110,158 +106,150 @@ class ReportPage:
         }
 
     def _repr_html_(self) -> str:
-        """Show the page in a notebook, in a frame that keeps its style to itself."""
+        """Show the page in a notebook, in a frame that isolates its style."""
         page = html.escape(self.to_html(), quote=True)
         return f'<iframe srcdoc="{page}" style="width:100%;height:48em;border:0"></iframe>'
 
 
-def report_page(
-    model: object,
-    target: str | Sequence[str] = (),
-    budget: str | int | Limits | None = None,
-    *,
-    compiler: str = "auto",
-    data: tuple[ArrayLike, ArrayLike] | None = None,
-    groups: ArrayLike | None = None,
-    train: tuple[ArrayLike, ArrayLike] | None = None,
-    class_weight: str | None = None,
-    clock: str | float | None = None,
-    current: str | None = None,
-    rows: str = "",
-    title: str = "",
-) -> ReportPage:
-    """Gather all that is to be said of a model; shows itself in a notebook.
-
-    Parameters
-    ----------
-    model : path-like, IntegerModel, KernelMachine or fitted classifier
-        The path of a model file: the page then says how it was trained.
-    target : str or sequence of str, optional
-        Microcontrollers, or ``"all"``; by default that of the training, else cortex-m4.
-    budget : str, int or Limits, optional
-        What the model may take on every target, as for `tinykernel.report`; by default that of the
-        training on its own target.
-    compiler : {"auto", "none", "gcc", "zig"}, default="auto"
-        As for `tinykernel.report`. With "none" instructions are estimated, too.
-    data : (X, y), optional
-        Rows that the model was not trained on, and their labels; otherwise the page shows what
-        the model file keeps of the rows that training kept aside.
-    groups : array-like, shape (n_rows,), optional
-        Which person, record or batch each of these rows belongs to.
-    train : (X, y), optional
-        The training rows, for the majority and the linear model beside it.
-    class_weight : {None, "balanced"}, optional
-        Of the linear model.
-    clock : str or float, optional
-        Clocks for the times, e.g. ``"48MHz"`` or ``"16MHz,48MHz"``.
-    current : str, optional
-        What the chip draws while it computes, at the one `clock` given: ``"4mA"`` for a charge,
-        ``"4mA@3V"`` for an energy, too.
-    rows : str, optional
-        Which rows `data` are, in words.
-    title : str, optional
-        By default the name of the file.
-
-    Returns
-    -------
-    ReportPage
-
-    Raises
-    ------
-    TinykernelError
-        If an argument is wrong, or a compiler that was asked for is missing.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from tinykernel import TernaryKernelClassifier
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = TernaryKernelClassifier(n_components=64, effort="quick", random_state=0)
-    >>> page = report_page(model.fit(X[::2], y[::2]), "cortex-m0plus", "8KB", compiler="none",
-    ...                    data=(X[1::2], y[1::2]))
-    >>> page.fits, "STM32L053R8" in page.to_markdown()
-    (True, True)
-    """
-    is_file = isinstance(model, str | os.PathLike)
-    said = about_file(model) if is_file else {}  # type: ignore[arg-type]
-    version = written_by(model) if is_file else ""  # type: ignore[arg-type]
-    integer = as_integer_model(load(model) if is_file else model)  # type: ignore[arg-type]
-    if integer.is_regressor and data is not None:
-        raise TinykernelError(
-            "data: a page judges classifiers; tinykernel.evaluate judges a regressor, whose page "
-            "shows memory, time and ranges"
-        )
-    names = _targets(target, said)
-    supply, clocks = parse_supply(current), parse_clocks(clock)
-    if supply is not None and (clock is None or len(clocks) > 1):
-        raise TinykernelError("current: give the one clock at which the chip draws it, too")
-    limits = None if budget is None else parse_limits(budget)
-    memory, costs = _measured(integer, names, limits, said, compiler)
-    coverage, seen, worth = None, None, None
-    judged = LabelEvaluation.of_record(said.get("evaluation"))
-    if data is None:
-        rows = "" if judged is None else "kept aside by the training, and judged then"
-    else:
-        from tinykernel.data.trained_rows import seen_before
-
-        X, y = data
-        found = evaluate(integer, X, y, groups=groups, train=train, class_weight=class_weight)
-        assert isinstance(found, LabelEvaluation)
-        judged = found
-        coverage = coverage_of(integer, X, y)
-        if integer.input.columns == 1 and found.rows > 1:
-            worth = input_importance(integer, X, y, groups=groups, class_weight=class_weight)
-        seen = seen_before(np.asarray(X).reshape(len(np.asarray(y)), -1), said.get("training_rows"))
-    return ReportPage(
-        title or (Path(model).stem if is_file else "Model"),  # type: ignore[arg-type]
-        integer,
-        memory,
-        costs,
-        clocks,
-        supply,
-        judged,
-        coverage,
-        rows,
-        seen,
-        said,
-        version,
-        _today(),
-        worth,
-    )
+def _rendered(page: ReportPage, template: str) -> str:
+    is_html = template.endswith(".html.j2")
+    engine = resources.templates().overlay(autoescape=is_html, finalize=_visible)
+    filters: dict[str, Any] = {
+        "kb": format_kb,
+        "percent": lambda share: "-" if share != share else f"{100 * share:.2f} %",
+        "clock": format_clock,
+        "number": lambda value: "" if value is None else f"{value:.6g}",
+        "cell": _cell,
+        "code": _code,
+    }
+    engine.filters = engine.filters | filters
+    empty: dict[str, Any] = {"judged": None, "tiles": [], "standing": [], "better": ""}
+    context = _about_model(page) | (empty if page.judged is None else _about_labels(page.judged))
+    return engine.get_template(f"report/{template}").render(context)
 
 
-def _targets(given: str | Sequence[str], about: Mapping[str, Any]) -> list[str]:
-    """Return the targets that are asked for, each once."""
-    own = about.get("target")
-    default = own if isinstance(own, str) and own in TARGETS else "cortex-m4"
-    names = [given] if isinstance(given, str) else list(given) or [default]
-    chips = [row.name for row in TARGETS.values() if row.family != "host"]
-    every = [name for one in names for name in (chips if one == "all" else [find_target(one).name])]
-    return list(dict.fromkeys(every))
+def _visible(value: Any) -> Any:
+    """Let no label turn the direction of the page; macros are Markup."""
+    return visible(value) if type(value) is str else value
 
 
-def _measured(
-    model: IntegerModel,
-    names: Sequence[str],
-    budget: Limits | None,
-    about: Mapping[str, Any],
-    compiler: str,
-) -> tuple[tuple[Report, ...], tuple[Cost, ...]]:
-    """Tell memory and instructions on each target."""
-    memory, costs = [], []
-    own = about.get("limits") or about.get("budget")
-    own = own if isinstance(own, int | str) else None
-    for done, name in enumerate(names):
-        say("measuring", done, len(names), name)
-        limits = own if budget is None and name == about.get("target") else budget
-        memory.append(report(model, name, limits, compiler=compiler))
-        costs.append(cost_on(model, name, counted=compiler != "none"))
-    say("measuring", len(names), len(names))
-    return tuple(memory), tuple(costs)
+def _about_model(page: ReportPage) -> dict[str, Any]:
+    """Collect what both texts say about the model, its memory and its time."""
+    model, coverage = page.model, page.coverage
+    rows = page.about.get("training_rows")
+    trained_rows = rows.get("rows") if isinstance(rows, dict) else None
+    summary = [
+        ("model", consists_of(model)),
+        ("inputs", f"{model.n_inputs} x {model.raw_dtype}"),
+        ("classes", str(model.n_classes) if model.classes else ""),
+        ("values", ", ".join(model.answers.names) if isinstance(model.answers, Values) else ""),
+        ("fingerprint", model.fingerprint()),
+        ("written by", f"tinykernel {page.version}" if page.version else ""),
+    ]
+    return {
+        "page": page,
+        "model": model,
+        "version": tinykernel.__version__,
+        "kind": "A regressor" if isinstance(model.answers, Values) else "A classifier",
+        "important": [] if page.worth is None else page.worth.inputs[:_MOST_CLASSES],
+        "answered": dict.fromkeys(coverage.at(share) for share in _SHARES) if coverage else [],
+        "training": training_in_words(page.about, whole=False),
+        "trained_rows": trained_rows if isinstance(trained_rows, int) else None,
+        "inputs": input_ranges(model, page.about),
+        "most_inputs": _MOST_INPUTS,
+        "ranges": [
+            (part, max(part.low / (part.limit_low or np.inf), part.high / part.limit_high))
+            for part in model.ranges()
+        ],
+        "bars": [(memory, *_bars(page.memory, memory.lower())) for memory in ("Flash", "RAM")],
+        "times": [(cost, [_span(cost, clock) for clock in page.clocks]) for cost in page.costs],
+        "charges": _charges(page),
+        "points": tuning_points(page.about),
+        "summary": summary,
+    }
 
 
-def _today() -> str:
-    """Return the date; SOURCE_DATE_EPOCH sets it, for pages that are to be made again."""
-    stamp = os.environ.get("SOURCE_DATE_EPOCH", "")
-    seconds = float(stamp) if stamp.isdigit() else time.time()
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d")
+def _about_labels(judged: LabelEvaluation) -> dict[str, Any]:
+    """Collect what both texts say about the labels, with the least found of many classes."""
+    few, baselines = len(judged.classes) <= _MOST_CLASSES, judged.baselines.values()
+    shown = range(len(judged.classes)) if few else np.argsort(judged.recall)[:_MOST_CLASSES]
+    beaten = [each.name for each in baselines if not each.as_good]
+    others = [each.name for each in baselines if each.as_good and not each.better]
+    lines = [(True, "Better than", beaten), (False, "Not clearly better than", others)]
+    interval = interval_in_words(judged.interval, judged.n_groups, 2)
+    tiles = [
+        (judged.accuracy, "accuracy", interval),
+        (judged.balanced_accuracy, "mean recall of the classes", f"macro F1 {judged.macro_f1:.3f}"),
+    ]
+    unequal = judged.counts.max() > _UNEQUAL * judged.counts.mean()
+    return {
+        "judged": judged,
+        "interval": interval,
+        "tiles": tiles[::-1] if unequal else tiles,
+        "standing": [(good, f"{text} {', '.join(names)}.") for good, text, names in lines if names],
+        "better": _better(judged),
+        "classes": [
+            (str(judged.classes[i]), judged.counts[i], judged.confusion[i, i])
+            + (judged.recall[i], judged.precision[i])
+            for i in shown
+        ],
+        "classes_left_out": 0 if few else len(judged.classes) - _MOST_CLASSES,
+        "shades": judged.confusion / np.maximum(judged.counts, 1)[:, None] if few else None,
+    }
+
+
+def _better(judged: LabelEvaluation) -> str:
+    """Name simple models that do better than the model; empty where none does."""
+    better = [
+        f"{each.name[0].upper()}{each.name[1:]}"
+        + (f" of {format_kb(each.n_bytes)} of {each.made_of}" if each.n_bytes else "")
+        for each in judged.baselines.values()
+        if each.better
+    ]
+    return f"{' and '.join(better)} does better than this model." if better else ""
+
+
+def _bars(
+    reports: Sequence[Report], memory: str
+) -> tuple[list[str], list[tuple[Report, list[float]]]]:
+    """Return the parts of a memory, and for each target their lengths in per cent of the bar."""
+    sizes = [report.parts[memory] for report in reports]
+    names = dict.fromkeys(name for size in sizes for name in size if size[name])
+    end = max(1, *(sum(size.values()) for size in sizes))
+    lengths = [[100 * size.get(name, 0) / end for name in names] for size in sizes]
+    return list(names), list(zip(reports, lengths, strict=True))
+
+
+def _code(report: Report) -> int:
+    parts = report.parts["flash"]
+    return parts.get("code", 0) + parts.get("library", 0)
+
+
+def _span(cost: Cost, clock: float) -> str:
+    span = cost.seconds(clock)
+    return "" if span is None else f"{_digits(1e3 * span[0])} to {_digits(1e3 * span[1])} ms"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def _charges(page: ReportPage) -> list[tuple[str, str, str]]:
+    """Return target, charge and energy of one inference."""
+    supply, charges = page.supply, []
+    for cost in page.costs:
+        span = cost.seconds(page.clocks[0])
+        if supply is None or span is None:
+            continue
+        coulombs = [1e6 * supply.charge(seconds) for seconds in span]
+        charge, energy = " to ".join(map(_digits, coulombs)) + " µC", ""
+        if supply.volts is not None:
+            energy = " to ".join(_digits(each * supply.volts) for each in coulombs) + " µJ"
+        charges.append((cost.target, charge, energy))
+    return charges
+
+
+def _cell(value: object) -> str:
+    """Escape text for a cell of a Markdown table: no markup, no mention of anybody."""
+    text = visible(" ".join(str(value).split()))
+    return re.sub(r"[\\`*_{}\[\]<>|#~&@$]", lambda match: f"&#{ord(match[0])};", text)

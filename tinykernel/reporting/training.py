@@ -1,4 +1,4 @@
-"""What a model file says of its training, in words."""
+"""What a model file says about its training, in words."""
 
 from __future__ import annotations
 
@@ -7,46 +7,28 @@ from typing import Any
 
 from tinykernel.text import listed
 
-# Keys that have words of their own, that a page shows elsewhere, or that only programs read.
+# Keys that are described separately, that a page shows elsewhere, or that only programs read.
+# fmt: off
 _SAID = {
-    "data",
-    "split",
-    "label",
-    "groups",
-    "training_rows",
-    "target",
-    "budget",
-    "limits",
-    "sizes",
-    "tune",
-    "recordings",
-    "medians",
-    "inputs",
-    "search",
-    "accuracy",
-    "evaluation",
-    "calibration",
-    "calibration_rows",
-    "calibration_kept",
-    "held_out",
-    "test_size",
-    "one_class",
+    "data", "split", "label", "groups", "training_rows", "target", "budget", "limits", "sizes",
+    "tune", "recordings", "medians", "inputs", "search", "accuracy", "evaluation", "calibration",
+    "calibration_rows", "calibration_kept", "held_out", "test_size", "one_class",
 }
+# fmt: on
 _MOST_MEDIANS = 32
 
 
 def training_in_words(about: Mapping[str, Any], *, whole: bool = True) -> list[tuple[str, str]]:
-    """Return names and values; without `whole` what a page shows elsewhere is left out."""
-    pairs = [("data", _plain(about.get("data", ""))), ("split", _plain(about.get("split", "")))]
-    pairs += [(name, _plain(about.get(name, ""))) for name in ("label", "groups")]
+    """Return names and values; without `whole` leave out what a page shows elsewhere."""
+    pairs = [(name, _plain(about.get(name, ""))) for name in ("data", "split", "label", "groups")]
     if about.get("one_class") is True:
         pairs.append(("trained on", "normal rows only"))
     recordings, inputs = about.get("recordings"), about.get("inputs")
     if isinstance(recordings, dict):
-        words = [f"{recordings.get('window')} samples, hop {recordings.get('hop')}"]
+        text = f"{recordings.get('window')} samples, hop {recordings.get('hop')}"
         if isinstance(recordings.get("rate"), int | float) and recordings["rate"]:
-            words.append(f"{recordings['rate']:g} samples a second")
-        pairs.append(("windows", ", ".join(words)))
+            text += f", {recordings['rate']:g} samples a second"
+        pairs.append(("windows", text))
     if isinstance(inputs, list):
         pairs.append(("columns taken", ", ".join(map(_plain, inputs))))
     if whole:
@@ -61,20 +43,20 @@ def training_in_words(about: Mapping[str, Any], *, whole: bool = True) -> list[t
     return [(name, value) for name, value in pairs if value]
 
 
-def search_in_words(found: object) -> str:
+def search_in_words(search: object) -> str:
     """Say what a search chose and gained; nothing where it is not known."""
-    if not isinstance(found, Mapping) or not found.get("trials"):
+    if not isinstance(search, Mapping) or not search.get("trials"):
         return ""
-    text = f"{_plain(found['trials'])} short trainings chose {_plain(found.get('chosen', '?'))}"
-    before, after = found.get("log_loss_usual"), found.get("log_loss")
+    text = f"{_plain(search['trials'])} short trainings chose {_plain(search.get('chosen', '?'))}"
+    before, after = search.get("log_loss_usual"), search.get("log_loss")
     if isinstance(before, int | float) and isinstance(after, int | float):
         text += f"; log loss {before:.3f} with usual values, {after:.3f} with these"
         text += "" if after < before else ": no gain"
-    return text + ("; Ctrl-C ended the search" if found.get("interrupted") else "")
+    return text + ("; Ctrl-C ended the search" if search.get("interrupted") else "")
 
 
 def _sizes(about: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Say for what the model was made, and what it takes there."""
+    """Describe the target, its limits, and what the model takes there."""
     rows, sizes, budget = (about.get(name) for name in ("training_rows", "sizes", "budget"))
     limits = about.get("limits") or (f"{budget} bytes of flash" if budget else "")
     text = ""
@@ -95,31 +77,30 @@ def _medians(about: Mapping[str, Any]) -> str:
     if not isinstance(medians, list):
         return ""
     named = isinstance(inputs, list) and len(inputs) == len(medians)
-    names = inputs if named and isinstance(inputs, list) else range(len(medians))
+    names: Any = inputs if named else range(len(medians))
     shown = [f"{_plain(name)} {_plain(value)}" for name, value in zip(names, medians, strict=True)]
     return listed(shown, _MOST_MEDIANS)
 
 
 def _shares(about: Mapping[str, Any]) -> str:
-    """Write what the integers got right of the rows of training and test."""
-    found = about.get("accuracy")
-    if not isinstance(found, Mapping):
+    """Write the accuracies of the integers on the rows of training and test."""
+    accuracy, shares = about.get("accuracy"), []
+    if not isinstance(accuracy, Mapping):
         return ""
-    words = []
-    for name, value in sorted(found.items(), reverse=True):
+    for name, value in sorted(accuracy.items(), reverse=True):
         part, _, measure = str(name).partition("_")
         if isinstance(value, int | float):
             shown = f"{100 * value:.2f} % of" if measure == "accuracy" else f"{value:.4f} on"
-            words.append(f"{shown} the {part} rows")
-    return ", ".join(words)
+            shares.append(f"{shown} the {part} rows")
+    return ", ".join(shares)
 
 
-def _calibration(found: object) -> str:
-    """Say what a calibration promises, and by which rows."""
-    if not isinstance(found, Mapping):
+def _calibration(calibration: object) -> str:
+    """Say what a calibration promises, and by how many rows."""
+    if not isinstance(calibration, Mapping):
         return ""
-    rows = f" ({_plain(found['rows'])} rows)" if "rows" in found else ""
-    return f"{_plain(found.get('statement', ''))}{rows}"
+    rows = f" ({_plain(calibration['rows'])} rows)" if "rows" in calibration else ""
+    return f"{_plain(calibration.get('statement', ''))}{rows}"
 
 
 def _plain(value: Any) -> str:
