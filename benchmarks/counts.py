@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
-LONGEST = 35  # words in a sentence that can be read aloud in one breath
+LONGEST = 30  # words in a sentence that can be read aloud in one breath
 CODE = re.compile(r"^ *(`{3,}).*?^ *\1$|<!--.*?-->|^ {4}.*?$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _ITEM = re.compile(r"(?:[-*+]|\d+\.) +")

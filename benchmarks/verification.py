@@ -1,4 +1,4 @@
-"""Write the table of docs/verification.md: what was checked, on what, how often, with what result.
+"""Write the table of docs/results/verification.md: what was checked, on what, how often, with what result.
 
 Runs the proofs, and a share of the fuzzing if asked; --fuzz-log takes the output of
 a `make fuzz` that was run before. Needs a checkout: random models are those of the tests.
@@ -34,7 +34,7 @@ from tinykernel.model import IntegerModel, as_integer_model  # noqa: E402
 from tinykernel.modelfile import load  # noqa: E402
 
 CHECKER = ROOT / "firmware" / "check_proof.py"
-PAGE = ROOT / "docs" / "verification.md"
+PAGE = ROOT / "docs" / "results" / "verification.md"
 BEGIN, END = "<!-- figures of benchmarks/verification.py -->", "<!-- end of figures -->"
 
 
