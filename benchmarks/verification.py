@@ -1,4 +1,4 @@
-"""Write the table of docs/results/verification.md: what was checked, on what, how often, with what result.
+"""Write docs/results/verification.md: what was checked, on what, how often, with what result.
 
 Runs the proofs, and a share of the fuzzing if asked; --fuzz-log takes the output of
 a `make fuzz` that was run before. Needs a checkout: random models are those of the tests.
