@@ -252,7 +252,7 @@ def mnist(folder: Path) -> list[Check]:
         random_state=0,
     )
     found = fit(prepare(X, y)[1], options)
-    model = quantize(found.machine)
+    model = found.machine
     checked = verify(model, X_test, y_test, target="host")
     if not checked.ok or checked.accuracy is None:
         raise SystemExit(f"C and Python differ: {checked.first_difference}")

@@ -30,7 +30,7 @@ def trained(digits, layout, p):
 
 def test_the_estimate_decides(digits):
     """What is found needs no compiler, and leaves a margin for every one."""
-    machine = Asked(*capacity.some_rows(*digits)).machine("windows", 1024)
+    machine = Asked(*capacity.some_rows(*digits)).components("windows", 1024)
     p, _ = capacity.most_components(machine, LAYOUTS["windows"], 6000, "cortex-m0")
     flash = report(trained(digits, "windows", p), "cortex-m0", compiler="none").flash
     assert 0.9 * 6000 < flash <= 0.98 * 6000
@@ -53,7 +53,7 @@ def test_code_that_was_not_measured_is_linked(monkeypatch, require_toolchain):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_no_trained_model_is_below_the_least_size(digits, layout):
     """Nothing that would fit is refused before its training."""
-    machine = Asked(*capacity.some_rows(*digits)).machine(layout, 1024)
+    machine = Asked(*capacity.some_rows(*digits)).components(layout, 1024)
     least = capacity.least_size(machine, LAYOUTS[layout], 1024, "cortex-m4")
     sizes = capacity.decisive_report(trained(digits, layout, 1024).quantize(), "cortex-m4")
     needed = capacity.needed_bytes(sizes)

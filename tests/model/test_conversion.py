@@ -13,7 +13,6 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model import as_integer_model, quantize, snap_windows
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.quantization.scale import quantize_scaler
-from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.stages.components import Components
 
@@ -324,17 +323,3 @@ def test_all_sizes(n_features: int) -> None:
     machine = make_machine(19, n_features=n_features, n_blocks=1)
     # At d = 32 with one input, seven bits of the product are rounded away 32 times over.
     assert _flips(machine, _inputs(machine, 60)) < 0.012
-
-
-@pytest.mark.parametrize("linear_scale", [0.1, 0.01, 3e-3, 2e-3, 1e-9])
-def test_a_small_linear_part_overflowed_the_scores(linear_scale: float) -> None:
-    """Whatever a level is worth: the scores fit, and follow the floats as far as they can."""
-    machine = make_machine(5, n_features=60, n_blocks=4, bits=16)
-    levels = np.random.default_rng(0).integers(-7, 8, (3, 60)).astype(np.int8)
-    machine = dataclasses.replace(machine, linear=levels, linear_scale=linear_scale)
-    model = quantize(machine)  # refused before, as leaving int32
-    X = _inputs(machine)
-    expected = machine.decision_function(X)
-    actual = model.decision_function(X)
-    assert np.sqrt(np.mean((actual - expected) ** 2)) < 0.2 * expected.std()
-    assert np.any(model.find(Linear).multiplier) == (linear_scale > 2.6e-3)

@@ -209,7 +209,7 @@ def _code(asked: Asked) -> str:
         return code
     # Blocks, as trained models have, but for very many inputs.
     several = min(2 * padded_dimension(asked.rows.shape[1]), MOST_COMPONENTS)
-    fast = quantize(asked.but(code="fast").machine(_layouts(asked)[0], several))
+    fast = asked.but(code="fast").components(_layouts(asked)[0], several)
     with suppress(TinykernelError):
         taken = decisive_report(fast, asked.target).flash_parts["code"]
         return "small" if taken > asked.flash * _CODE_SHARE else "fast"
@@ -226,8 +226,8 @@ def _drawn_components(asked: Asked) -> int:
     machine = _drawn(asked)
     layout = random_layout(machine)
     most = components_within(asked.flash, layout, machine.dimension, len(machine.weights))
-    machine = enlarged(machine, int(np.clip(most, _WORD, MOST_CHOSEN)))
-    p, least = most_components(machine, layout, asked.flash, asked.target)
+    model = quantize(enlarged(machine, int(np.clip(most, _WORD, MOST_CHOSEN))))
+    p, least = most_components(model, layout, asked.flash, asked.target)
     if p:
         return p
     raise _too_small(asked, least)
@@ -365,9 +365,10 @@ def _forms(asked: Asked) -> tuple[dict[str, int], int]:
     found, smallest = dict[str, int](), list(linear.values())
     unknown: TinykernelError | None = None
     for name in _layouts(asked):
-        layout, machine = LAYOUTS[name], asked.machine(name, _by_tables(asked, name))
+        layout = LAYOUTS[name]
         try:
-            p, least = most_components(machine, layout, asked.flash, asked.target)
+            model = asked.components(name, _by_tables(asked, name))
+            p, least = most_components(model, layout, asked.flash, asked.target)
         except TinykernelError as error:
             # The size of one form may be unknown without a compiler; others may go on.
             unknown = error
@@ -378,7 +379,7 @@ def _forms(asked: Asked) -> tuple[dict[str, int], int]:
         found[name] = p
         for bits in linear.keys() & {_BESIDE, asked.get("linear")}:
             # The linear part takes the place of components.
-            n_outputs, d = len(machine.weights), machine.dimension
+            n_outputs, d = model.n_outputs, padded_dimension(asked.rows.shape[1])
             beside = -(-asked.rows.shape[1] * n_outputs * bits // 8) + _LINEAR_CODE
             tables = layout.table_bytes(p, d, n_outputs) - beside
             fewer = components_within(tables, layout, d, n_outputs)
@@ -466,11 +467,12 @@ def check_size(asked: Asked) -> None:
             continue
         if asked.method != LEARNED:
             machine = enlarged(_drawn(asked), p)
-            needed = least_size(machine, random_layout(machine), p, asked.target)
+            layout = random_layout(machine)
+            needed = least_size(quantize(machine), layout, p, asked.target)
         else:
-            machine = asked.machine(layout_name, p)
             try:
-                needed = least_size(machine, LAYOUTS[layout_name], p, asked.target)
+                model = asked.components(layout_name, p)
+                needed = least_size(model, LAYOUTS[layout_name], p, asked.target)
             except TinykernelError:
                 continue
         if needed > limit:

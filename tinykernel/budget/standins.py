@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array, check_X_y
+from sklearn.utils.validation import check_X_y
 
 from tinykernel import progress
 from tinykernel.estimator import TernaryKernelClassifier, TernaryKernelRegressor
@@ -16,17 +16,16 @@ from tinykernel.measure.capacity import decisive_report, needed_bytes, some_rows
 from tinykernel.measure.limits import Limits
 from tinykernel.model import IntegerModel
 from tinykernel.model.quantization.conversion import as_integer_model
-from tinykernel.model.quantization.machine import KernelMachine
+from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.spectrum import Spectrum
-from tinykernel.training import trainer
 from tinykernel.training.options import TrainerOptions, form_of
 from tinykernel.training.options.declarations import TABLES
-from tinykernel.training.options.parameters import sorted_out, told_by
-from tinykernel.training.options.regression import BITS_BESIDE, RegressorOptions
+from tinykernel.training.options.parameters import sorted_out
+from tinykernel.training.options.regression import BITS_BESIDE
 from tinykernel.training.signals.spectrum import spectrum_of
 from tinykernel.training.signals.training import fit_windows
 from tinykernel.training.trainset import prepare
-from tinykernel.training.values.valueset import prepare_values, strata
+from tinykernel.training.values.valueset import strata
 
 #: The method of this package. Any other is a class of classifiers, whose components are drawn.
 LEARNED = "learned"
@@ -92,17 +91,24 @@ class Asked:
         """Return the bytes of flash that a model needs."""
         return needed_bytes(decisive_report(model, self.target))
 
-    def machine(self, layout: str, n_components: int) -> KernelMachine:
-        """Make a machine of random values with so many components."""
+    def components(self, layout: str, n_components: int) -> IntegerModel:
+        """Make a model of random values with so many components."""
         values = "loss" in self.options
         form = form_of(layout, BITS_BESIDE if values else None)
         size: dict[str, Any] = {"n_components": {form: n_components}}
         if self.get("loss", None) == "squared":
             size["loss"] = "absolute"  # as large, and takes no smooth fit
-        machine = self._learned((*_OF_SCALER, "code", *OF_VALUES), size)
+        names = (*_OF_SCALER, "code", *OF_VALUES)
+        model = as_integer_model(self._fitted(names, size))
+        components = model.find(Components)
+        assert components is not None
         # Training gives each block a scale of its own, which takes a table.
-        factor = np.random.default_rng(0).uniform(0.7, 1.0, (machine.n_blocks, 1))
-        return replace(machine, row_scale=machine.row_scale * factor)
+        factor = np.random.default_rng(0).uniform(0.7, 1.0, components.n_blocks)
+        blocks = np.nonzero(components.row_kept)[0]
+        scale = np.maximum(np.rint(components.scale * factor[blocks]), 1).astype(np.uint8)
+        other = replace(components, scale=scale)
+        stages = (other if stage is components else stage for stage in model.stages)
+        return replace(model, stages=tuple(stages))
 
     def integers(self, **size: Any) -> IntegerModel:
         """Make a model of a linear part, behind kernels where there is a shape."""
@@ -129,21 +135,6 @@ class Asked:
         """Make a model of few trees."""
         size = {"model": "trees", "tree_bytes": 64, "epochs": None}
         return as_integer_model(self._fitted((*_OF_SCALER, "loss"), size))
-
-    def _learned(self, names: tuple[str, ...], size: Mapping[str, Any]) -> KernelMachine:
-        """Return what the trainer makes of components, before it is quantized."""
-        estimator = _estimator(self._parameters(names, size))
-        told, rows = told_by(estimator), check_array(self.rows, dtype="numeric")
-        if isinstance(told, RegressorOptions):
-            values = np.asarray(self.labels, dtype=np.float64).reshape(len(rows), -1)
-            names = tuple(map(str, range(values.shape[1])))
-            data = prepare_values(rows, values, np.ones(len(rows)), told, names)
-        else:
-            data = prepare(rows, self.labels)[1]
-        with progress.observing(None):
-            machine = trainer.fit(data, told).machine
-        assert isinstance(machine, KernelMachine)
-        return machine
 
     def _parameters(self, names: tuple[str, ...], size: Mapping[str, Any]) -> dict[str, Any]:
         """Return parameters of the shortest training, with those of the options, of this size."""

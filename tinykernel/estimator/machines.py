@@ -171,7 +171,7 @@ class KernelEstimator(MachineEstimator, EstimatorParameters):
         """Train, and keep the result and how it came about."""
         result = trainer.fit(data, told, shape)
         # Not earlier, or an interrupted second fit would mix two models.
-        self.machine_, self.input_shape_ = _as_integers(result.machine, None), shape
+        self.machine_, self.input_shape_ = result.machine, shape
         self.options_ = asdict(result.recipe)
         for options in (self.options_, self.options_.get("linear", {})):
             options.pop("n_threads", None)  # changes nothing but the time

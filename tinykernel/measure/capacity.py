@@ -19,8 +19,11 @@ from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.report import Report, report
-from tinykernel.model import IntegerModel, quantize
+from tinykernel.model import IntegerModel
+from tinykernel.model.proof import choose_schedules
 from tinykernel.model.quantization.machine import KernelMachine
+from tinykernel.model.readouts.ternary import Ternary
+from tinykernel.model.stages.components import Components
 from tinykernel.training.layouts import Layout, components_within
 
 #: More components than this are not chosen, however large the budget: training time grows in
@@ -76,24 +79,23 @@ def needed_bytes(found: Report) -> int:
 
 
 def most_components(
-    machine: KernelMachine, layout: Layout, budget: int, target: str
+    model: IntegerModel, layout: Layout, budget: int, target: str
 ) -> tuple[int, int]:
-    """Return how many components of a machine fit, 0 for none, and the least size measured.
+    """Return how many components of a model fit, 0 for none, and the least size measured.
 
     What is not a table of the layout grows slowly with the number of components. It is taken from
     one measurement to guess the number for the next, until a guess repeats.
     """
-    allowed = allowed_bytes(budget)
-    n_outputs, most = machine.weights.shape
+    allowed, (most, d) = allowed_bytes(budget), _size(model)
     sizes: dict[int, int] = {}
     rest = _USUAL_CODE
     for _ in range(_MOST_MEASUREMENTS):
-        fitting = components_within(allowed - rest, layout, machine.dimension, n_outputs)
+        fitting = components_within(allowed - rest, layout, d, model.n_outputs)
         p = int(np.clip(fitting, _WORD, most))
         if p in sizes:
             break
-        sizes[p] = needed_bytes(decisive_report(quantize(_cut(machine, p)), target))
-        rest = sizes[p] - layout.table_bytes(p, machine.dimension, n_outputs)
+        sizes[p] = needed_bytes(decisive_report(cut(model, p), target))
+        rest = sizes[p] - layout.table_bytes(p, d, model.n_outputs)
     return max((p for p, size in sizes.items() if size <= allowed), default=0), min(sizes.values())
 
 
@@ -121,15 +123,21 @@ def most_kernels(
     return max((n for n, size in sizes.items() if size <= budget), default=0), min(sizes.values())
 
 
-def least_size(machine: KernelMachine, layout: Layout, n_components: int, target: str) -> int:
-    """Return how many bytes of flash a machine of so many components takes at least.
+def least_size(model: IntegerModel, layout: Layout, n_components: int, target: str) -> int:
+    """Return how many bytes of flash a model of so many components takes at least.
 
-    It is the size of the untrained machine, less what training may change. Ternary weights may
+    It is the size of the untrained model, less what training may change. Ternary weights may
     leave components without any weight, which are not stored: a quarter is taken to remain.
     """
     p = max(1, n_components // 4) if layout.ternary else n_components
-    model = quantize(_cut(machine, p))
-    return needed_bytes(decisive_report(model, target)) - _SLACK
+    return needed_bytes(decisive_report(cut(model, p), target)) - _SLACK
+
+
+def _size(model: IntegerModel) -> tuple[int, int]:
+    """Return the most components that the blocks of a model have, and d."""
+    components = model.find(Components)
+    assert components is not None
+    return components.row_kept.size, components.dimension
 
 
 def random_layout(machine: KernelMachine) -> Layout:
@@ -162,16 +170,30 @@ def enlarged(machine: KernelMachine, n_components: int) -> KernelMachine:
     )
 
 
-def _cut(machine: KernelMachine, n_components: int) -> KernelMachine:
-    """Keep the first components of a machine."""
-    blocks = -(-n_components // machine.dimension)
-    weights = machine.weights[:, : blocks * machine.dimension].copy()
-    weights[:, n_components:] = 0
-    return replace(
-        machine,
-        diagonal=machine.diagonal[:blocks],
-        row_scale=machine.row_scale[:blocks],
-        start=machine.start[:blocks],
-        width=machine.width[:blocks],
-        weights=weights,
+def cut(model: IntegerModel, n_components: int) -> IntegerModel:
+    """Keep the first components of a model."""
+    components, ternary = model.find(Components), model.find(Ternary)
+    assert components is not None
+    assert ternary is not None
+    row_kept = components.row_kept.copy()
+    row_kept.reshape(-1)[n_components:] = False
+    rows, blocks = row_kept[components.row_kept], row_kept.any(axis=1)
+    sign, mixing, kind = components.sign, components.permutation, components.diagonal_kind
+    diagonal = components.diagonal[blocks]
+    first, second = choose_schedules(sign, model.scaler.bits, mixing, diagonal, kind)
+    fewer = replace(
+        components,
+        diagonal=diagonal,
+        row_kept=row_kept[blocks],
+        scale=components.scale[rows],
+        start=components.start[rows],
+        width=components.width[rows],
+        halve_first=first,
+        halve_second=second,
     )
+    stages = tuple(fewer if stage is components else stage for stage in model.stages)
+    parts = tuple(
+        replace(part, weights=part.weights[:, rows]) if part is ternary else part
+        for part in model.readout.parts
+    )
+    return replace(model, stages=stages, readout=replace(model.readout, parts=parts))

@@ -18,7 +18,6 @@ from tinykernel.model.answers.values import Values
 from tinykernel.model.grid import Grid
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.quantization.machine import KernelMachine
-from tinykernel.model.quantization.units import ValueUnits
 from tinykernel.model.readouts import PARTS
 from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.record import PLAIN, Field
@@ -32,7 +31,7 @@ CLASSIFIERS = {
     "PaperClassifier": "tinykernel.papers",
 }
 #: Records that a file may hold. What their fields must be, their own `FIELDS` say.
-_PIECES: tuple[type, ...] = (Decision, Grid, Labels, Permutation, Readout, Values, ValueUnits)
+_PIECES: tuple[type, ...] = (Decision, Grid, Labels, Permutation, Readout, Values)
 CLASSES: dict[str, Any] = {
     cls.__name__: cls for cls in (IntegerModel, KernelMachine, *_PIECES, *STAGES, *PARTS)
 }
@@ -119,20 +118,13 @@ def _check_machine(fields: dict[str, Any]) -> None:
     """Check how the fields of a machine fit together, which its constructor does not."""
     n, blocks = fields["input_offset"].size, fields["diagonal"].shape[0]
     rows = (blocks, padded_dimension(n) if n <= 65536 else 0)
-    outputs, units = 1 if len(fields["classes"]) == 2 else len(fields["classes"]), None
-    if fields.get("units") is not None:
-        units = fields["units"]
-        outputs = len(units.names)
+    outputs = 1 if len(fields["classes"]) == 2 else len(fields["classes"])
     shapes: dict[str, tuple[int, ...]] = {
         **dict.fromkeys(("input_offset", "input_scale", "input_low", "input_high", "sign"), (n,)),
         **dict.fromkeys(("diagonal", "row_scale", "start", "width"), rows),
         **dict.fromkeys(("output_scale", "output_offset"), (outputs,)),
         "weights": (outputs, rows[0] * rows[1]),
     }
-    if fields.get("linear") is not None:
-        shapes["linear"] = (outputs, n)
-    if units is not None and not units.offset.shape == units.scale.shape == (outputs,):
-        raise TinykernelError("damaged machine: units have not one number a value")
     for name, shape in shapes.items():
         if fields[name].shape != shape:
             raise TinykernelError(
@@ -145,9 +137,7 @@ def _check_machine(fields: dict[str, Any]) -> None:
         "sign": bool(np.any(np.abs(fields["sign"].astype(int)) != 1)),
         "diagonal_kind": fields["diagonal_kind"] not in ("gaussian", "int8", "int4", "sign"),
         "weights": bool(np.any(np.abs(fields["weights"].astype(int)) > 1)),
-        "classes": len(fields["classes"]) < 2 if units is None else len(fields["classes"]) > 0,
-        "units": units is not None and (not outputs or bool(np.any(units.scale < 0))),
-        "linear_scale": fields.get("linear_scale", 1.0) <= 0,
+        "classes": len(fields["classes"]) < 2,
     }
     for name in filter(wrong.get, wrong):
         raise TinykernelError(f"damaged machine: {name} holds what it must not")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tinykernel.hadamard import fwht_halving, padded_dimension
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import bound_first
-from tinykernel.model.quantization.scale import quantize_scaler
+from tinykernel.model.quantization.scale import QuantizedInputs, quantize_scaler
 from tinykernel.model.quantization.scaling import InputScaling, choose_scope
 from tinykernel.model.stages.scale import Scale
 
@@ -25,10 +25,15 @@ class SharedTransform:
     """Scaler, B and P in the integers of the firmware: everything before the blocks."""
 
     scaling: InputScaling
-    scaler: Scale  # the same in integers.
+    inputs: QuantizedInputs  # the same in integers.
     sign: NDArray[np.int8]  # (n_features,): diagonal of B.
     permutation: Permutation
     halve: tuple[bool, ...]  # schedule of the first transform.
+
+    @property
+    def scaler(self) -> Scale:
+        """The scaler in integers."""
+        return self.inputs.scaler
 
     @property
     def dimension(self) -> int:
@@ -119,8 +124,8 @@ def draw_transform(
     sign = rng.choice(np.array([-1, 1], dtype=np.int8), n)
     permutation = draw_permutation(padded_dimension(n), rng)
     halve = bound_first(_live(scaling, sign), bits, None).halve
-    scaler = quantize_scaler(scaling, raw_dtype, bits).scaler
-    return SharedTransform(scaling, scaler, sign, permutation, halve)
+    inputs = quantize_scaler(scaling, raw_dtype, bits)
+    return SharedTransform(scaling, inputs, sign, permutation, halve)
 
 
 def draw_permutation(d: int, rng: np.random.Generator) -> Permutation:

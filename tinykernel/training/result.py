@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.training.choice import Choice
 from tinykernel.training.images.convolutions import ConvolutionPlan
 from tinykernel.training.images.kernels import ImagePlan
@@ -22,7 +21,7 @@ from tinykernel.training.signals.pool import SignalPlan
 class TrainingResult:
     """A trained machine and how it came about."""
 
-    machine: KernelMachine | IntegerModel  # the latter without components.
+    machine: IntegerModel
     # Given and chosen.
     recipe: (
         Recipe

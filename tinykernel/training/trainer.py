@@ -31,11 +31,11 @@ from tinykernel import progress
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.proof import choose_schedules
-from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.stages.frame import Frame
 from tinykernel.training.choice import Candidate
 from tinykernel.training.components.learner import Learner, Validation
+from tinykernel.training.components.stored import stored_model
 from tinykernel.training.components.windows import Arithmetic
 from tinykernel.training.folds import Fold, final_fold, keep_aside, trial_folds
 from tinykernel.training.images.frames import fit_frames
@@ -82,8 +82,8 @@ def fit(
     >>> from sklearn.datasets import load_iris
     >>> from tinykernel.training.trainset import prepare
     >>> _, data = prepare(*load_iris(return_X_y=True))
-    >>> fit(data, TrainerOptions(n_components=64, epochs=20, effort="quick")).machine.n_blocks
-    2
+    >>> fit(data, TrainerOptions(n_components=64, epochs=20, effort="quick")).machine.n_outputs
+    3
     """
     options.check()
     options.check_for(shape)
@@ -209,9 +209,8 @@ def _trained(prepared: _Prepared, options: TrainerOptions, recipe: Recipe) -> Tr
     if held is not None:
         np.subtract(held.mixed, learner.mean, out=held.mixed)
     history = learner.run(held)
-    machine = _machine(learner, transform, data)
-    machine = replace(machine, small_code=options.code == "small")
-    return TrainingResult(machine, recipe, history, learner.sigma)
+    model = stored_model(learner, transform, data, small_code=options.code == "small")
+    return TrainingResult(model, recipe, history, learner.sigma)
 
 
 def _trees_alone(data: TrainSet, options: TrainerOptions) -> TrainingResult:
@@ -360,46 +359,3 @@ def _learner(
         return Arithmetic(transform.unit, choose_schedules(*parts)[1])
 
     return Learner(mixed, targets, weight, recipe, mean, arithmetic, inputs=inputs)
-
-
-# -- the result -----------------------------------------------------------------------------------
-
-
-def _machine(learner: Learner, transform: SharedTransform, data: TrainSet) -> KernelMachine:
-    """Write the stored integers as a machine: phase windows in radians."""
-    forward = learner.forward()
-    windows = forward.windows
-    shape = (learner.n_blocks, learner.dimension)
-    rate = windows.rate.astype(np.float64).reshape(shape) / windows.worth
-    start, half = windows.start.astype(np.float64), windows.width.astype(np.float64) / 2
-    scaling, n_outputs = transform.scaling, learner.n_outputs
-    offset = forward.offset[:n_outputs].astype(np.float64)
-    linear, linear_scale = None, 1.0
-    stored = learner.stored_linear()
-    if stored is not None:
-        linear, worth, moved = stored
-        # x' is q times this step: the quantized input 0 stands for 0.
-        linear_scale, offset = worth * 2.0 ** (transform.scaler.bits - 1), offset + moved
-    return KernelMachine(
-        classes=data.classes,
-        raw_dtype=data.raw_dtype,
-        input_offset=scaling.offset,
-        input_scale=scaling.scale,
-        input_low=scaling.low,
-        input_high=scaling.high,
-        sign=transform.sign,
-        permutation=transform.permutation,
-        diagonal=windows.diagonal.astype(np.float64) * windows.level_worth,
-        diagonal_kind=learner.layout.diagonal_kind,
-        row_scale=2 * np.pi / np.sqrt(learner.dimension) * rate,
-        start=(2 * np.pi * np.mod(start, 1.0)).reshape(shape),
-        width=(4 * np.pi * half).reshape(shape),
-        weights=forward.weights[:, :n_outputs].T.astype(np.int8),
-        output_scale=np.full(n_outputs, float(forward.scale)),
-        output_offset=offset,
-        input_bits=transform.scaler.bits,
-        trained_in_integers=True,
-        linear=linear,
-        linear_scale=linear_scale,
-        units=None if data.quantity is None else data.quantity.units,
-    )

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import fwht
-from tinykernel.model.answers.labels import Labels
-from tinykernel.model.answers.values import Values
 from tinykernel.model.diagonals import LARGEST, SHIFTS, levels_of
-from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
+from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import choose_schedules
 from tinykernel.model.quantization.machine import KernelMachine
+from tinykernel.model.quantization.outputs import Sums, kernel_model
 from tinykernel.model.quantization.phases import (
     LARGEST_SCALE,
     STEPS_PER_TURN,
@@ -26,16 +25,7 @@ from tinykernel.model.quantization.phases import (
 from tinykernel.model.quantization.pipelines import fold, is_pipeline
 from tinykernel.model.quantization.rounding import mean_rounding_errors
 from tinykernel.model.quantization.scale import QuantizedInputs, quantize_scaler
-from tinykernel.model.quantization.units import ValueUnits, to_fixed_point
-from tinykernel.model.readouts.linear import Linear
-from tinykernel.model.readouts.readout import Readout
-from tinykernel.model.readouts.ternary import Ternary
-from tinykernel.model.stage import Part
 from tinykernel.model.stages.components import Components
-
-_INT32_MAX = 2**31 - 1
-_LARGEST_MULTIPLIER = 4095
-_EQUAL_MULTIPLIER = 256
 
 
 @dataclass(frozen=True)
@@ -54,17 +44,6 @@ class _Blocks:
     unit: NDArray[np.float64]
     centre: NDArray[np.float64]
     error: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class _Outputs:
-    """Integers of the outputs, and the worth of a unit of the scores."""
-
-    multiplier: NDArray[np.int32]
-    offset: NDArray[np.int32]
-    unit: float
-    linear_multiplier: NDArray[np.int32] | None = None
-    values: Values | None = None
 
 
 def quantize(
@@ -121,44 +100,65 @@ def quantize(
         model = as_integer_model(machine)
         return model if feature_names is None else replace(model, feature_names=feature_names)
     _check(machine)
-    weighed = np.any(machine.weights != 0, axis=0).reshape(machine.diagonal.shape)
+    by_row = machine.weights.reshape(-1, *machine.diagonal.shape)
+    weighed = np.any(by_row != 0, axis=0)
     inputs = _quantize_inputs(machine, weighed)
     blocks = _quantize_blocks(machine, inputs, weighed)
     windows = _windows(machine, blocks, weighed)
-    kept = weighed[blocks.index] & (windows.constant == 0)
-    if not kept.any():
-        # The firmware has at least one component; this one has no weight.
-        kept[0, 0] = True
-    by_row = machine.weights.astype(np.int64).reshape(-1, *machine.diagonal.shape)
-    weights = by_row[:, blocks.index]
-    constant = np.sum(weights * windows.constant, axis=(1, 2))
-    outputs = _quantize_outputs(machine, np.where(kept, weights, 0), constant, inputs)
-    remaining = kept.any(axis=1)
-    components = Components(
-        sign=_signs(machine, inputs),
-        permutation=machine.permutation,
-        diagonal=blocks.diagonal[remaining],
-        diagonal_kind=blocks.kind,
-        halve_first=blocks.halve_first,
-        halve_second=blocks.halve_second,
-        row_kept=kept[remaining],
-        scale=np.maximum(windows.scale, 1)[kept],
-        start=windows.start[kept],
-        width=np.clip(windows.width, 1, STEPS_PER_TURN - 1)[kept],
-        phase_shift=windows.phase_shift,
-        small_code=bool(machine.small_code),
+    stored = Stored(
+        _signs(machine, inputs),
+        machine.permutation,
+        blocks.diagonal,
+        blocks.kind,
+        (blocks.halve_first, blocks.halve_second),
+        windows,
     )
-    parts: list[Part] = [Ternary(weights[:, kept].astype(np.int8), outputs.multiplier)]
-    if machine.linear is not None and outputs.linear_multiplier is not None:
-        parts.append(Linear(machine.linear, outputs.linear_multiplier))
-    return IntegerModel(
-        input=Grid.table(machine.raw_dtype, machine.n_features),
-        stages=(inputs.scaler, components),
-        readout=Readout(tuple(parts), outputs.offset),
-        answers=outputs.values or Labels(machine.classes),
-        decision_scale=outputs.unit,
-        feature_names=feature_names,
-    )
+    components, weights, constant = stored.components(by_row[:, blocks.index])
+    offset = machine.output_offset + machine.output_scale * constant
+    sums = Sums(machine.output_scale, offset)
+    return kernel_model(inputs.scaler, components, weights, sums, machine.classes, feature_names)
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """Whole numbers of all rows of all blocks, of which a model keeps those that matter."""
+
+    sign: NDArray[np.int8]
+    permutation: Permutation
+    diagonal: NDArray[np.int8]  # (n_blocks, d)
+    kind: str
+    halve: tuple[tuple[bool, ...], tuple[bool, ...]]  # of both transforms.
+    windows: QuantizedWindows
+
+    def components(
+        self, weights: NDArray[np.int8], small_code: bool = False
+    ) -> tuple[Components, NDArray[np.int8], NDArray[np.int64]]:
+        """Return what some output weighs and what varies, its weights, and the sum of the rest.
+
+        `weights` have the shape (n_outputs, n_blocks, d), those returned (n_outputs, p).
+        """
+        windows = self.windows
+        kept = np.any(weights != 0, axis=0) & (windows.constant == 0)
+        if not kept.any():
+            # The firmware has at least one component; this one has no weight.
+            kept[0, 0] = True
+        remaining = kept.any(axis=1)
+        components = Components(
+            sign=self.sign,
+            permutation=self.permutation,
+            diagonal=self.diagonal[remaining],
+            diagonal_kind=self.kind,
+            halve_first=self.halve[0],
+            halve_second=self.halve[1],
+            row_kept=kept[remaining],
+            scale=np.maximum(windows.scale, 1)[kept],
+            start=windows.start[kept],
+            width=np.clip(windows.width, 1, STEPS_PER_TURN - 1)[kept],
+            phase_shift=windows.phase_shift,
+            small_code=small_code,
+        )
+        constant = np.sum(weights.astype(np.int64) * windows.constant, axis=(1, 2))
+        return components, weights[:, kept], constant
 
 
 def snap_windows(machine: KernelMachine) -> KernelMachine:
@@ -260,8 +260,6 @@ def _quantize_blocks(
     unit = unit * inputs.step * 2.0 ** (SHIFTS[kind] + sum(first) + sum(second))
     centre = _project(machine, exact, inputs.centre)
     error = mean_rounding_errors(first, second, machine.permutation, diagonal, kind)
-    if machine.trained_in_integers:
-        centre, error = np.zeros_like(centre), np.zeros_like(error)
     return _Blocks(index, diagonal, kind, first, second, unit, centre, error)
 
 
@@ -305,100 +303,4 @@ def _windows(
         centre=turns * blocks.centre,
         error=turns * blocks.unit * blocks.error,
         weighed=weighed[blocks.index],
-    )
-
-
-def _quantize_outputs(
-    machine: KernelMachine,
-    weights: NDArray[np.int64],
-    constant: NDArray[np.int64],
-    inputs: QuantizedInputs,
-) -> _Outputs:
-    """Choose what a unit of the scores is worth, and round multipliers and offsets to it."""
-    scale = machine.output_scale
-    offset = machine.output_offset + scale * constant
-    sums = np.count_nonzero(weights, axis=(1, 2))
-    line = _line(machine, inputs)
-    if machine.units is not None:
-        return _quantize_values(machine, machine.units, sums, offset, line)
-    if line is not None:
-        return _quantize_with_linear(machine, sums, offset, line)
-    largest = float(np.abs(scale).max())
-    if largest == 0:
-        unit = max(float(np.abs(offset).max()), 1.0) / _INT32_MAX
-    elif np.all(scale == scale[0]) and scale[0] > 0:
-        whole = np.all(np.abs(offset / largest - np.rint(offset / largest)) < 1e-6)
-        unit = largest if whole else largest / _EQUAL_MULTIPLIER
-    else:
-        unit = largest / _LARGEST_MULTIPLIER
-    while np.any(
-        np.rint(np.abs(scale) / unit) * sums + np.rint(np.abs(offset) / unit) > _INT32_MAX
-    ):
-        unit *= 2
-    multiplier, rounded = np.rint(scale / unit), np.rint(offset / unit)
-    return _Outputs(multiplier.astype(np.int32), rounded.astype(np.int32), unit)
-
-
-class _Line(NamedTuple):
-    """The linear part: what a level is worth, the largest dot products, what it adds at 0."""
-
-    worth: float
-    dots: NDArray[np.float64]
-    offset: NDArray[np.float64]
-
-
-def _line(machine: KernelMachine, inputs: QuantizedInputs) -> _Line | None:
-    """Return what the linear part of a machine amounts to in quantized inputs."""
-    if machine.linear is None:
-        return None
-    levels = machine.linear.astype(np.float64)
-    return _Line(
-        machine.linear_scale * inputs.step,
-        2.0 ** (machine.input_bits - 1) * np.abs(levels).sum(axis=1),
-        machine.linear_scale * (levels * inputs.centre).sum(axis=1),
-    )
-
-
-def _quantize_with_linear(
-    machine: KernelMachine, sums: NDArray[np.int64], offset: NDArray[np.float64], line: _Line
-) -> _Outputs:
-    """Choose the unit so that a level of the linear part is a whole number of them, exactly.
-
-    Of none where it is worth less than half a unit of scores that fill their integers.
-    """
-    offset = offset + line.offset
-    size = line.dots * line.worth
-    size += np.abs(machine.output_scale) * sums + np.abs(offset)
-    most = (_INT32_MAX // 2) * line.worth / float(size.max())
-    # Below 1 the scores take up what is left of their integers, but for the rounding errors.
-    whole = int(min(most, _EQUAL_MULTIPLIER)) if most >= 1 else int(most > 0.51)
-    unit = line.worth / whole if whole else float(size.max()) / (_INT32_MAX // 2)
-    multiplier, rounded = np.rint(machine.output_scale / unit), np.rint(offset / unit)
-    return _Outputs(
-        multiplier.astype(np.int32),
-        rounded.astype(np.int32),
-        unit,
-        np.full(sums.size, whole, dtype=np.int32),
-    )
-
-
-def _quantize_values(
-    machine: KernelMachine,
-    units: ValueUnits,
-    sums: NDArray[np.int64],
-    offset: NDArray[np.float64],
-    line: _Line | None,
-) -> _Outputs:
-    """Choose the fixed point of the values of a regressor."""
-    worth, dots = np.zeros(sums.size), np.zeros(sums.size)
-    if line is not None:
-        offset = offset + line.offset
-        worth, dots = np.full(sums.size, line.worth), line.dots
-    found = to_fixed_point(units, machine.output_scale, worth, offset, sums, dots)
-    return _Outputs(
-        found.multiplier,
-        found.offset,
-        found.values.unit,
-        None if line is None else found.linear_multiplier,
-        found.values,
     )

@@ -1,4 +1,4 @@
-"""The float result of training: what every trainer produces and the quantizer reads."""
+"""The float result of the papers' methods, and of pipelines: what the quantizer reads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from tinykernel.hadamard import fwht, padded_dimension
 from tinykernel.model.arrays import chosen_labels
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.quantization.scaling import InputScaling
-from tinykernel.model.quantization.units import ValueUnits
 from tinykernel.model.record import Listed, Matrix
 
 _TURN = 2.0 * np.pi
@@ -36,7 +35,7 @@ class KernelMachine(Listed):
     Parameters
     ----------
     classes : tuple
-        The c class labels in ascending order; none of a regressor.
+        The c class labels in ascending order.
     raw_dtype : {"float32", "uint8", "int8", "uint16", "int16", "int32"}
         The type of the raw sensor values that the firmware takes.
     input_offset, input_scale, input_low, input_high : ndarray of float64, shape (n_features,)
@@ -56,22 +55,11 @@ class KernelMachine(Listed):
     start, width : ndarray of float64, shape (n_blocks, d)
         Phase windows in radians. ``width <= 0`` is never on, ``width >= 2 pi`` always.
     weights : ndarray of int8, shape (n_outputs, n_blocks * d)
-        Entries -1, 0, +1. ``n_outputs`` is 1 for two classes, else c; of a regressor one a value.
+        Entries -1, 0, +1. ``n_outputs`` is 1 for two classes, else c.
     output_scale, output_offset : ndarray of float64, shape (n_outputs,)
         The scale (alpha of (6)) and the offset of each output.
     input_bits : {8, 16}
         Width of the quantized inputs that the firmware works on.
-    trained_in_integers : bool
-        Whether training kept to the arithmetic of the firmware: the windows are then those of its
-        integers, and quantization leaves them where they are.
-    linear : ndarray of int8, shape (n_outputs, n_features), optional
-        A linear part: levels, 0 for constant inputs.
-    linear_scale : float
-        What a level is worth: the outputs have ``linear_scale * (linear @ x')`` more.
-    units : ValueUnits, optional
-        Of a regressor: how outputs become values.
-    small_code : bool
-        Whether the firmware is to have little code rather than few instructions.
     """
 
     classes: tuple[object, ...]
@@ -91,11 +79,6 @@ class KernelMachine(Listed):
     output_scale: NDArray[np.float64]
     output_offset: NDArray[np.float64]
     input_bits: int = 8
-    trained_in_integers: bool = False
-    linear: Matrix[np.int8] | None = None
-    linear_scale: float = 1.0
-    units: ValueUnits | None = None
-    small_code: bool = False
 
     @property
     def n_features(self) -> int:
@@ -150,16 +133,8 @@ class KernelMachine(Listed):
             sums = (2.0 * bits.astype(np.float32) - 1.0) @ weights
             decisions[first : first + _ROWS_AT_ONCE] = sums
         decisions = decisions * self.output_scale + self.output_offset
-        if self.linear is not None:
-            scaled = self.scale_inputs(X).astype(np.float64)
-            decisions += self.linear_scale * (scaled @ self.linear.astype(np.float64).T)
         return decisions
 
     def label_indices(self, X: ArrayLike) -> NDArray[np.int64]:
         """Compute the positions of the predicted labels in `classes`, see `chosen_labels`."""
         return chosen_labels(self.decision_function(X))
-
-    def values(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute what a regressor predicts, float64 of shape (n_rows, n_outputs)."""
-        assert self.units is not None
-        return self.units.offset + self.units.scale * self.decision_function(X)

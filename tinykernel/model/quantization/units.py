@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.values import LARGEST_SHIFT, Values
-from tinykernel.model.record import Listed
 
 _INT32_MAX = 2**31 - 1
 # The smallest factor need not be finer: that changes no value by more than its last bits.
@@ -20,7 +19,7 @@ _LARGEST_ERROR = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class ValueUnits(Listed):
+class ValueUnits:
     """How the outputs of a float machine become values: ``offset + scale * f``.
 
     Parameters
@@ -82,7 +81,7 @@ def to_fixed_point(
             else (
                 "a value that varies little beside its mean is better given as the "
                 "difference from it; "
-                "of many inputs give input_bits=8 or a narrower linear part"
+                "of many inputs give a narrower linear part"
             )
         )
         raise TinykernelError(f"regressor: {why}; {what}")

@@ -1,0 +1,30 @@
+"""What outputs add up in whole numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.random_models import make_machine
+from tinykernel.model import quantize
+from tinykernel.model.quantization.outputs import Sums, kernel_model
+from tinykernel.model.readouts.linear import Linear
+from tinykernel.model.readouts.ternary import Ternary
+from tinykernel.model.stages.components import Components
+
+
+@pytest.mark.parametrize("worth", [3e-6, 3e-7, 9e-8, 6e-8, 3e-14])
+def test_a_small_linear_part_overflowed_the_scores(worth: float) -> None:
+    """Whatever a level is worth: the scores fit, and follow the floats as far as they can."""
+    machine = make_machine(5, n_features=60, n_blocks=4, bits=16)
+    plain, rng = quantize(machine), np.random.default_rng(0)
+    levels = rng.integers(-7, 8, (3, 60)).astype(np.int8)
+    sums = Sums(machine.output_scale, machine.output_offset, levels, worth)
+    components, weights = plain.find(Components), plain.find(Ternary).weights
+    model = kernel_model(plain.scaler, components, weights, sums, machine.classes)
+    X = rng.uniform(0, 200, (300, 60)).astype(np.float32)
+    only = kernel_model(plain.scaler, components, weights, Sums(sums.scale, sums.offset), (0, 1, 2))
+    expected = only.decision_function(X) + worth * (only.scaler.quantize(X) @ levels.T.astype(int))
+    actual = model.decision_function(X)
+    assert np.sqrt(np.mean((actual - expected) ** 2)) < 0.2 * expected.std()
+    assert np.any(model.find(Linear).multiplier) == (worth > 8e-8)

@@ -1,0 +1,50 @@
+"""The model of learned components: the whole numbers that they were learned as."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinykernel.model.integer import IntegerModel
+from tinykernel.model.quantization.conversion import Stored
+from tinykernel.model.quantization.outputs import Sums, kernel_model
+from tinykernel.model.quantization.phases import quantize_windows
+from tinykernel.training.components.learner import Learner
+from tinykernel.training.inputs import SharedTransform
+from tinykernel.training.trainset import TrainSet
+
+
+def stored_model(
+    learner: Learner, transform: SharedTransform, data: TrainSet, *, small_code: bool
+) -> IntegerModel:
+    """Return the model of a learner that is quantized."""
+    forward, n_outputs = learner.forward(), learner.n_outputs
+    windows, shape = forward.windows, (learner.n_blocks, learner.dimension)
+    weights = forward.weights[:, :n_outputs].T.astype(np.int8).reshape(-1, *shape)
+    weighed = np.any(weights != 0, axis=0)
+    blocks = np.flatnonzero(weighed.any(axis=1))
+    if not blocks.size:
+        blocks = np.zeros(1, dtype=np.int64)
+    start, width, rate = (
+        part.astype(np.float64).reshape(shape)[blocks]
+        for part in (windows.start, windows.width, windows.rate)
+    )
+    none = np.zeros_like(rate)
+    rounded = quantize_windows(
+        start=start, width=width, slope=rate, centre=none, error=none, weighed=weighed[blocks]
+    )
+    halve = tuple(factor < 1 for factor in windows.factors.tolist())
+    levels, kind = windows.diagonal[blocks].astype(np.int8), learner.layout.diagonal_kind
+    stored = Stored(
+        transform.live_sign, transform.permutation, levels, kind, (transform.halve, halve), rounded
+    )
+    components, kept, constant = stored.components(weights[:, blocks], small_code)
+    scale = np.full(n_outputs, float(forward.scale))
+    offset = forward.offset[:n_outputs].astype(np.float64) + scale * constant
+    sums, linear = Sums(scale, offset), learner.stored_linear()
+    if linear is not None:
+        levels, worth, moved = linear
+        # It was learned for inputs of 2**(1 - bits) a level, of which 0 stands for 0.
+        worth *= 2.0 ** (transform.scaler.bits - 1)
+        moved += worth * (levels.astype(np.float64) * transform.inputs.centre).sum(axis=1)
+        sums = Sums(scale, offset + moved, levels, worth * transform.inputs.step)
+    return kernel_model(transform.scaler, components, kept, sums, data.meaning)
