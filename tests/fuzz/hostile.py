@@ -1,7 +1,7 @@
 """Hostile input through whole commands: texts, many texts, nested columns, many files, no memory.
 
-Every command must end with status 0, or with 1 or 2 and one line; the same training must give the
-same bytes whatever the number of threads.
+Every command must end with status 0, or with 1 or 2 and one line. The same training must give the
+same bytes whatever the number of threads, and a stream must not depend on how long it has run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ from scipy.io import wavfile
 from typer.testing import CliRunner
 
 from tests.fuzz.batch import ROOT, Batch, no_limit
+from tests.random_fronts import local_model, offset_model, random_signal_stage
+from tests.spectra import spectral_model
+from tinykernel.build.program import write_sources
 from tinykernel.cli import app
+from tinykernel.codegen.sources import render_sources
 
 _SIGNS = (
     "*/",
@@ -39,6 +43,29 @@ _SIGNS = (
 )
 _MANY = 10_000
 _LITTLE = 3 << 30  # addresses, of which NumPy and numba reserve most
+# Compares the state of a stream with one that is kept, which is a later one after twice as many.
+_REPEATS = """
+#include "m.h"
+#include <string.h>
+int main(void)
+{
+    static m_state_t state, kept;
+    static const m_input_t sample[M_CHANNELS];
+    uint32_t n, next = 1u;
+    m_init(&state);
+    for (n = 0u; n < 1u << 25; n++) {
+        (void)m_push(&state, sample);
+        if (memcmp(&state, &kept, sizeof kept) == 0) {
+            return 0;
+        }
+        if (n == next) {
+            kept = state;
+            next *= 2u;
+        }
+    }
+    return 1;
+}
+"""
 _QUICK = ("--effort", "quick", "--set", "epochs=1", "--set", "n_components=32", "-q")
 
 
@@ -54,6 +81,8 @@ def text(rng: np.random.Generator, most: int = 12) -> str:
 def told(batch: Batch, *arguments: object) -> bool:
     """Run a command; note what is neither a success nor a refusal in one line."""
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    batch.counts["commands"] += 1
+    batch.counts["refused commands"] += result.exit_code != 0
     lines = result.stderr.splitlines()
     refused = result.exit_code in (1, 2) and sum(x.startswith("error: ") for x in lines) >= 1
     if result.exit_code and not refused:
@@ -84,9 +113,11 @@ def hostile_texts(rng: np.random.Generator, folder: Path, batch: Batch) -> None:
         ("verify", model, data),
         ("predict", model, data, "-o", folder / "p.csv"),
         ("calibrate", model, data, "-o", folder / "sure.tkm"),
-        ("inspect", model),
-        ("report", model, "-t", "cortex-m4", "--compiler", "none"),
+        ("inspect", model, "--proof", folder / "proof.json"),
+        ("report", model, "-t", "cortex-m4", "--compiler", "none", "--html", folder / "m.html"),
+        ("bench", model, "-t", "cortex-m4"),
         ("export", model, "-t", "host", "-o", out, "--data", data, "--force"),
+        ("export", model, "--check", out),
     ):
         told(batch, *command)
 
@@ -161,15 +192,46 @@ def same_bytes(rng: np.random.Generator, folder: Path, batch: Batch) -> None:
             batch.find("differences", f"{words}: another number of threads, another model")
 
 
-CHECKS = (hostile_texts, nested, many_texts, same_bytes, little_memory, many_files)
+def long_streams(rng: np.random.Generator, folder: Path, batch: Batch) -> None:
+    """Push a constant until the state of a stream is one that it had.
+
+    From there on it repeats itself, so that it is the same after 2^32 samples and more.
+    """
+    seed, hop = int(rng.integers(2**32)), int(rng.integers(1, 9))
+    for model in (
+        local_model(random_signal_stage(seed, height=40, hop=hop, average=1, n_kernels=5), seed),
+        spectral_model(seed, hop=6, dilations=(1,), n_kernels=3),
+        offset_model(seed, height=48, hop=hop, average=1),
+    ):
+        files = render_sources(model, "m")
+        (folder / "m").mkdir(exist_ok=True)
+        include = [f"-I{path}" for path in write_sources(folder / "m", files)]
+        (folder / "m/main.c").write_text(_REPEATS)
+        sources = [folder / "m/main.c", folder / "m/src/m.c"]
+        program = folder / "m/program"
+        subprocess.run(["gcc", "-std=c99", "-O2", *include, *sources, "-o", program], check=True)
+        if subprocess.run([program]).returncode:
+            batch.find("differences", f"stream {seed}: no state came again")
+        batch.counts["streams"] += 1
+
+
+CHECKS = (
+    hostile_texts,
+    nested,
+    same_bytes,
+    long_streams,
+    little_memory,
+    many_texts,
+    many_files,
+)
 
 
 def run(batch: Batch, size: int) -> None:
-    """Do `size` checks: hostile texts and nested columns by turns, the others every twentieth."""
+    """Do `size` checks: each of them once, then hostile texts and nested columns by turns."""
     no_limit()
     with tempfile.TemporaryDirectory() as folder:
         for index in range(size):
             rng = np.random.default_rng((batch.seed, index))
-            other = 2 + index // 20 % 4 if index % 20 == 19 else index % 2
-            CHECKS[other](rng, Path(folder), batch)
+            number = index if index < len(CHECKS) else index % 2
+            CHECKS[number](rng, Path(folder), batch)
             batch.counts["hostile checks"] += 1

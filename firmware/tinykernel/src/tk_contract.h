@@ -83,7 +83,7 @@
  * Stages before, if there are any: inputs are images or signals, and the counts of type tk_raw_t
  * that these stages make of them are what is called inputs above. tk_stage.h says what a stage is;
  * their structures are in the generated source, and the functions tk_counts, and of signals
- * tk_stream_init, tk_stream_push, tk_stream_counts, of frames tk_frame_counts, which call them
+ * tk_window_init, tk_stream_push, tk_stream_counts, of frames tk_frame_counts, which call them
  *   TK_STAGES              1: images; 2: signals; 3: frames of a camera
  *   tk_sample_t            type of raw values
  *   tk_sensor_t            type of what the levels take: raw values, or what a stage before gives

@@ -291,59 +291,65 @@ TK_INLINE void tk_spectrum_step(const TK_FLASH struct tk_spectrum *given, const 
     }
 }
 
-/* State of a stream, words: samples before the next frame is there, where the next one goes, steps
- * of the work on the last frame that are left, whether a window ends with it, then the ring of
- * samples, memory for a frame, and the newest row of levels. */
+/* Memory of a stream, words: that of a frame, the newest row of levels, then what whole windows do
+ * not need: the TK_SPECTRUM ones and the ring of samples. These are the samples before the next
+ * frame is there, where the next one goes, steps of the work on the last frame that are left, and
+ * whether a window ends with it. */
 enum { TK_SPECTRUM_WAIT, TK_SPECTRUM_AT, TK_SPECTRUM_LEFT, TK_SPECTRUM_ENDS, TK_SPECTRUM_RING };
 
-/* Words of the ring. */
-TK_INLINE uint32_t tk_spectrum_ring_words(const TK_FLASH struct tk_spectrum *given)
-{
-    return (tk_spectrum_ring(given) * given->channels * (uint32_t)sizeof(tk_sample_t) + 3u) / 4u;
-}
-
 /* Memory for a frame. */
-TK_INLINE int32_t *tk_spectrum_work(const TK_FLASH struct tk_spectrum *given, uint32_t *state)
+TK_INLINE int32_t *tk_spectrum_work(uint32_t *state)
 {
-    return (int32_t *)(state + TK_SPECTRUM_RING + tk_spectrum_ring_words(given));
+    return (int32_t *)state;
 }
 
 /* The newest row: for each channel a level a band. */
 TK_INLINE uint8_t *tk_spectrum_row(const TK_FLASH struct tk_spectrum *given, uint32_t *state)
 {
-    return (uint8_t *)(tk_spectrum_work(given, state) + TK_SPECTRUM_WORDS(given->length));
+    return (uint8_t *)(state + TK_SPECTRUM_WORDS(given->length));
+}
+
+/* The words that whole windows do not need: `kept` of the functions below. */
+TK_INLINE uint32_t *tk_spectrum_stream(const TK_FLASH struct tk_spectrum *given, uint32_t *state)
+{
+    return state + TK_SPECTRUM_WORDS(given->length) + (given->bands * given->channels + 3u) / 4u;
+}
+
+/* The ring of samples. */
+TK_INLINE const tk_kept_t *tk_spectrum_samples(const uint32_t *kept)
+{
+    return (const tk_kept_t *)(kept + TK_SPECTRUM_RING);
 }
 
 /* An empty stream, whose first frame ends after so many samples. */
-TK_INLINE void tk_spectrum_init(uint32_t samples, uint32_t *state)
+TK_INLINE void tk_spectrum_init(uint32_t samples, uint32_t *kept)
 {
-    state[TK_SPECTRUM_WAIT] = samples;
-    state[TK_SPECTRUM_AT] = 0u;
-    state[TK_SPECTRUM_LEFT] = 0u;
+    kept[TK_SPECTRUM_WAIT] = samples;
+    kept[TK_SPECTRUM_AT] = 0u;
+    kept[TK_SPECTRUM_LEFT] = 0u;
 }
 
 /* Keep a sample of each channel. Where a frame ends with it, its work of so many steps begins. */
-TK_INLINE void tk_spectrum_keep(const TK_FLASH struct tk_spectrum *given, uint32_t *state,
+TK_INLINE void tk_spectrum_keep(const TK_FLASH struct tk_spectrum *given, uint32_t *kept,
                                 const tk_sample_t *sample, uint32_t steps)
 {
     tk_kept_t *const place =
-        (tk_kept_t *)(state + TK_SPECTRUM_RING) + state[TK_SPECTRUM_AT] * given->channels;
+        (tk_kept_t *)(kept + TK_SPECTRUM_RING) + kept[TK_SPECTRUM_AT] * given->channels;
     uint32_t i;
     for (i = 0u; i < given->channels; ++i) {
         place[i] = sample[i];
     }
-    state[TK_SPECTRUM_AT] = (state[TK_SPECTRUM_AT] + 1u) & (tk_spectrum_ring(given) - 1u);
-    if (--state[TK_SPECTRUM_WAIT] == 0u) {
-        state[TK_SPECTRUM_WAIT] = given->hop;
-        state[TK_SPECTRUM_LEFT] = steps;
+    kept[TK_SPECTRUM_AT] = (kept[TK_SPECTRUM_AT] + 1u) & (tk_spectrum_ring(given) - 1u);
+    if (--kept[TK_SPECTRUM_WAIT] == 0u) {
+        kept[TK_SPECTRUM_WAIT] = given->hop;
+        kept[TK_SPECTRUM_LEFT] = steps;
     }
 }
 
 /* Where the frame begins whose work is under way. */
-TK_INLINE uint32_t tk_spectrum_start(const TK_FLASH struct tk_spectrum *given,
-                                     const uint32_t *state)
+TK_INLINE uint32_t tk_spectrum_start(const TK_FLASH struct tk_spectrum *given, const uint32_t *kept)
 {
-    return state[TK_SPECTRUM_AT] + state[TK_SPECTRUM_WAIT] - given->hop - given->length;
+    return kept[TK_SPECTRUM_AT] + kept[TK_SPECTRUM_WAIT] - given->hop - given->length;
 }
 
 #endif

@@ -15,8 +15,8 @@ def pack_spectrum(stage: Spectrum, place: Place) -> Packed:
     name, given = f"tk_spectrum_{place.number}", place.given
     shift, turn = stage.shift(given), "A quarter of a cosine, 1 as 32768."
     # Where channels take turns, the samples of the later ones wait.
-    kept = stage.length * min(given.channels, 2)
-    ring = -(-kept * given.channels * np.dtype(given.dtype).itemsize // 4)
+    ring = stage.length * min(given.channels, 2) * given.channels
+    kept_words = 4 + -(-ring * np.dtype(given.dtype).itemsize // 4) if place.streams else 0
     edges = "First bins of the bands, and the end."
     return Packed(
         "tk_spectrum.h",
@@ -39,8 +39,10 @@ def pack_spectrum(stage: Spectrum, place: Place) -> Packed:
                 edges=f"{name}_edges",
             ),
         ],
-        # Four numbers, the ring, memory for a frame, a row of levels.
-        state_words=4 + ring + stage.length + 2 + -(-stage.n_bands * given.channels // 4),
+        # Memory for a frame, a row of levels; of a stream also four numbers and the ring.
+        state_words=stage.length + 2 + -(-stage.n_bands * given.channels // 4) + kept_words,
+        kept_words=kept_words,
+        persists=True,
     )
 
 
