@@ -54,8 +54,8 @@ def prove(model: IntegerModel, folder: Path) -> tuple[bool, float, float]:
     (folder / "p.json").write_bytes(certificate(model))
     written = time.process_time() - begin
     files = render_sources(model, "m")
-    (folder / "m.c").write_bytes(files["src/m.c"])
-    (folder / "m.h").write_bytes(files["include/m.h"])
+    for path, data in files.items():
+        (folder / Path(path).name).write_bytes(data)
     before = os.times()
     done = run([CHECKER, folder / "p.json", folder / "m.c"])
     after = os.times()

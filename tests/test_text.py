@@ -12,7 +12,7 @@ import pytest
 from tests.cli.tools import blobs, run
 from tests.random_models import random_model
 from tinykernel import save
-from tinykernel.codegen.projects import render_project
+from tinykernel.codegen.projects import exported_files
 from tinykernel.model.answers.labels import Labels
 
 LABELS = ("a\u202evil\u2066", "\x1b[31mred`b`", "new\nline\u200b\x9b|x")
@@ -50,8 +50,8 @@ def test_labels_steered_the_terminal(hostile: Path) -> None:
 def test_labels_steered_files_that_people_read(hostile: Path) -> None:
     """README and C of an export, and the page of a report, hold them as visible text."""
     model = replace(random_model(1, n_features=5, n_classes=3), answers=Labels(LABELS))
-    files = render_project(model, None, name="m", format="library")
-    files |= render_project(model, "cortex-m4", name="m")
+    files = exported_files(model, None, name="m", format="library")
+    files |= exported_files(model, "cortex-m4", name="m")
     done = run(
         "report",
         hostile / "m.tkm",

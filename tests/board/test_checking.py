@@ -57,7 +57,7 @@ def test_every_kind_of_model_is_right_on_every_core(
 
 def altered(monkeypatch: pytest.MonkeyPatch, old: bytes, new: bytes) -> None:
     """Change the program of boards that are emulated from now on."""
-    render = emulator.render_project
+    render = emulator.exported_files
 
     def render_changed(*arguments: Any, **options: Any) -> dict[str, bytes]:
         files = render(*arguments, **options)
@@ -65,7 +65,7 @@ def altered(monkeypatch: pytest.MonkeyPatch, old: bytes, new: bytes) -> None:
         assert old in text
         return files | {"src/tk_protocol.c": text.replace(old, new)}
 
-    monkeypatch.setattr(emulator, "render_project", render_changed)
+    monkeypatch.setattr(emulator, "exported_files", render_changed)
 
 
 def test_a_board_that_lies_about_one_score_is_found(

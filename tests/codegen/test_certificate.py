@@ -6,11 +6,13 @@ import ast
 import importlib.util
 import json
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -19,190 +21,174 @@ from tests.firmware.local_models import ALL
 from tests.random_models import make_model, one_class, random_model, tree_model, with_linear
 from tests.sessions import ROOT
 from tinykernel.codegen.certificate import certificate
-from tinykernel.codegen.definitions import declared_members
 from tinykernel.codegen.sources import render_single, render_sources
 from tinykernel.model import IntegerModel
 from tinykernel.model.stages.components import Components
 from tinykernel.modelfile import save
 
-OTHERS = {
+CHECKER = ROOT / "firmware" / "check_proof.py"
+OF_TABLES = {
+    "half turns": {
+        "windows": "half turns",
+        "zero_weights": False,
+        "kept": "tail",
+        "one_scale": True,
+        "permutation": "orbit",
+        "diagonal_kind": "sign",
+    },
+    "levels": {
+        "windows": "phases",
+        "kept": "few",
+        "n_blocks": 5,
+        "permutation": "stored",
+        "diagonal_kind": "int4",
+    },
+    "two": {"n_classes": 2, "zero_weights": False, "kept": "few", "windows": "constant"},
+}
+MODELS: dict[str, Callable[[], IntegerModel]] = {
+    **ALL,
+    **{f"table {i}": lambda i=i: make_model(i, bits=8 if i % 2 else 16) for i in range(8)},
+    **{
+        name: lambda o=options: random_model(3, n_features=100, **o)
+        for name, options in OF_TABLES.items()
+    },
+    # Where no input varies, the checker once failed on rows that it did not have.
+    "constant inputs": lambda: make_model(34, bits=8),
     "one class": lambda: one_class(random_model(3, n_features=70), 3),
     "one class of 16 bits": lambda: one_class(random_model(4, n_features=9, bits=16), 4, 1),
     "trees": lambda: tree_model(3, n_features=30),
     "trees beside a linear part": lambda: tree_model(4, n_classes=2, leaf_bits=8, linear=True),
     "one class of signals": lambda: one_class(ALL["signal, averaged"](), 5),
 }
-CHECKER = ROOT / "firmware" / "check_proof.py"
-# The checker reads of a header that it holds nothing else: that of any model does.
-HEADER = render_sources(random_model(1), "m")["include/m.h"]
+
+
+class Export(NamedTuple):
+    """The proof of a model as the program reads it, and the C beside it."""
+
+    proof: dict[str, Any]
+    text: str
+    header: str
+
+
+def _export(model: IntegerModel) -> Export:
+    files = render_sources(model, "m")
+    source, header = (files[path].decode("ascii") for path in ("src/m.c", "include/m.h"))
+    return Export(json.loads(certificate(model)), source, header)
+
+
+class Checker:
+    """The program as a module, and a folder for what it reads."""
+
+    def __init__(self, module: ModuleType, folder: Path) -> None:
+        self.module, self.folder = module, folder
+        shutil.copytree(ROOT / "firmware" / "tinykernel" / "src", folder, dirs_exist_ok=True)
+
+    def accept(self, export: Export) -> None:
+        """Check a proof, which raises SystemExit where it is refused."""
+        self.write(export)
+        self.module.main(str(self.folder / "proof.json"), str(self.folder / "m.c"))
+
+    def refuse(self, export: Export) -> str:
+        """Check a proof that must be refused; return what is said."""
+        with pytest.raises(SystemExit) as caught:
+            self.accept(export)
+        message = str(caught.value.code)
+        assert message.startswith("refused: ")
+        assert "\n" not in message
+        return message
+
+    def write(self, export: Export) -> None:
+        (self.folder / "proof.json").write_text(json.dumps(export.proof))
+        (self.folder / "m.h").write_text(export.header)
+        (self.folder / "m.c").write_text(export.text)
+
+    def forged(self, export: Export, text: str) -> Export:
+        """Return a proof with the macros and digests of another text, and that text."""
+        self.write(export._replace(text=text))
+        seen = self.module.Source(self.folder / "m.c").seen
+        return export._replace(proof=export.proof | {"source": seen}, text=text)
 
 
 @pytest.fixture(scope="module")
-def checker() -> ModuleType:
-    """Return the program as a module, to run it without a process each time."""
+def checker(tmp_path_factory: pytest.TempPathFactory) -> Checker:
+    """Return the program, to run it without a process each time."""
     spec = importlib.util.spec_from_file_location("check_proof", CHECKER)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module
+    return Checker(module, tmp_path_factory.mktemp("proof"))
 
 
 @pytest.fixture(scope="module")
-def whole() -> tuple[dict[str, Any], str]:
+def whole() -> Export:
     """Return the proof and the C of a model that has every kind of table."""
-    model = with_linear(random_model(5, n_features=70, windows="rows", kept="some"), 5, 4)
-    return _proof_of(model)
+    return _export(with_linear(random_model(5, n_features=70, windows="rows", kept="some"), 5, 4))
 
 
-def test_the_checker_reads_structures_as_the_runtime_declares_them(checker):
-    """The checker shares no code with the package, so its list of members could become another."""
-    for kind, members in checker.MEMBERS.items():
-        names = re.sub(r"\{\w*?(\w+?)\d.*?\}", r"\1s", members).split()
-        assert tuple(names) == declared_members(kind)
-
-
-def _proof_of(model: IntegerModel) -> tuple[dict[str, Any], str]:
-    text = render_sources(model, "m")["src/m.c"].decode("ascii")
-    return json.loads(certificate(model)), text
-
-
-def _check(
-    checker: ModuleType, folder: Path, proof: dict[str, Any], text: str, header: bytes = b""
-) -> None:
-    (folder / "proof.json").write_text(json.dumps(proof))
-    _write(folder, text)
-    if header:
-        (folder / "m.h").write_bytes(header)
-    checker.main(str(folder / "proof.json"), str(folder / "m.c"))
-
-
-def _write(folder: Path, text: str) -> Path:
-    (folder / "m.h").write_bytes(HEADER)
-    (folder / "m.c").write_text(text)
-    return folder / "m.c"
-
-
-def _forged(checker: ModuleType, folder: Path, proof: dict[str, Any], text: str) -> dict[str, Any]:
-    """Return the proof with the macros and digests of another text."""
-    return proof | {"source": checker.Source(_write(folder, text)).seen}
-
-
-def _refused(checker: ModuleType, folder: Path, proof: dict[str, Any], text: str) -> str:
-    with pytest.raises(SystemExit) as caught:
-        _check(checker, folder, proof, text)
-    assert str(caught.value.code).startswith("refused: ")
-    return str(caught.value.code)
-
-
-def test_checker_stands_alone(tmp_path, whole):
+def test_checker_stands_alone(checker, whole):
     """It imports numpy and the standard library, and runs where the package is not."""
-    names = [
-        name
-        for node in ast.walk(ast.parse(CHECKER.read_text()))
-        for name in (
-            [alias.name for alias in node.names]
-            if isinstance(node, ast.Import)
-            else [str(node.module)]
-            if isinstance(node, ast.ImportFrom)
-            else []
-        )
-    ]
-    assert set(names) == {"hashlib", "json", "numpy", "pathlib", "re", "sys"}
-    proof, text = whole
-    (tmp_path / "p.json").write_text(json.dumps(proof))
-    _write(tmp_path, text)
-    command = [sys.executable, "-I", str(CHECKER), "p.json", "m.c"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    files = [CHECKER, *CHECKER.parent.glob("proof_*.py")]
+    nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text()))]
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    own = {file.stem for file in files}
+    assert names - own == {"hashlib", "json", "numpy", "pathlib", "re", "sys"}
+    checker.write(whole)
+    command = [sys.executable, "-I", str(CHECKER), "proof.json", "m.c"]
+    done = subprocess.run(command, cwd=checker.folder, capture_output=True, text=True)
     assert done.stdout.startswith("proved: 23 stages"), done.stderr
-    (tmp_path / "m.c").write_text(text.replace("TK_PHASE_SHIFT", "TK_PHASES", 1))
-    assert subprocess.run(command, cwd=tmp_path, capture_output=True).returncode == 1
 
 
-@pytest.mark.parametrize("name", [*ALL, *range(8), "half turns", "levels", "two", *OTHERS])
-def test_proofs_of_models_are_accepted(name, checker, tmp_path, capsys):
+@pytest.mark.parametrize("name", MODELS)
+def test_proofs_of_models_are_accepted(name, checker, capsys):
     """Every layout of tables, local stages and linear parts."""
-    more = {
-        "half turns": {
-            "windows": "half turns",
-            "zero_weights": False,
-            "kept": "tail",
-            "one_scale": True,
-            "permutation": "orbit",
-            "diagonal_kind": "sign",
-        },
-        "levels": {
-            "windows": "phases",
-            "kept": "few",
-            "n_blocks": 5,
-            "permutation": "stored",
-            "diagonal_kind": "int4",
-        },
-        "two": {"n_classes": 2, "zero_weights": False, "kept": "few", "windows": "constant"},
-    }
-    if name in ALL:
-        model = ALL[name]()
-    elif name in OTHERS:
-        model = OTHERS[name]()
-    elif name in more:
-        model = random_model(3, n_features=100, **more[name])
-    else:
-        model = make_model(int(name), bits=8 if int(name) % 2 else 16)
-    proof, text = _proof_of(model)
-    files = render_sources(model, "m")
-    _check(checker, tmp_path, proof, text, files["include/m.h"])
+    model = MODELS[name]()
+    if name == "constant inputs":
+        assert not model.find(Components).sign.any()
+    export = _export(model)
+    checker.accept(export)
     assert capsys.readouterr().out.startswith("proved: ")
-    single = render_single(files, "m")["single/m.c"].decode("ascii")
-    assert "a single source" in _refused(checker, tmp_path, proof, single)
+    single = render_single(render_sources(model, "m"), "m")["single/m.c"].decode("ascii")
+    assert "a single source" in checker.refuse(export._replace(text=single))
 
 
-def test_wrong_files_were_tracebacks(whole, tmp_path):
+def test_wrong_files_were_tracebacks(whole, checker, tmp_path):
     """Without arguments there is a line of usage; a file that is not what it should be has one."""
-    proof, text = whole
     files = {
-        "p.json": json.dumps(proof).encode(),
-        "m.c": text.encode(),
-        "M.c": text.encode(),
+        "p.json": json.dumps(whole.proof).encode(),
+        "m.c": whole.text.encode(),
+        "M.c": whole.text.encode(),
         "list.json": b"[]",
         "bytes.json": b"\xff\xfe",
         "empty.c": b"int x;\n",
     }
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
-    for arguments, said in (
-        ((), "usage: "),
-        (("p.json",), "usage: "),
-        (("none.json", "m.c"), "refused: none.json: "),
-        (("p.json", "none.c"), "refused: none.c: "),
+    done = subprocess.run([sys.executable, "-I", str(CHECKER)], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("usage: ")
+    for proof, source, message in (
+        ("none.json", "m.c", "none.json: no file"),
+        ("p.json", "none.c", "none.c: no file"),
         # Its macros could not be told from its types.
-        (("p.json", "M.c"), "refused: M.c is no name of a model"),
-        (("m.c", "m.c"), "refused: what the files say does not fit: JSONDecodeError"),
-        (("bytes.json", "m.c"), "refused: what the files say does not fit: UnicodeDecodeError"),
-        (("list.json", "m.c"), "refused: list.json is no proof"),
-        (("p.json", "empty.c"), "refused: empty.c is no exported C"),
+        ("p.json", "M.c", "M.c is no name of a model"),
+        ("m.c", "m.c", "what the files say does not fit: JSONDecodeError"),
+        ("bytes.json", "m.c", "what the files say does not fit: UnicodeDecodeError"),
+        ("list.json", "m.c", "list.json is no proof"),
+        ("p.json", "empty.c", "empty.c is no exported C"),
     ):
-        command = [sys.executable, "-I", str(CHECKER), *arguments]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode != 0
-        assert done.stderr.startswith(said)
-        assert done.stderr.count("\n") == 1
-
-
-def test_a_model_of_constant_inputs_was_no_proof(checker, tmp_path):
-    """Where no input varies, the checker once failed on rows that it did not have."""
-    model = make_model(34, bits=8)
-    assert not model.find(Components).sign.any()
-    _check(checker, tmp_path, *_proof_of(model))
+        with pytest.raises(SystemExit, match=f"refused: .*{message}"):
+            checker.module.main(str(tmp_path / proof), str(tmp_path / source))
 
 
 @pytest.mark.parametrize("table", ["tk_prototypes", "tk_biases"])
-def test_a_changed_prototype_or_threshold_is_refused(table, checker, tmp_path):
+def test_a_changed_prototype_or_threshold_is_refused(table, checker):
     """Of one class the distance is bounded by every level; a forged digest does not help."""
-    proof, text = _proof_of(one_class(random_model(3, n_features=12), 3, 1))
-    forged = _changed(text, table)
-    assert f"{table} is not" in _refused(checker, tmp_path, proof, forged)
-    forged_proof = _forged(checker, tmp_path, proof, forged)
-    assert " is within " in _refused(checker, tmp_path, forged_proof, forged)
+    export = _export(one_class(random_model(3, n_features=12), 3, 1))
+    text = _changed(export.text, table)
+    assert f"{table} is not" in checker.refuse(export._replace(text=text))
+    assert " is within " in checker.refuse(checker.forged(export, text))
 
 
 def _changed(text: str, table: str, place: int = 0) -> str:
@@ -229,12 +215,10 @@ TABLES = [
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_one_entry_changed_is_refused(table, checker, whole, tmp_path):
+def test_one_entry_changed_is_refused(table, checker, whole):
     """One weight, sign, window, factor: the name of the table is said."""
-    proof, text = whole
-    assert f"{table} is not that of the proof" in _refused(
-        checker, tmp_path, proof, _changed(text, table)
-    )
+    message = checker.refuse(whole._replace(text=_changed(whole.text, table)))
+    assert f"{table} is not that of the proof" in message
 
 
 EDITS = {
@@ -251,76 +235,103 @@ EDITS = {
     "edit",
     [*EDITS, "tk_diagonal", "tk_signs", "tk_gains", "tk_biases", "tk_linear", "tk_linear_gains"],
 )
-def test_arithmetic_finds_what_a_forged_digest_hides(edit, checker, whole, tmp_path):
+def test_arithmetic_finds_what_a_forged_digest_hides(edit, checker, whole):
     """Who changes a shift or an entry and its digest in the proof is caught by the bounds."""
-    proof, text = whole
-    forged = re.sub(*EDITS[edit], text, count=1) if edit in EDITS else _changed(text, edit)
-    assert forged != text
-    forged_proof = _forged(checker, tmp_path, proof, forged)
-    assert "is not that of" not in _refused(checker, tmp_path, forged_proof, forged)
+    text = whole.text
+    text = re.sub(*EDITS[edit], text, count=1) if edit in EDITS else _changed(text, edit)
+    assert text != whole.text
+    assert "is not that of" not in checker.refuse(checker.forged(whole, text))
 
 
-@pytest.mark.parametrize("name", ["image, 28 x 28", "image, 16-bit lanes", "signal, averaged"])
-def test_kernels_are_summed_up(name, checker, tmp_path):
-    """The digest catches every changed kernel, and the sums those that move a bound."""
-    proof, text = _proof_of(ALL[name]())
-    caught = 0
-    for place in range(6):
-        forged = _changed(text, "tk_kernels_1_codes", place)
-        assert "tk_kernels_1_codes is not" in _refused(checker, tmp_path, proof, forged)
-        forged_proof = _forged(checker, tmp_path, proof, forged)
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [
+        ("image, 28 x 28", "tk_kernels_1_codes"),
+        ("image, 16-bit lanes", "tk_kernels_1_codes"),
+        ("signal, averaged", "tk_kernels_1_codes"),
+        ("convolutions, 8-bit taps, averaged, hidden layer", "tk_convolutions_1_codes"),
+        ("convolutions, 8-bit taps, averaged, hidden layer", "tk_dense_2_biases"),
+    ],
+)
+def test_kernels_taps_and_units_are_summed_up(name, table, checker):
+    """The digest catches every change, and the sums those that move a bound."""
+    export, caught = _export(ALL[name]()), 0
+    for place in range(9):
+        text = _changed(export.text, table, place)
+        assert f"{table} is not" in checker.refuse(export._replace(text=text))
         try:
-            _check(checker, tmp_path, forged_proof, forged)
+            checker.accept(checker.forged(export, text))
         except SystemExit:
             caught += 1
     # A kernel that is not the largest may change and leave the bounds of all as they are.
     assert caught
-    top = re.sub(r"\d+u, /\* top", "5u, /* top", text)
-    forged_proof = _forged(checker, tmp_path, proof, top)
-    assert "level" in _refused(checker, tmp_path, forged_proof, top)
+    if "kernels" in table:
+        top = re.sub(r"\d+u, /\* top", "5u, /* top", export.text)
+        assert "level" in checker.refuse(checker.forged(export, top))
 
 
-@pytest.mark.parametrize("table", ["tk_convolutions_1_codes", "tk_dense_2_biases"])
-def test_taps_and_units_are_summed_up(table, checker, tmp_path):
-    """The digest catches a changed layer, and the sums one that moves a bound."""
-    proof, text = _proof_of(ALL["convolutions, 8-bit taps, averaged, hidden layer"]())
-    caught = 0
-    for place in range(9):
-        forged = _changed(text, table, place)
-        assert f"{table} is not" in _refused(checker, tmp_path, proof, forged)
-        forged_proof = _forged(checker, tmp_path, proof, forged)
-        try:
-            _check(checker, tmp_path, forged_proof, forged)
-        except SystemExit:
-            caught += 1
-    assert caught
+def _less(text: str, pattern: str) -> str:
+    """Return a text in which the number after a pattern is less by one, or by four bytes."""
+
+    def less(found: re.Match[str]) -> str:
+        return f"{found[1]}{int(found[2]) - (4 if 'BYTES' in found[1] else 1)}"
+
+    return re.sub(rf"({pattern})(\d+)", less, text)
 
 
-def test_every_bound_and_witness_counts(checker, whole, tmp_path):
+@pytest.mark.parametrize(
+    "name",
+    [
+        "spectrum, int16",
+        "signal, numbers beside",
+        "offset, int16",
+        "frame, separable",
+        "image, components",
+        "convolutions, 8-bit taps, averaged, hidden layer",
+        "two",
+        "trees beside a linear part",
+    ],
+)
+def test_memory_of_another_size_was_proved(name, checker):
+    """Sizes of scratch and state, forged in the header, the C and the proof together: refused."""
+    export = _export(MODELS[name]())
+    for kind in export.proof["memory"]:
+        header = _less(export.header, rf"#define M_{kind.upper()}_(?:WORDS|BYTES) ")
+        memory = export.proof["memory"] | {kind: export.proof["memory"][kind] - 1}
+        forged = export._replace(header=header, proof=export.proof | {"memory": memory})
+        assert "memory" in checker.refuse(forged)
+        assert "memory" in checker.refuse(export._replace(proof=forged.proof))
+        assert "memory" in checker.refuse(export._replace(header=header))
+    first = checker.forged(export, _less(export.text, "#define TK_FIRST_WORDS +"))
+    assert "TK_FIRST_WORDS" in checker.refuse(first)
+    if "tk_signal" in export.text:
+        running = re.sub(r"(\d+)u, /\* running", "8u, /* running", export.text)
+        assert "places in a stream" in checker.refuse(checker.forged(export, running))
+
+
+def test_every_bound_and_witness_counts(checker, whole):
     """One bound wider or narrower by one, one value or sign of a witness: refused."""
-    proof, text = whole
-    for i, bound in enumerate(proof["bounds"]):
-        for end, step in (("low", 1), ("low", -1), ("high", 1), ("high", -1)):
-            bounds = [*proof["bounds"]]
-            bounds[i] = bound | {end: bound[end] + step}
-            message = _refused(checker, tmp_path, proof | {"bounds": bounds}, text)
-            assert bound["stage"] in message
-    for i, witness in enumerate(proof["witnesses"]):
-        witnesses = [*proof["witnesses"]]
-        witnesses[i] = witness | {"value": witness["value"] + 1}
-        message = _refused(checker, tmp_path, proof | {"witnesses": witnesses}, text)
-        assert witness["stage"] in message
-        witnesses[i] = witness | {"inputs": witness["inputs"].translate({43: 45, 45: 43})}
-        _refused(checker, tmp_path, proof | {"witnesses": witnesses}, text)
+
+    def refused(key: str, place: int, change: dict[str, Any]) -> str:
+        items = [*whole.proof[key]]
+        items[place] = items[place] | change
+        return checker.refuse(whole._replace(proof=whole.proof | {key: items}))
+
+    for i, bound in enumerate(whole.proof["bounds"]):
+        for end, step in (("low", -1), ("high", 1)):
+            assert bound["stage"] in refused("bounds", i, {end: bound[end] + step})
+            assert bound["stage"] in refused("bounds", i, {end: bound[end] - step})
+    for i, witness in enumerate(whole.proof["witnesses"]):
+        assert witness["stage"] in refused("witnesses", i, {"value": witness["value"] + 1})
+        refused("witnesses", i, {"inputs": witness["inputs"].translate({43: 45, 45: 43})})
 
 
-def test_witnesses_were_not_required(checker, whole, tmp_path):
+def test_witnesses_were_not_required(checker, whole):
     """Without them, without one, with one twice, with one that names another stage: refused."""
-    proof, text = whole
-    said = proof["witnesses"]
+    said = whole.proof["witnesses"]
     for wrong in ([], said[1:], said[:-1], [*said, said[-1]], [said[1], said[0], *said[2:]]):
-        message = _refused(checker, tmp_path, proof | {"witnesses": wrong}, text)
-        assert "witness" in message
+        proof = whole.proof | {"witnesses": wrong}
+        assert "witness" in checker.refuse(whole._replace(proof=proof))
 
 
 TRICKS = {
@@ -354,19 +365,18 @@ TRICKS = {
 
 
 @pytest.mark.parametrize("trick", TRICKS)
-def test_the_compiler_read_another_program(trick, checker, whole, tmp_path):
+def test_the_compiler_read_another_program(trick, checker, whole):
     """The checker once read a text of which the compiler made other macros and tables."""
-    proof, text = whole
-    forged = re.sub(*TRICKS[trick], text, count=1)
-    assert forged != text
-    _refused(checker, tmp_path, proof, forged)
+    text = re.sub(*TRICKS[trick], whole.text, count=1)
+    assert text != whole.text
+    checker.refuse(whole._replace(text=text))
 
 
 @pytest.mark.parametrize("line", ["#define tk_biases tk_gains", "#undef TK_BLOCKS", "#pragma x"])
-def test_the_header_could_rename_a_table(line, checker, whole, tmp_path, monkeypatch):
+def test_the_header_could_rename_a_table(line, checker, whole):
     """What NAME.c includes first must speak of the model alone."""
-    monkeypatch.setattr(sys.modules[__name__], "HEADER", HEADER + f"{line}\n".encode())
-    assert "the header" in _refused(checker, tmp_path, *whole)
+    message = checker.refuse(whole._replace(header=f"{whole.header}{line}\n"))
+    assert "the header" in message
 
 
 @pytest.mark.parametrize(
@@ -377,27 +387,24 @@ def test_the_header_could_rename_a_table(line, checker, whole, tmp_path, monkeyp
         "#else\n{0}",
     ],
 )
-def test_the_type_of_samples_stood_in_a_false_condition(hidden, checker, tmp_path):
+def test_the_type_of_samples_stood_in_a_false_condition(hidden, checker):
     """A spectrum is bounded for the type that the compiler sees, not for another in the text."""
-    model = ALL["spectrum, int16"]()
-    header, typedef = render_sources(model, "m")["include/m.h"], "typedef int16_t m_input_t;"
-    forged = header.decode().replace(typedef, hidden.format(typedef)).encode()
-    assert forged != header
-    with pytest.raises(SystemExit, match="hangs on a condition"):
-        _check(checker, tmp_path, *_proof_of(model), forged)
+    export, typedef = _export(ALL["spectrum, int16"]()), "typedef int16_t m_input_t;"
+    header = export.header.replace(typedef, hidden.format(typedef))
+    assert header != export.header
+    assert "hangs on a condition" in checker.refuse(export._replace(header=header))
 
 
-def test_a_floor_of_levels_beyond_its_type_was_proved(checker, tmp_path):
+def test_a_floor_of_levels_beyond_its_type_was_proved(checker):
     """A level less its floor would leave 32 bits, as the digest of a forged proof would hide."""
-    proof, text = _proof_of(ALL["spectrum, int16"]())
-    forged = re.sub(r"\d+u?, /\* floor", "2147483648u, /* floor", text)
-    forged_proof = _forged(checker, tmp_path, proof, forged)
-    assert "a floor of other bits" in _refused(checker, tmp_path, forged_proof, forged)
+    export = _export(ALL["spectrum, int16"]())
+    text = re.sub(r"\d+u?, /\* floor", "2147483648u, /* floor", export.text)
+    assert "a floor of other bits" in checker.refuse(checker.forged(export, text))
 
 
-def test_hostile_sizes_never_ended(checker, whole, tmp_path):
+def test_hostile_sizes_never_ended(checker, whole):
     """Sizes that take forever, numbers that are none, files that do not end: one line each."""
-    proof, text = whole
+    proof = whole.proof
     for macro, value in (
         ("LOG2_DIMENSION", "60"),
         ("LOG2_DIMENSION", "4294967295u"),
@@ -409,35 +416,37 @@ def test_hostile_sizes_never_ended(checker, whole, tmp_path):
         ("OUTPUTS", "0u"),
         ("DIAGONAL_BITS", "3"),
     ):
-        forged = re.sub(rf"#define TK_{macro} .*", f"#define TK_{macro} {value}", text)
-        message = _refused(
-            checker,
-            tmp_path,
-            proof | {"source": proof["source"] | {f"TK_{macro}": value}, "witnesses": []},
-            forged,
-        )
+        text = re.sub(rf"#define TK_{macro} .*", f"#define TK_{macro} {value}", whole.text)
+        forged = {"source": proof["source"] | {f"TK_{macro}": value}, "witnesses": []}
+        message = checker.refuse(whole._replace(proof=proof | forged, text=text))
         assert "MemoryError" not in message, macro
-    for changes in ({"witnesses": 3}, {"bounds": {}}, {"source": []}, {"fingerprint": 1}):
-        _refused(checker, tmp_path, proof | changes, text)
+    wrong: list[dict[str, Any]] = [
+        {"witnesses": 3},
+        {"bounds": {}},
+        {"source": []},
+        {"memory": 1},
+        {"fingerprint": 1},
+    ]
     for value in (10**400, -1, 0.5, None, "x", [1]):
         for key in ("row", "value", "inputs"):
-            wrong = [proof["witnesses"][0] | {key: value}, *proof["witnesses"][1:]]
-            _refused(checker, tmp_path, proof | {"witnesses": wrong}, text)
+            first = proof["witnesses"][0] | {key: value}
+            wrong.append({"witnesses": [first, *proof["witnesses"][1:]]})
+    for changes in wrong:
+        checker.refuse(whole._replace(proof=proof | changes))
     for content in ("[" * 100_000, "1e999", "NaN", "9" * 5000, ""):
-        (tmp_path / "p.json").write_text(content)
+        (checker.folder / "p.json").write_text(content)
         with pytest.raises(SystemExit, match="refused: "):
-            checker.main(str(tmp_path / "p.json"), str(tmp_path / "m.c"))
+            checker.module.main(str(checker.folder / "p.json"), str(checker.folder / "m.c"))
     with pytest.raises(SystemExit, match="no file"):
-        checker.main("/dev/zero", str(tmp_path / "m.c"))
+        checker.module.main("/dev/zero", str(checker.folder / "m.c"))
 
 
-def test_proof_of_another_model_is_refused(checker, whole, tmp_path):
+def test_proof_of_another_model_is_refused(checker, whole):
     """The fingerprint in the C is compared, and a stage must not be left out."""
-    proof, text = whole
-    other = proof | {"fingerprint": "0" * 64}
-    assert "another model" in _refused(checker, tmp_path, other, text)
-    short = proof | {"bounds": proof["bounds"][:-1]}
-    assert "stages are missing" in _refused(checker, tmp_path, short, text)
+    other = whole.proof | {"fingerprint": "0" * 64}
+    assert "another model" in checker.refuse(whole._replace(proof=other))
+    short = whole.proof | {"bounds": whole.proof["bounds"][:-1]}
+    assert "stages are missing" in checker.refuse(whole._replace(proof=short))
 
 
 def test_inspect_writes_the_proof(checker, tmp_path, capsys):
@@ -455,6 +464,5 @@ def test_inspect_writes_the_proof(checker, tmp_path, capsys):
     result = run("inspect", tmp_path / "m.tkm", "--proof", tmp_path / "m.json")
     assert result.exit_code == 0, result.output
     assert "check_proof.py" in result.stderr
-    _write(tmp_path, render_sources(model, "m")["src/m.c"].decode())
-    checker.main(str(tmp_path / "m.json"), str(tmp_path / "m.c"))
+    checker.accept(_export(model)._replace(proof=json.loads((tmp_path / "m.json").read_text())))
     assert "26 stages" in capsys.readouterr().out

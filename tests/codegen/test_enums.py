@@ -21,32 +21,9 @@ from tinykernel.model.answers.labels import Labels
 from tinykernel.modelfile import about, load
 
 HOSTILE = (
-    "*/ int x; /*",
-    "*//*",
-    "/*/",
-    'a"b',
-    "back\\",
-    "back\\\n#error",
-    "??/",
-    "größe",
-    "grosse",
-    "日本",
-    "\u202eevil",
-    "",
-    " ",
-    "int",
-    "INT",
-    "a_b",
-    "a b",
-    "2",
-    "<0",
-    ">=0",
-    "words",
-    "h",
-    "\x00\x1b[31m",
-    "%s{{ name }}{% raw %}",
-    "long " * 40,
-    "long " * 41,
+    *("*/ int x; /*", "*//*", "/*/", 'a"b', "back\\", "back\\\n#error", "??/", "größe", "grosse"),
+    *("日本", "\u202eevil", "", " ", "int", "INT", "a_b", "a b", "2", "<0", ">=0", "words", "h"),
+    *("\x00\x1b[31m", "%s{{ name }}{% raw %}", "long " * 40, "long " * 41),
 )
 _COLUMNS = ("scratch", "*/ #error", "größe\\", "m", "table")
 

@@ -6,26 +6,27 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.codegen.test_platformio import in_qemu, write_linker_script
 from tests.firmware.compiling import WARNINGS
 from tests.random_fronts import local_model, random_signal_stage
 from tests.random_models import random_model
 from tinykernel import resources
 from tinykernel.board.protocol import scores_of
 from tinykernel.board.samples import Lines
-from tinykernel.build.machines import MACHINES
-from tinykernel.codegen.projects import export, formats, render_project
+from tinykernel.codegen.projects import export, exported_files, formats
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 
 BUILD_SYSTEMS = Path(__file__).parent / "build_systems"
 OFFLINE = Path(__file__).parent / "platform_offline"
+BOARDS = resources.folder("firmware") / "boards"
 # Models of three shapes: their runtimes differ, and must not clash.
 MODELS: dict[str, dict[str, Any]] = {
     "gesture": {"n_classes": 4, "raw_dtype": "float32"},
@@ -116,9 +117,10 @@ def test_readme_says_what_the_model_is(library: Path) -> None:
 def test_platformio_project_holds_the_library() -> None:
     """What a project has in lib/NAME is the library, file by file."""
     model = random_model(1, **MODELS["gesture"])
-    alone = render_project(model, None, name="gesture", format="library")
-    project = render_project(model, "esp32", name="gesture")
+    alone = exported_files(model, None, name="gesture", format="library")
+    project = exported_files(model, "esp32", name="gesture")
     start = "lib/gesture/"
+    del alone["manifest.json"]
     held = {path[len(start) :]: data for path, data in project.items() if path.startswith(start)}
     assert held == alone
 
@@ -127,7 +129,7 @@ def test_platformio_project_holds_the_library() -> None:
 def test_names_of_build_systems_are_refused(name: str) -> None:
     """ESP-IDF has a component `driver`, and CMake a target `test`."""
     with pytest.raises(TinykernelError, match="taken"):
-        render_project(random_model(1), None, name=name, format="library")
+        exported_files(random_model(1), None, name=name, format="library")
 
 
 @pytest.mark.parametrize("format", [name for name in formats() if name != "platformio"])
@@ -135,15 +137,14 @@ def test_formats_for_every_target_take_none(format: str) -> None:
     """An option that changes nothing is an error, not ignored."""
     for options in ({"board": "pico"}, {"framework": "arduino"}, {"platform": "ststm32"}):
         with pytest.raises(TinykernelError, match=r"leave --\w+ out"):
-            render_project(random_model(1), None, format=format, **options)
+            exported_files(random_model(1), None, format=format, **options)
     with pytest.raises(TinykernelError, match="leave --target out"):
-        render_project(random_model(1), "esp32", format=format)
+        exported_files(random_model(1), "esp32", format=format)
     with pytest.raises(TinykernelError, match="give --target"):
-        render_project(random_model(1), None)
+        exported_files(random_model(1), None)
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
-@pytest.mark.parametrize("name", ["gesture", "wake"])
+@pytest.mark.parametrize(("name", "compiler"), [("gesture", "gcc"), ("wake", "clang")])
 def test_cmake_on_this_computer(
     name: str, compiler: str, tmp_path: Path, require_tool: Callable[[str], Any]
 ) -> None:
@@ -152,24 +153,11 @@ def test_cmake_on_this_computer(
     Also in a folder with blanks and letters that are not of ASCII.
     """
     require_tool("cmake")
-    place = tmp_path / ("Größe 1 µ" if name == "wake" else "plain")
-    folder = write_library(place / name, name)
-    flags = " ".join(WARNINGS)
-    build = place / "build"
-    run(
-        [
-            "cmake",
-            "-S",
-            folder,
-            "-B",
-            build,
-            f"-DCMAKE_C_COMPILER={require_tool(compiler)}",
-            f"-DCMAKE_C_FLAGS={flags}",
-        ],
-        tmp_path,
+    folder = write_library(tmp_path / ("Größe 1 µ" if name == "wake" else "plain") / name, name)
+    flags = f"-DCMAKE_C_FLAGS={' '.join(WARNINGS)}"
+    assert "PASS: 8 vectors" in ctest(
+        cmake(folder, f"-DCMAKE_C_COMPILER={require_tool(compiler)}", flags)
     )
-    run(["cmake", "--build", build], tmp_path)
-    assert "PASS: 8 vectors" in ctest(build)
 
 
 def test_cmake_across_to_a_microcontroller(
@@ -232,55 +220,21 @@ def test_three_models_in_one_image(
     assert re.search(r"\d+ interrupts, 0 differences", printed)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_single_source_needs_nothing_else(
-    name: str, tmp_path: Path, require_tool: Callable[[str], Any]
-) -> None:
-    """One header and one source hold the runtime too, and compute the same."""
-    whole = write_library(tmp_path / "whole", name)
-    folder = write_library(tmp_path / "single", name, "single")
-    assert {path.name for path in folder.iterdir()} == {
-        f"{name}.h",
-        f"{name}.c",
-        f"{name}_field.h",
-        "LICENSE",
-        "manifest.json",
-    }
-    source = (folder / f"{name}.c").read_text()
-    assert re.findall(r'#include "(.+)"', source) == [f"{name}.h"]
+def test_single_source_needs_nothing_else(tmp_path: Path) -> None:
+    """One header and one source hold the runtime too; `test_exports` builds and runs them."""
+    folder = write_library(tmp_path / "single", "gesture", "single")
+    names = {"gesture.h", "gesture.c", "gesture_field.h", "LICENSE", "manifest.json"}
+    assert {path.name for path in folder.iterdir()} == names
+    source = (folder / "gesture.c").read_text()
+    assert re.findall(r'#include "(.+)"', source) == ["gesture.h"]
     assert source.count("SPDX-License-Identifier") == 1
-    selftest = [whole / "test" / "main.c", whole / f"examples/SelfTest/{name}_selftest.c"]
-    program = tmp_path / "program"
-    run(
-        [
-            require_tool("gcc"),
-            "-std=c99",
-            *WARNINGS,
-            f"-I{folder}",
-            f"-I{whole / 'examples/SelfTest'}",
-            folder / f"{name}.c",
-            *selftest,
-            "-o",
-            program,
-        ],
-        tmp_path,
-    )
-    assert "PASS: 8 vectors" in run([program], tmp_path)
 
 
 def test_arduino_sketch_on_this_computer(
     library: Path, tmp_path: Path, require_tool: Callable[[str], Any]
 ) -> None:
     """The example compiles as Arduino compiles it, and its sketch runs the self-test."""
-    boards = resources.folder("firmware") / "boards"
-    program = arduino(
-        library,
-        tmp_path,
-        require_tool("gcc"),
-        require_tool("g++"),
-        [],
-        [boards / "host" / "start.c"],
-    )
+    program = arduino(library, tmp_path, require_tool("gcc"), require_tool("g++"))
     printed = run([program], tmp_path)
     assert PASS in printed
     assert "TIME: one inference takes" in printed
@@ -292,38 +246,11 @@ def test_arduino_sketch_on_a_microcontroller(
     """The same sketch for Cortex-M4, in QEMU."""
     gcc, gxx = require_tool("arm-none-eabi-gcc"), require_tool("arm-none-eabi-g++")
     require_tool("qemu-system-arm")
-    boards = resources.folder("firmware") / "boards"
-    row = MACHINES["mps2-an386"]
-    script = (boards / "board.ld").read_text()
-    for word, value in zip(
-        ("ROM", "ROM_SIZE", "RAM", "RAM_SIZE"), (*row.rom, *row.ram), strict=True
-    ):
-        script = script.replace(f"@{word}@", hex(value))
-    (tmp_path / "board.ld").write_text(script)
-    flags = [
-        *find_target("cortex-m4").compilers[0].flags,
-        "-ffunction-sections",
-        "-nostartfiles",
-        "-Wl,--gc-sections",
-        "-T",
-        str(tmp_path / "board.ld"),
-    ]
-    program = arduino(library, tmp_path, gcc, gxx, flags, [boards / "arm" / "start.c"])
-    printed = run(
-        [
-            *row.qemu,
-            "-nographic",
-            "-monitor",
-            "none",
-            "-serial",
-            "none",
-            "-semihosting-config",
-            "enable=on,target=native",
-            "-kernel",
-            program,
-        ],
-        tmp_path,
-    )
+    write_linker_script(tmp_path / "board.ld", "mps2-an386")
+    flags = [*find_target("cortex-m4").compilers[0].flags, "-ffunction-sections", "-nostartfiles"]
+    flags += ["-Wl,--gc-sections", "-T", str(tmp_path / "board.ld")]
+    program = arduino(library, tmp_path, gcc, gxx, flags, BOARDS / "arm" / "start.c")
+    printed = run([*in_qemu("mps2-an386"), program], tmp_path)
     assert PASS in printed
 
 
@@ -334,15 +261,11 @@ def test_arduino_sketch_of_a_stream(tmp_path: Path, require_tool: Callable[[str]
     export(model, None, library, name="motion", format="library")
     printed = {}
     for sketch in ("Stream", "Record"):
-        program = arduino(
-            library,
-            tmp_path,
-            require_tool("gcc"),
-            require_tool("g++"),
-            [],
-            [resources.folder("firmware") / "boards" / "host" / "start.c"],
+        folder, compilers = (
             library / "examples" / sketch,
+            (require_tool("gcc"), require_tool("g++")),
         )
+        program = arduino(library, tmp_path, *compilers, sketch=folder)
         printed[sketch] = run([program], tmp_path).split()
     samples = (np.arange(1, 1000) * 37 % 1024).reshape(-1, 3)  # as the stand-in reads them
     windows = [samples[i : i + 64].ravel() for i in range(0, len(samples) - 63, model.hop)]
@@ -359,42 +282,26 @@ def arduino(
     folder: Path,
     gcc: str,
     gxx: str,
-    flags: list[str],
-    start: list[Path],
+    flags: Sequence[str] = (),
+    start: Path = BOARDS / "host" / "start.c",
     sketch: Path | None = None,
 ) -> Path:
     """Build a sketch, SelfTest by default, as Arduino does: Arduino.h before the sketch, then all C
     of its folder and of src/ of the library; return the program."""
     sketch = sketch or library / "examples" / "SelfTest"
-    boards = resources.folder("firmware") / "boards"
-    headers = [f"-I{path}" for path in (OFFLINE / "arduino", library / "src", sketch, boards)]
-    sources = [*sketch.glob("*.c"), *(library / "src").glob("*.c")]
+    headers = [f"-I{path}" for path in (OFFLINE / "arduino", library / "src", sketch, BOARDS)]
     compile_only = [*flags, "-Os", *headers, "-c"]
     objects = []
-    for source in (*sources, *start):
+    for source in (*sketch.glob("*.c"), *(library / "src").glob("*.c"), start):
         objects.append(folder / f"{source.stem}.o")
         strict = ["-std=gnu11", "-Wall", "-Wextra", "-Werror"]
         run([gcc, *compile_only, *strict, source, "-o", objects[-1]], folder)
     plus = [gxx, *compile_only, "-std=gnu++11", "-fno-exceptions", "-fno-rtti", "-Wall", "-Wextra"]
     run([*plus, OFFLINE / "arduino" / "arduino.cpp", "-o", folder / "core.o"], folder)
-    run(
-        [
-            *plus,
-            "-Werror",
-            "-include",
-            "Arduino.h",
-            "-x",
-            "c++",
-            sketch / f"{sketch.name}.ino",
-            "-o",
-            folder / "sketch.o",
-        ],
-        folder,
-    )
-    run(
-        [gxx, *flags, *objects, folder / "core.o", folder / "sketch.o", "-o", folder / "program"],
-        folder,
-    )
+    as_sketch = ["-Werror", "-include", "Arduino.h", "-x", "c++", sketch / f"{sketch.name}.ino"]
+    run([*plus, *as_sketch, "-o", folder / "sketch.o"], folder)
+    parts = [*objects, folder / "core.o", folder / "sketch.o"]
+    run([gxx, *flags, *parts, "-o", folder / "program"], folder)
     return folder / "program"
 
 
@@ -432,18 +339,8 @@ def test_esp_idf_component_is_packed(
     library: Path, tmp_path: Path, require_tool: Callable[[str], Any]
 ) -> None:
     """The tool of Espressif's registry accepts the manifest and packs what belongs to it."""
-    run(
-        [
-            require_tool("compote"),
-            "component",
-            "pack",
-            "--name",
-            "gesture",
-            "--dest-dir",
-            tmp_path / "dist",
-        ],
-        library,
-    )
+    pack = [require_tool("compote"), "component", "pack", "--name", "gesture"]
+    run([*pack, "--dest-dir", tmp_path / "dist"], library)
     assert list((tmp_path / "dist").glob("gesture_*.tgz"))
     (packed,) = (path for path in (tmp_path / "dist").iterdir() if path.is_dir())
     for file in (

@@ -14,7 +14,6 @@ from tests.codegen.test_library import BUILD_SYSTEMS, MODELS, arduino, cmake, ru
 from tests.codegen.test_platformio import emulated
 from tests.random_models import random_model
 from tests.sessions import ROOT, Block, blocks, commands, run_shell
-from tinykernel import resources
 from tinykernel.modelfile import save
 
 PAGE = ROOT / "docs" / "building.md"
@@ -119,16 +118,8 @@ def test_platformio_page(
 def test_arduino_page(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
     """The sketch of the page compiles with the library as Arduino compiles it, and runs."""
     follow("Arduino", tmp_path)
-    boards = resources.folder("firmware") / "boards"
-    program = arduino(
-        tmp_path / "gesture",
-        tmp_path,
-        require_tool("gcc"),
-        require_tool("g++"),
-        [],
-        [boards / "host" / "start.c"],
-        tmp_path / "Demo",
-    )
+    compilers = require_tool("gcc"), require_tool("g++")
+    program = arduino(tmp_path / "gesture", tmp_path, *compilers, sketch=tmp_path / "Demo")
     assert run([program], tmp_path).isdigit()
 
 

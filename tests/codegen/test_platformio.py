@@ -21,9 +21,7 @@ PLATFORM = Path(__file__).parent / "platform_offline"
 
 # Target, framework, family of the start-up code, machine.
 PROJECTS = [
-    ("cortex-m4", "arduino", "arm", "mps2-an386"),
     ("cortex-m4", "cmsis", "arm", "mps2-an386"),
-    ("cortex-m0", "cmsis", "arm", "microbit"),
     ("esp32c3", "arduino", "riscv", "virt-rv32"),
 ]
 
@@ -51,6 +49,23 @@ def pio(
     return run
 
 
+def write_linker_script(path: Path, machine: str) -> None:
+    """Write the script that links for the memory of a machine."""
+    script = (resources.folder("firmware") / "boards" / "board.ld").read_text()
+    row = MACHINES[machine]
+    names = ("ROM", "ROM_SIZE", "RAM", "RAM_SIZE")
+    for name, value in zip(names, (*row.rom, *row.ram), strict=True):
+        script = script.replace(f"@{name}@", hex(value))
+    path.write_text(script)
+
+
+def in_qemu(machine: str) -> list[str]:
+    """Return the command that runs a program, whose path is still to follow."""
+    quiet = ["-nographic", "-monitor", "none", "-serial", "none"]
+    semihosting = ["-semihosting-config", "enable=on,target=native"]
+    return [*MACHINES[machine].qemu, *quiet, *semihosting, "-kernel"]
+
+
 def emulated(folder: Path, family: str, machine: str) -> None:
     """Put the platform into a project, and what a program needs in an emulator."""
     shutil.copytree(PLATFORM, folder / "platform_offline")
@@ -58,13 +73,7 @@ def emulated(folder: Path, family: str, machine: str) -> None:
     (folder / "emulated").mkdir()
     for file in (family + "/start.c", "semihost.h", "initialise.h"):
         shutil.copy(boards / file, folder / "emulated")
-    row = MACHINES[machine]
-    script = (boards / "board.ld").read_text()
-    for name, value in zip(
-        ("ROM", "ROM_SIZE", "RAM", "RAM_SIZE"), (*row.rom, *row.ram), strict=True
-    ):
-        script = script.replace(f"@{name}@", hex(value))
-    (folder / "board.ld").write_text(script)
+    write_linker_script(folder / "board.ld", machine)
 
 
 def offline_project(folder: Path, target: str, framework: str, family: str, machine: str) -> None:
@@ -72,24 +81,12 @@ def offline_project(folder: Path, target: str, framework: str, family: str, mach
     model = random_model(1, n_classes=4, raw_dtype="float32")
     export(model, target, folder, name="gesture", framework=framework)
     emulated(folder, family, machine)
-    row = MACHINES[machine]
     ini = folder / "platformio.ini"
     text = re.sub(
         r"(?m)^platform = .*$", "platform = symlink://./platform_offline", ini.read_text(), count=1
     )
-    command = [
-        *row.qemu,
-        "-nographic",
-        "-monitor",
-        "none",
-        "-serial",
-        "none",
-        "-semihosting-config",
-        "enable=on,target=native",
-        "-kernel",
-        "${platformio.build_dir}/${this.__env__}/firmware.elf",
-    ]
-    lines = "".join(f"\n    {word}" for word in command)
+    program = "${platformio.build_dir}/${this.__env__}/firmware.elf"
+    lines = "".join(f"\n    {word}" for word in (*in_qemu(machine), program))
     marker = "test_build_src = yes\n"
     assert marker in text
     ini.write_text(text.replace(marker, f"{marker}test_testing_command ={lines}\n"))

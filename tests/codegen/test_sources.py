@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -40,17 +39,6 @@ def test_the_same_bytes_every_time(checkout: Path) -> None:
         for seed in ("1", "2")
     }
     assert len(digests) == 1
-
-
-def test_files_and_names() -> None:
-    """Files are where a PlatformIO project has them, and only the model's carry its name."""
-    files = render_sources(random_model(1), "gesture")
-    assert {"include/gesture.h", "src/gesture.c", "lib/tinykernel/LICENSE"} <= set(files)
-    assert "lib/tinykernel/src/tk_predict.h" in files
-    header = files["include/gesture.h"].decode()
-    functions = ("predict", "scores", "predict_quantized", "scores_quantized", "quantize")
-    for name in (*(f"gesture_{function}(" for function in functions), "gesture_class_names["):
-        assert name in header
 
 
 def test_source_is_tidy_ascii() -> None:
@@ -150,24 +138,6 @@ def test_header_names_the_inputs() -> None:
     for i in range(model.n_features):
         assert header.count(b"GESTURE_AXIS_%d = %d" % (i, i)) == 1
     assert max(map(len, header.splitlines())) <= 100
-
-
-def test_bad_name_is_refused() -> None:
-    """A name that is no C identifier gives one clear line."""
-    with pytest.raises(TinykernelError, match="not a C identifier"):
-        render_sources(random_model(1), "my model")
-
-
-def test_vectors_hold_the_scores_of_python() -> None:
-    """The test vectors carry the inputs, scores and labels of the model."""
-    model = random_model(4, raw_dtype="int16", n_classes=4)
-    X = random_raw(model, 1, 3)
-    text = render_vectors(model, "gesture", X)["include/gesture_vectors.h"].decode()
-    numbers = [int(n) for n in re.findall(r"(?<![\w])-?\d+(?=[,\n])", text.split("#define")[-1])]
-    expected = [*X.ravel(), *model.scores(X).ravel(), *model.scores(X).argmax(axis=1)]
-    assert [n for n in expected if n > -(2**31)] == [n for n in numbers if n > -(2**31)][
-        -len(expected) :
-    ]
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
 from tinykernel.codegen.boards import BOARDS
@@ -61,32 +58,18 @@ def test_unknown_target_lists_the_known() -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_default_board_and_framework() -> None:
-    """Without options the first board and its first framework are taken."""
-    board, framework = board_for(find_target("cortex-m4"))
-    assert (board.name, framework) == ("nucleo_f401re", "arduino")
-
-
-def test_framework_chooses_a_board_that_has_it() -> None:
-    """--framework alone must pick a board for which it exists."""
-    board, framework = board_for(find_target("esp32c3"), framework="espidf")
-    assert board.name == "esp32-c3-devkitm-1"
-    assert framework == "espidf"
-
-
 @pytest.mark.parametrize(
-    ("target", "board", "platform"),
+    ("target", "board", "framework", "chosen"),
     [
-        ("cortex-m0plus", "pico", "raspberrypi"),
-        ("cortex-m4", "nano33ble", "nordicnrf52"),
-        ("cortex-m4", "nrf52_dk", "nordicnrf52"),
-        ("cortex-m4", "adafruit_feather_m4", "atmelsam"),
-        ("esp32", "lolin32", "espressif32"),
+        ("cortex-m4", None, None, ("nucleo_f401re", "arduino", "ststm32")),
+        ("esp32c3", None, "espidf", ("esp32-c3-devkitm-1", "espidf", "espressif32")),
+        ("cortex-m4", "nrf52_dk", "zephyr", ("nrf52_dk", "zephyr", "nordicnrf52")),
     ],
 )
-def test_board_brings_its_platform(target: str, board: str, platform: str) -> None:
-    """A board written with another platform's name would not build."""
-    assert board_for(find_target(target), board)[0].platform == platform
+def test_a_board_that_has_the_framework_is_chosen(target, board, framework, chosen) -> None:
+    """By default the first board and its first framework; a board brings its platform."""
+    row, name = board_for(find_target(target), board, framework)
+    assert (row.name, name, row.platform) == chosen
 
 
 def test_every_board_belongs_to_one_target() -> None:
@@ -104,25 +87,6 @@ def test_a_core_with_its_fpu_has_the_boards_of_the_core() -> None:
     assert board_for(find_target("cortex-m4"), "teensy31")[0].name == "teensy31"
     with pytest.raises(TinykernelError, match="is a cortex-m4: use --target cortex-m4"):
         board_for(find_target("cortex-m4f"), "teensy31")
-
-
-def test_a_board_that_only_platformio_knows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An installed platform brings its boards along, and a wrong core is named."""
-    platform = tmp_path / "platforms" / "gd32"
-    (platform / "boards").mkdir(parents=True)
-    (platform / "platform.json").write_text(json.dumps({"name": "gd32"}))
-    row = {"build": {"cpu": "cortex-m4"}, "frameworks": ["mbed", "arduino"], "name": "GD32 F4"}
-    (platform / "boards" / "gd32f4.json").write_text(json.dumps(row))
-    monkeypatch.setenv("PLATFORMIO_CORE_DIR", str(tmp_path))
-    board, framework = board_for(find_target("cortex-m4"), "gd32f4")
-    assert (board.platform, board.title, framework) == ("gd32", "GD32 F4", "arduino")
-    with pytest.raises(TinykernelError, match="use --target cortex-m4"):
-        board_for(find_target("cortex-m0"), "gd32f4")
-    (platform / "boards" / "gd32f4.json").write_text("{")
-    with pytest.raises(TinykernelError, match="is not known for target cortex-m4"):
-        board_for(find_target("cortex-m4"), "gd32f4")
 
 
 def test_a_board_that_is_in_no_platform() -> None:

@@ -37,20 +37,11 @@ def _fuzz(batch: Batch, reader: str, size: int) -> None:
         corpus.mkdir()
         for index, data in enumerate(_seeds(reader)):
             (corpus / str(index)).write_bytes(data)
+        command = [sys.executable, "-m", "tests.fuzz.coverage", reader, str(corpus)]
+        command += [f"-runs={size}", f"-seed={batch.seed + 1}", "-max_len=20000", "-timeout=20"]
+        command += ["-rss_limit_mb=6000", f"-artifact_prefix={folder}/crash-"]
         done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "tests.fuzz.coverage",
-                reader,
-                str(corpus),
-                f"-runs={size}",
-                f"-seed={batch.seed + 1}",
-                "-max_len=20000",
-                "-timeout=20",
-                "-rss_limit_mb=6000",
-                f"-artifact_prefix={folder}/crash-",
-            ],
+            command,
             cwd=ROOT,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
             capture_output=True,

@@ -22,26 +22,8 @@ from tinykernel.data.selection import Selection
 from tinykernel.data.signals import load_recordings
 
 _CELLS = (
-    "",
-    "?",
-    "red",
-    "*/",
-    "nan",
-    "inf",
-    "1e999",
-    '"',
-    '"a',
-    "a b",
-    "1,5",
-    "-",
-    "\u00e4",
-    "\x1b[31m",
-    "0x10",
-    "2026-01-01T00:00:00",
-    "99999999999999999999",
-    "True",
-    " 1 ",
-    "\u0661",
+    *("", "?", "red", "*/", "nan", "inf", "1e999", '"', '"a', "a b", "1,5", "-", " 1 ", "True"),
+    *("\u00e4", "\u0661", "\x1b[31m", "0x10", "2026-01-01T00:00:00", "99999999999999999999"),
 )
 
 
@@ -184,18 +166,8 @@ def check_rows(X: Any, y: Any) -> None:
 def read(path: Path, is_recording: bool) -> None:
     """Read a file as train does, with and without its options."""
     if is_recording:
-        how = {
-            "window": "0.5s",
-            "hop": None,
-            "rate": None,
-            "time": None,
-            "label": None,
-            "groups": None,
-            "drop": (),
-            "inputs": None,
-            "mixed": "drop",
-            "missing": "error",
-        }
+        how = dict.fromkeys(("hop", "rate", "time", "label", "groups", "inputs"))
+        how |= {"window": "0.5s", "drop": (), "mixed": "drop", "missing": "error"}
         dataset, _, _ = load_recordings(str(path), test_size=0.2, seed=0, **how)
     else:
         dataset = load_data(path)

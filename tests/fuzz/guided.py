@@ -55,30 +55,12 @@ def build(model: IntegerModel, variant: tuple[str, ...], folder: Path) -> Path:
     names = ["-DQUANTIZED_ENTRIES=1"] if model.input.is_table else []
     if model.hop:
         names.append("-DSTREAM_ENTRIES=1")
-    flags = [*_FLAGS, *names, *(f"-I{one}" for one in include)]
-    done = _clang(
-        [
-            *flags,
-            *variant,
-            "-fsanitize=fuzzer-no-link",
-            "-c",
-            folder / "plain/src/plain.c",
-            "-o",
-            folder / "plain.o",
-        ]
-    )
+    flags = [*_FLAGS, *names, *(f"-I{path}" for path in include)]
+    plain = ["-c", folder / "plain/src/plain.c", "-o", folder / "plain.o"]
+    done = _clang([*flags, *variant, "-fsanitize=fuzzer-no-link", *plain])
     if done.returncode == 0:
-        done = _clang(
-            [
-                *flags,
-                "-fsanitize=fuzzer",
-                _HARNESS,
-                folder / "fast/src/fast.c",
-                folder / "plain.o",
-                "-o",
-                folder / "program",
-            ]
-        )
+        sources = [_HARNESS, folder / "fast/src/fast.c", folder / "plain.o"]
+        done = _clang([*flags, "-fsanitize=fuzzer", *sources, "-o", folder / "program"])
     if done.returncode:
         raise RuntimeError(done.stderr)
     return folder / "program"
@@ -103,20 +85,11 @@ def run(batch: Batch, size: int) -> None:
             seeds += [b"\2" + seeds[0], *states(model)]
             for i, data in enumerate(seeds):
                 (folder / "corpus" / str(i)).write_bytes(data)
+            command = [str(program), f"-runs={_RUNS}", f"-seed={batch.seed + 1}", "-timeout=20"]
+            command += [f"-max_len={max(map(len, seeds)) + 64}"]
+            command += [f"-artifact_prefix={folder}/crash-", str(folder / "corpus")]
             done = subprocess.run(
-                [
-                    str(program),
-                    f"-runs={_RUNS}",
-                    f"-seed={batch.seed + 1}",
-                    "-timeout=20",
-                    f"-max_len={max(map(len, seeds)) + 64}",
-                    f"-artifact_prefix={folder}/crash-",
-                    str(folder / "corpus"),
-                ],
-                cwd=folder,
-                capture_output=True,
-                text=True,
-                errors="replace",
+                command, cwd=folder, capture_output=True, text=True, errors="replace"
             )
             found = re.search(r"Done (\d+) runs", done.stderr)
             batch.counts["guided inputs"] += int(found[1]) if found else 0

@@ -26,20 +26,7 @@ from tinykernel.cli import app
 from tinykernel.codegen.sources import render_sources
 
 _SIGNS = (
-    "*/",
-    '"',
-    "\\",
-    "??/",
-    "\n",
-    "\r",
-    "\x1b[31m",
-    "\u202e",
-    "%s",
-    "{{",
-    "<b>",
-    ",",
-    ";",
-    "=",
+    *("*/", '"', "\\", "??/", "\n", "\r", "\x1b[31m", "\u202e", "%s", "{{", "<b>", ",", ";", "="),
 )
 _MANY = 10_000
 _LITTLE = 3 << 30  # addresses, of which NumPy and numba reserve most
@@ -215,15 +202,7 @@ def long_streams(rng: np.random.Generator, folder: Path, batch: Batch) -> None:
         batch.counts["streams"] += 1
 
 
-CHECKS = (
-    hostile_texts,
-    nested,
-    same_bytes,
-    long_streams,
-    little_memory,
-    many_texts,
-    many_files,
-)
+CHECKS = (hostile_texts, nested, same_bytes, long_streams, little_memory, many_texts, many_files)
 
 
 def run(batch: Batch, size: int) -> None:

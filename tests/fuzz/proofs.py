@@ -8,6 +8,7 @@ import importlib.util
 import io
 import json
 import re
+import shutil
 import subprocess
 import tempfile
 import time
@@ -136,6 +137,7 @@ def run(batch: Batch, size: int) -> None:
     checker = load_checker()
     seeds = [(json.loads(certificate(model)), render_sources(model, "m")) for model in models()]
     with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(ROOT / "firmware/tinykernel/src", folder, dirs_exist_ok=True)
         for index in range(size):
             rng = np.random.default_rng((batch.seed, index))
             proof, files = seeds[rng.integers(len(seeds))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -73,6 +74,7 @@ def test_structures_were_missing_in_the_program_that_the_compiler_reads(
     """C without damage is the same to compiler and checker; structures are part of it."""
     require_tool("gcc")
     checker, source, structures = proofs.load_checker(), tmp_path / "m.c", set()
+    shutil.copytree(ROOT / "firmware/tinykernel/src", tmp_path, dirs_exist_ok=True)
     for model in proofs.models():
         files = render_sources(model, "m")
         (tmp_path / "m.h").write_bytes(files["include/m.h"])

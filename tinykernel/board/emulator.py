@@ -27,7 +27,7 @@ from tinykernel.build.program import (
 )
 from tinykernel.build.simavr import Simavr
 from tinykernel.build.toolchains import ProgramTooLarge
-from tinykernel.codegen.projects import generated_inputs, render_project
+from tinykernel.codegen.projects import exported_files, generated_inputs
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
@@ -99,7 +99,7 @@ def build_program(model: IntegerModel, target: str | Target, folder: Path) -> Pr
 def _build(model: IntegerModel, target: Target, platform: Platform, folder: Path) -> Program:
     machine = platform.machine
     vectors = generated_inputs(model, _ROWS_OF_SELFTEST.get(target.family, 8))
-    include = write_sources(folder, render_project(model, target, name=_NAME, vectors=vectors))
+    include = write_sources(folder, exported_files(model, target, name=_NAME, vectors=vectors))
     project = folder / "src"
     sources = [
         folder / f"lib/{_NAME}/src/{_NAME}.c",

@@ -15,35 +15,17 @@ _KILOBYTE = 1024
 
 @dataclass(frozen=True)
 class Board:
-    """A board that can be bought.
+    """A board that can be bought."""
 
-    Parameters
-    ----------
-    name : str
-        PlatformIO's board identifier; empty for a platform without boards.
-    platform : str
-        PlatformIO platform; empty where PlatformIO's registry has none with this board.
-    frameworks : tuple of str
-        Frameworks that a project can be exported for, the default one first. ``"none"`` stands
-        for a program of the operating system.
-    title : str
-        What is printed on the box.
-    target : str
-        Its core, by the name of the target; empty for a board that only the user knows.
-    flash, ram : int
-        Bytes that a program may use; 0 where that is not known.
-    clock : int
-        Hertz, the usual one.
-    """
-
-    name: str
-    platform: str
+    name: str  # PlatformIO's board identifier; empty for a platform without boards.
+    platform: str  # empty where PlatformIO's registry has none with this board.
+    # For which a project can be exported, the default one first; "none" is for this computer.
     frameworks: tuple[str, ...]
-    title: str
-    target: str = ""
-    flash: int = 0
+    title: str  # what is printed on the box.
+    target: str = ""  # its core; empty for a board that only the user knows.
+    flash: int = 0  # bytes that a program may use; 0 where that is not known.
     ram: int = 0
-    clock: int = 0
+    clock: int = 0  # hertz, the usual one.
 
 
 # A target; then a line a board: name, platform, frameworks, KB of flash, KB of RAM, MHz, title.

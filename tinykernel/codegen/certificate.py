@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tinykernel
-from tinykernel.codegen.literals import table_rows
 from tinykernel.codegen.pack.kernels import sort_kernels
 from tinykernel.codegen.plan import PackedModel, pack
 from tinykernel.errors import TinykernelError
@@ -29,44 +28,48 @@ _INT32 = 2**31 - 1
 def certificate(model: IntegerModel) -> bytes:
     """Write bounds of all stages, and inputs that reach them, of the C that a model generates.
 
-    Returns
-    -------
-    bytes
-        JSON text. ``bounds`` are those of the C: where it does not know which places of its tables
-        are components they are wider than `IntegerModel.ranges`. ``witnesses`` are inputs of all
-        highest (+) and lowest (-) values that reach the bound of a value: exactly in the first
-        transform and the products, in the second transform within what rounding can do. ``source``
-        is the text of all macros and the SHA-256 of all tables.
-
-    Raises
-    ------
-    TinykernelError
-        If these bounds are too wide for 32 bits.
+    The JSON has the ``bounds`` of the C: where it does not know which places of its tables are
+    components they are wider than `IntegerModel.ranges`. Its ``witnesses`` are inputs of all
+    highest (+) and lowest (-) values that reach the bound of a value: exactly in the first
+    transform and the products, in the second transform within what rounding can do. ``source`` is
+    the text of all macros and the SHA-256 of all tables, ``memory`` the words of scratch and state.
+    Bounds that are too wide for 32 bits are a TinykernelError.
     """
-    own = _stored(sort_kernels(model))
-    packed, components = pack(own), own.find(Components)
+    stored = _stored(sort_kernels(model))
+    packed, components = pack(stored), stored.find(Components)
     witnesses: list[dict[str, Any]] = []
-    last = None if components is None else _witness_transforms(own, components, witnesses)
+    last = None if components is None else _witness_transforms(stored, components, witnesses)
     content = {
         "format": "tinykernel-proof",
-        "version": 1,
+        "version": 2,
         "tool": f"tinykernel {tinykernel.__version__}",
         "fingerprint": model.fingerprint(),
         "source": _source(packed),
-        "bounds": [vars(stage) for stage in _bounds(own, packed, last)],
+        "memory": _memory(stored, packed),
+        "bounds": [vars(stage) for stage in _bounds(stored, packed, last)],
         "witnesses": witnesses,
     }
     return (json.dumps(content, indent=1) + "\n").encode()
 
 
+def _memory(model: IntegerModel, packed: PackedModel) -> dict[str, int]:
+    """Return the words of memory that the header says."""
+    sizes = {"scratch": packed.scratch_words}
+    if model.hop or model.stages[0].GIVES == "image":
+        sizes["stream_scratch"] = packed.stream_words
+    if packed.state_words:
+        sizes["state"] = packed.state_words
+    return sizes
+
+
 def _source(packed: PackedModel) -> dict[str, str]:
     """Return the text of macros and the digests of tables, without blanks."""
-    found = {item.name.partition("(")[0]: item.value for item in packed.definitions}
-    found |= {struct.name: re.sub(r"\s", "", struct.text) for struct in packed.structs}
+    source = {item.name.partition("(")[0]: item.value for item in packed.definitions}
+    source |= {struct.name: re.sub(r"\s", "", struct.text) for struct in packed.structs}
     for table in packed.tables:
-        text = re.sub(r"\s", "", "".join(table_rows(table.values, table.c_type)))
-        found[table.name] = hashlib.sha256(text.encode()).hexdigest()
-    return found
+        text = re.sub(r"\s", "", "".join(table.lines))
+        source[table.name] = hashlib.sha256(text.encode()).hexdigest()
+    return source
 
 
 def _stored(model: IntegerModel) -> IntegerModel:
@@ -75,27 +78,27 @@ def _stored(model: IntegerModel) -> IntegerModel:
     if components is None:
         return model
     used = components.row_kept.any(axis=1)
-    own = replace(
+    kept_blocks = replace(
         components, diagonal=components.diagonal[used], row_kept=components.row_kept[used]
     )
     return replace(
-        model, stages=tuple(own if stage is components else stage for stage in model.stages)
+        model, stages=tuple(kept_blocks if stage is components else stage for stage in model.stages)
     )
 
 
 def _bounds(model: IntegerModel, packed: PackedModel, last: Values | None) -> list[Range]:
     """Return the bounds as the C allows them."""
-    found = {stage.stage: stage for stage in model.ranges()}
+    bounds = {stage.stage: stage for stage in model.ranges()}
     changes = _of_kernels(model, packed)
     if last is not None:
         changes |= {"scale times row": _ends(255 * last.low, 255 * last.high)}
         changes |= _of_ternary(model, packed)
     for name, change in changes.items():
-        found[name] = Range(**(vars(found[name]) | change))
-        low, high = found[name].low, found[name].high
+        bounds[name] = Range(**(vars(bounds[name]) | change))
+        low, high = bounds[name].low, bounds[name].high
         if not (low >= -_INT32 and high <= _INT32):
             raise TinykernelError(f"proof: {name} of the C can reach {low}..{high}")
-    return list(found.values())
+    return list(bounds.values())
 
 
 def _ends(low: NDArray[Any], high: NDArray[Any]) -> dict[str, int]:
@@ -140,13 +143,20 @@ def _of_ternary(model: IntegerModel, packed: PackedModel) -> dict[str, dict[str,
 
 
 def _witness_transforms(
-    whole: IntegerModel, own: Components, witnesses: list[dict[str, Any]]
+    whole: IntegerModel, components: Components, witnesses: list[dict[str, Any]]
 ) -> Values:
     """Add the inputs of the extremes of each stage; return the bounds of the last one."""
-    first = bound_first(own.sign, 8 * whole.input_dtype.itemsize, own.halve_first)
-    second = bound_second(first, own.permutation, own.diagonal, own.diagonal_kind, own.halve_second)
-    gather = own.permutation.indices(own.dimension).astype(np.int64)
-    d = own.dimension
+    first = bound_first(components.sign, 8 * whole.input_dtype.itemsize, components.halve_first)
+    second = bound_second(
+        first,
+        components.permutation,
+        components.diagonal,
+        components.diagonal_kind,
+        components.halve_second,
+    )
+    gather = components.permutation.indices(components.dimension).astype(np.int64)
+    limits = np.iinfo(whole.input_dtype)
+    d = components.dimension
 
     def row_before(row: int, stage: int) -> NDArray[np.int64]:
         """Return the coefficients of value `row` after so many stages."""
@@ -158,59 +168,45 @@ def _witness_transforms(
     def through_both(index: int, stage: int) -> NDArray[np.int64]:
         block, row = divmod(index, d)
         spread = np.zeros(d, dtype=np.int64)
-        spread[gather] = row_before(row, stage) * own.diagonal[block]
+        spread[gather] = row_before(row, stage) * components.diagonal[block]
         of_inputs: NDArray[np.int64] = exact_stages(spread)[-1]
         return of_inputs
 
     def add(name: str, values: Values, coefficients: Any) -> None:
-        ends = (("low", int(values.low.argmin())), ("high", int(values.high.argmax())))
-        for end, index in ends:
-            q = own.sign * coefficients(index)[: own.n_features]
+        for end, index in (("low", values.low.argmin()), ("high", values.high.argmax())):
+            q = components.sign * coefficients(int(index))[: components.n_features]
             plus = (q > 0) if end == "high" else (q < 0)
+            inputs = "".join("-+"[int(sign)] for sign in plus)
+            raw = np.where(plus, limits.max, limits.min).astype(np.int64)
+            value = int(_value(components, raw, name).flat[index])
             witnesses.append(
-                {
-                    "stage": name,
-                    "end": end,
-                    "row": index,
-                    "inputs": "".join("-+"[int(sign)] for sign in plus),
-                }
+                {"stage": name, "end": end, "row": int(index), "inputs": inputs, "value": value}
             )
 
     add("input of the first transform", first.inputs, lambda index: row_before(index, 0))
     for k, values in enumerate(first.stages):
-        name = f"first transform, stage {k}{' (halved)' * own.halve_first[k]}"
+        name = f"first transform, stage {k}{' (halved)' * components.halve_first[k]}"
         add(name, values, lambda index, k=k: row_before(index, k + 1))
     add("product", second.product, lambda index: through_both(index, 0))
     for k, values in enumerate(second.stages):
-        name = f"second transform, stage {k}{' (halved)' * own.halve_second[k]}"
+        name = f"second transform, stage {k}{' (halved)' * components.halve_second[k]}"
         add(name, values, lambda index, k=k: through_both(index, k + 1))
-    _reach(whole, own, witnesses)
     return second.stages[-1]
 
 
-def _reach(whole: IntegerModel, own: Components, witnesses: list[dict[str, Any]]) -> None:
-    """Add the values that the witnesses lead to."""
-    limits = np.iinfo(whole.input_dtype)
-    for witness in witnesses:
-        signs = np.array([sign == "+" for sign in witness["inputs"]])
-        q = np.where(signs, limits.max, limits.min).astype(np.int64)
-        values = _value(own, q, witness["stage"])
-        witness["value"] = int(values.flat[witness["row"]])
-
-
-def _value(own: Components, q: NDArray[np.int64], stage: str) -> NDArray[np.int64]:
+def _value(components: Components, q: NDArray[np.int64], name: str) -> NDArray[np.int64]:
     """Run the transforms up to a stage, in 64 bits."""
-    u = np.zeros(own.dimension, dtype=np.int64)
-    u[: own.n_features] = own.sign * np.maximum(q, -32767)
-    if stage.startswith("input"):
+    u = np.zeros(components.dimension, dtype=np.int64)
+    u[: components.n_features] = components.sign * np.maximum(q, -32767)
+    if name.startswith("input"):
         return u
-    number = int(found[1]) if (found := re.search(r"stage (\d+)", stage)) else -1
-    if stage.startswith("first"):
-        return _halving_stages(u, own.halve_first[: number + 1])
-    u = _halving_stages(u, own.halve_first)
-    mixed = u[own.permutation.indices(own.dimension)]
-    v = (own.diagonal.astype(np.int64) * mixed) >> SHIFTS[own.diagonal_kind]
-    return _halving_stages(v, own.halve_second[: number + 1])
+    number = int(re.sub(r".*stage (\d+).*", r"\1", name)) if "stage" in name else -1
+    if name.startswith("first"):
+        return _halving_stages(u, components.halve_first[: number + 1])
+    u = _halving_stages(u, components.halve_first)
+    mixed = u[components.permutation.indices(components.dimension)]
+    v = (components.diagonal.astype(np.int64) * mixed) >> SHIFTS[components.diagonal_kind]
+    return _halving_stages(v, components.halve_second[: number + 1])
 
 
 def _halving_stages(values: NDArray[np.int64], halve: tuple[bool, ...]) -> NDArray[np.int64]:

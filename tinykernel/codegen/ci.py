@@ -45,7 +45,9 @@ def render_ci(
     """
     check_choice("ci", service, tuple(CI_SERVICES))
     if budget is not None and not re.fullmatch(r"[\w.,=@ ]+", str(budget), re.ASCII):
-        raise TinykernelError(f"budget: {budget!r} is none that a workflow can check")
+        raise TinykernelError(
+            f"budget: a workflow cannot check {budget!r}; give a size, as in budget=8KB"
+        )
     row = find_target(target or _DEFAULT_TARGET)
     on_chip = row.family != "host"
     # What comes with tinykernel[emulate] compiles and runs ARM and RISC-V.
@@ -61,16 +63,18 @@ def render_ci(
     )
     array = io.BytesIO()
     np.save(array, model.as_raw(rows))
-    found = {f"ci/{name}.tkm": _file_of(model, coding), "ci/rows.npy": array.getvalue()}
-    return {CI_SERVICES[service]: text.encode(), **found}
+    return {
+        CI_SERVICES[service]: text.encode(),
+        f"ci/{name}.tkm": _file_of(model, coding),
+        "ci/rows.npy": array.getvalue(),
+    }
 
 
 def _generated(files: Iterable[str], name: str) -> list[str]:
     """Return the folders, or files at the top, that hold the generated C."""
-    sources = [PurePosixPath(path) for path in files]
-    own = [path for path in sources if path.name in (f"{name}.c", f"{name}.h")]
-    places = {str(path if str(path.parent) == "." else path.parent) for path in own}
-    return sorted(places)
+    paths = [PurePosixPath(path) for path in files]
+    generated = [path for path in paths if path.name in (f"{name}.c", f"{name}.h")]
+    return sorted({str(path if len(path.parts) == 1 else path.parent) for path in generated})
 
 
 def _file_of(model: IntegerModel, coding: Coding | None) -> bytes:

@@ -18,27 +18,13 @@ from tinykernel.files import MANIFEST, read_manifest
 
 @dataclass(frozen=True)
 class Differences:
-    """Files of an export that are not what the model generates, relative to the export.
+    """Files of an export that are not what the model generates, relative to the export."""
 
-    Parameters
-    ----------
-    folder : pathlib.Path
-        The export.
-    n_files : int
-        Number of files that the model generates there.
-    changed : tuple of str
-        Files with another content.
-    missing : tuple of str
-        Files that are not there.
-    extra : tuple of str
-        Files of the export that the model does not generate.
-    """
-
-    folder: Path
-    n_files: int
-    changed: tuple[str, ...]
-    missing: tuple[str, ...]
-    extra: tuple[str, ...]
+    folder: Path  # the export.
+    n_files: int  # files that the model generates there.
+    changed: tuple[str, ...]  # files with another content.
+    missing: tuple[str, ...]  # files that are not there.
+    extra: tuple[str, ...]  # files of the export that the model does not generate.
 
     @property
     def n_differing(self) -> int:
@@ -58,19 +44,9 @@ def compare(
     Name, target, format and the other options are those of its manifest, which itself is not
     compared. Files that are neither generated nor named by the manifest do not matter.
 
-    Parameters
-    ----------
-    paths : sequence of pathlib.Path
-        The export, or folders and files in it: only what lies there is compared.
-    model : IntegerModel, KernelMachine or fitted classifier
-    vectors, about : optional
-        As for `export`.
-
-    Raises
-    ------
-    TinykernelError
-        If a path lies in no export or in another one than the first, its manifest does not name the
-        options of an export, or a file cannot be read.
+    `paths` are the export, or folders and files in it: only what lies there is compared. `vectors`
+    and `about` are those of `export`. A path in no export or in another one than the first, a
+    manifest that does not name the options, and a file that cannot be read are a TinykernelError.
     """
     exports = [_export_of(path) for path in paths]
     folder, manifest = exports[0]

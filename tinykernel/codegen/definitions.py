@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.codegen.literals import table_rows
 from tinykernel.resources import folder
 
 #: Bits, hence components, a word.
@@ -57,6 +58,11 @@ class Table:
     def n_bytes(self) -> int:
         """Flash that it takes."""
         return self.item_bytes * int(self.values.size)
+
+    @property
+    def lines(self) -> list[str]:
+        """Its values as lines of C."""
+        return list(table_rows(self.values, self.c_type, per_row=self.per_row))
 
     def data(self) -> bytes:
         """Return the bytes that it takes in flash of a little-endian core."""

@@ -52,20 +52,20 @@ class Constants:
     def lines(self) -> list[str]:
         """Return the C of a header."""
         lines: list[str] = []
-        for comment, constants in (
+        for title, constants in (
             ("Classes: what the functions return", self.classes),
             ("Inputs: places in an input vector", self.inputs),
-            *((f"Text of {comment}", constants) for comment, constants in self.texts),
+            *((f"Text of {column}", constants) for column, constants in self.texts),
         ):
             if constants:
-                ends = [","] * (len(constants) - 1) + [""]
-                lines += [f"/* {comment}. */", "enum {"]
-                for constant, end in zip(constants, ends, strict=True):
-                    line = f"    {constant.name} = {constant.value}{end}"
-                    comment = f"/* {constant.comment} */"
-                    fits = len(line) + len(comment) < _WIDTH
-                    lines += [f"{line} {comment}"] if fits else [f"    {comment}", line]
-                lines += ["};", ""]
+                lines += [f"/* {title}. */", "enum {"]
+            for constant in constants:
+                end = "" if constant is constants[-1] else ","
+                line = f"    {constant.name} = {constant.value}{end}"
+                comment = f"/* {constant.comment} */"
+                fits = len(line) + len(comment) < _WIDTH
+                lines += [f"{line} {comment}"] if fits else [f"    {comment}", line]
+            lines += ["};", ""] if constants else []
         for gap in self.gaps:
             text = textwrap.fill(f"/* A missing value of {gap.comment}.", _WIDTH)
             lines += [*f"{text} */".replace("\n", "\n * ").split("\n")]
@@ -86,18 +86,18 @@ def constants_of(coding: Coding | None, model: IntegerModel, name: str) -> Const
     """
     coding = coding or Coding()
     places = {column: i for i, column in enumerate(model.feature_names or ())}
-    taken = set(_macros(name.upper()))
+    taken = {f"{name.upper()}_{ending}" for ending in _endings()}
     taken |= {f"{name.upper()}_MISSING"} if coding.gaps else set()
     texts, example = [], ""
     for column in sorted(coding.texts, key=lambda column: places.get(column, 0)):
-        found = coding.texts[column]
-        if not found or (places and column not in places):
+        cells = coding.texts[column]
+        if not cells or (places and column not in places):
             continue
-        names = {text: _name(name, column, text, taken) for text in sorted(found)}
-        codes = tuple(Constant(names[t], str(i), _said(t)) for i, t in enumerate(found))
+        names = {text: _name(name, column, text, taken) for text in sorted(cells)}
+        codes = tuple(Constant(names[t], str(i), _quoted(t)) for i, t in enumerate(cells))
         texts.append((_where(column, places), codes))
         example = example or f"input[{places.get(column, 0)}] = {codes[0].name};"
-    gaps = tuple(_gaps(coding, model, name, places, taken))
+    gaps = tuple(_gaps(coding, model, name, places, taken))  # takes names, too
     classes = () if model.classes == (*range(model.n_classes),) else model.classes
     columns = places if model.input.is_table else ()
     return Constants(
@@ -115,7 +115,7 @@ def _numbered(name: str, texts: Iterable[object], taken: set[str]) -> tuple[Cons
     for number, text in enumerate(map(str, texts)):
         spelled = _ascii(re.sub(r"^-(?=\d)", "MINUS ", text)) or "TEXT"
         identifier = _free(f"{name.upper()}_{spelled}", taken)
-        constants.append(Constant(identifier, str(number), _said(text)))
+        constants.append(Constant(identifier, str(number), _quoted(text)))
     return tuple(constants)
 
 
@@ -125,14 +125,14 @@ def _gaps(
     listed = sorted(coding.gaps.items(), key=lambda item: places.get(item[0], 0))
     gaps = {column: value for column, value in listed if not places or column in places}
     if len(set(gaps.values())) == 1:
-        which = ", ".join(str(places.get(column, _said(column))) for column in gaps)
+        which = ", ".join(str(places.get(column, _quoted(column))) for column in gaps)
         which = f"input{'s' if len(gaps) > 1 else ''} {which}"
         value = _gap(next(iter(gaps.values())), model.raw_dtype)
         yield Constant(f"{name.upper()}_MISSING", value, which)
         return
     for column, number in gaps.items():
-        own = _name(name, column, "missing", taken)
-        yield Constant(own, _gap(number, model.raw_dtype), _where(column, places))
+        identifier = _name(name, column, "missing", taken)
+        yield Constant(identifier, _gap(number, model.raw_dtype), _where(column, places))
 
 
 def _gap(value: float, dtype: str) -> str:
@@ -149,10 +149,10 @@ def _gap(value: float, dtype: str) -> str:
 
 def _where(column: str, places: dict[str, int]) -> str:
     index = places.get(column)
-    return f"input{'' if index is None else f' {index}'} {_said(column)}"
+    return f"input{'' if index is None else f' {index}'} {_quoted(column)}"
 
 
-def _said(text: str) -> str:
+def _quoted(text: str) -> str:
     more = "..." if len(text) > _LONGEST_SHOWN else ""
     return in_comment(string_literal(text[:_LONGEST_SHOWN])) + more
 
@@ -201,9 +201,4 @@ def _endings() -> frozenset[str]:
     """Return how the macros of all headers of a model end."""
     folder = resources.folder("templates") / "model"
     texts = [path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.j2"))]
-    found = re.findall(r"\{\{ NAME \}\}_([A-Z0-9_]+)", "\n".join(texts))
-    return frozenset(found)
-
-
-def _macros(prefix: str) -> set[str]:
-    return {f"{prefix}_{ending}" for ending in _endings()}
+    return frozenset(re.findall(r"\{\{ NAME \}\}_([A-Z0-9_]+)", "\n".join(texts)))

@@ -40,25 +40,10 @@ _MACROS = frozenset({"classes", "features", "scratch_words"})
 def check_name(name: str) -> str:
     """Return `name` if it can be the prefix of C identifiers and the stem of C files.
 
-    Parameters
-    ----------
-    name : str
-        E.g. ``"gesture"``: a small letter, then small letters, digits and underscores, at most 40
-        in all. No capitals: ``Digits`` and ``digits`` would share their macros and, on some file
-        systems, their files.
+    A small letter, then small letters, digits and underscores, at most 40 in all. No capitals:
+    ``Digits`` and ``digits`` would share their macros and, on some file systems, their files. The
+    TinykernelError of another name says why, and proposes one.
 
-    Returns
-    -------
-    str
-        `name` itself.
-
-    Raises
-    ------
-    TinykernelError
-        If it cannot; says why and proposes another one.
-
-    Examples
-    --------
     >>> check_name("gesture")
     'gesture'
     """
@@ -126,8 +111,6 @@ def float_literal(value: float) -> str:
 def string_literal(text: str) -> str:
     r"""Write a string as a C constant: ASCII only, other characters as the octets of UTF-8.
 
-    Examples
-    --------
     >>> print(string_literal('tab\t "q" ??'))
     "tab\011 \"q\" \?\?"
     """
@@ -172,18 +155,14 @@ def table_rows(
     >>> list(table_rows([1, -2, 3], "int8_t", per_row=2))
     ['    1, -2,', '    3']
     """
-    flat = np.asarray(values).ravel()
-    literals = [_literal(value, c_type) for value in flat]
-    lines: list[str] = []
-    current: list[str] = []
-    length = indent
-    for literal in literals:
-        too_long = length + len(literal) + 1 > width
-        if current and (too_long or len(current) == per_row):
-            lines.append(" " * indent + " ".join(current))
-            current, length = [], indent
-        current.append(literal + ",")
-        length += len(literal) + 2
-    if current:
-        lines.append((" " * indent + " ".join(current)).removesuffix(","))
-    return lines
+    lines: list[list[str]] = []
+    length = width
+    for value in np.asarray(values).ravel():
+        literal = f"{_literal(value, c_type)},"
+        if not lines or length + len(literal) > width or len(lines[-1]) == per_row:
+            lines.append([])
+            length = indent
+        lines[-1].append(literal)
+        length += len(literal) + 1
+    text = [" " * indent + " ".join(line) for line in lines]
+    return [*text[:-1], text[-1].removesuffix(",")] if text else []

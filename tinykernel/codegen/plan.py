@@ -13,25 +13,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.codegen.decision import pack_decision
 from tinykernel.codegen.definitions import WORD, Definition, Parts, Struct, Table
-from tinykernel.codegen.pack import code_of
-from tinykernel.codegen.pack.components import Layout, choose_layout, pack_components
-from tinykernel.codegen.pack.front import Packed, Place
+from tinykernel.codegen.literals import integer_literal
+from tinykernel.codegen.pack import Packed, Place, code_of
+from tinykernel.codegen.pack.components import Layout, choose_layout, pack_components, pack_ternary
 from tinykernel.codegen.pack.kernels import sort_kernels
 from tinykernel.codegen.pack.linear import pack_linear
 from tinykernel.codegen.pack.prototypes import pack_prototypes
 from tinykernel.codegen.pack.scale import pack_scale
-from tinykernel.codegen.pack.ternary import pack_ternary
 from tinykernel.codegen.pack.trees import pack_trees
 from tinykernel.errors import TinykernelError
+from tinykernel.model.answers.decision import Decision
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.readouts.linear import Linear
-from tinykernel.model.readouts.prototypes import Prototypes
+from tinykernel.model.readouts.prototypes import Prototypes, most_steps
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages.components import Components
-from tinykernel.model.stages.scale import Scale
 
 #: Number of the contract between a generated model and the runtime, TK_RUNTIME_FORMAT there. It
 #: goes up whenever a macro or a table changes its meaning: then a model and another runtime do not
@@ -41,43 +39,20 @@ FORMAT = 4
 
 @dataclass(frozen=True)
 class PackedModel:
-    """Everything of a model that the C source needs, in the order in which it is written.
-
-    Parameters
-    ----------
-    definitions : tuple of Definition
-    tables : tuple of Table
-    structs : tuple of Struct
-        Of the stages before the machine.
-    n_words : ndarray of int64, shape (n_stored_blocks,)
-        Words of 32 components of each stored block; none without components.
-    headers : tuple of str
-        Of the runtime, those of the stages before the machine.
-    places : dict of str to int
-        Where the state of a stage begins in that of a stream, by the name of its structure.
-    scratch_words : int
-        RAM that the caller of the firmware owns, in words.
-    state_words : int
-        RAM of a stream; 0 for models without one.
-    window_start_words : int
-        Those of them that are cleared where a window begins.
-    window_words : int
-        Those of them that a whole window needs, too.
-    stream_words : int
-        Scratch of the functions that decide from the state of a stream.
-    """
+    """Everything of a model that the C source needs, in the order in which it is written."""
 
     definitions: tuple[Definition, ...]
     tables: tuple[Table, ...]
-    structs: tuple[Struct, ...]
-    n_words: NDArray[np.int64]
-    headers: tuple[str, ...]
+    structs: tuple[Struct, ...]  # of the stages before the machine.
+    n_words: NDArray[np.int64]  # words of 32 components of each stored block.
+    headers: tuple[str, ...]  # of the runtime, those of the stages before the machine.
+    # Where the state of a stage begins in that of a stream, by the name of its structure.
     places: dict[str, int]
-    scratch_words: int
-    state_words: int
-    window_start_words: int
-    window_words: int
-    stream_words: int
+    scratch_words: int  # RAM that the caller of the firmware owns, in words.
+    state_words: int  # RAM of a stream; 0 for models without one.
+    window_start_words: int  # those of them that are cleared where a window begins.
+    window_words: int  # those of them that a whole window needs, too.
+    stream_words: int  # scratch of the functions that decide from the state of a stream.
 
     def table_bytes(self) -> dict[str, int]:
         """Return the flash of the tables by part."""
@@ -88,54 +63,50 @@ class PackedModel:
 
 
 def pack(model: IntegerModel) -> PackedModel:
-    """Choose the formats of a model and fill its tables.
+    """Choose the formats of a model and fill its tables: equal models give equal ones.
 
-    Returns
-    -------
-    PackedModel
-        Depends on the model only: equal models give equal tables.
-
-    Raises
-    ------
-    TinykernelError
-        If there is no C for a stage of such a shape.
+    A stage of a shape for which there is no C is a TinykernelError.
     """
     model = sort_kernels(model)
-    machine, layout, machine_words = _pack_machine(model)
+    parts, layout, machine_words = _pack_machine(model)
     front = _pack_front(model)
     if front:
         kind = ("2", "signals") if model.input.is_signal else ("1", "images")
         kind = ("3", "frames of a camera") if model.stages[0].GIVES == "image" else kind
-        machine += [Definition("TK_STAGES", *kind), *(p for stage in front for p in stage.parts)]
+        parts += [Definition("TK_STAGES", *kind), *(p for stage in front for p in stage.parts)]
     first = max(machine_words, sum(stage.first_words for stage in front))
-    parts = [*machine, Definition("TK_FIRST_WORDS", f"{first}u", "of scratch")]
-    beside = layout is not None or model.find(Trees) is not None
-    dots = model.n_outputs if beside and model.find(Linear) is not None else 0
+    parts.append(Definition("TK_FIRST_WORDS", f"{first}u", "of scratch"))
+    joined = layout is not None or model.find(Trees) is not None
+    dots = model.n_outputs if joined and model.find(Linear) is not None else 0
     # Of signals it is the same memory, in which counts are joined.
     words = (max if model.input.is_signal else sum)([stage.words for stage in front] or [0])
     stream = first + dots + model.n_scores + words
     state = sum(stage.state_words for stage in front)
     window = state - sum(stage.kept_words for stage in front)
     return PackedModel(
-        tuple(part for part in parts if isinstance(part, Definition)),
-        tuple(part for part in parts if isinstance(part, Table)),
-        tuple(part for part in parts if isinstance(part, Struct)),
-        np.zeros(0, dtype=np.int64) if layout is None else layout.n_words,
-        tuple(stage.header for stage in front),
-        _places(front),
-        stream + window,
-        state,
-        sum(stage.state_words for stage in front if not stage.persists),
-        window,
-        stream,
+        definitions=tuple(part for part in parts if isinstance(part, Definition)),
+        tables=tuple(part for part in parts if isinstance(part, Table)),
+        structs=tuple(part for part in parts if isinstance(part, Struct)),
+        n_words=np.zeros(0, dtype=np.int64) if layout is None else layout.n_words,
+        headers=tuple(stage.header for stage in front),
+        places=_places(front),
+        scratch_words=stream + window,
+        state_words=state,
+        window_start_words=sum(stage.state_words for stage in front if not stage.persists),
+        window_words=window,
+        stream_words=stream,
     )
 
 
 def _pack_machine(model: IntegerModel) -> tuple[Parts, Layout | None, int]:
     """Pack the scale and what follows it; return the layout of components, and words of scratch."""
     components, weights, scale = model.find(Components), model.find(Ternary), model.scaler
-    parts = [
-        *_shape(model, scale),
+    parts: Parts = [
+        Definition("TK_FORMAT", str(FORMAT), "of macros and tables, see tk_contract.h"),
+        Definition("TK_FEATURES", f"{model.n_features}u", "inputs"),
+        Definition("TK_CLASSES", str(model.n_scores)),
+        Definition("TK_OUTPUTS", f"{model.n_outputs}u"),
+        Definition("TK_INPUT_BITS", str(scale.bits), "width of quantized inputs"),
         *pack_scale(scale, scale.constant(model.n_features), components),
     ]
     if components is not None and weights is not None:
@@ -145,13 +116,56 @@ def _pack_machine(model: IntegerModel) -> tuple[Parts, Layout | None, int]:
         words = components.dimension + layout.bit_words
     else:
         layout = None
-        parts += _offsets(model)
+        parts += _pack_offsets(model)
         words = -(-model.n_features * scale.bits // WORD)
     linear, trees = model.find(Linear), model.find(Trees)
     parts += [] if linear is None else pack_linear(linear)
     parts += [] if trees is None else pack_trees(trees)
-    parts += [] if model.decision is None else pack_decision(model.decision)
+    parts += [] if model.decision is None else _pack_decision(model.decision)
     return parts, layout, words
+
+
+def _pack_offsets(model: IntegerModel) -> Parts:
+    """Store what is left of a machine without components."""
+    comment, parts, prototypes = "Score of inputs that are all 0.", [], model.find(Prototypes)
+    if prototypes is not None:
+        comment = "Score of an input that is a prototype."
+        parts = [Definition("TK_ONE_CLASS", "1"), *pack_prototypes(prototypes.levels, "weights")]
+    return [
+        Definition("TK_BLOCKS", "0", "no components"),
+        Table("tk_biases", "int32_t", model.readout.offset, "weights", comment),
+        *parts,
+    ]
+
+
+def _pack_decision(decision: Decision) -> Parts:
+    """Store thresholds, one literal where all are equal, and the table of confidences."""
+    comment = "By the margin, how many of 256 labels are right."
+    parts: Parts = [
+        Definition("TK_CONFIDENCE_SHIFT", str(decision.shift)),
+        Table("tk_confidence", "uint8_t", decision.table, "decision", comment),
+    ]
+    if decision.novelty_threshold is not None:
+        value = integer_literal(decision.novelty_threshold)
+        parts.append(Definition("TK_NOVELTY_THRESHOLD", value, "largest novelty of a class"))
+    if decision.prototypes is not None and decision.margin_line is not None:
+        bias, gain, steps = decision.margin_line
+        parts += [
+            *pack_prototypes(decision.prototypes, "decision"),
+            Definition("TK_NOVELTY_BIAS", str(bias), "what a margin of 0 is worth as a distance"),
+            Definition("TK_NOVELTY_GAIN", f"{gain}u", "and what a step of it takes off"),
+            Definition("TK_NOVELTY_STEPS", str(steps)),
+            Definition("TK_NOVELTY_TOP", f"{most_steps(gain)}u", "steps that count at most"),
+        ]
+    thresholds = decision.thresholds
+    if decision.rejects and np.ptp(thresholds) == 0:
+        value = f"{int(thresholds[0])}u"
+        parts.append(Definition("TK_THRESHOLD(i)", value, "least margin of an answer"))
+    elif decision.rejects:
+        comment = "Least margin of an answer, by label."
+        parts.append(Definition("TK_THRESHOLD(i)", "tk_thresholds[i]"))
+        parts.append(Table("tk_thresholds", "uint32_t", thresholds, "decision", comment))
+    return parts
 
 
 def _pack_front(model: IntegerModel) -> list[Packed]:
@@ -159,11 +173,11 @@ def _pack_front(model: IntegerModel) -> list[Packed]:
     stages = model.stages[: model.stages.index(model.scaler)]
     ports = [stage.GIVES for stage in stages]
     packed, hop, calls = [], model.hop, model.stages[0].calls(model.input)
-    for index, (stage, given) in enumerate(zip(stages, model.grids(), strict=False)):
+    for index, (stage, grid) in enumerate(zip(stages, model.grids(), strict=False)):
         # The levels have number 0, and so has what stands before them.
         number = max(index - ports.index("levels"), 0)
         following = model.stages[index + 1]
-        place = Place(number, given, hop or given.rows, calls, model.hop > 0, following)
+        place = Place(number, grid, hop or grid.rows, calls, model.hop > 0, following)
         pack_stage = code_of(stage.KIND).pack
         if pack_stage is None or (stage.side_input and not model.input.is_signal):
             raise TinykernelError(f"no C for {stage.KIND} in a chain of {model.input.kind}s")
@@ -187,26 +201,3 @@ def _places(front: list[Packed]) -> dict[str, int]:
         places |= dict.fromkeys(names, at)
         at += stage.state_words
     return places
-
-
-def _shape(model: IntegerModel, scale: Scale) -> Parts:
-    return [
-        Definition("TK_FORMAT", str(FORMAT), "of macros and tables, see tk_contract.h"),
-        Definition("TK_FEATURES", f"{model.n_features}u", "inputs"),
-        Definition("TK_CLASSES", str(model.n_scores)),
-        Definition("TK_OUTPUTS", f"{model.n_outputs}u"),
-        Definition("TK_INPUT_BITS", str(scale.bits), "width of quantized inputs"),
-    ]
-
-
-def _offsets(model: IntegerModel) -> Parts:
-    """Store what is left of a machine without components."""
-    what, parts, prototypes = "Score of inputs that are all 0.", [], model.find(Prototypes)
-    if prototypes is not None:
-        what = "Score of an input that is a prototype."
-        parts = [Definition("TK_ONE_CLASS", "1"), *pack_prototypes(prototypes.levels, "weights")]
-    return [
-        Definition("TK_BLOCKS", "0", "no components"),
-        Table("tk_biases", "int32_t", model.readout.offset, "weights", what),
-        *parts,
-    ]

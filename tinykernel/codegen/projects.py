@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -37,32 +37,15 @@ from tinykernel.model.stages.scale import Scale
 OPTIONS = ("target", "format", "board", "framework", "platform", "ci", "budget")
 #: What the manifest repeats of a model file.
 _TRAINING = (
-    "data",
-    "label",
-    "groups",
-    "split",
-    "test_size",
-    "seed",
-    "task",
-    "method",
-    "target",
-    "budget",
-    "limits",
-    "accuracy",
-    "sizes",
+    *("data", "label", "groups", "split", "test_size", "seed", "task", "method"),
+    *("target", "budget", "limits", "accuracy", "sizes"),
 )
 _VECTORS, _VECTOR_BYTES = 8, 16384
 _Chosen: TypeAlias = tuple[Target, Board, str]
 
 
 def formats() -> tuple[str, ...]:
-    """List the project formats.
-
-    Returns
-    -------
-    tuple of str
-        Names of the folders in ``templates/`` that hold a ``format.json``.
-    """
+    """List the project formats: the folders in ``templates/`` that hold a ``format.json``."""
     return tuple(sorted(p.parent.name for p in resources.folder("templates").glob("*/format.json")))
 
 
@@ -109,7 +92,7 @@ def _at(scaler: Scale, place: NDArray[np.float64]) -> NDArray[Any]:
     return np.clip(raw, limits.min, limits.max).astype(scaler.raw_dtype)
 
 
-def _format_folder(name: str) -> tuple[Path, dict[str, Any]]:
+def _format(name: str) -> tuple[Path, dict[str, Any]]:
     """Find a project format and read its description."""
     folder = resources.folder("templates") / name
     if name not in formats():
@@ -122,87 +105,62 @@ def _format_folder(name: str) -> tuple[Path, dict[str, Any]]:
 
 def is_for_boards(format: str) -> bool:
     """Say whether a project format is for one target and its boards, or for every target."""
-    return "frameworks" in _format_folder(format)[1]
+    return "frameworks" in _format(format)[1]
 
 
 def default_folder(format: str, name: str, target: str | None) -> str:
     """Name the folder that an export goes to where the user names none."""
-    return str(_format_folder(format)[1]["folder"].format(name=name, target=target))
+    return str(_format(format)[1]["folder"].format(name=name, target=target))
 
 
 def next_step(format: str, name: str, folder: str | os.PathLike[str]) -> str:
     """Say in a few words what to do with an export."""
-    text = _format_folder(format)[1]["next"]
-    return str(text.format(name=name, folder=os.fspath(folder)))
-
-
-def _named(path: str, name: str) -> str:
-    """Put the name of the model into a path."""
-    return path.replace("NAME", name)
+    return str(_format(format)[1]["next"].format(name=name, folder=os.fspath(folder)))
 
 
 def _placed(files: dict[str, bytes], places: dict[str, str], name: str) -> dict[str, bytes]:
     """Take the generated files and folders that a format wants to where it wants them."""
     moved: dict[str, bytes] = {}
     for source, place in places.items():
-        wanted, to = _named(source, name), _named(place, name)
-        found = {path: path[len(wanted) :] for path in files if f"{path}/".startswith(f"{wanted}/")}
-        moved |= {f"{to}{rest}": files[path] for path, rest in found.items()}
+        source, place = source.replace("NAME", name), place.replace("NAME", name)
+        for path, data in files.items():
+            if f"{path}/".startswith(f"{source}/"):
+                moved[place + path[len(source) :]] = data
     return moved
-
-
-def _templates(folder: Path) -> Iterator[tuple[str, Path]]:
-    """List the files under a folder with their relative POSIX names, in a fixed order."""
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts:
-            yield path.relative_to(folder).as_posix(), path
-
-
-def _alternatives(
-    target: Target, board: Board, framework: str, description: dict[str, Any]
-) -> list[dict[str, str]]:
-    """List the other boards and frameworks of a target."""
-    listed = []
-    for other in (board, *target.boards):
-        for name in other.frameworks:
-            row = {
-                "environment": _environment(other, name, target, description),
-                "platform": _pinned(other.platform, description),
-                "board": other.name,
-                "framework": name,
-                "title": other.title,
-            }
-            if (other.name, name) != (board.name, framework) and row not in listed:
-                listed.append(row)
-    return listed
-
-
-def _pinned(platform: str, description: dict[str, Any]) -> str:
-    """Write a platform with the version that the format was made for, unless the user names one."""
-    version = description["platforms"].get(platform)
-    return f"{platform} @ {version}" if version else platform
-
-
-def _environment(board: Board, framework: str, target: Target, description: dict[str, Any]) -> str:
-    """Name the build of one board and framework."""
-    pattern = description["frameworks"].get(framework, {}).get("environment", "{board}_{framework}")
-    return str(pattern.format(board=board.name or target.name, framework=framework))
 
 
 def _board_context(
     target: Target, board: Board, framework: str, description: dict[str, Any]
 ) -> dict[str, Any]:
     """Collect what templates of a format for boards may use besides."""
+
+    def row_of(board: Board, framework: str) -> dict[str, str]:
+        known = description["frameworks"].get(framework, {})
+        version = description["platforms"].get(board.platform)
+        environment = known.get("environment", "{board}_{framework}")
+        return {
+            "environment": environment.format(board=board.name or target.name, framework=framework),
+            # The version that the format was made for, unless the user names one.
+            "platform": f"{board.platform} @ {version}" if version else board.platform,
+            "board": board.name,
+            "framework": framework,
+            "title": board.title,
+        }
+
+    chosen = row_of(board, framework)
+    rows = [row_of(other, name) for other in (board, *target.boards) for name in other.frameworks]
     words = description["frameworks"][framework]
     return {
         "target": target,
         "board": board,
-        "platform": _pinned(board.platform, description),
+        "platform": chosen["platform"],
         "framework": framework,
+        "environment": chosen["environment"],
         "framework_title": words["title"],
-        "environment": _environment(board, framework, target, description),
         "board_language": words.get("language", "c"),
-        "alternatives": _alternatives(target, board, framework, description),
+        "alternatives": [
+            row for i, row in enumerate(rows) if row != chosen and row not in rows[:i]
+        ],
     }
 
 
@@ -226,15 +184,17 @@ def _context(model: IntegerModel, name: str, n_vectors: int) -> dict[str, Any]:
 def _render(folder: Path, parts: list[str], context: dict[str, Any]) -> dict[str, bytes]:
     """Render the template folders that make up a project."""
     files: dict[str, bytes] = {}
-    for part in parts:
-        for path, source in _templates(folder / part):
-            path = _named(path, context["name"])
-            if not path.endswith(".j2"):
-                files[path] = source.read_bytes()
+    for root in (folder / part for part in parts):
+        for source in sorted(root.rglob("*")):
+            if not source.is_file() or "__pycache__" in source.parts:
                 continue
-            name = source.relative_to(resources.folder("templates")).as_posix()
-            text = resources.templates().get_template(name).render(context)
-            files[path.removesuffix(".j2")] = text.encode()
+            path = source.relative_to(root).as_posix().replace("NAME", context["name"])
+            if path.endswith(".j2"):
+                name = source.relative_to(resources.folder("templates")).as_posix()
+                text = resources.templates().get_template(name).render(context)
+                files[path.removesuffix(".j2")] = text.encode()
+            else:
+                files[path] = source.read_bytes()
     return files
 
 
@@ -242,7 +202,7 @@ def _render_format(
     format: str, sources: dict[str, bytes], context: dict[str, Any], chosen: _Chosen | None
 ) -> dict[str, bytes]:
     """Render a format, with the other formats that it holds."""
-    folder, description = _format_folder(format)
+    folder, description = _format(format)
     name = context["name"]
     if name in description["names_taken"]:
         raise TinykernelError(
@@ -252,13 +212,11 @@ def _render_format(
     files: dict[str, bytes] = {}
     for other, place in description.get("holds", {}).items():
         inner = _render_format(other, sources, context, None)
-        files |= {f"{_named(place, name)}/{path}": data for path, data in inner.items()}
+        files |= {f"{place.replace('NAME', name)}/{path}": data for path, data in inner.items()}
     files |= _placed(sources, description["sources"], name)
     if chosen is None:
-        parts = description["templates"]
-        if context["model"].hop:
-            parts = parts + description.get("stream_templates", [])
-        return files | _render(folder, parts, context)
+        streams = description.get("stream_templates", []) if context["model"].hop else []
+        return files | _render(folder, description["templates"] + streams, context)
     target, board, framework = chosen
     if framework not in description["frameworks"]:
         raise TinykernelError(
@@ -266,65 +224,29 @@ def _render_format(
             f"it has {', '.join(description['frameworks'])}"
         )
     parts = description["frameworks"][framework]["templates"]
-    words = _board_context(target, board, framework, description)
-    return files | _render(folder, parts, context | words)
+    more = _board_context(target, board, framework, description)
+    return files | _render(folder, parts, context | more)
 
 
 def _chosen(
-    format: str,
-    target: str | Target | None,
-    board: str | None,
-    framework: str | None,
-    platform: str | None,
+    format: str, target: str | Target | None, options: Mapping[str, str | None]
 ) -> _Chosen | None:
     """Find target, board and framework; None for a format that is for every target."""
     if is_for_boards(format):
         if target is None:
             raise TinykernelError(f"project format {format!r} is for one target: give --target")
-        found = find_target(target)
-        return (found, *board_for(found, board, framework, platform))
-    given = {"target": target, "board": board, "framework": framework, "platform": platform}
-    for word, value in given.items():
+        row = find_target(target)
+        return (row, *board_for(row, **options))
+    for option, value in {"target": target, **options}.items():
         if value is not None:
             raise TinykernelError(
-                f"project format {format!r} is the same for every target: leave --{word} out"
+                f"project format {format!r} is the same for every target: leave --{option} out"
             )
     return None
 
 
-def render_project(
-    model: object,
-    target: str | Target | None,
-    *,
-    name: str = "model",
-    board: str | None = None,
-    framework: str | None = None,
-    platform: str | None = None,
-    format: str = "platformio",
-    vectors: ArrayLike | None = None,
-    coding: Coding | None = None,
-    rate: float | None = None,
-) -> dict[str, bytes]:
-    """Render all files of a project, by relative POSIX path; options are those of `export`.
-
-    `coding` holds the numbers of text and of missing values, which become constants of the header;
-    `rate` is that of the recordings, in Hz.
-    """
-    chosen = _chosen(format, target, board, framework, platform)
-    integer_model = as_integer_model(model)
-    rows = _usual_vectors(integer_model) if vectors is None else np.asarray(vectors)
-    if rows.ndim < 2 or rows.shape[0] == 0:
-        raise TinykernelError("test vectors: give at least one row of raw inputs")
-    sources = render_sources(integer_model, name, coding=coding)
-    sources |= render_single(sources, name) | render_selftest(integer_model, name, rows)
-    context = _context(integer_model, name, int(rows.shape[0]))
-    context["constants"] = constants_of(coding, integer_model, name)
-    context["period"] = None if rate is None else max(round(1e6 / rate), 1)
-    return dict(sorted(_render_format(format, sources, context, chosen).items()))
-
-
-def _provenance(name: str, about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a manifest says besides tool, model and files; JSON types.
+def _training(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a manifest says of the training; JSON types.
 
     `sizes` names the compiler that measured them: that of the table which comes with the package.
     """
@@ -332,16 +254,17 @@ def _provenance(name: str, about: Mapping[str, Any]) -> dict[str, Any]:
     rows = about.get("training_rows")
     if isinstance(rows, dict):
         # The digests of single rows stay in the model file.
-        kept = {key: rows[key] for key in ("rows", "sha256") if key in rows}
-        training["training_rows"] = kept
-    return {"name": name, "contract": FORMAT, "training": training}
+        training["training_rows"] = {key: rows[key] for key in ("rows", "sha256") if key in rows}
+    return training
 
 
-def _rate(about: Mapping[str, Any]) -> float | None:
-    """Return the rate of the recordings, where a model file has one, in Hz."""
+def _period(about: Mapping[str, Any]) -> int | None:
+    """Return the microseconds from sample to sample, where a model file knows the recordings."""
     cutting = about.get("recordings")
     rate = cutting.get("rate") if isinstance(cutting, dict) else None
-    return float(rate) if isinstance(rate, int | float) and rate > 0 else None
+    if not isinstance(rate, int | float) or rate <= 0:
+        return None
+    return max(round(1e6 / rate), 1)
 
 
 def exported_files(
@@ -358,43 +281,37 @@ def exported_files(
     budget: str | int | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> dict[str, bytes]:
-    """Render all that `export` writes: the project, its workflow and its manifest."""
-    integer_model = as_integer_model(model)
+    """Render the files of an export by relative POSIX path; options are those of `export`."""
+    about = about or {}
+    wanted = {"board": board, "framework": framework, "platform": platform}
+    chosen = _chosen(format, target, wanted)
+    integer_model, coding = as_integer_model(model), Coding.read(about.get("coding"))
+    rows = _usual_vectors(integer_model) if vectors is None else np.asarray(vectors)
+    if rows.ndim < 2 or rows.shape[0] == 0:
+        raise TinykernelError("test vectors: give at least one row of raw inputs")
+    sources = render_sources(integer_model, name, coding=coding)
+    sources |= render_single(sources, name) | render_selftest(integer_model, name, rows)
+    context = _context(integer_model, name, int(rows.shape[0]))
+    context["constants"] = constants_of(coding, integer_model, name)
+    context["period"] = _period(about)
+    files = dict(sorted(_render_format(format, sources, context, chosen).items()))
     row = None if target is None else find_target(target).name
-    coding = Coding.read((about or {}).get("coding"))
-    asked = {"board": board, "framework": framework, "platform": platform}
-    files = render_project(
-        integer_model,
-        target,
-        name=name,
-        format=format,
-        vectors=vectors,
-        coding=coding,
-        rate=_rate(about or {}),
-        **asked,
-    )
     if ci is not None:
-        rows = _usual_vectors(integer_model) if vectors is None else vectors
         files |= render_ci(
-            ci,
-            integer_model,
-            files,
-            rows,
-            name=name,
-            target=row,
-            budget=budget,
-            coding=coding,
+            ci, integer_model, files, rows, name=name, target=row, budget=budget, coding=coding
         )
     elif budget is not None:
         raise TinykernelError("budget: only a workflow checks it; give ci, too")
-    options = {"target": row, "format": format, **asked, "ci": ci, "budget": budget}
+    options = {"target": row, "format": format, **wanted, "ci": ci, "budget": budget}
     files[MANIFEST] = manifest(
         files,
         tool=f"tinykernel {tinykernel.__version__}",
         model=integer_model.fingerprint(),
         target=row,
         options={key: str(options[key]) for key in OPTIONS if options[key] is not None},
-        **_provenance(name, about or {}),
+        name=name,
+        contract=FORMAT,
+        training=_training(about),
     )
     return files
 

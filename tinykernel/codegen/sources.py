@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.codegen.definitions import Definition, Table, checksum
+from tinykernel.codegen.definitions import Definition, checksum
 from tinykernel.codegen.description import made_of
 from tinykernel.codegen.enums import constants_of
 from tinykernel.codegen.literals import (
@@ -46,6 +46,12 @@ _C_TYPES = {
     "int16": "int16_t",
     "int32": "int32_t",
 }
+# What templates call as the model and its packed form do.
+_OF_MODEL = ("n_inputs", "input", "hop", "delay", "decision", "n_classes", "n_scores", "n_numbers")
+_OF_PACKED = (
+    *("structs", "tables", "headers", "places", "scratch_words", "stream_words", "state_words"),
+    *("window_words", "window_start_words"),
+)
 _MOST_VECTORS = 256
 _COMMENT_WIDTH = 95
 _INCLUDE = re.compile(rb'#include "(.+)"\n')
@@ -70,14 +76,9 @@ def render_sources(
 ) -> dict[str, bytes]:
     """Render the C of a model, with the runtime that it includes.
 
-    Parameters
-    ----------
-    model : IntegerModel
-    name : str
-        Prefix of everything public, e.g. ``"gesture"`` for ``gesture_predict``, and stem of the
-        files; see `tinykernel.codegen.literals.check_name`.
-    coding : Coding, optional
-        Numbers of text and of missing values, which become constants of the header.
+    `name` is the prefix of everything public, e.g. ``"gesture"`` for ``gesture_predict``, and the
+    stem of the files; a TinykernelError says why it cannot be. `coding` holds the numbers of text
+    and of missing values, which become constants of the header.
 
     Returns
     -------
@@ -85,11 +86,6 @@ def render_sources(
         Content by path: ``include/<name>.h``, ``src/<name>.c``, of classifiers
         ``include/<name>_field.h``, and ``lib/tinykernel/...``. Equal models with the same feature
         names and coding give equal bytes.
-
-    Raises
-    ------
-    TinykernelError
-        If `name` cannot be the prefix of C identifiers.
     """
     check_name(name)
     packed = pack(model)
@@ -152,36 +148,35 @@ def render_vectors(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, by
         )
     if not np.all(np.isfinite(raw)):
         raise TinykernelError("test vectors: a value is not finite; choose other rows")
-    c_type = _C_TYPES[model.raw_dtype]
+    decided = _decision_columns(model, raw, scores)
+    rows = np.column_stack(decided) if decided else np.zeros((0, 0), dtype=np.int32)
     context = {
-        "name": name,
-        "NAME": name.upper(),
         "n_rows": raw.shape[0],
-        "input_rows": [list(table_rows(row, c_type, indent=8)) for row in raw],
-        **_words(model),
-        "score_rows": [list(table_rows(row, "int32_t", indent=8)) for row in scores],
+        "input_rows": _indented(raw, _C_TYPES[model.raw_dtype]),
+        "score_rows": _indented(scores, "int32_t"),
         "label_lines": list(table_rows(scores.argmax(axis=1), "int32_t")),
-        **_decision_vectors(model, raw, scores),
+        "decision_rows": _indented(rows, "int32_t"),
+        "decision_columns": len(decided),
     }
-    return {f"include/{name}_vectors.h": _render("vectors.h", context)}
+    return {f"include/{name}_vectors.h": _render("vectors.h", _named(model, name) | context)}
 
 
-def _decision_vectors(
+def _indented(rows: NDArray[Any], c_type: str) -> list[list[str]]:
+    """Return the lines of each row of a table of rows."""
+    return [list(table_rows(row, c_type, indent=8)) for row in rows]
+
+
+def _decision_columns(
     model: IntegerModel, raw: NDArray[Any], scores: NDArray[np.int32]
-) -> dict[str, Any]:
-    """Return what a model that decides says of the vectors: margins as int32, as all columns."""
+) -> list[NDArray[Any]]:
+    """Return what a model that decides says of the vectors; the margins are as int32, too."""
     decision = model.decision
     if decision is None:
-        return {"decision_rows": [], "decision_columns": 0}
+        return []
     margin = margins(scores)[1].view(np.int32)
     columns: list[NDArray[Any]] = [decision.decide(scores), margin, decision.confidence(scores)]
-    if decision.novelty_threshold is not None:
-        columns.append(model.novelty(raw))
-    rows = np.column_stack(columns)
-    return {
-        "decision_rows": [list(table_rows(row, "int32_t", indent=8)) for row in rows],
-        "decision_columns": len(columns),
-    }
+    known = decision.novelty_threshold is not None
+    return [*columns, model.novelty(raw)] if known else columns
 
 
 def render_selftest(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, bytes]:
@@ -191,15 +186,10 @@ def render_selftest(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, b
     ``src/<name>_selftest.c``.
     """
     decision = model.decision
-    context = {
-        "name": name,
-        "NAME": name.upper(),
+    context = _named(model, name) | {
         "streams": model.hop > 0,
-        "model": model,
-        **_words(model),
         "decides": decision is not None,
         "novelty": decision is not None and decision.novelty_threshold is not None,
-        "prototypes": decision is not None and decision.n_prototypes > 0,
     }
     return {
         **render_vectors(model, name, X),
@@ -253,139 +243,110 @@ def _render(template: str, context: dict[str, Any]) -> bytes:
     return templates().get_template(f"model/{template}.j2").render(context).encode("ascii")
 
 
-def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, Any]:
-    scores = model.ranges()[-1]
-    components, quantized = model.find(Components), model.quantized_grid
+def _named(model: IntegerModel, name: str) -> dict[str, Any]:
+    """Return names for every template; of a regressor the values take the place of the scores."""
+    values = model.answers if isinstance(model.answers, Values) else None
+    decision = model.decision
     return {
         "name": name,
         "NAME": name.upper(),
-        "n_inputs": model.n_inputs,
-        "input": model.input,
-        "hop": model.hop,
+        "model": model,
+        "prototypes": decision is not None and decision.n_prototypes > 0,
+        "values": values,
+        "scores": "predict" if values else "scores",
+        "result": "values" if values else "scores",
+        "count": "OUTPUTS" if values else "CLASSES",
+    }
+
+
+def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, Any]:
+    ranges, components = model.ranges()[-1], model.find(Components)
+    quantized, taken = model.quantized_grid, model.grids()[1]
+    answers = model.answers.names if isinstance(model.answers, Values) else model.classes
+    names = [string_literal(str(label)) for label in answers]
+    return {
+        **_named(model, name),
+        **{key: getattr(model, key) for key in _OF_MODEL},
+        **{key: getattr(packed, key) for key in _OF_PACKED},
         "made": made_of(model),
-        "delay": model.delay,
         "stages": {stage.KIND: stage for stage in model.stages},
         "sizes": [grid.size for grid in model.grids()],
         "kind": model.input.kind if packed.structs else "",
         "first": model.stages[0] if model.stages[0].GIVES == "rows" else None,
         "lines": model.stages[0].GIVES == "image",
-        "taken": model.grids()[1],
-        "taken_type": _C_TYPES[model.grids()[1].dtype],
-        "decision": model.decision,
-        "statement": _statement_comment(model),
+        "taken": taken,
+        "taken_type": _C_TYPES[taken.dtype],
+        "statement": _statement(model),
         "novelty_threshold": _novelty_threshold(model),
-        "prototypes": model.decision is not None and model.decision.n_prototypes > 0,
         "count_type": _C_TYPES[model.scaler.raw_dtype],
-        "n_classes": model.n_classes,
-        "n_scores": model.n_scores,
-        **_words(model),
-        "n_components": 0 if components is None else components.n_components,
         "raw_type": _C_TYPES[model.raw_dtype],
         "raw_is_float": model.raw_dtype == "float32",
         "quantized_type": f"{quantized.dtype}_t",
         "quantized_low": quantized.low,
         "quantized_high": quantized.high,
-        "scratch_words": packed.scratch_words,
-        "scratch_bytes": 4 * packed.scratch_words,
-        "state_words": packed.state_words,
-        "state_bytes": 4 * packed.state_words,
-        "window_words": packed.window_words,
-        "window_start_words": packed.window_start_words,
-        "headers": packed.headers,
         "sides": _sides(model, packed),
-        "stream_words": packed.stream_words,
         "table_bytes": sum(packed.table_bytes().values()),
-        "score_low": scores.low,
-        "score_high": scores.high,
-        "class_names": [string_literal(str(label)) for label in _names(model)],
-        "class_comment": _class_comment(model),
+        "score_low": ranges.low,
+        "score_high": ranges.high,
+        "class_names": names,
+        "class_comment": in_comment(listed(names) + "." * (len(names) <= 6)),
         "step": f"{model.answers.unit:.3g}" if isinstance(model.answers, Values) else "",
         "fingerprint": model.fingerprint()[:8],
         "small_code": components is not None and components.small_code,
-        "structs": packed.structs,
-        "kernels": _kernels(packed),
-        "n_numbers": model.n_numbers,
+        # The members of the structure of the last kernels.
+        "kernels": {s.kind == "tk_beside": s.members for s in packed.structs}.get(False, {}),
         "numbers": f", const {name}_input_t *numbers" if model.n_numbers else "",
-        "places": packed.places,
         "definitions": _aligned(packed.definitions),
-        "tables": [_table_context(table) for table in packed.tables],
         "checksum": f"0x{checksum(packed.tables):08x}",
     }
 
 
 def _sides(model: IntegerModel, packed: PackedModel) -> list[dict[str, str]]:
     """Return name, kind and structure of the stages that read an input beside the chain."""
+    structs = {struct.kind: struct.name for struct in packed.structs}
     return [
-        {"name": stage.side_input[0], "kind": stage.KIND, "struct": struct.name}
+        {"name": stage.side_input[0], "kind": stage.KIND, "struct": structs[f"tk_{stage.KIND}"]}
         for stage in model.stages
-        for struct in packed.structs
-        if stage.side_input is not None and struct.kind == f"tk_{stage.KIND}"
+        if stage.side_input is not None
     ]
 
 
-def _kernels(packed: PackedModel) -> dict[str, str]:
-    """Return the members of the structure of the last kernels."""
-    found = [one for one in packed.structs if one.kind != "tk_beside"]
-    return found[-1].members if found else {}
-
-
 def _field_context(model: IntegerModel) -> dict[str, Any]:
-    """Return what the header of the field says besides."""
-    return {
+    """Return what the header of the field says besides: raw values of levels as tables."""
+    context = {
         "counters_magic": hex(COUNTERS_MAGIC),
         "counters_bytes": counters_bytes(model.n_classes),
-        **_raw_ranges(model),
+        "range_lines": [],
+        "range_size": 1,
+        "range_top": 0,
     }
-
-
-def _raw_ranges(model: IntegerModel) -> dict[str, Any]:
-    """Return the ends of the raw values of levels as tables in a function."""
-    levels = model.find(Levels)
-    if levels is None:
-        return {"range_lines": [], "range_size": 1, "range_top": 0}
+    if model.find(Levels) is None:
+        return context
     scaler, channels = model.raw_scaler, model.input.channels
-    names = [("low", "float", scaler.offset), ("slope", "float", scaler.multiplier)]
+    ends = [("low", "float", scaler.offset), ("slope", "float", scaler.multiplier)]
     if scaler.span is not None:
         span = np.where(scaler.multiplier > 0, scaler.span, 0).astype(np.uint32)
-        names = [("low", "int32_t", scaler.offset), ("span", "uint32_t", span)]
+        ends = [("low", "int32_t", scaler.offset), ("span", "uint32_t", span)]
     lines = []
-    for name, c_type, values in names:
-        every = np.broadcast_to(values, channels)
+    for name, c_type, values in ends:
         lines.append(f"static const {c_type} {name}[{channels}] = {{")
-        lines += [f"    {line}" for line in table_rows(every, c_type)]
-        lines.append("};")
-    return {"range_lines": lines, "range_size": channels, "range_top": 2**scaler.bits - 1}
+        rows = table_rows(np.broadcast_to(values, channels), c_type)
+        lines += [*(f"    {row}" for row in rows), "};"]
+    top = 2**scaler.bits - 1
+    return context | {"range_lines": lines, "range_size": channels, "range_top": top}
 
 
-def _words(model: IntegerModel) -> dict[str, Any]:
-    """Return what the templates call the scores of a classifier, or the values of a regressor."""
-    if isinstance(model.answers, Labels):
-        return {"values": None, "scores": "scores", "result": "scores", "count": "CLASSES"}
-    return {"values": model.answers, "scores": "predict", "result": "values", "count": "OUTPUTS"}
-
-
-def _names(model: IntegerModel) -> tuple[Any, ...]:
-    return model.answers.names if isinstance(model.answers, Values) else model.classes
-
-
-def _class_comment(model: IntegerModel) -> str:
-    names = [string_literal(str(label)) for label in _names(model)]
-    return in_comment(listed(names) + "." * (len(names) <= 6))
-
-
-def _statement_comment(model: IntegerModel) -> list[str]:
+def _statement(model: IntegerModel) -> list[str]:
     """Return the lines that say what was promised of the decisions."""
-    if model.decision is None:
-        return []
-    text = in_comment(model.decision.statement).encode("ascii", "backslashreplace").decode()
-    return textwrap.wrap(text, _COMMENT_WIDTH)
+    text = "" if model.decision is None else model.decision.statement
+    ascii_text = in_comment(text).encode("ascii", "backslashreplace").decode()
+    return textwrap.wrap(ascii_text, _COMMENT_WIDTH)
 
 
 def _novelty_threshold(model: IntegerModel) -> str:
     """Return the threshold as C writes it; empty where there is none."""
-    if model.decision is None or model.decision.novelty_threshold is None:
-        return ""
-    return integer_literal(model.decision.novelty_threshold)
+    threshold = None if model.decision is None else model.decision.novelty_threshold
+    return "" if threshold is None else integer_literal(threshold)
 
 
 def _aligned(definitions: tuple[Definition, ...]) -> list[str]:
@@ -396,15 +357,3 @@ def _aligned(definitions: tuple[Definition, ...]) -> list[str]:
         line = f"#define {definition.name.ljust(column)}{definition.value}"
         lines.append(f"{line} /* {definition.comment} */" if definition.comment else line)
     return lines
-
-
-def _table_context(table: Table) -> dict[str, Any]:
-    values: NDArray[Any] = table.values
-    return {
-        "name": table.name,
-        "c_type": table.c_type,
-        "size": int(values.size),
-        "n_bytes": table.n_bytes,
-        "comment": table.comment,
-        "lines": list(table_rows(values, table.c_type, per_row=table.per_row)),
-    }

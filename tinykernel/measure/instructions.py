@@ -13,8 +13,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tinykernel.codegen.pack import code_of
-from tinykernel.codegen.pack.front import Facts
+from tinykernel.codegen.pack import Facts, code_of
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.targets import TARGETS, Target, find_target
 from tinykernel.errors import TinykernelError
@@ -65,7 +64,7 @@ def work_of(model: IntegerModel) -> dict[str, dict[str, float]]:
         work["scores"]["outputs"] = float(model.n_outputs)
     grids = (*model.grids()[:-1], *[model.quantized_grid] * len(model.readout.parts))
     for piece, given in zip((*model.stages, *model.readout.parts), grids, strict=True):
-        for name, pieces in code_of(piece.KIND).work(piece, given, facts).items():
+        for name, pieces in code_of(piece.KIND).work_of(piece, given, facts).items():
             work[name] = work.get(name, {}) | pieces
     return work
 

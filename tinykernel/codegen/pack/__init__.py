@@ -2,12 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
+from typing import Any, TypeAlias
 
-from tinykernel.codegen.pack.front import Code
+from tinykernel.codegen.definitions import Parts
+from tinykernel.model.grid import Grid
+from tinykernel.model.stage import Stage
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a stage stands in a chain."""
+
+    number: int  # in the names of its tables and structure.
+    grid: Grid  # what it takes.
+    hop: int  # rows of these from window to window of a stream.
+    calls: int  # samples of a stream over which a row can be counted.
+    streams: bool  # whether there is a stream.
+    following: Stage | None = None  # the next stage.
+
+
+@dataclass(frozen=True)
+class Packed:
+    """What a stage adds to a source, to scratch and to the state of a stream."""
+
+    header: str  # of the runtime: its structure and functions.
+    parts: Parts
+    first_words: int = 0  # words of scratch that the machine can use afterwards.
+    words: int = 0  # words of scratch beside those of the machine.
+    state_words: int = 0  # words of a stream; a window of a signal needs a stream of its own.
+    kept_words: int = 0  # the last ones of these, which a whole window does not need.
+    persists: bool = False  # whether the begin of a window leaves its state as it is.
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the work of a stage depends on beside its shape."""
+
+    macros: Mapping[str, str]
+    tables: frozenset[str]  # names
+    n_outputs: int
+
+
+#: By line of `bench`: how often a piece of work is done, whose price is measured.
+Work: TypeAlias = dict[str, dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Code:
+    """The C of a stage or of a part of the read-out."""
+
+    # Headers of the runtime that only it reads, each with the line of `bench` it counts as.
+    headers: Mapping[str, str]
+    # Its work in one inference, where that is not the stage's own on the line of its header.
+    work: Callable[[Any, Grid, Facts], Work] | None = None
+    # What is packed; None for those of the machine, which `codegen.plan` packs together.
+    pack: Callable[[Any, Place], Packed] | None = None
+
+    def work_of(self, piece: Any, grid: Grid, facts: Facts) -> Work:
+        """Return the work of a stage or part in one inference."""
+        if self.work is not None:
+            return self.work(piece, grid, facts)
+        line = next(iter(self.headers.values()))
+        name = f"{piece.KIND}, " if line == "local" else ""
+        return {line: {f"{name}{what}s": float(n) for what, n in piece.work(grid).items()}}
 
 
 def code_of(kind: str) -> Code:
     """Return what code generation knows of a kind of stage or part: `CODE` of the file KIND.py."""
+    if kind == "ternary":
+        return Code({}, lambda *_: {})  # packed and counted with the components
     code: Code = import_module(f"{__name__}.{kind}").CODE
     return code

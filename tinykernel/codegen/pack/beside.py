@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinykernel.codegen.definitions import Struct, Table
-from tinykernel.codegen.pack.front import Code, Facts, Packed, Place, Work
+from tinykernel.codegen.pack import Code, Facts, Packed, Place, Work
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.beside import Beside
 
@@ -28,7 +28,7 @@ def pack_beside(stage: Beside, place: Place) -> Packed:
     }
     source, text = f"{name}_sources", "Numbers beside: which one an entry looks at."
     names = {array: tables[array].name if array in tables else None for array in _STORED}
-    made = stage.gives(place.given)
+    made = stage.gives(place.grid)
     return Packed(
         "tk_beside.h",
         [
@@ -37,7 +37,7 @@ def pack_beside(stage: Beside, place: Place) -> Packed:
             Struct.of(
                 name,
                 "tk_beside",
-                counts=place.given.size,
+                counts=place.grid.size,
                 entries=stage.n_entries,
                 factor=stage.top + 1,
                 sources=source,
@@ -53,9 +53,9 @@ def pack_beside(stage: Beside, place: Place) -> Packed:
     )
 
 
-def _work(stage: Beside, given: Grid, facts: Facts) -> Work:
+def _work(stage: Beside, grid: Grid, facts: Facts) -> Work:
     # In the place of those of the kernels: all counts are copied, too.
-    return {"local": {"signal, counts": float(2 * given.size + stage.n_entries)}}
+    return {"local": {"signal, counts": float(2 * grid.size + stage.n_entries)}}
 
 
 CODE = Code({"tk_beside.h": "local"}, _work, pack_beside)

@@ -13,6 +13,8 @@
   that; where no widths are stored, a mask bit of 0, or, if only the last words of blocks have such
   places and there is no mask, the firmware is told which bits of those to set.
 * **Diagonal**: int8, four bits if its kind is 'int4', or one bit a row if it holds signs.
+* **Ternary weights**: a sign and a mask word for each output and 32 components, see
+  ``tk_scores.h``. There is no mask where no weight of a stored component is zero.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from tinykernel.codegen.definitions import (
     pair_words,
     per_block,
 )
-from tinykernel.codegen.pack.front import Code, Facts, Work
+from tinykernel.codegen.pack import Code, Facts, Work
 from tinykernel.model.grid import Grid
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.stages.components import Components
@@ -105,8 +107,17 @@ class Layout:
 
 def pack_components(stage: Components, layout: Layout) -> Parts:
     """Store everything that is there for the sake of components, but for their weights."""
+    first, second = (
+        f"0x{sum(1 << k for k, on in enumerate(halve) if on):x}u"
+        for halve in (stage.halve_first, stage.halve_second)
+    )
+    size, n_blocks = f"transforms of {stage.dimension} values", layout.blocks.size
     return [
-        *_pack_schedules(stage, layout),
+        Definition("TK_LOG2_DIMENSION", f"{stage.log2_dimension}u", size),
+        Definition("TK_BLOCKS", f"{n_blocks}u", "transforms after the first one"),
+        Definition("TK_HALVE_FIRST", first, "stages of the first transform that halve"),
+        Definition("TK_HALVE_SECOND", second, "stages of the other transforms that halve"),
+        Definition("TK_PHASE_SHIFT", str(stage.phase_shift)),
         *_pack_permutation(stage),
         *_pack_diagonal(stage, layout),
         *_pack_rows(layout),
@@ -114,51 +125,18 @@ def pack_components(stage: Components, layout: Layout) -> Parts:
     ]
 
 
-def _pack_schedules(stage: Components, layout: Layout) -> Parts:
-    def schedule(halve: tuple[bool, ...]) -> str:
-        return f"0x{sum(1 << k for k, on in enumerate(halve) if on):x}u"
-
-    return [
-        Definition(
-            "TK_LOG2_DIMENSION",
-            f"{stage.log2_dimension}u",
-            f"transforms of {stage.dimension} values",
-        ),
-        Definition("TK_BLOCKS", f"{layout.blocks.size}u", "transforms after the first one"),
-        Definition(
-            "TK_HALVE_FIRST",
-            schedule(stage.halve_first),
-            "stages of the first transform that halve",
-        ),
-        Definition(
-            "TK_HALVE_SECOND",
-            schedule(stage.halve_second),
-            "stages of the other transforms that halve",
-        ),
-        Definition("TK_PHASE_SHIFT", str(stage.phase_shift)),
-    ]
-
-
 def _pack_permutation(stage: Components) -> Parts:
-    permutation = stage.permutation
-    kind = {"identity": "0", "orbit": "1", "stored": "2"}[permutation.kind]
-    parts: Parts = [Definition("TK_PERMUTATION", kind)]
+    permutation, mask = stage.permutation, stage.dimension - 1
+    kind = ("identity", "orbit", "stored").index(permutation.kind)
+    parts: Parts = [Definition("TK_PERMUTATION", str(kind))]
     if permutation.kind == "orbit":
-        mask = stage.dimension - 1
         parts.append(Definition("TK_ORBIT_MULTIPLIER", f"{permutation.multiplier & mask}u"))
         parts.append(Definition("TK_ORBIT_INCREMENT", f"{permutation.increment & mask}u"))
     if permutation.kind == "stored":
         indices = permutation.indices(stage.dimension)
         c_type = "uint8_t" if stage.dimension <= 256 else "uint16_t"
-        parts.append(
-            Table(
-                "tk_permutation",
-                c_type,
-                indices,
-                "transform",
-                "Between the transforms: value j of the result is this value of the first (P).",
-            )
-        )
+        comment = "Between the transforms: value j of the result is this value of the first (P)."
+        parts.append(Table("tk_permutation", c_type, indices, "transform", comment))
     return parts
 
 
@@ -218,7 +196,7 @@ def _layout(stage: Components, weights: Ternary, compacted: bool, share_width: b
         n_words,
         blocks,
         kept if compacted else None,
-        block_scales(stage),
+        _block_scales(stage),
         _parity_starts(stage, place),
         width,
         n_planes,
@@ -229,7 +207,7 @@ def _layout(stage: Components, weights: Ternary, compacted: bool, share_width: b
 def _tail_words(unused: NDArray[np.int64]) -> NDArray[np.uint32]:
     """Return words with a 1 for each of the last `unused` places."""
     places = np.arange(WORD) >= WORD - unused[:, np.newaxis]
-    words: NDArray[np.uint32] = weight_words(places.reshape(1, -1))[0]
+    words: NDArray[np.uint32] = _weight_words(places.reshape(1, -1))[0]
     return words
 
 
@@ -246,27 +224,19 @@ def _pack_rows(layout: Layout) -> Parts:
     parts: Parts = [flag("TK_KEPT", layout.kept is not None)]
     if layout.kept is not None:
         words = bit_words(layout.kept.ravel(), first_is_top=False)
-        parts.append(
-            Table(
-                "tk_kept",
-                "uint32_t",
-                words,
-                "windows",
-                "Rows that are components: one bit each, row 0 the bottom one.",
-            )
-        )
-    parts += per_block(
-        "TK_WORDS", "tk_words", layout.n_words, "windows", "words of 32 components in each block"
-    )
+        comment = "Rows that are components: one bit each, row 0 the bottom one."
+        parts.append(Table("tk_kept", "uint32_t", words, "windows", comment))
+    comment = "words of 32 components in each block"
     full = max(layout.bit_words - int(layout.n_words.max()), 0)
     return [
         *parts,
+        *per_block("TK_WORDS", "tk_words", layout.n_words, "windows", comment),
         Definition("TK_BITS_WORDS", f"{layout.bit_words}u", "words of bits of several blocks"),
         Definition("TK_BITS_FULL", f"{full}u", "they are counted when there are more"),
     ]
 
 
-def block_scales(stage: Components) -> NDArray[np.uint8] | None:
+def _block_scales(stage: Components) -> NDArray[np.uint8] | None:
     """Return the scale of each stored block, or None where the rows of a block differ."""
     block_of = np.nonzero(stage.row_kept)[0]
     _, first, block = np.unique(block_of, return_index=True, return_inverse=True)
@@ -274,7 +244,7 @@ def block_scales(stage: Components) -> NDArray[np.uint8] | None:
     return scales if np.array_equal(scales[block], stage.scale) else None
 
 
-def spread_places(layout: Layout, values: NDArray[Any], fill: int) -> NDArray[Any]:
+def _spread(layout: Layout, values: NDArray[Any], fill: int) -> NDArray[Any]:
     """Put values of the components (last axis) into all stored places."""
     spread = np.full((*values.shape[:-1], layout.n_places), fill, dtype=values.dtype)
     spread[..., layout.place] = values
@@ -293,56 +263,76 @@ def _by_group(places: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 def _pack_windows(stage: Components, layout: Layout) -> Parts:
     parts: Parts = []
-    fields: dict[str, tuple[NDArray[np.uint8], int]] = {}
+    fields: dict[str, NDArray[np.uint8]] = {}
     if layout.scales is None:
-        fields["scales"] = (stage.scale, 1)
+        fields["scales"] = _spread(layout, stage.scale, 1)
     else:
-        parts += per_block(
-            "TK_SCALE", "tk_scales", layout.scales, "windows", "phase scale of each block"
-        )
+        comment = "phase scale of each block"
+        parts += per_block("TK_SCALE", "tk_scales", layout.scales, "windows", comment)
     if layout.starts is None:
-        fields["starts"] = (stage.start, 0)
+        fields["starts"] = _spread(layout, stage.start, 0)
     else:
         for parity, start in zip(("even", "odd"), layout.starts, strict=True):
-            parts.append(
-                Definition(
-                    f"TK_{parity.upper()}_START",
-                    f"{start}u",
-                    f"start of {parity} rows in 1/256 turn",
-                )
-            )
+            comment = f"start of {parity} rows in 1/256 turn"
+            parts.append(Definition(f"TK_{parity.upper()}_START", f"{start}u", comment))
     if layout.width is None:
-        fields["widths"] = (stage.width, 0)
+        fields["widths"] = _spread(layout, stage.width, 0)
     else:
         parts.append(Definition("TK_WIDTH", f"{layout.width}u", "of all windows in 1/256 turn"))
-    if fields:
-        groups = [
-            _by_group(spread_places(layout, values, fill)) for values, fill in fields.values()
-        ]
-        interleaved = np.ascontiguousarray(np.stack(groups, axis=2))  # word, group, field, byte
-        words = interleaved.reshape(-1, 4).view("<u4").ravel().astype(np.uint32)
-        parts.append(
-            Table(
-                "tk_windows",
-                "uint32_t",
-                words,
-                "windows",
-                f"Phase windows in 1/256 turn: {', '.join(fields)} of four components, a byte "
-                "each.",
-                per_row=6 if len(fields) == 3 else 8,
-            )
-        )
-    return parts
+    if not fields:
+        return parts
+    groups = np.stack([_by_group(places) for places in fields.values()], axis=2)
+    # word, group, field, byte
+    words = np.ascontiguousarray(groups).reshape(-1, 4).view("<u4").ravel().astype(np.uint32)
+    comment = f"Phase windows in 1/256 turn: {', '.join(fields)} of four components, a byte each."
+    per_row = 6 if len(fields) == 3 else 8
+    return [*parts, Table("tk_windows", "uint32_t", words, "windows", comment, per_row)]
 
 
-def weight_words(places: NDArray[np.bool_]) -> NDArray[np.uint32]:
+def _weight_words(places: NDArray[np.bool_]) -> NDArray[np.uint32]:
     """Pack bits of places (outputs, places) to words, in the bit order of the phase windows."""
     grouped = [_by_group(bits.astype(np.uint8)) for bits in places]  # word, group r, byte k
     bits = np.stack(grouped).transpose(0, 1, 3, 2)[..., ::-1]  # output, word, k, 7 - r
     return np.stack([bit_words(output.ravel(), first_is_top=False) for output in bits])
 
 
-def _work(stage: Components, given: Grid, facts: Facts) -> Work:
+def pack_ternary(part: Ternary, offset: NDArray[np.int32], layout: Layout) -> Parts:
+    """Store the weights, and what an agreeing component and none are worth."""
+    n_planes = layout.n_planes
+    positive = _spread(layout, part.weights > 0, 0)
+    present = _spread(layout, part.weights != 0, 0)
+    if n_planes == 1:
+        # A place without a component is always outside, bit 1: a sign bit 1 never agrees with it.
+        positive[:, ~present[0]] = True
+    planes = [_weight_words(positive)] + ([_weight_words(present)] if n_planes == 2 else [])
+    interleaved = np.stack(planes, axis=-1)  # output, word, plane
+    ends = np.cumsum(layout.n_words)[np.array(layout.counted_together()) - 1]
+    groups = np.split(interleaved, ends[:-1], axis=1)
+    words = np.concatenate([group.ravel() for group in groups])
+    # sum of w z = 2 * agreeing - (number of weights), see tk_scores.h; wraps like the firmware.
+    totals = np.count_nonzero(part.weights, axis=1)
+    gains = 2 * part.multiplier.astype(np.int64)
+    biases = offset.astype(np.int64) - part.multiplier.astype(np.int64) * totals
+    planes_said = "sign and mask" if n_planes == 2 else "sign"
+    parts: Parts = []
+    if layout.tails is not None:
+        comment = "bits of the last word of a block that are no components"
+        parts += per_block("TK_TAIL", "tk_tails", layout.tails, "weights", comment)
+    comment = f"Weights of blocks that are counted together, of each output: {planes_said} bits."
+    none = "Score when no component agrees with its weight."
+    return parts + [
+        Definition("TK_PLANES", str(n_planes), f"{planes_said} bits of the weights"),
+        Table("tk_weights", "uint32_t", words, "weights", comment),
+        Table("tk_gains", "int32_t", _wrapped(gains), "weights", "Score per agreeing component."),
+        Table("tk_biases", "int32_t", _wrapped(biases), "weights", none),
+    ]
+
+
+def _wrapped(values: NDArray[np.int64]) -> NDArray[np.int32]:
+    return values.astype(np.uint32).view(np.int32)
+
+
+def _work(stage: Components, grid: Grid, facts: Facts) -> Work:
     d, blocks = float(stage.dimension), stage.n_blocks
     first, second = sum(stage.halve_first), sum(stage.halve_second)
     transform = {
@@ -356,16 +346,14 @@ def _work(stage: Components, given: Grid, facts: Facts) -> Work:
         # Passes of the transform, and the products between them, are others.
         transform = {f"small code, {name}": n for name, n in transform.items()}
     macros = facts.macros
-    kind = (
-        "all" if "TK_WIDTH" not in macros else "starts" if "TK_EVEN_START" not in macros else "two"
-    )
+    kind = "all" if "TK_WIDTH" not in macros else "two"
+    kind = "starts" if kind == "two" and "TK_EVEN_START" not in macros else kind
     windows = {f"windows, {kind}": float(stage.n_components), "blocks": float(blocks)}
     if macros["TK_KEPT"] == "1":
         windows["rows with a bitmap"] = blocks * d
+    words = float(-(-stage.n_components // WORD) * facts.n_outputs)
     scores = {
-        f"words, {macros['TK_PLANES']} planes": float(
-            -(-stage.n_components // WORD) * facts.n_outputs
-        ),
+        f"words, {macros['TK_PLANES']} planes": words,
         "blocks and outputs": float(blocks * facts.n_outputs),
     }
     return {"scale": {"values": d}, "transform": transform, "windows": windows, "scores": scores}

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.codegen.definitions import Struct, Table
-from tinykernel.codegen.pack.front import Code, Facts, Packed, Place, Work
-from tinykernel.model.grid import Grid
+from tinykernel.codegen.pack import Code, Packed, Place
 from tinykernel.model.stages.convolutions import Convolutions
 
 _GROUP = 4  # responses that the firmware computes together, or fewer
@@ -16,12 +15,12 @@ _ROOM = 32  # what follows reads as many values at once
 
 def pack_convolutions(stage: Convolutions, place: Place) -> Packed:
     """Store the layers; the formats are those of ``tk_convolutions.h``."""
-    name, given = f"tk_convolutions_{place.number}", place.given
-    made = stage.gives(given)
-    sizes = stage.sizes(given)
+    name, grid = f"tk_convolutions_{place.number}", place.grid
+    made = stage.gives(grid)
+    sizes = stage.sizes(grid)
     # The last group of a row may lead beyond it, but not into the next one.
     stride = max(-(-columns // _GROUP) * _GROUP for _, columns in sizes)
-    rows, columns = given.rows + 2 * stage.padding, given.columns + 2 * stage.padding
+    rows, columns = grid.rows + 2 * stage.padding, grid.columns + 2 * stage.padding
     stride = max(stride, columns + columns % 2)
     # Of a pooled layer, the row that waits is behind those that came out.
     maps = sizes[0][0] // 2 + 1 if stage.pools[0] else sizes[0][0]
@@ -75,8 +74,4 @@ def _codes(stage: Convolutions, tap_bits: int, bias_bytes: int) -> NDArray[np.ui
     return codes.ravel().astype(np.uint8)
 
 
-def _work(stage: Convolutions, given: Grid, facts: Facts) -> Work:
-    return {"local": {f"convolutions, {name}s": n for name, n in stage.work(given).items()}}
-
-
-CODE = Code({"tk_convolutions.h": "local"}, _work, pack_convolutions)
+CODE = Code({"tk_convolutions.h": "local"}, pack=pack_convolutions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinykernel.codegen.definitions import Struct, Table
-from tinykernel.codegen.pack.front import Code, Facts, Packed, Place, Work
+from tinykernel.codegen.pack import Code, Facts, Packed, Place, Work
 from tinykernel.codegen.pack.linear import pack_weights, weight_bits
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.dense import Dense
@@ -12,21 +12,17 @@ from tinykernel.model.stages.dense import Dense
 def pack_dense(stage: Dense, place: Place) -> Packed:
     """Store the units; the formats are those of ``tk_dense.h``."""
     name, bits = f"tk_dense_{place.number}", weight_bits(stage.weights)
+    comment = f"Hidden layer: weights of each unit, {bits} bits each, the first one at the top."
+    words = pack_weights(stage.weights)
     return Packed(
         "tk_dense.h",
         [
-            Table(
-                f"{name}_weights",
-                "uint32_t",
-                pack_weights(stage.weights),
-                "weights",
-                f"Hidden layer: weights of each unit, {bits} bits each, the first one at the top.",
-            ),
+            Table(f"{name}_weights", "uint32_t", words, "weights", comment),
             Table(f"{name}_biases", "int32_t", stage.biases, "weights", "Biases of the units."),
             Struct.of(
                 name,
                 "tk_dense",
-                values=place.given.size,
+                values=place.grid.size,
                 units=stage.n_units,
                 bits=bits,
                 shift=stage.shift,
@@ -38,8 +34,8 @@ def pack_dense(stage: Dense, place: Place) -> Packed:
     )
 
 
-def _work(stage: Dense, given: Grid, facts: Facts) -> Work:
-    work, products = stage.work(given), f"products of {weight_bits(stage.weights)} bits"
+def _work(stage: Dense, grid: Grid, facts: Facts) -> Work:
+    work, products = stage.work(grid), f"products of {weight_bits(stage.weights)} bits"
     return {
         "local": {
             f"convolutions, {products}": work["multiply"],

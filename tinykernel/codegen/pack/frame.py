@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tinykernel.codegen.definitions import Struct
-from tinykernel.codegen.pack.front import Code, Facts, Packed, Place, Work
-from tinykernel.model.grid import Grid
+from tinykernel.codegen.pack import Code, Packed, Place
 from tinykernel.model.stages.frame import FORMATS, Frame
 
 
@@ -35,8 +34,4 @@ def pack_frame(stage: Frame, place: Place) -> Packed:
     )
 
 
-def _work(stage: Frame, given: Grid, facts: Facts) -> Work:
-    return {"frame": {f"{name}s": n for name, n in stage.work(given).items()}}
-
-
-CODE = Code({"tk_frame.h": "frame"}, _work, pack_frame)
+CODE = Code({"tk_frame.h": "frame"}, pack=pack_frame)

@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.codegen.definitions import Struct, Table, smallest_type
-from tinykernel.codegen.pack.front import Code, Facts, Packed, Place, Work
+from tinykernel.codegen.pack import Code, Facts, Packed, Place, Work
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.prototypes import Prototypes
 from tinykernel.model.readouts.readout import Readout
-from tinykernel.model.stage import Part, Stage
 from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import WIDEST_CELL, Kernels
@@ -41,7 +40,7 @@ def pack_kernels(stage: Kernels, place: Place) -> Packed:
 
 
 def _count_words(stage: Kernels, place: Place, n_counts: int) -> int:
-    made = stage.gives(place.given)
+    made = stage.gives(place.grid)
     if isinstance(place.following, Beside):
         made = place.following.gives(made)
     return -(-n_counts * (2 if made.dtype == "uint16" else 1) // 4)
@@ -51,11 +50,11 @@ def _count_words(stage: Kernels, place: Place, n_counts: int) -> int:
 
 
 def _pack_image(stage: Kernels, place: Place) -> Packed:
-    name, given = f"tk_kernels_{place.number}", place.given
-    lanes, strip = _lanes(stage, given)
+    name, grid = f"tk_kernels_{place.number}", place.grid
+    lanes, strip = _lanes(stage, grid)
     halo = int((stage.taps.shape[2] // 2) * stage.dilation.max())
     n_taps = stage.taps.shape[1] * stage.taps.shape[2]
-    plane = (given.rows + 2 * stage.padding) * (strip + 2 * halo)
+    plane = (grid.rows + 2 * stage.padding) * (strip + 2 * halo)
     parts = [-(-strip // most) for most in _MOST_WORDS]
     comment = "Kernels: threshold and taps, see tk_kernels_image.h."
     codes = _image_kernels(stage, lanes).ravel()
@@ -66,15 +65,15 @@ def _pack_image(stage: Kernels, place: Place) -> Packed:
             Struct.of(
                 name,
                 "tk_image",
-                rows=given.rows,
-                columns=given.columns,
-                channels=given.channels,
+                rows=grid.rows,
+                columns=grid.columns,
+                channels=grid.channels,
                 padding=stage.padding,
                 halo=halo,
                 lanes=lanes,
                 strip=strip,
-                full=given.columns // strip,
-                rest=given.columns % strip,
+                full=grid.columns // strip,
+                rest=grid.columns % strip,
                 groups=[-(-strip // n) for n in parts],
                 parts=parts,
                 tap_rows=stage.taps.shape[1],
@@ -87,7 +86,7 @@ def _pack_image(stage: Kernels, place: Place) -> Packed:
             ),
         ],
         # The last words of a row are read together with some behind it.
-        given.channels * plane + max(n_taps, _MOST_WORDS[-1]),
+        grid.channels * plane + max(n_taps, _MOST_WORDS[-1]),
         _count_words(stage, place, stage.n_counts),
     )
 
@@ -97,9 +96,9 @@ def _common(values: NDArray[np.uint8]) -> int:
     return int(values[0]) if np.all(values == values[0]) else _OWN
 
 
-def _lanes(stage: Kernels, given: Grid) -> tuple[int, int]:
+def _lanes(stage: Kernels, grid: Grid) -> tuple[int, int]:
     """Return how many columns a word holds, which are the cells across, and their distance."""
-    strip, bits = stage.cell_columns(given), stage.lane_bits(given)
+    strip, bits = stage.cell_columns(grid), stage.lane_bits(grid)
     if strip <= WIDEST_CELL:
         if stage.cells[1] == 4 and bits == 8:
             return 4, strip
@@ -145,14 +144,8 @@ def _count_order(stage: Kernels) -> NDArray[np.int64]:
 
 
 def _sorted_stage(stage: Kernels) -> Kernels:
-    order = _kernel_order(stage)
-    return replace(
-        stage,
-        taps=stage.taps[order],
-        dilation=stage.dilation[order],
-        channel=stage.channel[order],
-        threshold=stage.threshold[order],
-    )
+    order, names = _kernel_order(stage), ("taps", "dilation", "channel", "threshold")
+    return replace(stage, **{name: getattr(stage, name)[order] for name in names})
 
 
 def sort_kernels(model: IntegerModel) -> IntegerModel:
@@ -167,50 +160,43 @@ def sort_kernels(model: IntegerModel) -> IntegerModel:
     decision = model.decision
     if decision is not None and decision.prototypes is not None:
         decision = replace(decision, prototypes=decision.prototypes[:, order])
-    stages = tuple(_ordered_stage(stage, order) for stage in model.stages)
-    parts = tuple(_ordered_part(part, order) for part in model.readout.parts)
+    stages = tuple(_ordered(stage, order) for stage in model.stages)
+    parts = tuple(_ordered(part, order) for part in model.readout.parts)
     readout = Readout(parts, model.readout.offset)
     return replace(model, stages=stages, readout=readout, decision=decision)
 
 
-def _ordered_stage(stage: Stage, order: NDArray[np.int64]) -> Stage:
-    """Return sorted kernels, or the scale of their counts."""
-    if isinstance(stage, Kernels):
-        return _sorted_stage(stage)
-    if not isinstance(stage, Scale):
-        return stage
-    arrays = {name: a if a.size == 1 else a[order] for name, a in stage.arrays.items()}
-    return Scale(stage.raw_dtype, stage.bits, **arrays)
-
-
-def _ordered_part(part: Part, order: NDArray[np.int64]) -> Part:
-    if isinstance(part, Linear):
-        return replace(part, weights=part.weights[:, order])
-    if isinstance(part, Prototypes):
-        return replace(part, levels=part.levels[:, order])
-    return part
+def _ordered(piece: Any, order: NDArray[np.int64]) -> Any:
+    """Return a stage or part that gives or takes the counts in another order."""
+    if isinstance(piece, Kernels):
+        return _sorted_stage(piece)
+    if isinstance(piece, Scale):
+        arrays = {name: a if a.size == 1 else a[order] for name, a in piece.arrays.items()}
+        return Scale(piece.raw_dtype, piece.bits, **arrays)
+    if isinstance(piece, Linear):
+        return replace(piece, weights=piece.weights[:, order])
+    if isinstance(piece, Prototypes):
+        return replace(piece, levels=piece.levels[:, order])
+    return piece
 
 
 def _pack_signal(stage: Kernels, place: Place) -> Packed:
-    name, given = f"tk_kernels_{place.number}", place.given
+    name, grid = f"tk_kernels_{place.number}", place.grid
     order = _count_order(stage)
     stage = _sorted_stage(stage)
-    windows = -(-given.rows // place.hop)
+    windows = -(-grid.rows // place.hop)
     kept = int(stage.spans().max()) + 1
     dilations = np.unique(stage.dilation)
     codes, kinds = _signal_kernels(stage)
     turns = 1
     while 2 * turns * dilations.size <= place.calls and codes.size > turns * _PART * dilations.size:
         turns *= 2
-    tables = {
-        "dilation": _dilation_table(stage, place, dilations),
-        "group": _group_table(stage, place, dilations),
-    }
+    tables = _signal_tables(stage, place, dilations)
     if not np.array_equal(order, np.arange(order.size)):
         places, comment = np.argsort(order), "Where the counts are that the machine takes."
         tables["order"] = Table(f"{name}_order", smallest_type(places), places, "kernels", comment)
     ring = _AGES + windows
-    running = ring + -(-kept * given.channels // 2)
+    running = ring + -(-kept * grid.channels // 2)
     counts = running + _count_words(stage, place, stage.n_kernels)
     window = _count_words(stage, place, stage.n_counts)
     comment = "Kernels: threshold and the three values that count thrice."
@@ -222,8 +208,8 @@ def _pack_signal(stage: Kernels, place: Place) -> Packed:
             Struct.of(
                 name,
                 "tk_signal",
-                rows=given.rows,
-                channels=given.channels,
+                rows=grid.rows,
+                channels=grid.channels,
                 kernels=stage.n_kernels,
                 cells=stage.cells[0],
                 hop=place.hop,
@@ -253,40 +239,32 @@ def _pack_signal(stage: Kernels, place: Place) -> Packed:
     )
 
 
-def _dilation_table(stage: Kernels, place: Place, dilations: NDArray[np.uint8]) -> Table:
-    """Return dilation, kernels, and the rows at which cells begin, for each dilation."""
+def _signal_tables(stage: Kernels, place: Place, dilations: NDArray[np.uint8]) -> dict[str, Table]:
+    """Return the rows at which cells begin for each dilation, and how many kernels share it."""
+    first = np.arange(stage.cells[0])
     rows = []
     for dilation in dilations.astype(int).tolist():
         span = 8 * dilation
-        positions = place.given.rows - span
-        begins = [-(-cell * positions // stage.cells[0]) for cell in range(stage.cells[0])]
-        rows.append(
-            [dilation, int(np.sum(stage.dilation == dilation)), *(span + row for row in begins)]
-        )
-    values = np.array(rows)
-    return Table(
-        f"tk_kernels_{place.number}_dilations",
-        smallest_type(values),
-        values.ravel(),
-        "kernels",
-        "Dilations: rows between taps, kernels, rows of a window where cells begin.",
-        per_row=values.shape[1],
-    )
-
-
-def _group_table(stage: Kernels, place: Place, dilations: NDArray[np.uint8]) -> Table:
-    """Return how many kernels there are of each dilation and mixed channel."""
-    channels = np.arange(place.given.channels)
+        begins = span - (-first * (place.grid.rows - span) // stage.cells[0])
+        rows.append([dilation, int(np.sum(stage.dilation == dilation)), *begins.tolist()])
+    channels = np.arange(place.grid.channels)
     same = (stage.dilation == dilations[:, None, None]) & (stage.channel == channels[:, None])
-    values = same.sum(axis=2)
-    return Table(
-        f"tk_kernels_{place.number}_groups",
-        smallest_type(values),
-        values.ravel(),
-        "kernels",
-        "Kernels of each dilation and mixed channel.",
-        per_row=values.shape[1],
-    )
+    comments = {
+        "dilation": "Dilations: rows between taps, kernels, rows of a window where cells begin.",
+        "group": "Kernels of each dilation and mixed channel.",
+    }
+    values = {"dilation": np.array(rows), "group": same.sum(axis=2)}
+    return {
+        key: Table(
+            f"tk_kernels_{place.number}_{key}s",
+            smallest_type(table),
+            table.ravel(),
+            "kernels",
+            comments[key],
+            per_row=table.shape[1],
+        )
+        for key, table in values.items()
+    }
 
 
 def _signal_kernels(stage: Kernels) -> tuple[NDArray[np.uint32], bool]:
@@ -301,8 +279,8 @@ def _signal_kernels(stage: Kernels) -> tuple[NDArray[np.uint32], bool]:
     return np.array(words, dtype=np.uint32), kinds
 
 
-def _work(stage: Kernels, given: Grid, facts: Facts) -> Work:
-    kind, positions = given.kind, float(given.rows * given.columns)
+def _work(stage: Kernels, grid: Grid, facts: Facts) -> Work:
+    kind, positions = grid.kind, float(grid.rows * grid.columns)
     # Kernels that look at the same values follow each other.
     looks = len(set(zip(stage.dilation.tolist(), stage.channel.tolist(), strict=True)))
     return {

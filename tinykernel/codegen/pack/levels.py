@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinykernel.codegen.definitions import Struct, Table
-from tinykernel.codegen.pack.front import Code, Facts, Packed, Place, Work
+from tinykernel.codegen.pack import Code, Facts, Packed, Place, Work
 from tinykernel.codegen.pack.scale import pack_scaler
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.levels import Levels
@@ -15,18 +15,18 @@ _NEGATIVE = 64  # in a byte of the mix
 
 def pack_levels(stage: Levels, place: Place) -> Packed:
     """Store what makes levels of raw values; the formats are those of ``tk_levels.h``."""
-    name, given = f"tk_levels_{place.number}", place.given
+    name, grid = f"tk_levels_{place.number}", place.grid
     mix = _mix_table(stage, f"{name}_mix")
     return Packed(
         "tk_levels.h",
         [
-            *pack_scaler(stage.scaler, np.ones(given.channels, dtype=bool), "levels_"),
+            *pack_scaler(stage.scaler, np.ones(grid.channels, dtype=bool), "levels_"),
             *mix,
             Struct.of(
                 name,
                 "tk_levels",
-                width=given.columns,
-                channels=given.channels,
+                width=grid.columns,
+                channels=grid.channels,
                 bits=stage.scaler.bits,
                 shift=stage.level_shift,
                 top=stage.top,
@@ -36,7 +36,7 @@ def pack_levels(stage: Levels, place: Place) -> Packed:
                 mix=mix[0].name if mix else None,
             ),
         ],
-        state_words=1 + -(-given.channels // 2) if given.is_signal else 0,
+        state_words=1 + -(-grid.channels // 2) if grid.is_signal else 0,
     )
 
 
@@ -53,12 +53,12 @@ def _mix_table(stage: Levels, name: str) -> list[Table]:
     return [Table(name, "uint8_t", np.array(codes), "kernels", comment)]
 
 
-def _work(stage: Levels, given: Grid, facts: Facts) -> Work:
-    kind, raw = given.kind, "float" if stage.scaler.is_float else "integer"
-    made = stage.gives(given)
+def _work(stage: Levels, grid: Grid, facts: Facts) -> Work:
+    kind, raw = grid.kind, "float" if stage.scaler.is_float else "integer"
+    made = stage.gives(grid)
     return {
         "local": {
-            f"{kind}, raw values, {raw}": float(given.size),
+            f"{kind}, raw values, {raw}": float(grid.size),
             f"{kind}, positions and channels": float(made.rows * made.columns * len(stage.mix)),
         }
     }

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.codegen.definitions import WORD, Definition, Parts, Table
-from tinykernel.codegen.pack.front import Code, Facts, Work
+from tinykernel.codegen.pack import Code, Facts, Work
 from tinykernel.model.grid import Grid
 from tinykernel.model.readouts.linear import Linear
 
@@ -35,28 +35,18 @@ def pack_weights(weights: NDArray[np.int8]) -> NDArray[np.uint32]:
 def pack_linear(part: Linear) -> Parts:
     """Store the weights and what a product is worth; see ``tk_linear.h``."""
     bits, words = weight_bits(part.weights), pack_weights(part.weights)
+    comment = f"Linear part: weights of each output, {bits} bits each, the first one at the top."
+    gains = "Score per unit of the linear part."
     return [
         Definition("TK_LINEAR_BITS", str(bits), "width of a weight of the linear part"),
-        Table(
-            "tk_linear",
-            "uint32_t",
-            words,
-            "weights",
-            f"Linear part: weights of each output, {bits} bits each, the first one at the top.",
-        ),
-        Table(
-            "tk_linear_gains",
-            "int32_t",
-            part.multiplier,
-            "weights",
-            "Score per unit of the linear part.",
-        ),
+        Table("tk_linear", "uint32_t", words, "weights", comment),
+        Table("tk_linear_gains", "int32_t", part.multiplier, "weights", gains),
     ]
 
 
-def _work(part: Linear, given: Grid, facts: Facts) -> Work:
+def _work(part: Linear, grid: Grid, facts: Facts) -> Work:
     pieces = f"weights of {weight_bits(part.weights)} bits"
-    return {"scores": {pieces: float(given.size * facts.n_outputs)}}
+    return {"scores": {pieces: float(grid.size * facts.n_outputs)}}
 
 
 CODE = Code({"tk_linear.h": "scores"}, _work)

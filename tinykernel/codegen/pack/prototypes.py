@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.codegen.definitions import Definition, Parts, Table
-from tinykernel.codegen.pack.front import Code, Facts, Work
+from tinykernel.codegen.pack import Code, Facts, Work
 from tinykernel.model.grid import Grid
 from tinykernel.model.readouts.prototypes import Prototypes
 
@@ -17,22 +17,17 @@ def pack_prototypes(prototypes: NDArray[np.int8], part: str) -> Parts:
     padded = np.zeros((number, -(-n // 8) * 8), dtype=np.int64)
     padded[:, :n] = prototypes.astype(np.int64) & 15
     words = (padded.reshape(-1, 8) << (28 - 4 * np.arange(8))).sum(axis=1).astype(np.uint32)
+    comment = "Known rows: 4 bits an input, the first one at the top."
     return [
         Definition("TK_PROTOTYPES", f"{number}u"),
-        Table(
-            "tk_prototypes",
-            "uint32_t",
-            words,
-            part,
-            "Known rows: 4 bits an input, the first one at the top.",
-        ),
+        Table("tk_prototypes", "uint32_t", words, part, comment),
     ]
 
 
-def _work(part: Prototypes, given: Grid, facts: Facts) -> Work:
+def _work(part: Prototypes, grid: Grid, facts: Facts) -> Work:
     size = float(part.levels.size)
     work = {"scores": {"prototypes": float(len(part.levels)), "levels of prototypes": size}}
-    if given.constant:
+    if grid.constant:
         # Each distance leaves constant inputs out by a function of the scaler.
         work["scale"] = {"levels of prototypes, constant inputs": size}
     return work

@@ -8,21 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.codegen.definitions import Struct, Table
-from tinykernel.codegen.pack.front import Code, Facts, Packed, Place, Work
+from tinykernel.codegen.pack import Code, Packed, Place
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.separable import POINT, SINGLE, Layer, Separable
 
-_KEPT_ROWS = 3  # of what a block is given
+_KEPT_ROWS = 3  # of what a block is grid
 _BLOCK_WORDS = 11  # of tk_block_t
 
 
 def pack_separable(stage: Separable, place: Place) -> Packed:
     """Store the layers; the formats are those of ``tk_separable.h``."""
-    name, given, layers = f"tk_separable_{place.number}", place.given, stage.layers
+    name, grid, layers = f"tk_separable_{place.number}", place.grid, stage.layers
+    shape = np.stack([stage.channels - 1, stage.strides], axis=1).astype(np.uint8).ravel()
     members = ("shape", "first", "single", "points", "units")
     rows: tuple[tuple[str, NDArray[Any], str], ...] = (
-        ("uint8_t", _shape(stage), "Channels less 1 and stride of each block."),
+        ("uint8_t", shape, "Channels less 1 and stride of each block."),
         ("uint32_t", _first(layers[0]), "Weights of the first layer."),
         ("uint8_t", _single(layers), "Weights of the single layers."),
         ("uint32_t", _points(layers), "Weights of the point layers."),
@@ -32,7 +33,7 @@ def pack_separable(stage: Separable, place: Place) -> Packed:
         Table(f"{name}_{member}", kind, values, "kernels", comment)
         for member, (kind, values, comment) in zip(members, rows, strict=True)
     ]
-    halves = _halves(stage, given)
+    halves = _halves(stage, grid)
     made = int(stage.channels[-1])
     return Packed(
         "tk_separable.h",
@@ -41,49 +42,41 @@ def pack_separable(stage: Separable, place: Place) -> Packed:
             Struct.of(
                 name,
                 "tk_separable",
-                rows=given.rows,
-                columns=given.columns,
-                given=given.channels,
+                rows=grid.rows,
+                columns=grid.columns,
+                given=grid.channels,
                 blocks=stage.channels.size,
                 halves=halves,
-                factor=stage.factor(given),
+                factor=stage.factor(grid),
                 **{member: f"{name}_{member}" for member in members},
             ),
         ],
-        made + halves // 4 + _words(stage, given),
+        made + halves // 4 + _words(stage, grid),
         -(-made // 4),
     )
 
 
-def _halves(stage: Separable, given: Grid) -> int:
+def _halves(stage: Separable, grid: Grid) -> int:
     """Return the bytes of the longest row that all outputs of a layer look at."""
-    sizes = stage.sizes(given)
-    found = [8 * -(-9 * stage.given // 4)]
-    for layer, (_, columns) in zip(stage.layers, sizes, strict=True):
-        if layer.kind == SINGLE:
-            found.append(columns * 16 * -(-len(layer.biases) // 8))
-    return max(found)
+    columns = [columns for _, columns in stage.sizes(grid)]
+    single = (
+        width * 16 * -(-len(layer.biases) // 8)
+        for layer, width in zip(stage.layers, columns, strict=True)
+        if layer.kind == SINGLE
+    )
+    return max(8 * -(-9 * stage.given // 4), *single, 0)
 
 
-def _words(stage: Separable, given: Grid) -> int:
+def _words(stage: Separable, grid: Grid) -> int:
     """Return the words of the blocks and of the rows that they keep."""
-    size, before = 0, (given.columns, given.channels)
-    sizes = [s for s, layer in zip(stage.sizes(given), stage.layers, strict=True) if _ends(layer)]
-    for (_, columns), channels in zip(sizes, stage.channels.tolist(), strict=True):
-        size += _KEPT_ROWS * before[0] * before[1]
-        before = columns, channels
-    size += before[0] * before[1]
-    return _BLOCK_WORDS * (stage.channels.size + 1) + -(-size // 4)
-
-
-def _ends(layer: Layer) -> bool:
-    """Whether a layer is the last one of its block."""
-    return layer.kind != SINGLE
-
-
-def _shape(stage: Separable) -> NDArray[np.uint8]:
-    pairs = np.stack([stage.channels - 1, stage.strides], axis=1)
-    return pairs.astype(np.uint8).ravel()
+    size, row = 0, grid.columns * grid.channels
+    # Blocks end with the layers that are not single.
+    layers = zip(stage.layers, stage.sizes(grid), strict=True)
+    columns = [columns for layer, (_, columns) in layers if layer.kind != SINGLE]
+    for width, channels in zip(columns, stage.channels.tolist(), strict=True):
+        size += _KEPT_ROWS * row
+        row = width * channels
+    return _BLOCK_WORDS * (stage.channels.size + 1) + -(-(size + row) // 4)
 
 
 def _first(layer: Layer) -> NDArray[np.uint32]:
@@ -135,8 +128,4 @@ def _units(layers: list[Layer]) -> NDArray[np.uint32]:
     return (np.concatenate(words) & 0xFFFFFFFF).astype(np.uint32)
 
 
-def _work(stage: Separable, given: Grid, facts: Facts) -> Work:
-    return {"local": {f"separable, {name}s": n for name, n in stage.work(given).items()}}
-
-
-CODE = Code({"tk_separable.h": "local"}, _work, pack_separable)
+CODE = Code({"tk_separable.h": "local"}, pack=pack_separable)

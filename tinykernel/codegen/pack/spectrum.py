@@ -5,18 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from tinykernel.codegen.definitions import Struct, Table
-from tinykernel.codegen.pack.front import Code, Facts, Packed, Place, Work
-from tinykernel.model.grid import Grid
+from tinykernel.codegen.pack import Code, Packed, Place
 from tinykernel.model.stages.spectrum import Spectrum
 
 
 def pack_spectrum(stage: Spectrum, place: Place) -> Packed:
     """Store what makes levels of samples; the formats are those of ``tk_spectrum.h``."""
-    name, given = f"tk_spectrum_{place.number}", place.given
-    shift, turn = stage.shift(given), "A quarter of a cosine, 1 as 32768."
+    name, grid = f"tk_spectrum_{place.number}", place.grid
+    shift, turn = stage.shift(grid), "A quarter of a cosine, 1 as 32768."
     # Where channels take turns, the samples of the later ones wait.
-    ring = stage.length * min(given.channels, 2) * given.channels
-    kept_words = 4 + -(-ring * np.dtype(given.dtype).itemsize // 4) if place.streams else 0
+    ring = stage.length * min(grid.channels, 2) * grid.channels
+    kept_words = 4 + -(-ring * np.dtype(grid.dtype).itemsize // 4) if place.streams else 0
     edges = "First bins of the bands, and the end."
     return Packed(
         "tk_spectrum.h",
@@ -28,7 +27,7 @@ def pack_spectrum(stage: Spectrum, place: Place) -> Packed:
                 "tk_spectrum",
                 length=stage.length,
                 hop=stage.hop,
-                channels=given.channels,
+                channels=grid.channels,
                 bands=stage.n_bands,
                 left=max(shift, 0),
                 right=max(-shift, 0),
@@ -40,14 +39,10 @@ def pack_spectrum(stage: Spectrum, place: Place) -> Packed:
             ),
         ],
         # Memory for a frame, a row of levels; of a stream also four numbers and the ring.
-        state_words=stage.length + 2 + -(-stage.n_bands * given.channels // 4) + kept_words,
+        state_words=stage.length + 2 + -(-stage.n_bands * grid.channels // 4) + kept_words,
         kept_words=kept_words,
         persists=True,
     )
 
 
-def _work(stage: Spectrum, given: Grid, facts: Facts) -> Work:
-    return {"spectrum": {f"{name}s": float(n) for name, n in stage.work(given).items()}}
-
-
-CODE = Code({"tk_spectrum.h": "spectrum"}, _work, pack_spectrum)
+CODE = Code({"tk_spectrum.h": "spectrum"}, pack=pack_spectrum)

@@ -1,0 +1,165 @@
+"""Words of memory that an exported model needs, from its tables alone: see check_proof.py.
+
+A stage needs words of scratch that the machine can use afterwards (`first`), others (`scratch`),
+and words of the state of a stream (`state`), of which whole windows do not need some (`kept`).
+"""
+
+import numpy as np
+from proof_bounds import need
+
+AGES = 7  # numbers of a stream of kernels before those of its windows
+WIDEST = 7  # words of a row of an image that are read together
+
+
+def blocks_of(size, per_word):
+    """Return the words that so many values take, of which so many are a word."""
+    return -(-int(size) // per_word)
+
+
+def counts(c, n):
+    """Return the words that so many counts take."""
+    return blocks_of(n, 4 if c.most_count < 256 else 2)
+
+
+def samples(c, n):
+    """Return the words that so many raw values take."""
+    return blocks_of(n, 1 if c.raw is None else 32 // c.raw.bits)
+
+
+def spectrum(c, k):
+    ring = k["length"] * min(k["channels"], 2) * k["channels"]
+    kept = 4 + samples(c, ring) if c.streams else 0
+    frame = k["length"] + 2 + blocks_of(k["bands"] * k["channels"], 4)
+    return {"state": frame + kept, "kept": kept}
+
+
+def offset(c, k):
+    kept = samples(c, k["rows"] * k["channels"]) if c.streams else 0
+    return {"state": 2 + 2 * k["channels"] + kept, "kept": kept}
+
+
+def frame(c, k):
+    row = k["columns"] * k["channels"]
+    return {"state": 3 + 2 * row + blocks_of(k["rows"] * row, 4)}
+
+
+def levels(c, k):
+    return {"state": 1 + blocks_of(k["channels"], 2) if c("STAGES") == 2 else 0}
+
+
+def image(c, k):
+    codes = c.table[k["codes"]].reshape(k["kernels"], -1)
+    own = k["channel"] == 0xFFFF
+    dilation = codes[:, int(own)].max() if k["dilation"] == 0xFFFF else k["dilation"]
+    need(k["halo"] == k["tap_columns"] // 2 * dilation, "a halo of another width")
+    need(k["strip"] * k["full"] + k["rest"] == k["columns"], "strips of another width")
+    plane = (k["rows"] + 2 * k["padding"]) * (k["strip"] + 2 * k["halo"])
+    return {
+        "first": k["channels"] * plane + max(k["tap_rows"] * k["tap_columns"], WIDEST),
+        "scratch": counts(c, k["kernels"] * k["cells"] * k["lanes"]),
+    }
+
+
+def signal(c, k):
+    need(k["windows"] == blocks_of(k["rows"], k["hop"]), "other windows at a time")
+    dilation = c.table[k["dilations"]].reshape(k["distances"], -1)[:, 0]
+    need(k["kept"] == 8 * dilation.max() + 1, "other rows are kept")
+    window = counts(c, k["kernels"] * k["cells"])
+    running = AGES + k["windows"] + blocks_of(k["kept"] * k["channels"], 2)
+    places = AGES + k["windows"], running, running + counts(c, k["kernels"]), window
+    need((k["ring"], k["running"], k["counts"], k["window"]) == places, "places in a stream")
+    return {
+        "scratch": window if k["order_bytes"] else 0,
+        "state": k["counts"] + k["windows"] * window,
+    }
+
+
+def convolutions(c, k):
+    rows, columns, maps, widest = k["rows"], k["columns"], 0, 0
+    for layer in range(k["layers"]):
+        rows, columns, pool = rows - 2, columns - 2, k["pools"] >> layer & 1
+        maps = maps or (rows // 2 + 1 if pool else rows)
+        widest = max(widest, 4 * blocks_of(columns, 4))
+        rows, columns = rows >> pool, columns >> pool
+    need(min(rows, columns) > 0, "an image that is too small")
+    stride = max(widest, k["columns"] + k["columns"] % 2)
+    need(k["stride"] == stride, "rows of another length")
+    return {
+        "first": stride // 2 * (k["rows"] + maps) + 4,
+        "scratch": 8 * blocks_of(k["channels"] * rows * columns, 32),
+    }
+
+
+def separable(c, k):
+    shape = c.table[k["shape"]].reshape(k["blocks"], 2).tolist()
+    columns, channels, size, halves = k["columns"], k["given"], 0, 8 * blocks_of(9 * k["given"], 4)
+    for block, (less_one, stride) in enumerate(shape):
+        size += 3 * columns * channels
+        columns = blocks_of(columns, stride)
+        if block:
+            halves = max(halves, columns * 16 * blocks_of(channels, 8))
+        channels = less_one + 1
+    need(k["halves"] == halves, "a row of another length")
+    words = 11 * (k["blocks"] + 1) + blocks_of(size + columns * channels, 4)
+    return {"first": channels + halves // 4 + words, "scratch": blocks_of(channels, 4)}
+
+
+def dense(c, k):
+    return {"scratch": blocks_of(k["units"], 4)}
+
+
+def beside(c, k):
+    return {
+        "scratch": counts(c, k["counts"] + k["entries"]),
+        "state": blocks_of(k["entries"], 2),
+    }
+
+
+STAGES = {
+    "tk_spectrum": spectrum,
+    "tk_offset": offset,
+    "tk_frame": frame,
+    "tk_levels": levels,
+    "tk_signal": signal,
+    "tk_image": image,
+    "tk_convolutions": convolutions,
+    "tk_separable": separable,
+    "tk_dense": dense,
+    "tk_beside": beside,
+}
+
+
+def waiting_bits(c):
+    """Return the words of bits that wait to be counted; refuse where more would be written."""
+    size, n_blocks = c("BITS_WORDS"), c("BLOCKS")
+    n_words = np.array([c.of_block("WORDS", block) for block in range(n_blocks)])
+    stored = c.table["tk_weights"].size
+    need(n_words.sum() * c("PLANES") * c("OUTPUTS") == stored, "weights of other words")
+    need(32 * n_words.max() <= 1 << c("LOG2_DIMENSION"), "a block of too many words")
+    most = min(c("BITS_FULL") + n_words.max(), n_words.sum())
+    need(not size or most <= size, "bits of too many blocks wait")
+    return size
+
+
+def memory(c):
+    """Return the words of scratch, and of a stream its scratch and its state."""
+    needs = [STAGES[kind](c, k) for kind, k in c.chain]
+    total = {
+        name: sum(need_of.get(name, 0) for need_of in needs) for name in ("first", "state", "kept")
+    }
+    scratch = [need_of.get("scratch", 0) for need_of in needs]
+    machine = blocks_of(c("FEATURES") * c("INPUT_BITS"), 32)
+    if c("BLOCKS"):
+        machine = (1 << c("LOG2_DIMENSION")) + waiting_bits(c)
+    first = max(machine, total["first"])
+    need(first == c("FIRST_WORDS"), f"TK_FIRST_WORDS is not {first}")
+    dots = c("OUTPUTS") if (c("BLOCKS") or c("TREES")) and c("LINEAR_BITS") else 0
+    # In a stream, counts are joined in the memory in which they are ordered.
+    stages = max(scratch) if c("STAGES") == 2 else sum(scratch)
+    stream = first + dots + c("CLASSES") + stages
+    sizes = {"scratch": stream + total["state"] - total["kept"]}
+    if c.streams:
+        sizes["stream_scratch"] = stream
+    if c("STAGES") > 1:
+        sizes["state"] = total["state"]
+    return sizes
