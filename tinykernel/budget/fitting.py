@@ -186,7 +186,7 @@ def train(
     if method != LEARNED and not hasattr(method, "untrained"):
         raise TinykernelError(f"method: {method!r} is no class of classifiers to train")
     started, trainings = time.perf_counter(), 0
-    X, coding, validation = _in_numbers(X, y, validation)
+    X, coding, validation = _in_numbers(X, validation)
     extra = {"groups": groups, "validation": validation}
     extra = {name: value for name, value in extra.items() if value is not None}
     if method != LEARNED and extra.keys() - {"groups"}:
@@ -247,10 +247,10 @@ def train(
 
 
 def _in_numbers(
-    X: ArrayLike, y: ArrayLike, validation: tuple[ArrayLike, ArrayLike] | None
+    X: ArrayLike, validation: tuple[ArrayLike, ArrayLike] | None
 ) -> tuple[ArrayLike, Coding | None, tuple[ArrayLike, ArrayLike] | None]:
     """Return frames as numbers, what these stand for, and rows for validation by the same."""
-    rows, coding = coded_frame(X, y)
+    rows, coding = coded_frame(X)
     if validation is not None:
         validation = (coded_frame(validation[0], coding=coding or Coding())[0], validation[1])
     return rows, coding, validation

@@ -66,69 +66,33 @@ class Coding:
 
 def coding_of(
     X: NDArray[Any],
-    y: NDArray[Any],
     columns: Sequence[str],
     texts: Mapping[str, tuple[str, ...]],
     lacking: NDArray[np.bool_],
 ) -> Coding:
     """Choose the numbers that stand for text and for missing values of training rows.
 
-    Two texts are in the order of the alphabet. More are in the order of what they say of the
-    labels, so that one threshold parts them well: by the mean value, the share of the second of two
-    classes, or the first principal component of the shares of all classes (Breiman et al.,
-    Classification and Regression Trees, 1984, theorem 4.5; Coppersmith et al. 1999). Missing values
-    are one number below all others where no column loses much resolution by it, else one below
-    those of the column.
+    Two texts are in the order of the alphabet, more in the order of how often they occur: neither
+    knows a label, so rows that are held out from training later say nothing. Missing values are one
+    number below all others where no column loses much resolution by it, else one below those of the
+    column.
 
-    X (n, n_columns) has text as the numbers of `texts`, and NaN where a value is missing; y are
-    labels, or values where they are floats. `lacking` says which columns lack values in any row of
-    the file.
+    X (n, n_columns) has text as the numbers of `texts`, and NaN where a value is missing. `lacking`
+    says which columns lack values in any row of the file.
 
-    >>> X = np.array([[0.0], [1.0], [2.0], [np.nan]])
-    >>> y, texts = np.array([1.0, 3.0, 2.0, 0.0]), {"size": ("s", "l", "m")}
-    >>> coding_of(X, y, ["size"], texts, np.array([True]))
-    Coding(texts={'size': ('s', 'm', 'l')}, gaps={'size': -1.0})
+    >>> X, texts = np.array([[0.0], [2.0], [1.0], [2.0], [np.nan]]), {"size": ("l", "m", "s")}
+    >>> coding_of(X, ["size"], texts, np.array([True]))
+    Coding(texts={'size': ('s', 'l', 'm')}, gaps={'size': -1.0})
     """
     ordered = {}
-    for name, found in sorted(texts.items(), key=lambda item: columns.index(item[0])):
-        if len(found) <= 2:
-            ordered[name] = tuple(sorted(found))
-            continue
-        strength = _strength(X[:, columns.index(name)], y, len(found))
-        pairs = sorted(zip(strength.tolist(), found, strict=True))
-        ordered[name] = tuple(text for _, text in pairs)
+    for name in filter(texts.__contains__, columns):
+        codes, order = X[:, columns.index(name)], sorted(texts[name])
+        if len(order) > 2:
+            counts = np.bincount(codes[~np.isnan(codes)].astype(np.intp), minlength=len(order))
+            count = dict(zip(texts[name], counts.tolist(), strict=True))
+            order.sort(key=lambda text, count=count: -count[text])  # type: ignore[misc]
+        ordered[name] = tuple(order)
     return Coding(ordered, _gap_numbers(X, columns, texts, np.flatnonzero(lacking)))
-
-
-def _strength(codes: NDArray[Any], y: NDArray[Any], n: int) -> NDArray[np.float64]:
-    """Return a number a text by which they are to be ordered; those not seen come last."""
-    there = ~np.isnan(codes)
-    at = codes[there].astype(np.intp)
-    count = np.bincount(at, minlength=n).astype(np.float64)
-    if y.dtype.kind == "f":
-        columns = np.asarray(y, np.float64)[there, np.newaxis]
-    else:
-        classes, label = np.unique(y, return_inverse=True)
-        columns = (label[there, np.newaxis] == np.arange(1, max(2, len(classes)))).astype(float)
-    sums = np.stack([np.bincount(at, weights=c, minlength=n) for c in columns.T], axis=1)
-    means = sums / np.maximum(count, 1)[:, np.newaxis]
-    line = _first_direction(means - columns.sum(axis=0) / max(1, len(columns)), count)
-    # Rounded, so that equal shares are a tie on every processor.
-    return np.where(count > 0, np.round(means @ line, 9), np.inf)
-
-
-def _first_direction(means: NDArray[Any], count: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the direction in which weighted rows differ most, its largest part positive."""
-    if means.shape[1] == 1:
-        return np.ones(1)
-    moment = np.einsum("ki,kj,k->ij", means, means, count)
-    line = np.ones(len(moment))
-    for _ in range(100):  # the power method: plain sums, the same everywhere
-        step = np.einsum("ij,j->i", moment, line)
-        if not step.any():
-            break
-        line = step / np.abs(step).max()
-    return np.asarray(line * np.sign(line[np.abs(line).argmax()]), np.float64)
 
 
 def _gap_numbers(

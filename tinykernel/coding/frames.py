@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from tinykernel.coding.cells import Column, column_of, joined, packed, smallest_type, whole_numbers
 from tinykernel.coding.codes import MOST_TEXTS, Coding, coding_of, recoded, refuse_new_gaps
@@ -20,20 +20,12 @@ def is_frame(X: object) -> bool:
     return named and (hasattr(X, "iloc") or hasattr(X, "schema"))
 
 
-def coded_frame(
-    X: Any, y: ArrayLike | None = None, coding: Coding | None = None
-) -> tuple[Any, Coding | None]:
+def coded_frame(X: Any, coding: Coding | None = None) -> tuple[Any, Coding | None]:
     """Return a frame of numbers, and what these stand for; other rows, and numbers, as they are.
 
     Columns of text, of categories and of dates become numbers, and missing values one number each,
-    as in a table that is read from a file: by the labels or values `y`, or by the `coding` of an
-    earlier training.
-
-    Raises
-    ------
-    TinykernelError
-        If a column of text is different in nearly every row, or holds a text that the training did
-        not know, or a value is missing where it had none missing.
+    as in a table that is read from a file, or by the `coding` of an earlier training. Refuses text
+    that is different in nearly every row, and text and gaps that the training did not have.
     """
     if not is_frame(X) or not len(X):
         return X, None
@@ -51,7 +43,7 @@ def coded_frame(
     if coding is None:
         _refuse_names(texts, numbers, names)
         lacking = np.asarray(np.isnan(numbers).any(axis=0), np.bool_)
-        coding = coding_of(numbers, _labels(y), names, texts, lacking)
+        coding = coding_of(numbers, names, texts, lacking)
     else:
         _refuse_new_texts(texts, coding)
     numbers = recoded(numbers, names, texts, coding)
@@ -78,13 +70,6 @@ def _column(column: Any, as_text: bool) -> Column:
         return Column(np.array(found))
     words = ["" if lack else str(cell) for cell, lack in zip(cells, lacks, strict=True)]
     return column_of(packed(words) if words else joined([]), as_text=as_text)
-
-
-def _labels(y: ArrayLike | None) -> NDArray[Any]:
-    """Return labels, or the first of several values."""
-    found = np.asarray(y)
-    found = found[:, 0] if found.ndim == 2 else found
-    return found.astype(np.str_) if found.dtype == object else found
 
 
 def _refuse_names(

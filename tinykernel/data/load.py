@@ -202,9 +202,8 @@ def _coded(data: Dataset, part: Part, selection: Selection) -> Dataset:
     keeps = selection.missing in (None, "keep")
     may_lack = keeps and not isinstance(part.X, StoredRows)
     gaps = np.isnan(part.X) if may_lack else np.zeros((1, len(columns)), bool)
-    coding = selection.coding or coding_of(
-        X, data.y_train, columns, part.texts, np.asarray(gaps.any(axis=0))
-    )
+    lacking = np.asarray(gaps.any(axis=0))
+    coding = selection.coding or coding_of(X, columns, part.texts, lacking)
     if not coding.texts and not coding.gaps:
         return data
     X_test = data.X_test

@@ -142,7 +142,7 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
             Earlier, KeyboardInterrupt is raised.
         """
         told = told_by(self)
-        X, given = flat(self._coded(X, y))
+        X, given = flat(self._coded(X))
         shape = told.input_shape(given)
         told.check_for(shape)
         rows, labels = validate_data(self, X, y, dtype="numeric")

@@ -37,11 +37,11 @@ class MachineEstimator(ModelFileMixin, BaseEstimator):
     machine_: KernelMachine | IntegerModel
     coding_: dict[str, Any]
 
-    def _coded(self, X: Any, y: ArrayLike) -> Any:
+    def _coded(self, X: Any) -> Any:
         """Return rows to train on; of a frame text and missing values become numbers."""
         if hasattr(self, "coding_"):
             del self.coding_  # that of another model
-        rows, coding = coded_frame(X, y)
+        rows, coding = coded_frame(X)
         if coding is not None:
             self.coding_ = coding.written()
         return rows

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from tinykernel.coding.frames import is_frame
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator.machines import KernelEstimator, flat
 from tinykernel.model import IntegerModel
@@ -126,8 +125,7 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
         told = told_by(self)
         assert isinstance(told, RegressorOptions)
         names = _names(y) or (None if value_name is None else (value_name,))
-        ordered = _columns(np.asarray(y, np.float64)) if is_frame(X) else y
-        X, given = flat(self._coded(X, ordered))
+        X, given = flat(self._coded(X))
         shape = told.input_shape(given)
         told.check_for(shape)
         rows, values = validate_data(self, X, y, dtype="numeric", multi_output=True, y_numeric=True)
