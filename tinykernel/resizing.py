@@ -39,20 +39,8 @@ def crop_box(height: int, width: int, rows: int, columns: int) -> tuple[int, int
 
 
 def area_sums(pixels: NDArray[Any], n: int) -> NDArray[np.int64]:
-    """Return the sums of the formula along axis 0, for n outputs.
+    """Return the sums of the formula along axis 0 of integers (N, ...), int64 (n, ...).
 
-    Parameters
-    ----------
-    pixels : ndarray of integers, shape (N, ...)
-    n : int
-        At least 1.
-
-    Returns
-    -------
-    ndarray of int64, shape (n, ...)
-
-    Examples
-    --------
     >>> area_sums(np.array([10, 20, 30]), 2).tolist()
     [40, 80]
     """
@@ -77,21 +65,9 @@ def resized(
 ) -> NDArray[np.uint8]:
     """Crop a picture to the ratio of a shape and bring it to that shape.
 
-    Parameters
-    ----------
-    rows_of : callable
-        Returns the pixels of rows top to end, shape (end - top, width, channels).
-    height, width : int
-        Of the picture.
-    rows, columns : int
-        Of the result.
+    `rows_of` returns the pixels of rows top to end of a picture of `height` and `width`, shape (end
+    - top, width, channels).
 
-    Returns
-    -------
-    ndarray of uint8, shape (rows, columns, channels)
-
-    Examples
-    --------
     >>> picture = np.array([[0, 10, 20, 90], [30, 40, 50, 90]], np.uint8)[:, :, None]
     >>> resized(lambda top, end: picture[top:end], 2, 4, 1, 1).ravel().tolist()
     [30]

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
+from tests.cli.tools import run
+from tests.data.test_selection import TINY
 from tinykernel import stored
-from tinykernel.cli import app
 from tinykernel.data.load import load_data
 from tinykernel.stored import StoredRows, drawn_places, rows_at
 
@@ -111,29 +111,14 @@ def test_a_sample_is_stratified(sizes, most, seed):
     assert np.array_equal(drawn_places(y, most, seed), places)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("n_components=64",),
-        ("model=trees",),
-    ],
-)
-def test_a_model_is_the_same_whole_or_in_pieces(options, tmp_path, in_pieces, drawn, write):
-    """A model has the same bytes however the file was read, and it says which rows it saw."""
-    file, models = write(tmp_path, ".npy", *rows()), []
-    settings = [word for option in (*options, "epochs=1") for word in ("--set", option)]
-    for on in (False, True):
-        in_pieces(on=on)
-        model = tmp_path / f"{on}.tkm"
-        words = ["train", str(file), "-o", str(model), "--effort", "quick", *settings]
-        result = CliRunner().invoke(app, words)
-        assert result.exit_code == 0, result.output
-        assert "trained on 500 of 2,400 training rows, a sample stratified by" in result.output
-        models.append(model.read_bytes())
-    assert models[0] == models[1]
-    # The file of the training is known again, and its training rows are left out.
-    result = CliRunner().invoke(app, ["evaluate", str(model), str(file), "--json"])
-    assert json.loads(result.output)["rows"] == 600
+def test_a_model_of_a_sample_says_so_and_knows_its_rows(tmp_path, in_pieces, drawn, write):
+    """Training says of how many rows it saw a sample; later commands leave its rows out."""
+    file, model = write(tmp_path, ".npy", *rows()), tmp_path / "m.tkm"
+    in_pieces(on=True)
+    result = run("train", file, "-o", model, *TINY[:-1])
+    assert result.exit_code == 0, result.output
+    assert "trained on 500 of 2,400 training rows, a sample stratified by" in result.output
+    assert json.loads(run("evaluate", model, file, "--json").output)["rows"] == 600
 
 
 def test_a_table_with_gaps_is_read_whole(tmp_path, in_pieces, write):

@@ -93,8 +93,8 @@ def suspicious_inputs(X: NDArray[Any], names: Sequence[str]) -> dict[str, str]:
     """Find columns of a table that are no measurement: times, counters, identifiers.
 
     A model that takes one of them as an input looks excellent on rows of the same file and is
-    worthless on any other. Measured floats are all different, too, so that alone is no sign. A
-    column is reported if
+    worthless on any other. X has all rows of the file, in its order. A column is reported with a
+    reason, which goes behind "the column NAME", if
 
     - it is strictly increasing or strictly decreasing (12 rows at least);
     - it holds whole numbers, as many different ones as rows, without much room between them: a
@@ -102,38 +102,21 @@ def suspicious_inputs(X: NDArray[Any], names: Sequence[str]) -> dict[str, str]:
     - it is called like a time or an identifier (``time_ms``, ``t``, ``id``, ``sampleIndex``) and
       never repeats, or is called like a time and hardly ever goes back.
 
-    Parameters
-    ----------
-    X : ndarray, shape (n_rows, n_columns)
-        All rows of the file, in its order.
-    names : sequence of str, length n_columns
-
-    Returns
-    -------
-    dict of str to str
-        From the name of a column to what it looks like, to be put behind "the column NAME".
-
-    Examples
-    --------
     >>> X = np.column_stack([np.arange(100) * 20, np.sin(np.arange(100))])
     >>> suspicious_inputs(X, ["time_ms", "ax"])
     {'time_ms': 'is strictly increasing, like a time or a counter'}
     """
-    found = {}
-    for name, values in zip(names, X.T, strict=True):
-        reason = _suspicion(values, name)
-        if reason is not None:
-            found[name] = reason
-    return found
+    reasons = {name: _suspicion(values, name) for name, values in zip(names, X.T, strict=True)}
+    return {name: reason for name, reason in reasons.items() if reason}
 
 
-def _suspicion(values: NDArray[Any], name: str) -> str | None:
-    """Say in words why a column is no input, or None; missing values do not count."""
+def _suspicion(values: NDArray[Any], name: str) -> str:
+    """Say in words why a column is no input, or nothing; missing values do not count."""
     if values.dtype.kind == "f":
         values = values[~np.isnan(values)]
     n = len(values)
     if values.dtype.kind not in "iuf" or n < _FEW:
-        return None
+        return ""
     if strictly_monotone(values):
         way = "increasing" if values[1] > values[0] else "decreasing"
         return f"is strictly {way}, like a time or a counter"
@@ -143,12 +126,12 @@ def _suspicion(values: NDArray[Any], name: str) -> str | None:
         return "is called like a time and increases"
     low, high = float(values.min()), float(values.max())
     if not named and not n <= high - low + 1 <= 2 * n:
-        return None  # no counter: spares the sorting of nearly all columns
+        return ""  # no counter: spares the sorting of nearly all columns
     if named or bool((values == np.floor(values)).all()):
         ordered = np.sort(values)
         if (ordered[1:] > ordered[:-1]).all():
             return "has another value in every row, like an identifier"
-    return None
+    return ""
 
 
 def without_needless(part: Part) -> tuple[Part, tuple[str, ...]]:
@@ -156,20 +139,18 @@ def without_needless(part: Part) -> tuple[Part, tuple[str, ...]]:
 
     That is a column in which hardly a cell or no other value stands, of text that is different in
     nearly every row, and those of `suspicious_inputs`. A line also tells which columns of text are
-    numbers with units, and texts that differ in nothing but case.
+    numbers with units.
     """
     assert part.columns is not None
     X = part.X[:MOST_ROWS]
     if not len(X) or X.dtype.kind not in "biuf":
         return part, ()
-    reasons = {}
-    for j, name in enumerate(part.columns):
-        reason = _reason(part, X[:, j], j)
-        if reason:
-            reasons[name] = reason
-    notes = [note for note in (_units(part, X), _cases(part)) if note]
+    reasons = {name: _reason(part, X[:, j], j) for j, name in enumerate(part.columns)}
+    reasons = {name: reason for name, reason in reasons.items() if reason}
+    units = _units(part, X)
+    notes = (units,) if units else ()
     if not reasons:
-        return part, tuple(notes)
+        return part, notes
     which = listed([f"{visible(name)} ({reason})" for name, reason in reasons.items()], 8)
     if len(reasons) == len(part.columns):
         raise TinykernelError(
@@ -202,7 +183,7 @@ def _reason(part: Part, values: NDArray[Any], j: int) -> str:
         return "the same in all rows"
     texts = part.texts.get(name)
     if texts is None:
-        return _suspicion(values, name) or ""
+        return _suspicion(values, name)
     if len(texts) <= min(MOST_TEXTS, max(2, len(values) // 2)):
         return ""
     wrong = [code for code, text in enumerate(texts) if number_of(text) is None]
@@ -221,7 +202,8 @@ def _units(part: Part, X: NDArray[Any]) -> str:
     assert part.columns is not None
     said = []
     for name, texts in part.texts.items():
-        count = np.bincount(_codes(X[:, part.columns.index(name)]), minlength=len(texts))
+        codes = X[:, part.columns.index(name)]
+        count = np.bincount(codes[~np.isnan(codes)].astype(np.intp), minlength=len(texts))
         plain = np.array([number_of(text) is not None for text in texts])
         unit = np.array([_WITH_UNIT.fullmatch(text) is not None for text in texts]) & ~plain
         if 100 * count[plain | unit].sum() >= _PERCENT_WITH_UNITS * count.sum() and unit.any():
@@ -233,21 +215,3 @@ def _units(part: Part, X: NDArray[Any]) -> str:
         f"numbers with a unit or a mark of thousands are text ({listed(said)}); write plain "
         "numbers to have them as such"
     )
-
-
-def _codes(values: NDArray[Any]) -> NDArray[np.intp]:
-    return np.asarray(values[~np.isnan(values)], np.intp)
-
-
-def _cases(part: Part) -> str:
-    """Tell of texts and labels that differ in nothing but case."""
-    labels = [] if part.y is None or part.y.dtype.kind != "U" else np.unique(part.y).tolist()
-    said = []
-    for name, texts in [*part.texts.items(), (part.label or "label", labels)]:
-        alike: dict[str, list[str]] = {}
-        for text in texts:
-            alike.setdefault(text.casefold(), []).append(text)
-        several = [found for found in alike.values() if len(found) > 1]
-        if several:
-            said.append(f"{visible(name)}: {visible(', '.join(several[0]))}")
-    return f"texts that differ in case only are different ones ({listed(said)})" if said else ""

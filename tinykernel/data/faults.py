@@ -33,11 +33,9 @@ def checked_part(
 ) -> Part:
     """Check a part as it was read from a file, and bring it into one form.
 
-    Rows must have `n_features`, as `like` has, which a message names; `gaps` says whether values
-    may be missing, that is NaN, and `values` whether y holds values, not labels. X then has two
-    dimensions and numbers that fit the firmware's types, in memory where some are missing; y, where
-    there is one, has one dimension of integers, booleans or text. A TinykernelError names the
-    array, row and column.
+    Rows must have `n_features`, as `like` has; `gaps` says whether values may be missing (NaN), and
+    `values` whether y holds values, not labels. X then has two dimensions and numbers that fit the
+    firmware's types, in memory where some are missing; y has one of integers, booleans or text.
     """
     what = f"{part.file}: {part.name}".rstrip(": ")
     X = part.X
@@ -58,13 +56,8 @@ def checked_part(
     _all_representable(part, X, gaps)
     if gaps and isinstance(X, StoredRows) and lacks_some(X):
         X = X[:]
-    y = (
-        None
-        if part.y is None
-        else _clean_values(part, part.y)
-        if values
-        else (_clean_labels(part, part.y))
-    )
+    clean = _clean_values if values else _clean_labels
+    y = None if part.y is None else clean(part, _one_a_row(part, part.y, values))
     for name, array in (("labels", y), ("groups", part.group)):
         if array is not None and array.shape[:1] != X.shape[:1]:
             count = len(array) if array.ndim else 1
@@ -101,32 +94,30 @@ def lacks_some(X: NDArray[Any] | StoredRows) -> bool:
     return X.dtype.kind == "f" and any(np.isnan(rows).any() for _, rows in row_blocks(X))
 
 
-def without_gaps(part: Part) -> tuple[Part, str]:
-    """Leave out the rows of a checked part that lack a value, and say in words how many.
+def without_gaps(part: Part) -> tuple[Part, tuple[str, ...]]:
+    """Leave out the rows of a checked part that lack a value, and note how many.
 
     Rows that stay in a file lack none: see `checked_part`.
     """
     if part.X.dtype.kind != "f" or isinstance(part.X, StoredRows):
-        return part, ""
+        return part, ()
     gaps = np.isnan(part.X)
-    kept = ~gaps.any(axis=1)
-    if kept.all():
-        return part, ""
-    if not kept.any():
+    complete = ~gaps.any(axis=1)
+    if complete.all():
+        return part, ()
+    if not complete.any():
         raise TinykernelError(f"{part.file}: every row lacks a value; fill them with the median")
-    y, group = (None if array is None else array[kept] for array in (part.y, part.group))
-    lines = None if part.lines is None else np.asarray(part.lines)[kept].tolist()
-    smaller = replace(part, X=part.X[kept], y=y, group=group, lines=lines)
-    return smaller, f"{gaps_in_words(gaps, part.columns)}: these rows are left out"
+    y, group = (None if array is None else array[complete] for array in (part.y, part.group))
+    lines = None if part.lines is None else np.asarray(part.lines)[complete].tolist()
+    smaller = replace(part, X=part.X[complete], y=y, group=group, lines=lines)
+    return smaller, (f"{gaps_in_words(gaps, part.columns)}: these rows are left out",)
 
 
 def fill_gaps(
     X: NDArray[Any], medians: NDArray[Any], file: object, columns: Sequence[str] | None
 ) -> tuple[NDArray[Any], str]:
     """Put medians in the place of NaN, and say in words how many."""
-    if X.dtype.kind != "f":
-        return X, ""
-    gaps = np.isnan(X)
+    gaps = np.isnan(X) if X.dtype.kind == "f" else np.zeros(0, bool)
     if not gaps.any():
         return X, ""
     if len(medians) != X.shape[1]:
@@ -142,21 +133,17 @@ def fill_gaps(
 
 
 def check_columns(part: Part, feature_names: Sequence[str] | None) -> None:
-    """Refuse a table whose columns are not those that a model was trained with, in their order.
-
-    Without names nothing is checked; spaces around them do not count. A TinykernelError names the
-    first column that differs.
-    """
+    """Refuse a table whose columns are not those that a model was trained with, in their order."""
     if feature_names is None or part.columns is None:
         return
     columns = [column.strip() for column in part.columns]
-    for number, (found, name) in enumerate(zip(columns, feature_names, strict=True), start=1):
-        if found != name:
+    for number, (column, name) in enumerate(zip(columns, feature_names, strict=True), start=1):
+        if column != name:
             advice = "rename or replace it, or name the column of the labels with --label"
             if sorted(columns) == sorted(feature_names):
                 advice = "bring the columns into its order"
             raise TinykernelError(
-                f"{part.file}: input {number} is {found!r} where the model was trained with "
+                f"{part.file}: input {number} is {column!r} where the model was trained with "
                 f"{name!r}; {advice}"
             )
 
@@ -186,40 +173,58 @@ def _all_representable(part: Part, X: NDArray[Any], gaps: bool) -> None:
             raise TinykernelError(f"{where} is {value}, which does not fit in {kind}")
 
 
-def _clean_labels(part: Part, y: NDArray[Any]) -> NDArray[Any]:
-    what = f"{part.file}: the labels" + (f" of {part.name}" if part.name else "")
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
+def _one_a_row(part: Part, y: NDArray[Any], values: bool) -> NDArray[Any]:
+    """Return labels or values in one dimension."""
+    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim != 1:
-        raise TinykernelError(
-            f"{what} have shape {y.shape}; give one label a row (one-hot labels: use argmax)"
-        )
+        way = "give one a row" if values else "give one a row (one-hot labels: use argmax)"
+        raise TinykernelError(f"{_what(part, values)} have shape {y.shape}; {way}")
+    return y
+
+
+def _what(part: Part, values: bool = False) -> str:
+    """Name the labels or values of a part in a message."""
+    of = f" of {part.name}" if part.name else ""
+    return f"{part.file}: the {'values' if values else 'labels'}{of}"
+
+
+def _clean_labels(part: Part, y: NDArray[Any]) -> NDArray[Any]:
+    """Return labels as integers, booleans or text."""
     if y.dtype.kind == "S":
         try:
             y = np.char.decode(y, "utf-8")
         except UnicodeDecodeError:
-            raise TinykernelError(f"{what} are bytes that are no text in UTF-8") from None
+            raise TinykernelError(f"{_what(part)} are bytes that are no text in UTF-8") from None
     if y.dtype.kind == "f":
-        whole = (np.abs(y.astype(np.float64)) < _LARGEST_LABEL) & (
-            y == np.floor(y)
-        )  # False for NaN
+        whole = (np.abs(y.astype(np.float64)) < _LARGEST_LABEL) & (y == np.floor(y))  # NaN: False
         if not whole.all():
-            row = int(np.flatnonzero(~whole)[0])
+            row = int((~whole).argmax())
             raise TinykernelError(
-                f"{what} are not classes: {part.place(row)} has {y[row]}; give integers or text, "
-                "or --task numbers to predict values"
+                f"{_what(part)} are not classes: {part.place(row)} has {y[row]}; give integers or "
+                "text, or --task numbers to predict values"
             )
         y = y.astype(np.int64)
     if y.dtype.kind not in "biuU":
-        raise TinykernelError(f"{what} have type {y.dtype}; give integers or text")
+        raise TinykernelError(f"{_what(part)} have type {y.dtype}; give integers or text")
     if y.dtype.kind == "U":
         try:
             "".join(np.unique(y)).encode()
         except UnicodeEncodeError:
             raise TinykernelError(
-                f"{what} hold half of a surrogate pair, which is no text; mend the file"
+                f"{_what(part)} hold half of a surrogate pair, which is no text; mend the file"
             ) from None
     return y
+
+
+def _clean_values(part: Part, y: NDArray[Any]) -> NDArray[np.float64]:
+    """Return values to predict as finite numbers."""
+    what, numbers = _what(part, values=True), _as_numbers(y)
+    if numbers is None:
+        raise TinykernelError(f"{what} to predict are no numbers (the first is {shown(y[0])!r})")
+    if not np.all(np.isfinite(numbers)):
+        row = int((~np.isfinite(numbers)).argmax())
+        raise TinykernelError(f"{what}: {part.place(row)} has {y[row]}; remove the row")
+    return numbers
 
 
 def _as_numbers(y: NDArray[Any]) -> NDArray[np.float64] | None:
@@ -240,22 +245,6 @@ def refuse_values(part: Part, y: NDArray[Any]) -> None:
             f"{part.file}: the labels are numbers that hardly repeat, such as {shown(y[0])}; to "
             "predict values give --task numbers"
         )
-
-
-def _clean_values(part: Part, y: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the values to predict: finite numbers, one a row."""
-    what = f"{part.file}: the values" + (f" of {part.name}" if part.name else "")
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if y.ndim != 1:
-        raise TinykernelError(f"{what} have shape {y.shape}; give one a row")
-    found = _as_numbers(y)
-    if found is None:
-        raise TinykernelError(f"{what} to predict are no numbers (the first is {shown(y[0])!r})")
-    if not np.all(np.isfinite(found)):
-        row = int(np.flatnonzero(~np.isfinite(found))[0])
-        raise TinykernelError(f"{what}: {part.place(row)} has {y[row]}; remove the row")
-    return found
 
 
 def needed_labels(part: Part) -> NDArray[Any]:

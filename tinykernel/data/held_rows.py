@@ -23,11 +23,15 @@ def kept_aside(
     """Return the rows to train on, those to keep aside, and in words how they were told apart."""
     is_class = y.dtype.kind != "f"  # values are floats, labels never
     codes = y if is_class else np.zeros(len(y), dtype=np.int64)
-    if by_group:
-        return *_group_split(part, codes, test_size, seed), "whole groups"
-    if not is_class:
-        return *_stratified_split(part, codes, test_size, seed), "at random"
-    return *_stratified_split(part, y, test_size, seed), "stratified"
+    split = _group_split if by_group else _stratified_split
+    kept, aside = split(part, codes, test_size, seed)
+    missing = np.setdiff1d(codes, codes[kept])
+    if missing.size:
+        raise TinykernelError(
+            f"{part.file}: keeping {len(aside)} of {len(y)} rows aside leaves no training row of "
+            f"the class {shown(missing[0])}; use a smaller --test"
+        )
+    return kept, aside, "whole groups" if by_group else "stratified" if is_class else "at random"
 
 
 def _stratified_split(
@@ -51,7 +55,6 @@ def _stratified_split(
     kept, aside = train_test_split(
         np.arange(len(y)), test_size=n_test, stratify=y, random_state=seed
     )
-    _check_classes(part, y, kept, len(aside))
     return kept, aside
 
 
@@ -77,7 +80,6 @@ def _group_split(
     kept, aside = group_folds(n_parts, y, group, seed)[0]
     if not len(aside):
         raise TinykernelError(f"{part.file}: too few groups to keep some aside; use --test 0")
-    _check_classes(part, y, kept, len(aside))
     return kept, aside
 
 
@@ -91,12 +93,3 @@ def group_folds(
         warnings.simplefilter("ignore", UserWarning)  # a class with fewer rows than parts
         folds = StratifiedGroupKFold(n_parts, shuffle=True, random_state=seed)
         return list(folds.split(y, y, group))
-
-
-def _check_classes(part: Part, y: NDArray[Any], kept: NDArray[np.intp], n_test: int) -> None:
-    missing = np.setdiff1d(y, y[kept])
-    if missing.size:
-        raise TinykernelError(
-            f"{part.file}: keeping {n_test} of {len(y)} rows aside leaves no training row of the "
-            f"class {shown(missing[0])}; use a smaller --test"
-        )

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,19 +51,7 @@ def load_data(
     values: bool = False,
     pictures: PictureReading | None = None,
 ) -> Dataset:
-    r"""Load a data file to train on, and keep rows aside to test on.
-
-    ============  ===================================================================
-    ``.npz``      ``X_train, y_train, X_test, y_test``, or ``X, y``; optionally
-                  ``group_train, group_test`` or ``group``
-    ``.npy``      ``NAME_X.npy`` beside ``NAME_y.npy``, or with `label` the file of labels;
-                  ``X_train.npy`` takes ``X_test.npy`` as its test part where that exists
-    ``.csv``      a header and one column of labels; ``.tsv`` the same with tabs. Where columns are
-                  not parted by commas, numbers may have decimal commas
-    ``.parquet``  the same; needs pyarrow
-    pictures      a folder of them; the label is the name of the folder that a picture lies in, or
-                  stands in its name. The folders ``train`` and ``test`` are the parts
-    ============  ===================================================================
+    """Load a data file to train on, and keep rows aside to test on.
 
     A file without a test part is split by ``sklearn.model_selection.train_test_split(...,
     test_size=test_size, stratify=y, random_state=seed)``, so that anyone can repeat the split.
@@ -72,36 +59,28 @@ def load_data(
     Arrays of more than two dimensions (images) are flattened in row-major order. A table of whole
     numbers holds integers, even where they are written as 3.0.
 
-    Of more than 2,000,000 rows of a part, or 2**28 values, a sample of so many is drawn, stratified
-    by class. Files of more than 256 MB of inputs, but for text, are read in pieces; a table of
-    Parquet is read as a whole where it has columns of text or lacks values.
-
     Parameters
     ----------
     path : path-like
         See `find_data`.
     label : str, optional
         The column of labels of a table, the array of labels beside ``X`` in an ``.npz``, or the
-        file of labels of an ``.npy``. A table takes its only column called label, target, class
-        or y when this is not given.
+        file of labels of an ``.npy``.
     groups : str, optional
-        The column of a table, the array of an ``.npz`` (e.g. ``group_train``) or the ``.npy`` file
-        that tells which person, record or batch a row belongs to. A file without a test part is
-        then split by whole groups, of ``StratifiedGroupKFold(round(1 / test_size), shuffle=True,
-        random_state=seed)`` the first part.
+        The column, array or ``.npy`` file that tells which person, record or batch a row belongs
+        to. A file without a test part is then split by whole groups, of
+        ``StratifiedGroupKFold(round(1 / test_size), shuffle=True, random_state=seed)`` the first.
     test_size : float, default=0.2
         Part of the rows to keep aside where the file has no test part, 0 <= test_size < 1.
         With 0 all rows are for training and `X_test` is None.
     seed : int, default=0
         Decides which rows are kept aside.
     selection : Selection, optional
-        Which columns of a table are inputs, and what becomes of missing values. Columns that look
-        like times, counters or identifiers are refused unless its `inputs` name them.
+        Which columns of a table are inputs, and what becomes of missing values.
     input_type : str, optional
         Of the inputs, e.g. ``"uint8"``; every value must fit. By default as in the file.
     values : bool
-        Whether the labels are values to predict, numbers of any kind. Rows are then kept aside at
-        random.
+        Whether the labels are values to predict. Rows are then kept aside at random.
     pictures : PictureReading, optional
         How pictures are read. Whole groups are kept aside where their names say groups.
 
@@ -110,27 +89,14 @@ def load_data(
     TinykernelError
         If the file is missing, unreadable, empty, without labels, holds anything but finite
         numbers or has one class only. The message names row and column.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = Path(folder.name) / "gesture.csv"
-    >>> _ = file.write_text("ax,ay,label\n" + "1,2,up\n3,4,down\n" * 5)
-    >>> data = load_data(file)
-    >>> data.X_train.shape, data.split
-    ((8, 2), '8 training rows, 2 test rows (stratified 20 % kept aside, seed 0)')
-    >>> folder.cleanup()
     """
     if not 0 <= test_size < 1:
         raise TinykernelError(f"test size must be at least 0 and below 1, got {test_size}")
     selection = selection or Selection()
-    if is_pictures(path):
+    if pictures is not None or is_pictures(path):
         parts = read_pictures(path, pictures or PictureReading(), to_train=True)
         assert parts.train is not None
-        split = test_size, seed, parts.train.group is not None
-        return _loaded(parts, parts.train.file, selection, split, values)
+        return _dataset(parts, selection, values, test_size, seed, parts.train.group is not None)
     file = find_data(path)
     with whole(file):
         parts = read_parts(
@@ -141,54 +107,53 @@ def load_data(
             selection=selection,
             in_pieces=True,
         )
-        found = _loaded(parts, file, selection, (test_size, seed, groups is not None), values)
-        return _typed(found, input_type)
+        dataset = _dataset(parts, selection, values, test_size, seed, groups is not None)
+        return _typed(dataset, input_type)
 
 
-def _loaded(
-    parts: Parts, file: Path, selection: Selection, split: tuple[float, int, bool], values: bool
+def _dataset(
+    parts: Parts,
+    selection: Selection,
+    values: bool,
+    test_size: float,
+    seed: int,
+    by_group: bool,
 ) -> Dataset:
-    """Check parts, and keep rows aside: which share, the seed, and whether whole groups."""
-    if parts.train is None:
-        raise TinykernelError(f"{file}: holds test rows only; training needs X_train, y_train")
-    part, said = parts.train, parts.train.notes
+    """Check parts, keep rows aside, and give text and missing values numbers."""
+    part, test = parts.train, parts.test
+    if part is None:
+        assert test is not None
+        raise TinykernelError(f"{test.file}: holds test rows only; training needs X_train, y_train")
+    notes = part.notes
     if selection.coding is not None:
         refuse_new_texts(part, selection.coding)
     if selection.inputs is None and part.columns is not None:
-        part, notes = without_needless(part)
-        said += notes
+        part, said = without_needless(part)
+        notes += said
     may_lack = _may_lack(part, selection)
-    train = checked_part(part, gaps=may_lack, values=values)
-    if selection.missing == "drop":
-        train, note = without_gaps(train)
-        said += (note,) if note else ()
-    X, y = train.X, needed_labels(train)
+    train, said = _checked(part, selection, gaps=may_lack, values=values)
+    notes += said
+    y = needed_labels(train)
     if not values:
         at_least_two_classes(train, y)
         refuse_values(train, y)
-    if parts.test is not None:
-        test = checked_part(
-            parts.test,
-            n_features=X.shape[1],
-            like=train.name or "the training part",
-            gaps=may_lack,
-            values=values,
-        )
-        if selection.missing == "drop":
-            test, _ = without_gaps(test)
+    if test is not None:
+        like = {"n_features": train.X.shape[1], "like": train.name or "the training part"}
+        test, _ = _checked(test, selection, gaps=may_lack, values=values, **like)
         if not values:
             same_kind(train, test)
-        found = as_split(train, test, split[1])
+        dataset = as_split(train, test, seed)
     else:
-        found = split_part(train, y, *split)
-    found = replace(
-        found,
-        shape=part.X.shape[1:],
-        notes=said,
-        label=parts.train.label,
-        beside=parts.train.beside,
-    )
-    return _filled(_coded(found, train, selection), selection)
+        dataset = split_part(train, y, test_size, seed, by_group)
+    shape = part.X.shape[1:]
+    dataset = replace(dataset, shape=shape, notes=notes, label=part.label, beside=part.beside)
+    return _filled(_coded(dataset, train, selection), selection)
+
+
+def _checked(part: Part, selection: Selection, **how: Any) -> tuple[Part, tuple[str, ...]]:
+    """Check a part, and leave out rows that lack a value where that is asked for."""
+    part = checked_part(part, **how)
+    return without_gaps(part) if selection.missing == "drop" else (part, ())
 
 
 def _may_lack(part: Part, selection: Selection) -> bool:
@@ -220,57 +185,48 @@ def _filled(data: Dataset, selection: Selection) -> Dataset:
     """Fill gaps with the medians of the training rows, where that is asked for."""
     if selection.missing != "median":
         return data
-    medians = medians_of(data.X_train)
+    medians, X_test = medians_of(data.X_train), data.X_test
     X, note = fill_gaps(data.X_train, medians, data.source, data.columns)
-    X_test = data.X_test
+    notes = {"training": note}
     if X_test is not None:
-        X_test, of_test = fill_gaps(X_test, medians, data.source, data.columns)
-        note = "; ".join(
-            f"{part} rows: {said}" for part, said in (("training", note), ("test", of_test)) if said
-        )
-    if note:
-        data = replace(data, notes=(*data.notes, note))
-    return replace(data, X_train=X, X_test=X_test, medians=tuple(medians.tolist()))
+        X_test, notes["test"] = fill_gaps(X_test, medians, data.source, data.columns)
+        note = "; ".join(f"{part} rows: {said}" for part, said in notes.items() if said)
+    all_notes = (*data.notes, note) if note else data.notes
+    return replace(data, X_train=X, X_test=X_test, medians=tuple(medians.tolist()), notes=all_notes)
 
 
 def _typed(data: Dataset, input_type: str | None) -> Dataset:
     """Give the inputs the type that is asked for, or say which smaller one would hold them."""
-    held = _range(data)
+    ranges = [whole_numbers(X) for X in (data.X_train, data.X_test) if X is not None]
+    known = [each for each in ranges if each is not None]
+    is_whole = len(known) == len(ranges)
+    low, high = (min(r[0] for r in known), max(r[1] for r in known)) if is_whole else (0, 0)
     if input_type is not None:
-        _check_type(data, input_type, held)
-    elif held is not None and data.columns is not None and data.X_train.dtype.kind in "fi":
+        _check_type(data, input_type, (low, high) if is_whole else None)
+    elif is_whole and data.columns is not None and data.X_train.dtype.kind in "fi":
         texts = {} if data.coding is None else data.coding.texts
         only_text = all(name in texts for name in data.columns)
         # A table of 3.0 and 4.0; of text alone the range is known.
-        input_type = smallest_type(*held) if only_text else "int64"
+        input_type = smallest_type(low, high) if only_text else "int64"
     if input_type is not None:
         X_test = None if data.X_test is None else data.X_test.astype(input_type)
         data = replace(data, X_train=data.X_train.astype(input_type), X_test=X_test)
-    note = "" if held is None else _smaller_type(data.X_train, *held)
+    note = _smaller_type(data.X_train, low, high) if is_whole else ""
     return replace(data, notes=(*data.notes, note)) if note else data
 
 
-def _range(data: Dataset) -> tuple[int, int] | None:
-    """Return the lowest and the highest input where all are whole numbers of 32 bits."""
-    ranges = [whole_numbers(X) for X in (data.X_train, data.X_test) if X is not None]
-    whole = [each for each in ranges if each is not None]
-    if len(whole) < len(ranges):
-        return None
-    return min(low for low, _ in whole), max(high for _, high in whole)
-
-
-def _check_type(data: Dataset, input_type: str, held: tuple[int, int] | None) -> None:
-    """Refuse a type that does not hold the inputs, whose range is known where they are whole."""
+def _check_type(data: Dataset, input_type: str, limits: tuple[int, int] | None) -> None:
+    """Refuse a type that does not hold the inputs; `limits` are theirs where they are whole."""
     from tinykernel.model import RAW_DTYPES  # takes a second
 
     check_choice("input type", input_type, RAW_DTYPES)
     if input_type == "float32":
         return
-    limits = np.iinfo(input_type)
-    if held is None or held[0] < limits.min or held[1] > limits.max:
+    info = np.iinfo(input_type)
+    if limits is None or limits[0] < info.min or limits[1] > info.max:
         what = "not all whole numbers"
-        if held is not None:
-            what = f"whole numbers from {held[0]} to {held[1]}"
+        if limits is not None:
+            what = f"whole numbers from {limits[0]} to {limits[1]}"
         raise TinykernelError(f"{data.source}: the inputs are {what}, which is no {input_type}")
 
 
@@ -307,13 +263,8 @@ def load_rows(
 
     Parameters
     ----------
-    path : path-like
-        See `find_data`.
-    label : str, optional
-        As in `load_data`. Labels are used where the file has them and are not needed.
-    groups : str, optional
-        As in `load_data`. The column of a table is no input; with `test_size` whole groups are
-        taken.
+    path, label, groups, seed, values
+        As in `load_data`. Labels are used where the file has them.
     n_features : int, optional
         The number of features that the model takes; other widths are refused.
     feature_names : sequence of str, optional
@@ -324,56 +275,40 @@ def load_rows(
     test_size : float, optional
         For a file without a test part: only the rows that `load_data` keeps aside for the same
         `groups`, `test_size` and `seed`. All rows by default.
-    seed : int, default=0
-        See `test_size`.
     selection : Selection, optional
         As in the training, with its medians.
-    values : bool
-        As in `load_data`.
     keep_all : bool, default=False
         Whether rows of a table without a label stay; where one has none, no label is used then.
     pictures : PictureReading, optional
         How pictures are read, for a model that takes some.
-
-    Raises
-    ------
-    TinykernelError
-        As in `load_data`, and if the number of columns is not `n_features`, or the first column
-        that is not the one of `feature_names`.
     """
     if n_features is None and feature_names is not None:
         n_features = len(feature_names)
     if is_pictures(path):
-        return _picture_rows(path, pictures, classes, test_size, seed)
-    file = find_data(path)
-    # An array of groups is needed for a split only; a column must be told from the inputs.
-    is_table = file.suffix.lower() not in (".npz", ".npy")
-    if test_size is None and not is_table and groups not in names_in(file):
-        groups = None
-    parts = read_parts(
-        file,
-        label=label,
-        labels_needed=False,
-        n_features=n_features,
-        groups=groups,
-        selection=selection,
-        keep_all=keep_all,
-    )
-    part = parts.test or parts.train
-    assert part is not None  # read_parts never returns two empty parts
-    part, notes = _complete(part, feature_names, n_features, selection or Selection(), values)
-    rows = Rows(part.X, part.y, file.name, "all rows", part.group, notes)
-    if parts.test is not None:
-        rows = replace(rows, part=TEST_PART)
-    elif test_size is not None:
-        rows = _aside(rows, part, test_size, seed, by_group=groups is not None)
-    if rows.y is not None and classes is not None:
-        rows = replace(rows, y=as_classes(part, rows.y, classes))
-    return rows
-
-
-def _aside(rows: Rows, part: Part, test_size: float, seed: int, *, by_group: bool) -> Rows:
-    """Take the rows that training keeps aside."""
+        rows, part = _picture_rows(path, pictures, classes)
+        by_group = part.group is not None
+    else:
+        file = find_data(path)
+        # An array of groups is needed for a split only; a column must be told from the inputs.
+        is_table = file.suffix.lower() not in (".npz", ".npy")
+        if test_size is None and not is_table and groups not in names_in(file):
+            groups = None
+        parts = read_parts(
+            file,
+            label=label,
+            labels_needed=False,
+            n_features=n_features,
+            groups=groups,
+            selection=selection,
+            keep_all=keep_all,
+        )
+        selection, by_group = selection or Selection(), groups is not None
+        part = _complete(parts.any_part, feature_names, n_features, selection, values)
+        y = part.y if part.y is None or classes is None else as_classes(part, part.y, classes)
+        which = "all rows" if parts.test is None else TEST_PART
+        rows = Rows(part.X, y, file.name, which, part.group, part.notes)
+    if rows.part == TEST_PART or test_size is None:
+        return rows
     labels = needed_labels(part)
     _, aside, kind = kept_aside(part, labels, test_size, seed, by_group=by_group)
     which = f"{kind}{',' if by_group else ''} {100 * len(aside) / len(labels):.3g} %, seed {seed}"
@@ -381,30 +316,21 @@ def _aside(rows: Rows, part: Part, test_size: float, seed: int, *, by_group: boo
 
 
 def _picture_rows(
-    path: str | os.PathLike[str],
-    how: PictureReading | None,
-    classes: Sequence[object] | None,
-    test_size: float | None,
-    seed: int,
-) -> Rows:
+    path: str | os.PathLike[str], how: PictureReading | None, classes: Sequence[object] | None
+) -> tuple[Rows, Part]:
     """Load pictures to run a finished model on; labels that are no classes of it say nothing."""
     if how is None:
         raise TinykernelError(
             f"{path}: is a picture or a folder of pictures, but the model takes no images of 8 bits"
         )
     parts = read_pictures(path, how, to_train=False)
-    part = parts.test or parts.train
-    assert part is not None  # there are pictures
-    part = checked_part(part)
+    part = checked_part(parts.any_part)
     y = part.y
     if y is not None and classes is not None:
         same = not {str(label) for label in classes}.isdisjoint(y.astype(np.str_).tolist())
         y = as_classes(part, y, classes) if same else None
     which = "all pictures" if parts.test is None else TEST_PART
-    rows = Rows(part.X, y, part.file.name, which, part.group, part.notes, names=part.names)
-    if parts.test is None and test_size is not None:
-        rows = _aside(rows, part, test_size, seed, by_group=part.group is not None)
-    return rows
+    return Rows(part.X, y, part.file.name, which, part.group, part.notes, names=part.names), part
 
 
 def _complete(
@@ -412,27 +338,27 @@ def _complete(
     feature_names: Sequence[str] | None,
     n_features: int | None,
     selection: Selection,
-    values: bool = False,
-) -> tuple[Part, tuple[str, ...]]:
-    """Check rows for a finished model; without those that lack a value, or with numbers there.
-
-    Also says in words which of it was done.
-    """
+    values: bool,
+) -> Part:
+    """Check rows for a finished model; without those that lack a value, or with numbers there."""
     may_lack, coding = _may_lack(part, selection), selection.coding or Coding()
-    part = checked_part(part, n_features=n_features, like="the model", gaps=may_lack, values=values)
+    how = {"n_features": n_features, "like": "the model", "gaps": may_lack, "values": values}
+    part = checked_part(part, **how)  # type: ignore[arg-type]
     check_columns(part, feature_names)
     refuse_new_texts(part, coding)
+    X, notes = part.X, tuple[str, ...]()
     if selection.missing == "drop":
-        part, note = without_gaps(part)
-        return part, (*part.notes, *([note] if note else []))
-    if selection.missing == "median":
+        part, notes = without_gaps(part)
+        X = part.X
+    elif selection.missing == "median":
         medians = np.array(selection.medians or (), dtype=np.float64)
-        X, note = fill_gaps(part.X, medians, part.file, part.columns)
-        return replace(part, X=X), (*part.notes, *([note] if note else []))
-    # An array has the columns of the model.
-    columns = part.columns or tuple(feature_names or map(str, range(part.X.shape[1])))
-    X = recoded(part.X, columns, part.texts, coding)
-    refuse_new_gaps(X, columns, part.file)
-    gaps = np.isnan(part.X) if part.X.dtype.kind == "f" else None
-    said = in_words(Coding({}, coding.gaps), gaps, columns)
-    return replace(part, X=X), (*part.notes, *said)
+        X, note = fill_gaps(X, medians, part.file, part.columns)
+        notes = (note,) if note else ()
+    else:
+        # An array has the columns of the model.
+        columns = part.columns or tuple(feature_names or map(str, range(X.shape[1])))
+        gaps = np.isnan(X) if X.dtype.kind == "f" else None
+        notes = in_words(Coding({}, coding.gaps), gaps, columns)
+        X = recoded(X, columns, part.texts, coding)
+        refuse_new_gaps(X, columns, part.file)
+    return replace(part, X=X, notes=(*part.notes, *notes))

@@ -16,7 +16,7 @@ from tinykernel.data.formats import read_parts
 from tinykernel.data.paths import find_data
 from tinykernel.data.recordings import windows
 from tinykernel.data.selection import Selection
-from tinykernel.data.signals import Cutting
+from tinykernel.data.signals import cutting_of
 from tinykernel.errors import TinykernelError
 from tinykernel.text import listed
 
@@ -42,8 +42,7 @@ def normal_rows(
     parts = read_parts(
         file, label=label, labels_needed=False, groups=groups, selection=selection, keep_all=True
     )
-    part = parts.train or parts.test
-    assert part is not None  # read_parts never returns two empty parts
+    part = parts.train or parts.any_part
     notes = part.notes
     if selection.inputs is None and part.columns is not None:
         part, said = without_needless(part)
@@ -65,7 +64,7 @@ def normal_recordings(path: str | os.PathLike[str], **how: Any) -> NormalRows:
     """Cut all windows of recordings; `how` are further parameters of `windows`."""
     cut = windows(path, labels_needed=False, **how)
     _check_one(cut.source, cut.y)
-    return NormalRows(cut.X, cut.groups, None, cut.source, cut.hop or 0, Cutting.of(cut, how))
+    return NormalRows(cut.X, cut.groups, None, cut.source, cut.hop or 0, cutting_of(cut, how))
 
 
 def _check_one(source: str, labels: Sequence[Any] | NDArray[Any] | None) -> None:

@@ -21,75 +21,42 @@ TEST_PART = "the test part"
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Rows to train on and rows to test on.
+    """Rows to train on and rows to test on."""
 
-    Parameters
-    ----------
-    X_train : ndarray, shape (n_train, n_features)
-        Numbers, all finite, in the dtype of the file.
-    y_train : ndarray, shape (n_train,)
-        Integers, booleans or strings; at least two classes.
-    X_test, y_test : ndarray or None
-        The same for the rows kept aside; None where there are none.
-    source : str
-        Name of the file.
-    split : str
-        How the two parts came about, in words, to be printed beside every accuracy.
-    group_train, group_test : ndarray or None
-        Which person, record or batch each row belongs to, where the file says so.
-    columns : tuple of str or None
-        Names of the features of a table, or of the channels of recordings.
-    shape : tuple of int or None
-        Of one input in the file, where it is known.
-    notes : tuple of str
-        What was done to the values, and what smaller type would hold them; one line each.
-    medians : tuple of float or None
-        What missing values were filled with, one an input; None where that was not asked for.
-    label : str or None
-        Name of the column of labels of a table.
-    coding : Coding or None
-        The numbers of text and of missing values; None where there are none.
-    drawn_of : int or None
-        How many training rows there are, where those of `X_train` are a sample of them.
-    beside : int
-        Values at the end of a row that the file has for numbers beside windows.
-    """
-
-    X_train: NDArray[Any]
-    y_train: NDArray[Any]
+    X_train: NDArray[Any]  # (n_train, n_features): finite numbers, in the type of the file
+    y_train: NDArray[Any]  # (n_train,): integers, booleans or text; floats are values
     X_test: NDArray[Any] | None
     y_test: NDArray[Any] | None
-    source: str
-    split: str
+    source: str  # name of the file
+    split: str  # how the parts came about, in words that stand beside every accuracy
+    # Which person, record or batch each row belongs to, where the file says so.
     group_train: NDArray[Any] | None = None
     group_test: NDArray[Any] | None = None
-    columns: tuple[str, ...] | None = None
-    shape: tuple[int, ...] | None = None
-    notes: tuple[str, ...] = ()
-    medians: tuple[float, ...] | None = None
-    label: str | None = None
-    coding: Coding | None = None
-    drawn_of: int | None = None
-    beside: int = 0
+    columns: tuple[str, ...] | None = None  # features of a table, channels of recordings
+    shape: tuple[int, ...] | None = None  # of one input in the file, where it is known
+    notes: tuple[str, ...] = ()  # what was done to the values, one line each
+    medians: tuple[float, ...] | None = None  # one an input, where gaps were filled with them
+    label: str | None = None  # name of the column of labels of a table
+    coding: Coding | None = None  # the numbers of text and of missing values
+    drawn_of: int | None = None  # training rows of the file, where `X_train` is a sample of them
+    beside: int = 0  # values at the end of a row that the file has for numbers beside windows
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Rows to run a finished model on."""
 
-    X: NDArray[Any]  # (n_rows, n_features): numbers, all finite, in the dtype of the file.
-    y: NDArray[Any] | None  # (n_rows,): labels, where the file has them.
-    source: str  # name of the file.
-    part: str  # which rows of the file these are, in words.
-    # Which person, record or batch each row belongs to, where the file says so.
-    group: NDArray[Any] | None = None  # (n_rows,)
-    # What became of missing values, and what was left out; one line each.
-    notes: tuple[str, ...] = ()
+    X: NDArray[Any]  # (n_rows, n_features): finite numbers, in the type of the file
+    y: NDArray[Any] | None  # (n_rows,): labels, where the file has them
+    source: str  # name of the file
+    part: str  # which rows of the file these are, in words
+    group: NDArray[Any] | None = None  # (n_rows,): person, record or batch, where the file says it
+    notes: tuple[str, ...] = ()  # what became of missing values, and what was left out
     # Of recordings: the samples that the rows were cut from.
     streams: tuple[NDArray[Any], ...] = ()  # (n_samples, n_channels)
     # Of recordings: the number of the one that a row was cut from.
     clip: NDArray[np.int64] | None = None  # (n_rows,)
-    names: tuple[str, ...] | None = None  # of pictures; of windows files and first samples.
+    names: tuple[str, ...] | None = None  # of pictures; of windows files and first samples
 
     def at(self, places: NDArray[Any]) -> Rows:
         """Return some of the rows."""
@@ -100,24 +67,18 @@ class Rows:
 
 def as_split(train: Part, test: Part, seed: int) -> Dataset:
     """Take the parts as the file splits them."""
-    X, y, group = _drawn(train, None, seed)
-    X_test, y_test, group_test = _drawn(test, None, seed)
     n, n_test = len(train.X), len(test.X)
     split = f"{n} training rows, {n_test} test rows (as the file splits them)"
-    found = Dataset(X, y, X_test, y_test, train.file.name, split, group, group_test)
-    return _with_sizes(found, n, n_test)
+    return _dataset((train, None), (test, None), split, seed)
 
 
 def split_part(
     part: Part, y: NDArray[Any], test_size: float, seed: int, by_group: bool = False
 ) -> Dataset:
     """Keep rows of a checked part aside."""
-    source, n = part.file.name, len(y)
     if test_size == 0:
-        split = f"{n} training rows, no test rows"
-        X, labels, group = _drawn(part, None, seed)
-        found = Dataset(X, labels, None, None, source, split, group, None, part.columns)
-        return _with_sizes(found, n, 0)
+        split = f"{len(y)} training rows, no test rows"
+        return replace(_dataset((part, None), None, split, seed), columns=part.columns)
     kept, aside, kind = kept_aside(part, y, test_size, seed, by_group=by_group)
     percent = f"{100 * len(aside) / len(y):.3g} %"
     if by_group:
@@ -125,32 +86,35 @@ def split_part(
     else:
         share = f"{kind} {percent} kept aside, seed {seed}"
         share += "" if part.group is None else "; groups mixed"
-    X, labels, group = _drawn(part, kept, seed)
-    X_test, y_test, group_test = _drawn(part, aside, seed)
     split = f"{len(kept)} training rows, {len(aside)} test rows ({share})"
-    found = Dataset(X, labels, X_test, y_test, source, split, group, group_test, part.columns)
-    return _with_sizes(found, len(kept), len(aside))
+    return replace(_dataset((part, kept), (part, aside), split, seed), columns=part.columns)
+
+
+_Places = tuple[Part, NDArray[np.intp] | None]
+
+
+def _dataset(train: _Places, test: _Places | None, split: str, seed: int) -> Dataset:
+    """Return the rows at some places of parts, of too many a sample, and say so."""
+    X, y, group, n = _drawn(*train, seed)
+    X_test, y_test, group_test, n_test = (None,) * 3 + (0,) if test is None else _drawn(*test, seed)
+    sampled = [f"{len(y)} training rows"] if len(y) < n else []
+    if y_test is not None and len(y_test) < n_test:
+        sampled.append(f"{len(y_test)} test rows")
+    split += f"; drawn: {', '.join(sampled)}" if sampled else ""
+    source, drawn_of = train[0].file.name, n if len(y) < n else None
+    return Dataset(X, y, X_test, y_test, source, split, group, group_test, drawn_of=drawn_of)
 
 
 def _drawn(
     part: Part, places: NDArray[np.intp] | None, seed: int
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
-    """Return rows, labels and groups at some places, of too many a sample."""
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None, int]:
+    """Return rows, labels and groups at some places, of too many a sample; also how many."""
     y, most = needed_labels(part), min(stored.MOST_ROWS, stored.MOST_VALUES // part.X.shape[1])
-    if len(y if places is None else places) > most:
+    n = len(y if places is None else places)
+    if n > most:
         drawn = drawn_places(y if places is None else y[places], most, (seed, 8))
         places = drawn if places is None else places[drawn]
     if places is None:
-        return part.X[:], y, part.group
-    return rows_at(part.X, places), y[places], None if part.group is None else part.group[places]
-
-
-def _with_sizes(data: Dataset, n_train: int, n_test: int) -> Dataset:
-    """Say of how many rows the parts are samples, where they are."""
-    sampled = []
-    if len(data.y_train) < n_train:
-        sampled.append(f"{len(data.y_train)} training rows")
-        data = replace(data, drawn_of=n_train)
-    if data.y_test is not None and len(data.y_test) < n_test:
-        sampled.append(f"{len(data.y_test)} test rows")
-    return replace(data, split=f"{data.split}; drawn: {', '.join(sampled)}") if sampled else data
+        return part.X[:], y, part.group, n
+    group = None if part.group is None else part.group[places]
+    return rows_at(part.X, places), y[places], group, n

@@ -14,7 +14,7 @@ from tinykernel.errors import TinykernelError
 SOUNDS = (".wav", ".flac", ".ogg")
 _PHOTOS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif")
 PICTURES = (*_PHOTOS, ".tif", ".tiff", ".ppm", ".pgm", ".jp2", ".avif")
-_RECORDINGS = (".csv", ".tsv", ".parquet", ".npz", *SOUNDS)
+RECORDINGS = (".csv", ".tsv", ".parquet", ".npz", *SOUNDS)
 
 
 def find_data(path: str | os.PathLike[str]) -> Path:
@@ -71,20 +71,36 @@ def files_below(
             yield folder / name
 
 
-def is_recording(path: str | Path) -> bool:
+def files_with(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
+    """Return the files of a folder and below it that have one of the suffixes, in order."""
+    circles = list[Path]()
+    files = sorted(f for f in files_below(folder, circles) if f.name.lower().endswith(suffixes))
+    if circles:
+        raise TinykernelError(f"{circles[0]}: is a link to a folder that holds it; remove it")
+    return files
+
+
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """Return what a path is by its name: "recordings", "pictures" or "rows".
+
+    A folder holds pictures where it has more of them than of recordings.
+    """
+    folder = data_folder(path)
+    if folder is None:
+        suffix = Path(path).suffix.lower()
+        return "recordings" if suffix in SOUNDS else "pictures" if suffix in PICTURES else "rows"
+    names = [file.name.lower() for file in files_below(folder, [])]
+    n_pictures, n_recordings = (
+        sum(name.endswith(suffixes) for name in names) for suffixes in (PICTURES, RECORDINGS)
+    )
+    return "pictures" if n_pictures > n_recordings else "recordings"
+
+
+def is_recording(path: str | os.PathLike[str]) -> bool:
     """Whether a path can only mean recordings: a sound, a folder that holds no pictures."""
-    if Path(path).suffix.lower() in SOUNDS:
-        return True
-    return data_folder(path) is not None and not is_pictures(path)
+    return kind_of(path) == "recordings"
 
 
 def is_pictures(path: str | os.PathLike[str]) -> bool:
     """Whether a path is a picture, or a folder that holds more pictures than recordings."""
-    folder = data_folder(path)
-    if folder is None:
-        return Path(path).suffix.lower() in PICTURES
-    n_pictures = n_recordings = 0
-    for file in files_below(folder, []):
-        n_pictures += file.name.lower().endswith(PICTURES)
-        n_recordings += file.name.lower().endswith(_RECORDINGS)
-    return n_pictures > n_recordings
+    return kind_of(path) == "pictures"

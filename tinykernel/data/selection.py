@@ -16,34 +16,15 @@ from tinykernel.errors import TinykernelError
 
 @dataclass(frozen=True)
 class Selection:
-    """What is taken of a table.
+    """What is taken of a table."""
 
-    Parameters
-    ----------
-    inputs : tuple of str, optional
-        The columns that are inputs, in this order; by default all but label and groups.
-    drop : tuple of str, default=()
-        Columns that are none.
-    missing : {None, "keep", "drop", "median", "error"}
-        What becomes of missing values: kept, as a number of their own that the model is trained
-        with; or their rows left out, or filled with the median of the training rows, or refused.
-        None keeps those of tables and refuses others.
-    medians : tuple of float, optional
-        Those of an earlier training, one an input, for "median".
-    coding : Coding, optional
-        Of an earlier training: the numbers of text and of missing values.
-
-    Raises
-    ------
-    TinykernelError
-        If `missing` is something else.
-    """
-
-    inputs: tuple[str, ...] | None = None
-    drop: tuple[str, ...] = ()
+    inputs: tuple[str, ...] | None = None  # columns in this order; else all but label and groups
+    drop: tuple[str, ...] = ()  # columns to ignore
+    # What becomes of missing values: "keep" has a number of their own, "drop" leaves out rows,
+    # "median" is that of the training rows, "error" refuses; None keeps those of tables only.
     missing: str | None = None
-    medians: tuple[float, ...] | None = None
-    coding: Coding | None = None
+    medians: tuple[float, ...] | None = None  # of an earlier training, one an input
+    coding: Coding | None = None  # of an earlier training
 
     def __post_init__(self) -> None:
         """Check the choice."""
@@ -72,11 +53,11 @@ class Selection:
         if self.inputs is not None and len(set(self.inputs)) < len(self.inputs):
             raise TinykernelError(f"{file}: inputs names a column twice")
         names = columns if self.inputs is None else self.inputs
-        found = [columns.index(name) for name in names if name not in self.drop]
-        found = [position for position in found if position not in others]
-        if not found and self.names_columns:
+        places = [columns.index(name) for name in names if name not in self.drop]
+        places = [place for place in places if place not in others]
+        if not places and self.names_columns:
             raise TinykernelError(f"{file}: no column is left as input")
-        return found
+        return places
 
 
 def medians_of(X: NDArray[Any]) -> NDArray[np.float64]:

@@ -1,13 +1,13 @@
 """Recordings as the command line takes them: cut, split, and cut again as a model remembers.
 
-A model of signals remembers how its recordings were cut (`Cutting`), in what its file says of how
-it came about. So later recordings are cut the same way, and others are refused.
+A model file remembers how the recordings of its training were cut. So later recordings are cut the
+same way, and others are refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from tinykernel.data.faults import shown
 from tinykernel.data.partition import Dataset, Rows
 from tinykernel.data.paths import SOUNDS, find_data, is_recording
 from tinykernel.data.recordings import Windows, windows
-from tinykernel.data.recordings.files import Columns, read_recording
+from tinykernel.data.recordings.files import Reading, read_recording
 from tinykernel.data.recordings.names import is_background
 from tinykernel.data.splits import as_dataset, split_recordings
 from tinykernel.errors import TinykernelError
@@ -30,36 +30,15 @@ if TYPE_CHECKING:
 _TABLES = (".csv", ".tsv", ".parquet")
 
 
-@dataclass(frozen=True)
-class Cutting:
-    """How recordings are cut into windows."""
-
-    window: int  # in samples.
-    hop: int
-    channels: tuple[str, ...]  # the columns that are read, in this order.
-    rate: float | None = None  # samples a second.
-    label: str | None = None  # columns or arrays that were named.
-    groups: str | None = None
-    time: str | None = None
-    mixed: str = "drop"  # {"drop", "majority"}
-    missing: str = "error"  # {"error", "drop"}
-    name: str | None = None  # where label and group stand in the names of files.
-    short: str | None = None  # {"pad", "drop"}
-    beside: tuple[str, ...] = ()  # columns of numbers beside a window
-
-    @classmethod
-    def of(cls, cut: Windows, how: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what a model file is to remember of windows, as JSON types; `how` is a Reading."""
-        if cut.hop is None:
-            return {}
-        kept = ("label", "groups", "time", "mixed", "missing", "name", "short", "beside")
-        said = {name: how[name] for name in kept if how.get(name) is not None}
-        cutting = asdict(cls(cut.X.shape[1], cut.hop, cut.channels, cut.rate, **said))
-        # Tuples are lists in JSON.
-        cutting["channels"] = list(cut.channels)
-        if cut.numbers:
-            return {"recordings": cutting | {"beside": list(cut.numbers)}}
-        return {"recordings": {name: cutting[name] for name in cutting if name != "beside"}}
+def cutting_of(cut: Windows, how: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a model file is to remember of windows, as JSON types; `how` is a `Reading`."""
+    if cut.hop is None:
+        return {}
+    names = ("label", "groups", "time", "mixed", "missing", "name", "short")
+    cutting = {name: getattr(Reading(**how), name) for name in names}
+    cutting |= {"window": cut.X.shape[1], "hop": cut.hop, "rate": cut.rate}
+    cutting["channels"] = list(cut.channels)
+    return {"recordings": cutting | ({"beside": list(cut.numbers)} if cut.numbers else {})}
 
 
 def load_recordings(
@@ -74,7 +53,7 @@ def load_recordings(
     cut = windows(path, **how)
     shape = cut.X.shape[1], len(cut.channels)
     dataset = replace(as_dataset(cut, 0.0 if test else test_size, seed), shape=shape)
-    cutting = Cutting.of(cut, how)
+    cutting = cutting_of(cut, how)
     return dataset if test is None else _tested_on(test, dataset, cut, how), cut, cutting
 
 
@@ -98,44 +77,44 @@ def _tested_on(path: str, dataset: Dataset, cut: Windows, how: Mapping[str, Any]
     )
 
 
-def remembered(about: Mapping[str, Any], model: IntegerModel) -> Cutting | None:
+def remembered(about: Mapping[str, Any], model: IntegerModel) -> Reading | None:
     """Return how a model's recordings were cut, or None for a model of other inputs.
 
     A file that does not say it leaves window and hop to the model, and channels to the recording.
     """
     if not model.input.is_signal:
         return None
-    found = about.get("recordings")
-    if not isinstance(found, dict):
-        return Cutting(model.input.rows, model.hop, ())
-    known = {field.name: found[field.name] for field in fields(Cutting) if field.name in found}
-    cutting = Cutting(**{"window": model.input.rows, "hop": model.hop, "channels": (), **known})
-    names = cutting.channels
-    wrong = (cutting.window, cutting.hop) != (model.input.rows, model.hop)
-    wrong = wrong or not isinstance(names, list | tuple)
-    wrong = wrong or not isinstance(cutting.beside, list | tuple)
-    wrong = wrong or len(cutting.beside) != model.n_numbers
-    if wrong or len(names) not in (0, model.input.channels):
+    own: dict[str, Any] = {"window": model.input.rows, "hop": model.hop}
+    cutting = about.get("recordings")
+    if not isinstance(cutting, dict):
+        return Reading(**own, labels_needed=False)
+    cutting = {"channels": [], "beside": [], **own, **cutting}
+    lists = [cutting.pop("channels"), cutting.pop("beside")]
+    known = {field.name: cutting[field.name] for field in fields(Reading) if field.name in cutting}
+    if (
+        {name: known[name] for name in own} != own
+        or not all(isinstance(names, list) for names in lists)
+        or len(lists[0]) not in (0, model.input.channels)
+        or len(lists[1]) != model.n_numbers
+    ):
         raise TinykernelError("the model file does not say of its own model how it was cut")
-    beside = tuple(map(str, cutting.beside))
-    return replace(cutting, channels=tuple(map(str, names)), beside=beside)
+    channels, beside = (tuple(map(str, names)) for names in lists)
+    return Reading(**known | {"labels_needed": False}, inputs=channels or None, beside=beside)
 
 
 def cut_for(
-    path: str, model: IntegerModel, cutting: Cutting, *, mixed: str | None = None
+    path: str, model: IntegerModel, reading: Reading, *, mixed: str | None = None
 ) -> Windows:
     """Cut recordings as those that a model was trained on.
 
-    `mixed` takes the place of what `cutting` says. Refuses what `windows` refuses, and other
+    `mixed` takes the place of what `reading` says. Refuses what `windows` refuses, and other
     channels, another rate, or labels that the model does not know.
     """
-    if not cutting.hop:
+    if not reading.hop:
         raise TinykernelError(
             "the model has no hop, so it takes windows and no recordings; train it with --hop"
         )
-    how = {**vars(cutting), "mixed": mixed or cutting.mixed}
-    channels = how.pop("channels") or None
-    cut = windows(path, **how, inputs=channels, labels_needed=False)
+    cut = windows(path, **vars(reading) | {"mixed": mixed or reading.mixed})
     if len(cut.channels) != model.input.channels:
         raise TinykernelError(
             f"{cut.source}: has {len(cut.channels)} channels, the model takes "
@@ -220,7 +199,7 @@ def takes_recordings(path: str, model: IntegerModel, about: Mapping[str, Any]) -
     if file.suffix.lower() != ".npz":
         return "recordings" in about and file.suffix.lower() in _TABLES
     try:
-        found = read_recording(file, label=None, groups=None, labels_needed=False)
+        table = read_recording(file, Reading(labels_needed=False))
     except TinykernelError:
         return False  # the reader of rows says what is wrong
-    return isinstance(found, Columns) and len(found.columns) != model.n_inputs
+    return not table.window and len(table.columns) != model.n_inputs

@@ -118,28 +118,27 @@ def as_dataset(data: Windows, test_size: float = 0.2, seed: int = 0) -> Dataset:
     """
     train, test = split_recordings(data, test_size, seed)
     assert data.y is not None
-    words = f"{count(int(train.sum()), 'training window')}, "
-    if test.any() and data.groups is not None:
-        kept, aside = (len(np.unique(data.groups[part])) for part in (train, test))
-        unit = "recording" if set(data.groups) <= set(data.recordings) else "group"
-        held = np.unique(data.groups[test])
-        which = f": {', '.join(held)}" if aside <= 3 else ""
-        words += (
-            f"{count(int(test.sum()), 'test window')} ({aside} of {count(kept + aside, unit)} "
-            f"held out{which}; seed {seed})"
+    split = f"{count(int(train.sum()), 'training window')}, no test windows"
+    groups = data.groups
+    if test.any() and groups is not None:
+        n_kept, n_aside = (len(np.unique(groups[part])) for part in (train, test))
+        unit = "recording" if set(groups) <= set(data.recordings) else "group"
+        which = f": {', '.join(np.unique(groups[test]))}" if n_aside <= 3 else ""
+        split = split.replace("no test windows", count(int(test.sum()), "test window")) + (
+            f" ({n_aside} of {count(n_kept + n_aside, unit)} held out{which}; seed {seed})"
         )
-    else:
-        words += "no test windows"
-    has_test = bool(test.any())
+    parts = (data.inputs, data.y, groups) if test.any() else (None, None, None)
+    X_test, y_test, group_test = (None if each is None else each[test] for each in parts)
+    group = None if groups is None else groups[train]
     return Dataset(
         data.inputs[train],
         data.y[train],
-        data.inputs[test] if has_test else None,
-        data.y[test] if has_test else None,
+        X_test,
+        y_test,
         data.source,
-        words,
-        None if data.groups is None else data.groups[train],
-        data.groups[test] if has_test and data.groups is not None else None,
+        split,
+        group,
+        group_test,
         data.channels,
     )
 
@@ -147,29 +146,10 @@ def as_dataset(data: Windows, test_size: float = 0.2, seed: int = 0) -> Dataset:
 def keep_for_calibration(
     data: Dataset, size: float, seed: int, *, by_group: bool
 ) -> tuple[Dataset, Rows]:
-    """Keep training rows aside, by which a trained model is calibrated.
+    """Return other training rows, and those kept aside, by which a trained model is calibrated.
 
-    Parameters
-    ----------
-    data : Dataset
-    size : float
-        Part of the training rows, above 0 and below 1.
-    seed : int
-    by_group : bool
-        Whether whole groups are kept aside, the first part of ``StratifiedGroupKFold(round(1 /
-        size), shuffle=True, random_state=seed)``; else rows, stratified.
-
-    Returns
-    -------
-    Dataset
-        The other training rows.
-    Rows
-        Those kept aside.
-
-    Raises
-    ------
-    TinykernelError
-        If either part would lack a class.
+    Kept are stratified rows, or with `by_group` the first part of ``StratifiedGroupKFold(round(1 /
+    size), shuffle=True, random_state=seed)``. A part without a class is a TinykernelError.
     """
     from sklearn.model_selection import train_test_split
 
@@ -194,18 +174,15 @@ def keep_for_calibration(
             "calibration; train without max_error, and calibrate on other rows"
         )
     words = f"{len(aside)} training rows kept aside to calibrate, {unit}, seed {seed}"
+    groups, others = (None if group is None else group[part] for part in (aside, kept))
+    rows = Rows(
+        data.X_train[aside], labels[aside], data.source, words, groups if by_group else None
+    )
     rest = replace(
         data,
         X_train=data.X_train[kept],
         y_train=labels[kept],
         split=f"{data.split}; {words}",
-        group_train=None if group is None else group[kept],
-    )
-    rows = Rows(
-        data.X_train[aside],
-        labels[aside],
-        data.source,
-        words,
-        group[aside] if by_group and group is not None else None,
+        group_train=others,
     )
     return rest, rows

@@ -19,42 +19,21 @@ from tinykernel.errors import TinykernelError
 
 @dataclass(frozen=True)
 class Decision:
-    """What a model says of a stream at one moment.
+    """What a model says of a stream at one moment."""
 
-    Parameters
-    ----------
-    recording : str
-        The name of the file.
-    sample : int
-        The last sample of the window, counted from the beginning of the recording: the decision is
-        due when it arrives.
-    time : float or None
-        Its time in seconds by the clock of the recording.
-    label, smoothed : object
-        The decision, and the majority of the last ones.
-    """
-
-    recording: str
-    sample: int
-    time: float | None
+    recording: str  # the name of the file
+    sample: int  # the last one of the window, from the beginning of the recording
+    time: float | None  # of that sample in seconds, by the clock of the recording
     label: Any
-    smoothed: Any
+    smoothed: Any  # the majority of the last labels
 
 
 @dataclass(frozen=True)
 class FalseAlarms:
-    """What a model takes background for.
+    """What a model takes background for."""
 
-    Parameters
-    ----------
-    count : int
-        How often a decision turns to something else, or from that to another.
-    hours : float
-        Of background.
-    """
-
-    count: int
-    hours: float
+    count: int  # how often a decision turns to something else, or from that to another
+    hours: float  # of background
 
     @property
     def an_hour(self) -> float:

@@ -32,8 +32,6 @@ def digests(X: NDArray[Any], inputs: slice = slice(None)) -> NDArray[np.uint64]:
 
     Values count as float32, of which the firmware sees no more.
 
-    Examples
-    --------
     >>> rows = np.array([[1, 2], [2, 1], [1, 2]])
     >>> first, second, third = digests(rows)
     >>> bool(first == third), bool(first == second), bool(first == digests(rows * 1.0)[0])
@@ -58,8 +56,6 @@ def rows_among(X: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
 def hash_of(X: NDArray[Any], y: NDArray[Any]) -> str:
     """Return the SHA-256 of rows and their labels, whatever their order.
 
-    Examples
-    --------
     >>> X, y = np.array([[1, 2], [2, 1]]), np.array(["a", "b"])
     >>> hash_of(X, y) == hash_of(X[::-1], y[::-1]), hash_of(X, y) == hash_of(X, y[::-1])
     (True, False)
@@ -116,8 +112,6 @@ def seen_before(X: NDArray[Any], record: object) -> float | None:
 def equal_rows(X: NDArray[Any], record: object) -> NDArray[np.bool_] | None:
     """Return which rows were trained on, or None where a record does not know all of them.
 
-    Examples
-    --------
     >>> X = np.arange(8.0).reshape(4, 2)
     >>> equal_rows(X, record_of(X[3:])).tolist()
     [False, False, False, True]

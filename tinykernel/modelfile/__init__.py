@@ -15,7 +15,8 @@ from __future__ import annotations
 import os
 import pickle
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,9 @@ def save(obj: object, path: str | os.PathLike[str], about: Mapping[str, Any] | N
     Parameters
     ----------
     obj : IntegerModel, KernelMachine or fitted classifier
+        The classifier that was fitted to a frame with text or gaps knows their numbers. Of its
+        IntegerModel (`TrainResult.model`) a file has them only by ``about={"coding":
+        classifier.coding_, "inputs": list(classifier.feature_names_in_)}``.
     path : path-like
         Ends in ``.tkm`` (recommended: cannot hold code) or ``.pkl``. Its folder must exist.
     about : mapping of str to JSON types, optional
@@ -64,16 +68,13 @@ def save(obj: object, path: str | os.PathLike[str], about: Mapping[str, Any] | N
     tinykernel.errors.TinykernelError: model.tkm: a str is no tinykernel model; save an \
 IntegerModel or a fitted classifier
     """
-    target = Path(path)
-    try:
-        is_container = _is_container(target)
+    with _named(path):
+        is_container = _is_container(Path(path))
         data = _to_bytes(obj, about)
         _from_bytes(data)  # compares the fingerprint
-    except TinykernelError as error:
-        raise TinykernelError(f"{target}: {error}") from None
     if not is_container:
         data = pickle.dumps(_Pickled(data), protocol=_PROTOCOL)
-    write_bytes_atomically(target, data)
+    write_bytes_atomically(Path(path), data)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -102,11 +103,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         ...
     tinykernel.errors.TinykernelError: nowhere.tkm: no such file; make one with 'tinykernel train'
     """
-    source = Path(path)
-    try:
-        return _from_bytes(_container_in(source))
-    except TinykernelError as error:
-        raise TinykernelError(f"{source}: {error}") from None
+    with _named(path):
+        return _from_bytes(_container_in(Path(path)))
 
 
 def about(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -127,15 +125,12 @@ def about(path: str | os.PathLike[str]) -> dict[str, Any]:
     TinykernelError
         If there is no such file, or it is damaged or no model.
     """
-    source = Path(path)
-    try:
-        header, _ = read_container(_container_in(source))
-        found = header.get("about", {})
-        if not isinstance(found, dict) or not is_plain(found):
+    with _named(path):
+        header, _ = read_container(_container_in(Path(path)))
+        words = header.get("about", {})
+        if not isinstance(words, dict) or not is_plain(words):
             raise TinykernelError(_HEADER_DAMAGED)
-        return found
-    except TinykernelError as error:
-        raise TinykernelError(f"{source}: {error}") from None
+        return words
 
 
 def written_by(path: str | os.PathLike[str]) -> str:
@@ -146,13 +141,19 @@ def written_by(path: str | os.PathLike[str]) -> str:
     TinykernelError
         As `about`.
     """
-    source = Path(path)
-    try:
-        header, _ = read_container(_container_in(source))
-    except TinykernelError as error:
-        raise TinykernelError(f"{source}: {error}") from None
+    with _named(path):
+        header, _ = read_container(_container_in(Path(path)))
     version = header.get("package_version", "")
     return version if isinstance(version, str) and is_text(version) else ""
+
+
+@contextmanager
+def _named(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Put the name of a file before what is wrong with it."""
+    try:
+        yield
+    except TinykernelError as error:
+        raise TinykernelError(f"{Path(path)}: {error}") from None
 
 
 def _container_in(path: Path) -> bytes:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tinykernel.cli.settings.table import SETTINGS
+from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 
 _MANY_CLIPS = 20
+# A search over more inputs that have a shape in the file takes many minutes.
+_MOST_PLAIN = 8192
 _OF_RECORDINGS = (
     *("label", "groups", "inputs", "window", "hop", "rate", "time", "name", "short", "beside"),
 )
@@ -41,11 +44,12 @@ def _refuse(options: Mapping[str, Any], names: Iterable[str], problem: str) -> N
 
 def is_cut(options: Mapping[str, Any]) -> bool:
     """Say whether DATA are recordings to cut; refuse what only recordings have otherwise."""
-    from tinykernel.data.paths import is_pictures, is_recording
+    from tinykernel.data.paths import kind_of
 
-    if options["window"] is not None or is_recording(options["data"]):
+    kind = kind_of(options["data"])
+    if options["window"] is not None or kind == "recordings":
         return True
-    if is_pictures(options["data"]):
+    if kind == "pictures":
         return False
     names = ["time", "name", "short"]
     if options["window_shape"] is None:
@@ -171,7 +175,6 @@ def _tables(
 def _with_numbers(dataset: Dataset, options: Mapping[str, Any]) -> Dataset:
     """Note numbers that the file has beside windows; refuse them where they would be inputs."""
     from tinykernel.data.recordings import count
-    from tinykernel.errors import TinykernelError
 
     numbers = count(dataset.beside, "number")
     start = f"{options['data']}: has an array beside, of {numbers} a window"
@@ -186,8 +189,6 @@ def _with_numbers(dataset: Dataset, options: Mapping[str, Any]) -> Dataset:
 
 def _with_test_rows(dataset: Dataset, options: Mapping[str, Any]) -> Dataset:
     """Test on the rows of another file, as an official split has it."""
-    from tinykernel.errors import TinykernelError
-
     if dataset.X_test is not None:
         raise TinykernelError(f"{options['data']}: has a test part; leave out --test FILE")
     rows = other_rows(options["test"], options, dataset, "--test")
@@ -223,6 +224,11 @@ def shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:
     if dataset.shape is not None and len(dataset.shape) in (2, 3):
         text = "x".join(map(str, dataset.shape))
         window = f"--window-shape {text} (a signal) or " if len(dataset.shape) == 2 else ""
+        if dataset.X_train.shape[1] > _MOST_PLAIN:
+            raise TinykernelError(
+                f"{options['data']}: rows of {text} are too many inputs for a search; give "
+                f"{window}--image-shape {text}"
+            )
         return f"rows have a shape; {window}--image-shape {text} would make use of it"
     side = math.isqrt(dataset.X_train.shape[1])
     square = dataset.columns is None and side >= 8 and side**2 == dataset.X_train.shape[1]
@@ -275,7 +281,6 @@ def other_rows(file: str, options: Mapping[str, Any], dataset: Dataset, option: 
 
     from tinykernel.data.load import load_rows
     from tinykernel.data.paths import is_pictures
-    from tinykernel.errors import TinykernelError
 
     values = dataset.y_train.dtype.kind == "f"
     inputs = None if Path(file).suffix.lower() in (".npz", ".npy") else dataset.columns

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.coding.cells import (
+    Column,
     column_of,
     has_decimal_commas,
     is_missing,
@@ -24,7 +26,7 @@ from tinykernel.coding.cells import (
     packed,
 )
 from tinykernel.data.formats.parts import Part
-from tinykernel.data.formats.tables import LABEL_NAMES, ColumnChooser, refuse_doubles
+from tinykernel.data.formats.tables import LABEL_NAMES, ColumnChooser, part_of, refuse_doubles
 from tinykernel.errors import TinykernelError
 
 #: A line of 65,536 numbers of 60 digits.
@@ -34,6 +36,8 @@ _MARKS = (",", ";", "\t", "|")
 # Excel writes the mark in front of the header.
 _MARK_LINE = re.compile(r"sep=(.)")
 _YEARS = range(1900, 2101)
+# A missing value elsewhere; of a label it may be the answer.
+_ANSWERS = ("none", "na", "n/a")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +49,43 @@ class TextTable:
     columns: list[NDArray[Any]]  # cells of each column, as `packed` returns them.
     lines: Sequence[int]  # (n_rows,): line numbers, counted from 1.
     mark: str  # between the columns.
-    has_header: bool
+    notes: tuple[str, ...] = ()
 
-    def place(self, row: int, column: int) -> str:
-        """Say where a cell is."""
-        return f"{self.path}: row {row + 1} (line {self.lines[row]}), column {self.names[column]!r}"
+    @cached_property
+    def has_decimal_commas(self) -> bool:
+        """Whether numbers have decimal commas."""
+        return has_decimal_commas(self.columns, are_likely=self.mark != ",")
+
+    def inputs(self, places: Sequence[int], as_text: Collection[str]) -> list[Column]:
+        """Return columns as numbers, or as text where a cell is text or `as_text` names them."""
+        commas = self.has_decimal_commas
+        return [
+            column_of(self.columns[i], as_text=self.names[i] in as_text, decimal_comma=commas)
+            for i in places
+        ]
+
+    def labels(self, place: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Return the labels in a column, and which rows lack one."""
+        kinds, places = kinds_of(self.columns[place])
+        there = [kind for kind in kinds if not is_missing(kind) or kind.lower() in _ANSWERS]
+        if self.has_decimal_commas and all(number_of(kind, True) is not None for kind in there):
+            kinds = [kind.replace(",", ".") for kind in kinds]
+            there = [kind.replace(",", ".") for kind in there]
+        label = dict(zip(there, text_labels(there).tolist(), strict=True))
+        missing = np.array([kind not in label for kind in kinds], bool)
+        filled = next(iter(label.values()), "")
+        return np.array([label.get(kind, filled) for kind in kinds])[places], missing[places]
+
+    def groups(self, place: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Return the groups in a column, and which rows lack one."""
+        kinds, places = kinds_of(self.columns[place])
+        groups = np.array(kinds, np.str_)[places]
+        return groups, groups == ""
+
+    def at(self, rows: NDArray[np.bool_]) -> TextTable:
+        """Return some of the rows."""
+        lines = np.asarray(self.lines)[rows].tolist()
+        return replace(self, columns=[cells[rows] for cells in self.columns], lines=lines)
 
 
 def _open(path: Path) -> Any:
@@ -164,7 +200,9 @@ def read_table(path: Path, known: Iterable[str] = ()) -> TextTable:
             first = _first(lines)
             mark = _mark(path, first[-1])
             names, rows, has_header = _names(path, _rows(path, chain(first, lines), mark), known)
-            return _table(path, names, rows, mark, has_header)
+            called = f"its columns are called {names[0]} to {names[-1]}"
+            notes = () if has_header else (f"the file has no header line; {called}",)
+            return _table(path, names, rows, mark, notes)
     except UnicodeError:
         raise TinykernelError(
             f"{path}: is not text in UTF-8; save it as CSV UTF-8, or write a copy with iconv -f "
@@ -177,102 +215,30 @@ def _table(
     names: tuple[str, ...],
     rows: Iterator[tuple[int, list[str]]],
     mark: str,
-    has_header: bool,
+    notes: tuple[str, ...],
 ) -> TextTable:
-    line_numbers, n = array("q"), len(names)
+    numbers, n = array("q"), len(names)
     blocks: list[list[NDArray[Any]]] = [[] for _ in names]
     while block := list(islice(rows, _ROWS_AT_ONCE)):
         for line, cells in block:
-            line_numbers.append(line)
+            numbers.append(line)
             if len(cells) > n and not any(cell.strip() for cell in cells[n:]):
                 del cells[n:]  # marks at the end of a line
             if len(cells) != n:
                 raise TinykernelError(
-                    f"{path}: row {len(line_numbers)} (line {line}): has {len(cells)} values, the "
+                    f"{path}: row {len(numbers)} (line {line}): has {len(cells)} values, the "
                     f"header has {n}; mend or remove line {line}"
                 )
         for found, column in zip(
             blocks, zip(*(cells for _, cells in block), strict=True), strict=True
         ):
             found.append(packed(column))
-    return TextTable(path, names, [joined(each) for each in blocks], line_numbers, mark, has_header)
+    return TextTable(path, names, [joined(each) for each in blocks], numbers.tolist(), mark, notes)
 
 
 def read_csv(path: Path, chooser: ColumnChooser) -> Part:
     """Read numbers, text as numbers, labels and groups of every line."""
-    table = read_table(path, chooser.known)
-    at, group_at, inputs = chooser.positions(table.names)
-    notes = [] if table.has_header else [_no_header(table.names)]
-    y, rows = None, np.ones(len(table.lines), bool)
-    if at is not None:
-        y, rows, note = _labels(table, at, chooser)
-        notes += [note] if note else []
-    lines = np.asarray(table.lines)[rows].tolist()
-    cells = [table.columns[i][rows] for i in inputs]
-    others = [] if at is None else [table.columns[at]]
-    commas = has_decimal_commas([*cells, *others], are_likely=table.mark != ",")
-    if y is not None and commas and y.dtype.kind == "U":
-        y = _with_points(y)
-    names = tuple(table.names[i] for i in inputs)
-    columns = [
-        column_of(column, as_text=name in chooser.texts, decimal_comma=commas)
-        for name, column in zip(names, cells, strict=True)
-    ]
-    X = np.column_stack([c.values for c in columns]) if columns else np.empty((len(lines), 0))
-    texts = {n: c.texts for n, c in zip(names, columns, strict=True) if c.texts is not None}
-    group = None if group_at is None else _groups(table, group_at, rows)
-    label = None if at is None else table.names[at]
-    return Part(path, "", X, y, group, names, lines, label, texts, notes=tuple(notes))
-
-
-def _no_header(names: Sequence[str]) -> str:
-    return f"the file has no header line; its columns are called {names[0]} to {names[-1]}"
-
-
-def _labels(
-    table: TextTable, at: int, chooser: ColumnChooser
-) -> tuple[NDArray[Any] | None, NDArray[np.bool_], str]:
-    """Return the labels, which rows count, and in words why others do not.
-
-    Rows without a label do not count, such as totals below a table. With `keep_all` all rows do,
-    and there are no labels where one is missing.
-    """
-    kinds, places = kinds_of(table.columns[at])
-    there = np.array([not is_missing(kind) or kind.lower() in _ANSWERS for kind in kinds], bool)
-    rows = there[places]
-    n, lacking = len(rows), int(np.count_nonzero(~rows))
-    if lacking and (chooser.keep_all or (lacking == n and not chooser.needed)):
-        return None, np.ones(n, bool), ""
-    if lacking and lacking == n:
-        raise TinykernelError(f"{table.path}: column {table.names[at]!r}: every label is missing")
-    labels = text_labels([kind for kind, is_there in zip(kinds, there, strict=True) if is_there])
-    y = labels[(np.cumsum(there) - 1)[places[rows]]] if n else labels
-    if not lacking:
-        return y, rows, ""
-    first = table.lines[int(np.flatnonzero(~rows)[0])]
-    return y, rows, f"left out: {lacking} of {n} rows have no label, the first in line {first}"
-
-
-# A missing value elsewhere; of a label it may be the answer.
-_ANSWERS = ("none", "na", "n/a")
-
-
-def _groups(table: TextTable, at: int, rows: NDArray[np.bool_]) -> NDArray[Any]:
-    """Return the groups of the rows that count; a line of totals has none."""
-    kinds, places = kinds_of(table.columns[at])
-    if "" in kinds:
-        lacking = np.flatnonzero(rows & (places == kinds.index("")))
-        if lacking.size:
-            raise TinykernelError(f"{table.place(int(lacking[0]), at)}: the group is missing")
-    return np.array(kinds, np.str_)[places][rows] if kinds else np.empty(0, np.str_)
-
-
-def _with_points(labels: NDArray[Any]) -> NDArray[Any]:
-    """Write labels that are numbers with decimal commas as numbers with points."""
-    kinds, places = kinds_of(labels)
-    if any(number_of(kind, True) is None for kind in kinds):
-        return labels
-    return np.array([kind.replace(",", ".") for kind in kinds], np.str_)[places]
+    return part_of(read_table(path, chooser.known), chooser)
 
 
 def text_labels(labels: list[str]) -> NDArray[Any]:

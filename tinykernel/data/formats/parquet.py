@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from tinykernel import stored
 from tinykernel.coding.cells import Column, column_of, joined, packed
 from tinykernel.data.formats.parts import Part
-from tinykernel.data.formats.tables import ColumnChooser, refuse_doubles
+from tinykernel.data.formats.tables import ColumnChooser, part_of, refuse_doubles
 from tinykernel.errors import TinykernelError
 from tinykernel.stored import StoredRows
 
@@ -25,7 +26,7 @@ def read_parquet(path: Path, chooser: ColumnChooser, in_pieces: bool = False) ->
     def pieces(file: Any) -> Part | None:
         return _stored_part(path, file, chooser) if in_pieces else None
 
-    return parquet_table(path, lambda table: _table_part(path, table, chooser), pieces)
+    return parquet_table(path, lambda table: part_of(_ArrowTable(path, table), chooser), pieces)
 
 
 def parquet_table(
@@ -59,7 +60,7 @@ def _stored_part(path: Path, file: Any, chooser: ColumnChooser) -> Part | None:
     """
     import pyarrow as pa
 
-    names = [name for name in file.schema_arrow.names if name != "__index_level_0__"]
+    names = column_names(file.schema_arrow.names)
     at, group_at, inputs = chooser.positions(names)
     kinds = [file.schema_arrow.field(names[i]).type for i in inputs]
     if not kinds or not all(map(_is_number, kinds)) or not chooser.texts.isdisjoint(names):
@@ -93,43 +94,58 @@ def _is_number(kind: Any) -> bool:
     )
 
 
-def _table_part(path: Path, table: Any, chooser: ColumnChooser) -> Part:
-    """Turn a table of pyarrow into a part."""
-    names = [name for name in table.column_names if name != "__index_level_0__"]
-    at, group_at, inputs = chooser.positions(names)
-    y, notes = None, list[str]()
-    if at is not None:
-        column, n = table.column(at), table.num_rows
-        lacking = column.null_count
-        if lacking == n and n and chooser.needed:
-            raise TinykernelError(f"{path}: column {names[at]!r}: every label is missing")
-        if lacking and not chooser.keep_all and lacking < n:
-            table = table.filter(column.is_valid())
-            notes = [f"left out: {lacking} of {n} rows have no label"]
-        if not table.column(at).null_count:
-            y = _names(path, names[at], table.column(at))
-    group = None
-    if group_at is not None:
-        column = table.column(group_at)
-        if column.null_count:
-            row = int(np.flatnonzero(column.is_null().to_numpy())[0]) + 1
-            raise TinykernelError(
-                f"{path}: row {row}, column {names[group_at]!r}: the group is missing"
-            )
-        group = _names(path, names[group_at], column)
-    columns = {names[i]: _values(table.column(i), names[i] in chooser.texts) for i in inputs}
-    X = np.column_stack([c.values for c in columns.values()] or [np.empty((table.num_rows, 0))])
-    texts = {name: c.texts for name, c in columns.items() if c.texts is not None}
-    label = None if at is None else names[at]
-    return Part(path, "", X, y, group, tuple(columns), None, label, texts, notes=tuple(notes))
+def column_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the columns, without the index that pandas writes."""
+    return tuple(name for name in names if name != "__index_level_0__")
+
+
+def decoded(column: Any) -> Any:
+    """Return a column with its values in place of a dictionary of them."""
+    import pyarrow as pa
+
+    is_coded = pa.types.is_dictionary(column.type)
+    return column.cast(column.type.value_type) if is_coded else column
+
+
+@dataclass(frozen=True, eq=False)
+class _ArrowTable:
+    """A table of pyarrow."""
+
+    path: Path
+    table: Any
+    lines: None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return column_names(self.table.column_names)
+
+    def inputs(self, places: Sequence[int], as_text: Collection[str]) -> list[Column]:
+        """Return columns as numbers, or as text where `as_text` names them."""
+        return [_values(self.table.column(i), self.names[i] in as_text) for i in places]
+
+    def labels(self, place: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Return the values in a column, and which rows lack one."""
+        column = self.table.column(place)
+        lacking = np.asarray(column.is_null().to_numpy(), bool)
+        values = _names(self.path, self.names[place], column.filter(column.is_valid()))
+        full = np.zeros(len(lacking), values.dtype)
+        full[~lacking] = values
+        return full, lacking
+
+    groups = labels
+
+    def at(self, rows: NDArray[np.bool_]) -> _ArrowTable:
+        """Return some of the rows."""
+        return replace(self, table=self.table.filter(rows))
 
 
 def _values(column: Any, as_text: bool) -> Column:
     """Return numbers as they are, NaN where one is missing; all else as the cells of a text."""
     import pyarrow as pa
 
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = decoded(column)
     if _is_number(column.type) and not as_text:
         column = column.cast(pa.float64()) if column.null_count else column
         return Column(np.asarray(column.to_numpy()))
@@ -141,8 +157,7 @@ def _names(path: Path, name: str, column: Any) -> NDArray[Any]:
     """Return a column of labels or groups: numbers as they are, all else that is plain as text."""
     import pyarrow as pa
 
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = decoded(column)
     if pa.types.is_nested(column.type):
         raise TinykernelError(
             f"{path}: column {name!r} holds values of type {column.type}; give one number or text "

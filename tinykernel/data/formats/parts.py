@@ -48,3 +48,10 @@ class Parts:
 
     train: Part | None
     test: Part | None
+
+    @property
+    def any_part(self) -> Part:
+        """The rows to test on, else those to train on; readers return one of them."""
+        part = self.test or self.train
+        assert part is not None
+        return part

@@ -50,46 +50,24 @@ def read_parts(
     in_pieces: bool = False,
     keep_all: bool = False,
 ) -> Parts:
-    """Read a data file by its suffix.
+    """Read an existing data file by its suffix.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        An existing file.
-    label : str or None
-        The column (tables), array (.npz) or file (.npy) that holds the labels.
-    labels_needed : bool
-        Whether a file without labels is an error.
-    n_features : int, optional
-        The number of features that the model takes, which tells whether a table with a column
-        called ``class`` has it as its labels or as a feature.
-    groups : str, optional
-        The column (tables), array (.npz) or file (.npy) that tells the group of each training row.
-    selection : Selection, optional
-        Which columns are inputs, and whether values may be missing (NaN).
-    in_pieces : bool, default=False
-        Whether many rows may stay in a file, as `StoredRows`.
-    keep_all : bool, default=False
-        Whether rows of a table without a label stay, and no label counts then.
-
-    Raises
-    ------
-    TinykernelError
-        If the file cannot be read, changes meanwhile, or does not hold what is needed.
+    `label` and `groups` name columns of tables, arrays of an .npz or files of an .npy. Of
+    `n_features` columns none is the label, even one that is called ``class``. With `in_pieces` many
+    rows may stay in a file, as `StoredRows`. With `keep_all` rows of a table without a label stay,
+    and no label counts then.
     """
     suffix = path.suffix.lower()
     selection = selection or Selection()
     if selection.names_columns and suffix in (".npz", ".npy"):
         raise TinykernelError(f"{path}: only tables have columns that inputs and drop can name")
+    chooser = ColumnChooser(path, label, labels_needed, n_features, groups, selection, keep_all)
     try:
         with whole(path):
             if suffix == ".npz":
                 return read_npz(path, label, groups, in_pieces)
             if suffix == ".npy":
                 return read_npy(path, label, labels_needed, groups, in_pieces)
-            chooser = ColumnChooser(
-                path, label, labels_needed, n_features, groups, selection, keep_all
-            )
             if suffix in _TEXTS:
                 return Parts(read_csv(path, chooser), None)
             if suffix == ".parquet":

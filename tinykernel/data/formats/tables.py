@@ -1,11 +1,15 @@
-"""What tables share, text or not: which columns hold labels and groups, and their names."""
+"""What tables share, text or not: which columns hold labels and groups, and their rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from tinykernel.data.formats.parts import Part
 from tinykernel.data.selection import Selection
 from tinykernel.errors import TinykernelError
 
@@ -96,3 +100,42 @@ def refuse_doubles(path: Path, names: Sequence[str]) -> None:
         if name in seen:
             raise TinykernelError(f"{path}: two columns are called {name!r}; rename one")
         seen.add(name)
+
+
+def part_of(table: Any, chooser: ColumnChooser) -> Part:
+    """Read inputs, labels and groups of the rows of a table, of text or of pyarrow, that count.
+
+    Rows without a label do not count, such as totals below a table. With `keep_all` all rows do,
+    and there are no labels where one is missing.
+    """
+    path, names, notes = table.path, table.names, table.notes
+    place, group_place, inputs = chooser.positions(names)
+    y = None
+    if place is not None:
+        y, lacking = table.labels(place)
+        n, n_lacking = len(y), int(lacking.sum())
+        if n_lacking and (chooser.keep_all or (n_lacking == n and not chooser.needed)):
+            y = None
+        elif n_lacking and n_lacking == n:
+            raise TinykernelError(f"{path}: column {names[place]!r}: every label is missing")
+        elif n_lacking:
+            lines = table.lines
+            first = "" if lines is None else f", the first in line {lines[int(lacking.argmax())]}"
+            notes = (*notes, f"left out: {n_lacking} of {n} rows have no label{first}")
+            table, y = table.at(~lacking), y[~lacking]
+    group = None
+    if group_place is not None:
+        group, lacking = table.groups(group_place)
+        if lacking.any():
+            row = int(lacking.argmax())
+            line = "" if table.lines is None else f" (line {table.lines[row]})"
+            raise TinykernelError(
+                f"{path}: row {row + 1}{line}, column {names[group_place]!r}: the group is missing"
+            )
+    chosen = tuple(names[i] for i in inputs)
+    columns = table.inputs(inputs, chooser.texts)
+    n_rows = 0 if y is None else len(y)
+    X = np.column_stack([c.values for c in columns]) if columns else np.empty((n_rows, 0))
+    texts = {n: c.texts for n, c in zip(chosen, columns, strict=True) if c.texts is not None}
+    label = None if place is None else names[place]
+    return Part(path, "", X, y, group, chosen, table.lines, label, texts, notes=notes)

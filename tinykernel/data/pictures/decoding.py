@@ -64,27 +64,11 @@ def has_colours(file: Path) -> bool:
 
 
 def decoded(file: Path, rows: int, columns: int, channels: int) -> NDArray[np.uint8]:
-    """Return a picture of any size, cropped and resized.
+    """Return a picture of any size, cropped and resized, uint8 (rows, columns, channels).
 
     It is turned as its EXIF orientation says. What is transparent becomes white, 16-bit greys keep
-    their upper 8 bits, and a colour becomes grey by ``(19595 R + 38470 G + 7471 B + 32768) >>
-    16`` (Pillow's; ITU-R BT.601), each pixel before the mean of areas.
-
-    Parameters
-    ----------
-    file : Path
-    rows, columns : int
-    channels : int
-        1 for grey, 3 for red, green and blue.
-
-    Returns
-    -------
-    ndarray of uint8, shape (rows, columns, channels)
-
-    Raises
-    ------
-    BrokenPictureError
-        If the file is no picture, is damaged, animated or too large.
+    their upper 8 bits, and a colour becomes grey (1 channel) by ``(19595 R + 38470 G + 7471 B +
+    32768) >> 16`` (Pillow's; ITU-R BT.601), each pixel before the mean of areas.
     """
     from PIL import ImageOps
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tinykernel.data.paths import PICTURES, data_folder, files_below, find_data
+from tinykernel.data.paths import PICTURES, data_folder, files_with, find_data
 from tinykernel.data.recordings.names import NamePattern
 from tinykernel.errors import TinykernelError
 
@@ -16,22 +16,12 @@ _TRAIN, _TEST = ("train", "training"), ("test", "testing")
 
 @dataclass(frozen=True)
 class PictureFiles:
-    """Pictures in the order of their names.
+    """Pictures in the order of their names."""
 
-    Parameters
-    ----------
-    source : Path
-        The file or folder.
-    train, test : list of Path
-        All pictures, or those below the folders ``train`` and ``test``.
-    note : str
-        What of the folder is not used; empty where nothing is.
-    """
-
-    source: Path
-    train: list[Path]
+    source: Path  # the file or folder
+    train: list[Path]  # all pictures, or those below the folder ``train``
     test: list[Path]
-    note: str = ""
+    note: str = ""  # what of the folder is not used
 
 
 def find_pictures(path: str | os.PathLike[str]) -> PictureFiles:
@@ -40,11 +30,7 @@ def find_pictures(path: str | os.PathLike[str]) -> PictureFiles:
     if folder is None:
         file = find_data(path)
         return PictureFiles(file, [file], [])
-    circles = list[Path]()
-    below = files_below(folder, circles)
-    files = sorted(file for file in below if file.name.lower().endswith(PICTURES))
-    if circles:
-        raise TinykernelError(f"{circles[0]}: is a link to a folder that holds it; remove it")
+    files = files_with(folder, PICTURES)
     if not files:
         raise TinykernelError(f"{folder}: holds no pictures ({', '.join(PICTURES)})")
     parts = [file.relative_to(folder).parts[0].lower() for file in files]
@@ -66,23 +52,25 @@ def labels_of(
     """
     if pattern is None and needed:
         _refuse_strays(files)
-    said = [None if pattern is None else pattern.find(file) for file in files]
-    lacking = next((file for file, one in zip(files, said, strict=True) if one is None), None)
-    if pattern is not None and lacking is not None and (needed or any(said)):
+    if pattern is None:
+        return [_folder_of(file) for file in files], None
+    fields = [pattern.find(file) for file in files]
+    lacking = next((file for file, each in zip(files, fields, strict=True) if each is None), None)
+    if lacking is not None and (needed or any(fields)):
         raise TinykernelError(
             f"{lacking}: its name is not of the form {pattern.text!r}; move it elsewhere or give "
             "another --name"
         )
-    if pattern is not None and lacking is not None:
+    known = [each for each in fields if each is not None]
+    if len(known) < len(fields):
         return None, None
-    labels, groups = list[str](), list[str]()
-    for file, one in zip(files, said, strict=True):
-        label, group = one or (None, None)
-        folder = Path(os.path.abspath(file)).parent
-        labels.append(folder.name if label is None else label)
-        if group is not None:
-            groups.append(group)
+    labels = [label or _folder_of(file) for file, (label, _) in zip(files, known, strict=True)]
+    groups = [group for _, group in known if group is not None]
     return labels, groups or None
+
+
+def _folder_of(file: Path) -> str:
+    return Path(os.path.abspath(file)).parent.name
 
 
 def _refuse_strays(files: Sequence[Path]) -> None:

@@ -28,28 +28,13 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class PictureReading:
-    """How pictures are read.
+    """How pictures are read; without a shape they become 32 x 32 pixels."""
 
-    Parameters
-    ----------
-    shape : tuple of int, optional
-        Rows, columns and channels of an array; the channels are 1, grey, or 3. By default 32 x 32,
-        and colours where the pictures have some.
-    name : str, optional
-        Where label and group stand in the path of a file, see `NamePattern`. Without it the label
-        is the name of the folder.
-    label, groups : str, optional
-        Fields of `name` that are the label and the group.
-    frame : str, optional
-        What a camera would give of a picture, as WIDTHxHEIGHT:FORMAT; then an array holds the bytes
-        of that, and `shape` says nothing.
-    """
-
-    shape: tuple[int, ...] | None = None
-    name: str | None = None
-    label: str | None = None
+    shape: tuple[int, ...] | None = None  # rows, columns, and channels: 1, grey, or 3
+    name: str | None = None  # see `NamePattern`; else the label is the name of the folder
+    label: str | None = None  # fields of `name`
     groups: str | None = None
-    frame: str | None = None
+    frame: str | None = None  # what a camera gives, as WIDTHxHEIGHT:FORMAT; arrays hold its bytes
 
     def __post_init__(self) -> None:
         """Check what can be checked without a file."""
@@ -87,27 +72,11 @@ class PictureReading:
 
 
 def read_pictures(path: str | os.PathLike[str], how: PictureReading, *, to_train: bool) -> Parts:
-    """Read a picture, or those of a folder and below it.
+    """Read a picture, or those of a folder and below it; its folders train and test are the parts.
 
-    Parameters
-    ----------
-    path : path-like
-        With the folders ``train`` and ``test`` in it, these are the parts.
-    how : PictureReading
-    to_train : bool
-        Whether a picture whose name says no label is an error. Otherwise the part to train on is
-        not read where there is one to test on.
-
-    Returns
-    -------
-    Parts
-        X of shape (n, rows, columns, channels), uint8; of frames (n, height, width, bytes).
-
-    Raises
-    ------
-    TinykernelError
-        If there are no pictures, Pillow is missing, a picture is broken that is not to be left
-        out, or all are.
+    X has shape (n, rows, columns, channels), of frames (n, height, width, bytes), uint8. Where
+    `to_train` is False, labels are not needed, and a part to train on is not read beside one to
+    test on.
     """
     pillow()
     files = find_pictures(path)

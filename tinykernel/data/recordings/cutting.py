@@ -14,17 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.data.recordings.files import Columns, Ready
-from tinykernel.data.recordings.tracks import (
-    Track,
-    agreed,
-    choose_channels,
-    clean_labels,
-    majority,
-    matrix,
-    smallest_type,
-    without,
-)
+from tinykernel.data.recordings.files import Reading
+from tinykernel.data.recordings.tracks import Track, majority
 from tinykernel.errors import TinykernelError
 
 
@@ -78,7 +69,7 @@ class Windows:
         Empty for ready windows.
     padded : int
         Recordings that were shorter than a window, and got zeros after their end.
-    beside : tuple of str
+    not_taken : tuple of str
         Channels of sounds that were not taken.
     resampled : int
         Sounds that were brought to `rate` from another one.
@@ -103,7 +94,7 @@ class Windows:
     source: str
     stretches: tuple[Stretch, ...] = ()
     padded: int = 0
-    beside: tuple[str, ...] = ()
+    not_taken: tuple[str, ...] = ()
     resampled: int = 0
     numbers: tuple[str, ...] = ()
 
@@ -133,16 +124,15 @@ class Windows:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was resampled, padded and left out, windows and channels; a line each."""
-        resampled = ""
-        if self.resampled:
-            resampled = f"resampled to {self.rate:g} Hz: {count(self.resampled, 'sound')}"
-        padded = f"padded to a window: {count(self.padded, 'recording')}" if self.padded else ""
-        left_out = f"left out: {self.left_out}" if self.left_out else ""
-        beside = ""
-        if self.beside:
-            taken = ", ".join(self.channels)
-            beside = f"of the sounds {taken} is taken, and not {', '.join(self.beside)}"
-        return tuple(line for line in (resampled, padded, left_out, beside) if line)
+        taken, others = ", ".join(self.channels), ", ".join(self.not_taken)
+        resampled = f"resampled to {self.rate or 0:g} Hz: {count(self.resampled, 'sound')}"
+        lines = {
+            resampled: self.resampled,
+            f"padded to a window: {count(self.padded, 'recording')}": self.padded,
+            f"left out: {self.left_out}": self.left_out,
+            f"of the sounds {taken} is taken, and not {others}": others,
+        }
+        return tuple(line for line, holds in lines.items() if holds)
 
     @property
     def left_out(self) -> str:
@@ -182,23 +172,27 @@ def window_starts(
 
 
 def long_enough(
-    tracks: Sequence[Track], window: int, short: str | None, source: str
+    tracks: Sequence[Track], window: int, reading: Reading, source: str
 ) -> tuple[list[Track], int]:
-    """Pad or leave out recordings that are shorter than a window; also say how many were padded.
+    """Pad or leave out recordings that are shorter than a window; also count the padded ones.
 
-    With `short` None, sounds are padded, and others are an error of those who cut them.
+    Where `reading` does not say which, sounds are padded, and others are an error later on.
     """
     kept, padded = list[Track](), 0
     for track in tracks:
-        n = window - len(track.X)
-        if n <= 0 or (short is None and not track.table.is_sound):
+        if window <= len(track.X) or (reading.short is None and not track.table.is_sound):
             kept.append(track)
-        elif short != "drop":
-            kept.append(_padded(track, n))
+        elif reading.short != "drop":
+            kept.append(_padded(track, window - len(track.X)))
             padded += 1
     if not kept:
         raise TinykernelError(
             f"{source}: every recording is shorter than a window; give --set short=pad"
+        )
+    if reading.beside and padded:
+        raise TinykernelError(
+            f"{source}: a recording is shorter than a window, and there are no numbers beside "
+            "what is padded; give --set short=drop"
         )
     return kept, padded
 
@@ -209,9 +203,6 @@ def _padded(track: Track, n: int) -> Track:
     def longer(values: NDArray[Any] | None) -> NDArray[Any] | None:
         return None if values is None else np.pad(values, (0, n), mode="edge")
 
-    def zeros(values: NDArray[Any]) -> NDArray[Any]:
-        return np.pad(values, ((0, n), (0, 0)))
-
     times = track.times
     if times is not None:
         step = (times[-1] - times[0]) / max(1, len(times) - 1)
@@ -219,22 +210,20 @@ def _padded(track: Track, n: int) -> Track:
     return replace(
         track,
         table=replace(track.table, group=longer(track.table.group)),
-        X=zeros(track.X),
-        holes=None if track.holes is None else zeros(track.holes),
+        X=np.pad(track.X, ((0, n), (0, 0))),
+        holes=np.pad(track.holes, (0, n)),
         y=longer(track.y),
-        unlabelled=longer(track.unlabelled),
+        unlabelled=np.pad(track.unlabelled, (0, n), mode="edge"),
         times=times,
     )
 
 
 def _segments(track: Track) -> list[tuple[int, int]]:
     """Return the stretches of a recording without gaps and of one group."""
-    group = track.table.group
-    breaks = set(track.breaks.tolist())
+    group, breaks = track.table.group, track.breaks
     if group is not None:
-        breaks |= set((np.flatnonzero(group[1:] != group[:-1]) + 1).tolist())
-    ends = [0, *sorted(breaks), len(track.X)]
-    return list(pairwise(ends))
+        breaks = np.union1d(breaks, np.flatnonzero(group[1:] != group[:-1]) + 1)
+    return list(pairwise([0, *breaks.tolist(), len(track.X)]))
 
 
 @dataclass(eq=False)
@@ -245,60 +234,64 @@ class _Piece:
     y: NDArray[Any] | None
     groups: NDArray[np.str_]
     segments: NDArray[np.int64]
+    n_segments: int
     starts: NDArray[np.int64]
     times: tuple[NDArray[np.float64], NDArray[np.float64]] | None
 
 
-def cut(
-    tracks: Sequence[Track], window: int, hop: int, mixed: str, missing: str, source: str
-) -> Windows:
+def cut(tracks: Sequence[Track], window: int, hop: int, reading: Reading, source: str) -> Windows:
     """Cut all recordings and join the pieces."""
     dropped = {"mixed": 0, "missing": 0, "short": 0}
-    pieces = [_piece(track, window, hop, mixed, missing, dropped) for track in tracks]
+    pieces = [_piece(track, window, hop, reading, dropped) for track in tracks]
     counts = [len(piece.starts) for piece in pieces]
     if not sum(counts):
         raise TinykernelError(
             f"{source}: no window is left: {dropped['mixed']} have several labels, "
             f"{dropped['missing']} missing values; take a shorter window"
         )
-    before = np.cumsum([0] + [len(_segments(track)) for track in tracks])
+    before = np.cumsum([0] + [piece.n_segments for piece in pieces])
     labels = [piece.y for piece in pieces if piece.y is not None]
     times = [piece.times for piece in pieces if piece.times is not None]
     timed, labelled = len(times) == len(pieces), len(labels) == len(pieces)
+    first = tracks[0]
+    n_channels = len(first.channels) - len(reading.beside)
+    cut_before = bool(first.table.window)
     return Windows(
         X=np.concatenate([piece.X for piece in pieces]),
         y=np.concatenate(labels) if labelled else None,
-        groups=np.concatenate([piece.groups for piece in pieces]),
+        groups=None
+        if cut_before and first.table.group is None
+        else np.concatenate([piece.groups for piece in pieces]),
         recordings=tuple(track.name for track in tracks),
         recording=np.repeat(np.arange(len(pieces), dtype=np.int64), counts),
         segments=np.concatenate([p.segments + n for p, n in zip(pieces, before[:-1], strict=True)]),
         starts=np.concatenate([piece.starts for piece in pieces]),
         start_times=np.concatenate([first for first, _ in times]) if timed else None,
         end_times=np.concatenate([end for _, end in times]) if timed else None,
-        channels=tracks[0].channels,
-        rate=tracks[0].rate,
-        hop=hop,
+        channels=first.channels[:n_channels],
+        rate=first.rate,
+        hop=None if cut_before else hop,
         dropped=dropped,
-        time=tracks[0].time,
+        time=first.time,
         source=source,
-        stretches=tuple(s for track in tracks for s in _stretches(track) if len(s.X) >= window),
+        stretches=tuple(s for t in tracks for s in _stretches(t) if len(s.X) >= window),
+        numbers=tuple(reading.beside),
     )
 
 
 def _stretches(track: Track) -> Iterator[Stretch]:
-    """List the stretches of a recording without missing values."""
+    """List the stretches of a recording without missing values; none of ready windows."""
     group = track.table.group
-    for first, end in _segments(track):
-        holes = track.X[first:end, :0] if track.holes is None else track.holes[first:end]
-        edges = [first - 1, *(first + np.flatnonzero(holes.any(axis=1))).tolist(), end]
-        for before, after in pairwise(edges):
+    for first, end in [] if track.table.window else _segments(track):
+        lost = first + np.flatnonzero(track.holes[first:end])
+        for before, after in pairwise([first - 1, *lost.tolist(), end]):
             if after > before + 1:
                 name = track.name if group is None else str(group[first])
                 yield Stretch(track.X[before + 1 : after], name)
 
 
 def _piece(
-    track: Track, window: int, hop: int, mixed: str, missing: str, dropped: dict[str, int]
+    track: Track, window: int, hop: int, reading: Reading, dropped: dict[str, int]
 ) -> _Piece:
     """Cut one recording, and count what is left out of it."""
     segments = _segments(track)
@@ -311,10 +304,11 @@ def _piece(
             f"which has {len(track.X)} samples{gaps}"
         )
     y, several = _window_labels(track.y, starts, window)
-    keep = ~several if mixed == "drop" else np.ones(len(starts), bool)
-    holed = _holed(track, starts, window) & keep
-    if missing == "error" and holed.any():
-        raise TinykernelError(_first_hole(track, int(starts[holed.argmax()]), window))
+    keep = ~several if reading.mixed == "drop" else np.ones(len(starts), bool)
+    lost_before = np.concatenate(([0], np.cumsum(track.lost)))
+    holed = (lost_before[starts + window] > lost_before[starts]) & keep
+    if reading.missing == "error" and holed.any():
+        raise TinykernelError(_first_hole(track, int(starts[holed.argmax()])))
     dropped["short"] += len(segments) - len(np.unique(segment))
     dropped["mixed"] += int((~keep).sum())
     dropped["missing"] += int(holed.sum())
@@ -327,6 +321,7 @@ def _piece(
         None if y is None else y[keep],
         group[starts] if group is not None else np.full(len(starts), track.name),
         segment[keep],
+        len(segments),
         starts,
         _times(track, starts, window),
     )
@@ -339,7 +334,7 @@ def _times(
     ends = starts + window - 1
     if track.times is not None:
         return track.times[starts], track.times[ends]
-    if track.time is not None or track.rate is None:
+    if track.time is not None or track.rate is None or track.table.window:
         return None
     return starts / track.rate, ends / track.rate
 
@@ -358,83 +353,14 @@ def _window_labels(
     return labels, several
 
 
-def _holed(track: Track, starts: NDArray[np.int64], window: int) -> NDArray[np.bool_]:
-    """Return which windows lack a value or a label."""
-    lost = np.zeros(len(track.X), bool)
-    if track.holes is not None:
-        lost |= track.holes.any(axis=1)
-    if track.unlabelled is not None:
-        lost |= track.unlabelled
-    before = np.concatenate(([0], np.cumsum(lost)))
-    return np.asarray(before[starts + window] > before[starts])
-
-
-def _first_hole(track: Track, start: int, window: int) -> str:
+def _first_hole(track: Track, start: int) -> str:
     """Say where the first missing value of a window is, and what to do."""
-    end = "is missing inside a window; fill it, or leave such windows out with --missing drop"
-    for row in range(start, start + window):
-        if track.holes is not None and track.holes[row].any():
-            name = track.channels[int(track.holes[row].argmax())]
-            return f"{track.table.place(row, name)}: the value {end}"
-        if track.unlabelled is not None and track.unlabelled[row]:
-            return f"{track.table.place(row)}: the label {end}"
-    raise AssertionError("a window without holes")
-
-
-def ready_windows(
-    ready: Ready,
-    window: str | int | None,
-    hop: str | int | None,
-    inputs: Sequence[str] | None,
-    drop: Sequence[str],
-    rate: float | None,
-    missing: str,
-    source: str,
-) -> Windows:
-    """Take the windows of a file as they are."""
-    n, samples, _ = ready.X.shape
-    if hop is not None or (window is not None and str(window).strip() != str(samples)):
-        raise TinykernelError(
-            f"{ready.file}: holds windows of {samples} samples that are ready; leave out window "
-            "and hop"
-        )
-    # As a recording of n * samples rows it gets the checks of every other.
-    flat = dict(zip(ready.names, ready.X.reshape(-1, ready.X.shape[2]).T, strict=True))
-    table = Columns(ready.file, flat, rate=ready.rate, keeps_type=True)
-    columns = without(table, drop)
-    channels = choose_channels(table, columns, None, inputs, None)
-    X, holes = matrix(table, columns, channels)
-    known = ready.rate if rate is None else agreed(table, "the file says", ready.rate, rate)
-    [(y, unlabelled)] = clean_labels([ready])
-    track = Track(
-        source, table, X, holes, y, unlabelled, channels, known, None, np.empty(0, np.intp), None
-    )
-    smallest_type([track])
-    lost = np.zeros(n, bool) if unlabelled is None else unlabelled
-    if holes is not None:
-        lost = lost | holes.reshape(n, -1).any(axis=1)
-    if missing == "error" and lost.any():
-        raise TinykernelError(
-            f"{ready.file}: a value or the label of window {int(lost.argmax())} is missing; fill "
-            "it, or leave such windows out with --missing drop"
-        )
-    if lost.all():
-        raise TinykernelError(f"{ready.file}: no window is left: all have missing values")
-    keep = np.flatnonzero(~lost)
-    return Windows(
-        X=track.X.reshape(n, samples, len(channels))[keep],
-        y=None if y is None else y[keep],
-        groups=None if ready.group is None else ready.group[keep],
-        recordings=(source,),
-        recording=np.zeros(len(keep), np.int64),
-        segments=keep.astype(np.int64),
-        starts=keep * samples,
-        start_times=None,
-        end_times=None,
-        channels=channels,
-        rate=known,
-        hop=None,
-        dropped={"mixed": 0, "missing": int(lost.sum()), "short": 0},
-        time=None,
-        source=source,
+    row = start + int(track.lost[start:].argmax())
+    columns, what, name = track.table.columns, "label", None
+    if track.holes[row]:
+        what = "value"
+        name = next(name for name in track.channels if np.isnan(columns[name][row]))
+    return (
+        f"{track.table.place(row, name)}: the {what} is missing inside a window; fill it, or leave "
+        "such windows out with --missing drop"
     )

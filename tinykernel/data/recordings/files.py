@@ -12,20 +12,55 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.checks import check_choice, check_positive
 from tinykernel.coding.cells import column_of, kinds_of, number_of
 from tinykernel.data.columns import is_time_name
 from tinykernel.data.formats.delimited import read_table
 from tinykernel.data.formats.numpy_files import npz_array, open_npz
-from tinykernel.data.formats.parquet import parquet_table
+from tinykernel.data.formats.parquet import column_names, decoded, parquet_table
 from tinykernel.data.formats.tables import ColumnChooser, shown
-from tinykernel.data.paths import SOUNDS, data_folder, find_data
+from tinykernel.data.paths import RECORDINGS, SOUNDS, data_folder, files_with, find_data
+from tinykernel.data.recordings.names import NamePattern, is_background
 from tinykernel.data.recordings.wav import read_coded, read_wav, resampled
 from tinykernel.errors import TinykernelError
 
-SUFFIXES = (".csv", ".tsv", ".parquet", ".npz", *SOUNDS)
 _MOST_TIMES = 64  # as many samples, or as few, when a sound gets another rate
 _ZONE = re.compile(r"(:\d\d(?:\.\d+)?)(?:Z|[+-]\d\d:?\d\d)$")
-_ONE_GROUP = ("group", "groups")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How recordings are read and cut; `windows` says what the fields mean."""
+
+    window: str | int | None = None
+    hop: str | int | None = None
+    label: str | None = None
+    groups: str | None = None
+    name: str | None = None
+    inputs: Sequence[str] | None = None
+    drop: Sequence[str] = ()
+    rate: float | None = None
+    time: str | None = None
+    mixed: str = "drop"
+    missing: str = "error"
+    short: str | None = None
+    beside: Sequence[str] = ()
+    labels_needed: bool = True
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without a file."""
+        check_choice("mixed", self.mixed, ("drop", "majority"))
+        check_choice("missing", self.missing, ("error", "drop"))
+        check_choice("short", self.short, (None, "pad", "drop"))
+        if self.rate is not None:
+            object.__setattr__(self, "rate", check_positive("rate", self.rate))
+        for name, value in (("inputs", self.inputs), ("drop", self.drop)):
+            if isinstance(value, str):
+                raise TinykernelError(f"{name} must be a list of names; got the text {value!r}")
+        columns = [*(self.inputs or ()), *self.beside]
+        double = next((name for name in columns if columns.count(name) > 1), None)
+        if double is not None:
+            raise TinykernelError(f"inputs and beside name the column {double!r} twice; name once")
 
 
 @dataclass(eq=False)
@@ -33,8 +68,8 @@ class Columns:
     """One recording as it stands in a file.
 
     `columns` holds the candidates for channels and times, in the order of the file: numbers, or
-    text where they are none. `faults` tells, of a column that was to be numbers, the first row and
-    cell that is none. A missing number is NaN, a missing label or group an empty text.
+    text. `faults` has, of a column that should be numbers, the first row and cell that is not one.
+    A missing number is NaN, a missing label or group an empty text.
     """
 
     file: Path
@@ -47,17 +82,18 @@ class Columns:
     is_sound: bool = False
     own_rate: float | None = None  # of a sound that was brought to another one
     faults: dict[str, tuple[int, str]] = field(default_factory=dict)
+    window: int = 0  # samples of a window, where the file holds windows one after the other
 
     def at_rate(self, rate: float) -> Columns:
         """Return a sound at another rate; it has one label, and no group of its own."""
         assert self.rate is not None
         if not self.rate / _MOST_TIMES <= rate <= self.rate * _MOST_TIMES:
             raise TinykernelError(f"{self.file}: has {self.rate:g} Hz, too far from rate={rate:g}")
-        samples = np.column_stack(list(self.columns.values()))
-        made = resampled(samples, self.rate, rate)
-        y = None if self.y is None else of_all(self.y[0], len(made))
-        group = None if self.group is None else of_all(self.group[0], len(made))
-        columns = dict(zip(self.columns, made.T, strict=True))
+        samples = resampled(np.column_stack(list(self.columns.values())), self.rate, rate)
+        y, group = (
+            None if text is None else of_all(text[0], len(samples)) for text in (self.y, self.group)
+        )
+        columns = dict(zip(self.columns, samples.T, strict=True))
         return replace(self, columns=columns, y=y, group=group, rate=rate, own_rate=self.rate)
 
     @property
@@ -69,19 +105,9 @@ class Columns:
         """Say where a value is, as a person who opens the file would look for it."""
         line = "" if self.lines is None else f" (line {self.lines[row]})"
         column = "" if name is None else f", column {name!r}"
+        if self.window:
+            return f"{self.file}: window {row // self.window}, row {row % self.window}{column}"
         return f"{self.file}: row {row + 1}{line}{column}"
-
-
-@dataclass(frozen=True, eq=False)
-class Ready:
-    """Windows that were cut before: X has shape (n, samples, channels)."""
-
-    file: Path
-    X: NDArray[Any]
-    y: NDArray[Any] | None
-    group: NDArray[Any] | None
-    names: tuple[str, ...]
-    rate: float | None
 
 
 def of_all(text: str, n: int) -> NDArray[Any]:
@@ -91,40 +117,58 @@ def of_all(text: str, n: int) -> NDArray[Any]:
 
 def find_recordings(path: str | os.PathLike[str]) -> tuple[list[Path], Path]:
     """Return the files of a recording or of a folder of recordings, in order, and the folder."""
-    given = data_folder(path)
-    if given is None:
+    folder = data_folder(path)
+    if folder is None:
         file = find_data(path)
         return [file], file.parent
-    files = sorted(
-        file
-        for file in given.rglob("*")
-        if file.suffix.lower() in SUFFIXES
-        and file.is_file()
-        and not any(part.startswith(".") for part in file.relative_to(given).parts)
-    )
+    files = files_with(folder, RECORDINGS)
     if not files:
-        raise TinykernelError(f"{given}: holds no recordings ({', '.join(SUFFIXES)}) or pictures")
-    return files, given
+        raise TinykernelError(
+            f"{folder}: holds no recordings or pictures ({', '.join(RECORDINGS)})"
+        )
+    return files, folder
 
 
-def read_recording(
-    path: Path,
-    *,
-    label: str | None,
-    groups: str | None,
-    labels_needed: bool,
-    time: str | None = None,
-) -> Columns | Ready:
-    """Read one file by its suffix; label, groups and time name columns or arrays."""
+def read_recording(path: Path, reading: Reading) -> Columns:
+    """Read one file; what its name says takes the place of what stands in it."""
+    if reading.name is None:
+        return _read(path, reading)
+    pattern = NamePattern(reading.name, reading.label, reading.groups)
+    has_label, has_group = pattern.label is not None, pattern.group is not None
+    inside = replace(
+        reading,
+        label=None if has_label else reading.label,
+        groups=None if has_group else reading.groups,
+        labels_needed=reading.labels_needed and not has_label,
+    )
+    table = _read(path, inside)
+    fields = pattern.find(path)
+    if fields is None and reading.labels_needed:
+        raise TinykernelError(
+            f"{path}: its name is not of the form {reading.name!r}; move it elsewhere or give "
+            "another --name"
+        )
+    label, group = fields or (None, None)
+    if label is None and table.is_sound and is_background(path.resolve().parent.name):
+        label = path.resolve().parent.name  # background beside the others, of another form
+    if has_label:
+        table.y = None if label is None else of_all(label, table.n_rows)
+    if group is not None:
+        table.group = of_all(group, table.n_rows)
+    return table
+
+
+def _read(path: Path, reading: Reading) -> Columns:
+    """Read one file by its suffix."""
     suffix = path.suffix.lower()
     try:
         if suffix == ".npz":
-            return _from_npz(path, label, groups, labels_needed, time)
+            return _from_npz(path, reading)
         if suffix in SOUNDS:
-            return _from_sound(path, label, groups)
-        chooser = ColumnChooser(path, label, labels_needed, None, groups)
+            return _from_sound(path, reading)
+        chooser = ColumnChooser(path, reading.label, reading.labels_needed, None, reading.groups)
         if suffix in (".csv", ".tsv"):
-            return _from_csv(path, chooser, time)
+            return _from_csv(path, chooser, reading.time)
         if suffix == ".parquet":
             return parquet_table(path, lambda table: _from_table(path, table, chooser))
     except OSError as error:
@@ -132,18 +176,15 @@ def read_recording(
         raise TinykernelError(f"{path}: cannot be read ({reason})") from None
     raise TinykernelError(
         f"{path}: unknown kind of recording {suffix or path.name!r}; known are "
-        f"{', '.join(SUFFIXES)}"
+        f"{', '.join(RECORDINGS)}"
     )
 
 
 def _positions(chooser: ColumnChooser, names: Sequence[str]) -> tuple[int | None, int | None]:
     """Return where labels and groups stand; labels that are not needed may be missing."""
     if not chooser.needed and chooser.label is not None and chooser.label not in names:
-        chooser = ColumnChooser(chooser.path, None, False, None, chooser.groups)
+        chooser = replace(chooser, label=None)
     return chooser.positions(names)[:2]
-
-
-# ----------------------------------------------------------------------------------- text tables
 
 
 def _from_csv(path: Path, chooser: ColumnChooser, time: str | None) -> Columns:
@@ -193,25 +234,18 @@ def _times(cells: NDArray[Any]) -> NDArray[Any]:
         return texts
 
 
-# --------------------------------------------------------------------------------------- parquet
-
-
 def _from_table(path: Path, table: Any, chooser: ColumnChooser) -> Columns:
     """Turn a table of pyarrow into columns."""
-    import pyarrow as pa
-
-    names = [name for name in table.column_names if name != "__index_level_0__"]
+    names = column_names(table.column_names)
     label, group = _positions(chooser, names)
     if not table.num_rows:
         raise TinykernelError(f"{path}: has no rows")
     data, faults = {}, {}
     texts: dict[int | None, NDArray[Any]] = {}
     for i, name in enumerate(names):
-        column = table.column(name)
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
+        column = decoded(table.column(name))
         if i in (label, group):
-            texts[i] = _words(path, name, column)
+            texts[i] = _texts(path, name, column)
             continue
         values = column.to_numpy()
         if values.dtype.kind not in "biufM":
@@ -221,7 +255,7 @@ def _from_table(path: Path, table: Any, chooser: ColumnChooser) -> Columns:
     return Columns(path, data, texts.get(label), texts.get(group), faults=faults)
 
 
-def _words(path: Path, name: str, column: Any) -> NDArray[Any]:
+def _texts(path: Path, name: str, column: Any) -> NDArray[Any]:
     """Return labels or groups as text, empty where they are missing."""
     values = column.to_pylist()
     if any(not isinstance(v, (str, int, float, bool, type(None))) for v in values):
@@ -232,12 +266,8 @@ def _words(path: Path, name: str, column: Any) -> NDArray[Any]:
     return np.array(["" if v is None or v != v else str(v).strip() for v in values])
 
 
-# ---------------------------------------------------------------------------------------- arrays
-
-
-def _from_npz(
-    path: Path, label: str | None, groups: str | None, labels_needed: bool, time: str | None
-) -> Columns | Ready:
+def _from_npz(path: Path, reading: Reading) -> Columns:
+    """Read the samples of a recording, or windows that were cut before, one after the other."""
     with open_npz(path) as archive:
         arrays = {name: npz_array(path, archive, name) for name in archive.files}
     lower = {name.lower(): name for name in arrays}
@@ -252,18 +282,20 @@ def _from_npz(
             "of a recording are columns of X, named in channels: --set beside=NAMES"
         )
     X = _samples(path, arrays[lower["x"]])
-    y = _one_a_row(path, arrays, label or lower.get("y"), len(X), label is not None)
-    if y is None and labels_needed:
+    y = _one_a_row(path, arrays, reading.label, lower.get("y"), len(X))
+    if y is None and reading.labels_needed:
         raise TinykernelError(f"{path}: has no labels; add the array y or name one with --label")
-    name = groups or next((lower[g] for g in _ONE_GROUP if g in lower), None)
-    group = _one_a_row(path, arrays, name, len(X), groups is not None)
+    usual = next((lower[name] for name in ("group", "groups") if name in lower), None)
+    group = _one_a_row(path, arrays, reading.groups, usual, len(X))
     names, rate = _channel_names(path, arrays, X.shape[-1]), _rate(path, arrays)
-    y, group = _as_text(y), _as_text(group)
     if X.ndim == 3:
-        return Ready(path, X, y, group, names, rate)
+        n = X.shape[1]
+        y, group = (None if each is None else np.repeat(each, n) for each in (y, group))
+        data = dict(zip(names, X.reshape(-1, X.shape[2]).T, strict=True))
+        return Columns(path, data, y, group, rate=rate, keeps_type=True, window=n)
     data = dict(zip(names, X.T, strict=True))
     for key, values in arrays.items():
-        if (key == time or is_time_name(key)) and values.shape == (len(X),):
+        if (key == reading.time or is_time_name(key)) and values.shape == (len(X),):
             data = {key: values, **data}
     return Columns(path, data, y, group, rate=rate, keeps_type=True)
 
@@ -290,10 +322,6 @@ def _channel_names(path: Path, arrays: dict[str, NDArray[Any]], n: int) -> tuple
     return names
 
 
-def _as_text(values: NDArray[Any] | None) -> NDArray[Any] | None:
-    return None if values is None else values.astype(np.str_)
-
-
 def _rate(path: Path, arrays: dict[str, NDArray[Any]]) -> float | None:
     """Return the array called rate, one number in Hz, if there is one."""
     if "rate" not in arrays:
@@ -305,27 +333,25 @@ def _rate(path: Path, arrays: dict[str, NDArray[Any]]) -> float | None:
 
 
 def _one_a_row(
-    path: Path, arrays: dict[str, NDArray[Any]], name: str | None, rows: int, named: bool
+    path: Path, arrays: dict[str, NDArray[Any]], named: str | None, usual: str | None, n: int
 ) -> NDArray[Any] | None:
-    """Return the labels or groups called `name`, checked."""
-    if name is None or (name not in arrays and not named):
+    """Return labels or groups as text: the array that is named, else the usual one, if any."""
+    name = named or usual
+    if name is None:
         return None
     if name not in arrays:
         raise TinykernelError(f"{path}: has no array {name!r}; it holds {shown(list(arrays))}")
     values = arrays[name]
-    if values.shape != (rows,) or values.dtype.kind not in "biufU":
+    if values.shape != (n,) or values.dtype.kind not in "biufU":
         raise TinykernelError(
-            f"{path}: {name} has shape {values.shape} and type {values.dtype}; X needs {rows} "
+            f"{path}: {name} has shape {values.shape} and type {values.dtype}; X needs {n} "
             "numbers or texts"
         )
-    return values
+    return values.astype(np.str_)
 
 
-# ---------------------------------------------------------------------------------------- sounds
-
-
-def _from_sound(path: Path, label: str | None, groups: str | None) -> Columns:
-    for option, value in (("--label", label), ("--groups", groups)):
+def _from_sound(path: Path, reading: Reading) -> Columns:
+    for option, value in (("--label", reading.label), ("--groups", reading.groups)):
         if value is not None:
             raise TinykernelError(
                 f"{path}: a sound has no column {value!r}; leave out {option}, or say with --name "
@@ -334,7 +360,6 @@ def _from_sound(path: Path, label: str | None, groups: str | None) -> Columns:
     X, rate = read_wav(path) if path.suffix.lower() == ".wav" else read_coded(path)
     if not len(X):
         raise TinykernelError(f"{path}: holds no samples")
-    names = [f"channel {i + 1}" for i in range(X.shape[1])]
+    columns = {f"channel {i + 1}": X[:, i] for i in range(X.shape[1])}
     y = of_all(path.resolve().parent.name, len(X))
-    columns = dict(zip(names, X.T, strict=True))
     return Columns(path, columns, y, rate=rate, keeps_type=True, is_sound=True)

@@ -6,93 +6,16 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from tinykernel.checks import check_choice, check_positive
-from tinykernel.data.recordings.cutting import Windows, cut, long_enough, ready_windows
-from tinykernel.data.recordings.files import (
-    Columns,
-    Ready,
-    find_recordings,
-    of_all,
-    read_recording,
-)
-from tinykernel.data.recordings.names import NamePattern, is_background
-from tinykernel.data.recordings.tracks import Track, alike, check_numbers, numbers_last, read_tracks
+from tinykernel.data.recordings.cutting import Windows, cut, long_enough
+from tinykernel.data.recordings.files import Columns, Reading, find_recordings, read_recording
+from tinykernel.data.recordings.tracks import Track, alike, read_tracks
 from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reading:
-    """How recordings are read; the fields are parameters of `windows`, which says what they mean.
-
-    Raises
-    ------
-    TinykernelError
-        If a value is none of those allowed.
-    """
-
-    label: str | None
-    groups: str | None
-    name: str | None
-    inputs: Sequence[str] | None
-    drop: Sequence[str]
-    rate: float | None
-    time: str | None
-    mixed: str
-    missing: str
-    short: str | None
-    labels_needed: bool
-
-    def __post_init__(self) -> None:
-        """Check what can be checked without a file."""
-        check_choice("mixed", self.mixed, ("drop", "majority"))
-        check_choice("missing", self.missing, ("error", "drop"))
-        check_choice("short", self.short, (None, "pad", "drop"))
-        if self.rate is not None:
-            object.__setattr__(self, "rate", check_positive("rate", self.rate))
-        for name, value in (("inputs", self.inputs), ("drop", self.drop)):
-            if isinstance(value, str):
-                raise TinykernelError(f"{name} must be a list of names; got the text {value!r}")
-
-    def pattern(self) -> NamePattern | None:
-        """Return where label and group stand in the names of files."""
-        return None if self.name is None else NamePattern(self.name, self.label, self.groups)
-
-    def read(self, file: Path) -> Columns | Ready:
-        """Read one file; what its name says takes the place of what stands in it."""
-        pattern = self.pattern()
-        named_label = pattern is not None and pattern.label is not None
-        named_group = pattern is not None and pattern.group is not None
-        found = read_recording(
-            file,
-            label=None if named_label else self.label,
-            groups=None if named_group else self.groups,
-            time=self.time,
-            labels_needed=self.labels_needed and not named_label,
-        )
-        if pattern is None:
-            return found
-        if isinstance(found, Ready):
-            raise TinykernelError(f"{file}: holds windows that are ready; leave out --name")
-        said = pattern.find(file)
-        if said is None and self.labels_needed:
-            raise TinykernelError(
-                f"{file}: its name is not of the form {self.name!r}; move it elsewhere or give "
-                "another --name"
-            )
-        label, group = said or (None, None)
-        if label is None and found.is_sound and is_background(file.resolve().parent.name):
-            label = file.resolve().parent.name  # background beside the others, of another form
-        if named_label:
-            found.y = None if label is None else of_all(label, found.n_rows)
-        if group is not None:
-            found.group = of_all(group, found.n_rows)
-        return found
 
 
 def windows(
@@ -200,6 +123,8 @@ def windows(
     >>> folder.cleanup()
     """
     reading = Reading(
+        window=window,
+        hop=hop,
         label=label,
         groups=groups,
         name=name,
@@ -210,113 +135,94 @@ def windows(
         mixed=mixed,
         missing=missing,
         short=short,
+        beside=beside,
         labels_needed=labels_needed,
     )
-    check_numbers(beside, inputs)
     files, names, source = _files(recordings)
-    read: list[Columns | Ready] = []
+    tables = list[Columns]()
     for file, title in zip(files, names, strict=True):
-        say("reading", len(read), len(files), title)
-        read.append(reading.read(file))
+        say("reading", len(tables), len(files), title)
+        table = read_recording(file, reading)
+        is_other = rate is not None and table.rate is not None and not alike(table.rate, rate)
+        tables.append(table.at_rate(rate) if is_other and table.is_sound and rate else table)
     say("cutting windows", 0, None)
-    ready = next((item for item in read if isinstance(item, Ready)), None)
-    if ready is not None:
-        _check_ready(ready, len(read), beside, time)
-        found = ready_windows(ready, window, hop, inputs, drop, reading.rate, missing, source)
-    else:
-        tables = [_at_rate(item, reading.rate) for item in read if isinstance(item, Columns)]
-        found = _cut(tables, names, reading, (window, hop), beside, source)
-    if labels_needed and found.y is not None and (found.y == found.y[0]).all():
+    _check_ready(tables, reading)
+    windows = _cut(tables, names, reading, source)
+    if labels_needed and windows.y is not None and (windows.y == windows.y[0]).all():
         raise TinykernelError(
-            f"{source}: one class only, all {len(found.y)} windows have the label {found.y[0]}; "
-            "training needs two"
+            f"{source}: one class only, all {len(windows.y)} windows have the label "
+            f"{windows.y[0]}; training needs two"
         )
-    return found
+    return windows
 
 
-def _check_ready(ready: Ready, n_files: int, beside: Sequence[str], time: str | None) -> None:
-    """Refuse what windows that are ready cannot have."""
-    if beside:
-        raise TinykernelError(f"{ready.file}: holds ready windows, beside which is no column")
-    if n_files > 1:
+def _check_ready(tables: Sequence[Columns], reading: Reading) -> None:
+    """Refuse what a file of windows that were cut before cannot have."""
+    ready = next((table for table in tables if table.window), None)
+    if ready is None:
+        return
+    option = next((name for name in ("name", "time", "beside") if getattr(reading, name)), None)
+    if option is not None:
+        raise TinykernelError(f"{ready.file}: holds windows that are ready; leave out {option}")
+    if len(tables) > 1:
         raise TinykernelError(
-            f"{ready.file}: holds ready windows; give it alone, or recordings only"
+            f"{ready.file}: holds windows that are ready; give it alone, or recordings only"
         )
-    if time is not None:
-        raise TinykernelError(f"{ready.file}: holds windows that are ready, without times")
 
 
-def _cut(
-    tables: Sequence[Columns],
-    names: Sequence[str],
-    reading: Reading,
-    lengths: tuple[str | int | None, str | int | None],
-    beside: Sequence[str],
-    source: str,
-) -> Windows:
-    """Cut recordings; `lengths` are those of a window and of a hop as they were given."""
-    inputs = reading.inputs
-    taken = _shared(tables) if inputs is None else [*inputs, *beside]
-    tracks = read_tracks(tables, names, taken, reading.drop, reading.rate, reading.time)
-    for track in tracks:
-        numbers_last(track, beside)
-    samples = _lengths(tracks[0], *lengths)
-    kept, padded = long_enough(tracks, samples[0], reading.short, source)
-    if beside and padded:
-        raise TinykernelError(
-            f"{source}: a recording is shorter than a window, and there are no numbers beside "
-            "what is padded; give --set short=drop"
-        )
-    found = cut(kept, *samples, reading.mixed, reading.missing, source)
-    channels = found.channels[: len(found.channels) - len(beside)]
-    found = replace(found, channels=channels, numbers=tuple(beside))
+def _cut(tables: Sequence[Columns], names: Sequence[str], reading: Reading, source: str) -> Windows:
+    """Tell the channels of recordings and cut them."""
+    inputs = _shared(tables) if reading.inputs is None else [*reading.inputs, *reading.beside]
+    tracks = read_tracks(tables, names, inputs, reading)
+    window, hop = _lengths(tracks[0], reading)
+    kept, padded = long_enough(tracks, window, reading, source)
+    windows = cut(kept, window, hop, reading, source)
+    windows.dropped["short"] += len(tracks) - len(kept)
     sounds = (table for table in tables if table.is_sound)
-    others = {column for table in sounds for column in table.columns} - set(found.channels)
+    others = {column for table in sounds for column in table.columns} - set(windows.channels)
     resampled = sum(table.own_rate is not None for table in tables)
-    found = replace(found, padded=padded, beside=tuple(sorted(others)), resampled=resampled)
-    found.dropped["short"] += len(tracks) - len(kept)
-    return found
+    return replace(windows, padded=padded, not_taken=tuple(sorted(others)), resampled=resampled)
 
 
 def _shared(tables: Sequence[Columns]) -> list[str] | None:
     """Return the channels that all sounds have, where some have more."""
     if not all(table.is_sound for table in tables):
         return None
-    found = [name for name in tables[0].columns if all(name in one.columns for one in tables)]
-    return found if any(len(one.columns) > len(found) for one in tables) else None
-
-
-def _at_rate(table: Columns, rate: float | None) -> Columns:
-    """Bring a sound to the rate that is asked for, where its own is another."""
-    if rate is None or table.rate is None or not table.is_sound or alike(table.rate, rate):
-        return table
-    return table.at_rate(rate)
+    shared = [name for name in tables[0].columns if all(name in t.columns for t in tables)]
+    return shared if any(len(table.columns) > len(shared) for table in tables) else None
 
 
 def _files(
     recordings: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
 ) -> tuple[list[Path], list[str], str]:
     """Return the files, a name for each, and what to call them all."""
-    one = isinstance(recordings, (str, os.PathLike))
-    given = [recordings] if one else list(recordings)  # type: ignore[arg-type]
-    if not given:
+    paths = [recordings] if isinstance(recordings, (str, os.PathLike)) else list(recordings)
+    if not paths:
         raise TinykernelError("no recordings are given")
     files, names = list[Path](), list[str]()
-    for path in given:
-        found, folder = find_recordings(path)  # type: ignore[arg-type]
-        files += found
-        names += [file.relative_to(folder).as_posix() for file in found]
+    for path in paths:
+        below, folder = find_recordings(path)
+        files += below
+        names += [file.relative_to(folder).as_posix() for file in below]
     if len(set(names)) < len(names):
         names = [str(file) for file in files]
     repeated = [file for file, count in Counter(f.resolve() for f in files).items() if count > 1]
     if repeated:
         raise TinykernelError(f"{repeated[0]}: is given twice")
-    source = Path(given[0]).name or str(given[0])  # type: ignore[arg-type]
-    return files, names, source if one else f"{source} and {len(given) - 1} more"
+    source = Path(paths[0]).name or str(paths[0])
+    return files, names, source if len(paths) == 1 else f"{source} and {len(paths) - 1} more"
 
 
-def _lengths(track: Track, window: str | int | None, hop: str | int | None) -> tuple[int, int]:
+def _lengths(track: Track, reading: Reading) -> tuple[int, int]:
     """Return window and hop in samples."""
+    window, hop, ready = reading.window, reading.hop, track.table.window
+    if ready:
+        if hop is not None or (window is not None and str(window).strip() != str(ready)):
+            raise TinykernelError(
+                f"{track.table.file}: holds windows of {ready} samples that are ready; leave out "
+                "window and hop"
+            )
+        return ready, ready
     if window is None:
         raise TinykernelError(
             f"{track.table.file}: is a recording; say how long a window is, as in --window 2s"

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.coding.cells import number_of
-from tinykernel.data.columns import (
-    GAP,
-    is_time_name,
-    mostly_increasing,
-    regular,
-    suspicious_inputs,
-    ticks_per_second,
-)
+from tinykernel.data import columns as kinds
 from tinykernel.data.formats.delimited import text_labels
 from tinykernel.data.formats.tables import shown
-from tinykernel.data.recordings.files import Columns, Ready
+from tinykernel.data.recordings.files import Columns, Reading
 from tinykernel.errors import TinykernelError
 
 _RATE_TOLERANCE = 0.02
@@ -34,57 +26,51 @@ class Track:
 
     name: str
     table: Columns
-    X: NDArray[Any]  # (samples, channels)
-    holes: NDArray[np.bool_] | None  # (samples, channels): which values are missing
+    X: NDArray[Any]  # (samples, channels): 0 where a value is missing
+    holes: NDArray[np.bool_]  # (samples,): whether a value is missing
     y: NDArray[Any] | None
-    unlabelled: NDArray[np.bool_] | None
+    unlabelled: NDArray[np.bool_]  # (samples,): whether the label is missing
     channels: tuple[str, ...]
     rate: float | None
     times: NDArray[np.float64] | None
     breaks: NDArray[np.intp]  # samples before which there is a gap
     time: str | None
 
+    @property
+    def lost(self) -> NDArray[np.bool_]:
+        """Which samples lack a value or a label."""
+        return np.logical_or(self.holes, self.unlabelled)
+
 
 def read_tracks(
     tables: Sequence[Columns],
     names: Sequence[str],
     inputs: Sequence[str] | None,
-    drop: Sequence[str],
-    rate: float | None,
-    time: str | None,
+    reading: Reading,
 ) -> list[Track]:
     """Tell channels from times in every file, and refuse files that do not belong together."""
     tracks = list[Track]()
     labels = clean_labels(tables)
     for table, name, (y, unlabelled) in zip(tables, names, labels, strict=True):
-        columns = without(table, drop)
-        clock = _time_column(table, columns, inputs, tracks[0].time if tracks else time)
-        channels = choose_channels(
-            table, columns, clock, inputs, tracks[0].channels if tracks else None
-        )
-        if tracks and set(channels) != set(tracks[0].channels):
-            raise TinykernelError(
-                f"{table.file}: has the channels {_listed(channels)}, {tracks[0].table.file} has "
-                f"{_listed(tracks[0].channels)}; choose common ones with --set inputs=NAMES"
-            )
-        if tracks:
-            channels = tracks[0].channels
-        X, holes = matrix(table, columns, channels)
-        known = table.rate if rate is None else agreed(table, "the file says", table.rate, rate)
-        times, breaks = None, np.empty(0, np.intp)
+        columns = _without(table, reading.drop)
+        first = tracks[0] if tracks else None
+        clock = _time_column(table, columns, inputs, first.time if first else reading.time)
+        channels = _channels(table, columns, clock, inputs, first)
+        X, holes = _matrix(table, columns, channels)
+        rate = agreed(table, "the file says", table.rate, reading.rate)
+        times, breaks = None, np.arange(table.window or len(X), len(X), table.window or 1)
         if clock is not None:
-            times, known, breaks = _clock(table, clock, columns[clock], known)
-        tracks.append(
-            Track(name, table, X, holes, y, unlabelled, channels, known, times, breaks, clock)
-        )
+            times, rate, breaks = _clock(table, clock, columns[clock], rate)
+        track = Track(name, table, X, holes, y, unlabelled, channels, rate, times, breaks, clock)
+        tracks.append(_numbers_last(track, reading.beside))
     _same_rates(tracks)
-    if inputs is None:
+    if inputs is None and not tables[0].window:
         _refuse_counters(tracks)
-    smallest_type(tracks)
+    _give_type(tracks)
     return tracks
 
 
-def without(table: Columns, drop: Sequence[str]) -> dict[str, NDArray[Any]]:
+def _without(table: Columns, drop: Sequence[str]) -> dict[str, NDArray[Any]]:
     """Return the columns that are not dropped."""
     unknown = [name for name in drop if name not in table.columns]
     if unknown:
@@ -101,18 +87,19 @@ def _time_column(
     named: str | None,
 ) -> str | None:
     """Return the name of the column of times."""
+    if table.window:
+        return None
     if named is not None and named not in columns:
         raise TinykernelError(
             f"{table.file}: has no column {named!r} of times; columns: {_listed(columns)}"
         )
     if named is None:
-        named = next((name for name in columns if is_time_name(name)), None)
-    if named is None and table.rate is not None:
-        return None  # a sound may rise steadily
+        named = next((name for name in columns if kinds.is_time_name(name)), None)
     if named is None:
-        measured = {n: v for n, v in columns.items() if inputs is None or n not in inputs}
-        named = next((n for n, v in measured.items() if v.dtype.kind in "iuf" and regular(v)), None)
-        return named
+        # A sound, whose rate is known, may rise steadily.
+        others = [] if table.rate is not None else set(columns) - set(inputs or ())
+        regular = (n for n, v in columns.items() if n in others and kinds.regular(v))
+        return next(regular, None)
     values = columns[named]
     where = f"{table.file}: the column {named!r} is taken for the time"
     if values.dtype.kind not in "iufM":
@@ -125,98 +112,83 @@ def _time_column(
     lost = np.isnat(values) if values.dtype.kind == "M" else ~np.isfinite(values)
     if lost.any():
         raise TinykernelError(f"{table.place(int(lost.argmax()), named)}: the time is missing")
-    if len(values) > 1 and not mostly_increasing(values):
+    if len(values) > 1 and not kinds.mostly_increasing(values):
         raise TinykernelError(
             f"{where}, but does not increase; leave it out with --set drop={named}"
         )
     return named
 
 
-def choose_channels(
+def _channels(
     table: Columns,
     columns: dict[str, NDArray[Any]],
     clock: str | None,
     inputs: Sequence[str] | None,
-    before: tuple[str, ...] | None,
+    first: Track | None,
 ) -> tuple[str, ...]:
-    """Return the names of the channels, all of which hold numbers."""
-    if inputs is None:
-        chosen = tuple(name for name in columns if name != clock)
-    else:
-        chosen = tuple(inputs)
-        absent = [name for name in chosen if name not in columns]
-        if absent:
+    """Return the names of the channels, all of which hold numbers, in the order of the first."""
+    chosen = tuple(name for name in columns if name != clock) if inputs is None else tuple(inputs)
+    for name in chosen:
+        if name not in columns:
             raise TinykernelError(
-                f"{table.file}: has no column {absent[0]!r} to take as an input; columns: "
+                f"{table.file}: has no column {name!r} to take as an input; columns: "
                 f"{_listed(columns)}"
             )
-        if len(set(chosen)) < len(chosen):
-            raise TinykernelError(f"inputs names a column twice: {_listed(chosen)}")
     if not chosen:
         raise TinykernelError(f"{table.file}: has no channels; columns: {_listed(columns)}")
-    if before is None or set(before) == set(chosen):
-        for name in chosen:
-            if name in table.faults or columns[name].dtype.kind not in "biuf":
-                row, cell = table.faults.get(name, (0, str(columns[name][0])))
-                raise TinykernelError(
-                    f"{table.place(row, name)}: {cell[:40]!r} is not a number; name the labels "
-                    f"with --label, or leave the column out with --set drop={name}"
-                )
-    return chosen
+    if first is not None and set(chosen) != set(first.channels):
+        raise TinykernelError(
+            f"{table.file}: has the channels {_listed(chosen)}, {first.table.file} has "
+            f"{_listed(first.channels)}; choose common ones with --set inputs=NAMES"
+        )
+    for name in chosen:
+        if name in table.faults or columns[name].dtype.kind not in "biuf":
+            row, cell = table.faults.get(name, (0, str(columns[name][0])))
+            raise TinykernelError(
+                f"{table.place(row, name)}: {cell[:40]!r} is not a number; name the labels "
+                f"with --label, or leave the column out with --set drop={name}"
+            )
+    return chosen if first is None else first.channels
 
 
-def matrix(
+def _matrix(
     table: Columns, columns: dict[str, NDArray[Any]], channels: Sequence[str]
-) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-    """Return samples x channels, 0 where a value is missing, and where that is."""
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return samples x channels, 0 where a value is missing, and which samples lack one."""
     X = np.column_stack([columns[name] for name in channels])
     if X.dtype.kind != "f":
-        return X, None
+        return X, _none_of(X)
     for row, column in np.argwhere(np.isinf(X))[:1]:
         raise TinykernelError(f"{table.place(row, channels[column])}: is infinite; correct it")
-    holes = np.isnan(X)
-    if not holes.any():
-        return X, None
-    return np.where(holes, 0, X), holes
+    holes = np.isnan(X).any(axis=1)
+    return np.nan_to_num(X) if holes.any() else X, holes
 
 
-def check_numbers(names: Sequence[str], inputs: Sequence[str] | None) -> None:
-    """Refuse a number beside a window that is named twice, or is a channel, too."""
-    for i, name in enumerate(names):
-        if name in names[:i]:
-            raise TinykernelError(f"beside names the column {name!r} twice")
-        if name in (inputs or ()):
-            raise TinykernelError(f"inputs and beside both name the column {name!r}; choose one")
+def _none_of(rows: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return False for each row, without memory for each."""
+    return np.broadcast_to(np.zeros((), bool), len(rows))
 
 
-def numbers_last(track: Track, names: Sequence[str]) -> None:
+def _numbers_last(track: Track, names: Sequence[str]) -> Track:
     """Put the columns that are numbers beside a window behind the channels."""
-    if not names:
-        return
-    file, listed = track.table.file, _listed(track.channels)
-    lacking = [name for name in names if name not in track.channels]
-    if lacking:
+    file, columns = track.table.file, _listed(track.channels)
+    lacking = next((name for name in names if name not in track.channels), None)
+    if lacking is not None:
+        what = f"has no column {lacking!r} of numbers beside a window; columns: {columns}"
         if track.table.is_sound:
-            raise TinykernelError(
-                f"{file}: a sound has no numbers beside it; leave out --set beside, or give "
-                "recordings as tables with such a column"
-            )
-        raise TinykernelError(
-            f"{file}: has no column {lacking[0]!r} of numbers beside a window; columns: {listed}"
-        )
+            what = "a sound has no numbers beside it; leave out --set beside"
+        raise TinykernelError(f"{file}: {what}")
     channels = tuple(name for name in track.channels if name not in names)
     if not channels:
-        raise TinykernelError(f"{file}: beside leaves no channel; columns: {listed}")
+        raise TinykernelError(f"{file}: beside leaves no channel; columns: {columns}")
     order = [track.channels.index(name) for name in (*channels, *names)]
-    track.X, track.channels = track.X[:, order], (*channels, *names)
-    track.holes = None if track.holes is None else track.holes[:, order]
+    return replace(track, X=track.X[:, order], channels=(*channels, *names)) if names else track
 
 
 def _clock(
     table: Columns, name: str, values: NDArray[Any], rate: float | None
 ) -> tuple[NDArray[np.float64] | None, float | None, NDArray[np.intp]]:
     """Return times in seconds, the rate, and the samples before which there is a gap."""
-    where = f"{table.file}: the column {name!r}"
     ticks: float | None = None  # a second
     if values.dtype.kind == "M":
         values, ticks = values.astype("datetime64[us]").astype(np.int64), 10**6
@@ -227,14 +199,14 @@ def _clock(
     median = float(np.median(steps))
     if median <= 0:
         raise TinykernelError(
-            f"{where} repeats most of its times, so gaps cannot be told; leave it out with "
-            f"--set drop={name} and --set rate=HZ"
+            f"{table.file}: the column {name!r} repeats most of its times, so gaps cannot be told; "
+            f"leave it out with --set drop={name} and --set rate=HZ"
         )
-    gap = (steps > GAP * median) | (steps < 0)
+    gap = (steps > kinds.GAP * median) | (steps < 0)
     # The mean of the steps: those of 60 Hz in whole milliseconds are 16 and 17.
     step = float(steps[~gap].mean())
     if ticks is None:
-        ticks = ticks_per_second(name, float(values[0]))
+        ticks = kinds.ticks_per_second(name, float(values[0]))
     if ticks is not None:
         rate = agreed(table, f"the steps of {name!r} say", float(f"{ticks / step:.6g}"), rate)
     elif rate is not None:
@@ -249,20 +221,20 @@ def alike(rate: float, other: float) -> bool:
     return abs(rate - other) <= _RATE_TOLERANCE * max(rate, other)
 
 
-def agreed(table: Columns, who: str, found: float | None, given: float | None) -> float | None:
-    """Return the rate that was found, or the given one where none was."""
-    if found is None or given is None or alike(found, given):
-        return given if found is None else found
-    raise TinykernelError(f"{table.file}: {who} {found:g} Hz, but {given:g} Hz is given")
+def agreed(table: Columns, who: str, measured: float | None, asked: float | None) -> float | None:
+    """Return the rate of a file, or the one that is asked for where the file has none."""
+    if measured is None or asked is None or alike(measured, asked):
+        return asked if measured is None else measured
+    raise TinykernelError(f"{table.file}: {who} {measured:g} Hz, but {asked:g} Hz is given")
 
 
 def _same_rates(tracks: Sequence[Track]) -> None:
     first = tracks[0]
     for track in tracks[1:]:
         if (track.rate is None) != (first.rate is None):
-            one, other = (track, first) if track.rate is None else (first, track)
+            lacking, other = (track, first) if track.rate is None else (first, track)
             raise TinykernelError(
-                f"{one.table.file}: does not tell its sampling rate, {other.table.file} has "
+                f"{lacking.table.file}: does not tell its sampling rate, {other.table.file} has "
                 f"{other.rate:g} Hz; give --set rate=HZ"
             )
         if track.rate is not None and first.rate is not None and not alike(track.rate, first.rate):
@@ -275,28 +247,30 @@ def _same_rates(tracks: Sequence[Track]) -> None:
 
 def _refuse_counters(tracks: Sequence[Track]) -> None:
     """Refuse channels that are a counter or an identifier in every recording."""
-    suspects: dict[str, str] | None = None
+    suspects = dict.fromkeys(tracks[0].channels, "")
     for track in tracks:
-        found = suspicious_inputs(track.X, track.channels)
-        suspects = {n: r for n, r in found.items() if suspects is None or n in suspects}
+        reasons = kinds.suspicious_inputs(track.X, track.channels)
+        suspects = {name: reason for name, reason in reasons.items() if name in suspects}
         if not suspects:
             return
-    for name, reason in (suspects or {}).items():
-        raise TinykernelError(
-            f"{tracks[0].table.file}: the column {name!r} {reason}; leave it out with --set "
-            f"drop={name}, or ask for it with --set inputs=NAMES"
-        )
+    name, reason = next(iter(suspects.items()))
+    raise TinykernelError(
+        f"{tracks[0].table.file}: the column {name!r} {reason}; leave it out with --set "
+        f"drop={name}, or ask for it with --set inputs=NAMES"
+    )
 
 
-def smallest_type(tracks: Sequence[Track]) -> None:
+def _give_type(tracks: Sequence[Track]) -> None:
     """Give all recordings the smallest type that the firmware has for their values."""
     kind = np.result_type(*(track.X.dtype for track in tracks))
-    own = all(track.table.keeps_type for track in tracks)
+    keeps = all(track.table.keeps_type for track in tracks)
     low, high = min(t.X.min() for t in tracks), max(t.X.max() for t in tracks)
     if kind.kind == "b":
         kind = np.dtype(np.uint8)
-    elif not (own and kind.kind in "iu" and (kind.itemsize <= 2 or kind == np.int32)):
-        whole = kind.kind in "iu" or (not own and all(not (track.X % 1).any() for track in tracks))
+    elif not (keeps and kind.kind in "iu" and (kind.itemsize <= 2 or kind == np.int32)):
+        whole = kind.kind in "iu" or (
+            not keeps and all(not (track.X % 1).any() for track in tracks)
+        )
         fits = (
             t for t in (np.int16, np.int32) if np.iinfo(t).min <= low <= high <= np.iinfo(t).max
         )
@@ -310,64 +284,58 @@ def smallest_type(tracks: Sequence[Track]) -> None:
         track.X = track.X.astype(kind, copy=False)
 
 
-# ----------------------------------------------------------------------------------------- labels
-
-
 def clean_labels(
-    files: Sequence[Columns | Ready],
-) -> list[tuple[NDArray[Any] | None, NDArray[np.bool_] | None]]:
-    """Return labels of one type for all files, and where they are missing."""
-    found = list[tuple[NDArray[Any] | None, NDArray[np.bool_] | None]]()
-    kinds = dict[str, tuple[Path, str]]()
-    for item in files:
-        if item.y is None:
-            found.append((None, None))
-            continue
-        shared = not any(item.y.strides)  # by all samples
-        texts, where = np.unique(item.y[: 1 if shared else None], return_inverse=True)
-        lost = np.array([text.lower() in ("", "nan", "na", "null") for text in texts])
-        known = texts[~lost]
-        values = text_labels(known.tolist()) if len(known) else np.zeros(0, np.int64)
-        if values.dtype.kind == "U" and all(map(_is_float, known.tolist())):
-            numbers = known.tolist()
-            # Where all are whole, one has more digits than the integers of labels hold.
-            largest = max(numbers, key=lambda text: abs(float(text)))
-            broken = next((text for text in numbers if not float(text).is_integer()), largest)
-            raise TinykernelError(
-                f"{item.file}: the labels are not classes: one is {broken}; give integers or text"
-            )
-        if len(known):
-            kinds.setdefault(values.dtype.kind, (item.file, str(values[0])))
-        full = np.zeros(len(texts), values.dtype)
-        full[~lost] = values
-        y, missing = full[where], lost[where]
-        if shared:
-            y, missing = (np.broadcast_to(each, len(item.y)) for each in (y, missing))
-        if len(known) and lost.any():
-            # The label before stands in for a missing one, so that it is no change of label.
-            known_at = np.where(missing, (~missing).argmax(), np.arange(len(y)))
-            y = y[np.maximum.accumulate(known_at)]
-        found.append((y, missing if lost.any() else None))
-    if len(kinds) == 2:
-        (one, a), (other, b) = kinds["i"], kinds["U"]
+    tables: Sequence[Columns],
+) -> list[tuple[NDArray[Any] | None, NDArray[np.bool_]]]:
+    """Return labels of one type for all files, and which samples lack one."""
+    codes = list[tuple[NDArray[Any], NDArray[Any]] | None]()
+    for table in tables:
+        # The samples of a sound share the memory of one label.
+        y = None if table.y is None else table.y[: None if any(table.y.strides) else 1]
+        codes.append(None if y is None else np.unique(y, return_inverse=True))
+    texts = sorted({text for code in codes if code for text in code[0].tolist()})
+    known = [text for text in texts if text.lower() not in ("", "nan", "na", "null")]
+    values = text_labels(known) if known else np.zeros(0, np.int64)
+    if known and values.dtype.kind == "U" and all(map(_is_float, known)):
+        # Where all are whole, one has more digits than the integers of labels hold.
+        largest = max(known, key=lambda text: abs(float(text)))
+        broken = next((text for text in known if not float(text).is_integer()), largest)
+        held = zip(tables, codes, strict=True)
+        file = next(t.file for t, code in held if code is not None and broken in code[0])
         raise TinykernelError(
-            f"{other}: the labels are text (one is {b!r}), those of {one} are numbers (one is "
-            f"{a}); give both the same"
+            f"{file}: the labels are not classes: one is {broken}; give integers or text"
         )
-    return found
+    value = dict(zip(known, values.tolist(), strict=True))
+    empty = values.dtype.type()
+    cleaned = list[tuple[NDArray[Any] | None, NDArray[np.bool_]]]()
+    for table, code in zip(tables, codes, strict=True):
+        if code is None or table.y is None:
+            some = next(iter(table.columns.values()))
+            cleaned.append((None, _none_of(some)))
+            continue
+        y = np.array([value.get(text, empty) for text in code[0].tolist()], values.dtype)[code[1]]
+        missing = np.array([text not in value for text in code[0].tolist()])[code[1]]
+        y, missing = (
+            np.broadcast_to(each, len(table.y)) if len(each) < len(table.y) else each
+            for each in (y, missing)
+        )
+        if missing.any() and not missing.all():
+            # The label before stands in for a missing one, so that it is no change of label.
+            place = np.where(missing, (~missing).argmax(), np.arange(len(y)))
+            y = y[np.maximum.accumulate(place)]
+        cleaned.append((y, missing))
+    return cleaned
 
 
 def _is_float(text: str) -> bool:
-    try:
-        return bool(np.isfinite(float(text)))
-    except ValueError:
-        return False
+    number = number_of(text)
+    return number is not None and bool(np.isfinite(number))
 
 
 def majority(values: NDArray[Any]) -> Any:
     """Return the commonest value; of equally common ones that which comes last."""
-    kinds, last, counts = np.unique(values[::-1], return_index=True, return_counts=True)
-    return kinds[np.lexsort((last, -counts))[0]]
+    kinds_of, last, counts = np.unique(values[::-1], return_index=True, return_counts=True)
+    return kinds_of[np.lexsort((last, -counts))[0]]
 
 
 def _listed(names: Iterable[str]) -> str:
