@@ -7,7 +7,7 @@ import pytest
 from scipy.io import wavfile
 
 from tests.cli.tools import failed, run, sets
-from tests.training.test_beside import rows_of
+from tests.training.signals.test_numbers import rows_of
 
 QUICK = ("--set", "n_kernels=16", "--quiet")
 

@@ -34,11 +34,9 @@ class Augmentation:
     bands: int = 1  # of the spectrum of a channel.
 
     @classmethod
-    def of(cls, given: Mapping[str, Any] | None) -> Augmentation:
+    def of(cls, amounts: Mapping[str, Any] | None) -> Augmentation:
         """Return what an option of the trainer says."""
-        amounts = {"shift": 0} | dict(given or {})
-        shift = int(amounts.pop("shift"))
-        return cls(shift=shift, **amounts)
+        return cls(**(amounts or {}))
 
 
 def affine_moves(
@@ -59,19 +57,10 @@ def affine_moves(
     if most:
         down = down + rng.integers(-most, most + 1, n)
         right = right + rng.integers(-most, most + 1, n)
-    matrix = np.stack([cos * tall, sin * tall, (shear - sin) * wide, cos * wide])
+    a, b, c, d = cos * tall, sin * tall, (shear - sin) * wide, cos * wide
     y, x = (shape[0] - 1) / 2, (shape[1] - 1) / 2
-    moves = np.stack(
-        [
-            matrix[0],
-            matrix[1],
-            y - matrix[0] * y - matrix[1] * x + down,
-            matrix[2],
-            matrix[3],
-            x - matrix[2] * y - matrix[3] * x + right,
-        ],
-        axis=1,
-    )
+    first, second = y - a * y - b * x + down, x - c * y - d * x + right
+    moves = np.stack([a, b, first, c, d, second], axis=1)
     if augmentation.flip:
         mirrored = rng.random(n) < augmentation.flip
         moves[mirrored, 3:] *= -1
@@ -102,15 +91,6 @@ def vary_windows(
         size = augmentation.noise * windows.std(axis=(0, 1))
         out = out + size * rng.standard_normal(out.shape)
     return out
-
-
-def as_raw(windows: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
-    """Bring varied windows back to rows of the raw type."""
-    rows = windows.reshape(len(windows), -1)
-    if np.dtype(dtype).kind in "iu":
-        limits = np.iinfo(dtype)
-        rows = np.clip(np.rint(rows), limits.min, limits.max)
-    return rows.astype(dtype)
 
 
 def _stretched(

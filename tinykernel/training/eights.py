@@ -100,11 +100,17 @@ def total(_: Any, x: Any) -> Any:
 
 
 @inlined
+def add_product(sums, x, y):  # type: ignore[no-untyped-def]
+    """Return sums + x y, rounded twice."""
+    return add(sums, multiply(x, y))
+
+
+@inlined
 def lane_dot(x, y):  # type: ignore[no-untyped-def]
     """Return the dot product of two contiguous vectors of `LANES` numbers."""
     sums = multiply(load(x, 0), load(y, 0))
     for k in range(WIDTH, LANES, WIDTH):
-        sums = add(sums, multiply(load(x, k), load(y, k)))
+        sums = add_product(sums, load(x, k), load(y, k))
     return total(sums)
 
 

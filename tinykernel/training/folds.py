@@ -33,8 +33,8 @@ def trial_folds(codes: NDArray[np.int64], groups: ArrayLike | None, seed: int) -
     group has too few rows.
     """
     used, part = _dealt(codes, groups, seed)
-    found = (_held_out(codes, used, part, number) for number in range(_n_folds(codes, groups)))
-    return [fold for fold in found if fold is not None]
+    folds = (_held_out(codes, used, part, number) for number in range(_n_folds(codes, groups)))
+    return [fold for fold in folds if fold is not None]
 
 
 def final_fold(codes: NDArray[np.int64], groups: ArrayLike | None, seed: int) -> Fold | None:

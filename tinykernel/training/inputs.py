@@ -114,10 +114,7 @@ def fit_level_scaling(X: NDArray[Any], input_bits: int, scope: str = "auto") -> 
 
 
 def draw_transform(
-    scaling: InputScaling,
-    bits: int,
-    raw_dtype: str,
-    rng: np.random.Generator,
+    scaling: InputScaling, bits: int, raw_dtype: str, rng: np.random.Generator
 ) -> SharedTransform:
     """Draw the signs B and the permutation P, an orbit."""
     n = scaling.offset.shape[0]

@@ -103,13 +103,13 @@ def _constants(
 ) -> NDArray[np.float64]:
     """Return the best constant of each output: the mean, or a quantile."""
     shares = weight.astype(np.float64) / weight.sum(dtype=np.float64)
-    found: NDArray[np.float64] = np.einsum("i,ij->j", shares, targets, dtype=np.float64)
+    best: NDArray[np.float64] = np.einsum("i,ij->j", shares, targets, dtype=np.float64)
     for o, level in enumerate(losses):
         if level:
             order = np.argsort(targets[:, o], kind="stable")
             at = int(np.searchsorted(np.cumsum(shares[order]), level))
-            found[o] = targets[order[min(at, order.size - 1)], o]
-    return found
+            best[o] = targets[order[min(at, order.size - 1)], o]
+    return best
 
 
 def _value_losses(
@@ -118,17 +118,9 @@ def _value_losses(
     """Return the loss of each row of values, summed over the outputs, (n,)."""
     errors = targets.astype(np.float64) - decisions
     levels = np.asarray(losses)
-    by_output = np.where(
-        levels == 0, 0.5 * np.square(errors), np.where(errors > 0, levels, levels - 1) * errors
-    )
+    by_level = np.where(errors > 0, levels, levels - 1) * errors
+    by_output = np.where(levels == 0, 0.5 * np.square(errors), by_level)
     return np.asarray(by_output.sum(axis=1), dtype=np.float64)
-
-
-def _value_loss(
-    decisions: NDArray[Any], targets: NDArray[Any], weight: _Floats, losses: Sequence[float]
-) -> float:
-    """Return the mean loss of values, summed over the outputs."""
-    return float(np.average(_value_losses(decisions, targets, losses), weights=weight))
 
 
 def share_right(
@@ -139,8 +131,12 @@ def share_right(
     That is the share of the loss of the best constant that is gone: R2 of squared errors.
     """
     if losses:
-        constant = _value_loss(_constants(truth, weight, losses), truth, weight, losses)
-        return 1 - _value_loss(decisions, truth, weight, losses) / max(constant, 1e-30)
+        best = _constants(truth, weight, losses)
+        constant, missed = (
+            float(np.average(_value_losses(values, truth, losses), weights=weight))
+            for values in (best, decisions)
+        )
+        return 1 - missed / max(constant, 1e-30)
     return float(np.average(chosen_labels(decisions) == truth, weights=weight))
 
 

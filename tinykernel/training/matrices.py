@@ -121,19 +121,14 @@ def tridiagonal(matrix):  # type: ignore[no-untyped-def]
         along = 0.0
         for j in range(v.size):
             along += v[j] * moved[j]
-        for j in range(v.size):
-            moved[j] -= 0.5 * beta[k] * along * v[j]
+        moved -= 0.5 * beta[k] * along * v
         for i in range(v.size):
-            row, x, y = below[i], v[i], moved[i]
-            for j in range(v.size):
-                row[j] -= x * moved[j] + y * v[j]
+            below[i] -= v[i] * moved + moved[i] * v
     for k in range(n - 2, -1, -1):
         v, below = a[k, k + 1 :], basis[k + 1 :, k + 1 :]
         moved = beta[k] * _weighed_rows(v, below)
         for i in range(v.size):
-            row, x = below[i], v[i]
-            for j in range(v.size):
-                row[j] -= x * moved[j]
+            below[i] -= v[i] * moved
     return np.ascontiguousarray(basis.T), np.diag(a).copy(), second[: n - 1]
 
 
@@ -147,9 +142,7 @@ def _weighed_rows(v, rows):  # type: ignore[no-untyped-def]
         for j in range(n):
             out[j] = (((out[j] + p * a[j]) + q * b[j]) + r * c[j]) + s * d[j]
     for i in range(n - n % 4, n):
-        a, p = rows[i], v[i]
-        for j in range(n):
-            out[j] += p * a[j]
+        out += v[i] * rows[i]
     return out
 
 
@@ -161,10 +154,9 @@ def inverse_root(basis, diagonal, second, penalty):  # type: ignore[no-untyped-d
     """
     out, pivot = basis.copy(), diagonal[0] + penalty
     for i in range(1, out.shape[0]):
-        row, before, factor = out[i], out[i - 1], second[i - 1] / pivot
-        for j in range(row.size):
-            row[j] -= factor * before[j]
-        before *= 1.0 / np.sqrt(pivot)
+        factor = second[i - 1] / pivot
+        out[i] -= factor * out[i - 1]
+        out[i - 1] *= 1.0 / np.sqrt(pivot)
         # No pivot is smaller, but for rounding errors.
         pivot = max(diagonal[i] + penalty - factor * second[i - 1], penalty)
     out[-1] *= 1.0 / np.sqrt(pivot)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from tinykernel.model.integer import IntegerModel
 from tinykernel.training.choice import Choice
 from tinykernel.training.images.convolutions import ConvolutionPlan
-from tinykernel.training.images.kernels import ImagePlan
+from tinykernel.training.images.kernels import KernelPlan
 from tinykernel.training.images.separable import SeparablePlan
 from tinykernel.training.loop import History
 from tinykernel.training.options.recipe import Recipe
@@ -27,7 +27,7 @@ class TrainingResult:
         Recipe
         | LinearRecipe
         | TreeRecipe
-        | ImagePlan
+        | KernelPlan
         | ConvolutionPlan
         | SeparablePlan
         | SignalPlan

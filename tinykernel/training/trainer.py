@@ -38,8 +38,7 @@ from tinykernel.training.components.learner import Learner, Validation
 from tinykernel.training.components.stored import stored_model
 from tinykernel.training.components.windows import Arithmetic
 from tinykernel.training.folds import Fold, final_fold, keep_aside, trial_folds
-from tinykernel.training.images.frames import fit_frames
-from tinykernel.training.images.training import fit_images
+from tinykernel.training.images.training import fit_frames, fit_images
 from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.loop import History

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,7 @@ class TrainSet:
     # Raw rows of `raw_dtype`, and their codes, or targets of a quantity.
     validation: tuple[NDArray[Any], NDArray[Any]] | None = None
     quantity: Quantity | None = None  # what is learned where it is no class.
+    n_varied: int = 0  # of the last rows: copies of others, varied.
 
     @property
     def n_classes(self) -> int:
@@ -86,6 +87,11 @@ class TrainSet:
         if self.quantity is not None:
             return self.quantity.targets
         return targets_of(self.codes, self.n_classes)
+
+    def seen(self, seen: Callable[[NDArray[Any]], NDArray[Any]]) -> TrainSet:
+        """Return what a function makes of all rows in their place."""
+        validation = self.validation and (seen(self.validation[0]), self.validation[1])
+        return replace(self, X=seen(self.X), validation=validation)
 
     def validation_weight(self, weight: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return weights of the validation rows: that of a row of the class, in the mean."""

@@ -3,7 +3,8 @@
 Images travel in groups of `LANES`, side by side in memory, as in `kernel_passes`. Maps are float32
 that hold whole numbers, so that ``floor`` of a sum is the shift of the firmware. A row of `shapes`
 says rows, columns, pooling, first place of the map, and first place of the responses of a layer;
-the places count positions of the maps of one channel.
+the places count positions of the maps of one channel. `numbers` are taps, biases, weights of the
+hidden layer (values, units) with the shift in them, and its biases.
 
 Straight through: the gradient passes where a value is above 0 and below 255, and of pooled values
 to the first of the largest.
@@ -19,15 +20,15 @@ from numpy.typing import NDArray
 from tinykernel.compiled import njit
 from tinykernel.hadamard import LANES
 from tinykernel.training import eights
-from tinykernel.training.eights import inlined, lane_dot, lane_sum
-from tinykernel.training.images.kernel_passes import warp
-from tinykernel.training.readouts.linear_passes import learn_group, linear_forward
+from tinykernel.training.eights import add_product, inlined, lane_dot, lane_sum
+from tinykernel.training.images.kernel_passes import fill
+from tinykernel.training.readouts.linear_passes import clear, learn_group, linear_forward
 
 _ZERO, _TOP = np.float32(0), np.float32(255)
 
 
 @njit(nogil=True, error_model="numpy")
-def correlate(map_, rows, columns, taps, bias, out):  # type: ignore[no-untyped-def]
+def _correlate(map_, rows, columns, taps, bias, out):  # type: ignore[no-untyped-def]
     """Slide nine taps over a map (rows, columns): out (rows - 2, columns - 2) of the sums."""
     n, pitch = (columns - 2) * LANES, columns * LANES
     t0, t1, t2, t3, t4, t5, t6, t7, t8 = taps
@@ -58,7 +59,7 @@ def _clip(x):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, error_model="numpy")
-def tap_gradient(map_, rows, columns, g, d):  # type: ignore[no-untyped-def]
+def _tap_gradient(map_, rows, columns, g, d):  # type: ignore[no-untyped-def]
     """Add the gradients of nine taps and the bias to d (10,), g being that of the sums."""
     n, pitch = (columns - 2) * LANES, columns * LANES
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = s8 = s9 = eights.zeros()
@@ -69,26 +70,19 @@ def tap_gradient(map_, rows, columns, g, d):  # type: ignore[no-untyped-def]
         e = g[y * n : y * n + n]
         for k in range(0, n, eights.WIDTH):
             v = eights.load(e, k)
-            s0 = eights.add(s0, eights.multiply(v, eights.load(a, k)))
-            s1 = eights.add(s1, eights.multiply(v, eights.load(a, k + LANES)))
-            s2 = eights.add(s2, eights.multiply(v, eights.load(a, k + 2 * LANES)))
-            s3 = eights.add(s3, eights.multiply(v, eights.load(b, k)))
-            s4 = eights.add(s4, eights.multiply(v, eights.load(b, k + LANES)))
-            s5 = eights.add(s5, eights.multiply(v, eights.load(b, k + 2 * LANES)))
-            s6 = eights.add(s6, eights.multiply(v, eights.load(c, k)))
-            s7 = eights.add(s7, eights.multiply(v, eights.load(c, k + LANES)))
-            s8 = eights.add(s8, eights.multiply(v, eights.load(c, k + 2 * LANES)))
+            s0 = add_product(s0, v, eights.load(a, k))
+            s1 = add_product(s1, v, eights.load(a, k + LANES))
+            s2 = add_product(s2, v, eights.load(a, k + 2 * LANES))
+            s3 = add_product(s3, v, eights.load(b, k))
+            s4 = add_product(s4, v, eights.load(b, k + LANES))
+            s5 = add_product(s5, v, eights.load(b, k + 2 * LANES))
+            s6 = add_product(s6, v, eights.load(c, k))
+            s7 = add_product(s7, v, eights.load(c, k + LANES))
+            s8 = add_product(s8, v, eights.load(c, k + 2 * LANES))
             s9 = eights.add(s9, v)
-    d[0] += eights.total(s0)
-    d[1] += eights.total(s1)
-    d[2] += eights.total(s2)
-    d[3] += eights.total(s3)
-    d[4] += eights.total(s4)
-    d[5] += eights.total(s5)
-    d[6] += eights.total(s6)
-    d[7] += eights.total(s7)
-    d[8] += eights.total(s8)
-    d[9] += eights.total(s9)
+    sums = (s0, s1, s2, s3, s4, s5, s6, s7, s8, s9)
+    for i in range(10):
+        d[i] += eights.total(sums[i])
 
 
 @inlined
@@ -144,24 +138,6 @@ def _unpool(a, rows, columns, pool, pooled, g):  # type: ignore[no-untyped-def]
             place += LANES
 
 
-@njit(nogil=True, error_model="numpy")
-def _fill(images, moves, rows, first, average, padding, columns, scratch, x):  # type: ignore[no-untyped-def]
-    """Write the levels of one group as a map with zeros around; `moves` as in `kernel_passes`."""
-    for lane in range(LANES):
-        image = images[rows[first + lane], 0]
-        if moves.shape[0] > 0:
-            warp(image, moves[first + lane], scratch)
-            image = scratch
-        for i in range(image.shape[0] // average):
-            for j in range(image.shape[1] // average):
-                total = 0
-                for a in range(average):
-                    for b in range(average):
-                        total += image[average * i + a, average * j + b]
-                place = (i + padding) * columns + j + padding
-                x[place * LANES + lane] = total // (average * average)
-
-
 @inlined
 def _cut(maps, first, rows, columns):  # type: ignore[no-untyped-def]
     """Return one map of a channel."""
@@ -169,7 +145,7 @@ def _cut(maps, first, rows, columns):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, error_model="numpy")
-def convolve(x, shapes, taps, biases, maps, f):  # type: ignore[no-untyped-def]
+def _convolve(x, shapes, taps, biases, maps, f):  # type: ignore[no-untyped-def]
     """Run all channels: taps (layers, channels, 9), f (channels * positions, LANES)."""
     n_layers, n_channels = biases.shape
     each = f.shape[0] // n_channels
@@ -178,7 +154,7 @@ def convolve(x, shapes, taps, biases, maps, f):  # type: ignore[no-untyped-def]
             rows, columns, pool, first, after = shapes[layer]
             map_ = x if layer == 0 else _cut(maps[c], first, rows, columns)
             response = _cut(maps[c], after, rows - 2, columns - 2)
-            correlate(map_, rows, columns, taps[layer, c], biases[layer, c], response)
+            _correlate(map_, rows, columns, taps[layer, c], biases[layer, c], response)
             _clip(response)
             if layer + 1 < n_layers:
                 below = shapes[layer + 1]
@@ -208,7 +184,7 @@ def _back(x, shapes, taps, maps, df, scratch, d):  # type: ignore[no-untyped-def
             g = _cut(scratch[1], 0, height, width)
             _unpool(response, height, width, pool, given, g)
             map_ = x if layer == 0 else _cut(maps[c], first, rows, columns)
-            tap_gradient(map_, rows, columns, g, d[layer, c])
+            _tap_gradient(map_, rows, columns, g, d[layer, c])
             if layer == 0:
                 continue
             wide = width + 4
@@ -221,7 +197,7 @@ def _back(x, shapes, taps, maps, df, scratch, d):  # type: ignore[no-untyped-def
             for i in range(9):
                 turned[i] = taps[layer, c, 8 - i]
             out = _cut(scratch[0], 0, rows, columns)
-            correlate(padded, height + 4, wide, turned, _ZERO, out)
+            _correlate(padded, height + 4, wide, turned, _ZERO, out)
 
 
 @inlined
@@ -245,15 +221,22 @@ def _passed_back(weights, dsums, factor, df):  # type: ignore[no-untyped-def]
                     df[i, k] += v * dsums[o, k]
 
 
+@inlined
+def _positions(shapes):  # type: ignore[no-untyped-def]
+    """Return how many there are in the maps of a channel, and in the largest with zeros around."""
+    last, largest = shapes[shapes.shape[0] - 1], 0
+    for layer in range(shapes.shape[0]):
+        largest = max(largest, (shapes[layer, 0] + 2) * (shapes[layer, 1] + 2))
+    return last[4] + (last[0] - 2) * (last[1] - 2), largest
+
+
 @njit(nogil=True, error_model="numpy")
-def hidden_values(  # type: ignore[no-untyped-def]
-    begin, end, images, frame, shapes, taps, biases, hidden, hidden_biases, out
-):
+def hidden_values(begin, end, images, geometry, shapes, numbers, out):  # type: ignore[no-untyped-def]
     """Fill out[begin:end], shape (n, units); without hidden units with what they would take."""
-    average, padding, positions, _, n_values = frame
-    x = np.zeros(shapes[0, 0] * shapes[0, 1] * LANES, dtype=np.float32)
-    maps = np.empty((biases.shape[1], positions * LANES), dtype=np.float32)
-    f = np.empty((n_values, LANES), dtype=np.float32)
+    taps, biases, hidden, hidden_biases = numbers
+    x = np.empty(geometry[7] * LANES, dtype=np.float32)
+    maps = np.empty((biases.shape[1], _positions(shapes)[0] * LANES), dtype=np.float32)
+    f = np.empty((hidden.shape[0], LANES), dtype=np.float32)
     h = np.empty((hidden.shape[1], LANES), dtype=np.float32)
     rows = np.empty(LANES, dtype=np.int64)
     moves = np.empty((0, 6), dtype=np.float32)
@@ -261,8 +244,8 @@ def hidden_values(  # type: ignore[no-untyped-def]
     for first in range(begin, end, LANES):
         for k in range(LANES):
             rows[k] = min(first + k, end - 1)
-        _fill(images, moves, rows, 0, average, padding, shapes[0, 1], scratch, x)
-        convolve(x, shapes, taps, biases, maps, f)
+        fill(images, moves, rows, 0, geometry, scratch, x)
+        _convolve(x, shapes, taps, biases, maps, f)
         given = f
         if hidden.shape[1] > 0:
             _hide(f, hidden, hidden_biases, h)
@@ -282,19 +265,17 @@ class ConvolutionGradients(NamedTuple):
 
 @njit(nogil=True, error_model="numpy")
 def learn_convolutions(  # type: ignore[no-untyped-def]
-    slot, n_slots, images, moves, frame, shapes, numbers, centre, batch, own, gradients
+    slot, n_slots, images, moves, geometry, shapes, numbers, centre, batch, own, gradients
 ):
     """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`.
 
-    frame: average, padding, positions of the maps of a channel, of the largest one with two zeros
-    around, and values that the hidden units take. `numbers` are taps, biases, weights of the hidden
-    layer (values, units) with the shift in them, and its biases; the gradient of these weights is
-    that of values less `centre`, which the biases make up for. `batch` is a `LinearBatch`.
+    The gradient of hidden weights is that of values less `centre`, which the biases make up for.
+    `batch` is a `LinearBatch`.
     """
-    average, padding, positions, largest, n_values = frame
     taps, biases, hidden, hidden_biases = numbers
-    n_units, n_outputs = batch.linear.shape
-    x = np.zeros(shapes[0, 0] * shapes[0, 1] * LANES, dtype=np.float32)
+    n_values, n_units = hidden.shape
+    n_outputs, (positions, largest) = batch.linear.shape[1], _positions(shapes)
+    x = np.empty(geometry[7] * LANES, dtype=np.float32)
     maps = np.empty((biases.shape[1], positions * LANES), dtype=np.float32)
     scratch = np.empty((3, largest * LANES), dtype=np.float32)
     moved = np.empty(images.shape[2:], dtype=np.uint8)
@@ -305,16 +286,13 @@ def learn_convolutions(  # type: ignore[no-untyped-def]
     du = np.empty((n_units, LANES), dtype=np.float32)
     sums = np.empty((n_outputs, LANES), dtype=np.float32)
     dsums = np.empty((n_outputs, LANES), dtype=np.float32)
-    gradients.linear[:] = 0
-    gradients.offset[:] = 0
-    gradients.totals[:] = 0
+    clear(gradients)
     own.taps[:] = 0
     own.hidden[:] = 0
     own.hidden_bias[:] = 0
     for group in range(slot, batch.rows.shape[0] // LANES, n_slots):
-        rows, first = batch.rows, group * LANES
-        _fill(images, moves, rows, first, average, padding, shapes[0, 1], moved, x)
-        convolve(x, shapes, taps, biases, maps, f)
+        fill(images, moves, batch.rows, group * LANES, geometry, moved, x)
+        _convolve(x, shapes, taps, biases, maps, f)
         _hide(f, hidden, hidden_biases, h)
         for i in range(n_units):
             for k in range(LANES):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,60 +21,43 @@ from tinykernel.model.stages.convolutions import Convolutions, pooled
 from tinykernel.model.stages.dense import Dense
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
-from tinykernel.training.augment import Augmentation, affine_moves
-from tinykernel.training.images.convolution_passes import (
-    ConvolutionGradients,
-    hidden_values,
-    learn_convolutions,
-)
-from tinykernel.training.images.kernels import padded_levels
+from tinykernel.training.images import convolution_passes as passes
+from tinykernel.training.images.learner import ImageLearner, padded_levels
 from tinykernel.training.readouts.counts import count_scaler
-from tinykernel.training.readouts.linear import SLOTS, LinearLearner, LinearRecipe
+from tinykernel.training.readouts.linear import SLOTS, LinearRecipe
 
 _SHIFT, _TOP = 6, 255
+_ONE = np.float32(1 << _SHIFT)
 # Images of so many rows are averaged.
 _FINE_IMAGE = 24
 # How the layers of deep convolutions pool, and the largest images with zeros around that have them.
 _DEEP_POOLS, _DEEP_SIDE = (1, 1, 1, 2), 18
-_LARGEST_TAP = np.float32(127 / 2**_SHIFT)
-# Two bytes hold it.
-_LARGEST_BIAS = np.float32(32767 // 2**_SHIFT)
+# What is stored of them fits a byte, two bytes, and -1 to 1.
+_LARGEST = {
+    "taps": np.float32(127 / 2**_SHIFT),
+    "bias": np.float32(32767 // 2**_SHIFT),
+    "hidden": np.float32(1.4),
+}
 _START_ROWS, _MEASURED_ROWS = 128, 512
 # What the first responses reach, and by how much the first taps are scaled for it at most.
 _REACH, _STRETCH = 200, 10
 # Deviation of the first sums of hidden units, and the range of their first biases.
 _DEVIATION, _FIRST_BIAS = 48, 32
-_LARGEST_HIDDEN = np.float32(1.4)
 
 _Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class ConvolutionPlan:
-    """The shape of convolutions for images, and how they are trained.
-
-    Parameters
-    ----------
-    n_channels : int
-    n_hidden : int
-        Units of the hidden layer.
-    average : {1, 2}
-    padding : {0, 1}
-        Zeros around the levels.
-    pools : tuple of {1, 2}
-        Of each layer: 2 takes the largest of two by two values.
-    linear : LinearRecipe
-    tap_step, bias_step, hidden_step : float
-        Largest steps of Adam.
-    """
+    """The shape of convolutions for images, and how they are trained."""
 
     n_channels: int = 32
-    n_hidden: int = 32
-    average: int = 1
-    padding: int = 1
-    pools: tuple[int, ...] = (1, 2, 2)
+    n_hidden: int = 32  # units of the hidden layer.
+    average: int = 1  # {1, 2}
+    padding: int = 1  # {0, 1}: zeros around the levels.
+    pools: tuple[int, ...] = (1, 2, 2)  # of each layer: 2 takes the largest of two by two values.
     linear: LinearRecipe = field(default_factory=LinearRecipe)
-    tap_step: float = 0.01
+    tap_step: float = 0.01  # largest steps of Adam.
     bias_step: float = 1.0
     hidden_step: float = 0.02
 
@@ -81,47 +65,40 @@ class ConvolutionPlan:
 def _shapes(plan: ConvolutionPlan, height: int, width: int) -> NDArray[np.int64]:
     """Lay out the maps of a channel, see `convolution_passes`; the last row is what they give."""
     rows, columns = height // plan.average + 2 * plan.padding, width // plan.average
-    columns, place, found = columns + 2 * plan.padding, 0, []
+    columns, place, shapes = columns + 2 * plan.padding, 0, []
     for pool in plan.pools:
         after = place + rows * columns
-        found.append([rows, columns, pool, place, after])
+        shapes.append([rows, columns, pool, place, after])
         place = after + (rows - 2) * (columns - 2)
         rows, columns = (rows - 2) // pool, (columns - 2) // pool
-    return np.array([*found, [rows, columns, 1, place, place]], dtype=np.int64)
+    return np.array([*shapes, [rows, columns, 1, place, place]], dtype=np.int64)
 
 
-class ConvolutionLearner(LinearLearner):
-    """Taps, biases, hidden layer and linear part for images, uint8 of (n, 1, height, width).
+class ConvolutionLearner(ImageLearner):
+    """Taps, biases, hidden layer and linear part, of images of one channel."""
 
-    Images are quantized inputs plus 128; targets (n, n_outputs) and weights (n,) are float32.
-    """
+    STEPS: ClassVar[dict[str, str]] = {
+        "taps": "tap_step",
+        "bias": "bias_step",
+        "hidden": "hidden_step",
+        "hidden_bias": "bias_step",
+    }
+    plan: ConvolutionPlan
 
-    names = ("linear", "offset", "gain", "taps", "bias", "hidden", "hidden_bias")
+    # -- the start ----------------------------------------------------------------------------
 
-    def __init__(
-        self,
-        images: NDArray[np.uint8],
-        targets: _Floats,
-        weight: _Floats,
-        plan: ConvolutionPlan,
-        augmentation: Augmentation,
-    ) -> None:
-        self.inputs, self.targets, self.weight = images, targets, weight
-        self.plan, self.recipe, self.augmentation = plan, plan.linear, augmentation
-        self.rng = np.random.default_rng([plan.linear.seed, 5])
-        self.n_outputs = targets.shape[1]
-        shapes = _shapes(plan, images.shape[2], images.shape[3])
-        self.shapes, self.given = shapes[:-1], shapes[-1]
-        self.n_values = plan.n_channels * int(self.given[0] * self.given[1])
-        largest = max(int((rows + 2) * (columns + 2)) for rows, columns in shapes[:-1, :2])
-        numbers = [plan.average, plan.padding, int(self.given[3]), largest, self.n_values]
-        self._frame = np.array(numbers, dtype=np.int64)
+    def draw(self) -> None:
+        """Draw all that is learned."""
+        plan = self.plan
+        shapes = _shapes(plan, self.inputs.shape[2], self.inputs.shape[3])
+        self.shapes, self.n_values = shapes[:-1], plan.n_channels * int(shapes[-1, :2].prod())
+        zeros, (rows, columns) = plan.padding, shapes[0, :2].tolist()
+        inner = rows - 2 * zeros, columns - 2 * zeros
+        geometry = 0, plan.average, *inner, zeros, zeros, columns, rows * columns
+        self._geometry = np.array(geometry, dtype=np.int64)
         self._draw_taps()
         self._draw_hidden()
         self.draw_linear()
-        self.begin()
-
-    # -- the start ----------------------------------------------------------------------------
 
     def _draw_taps(self) -> None:
         """Draw taps of which the responses fill the range; part of these is above 0."""
@@ -132,8 +109,8 @@ class ConvolutionLearner(LinearLearner):
         self.bias = np.zeros(shape[:2], dtype=np.float32)
         rows = np.sort(rng.permutation(len(self.inputs))[:_START_ROWS])
         shares = rng.uniform(0.1, 0.6, (shape[0] - 1, shape[1]))
-        given = self.inputs[rows, 0].astype(np.int64)
-        levels = padded_levels(given, plan.average, plan.padding).astype(np.float32)
+        images = self.inputs[rows, 0].astype(np.int64)
+        levels = padded_levels(images, plan.average, plan.padding).astype(np.float32)
         for channel in range(plan.n_channels):  # one by one, as maps of all take memory
             self._fit_taps(channel, levels, shares[:, channel])
 
@@ -144,12 +121,12 @@ class ConvolutionLearner(LinearLearner):
             responses = _responses(maps, taps)
             reach = np.quantile(np.abs(responses), 0.995)
             factor = np.clip(_REACH / np.maximum(reach, 1), 1 / _STRETCH, _STRETCH)
-            factor = np.float32(np.minimum(factor, _LARGEST_TAP / np.abs(taps).max()))
+            factor = np.float32(np.minimum(factor, _LARGEST["taps"] / np.abs(taps).max()))
             taps *= factor
             responses *= factor
-            some = responses[responses != 0]
-            if layer and some.size:
-                bias = -np.quantile(some, shares[layer - 1])
+            nonzero = responses[responses != 0]
+            if layer and nonzero.size:
+                bias = -np.quantile(nonzero, shares[layer - 1])
                 self.bias[layer, channel] = np.clip(bias, -100, 100)
             maps = np.clip(np.floor(responses + self.bias[layer, channel]), 0, _TOP)
             maps = pooled(maps) if pool == 2 else maps
@@ -178,8 +155,7 @@ class ConvolutionLearner(LinearLearner):
 
     def _stored_taps(self) -> tuple[_Floats, _Floats]:
         """Return taps and biases as the firmware has them, in units of 2**6."""
-        one = np.float32(1 << _SHIFT)
-        return np.clip(np.rint(self.taps * one), -127, 127), np.rint(self.bias * one)
+        return np.clip(np.rint(self.taps * _ONE), -127, 127), np.rint(self.bias * _ONE)
 
     def _hidden_levels(self) -> _Floats:
         return np.clip(np.rint(self.hidden), -1, 1)
@@ -193,56 +169,39 @@ class ConvolutionLearner(LinearLearner):
     def _numbers(self) -> tuple[_Floats, _Floats, _Floats, _Floats]:
         """Return taps, biases, hidden weights and biases with the shifts in them; exact."""
         (taps, bias), levels = self._stored_taps(), self._hidden_levels()
-        one, step = np.float32(1 << _SHIFT), np.float32(2.0**-self.hidden_shift)
+        step = np.float32(2.0**-self.hidden_shift)
         hidden_biases = self._hidden_biases(levels).astype(np.float32) * step
-        return taps / one, bias / one, levels * step, hidden_biases
+        return taps / _ONE, bias / _ONE, levels * step, hidden_biases
 
     def seen(self, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Compute what the linear part sees, plus 128; shape (n, n_hidden)."""
-        numbers = self._numbers()
-        out = np.empty((len(images), numbers[2].shape[1] or self.n_values), dtype=np.uint8)
-        run_on_rows(
-            hidden_values,
-            len(images),
-            self.recipe.n_threads,
-            images,
-            self._frame,
-            self.shapes,
-            *numbers,
-            out,
-        )
+        n, numbers = len(images), self._numbers()
+        out = np.empty((n, numbers[2].shape[1] or self.n_values), dtype=np.uint8)
+        known = images, self._geometry, self.shapes, numbers
+        run_on_rows(passes.hidden_values, n, self.recipe.n_threads, *known, out)
         return out
 
     # -- learning -----------------------------------------------------------------------------
 
     def accumulate(self, rows: NDArray[np.int64], run: Callable[..., Iterable[None]]) -> None:
         """Compute the gradients of some images."""
-        batch = self.batch(rows, np.empty((0, 0), dtype=np.uint32))
-        numbers, g = self._numbers(), self.gradients
-        moves = affine_moves(self.augmentation, rows.size, self.inputs.shape[2:], self.rng)
+        batch, numbers, g = self.batch(rows), self._numbers(), self.gradients
         d_taps = np.zeros((SLOTS, *self.bias.shape, 10), dtype=np.float32)
-        given = self.inputs, moves, self._frame, self.shapes, numbers, self.centre, batch
+        known = self.inputs, self.moves(rows), self._geometry, self.shapes, numbers, self.centre
 
         def part(slot: int) -> None:
-            own = ConvolutionGradients(d_taps[slot], g[5][slot], g[6][slot])
-            learn_convolutions(slot, SLOTS, *given, own, self.room(slot))
+            hidden = g["hidden"][slot], g["hidden_bias"][slot]
+            own = passes.ConvolutionGradients(d_taps[slot], *hidden)
+            passes.learn_convolutions(slot, SLOTS, *known, batch, own, self.room(slot))
 
         list(run(part, range(SLOTS)))
-        g[3][...], g[4][...] = d_taps[..., :9], d_taps[..., 9]
-
-    def steps(self) -> dict[str, float]:
-        """Return the largest step of each parameter."""
-        plan = self.plan
-        own = {"taps": plan.tap_step, "bias": plan.bias_step}
-        own |= {"hidden": plan.hidden_step, "hidden_bias": plan.bias_step}
-        return super().steps() | own
+        g["taps"][...], g["bias"][...] = d_taps[..., :9], d_taps[..., 9]
 
     def update(self, share: float, factor: np.float32) -> None:
         """Let Adam move every learned parameter; shadows stay near what is stored."""
         super().update(share, factor)
-        np.clip(self.taps, -_LARGEST_TAP, _LARGEST_TAP, out=self.taps)
-        np.clip(self.bias, -_LARGEST_BIAS, _LARGEST_BIAS, out=self.bias)
-        np.clip(self.hidden, -_LARGEST_HIDDEN, _LARGEST_HIDDEN, out=self.hidden)
+        for name, most in _LARGEST.items():
+            np.clip(getattr(self, name), -most, most, out=getattr(self, name))
 
     # -- the result ---------------------------------------------------------------------------
 
@@ -293,7 +252,7 @@ def pools_for(side: int) -> tuple[int, ...]:
     return tuple(pools)
 
 
-def plan_for(
+def convolution_plan(
     shape: tuple[int, ...], n_channels: int, form: str = "on", linear: LinearRecipe | None = None
 ) -> ConvolutionPlan:
     """Plan so many channels for images of (height, width, channels).
@@ -302,8 +261,8 @@ def plan_for(
     images of Fashion, in 12.4 KB of tables, 48 deep channels with 64 hidden units have 89.99 % of
     held-out training rows, and 84 others with 128 units have 89.63 (24 epochs, one seed).
 
-    >>> plan_for((28, 28, 1), 32).pools, plan_for((28, 28, 1), 48, "deep").n_hidden
-    ((1, 2, 2), 64)
+    >>> convolution_plan((28, 28, 1), 48, "deep").n_hidden
+    64
     """
     side = min(shape[:2])
     average = 2 if side >= _FINE_IMAGE else 1
@@ -324,7 +283,7 @@ def form_of(pools: NDArray[np.bool_]) -> str:
 
 def responses_of(shape: tuple[int, ...], form: str) -> int:
     """Return how many responses a channel has in images of (height, width, channels)."""
-    sizes = _shapes(plan_for(shape, 1, form), shape[0], shape[1])[:-1]
+    sizes = _shapes(convolution_plan(shape, 1, form), shape[0], shape[1])[:-1]
     return int(((sizes[:, 0] - 2) * (sizes[:, 1] - 2)).sum())
 
 
@@ -334,7 +293,7 @@ def no_convolutions(shape: tuple[int, ...], form: str = "on") -> str:
         return f"images have {shape[2]} channels, and convolutions take one"
     if min(shape[:2]) < 12 or max(shape[:2]) > 96:
         return f"images of {shape[0]} x {shape[1]}; give 12 to 96 rows and columns"
-    average = plan_for(shape, 1).average
+    average = convolution_plan(shape, 1).average
     if form == "deep" and max(shape[:2]) // average + 2 > _DEEP_SIDE:
         return (
             f"images of {shape[0]} x {shape[1]}; both sides of deep ones have 12 to 16, or 24 to 33"

@@ -19,12 +19,29 @@ from numpy.typing import NDArray
 from tinykernel.compiled import njit
 from tinykernel.hadamard import LANES
 from tinykernel.training import eights
-from tinykernel.training.eights import inlined, lane_sum
-from tinykernel.training.readouts.linear_passes import learn_group
+from tinykernel.training.eights import add_product, inlined, lane_sum
+from tinykernel.training.readouts.linear_passes import clear, learn_group
 
 _CHUNK = 2048
 _WIDE = 4096
 _ONE = np.float32(1.0)
+
+
+class KernelBatch(NamedTuple):
+    """Kernels as a mini-batch has them, in the order of their channels."""
+
+    geometry: NDArray[np.int64]  # see `fill`.
+    # Of the taps that are not 0, filled up with others: where they lie, and their signs.
+    offsets: NDArray[np.int64]  # (n_kernels, a multiple of 4)
+    signs: NDArray[np.int16]  # (n_kernels, a multiple of 4)
+    base: NDArray[np.int64]  # (n_kernels,): where the channel of each kernel begins.
+    places: NDArray[np.int64]  # (n_taps,): the offset of every tap.
+    thresholds: NDArray[np.int16]  # (n_kernels,)
+    inverse: NDArray[np.float32]  # (n_kernels,): one over the spread of the responses.
+    slope: np.float32
+    cell: NDArray[np.int64]  # of each position.
+    n_cells: int
+    multiplier: int  # of counts, in units of 2**-16.
 
 
 @njit(nogil=True, error_model="numpy")
@@ -51,10 +68,10 @@ def warp(image, move, out):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, error_model="numpy")
-def _fill(images, moves, rows, first, geometry, scratch, x):  # type: ignore[no-untyped-def]
+def fill(images, moves, rows, first, geometry, scratch, x):  # type: ignore[no-untyped-def]
     """Write the levels of one group into planes; `moves` (n, 6) belong to `rows`, or are none.
 
-    geometry: shift, average, rows, columns, padding, lead, pitch, plane.
+    geometry: bits to shift out, average, rows, columns, padding, lead, pitch, plane.
     """
     shift, average, n_rows, n_columns, padding, lead, pitch, plane = geometry
     halves = 2 if average == 2 else 0
@@ -78,83 +95,59 @@ def _fill(images, moves, rows, first, geometry, scratch, x):  # type: ignore[no-
 
 
 @njit(nogil=True, error_model="numpy")
-def respond(x, offsets, signs, n, out):  # type: ignore[no-untyped-def]
-    """Add up the taps of each kernel: offsets, signs (kernels, a multiple of 4), out (kernels, n).
-
-    n is positions times `LANES`.
-    """
+def _respond(x, kernels, out):  # type: ignore[no-untyped-def]
+    """Add up the taps of each kernel: out (kernels, positions * LANES)."""
+    offsets, signs, n = kernels.offsets, kernels.signs, out.shape[1]
+    out[:] = 0
     for k in range(offsets.shape[0]):
-        response = out[k]
         for b in range(0, n, _CHUNK):
             e = min(n, b + _CHUNK)
-            r = response[b:e]
+            r = out[k, b:e]
             for t in range(0, offsets.shape[1], 4):
-                o0 = offsets[k, t] * LANES + b
-                o1 = offsets[k, t + 1] * LANES + b
-                o2 = offsets[k, t + 2] * LANES + b
-                o3 = offsets[k, t + 3] * LANES + b
+                o0, o1, o2, o3 = offsets[k, t : t + 4] * LANES + b
+                s0, s1, s2, s3 = signs[k, t : t + 4]
                 x0 = x[o0 : o0 + e - b]
                 x1 = x[o1 : o1 + e - b]
                 x2 = x[o2 : o2 + e - b]
                 x3 = x[o3 : o3 + e - b]
-                s0 = np.int16(signs[k, t])
-                s1 = np.int16(signs[k, t + 1])
-                s2 = np.int16(signs[k, t + 2])
-                s3 = np.int16(signs[k, t + 3])
-                if t == 0:
-                    for i in range(e - b):
-                        r[i] = (
-                            np.int16(s0 * x0[i])
-                            + np.int16(s1 * x1[i])
-                            + np.int16(s2 * x2[i])
-                            + np.int16(s3 * x3[i])
-                        )
-                else:
-                    for i in range(e - b):
-                        r[i] += (
-                            np.int16(s0 * x0[i])
-                            + np.int16(s1 * x1[i])
-                            + np.int16(s2 * x2[i])
-                            + np.int16(s3 * x3[i])
-                        )
+                for i in range(e - b):
+                    first = np.int16(s0 * x0[i]) + np.int16(s1 * x1[i])
+                    r[i] += first + np.int16(s2 * x2[i]) + np.int16(s3 * x3[i])
 
 
 @njit(nogil=True, error_model="numpy")
-def _count(responses, cell, thresholds, counts):  # type: ignore[no-untyped-def]
+def _count(responses, kernels, counts):  # type: ignore[no-untyped-def]
     """Count the positions above the threshold in each cell: counts (kernels, cells + 1, LANES)."""
     for k in range(responses.shape[0]):
         counts[k] = 0
-        t = thresholds[k]
-        for p in range(cell.shape[0]):
+        t = kernels.thresholds[k]
+        for p in range(kernels.cell.shape[0]):
             a = responses[k, p * LANES : (p + 1) * LANES]
-            c = counts[k, cell[p]]
+            c = counts[k, kernels.cell[p]]
             for lane in range(LANES):
                 c[lane] += np.int16(a[lane] > t)
 
 
 @njit(nogil=True, error_model="numpy")
-def count_images(  # type: ignore[no-untyped-def]
-    begin, end, images, geometry, offsets, signs, thresholds, cell, n_cells, out
-):
+def count_images(begin, end, images, kernels, out):  # type: ignore[no-untyped-def]
     """Fill out[begin:end], shape (n, kernels * cells), with the counts of images."""
-    n_kernels, n = offsets.shape[0], cell.shape[0] * LANES
-    plane = geometry[7]
+    n_kernels, n = kernels.offsets.shape[0], kernels.cell.shape[0] * LANES
     moves = np.empty((0, 6), dtype=np.float32)
     scratch = np.empty(images.shape[2:], dtype=np.uint8)
-    x = np.empty(images.shape[1] * plane * LANES, dtype=np.int16)
+    x = np.empty(images.shape[1] * kernels.geometry[7] * LANES, dtype=np.int16)
     responses = np.empty((n_kernels, n), dtype=np.int16)
-    counts = np.empty((n_kernels, n_cells + 1, LANES), dtype=np.int16)
+    counts = np.empty((n_kernels, kernels.n_cells + 1, LANES), dtype=np.int16)
     rows = np.empty(LANES, dtype=np.int64)
     for first in range(begin, end, LANES):
         for k in range(LANES):
             rows[k] = min(first + k, end - 1)
-        _fill(images, moves, rows, 0, geometry, scratch, x)
-        respond(x, offsets, signs, n, responses)
-        _count(responses, cell, thresholds, counts)
+        fill(images, moves, rows, 0, kernels.geometry, scratch, x)
+        _respond(x, kernels, responses)
+        _count(responses, kernels, counts)
         for k in range(min(LANES, end - first)):
             for i in range(n_kernels):
-                for j in range(n_cells):
-                    out[first + k, i * n_cells + j] = counts[i, j, k]
+                for j in range(kernels.n_cells):
+                    out[first + k, i * kernels.n_cells + j] = counts[i, j, k]
 
 
 @inlined
@@ -179,8 +172,7 @@ def _bells(responses, cell, above, inverse, slope, d_counts, out):  # type: igno
 def _backward(x, kernels, responses, d_counts, g, d_taps, d_threshold):  # type: ignore[no-untyped-def]
     """Add the gradients of taps and thresholds; four kernels and three taps at a time.
 
-    x holds the planes in float32, base where the channel of each kernel begins, places the offset
-    of every tap, g (4, positions * LANES) is scratch. Kernels are in the order of their channels.
+    x holds the planes in float32, g (4, positions * LANES) is scratch.
     """
     base, places, cell = kernels.base, kernels.places, kernels.cell
     n_kernels, n_taps, n = responses.shape[0], places.shape[0], cell.shape[0] * LANES
@@ -203,27 +195,18 @@ def _backward(x, kernels, responses, d_counts, g, d_taps, d_threshold):  # type:
             p2 = (base[k0] + places[last]) * LANES
             for b in range(0, n, _WIDE):
                 e = min(n, b + _WIDE)
-                tile = _tile(
-                    x[p0 + b : p0 + e],
-                    x[p1 + b : p1 + e],
-                    x[p2 + b : p2 + e],
-                    g[0, b:e],
-                    g[1, b:e],
-                    g[2, b:e],
-                    g[3, b:e],
-                )
+                planes = x[p0 + b : p0 + e], x[p1 + b : p1 + e], x[p2 + b : p2 + e]
+                tile = _tile(planes, (g[0, b:e], g[1, b:e], g[2, b:e], g[3, b:e]))
                 for i in range(kn):
-                    d_taps[k0 + i, j] += tile[3 * i]
-                    if j + 1 < n_taps:
-                        d_taps[k0 + i, j + 1] += tile[3 * i + 1]
-                    if j + 2 < n_taps:
-                        d_taps[k0 + i, j + 2] += tile[3 * i + 2]
+                    for tap in range(j, last + 1):
+                        d_taps[k0 + i, tap] += tile[i][tap - j]
         k0 += kn
 
 
 @inlined
-def _tile(x0, x1, x2, g0, g1, g2, g3):  # type: ignore[no-untyped-def]
-    """Return the twelve dot products of three planes and four gradients."""
+def _tile(planes, gradients):  # type: ignore[no-untyped-def]
+    """Return the dot products of four gradients, each with three planes."""
+    (x0, x1, x2), (g0, g1, g2, g3) = planes, gradients
     a00 = a01 = a02 = a10 = a11 = a12 = eights.zeros()
     a20 = a21 = a22 = a30 = a31 = a32 = eights.zeros()
     for i in range(0, x0.shape[0], eights.WIDTH):
@@ -231,51 +214,19 @@ def _tile(x0, x1, x2, g0, g1, g2, g3):  # type: ignore[no-untyped-def]
         u1 = eights.load(x1, i)
         u2 = eights.load(x2, i)
         v = eights.load(g0, i)
-        a00 = eights.add(a00, eights.multiply(v, u0))
-        a01 = eights.add(a01, eights.multiply(v, u1))
-        a02 = eights.add(a02, eights.multiply(v, u2))
+        a00, a01, a02 = add_product(a00, v, u0), add_product(a01, v, u1), add_product(a02, v, u2)
         v = eights.load(g1, i)
-        a10 = eights.add(a10, eights.multiply(v, u0))
-        a11 = eights.add(a11, eights.multiply(v, u1))
-        a12 = eights.add(a12, eights.multiply(v, u2))
+        a10, a11, a12 = add_product(a10, v, u0), add_product(a11, v, u1), add_product(a12, v, u2)
         v = eights.load(g2, i)
-        a20 = eights.add(a20, eights.multiply(v, u0))
-        a21 = eights.add(a21, eights.multiply(v, u1))
-        a22 = eights.add(a22, eights.multiply(v, u2))
+        a20, a21, a22 = add_product(a20, v, u0), add_product(a21, v, u1), add_product(a22, v, u2)
         v = eights.load(g3, i)
-        a30 = eights.add(a30, eights.multiply(v, u0))
-        a31 = eights.add(a31, eights.multiply(v, u1))
-        a32 = eights.add(a32, eights.multiply(v, u2))
+        a30, a31, a32 = add_product(a30, v, u0), add_product(a31, v, u1), add_product(a32, v, u2)
     return (
-        eights.total(a00),
-        eights.total(a01),
-        eights.total(a02),
-        eights.total(a10),
-        eights.total(a11),
-        eights.total(a12),
-        eights.total(a20),
-        eights.total(a21),
-        eights.total(a22),
-        eights.total(a30),
-        eights.total(a31),
-        eights.total(a32),
+        (eights.total(a00), eights.total(a01), eights.total(a02)),
+        (eights.total(a10), eights.total(a11), eights.total(a12)),
+        (eights.total(a20), eights.total(a21), eights.total(a22)),
+        (eights.total(a30), eights.total(a31), eights.total(a32)),
     )
-
-
-class KernelBatch(NamedTuple):
-    """Kernels as a mini-batch has them, for `respond` and `_backward`."""
-
-    geometry: NDArray[np.int64]  # see `_fill`.
-    offsets: NDArray[np.int64]  # (n_kernels, a multiple of 4)
-    signs: NDArray[np.int16]  # (n_kernels, a multiple of 4)
-    base: NDArray[np.int64]  # (n_kernels,)
-    places: NDArray[np.int64]  # (n_taps,)
-    thresholds: NDArray[np.int16]  # (n_kernels,)
-    inverse: NDArray[np.float32]  # (n_kernels,): one over the spread of the responses.
-    slope: np.float32
-    cell: NDArray[np.int64]  # of each position.
-    n_cells: int
-    multiplier: int  # of counts, in units of 2**-16.
 
 
 @inlined
@@ -290,22 +241,17 @@ def _scaled(counts, kernels, batch, f):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _to_counts(dsums, group, kernels, batch, d_counts):  # type: ignore[no-untyped-def]
+def _to_counts(dsums, kernels, batch, d_counts):  # type: ignore[no-untyped-def]
     """Write the gradients of counts from those of the sums of the linear part."""
     step = batch.unit * np.float32(kernels.multiplier / 65536)
     for k in range(d_counts.shape[0]):
         for j in range(kernels.n_cells):
-            i = k * kernels.n_cells + j
             d = d_counts[k, j]
             d[:] = 0
             for o in range(dsums.shape[0]):
-                v = batch.linear[i, o] * step
+                v = batch.linear[k * kernels.n_cells + j, o] * step
                 for lane in range(LANES):
                     d[lane] += v * dsums[o, lane]
-            if batch.keep.shape[0] > 0:
-                for lane in range(LANES):
-                    bit = (batch.keep[group, i] >> np.uint32(lane)) & np.uint32(1)
-                    d[lane] *= batch.inverse * np.float32(bit)
 
 
 @njit(nogil=True, error_model="numpy")
@@ -314,11 +260,10 @@ def learn_images(slot, n_slots, images, moves, kernels, batch, d_taps, d_thresho
 
     images (n, channels, h, w) uint8; `kernels` is a `KernelBatch`, `batch` a `LinearBatch`.
     """
-    geometry, cell = kernels.geometry, kernels.cell
-    n_kernels, n = kernels.offsets.shape[0], cell.shape[0] * LANES
+    n_kernels, n = kernels.offsets.shape[0], kernels.cell.shape[0] * LANES
     n_inputs, n_outputs = batch.linear.shape
     scratch = np.empty(images.shape[2:], dtype=np.uint8)
-    x = np.empty(images.shape[1] * geometry[7] * LANES, dtype=np.int16)
+    x = np.empty(images.shape[1] * kernels.geometry[7] * LANES, dtype=np.int16)
     responses = np.empty((n_kernels, n), dtype=np.int16)
     counts = np.empty((n_kernels, kernels.n_cells + 1, LANES), dtype=np.int16)
     d_counts = np.zeros((n_kernels, kernels.n_cells + 1, LANES), dtype=np.float32)
@@ -328,14 +273,12 @@ def learn_images(slot, n_slots, images, moves, kernels, batch, d_taps, d_thresho
     g = np.empty((4, n), dtype=np.float32)
     d_taps[:] = 0
     d_threshold[:] = 0
-    gradients.linear[:] = 0
-    gradients.offset[:] = 0
-    gradients.totals[:] = 0
+    clear(gradients)
     for group in range(slot, batch.rows.shape[0] // LANES, n_slots):
-        _fill(images, moves, batch.rows, group * LANES, geometry, scratch, x)
-        respond(x, kernels.offsets, kernels.signs, n, responses)
-        _count(responses, cell, kernels.thresholds, counts)
+        fill(images, moves, batch.rows, group * LANES, kernels.geometry, scratch, x)
+        _respond(x, kernels, responses)
+        _count(responses, kernels, counts)
         _scaled(counts, kernels, batch, f)
         learn_group(f, group, batch, gradients, sums, dsums)
-        _to_counts(dsums, group, kernels, batch, d_counts)
+        _to_counts(dsums, kernels, batch, d_counts)
         _backward(x.astype(np.float32), kernels, responses, d_counts, g, d_taps, d_threshold)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,18 +29,17 @@ from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
 from tinykernel.model.stages.separable import MIXED, POINT, SINGLE, Separable
-from tinykernel.training.augment import Augmentation, affine_moves
+from tinykernel.training.augment import Augmentation
 from tinykernel.training.images import separable_passes as passes
 from tinykernel.training.images.convolutions import form_of
+from tinykernel.training.images.learner import ImageLearner
 from tinykernel.training.readouts.counts import count_scaler
-from tinykernel.training.readouts.linear import SLOTS, LinearLearner, LinearRecipe
+from tinykernel.training.readouts.linear import LEVEL_STEPS, SLOTS, LinearRecipe
 
 _TOP = 255
 # A normalised value of 1 as a byte: 255 is more than five deviations.
 _UNIT = np.float32(48)
 _LEAST_VARIANCE = 1e-3
-# Step of the levels of 4 and 2 bits over the root mean square of the weights of a channel.
-_STEPS = {2: 1.22, 4: 0.36}
 # Sums of float32 are exact below this.
 _EXACT = 1 << 24
 _LARGEST_BIAS, _LARGEST_MULTIPLIER, _LARGEST_SHIFT = (1 << 19) - 1, 127, 24
@@ -51,42 +50,24 @@ _Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class SeparablePlan:
-    """The shape of separable convolutions, and how they are trained.
+    """The shape of separable convolutions, and how they are trained."""
 
-    Parameters
-    ----------
-    channels, strides : tuple of int
-        Of each block, see `Separable`.
-    average : {1, 2}
-    first_bits, bits : {2, 4, 8}
-        Of the weights of the first layer and of the others.
-    linear : LinearRecipe
-    weight_step, scale_step : float
-        Largest steps of Adam: for weights of mean square 1, and for normalised values.
-    decay : float
-        Share of a step of which weights lose as much of themselves (Loshchilov & Hutter 2019).
-    smoothing : float
-        Share of a label that all classes get (Szegedy et al. 2016).
-    light : float
-        Largest change of brightness and of contrast, as a share.
-    """
-
-    channels: tuple[int, ...]
+    channels: tuple[int, ...]  # of each block, see `Separable`.
     strides: tuple[int, ...]
-    average: int = 1
-    first_bits: int = 8
-    bits: int = 4
+    average: int = 1  # {1, 2}
+    first_bits: int = 8  # {2, 4, 8}: of the weights of the first layer.
+    bits: int = 4  # of those of the others.
     linear: LinearRecipe = field(default_factory=LinearRecipe)
+    # Largest steps of Adam: for weights of mean square 1, and for normalised values.
     weight_step: float = 0.02
     scale_step: float = 0.005
+    # Share of a step of which weights lose as much of themselves (Loshchilov & Hutter 2019).
     decay: float = 0.01
-    smoothing: float = 0.05
-    light: float = 0.0
+    smoothing: float = 0.05  # share of a label that all classes get (Szegedy et al. 2016).
 
 
-@dataclass(eq=False)
-class _Layer:
-    """One layer: where its parameters lie, and what the last batch left for the way back."""
+class _Layer(NamedTuple):
+    """One layer: where its parameters lie."""
 
     kind: str
     stride: int
@@ -94,18 +75,28 @@ class _Layer:
     shape: tuple[int, int]  # inputs of a sum, channels
     weights: slice
     units: slice
-    levels: _Floats = field(default_factory=lambda: np.empty(0, np.float32))
-    step: _Floats = field(default_factory=lambda: np.empty(0, np.float32))
-    seen: _Floats = field(default_factory=lambda: np.empty(0, np.float32))
-    sums: _Floats = field(default_factory=lambda: np.empty(0, np.float32))
-    values: _Floats = field(default_factory=lambda: np.empty(0, np.float32))
-    mean: _Floats = field(default_factory=lambda: np.empty(0, np.float32))
-    factor: _Floats = field(default_factory=lambda: np.empty(0, np.float32))
-    deviation: _Floats = field(default_factory=lambda: np.empty(0, np.float32))
 
 
-@dataclass(frozen=True, eq=False)
-class _Folded:
+class _Rounded(NamedTuple):
+    """The weights of a layer: levels (inputs, channels) of a step a channel."""
+
+    levels: _Floats
+    step: _Floats
+
+
+class _Passed(NamedTuple):
+    """What a batch left in a layer, for the way back."""
+
+    rounded: _Rounded
+    seen: _Floats
+    sums: _Floats
+    values: _Floats
+    mean: _Floats
+    factor: _Floats
+    deviation: _Floats
+
+
+class _Folded(NamedTuple):
     """Biases, multipliers and shifts of one layer."""
 
     biases: NDArray[np.int64]
@@ -113,13 +104,15 @@ class _Folded:
     shifts: NDArray[np.int64]
 
 
-class SeparableLearner(LinearLearner):
-    """Separable convolutions and linear part for images, uint8 of (n, channels, height, width).
+class SeparableLearner(ImageLearner):
+    """Separable convolutions and linear part."""
 
-    Images are quantized inputs plus 128; targets (n, n_outputs) and weights (n,) are float32.
-    """
-
-    names = ("linear", "offset", "gain", "shadow", "scale_of", "shift_of")
+    STEPS: ClassVar[dict[str, str]] = {
+        "shadow": "weight_step",
+        "scale_of": "scale_step",
+        "shift_of": "scale_step",
+    }
+    plan: SeparablePlan
 
     def __init__(
         self,
@@ -133,75 +126,66 @@ class SeparableLearner(LinearLearner):
         if n_outputs > 1 and not plan.linear.losses:
             even = np.float32(plan.smoothing / n_outputs)
             targets = targets * np.float32(1 - plan.smoothing) + even
-        self.inputs, self.targets, self.weight = images, targets, weight
-        self.plan, self.recipe, self.augmentation = plan, plan.linear, augmentation
-        self.rng = np.random.default_rng([plan.linear.seed, 5])
-        self.n_outputs = n_outputs
-        self._layers = _layers_of(plan, images.shape[1])
+        super().__init__(images, targets, weight, plan, augmentation)
+
+    def draw(self) -> None:
+        """Draw all that is learned."""
+        self._layers = _layers_of(self.plan, self.inputs.shape[1])
         last = self._layers[-1]
         self.shadow = self.rng.standard_normal(last.weights.stop, dtype=np.float32)
         self.scale_of = np.ones(last.units.stop, dtype=np.float32)
         self.shift_of = np.zeros(last.units.stop, dtype=np.float32)
         self._folded: list[_Folded] | None = None
-        rows = np.sort(self.rng.permutation(len(images))[:_MEASURED_ROWS])
-        self._measured = rows
-        self.measure(self.seen(images[rows]))
+        self._measured = np.sort(self.rng.permutation(len(self.inputs))[:_MEASURED_ROWS])
+        self.measure(self.seen(self.inputs[self._measured]))
         self.spread[:] = 1  # means that are constant at first may learn
         self.draw_linear()
-        self.begin()
 
     # -- forward ------------------------------------------------------------------------------
 
     def _each(self, kernel: Callable[..., None], n: int, *arguments: Any) -> None:
         run_on_rows(kernel, n, self.recipe.n_threads, *arguments)
 
-    def _round(self, layer: _Layer) -> None:
-        """Round the shadow of a layer to levels (inputs, channels), with a step a channel."""
+    def _rounded(self, layer: _Layer) -> _Rounded:
+        """Round the shadow of a layer."""
         shadow = self.shadow[layer.weights].reshape(layer.shape)
         most = np.float32(2 ** (layer.bits - 1) - 1)
         step = np.abs(shadow).max(axis=0) / most
-        if layer.bits in _STEPS:
+        if layer.bits in LEVEL_STEPS:
             size = np.sqrt(passes.squares(shadow) / layer.shape[0])
-            step = np.minimum(step, (_STEPS[layer.bits] * size).astype(np.float32))
-        layer.step = np.maximum(step, np.float32(1e-12))
-        layer.levels = np.clip(np.rint(shadow / layer.step), -most, most)
+            step = np.minimum(step, (LEVEL_STEPS[layer.bits] * size).astype(np.float32))
+        step = np.maximum(step, np.float32(1e-12))
+        return _Rounded(np.clip(np.rint(shadow / step), -most, most), step)
 
-    def _sum(self, layer: _Layer, maps: _Floats) -> tuple[_Floats, _Floats]:
+    def _sum(self, layer: _Layer, levels: _Floats, maps: _Floats) -> tuple[_Floats, _Floats]:
         """Return what the sums of a layer are taken of, and the sums (n, positions, channels)."""
         n, rows, columns, channels = maps.shape
         high, wide = -(-rows // layer.stride), -(-columns // layer.stride)
         if layer.kind == SINGLE:
             sums = np.empty((n, high, wide, channels), dtype=np.float32)
-            self._each(passes.single_sums, n, maps, layer.levels, layer.stride, sums)
+            self._each(passes.single_sums, n, maps, levels, layer.stride, sums)
             return maps, sums
         seen = maps
         if layer.kind == MIXED:
             seen = np.empty((n, high, wide, 9 * channels), dtype=np.float32)
             self._each(passes.patches, n, maps, layer.stride, seen)
         flat = seen.reshape(-1, layer.shape[0])
-        return seen, (flat @ layer.levels).reshape(n, high, wide, -1)
+        return seen, (flat @ levels).reshape(n, high, wide, -1)
 
-    def _forward(self, maps: _Floats) -> _Floats:
-        """Run a batch with the mean and the variance of its own; returns the last maps."""
+    def _forward(self, maps: _Floats) -> list[_Passed]:
+        """Run a batch with the mean and the variance of its own."""
+        passed: list[_Passed] = []
         for layer in self._layers:
-            self._round(layer)
-            layer.seen, sums = self._sum(layer, maps)
-            mean, variance = self._moments_of(sums)
-            layer.mean = mean.astype(np.float32)
-            layer.deviation = np.sqrt(variance).astype(np.float32)
-            layer.factor = _UNIT * self.scale_of[layer.units] / layer.deviation
-            shift = _UNIT * self.shift_of[layer.units] - layer.mean * layer.factor
-            layer.sums, layer.values = sums, np.empty_like(sums)
-            self._each(
-                passes.activate,
-                len(sums),
-                _flat(sums),
-                layer.factor,
-                shift,
-                _flat(layer.values),
-            )
-            maps = layer.values
-        return maps
+            rounded = self._rounded(layer)
+            seen, sums = self._sum(layer, rounded.levels, maps)
+            moments = self._moments_of(sums)
+            mean, deviation = moments[0].astype("f4"), np.sqrt(moments[1]).astype("f4")
+            factor = _UNIT * self.scale_of[layer.units] / deviation
+            shift = _UNIT * self.shift_of[layer.units] - mean * factor
+            maps = np.empty_like(sums)
+            self._each(passes.activate, len(sums), _flat(sums), factor, shift, _flat(maps))
+            passed.append(_Passed(rounded, seen, sums, maps, mean, factor, deviation))
+        return passed
 
     def _moments_of(self, sums: _Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return mean and variance of each channel; sums of whole numbers, exact in any order."""
@@ -217,34 +201,31 @@ class SeparableLearner(LinearLearner):
         """Fold the mean and the variance of some training rows into integers, layer by layer."""
         if self._folded is not None:
             return self._folded
-        maps, found = self._maps(self.inputs, self._measured), []
+        maps, folded = self._maps(self.inputs, self._measured), list[_Folded]()
         for layer in self._layers:
-            self._round(layer)
-            _, sums = self._sum(layer, maps)
+            _, sums = self._sum(layer, self._rounded(layer).levels, maps)
             mean, variance = self._moments_of(sums)
             factor = float(_UNIT) * self.scale_of[layer.units] / np.sqrt(variance)
             shift = float(_UNIT) * self.shift_of[layer.units] - mean * factor
-            found.append(_whole(factor, shift))
-            maps = self._clip(sums, found[-1])
-        self._folded = found
-        return found
+            folded.append(_whole(factor, shift))
+            maps = self._clip(sums, folded[-1])
+        self._folded = folded
+        return folded
 
     def _clip(self, sums: _Floats, folded: _Folded) -> _Floats:
-        out, numbers = np.empty_like(sums), (folded.biases, folded.multipliers, folded.shifts)
-        self._each(passes.clip_products, len(sums), _flat(sums), *numbers, _flat(out))
+        out = np.empty_like(sums)
+        self._each(passes.clip_products, len(sums), _flat(sums), *folded, _flat(out))
         return out
 
     def _maps(
-        self, images: NDArray[np.uint8], rows: NDArray[Any], *varied: NDArray[Any]
+        self, images: NDArray[np.uint8], rows: NDArray[Any], moves: _Floats | None = None
     ) -> _Floats:
-        """Return images as maps, varied or as they are."""
-        if not varied:
-            varied = np.empty((0, 6), np.float32), np.empty((0, 2), np.float32)
+        """Return images as maps, moved or as they are."""
+        moves = np.empty((0, 6), np.float32) if moves is None else moves
         n_channels, height, width = images.shape[1:]
         out = np.empty((len(rows), height, width, n_channels), dtype=np.float32)
-        self._each(passes.gather_images, len(rows), images, rows, *varied, out)
-        average = self.plan.average
-        if average == 2:
+        self._each(passes.gather_images, len(rows), images, rows, moves, out)
+        if self.plan.average == 2:
             cut = out[:, : height // 2 * 2, : width // 2 * 2]
             whole = cut[:, ::2, ::2] + cut[:, 1::2, ::2] + cut[:, ::2, 1::2] + cut[:, 1::2, 1::2]
             out = np.floor(whole * np.float32(0.25))
@@ -253,11 +234,12 @@ class SeparableLearner(LinearLearner):
     def seen(self, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Compute what the linear part sees, plus 128; shape (n, channels)."""
         folded, parts = self._fold(), []
+        levels = [self._rounded(layer).levels for layer in self._layers]
         for first in range(0, len(images), _ROWS_AT_ONCE):
             rows = np.arange(first, min(first + _ROWS_AT_ONCE, len(images)))
             maps = self._maps(images, rows)
-            for layer, numbers in zip(self._layers, folded, strict=True):
-                maps = self._clip(self._sum(layer, maps)[1], numbers)
+            for layer, weights, numbers in zip(self._layers, levels, folded, strict=True):
+                maps = self._clip(self._sum(layer, weights, maps)[1], numbers)
             parts.append(_means(maps).astype(np.uint8))
         return np.concatenate(parts)
 
@@ -271,10 +253,9 @@ class SeparableLearner(LinearLearner):
     def accumulate(self, rows: NDArray[np.int64], run: Callable[..., Iterable[None]]) -> None:
         """Compute the gradients of some images."""
         self._folded = None
-        batch = self.batch(rows, np.empty((0, 0), dtype=np.uint32))
-        moves = affine_moves(self.augmentation, rows.size, self.inputs.shape[2:], self.rng)
-        maps = self._maps(self.inputs, rows, moves, self._lights(rows.size))
-        maps = self._forward(maps)
+        batch = self.batch(rows)
+        passed = self._forward(self._maps(self.inputs, rows, self.moves(rows)))
+        maps = passed[-1].values
         features = _means(maps)
         d_features = np.empty_like(features)
 
@@ -285,68 +266,38 @@ class SeparableLearner(LinearLearner):
         positions = maps.shape[1] * maps.shape[2]
         d = np.empty_like(maps)
         d[...] = (d_features / np.float32(positions))[:, None, None, :]
-        for gradient in self.gradients[3:]:
-            gradient[...] = 0
-        for number in range(len(self._layers) - 1, -1, -1):
-            d = self._back(self._layers[number], d, is_first=number == 0)
+        for name in self.STEPS:
+            self.gradients[name][...] = 0
+        for layer, left in zip(self._layers[::-1], passed[::-1], strict=True):
+            d = self._back(layer, left, d)
 
-    def _lights(self, n: int) -> _Floats:
-        """Draw contrast and brightness."""
-        if not self.plan.light:
-            return np.empty((0, 2), np.float32)
-        drawn = self.plan.light * self.rng.uniform(-1, 1, (n, 2))
-        return np.stack([1 + drawn[:, 0], 128 * drawn[:, 1]], axis=1).astype(np.float32)
-
-    def _back(self, layer: _Layer, d: _Floats, *, is_first: bool) -> _Floats:
+    def _back(self, layer: _Layer, passed: _Passed, d: _Floats) -> _Floats:
         """Store the gradients of a layer, and return those of what it was given."""
-        n, flat = len(d), (_flat(layer.sums), _flat(d))
+        n, sums, flat = len(d), _flat(passed.sums), _flat(d)
         parts = np.empty((n, 2, d.shape[-1]))
-        self._each(
-            passes.cut_gradients, n, _flat(layer.values), flat[0], layer.mean, flat[1], parts
-        )
-        first, second = parts[0].copy(), np.zeros(0)
-        for each in parts[1:]:  # one by one: the order of additions is that of the images
-            first += each
-        first, second = first
-        deviation = layer.deviation.astype(np.float64)
-        self.gradients[4][0, layer.units] = _UNIT * second / deviation
-        self.gradients[5][0, layer.units] = _UNIT * first
+        self._each(passes.cut_gradients, n, _flat(passed.values), sums, passed.mean, flat, parts)
+        first, second = _added(parts)
+        deviation = passed.deviation.astype(np.float64)
+        self.gradients["scale_of"][0, layer.units] = _UNIT * second / deviation
+        self.gradients["shift_of"][0, layer.units] = _UNIT * first
         count, most = d.size // d.shape[-1], np.empty(n, dtype=np.float32)
         means = (first / count).astype(np.float32), (second / count / deviation**2).astype("f4")
-        known = layer.mean, layer.factor, *means
-        self._each(passes.normal_gradients, n, flat[0], *known, flat[1], most)
+        known = passed.mean, passed.factor, *means
+        self._each(passes.normal_gradients, n, sums, *known, flat, most)
+        levels, seen, d_maps = passed.rounded.levels, passed.seen, d
         if layer.kind == SINGLE:
-            d_maps, by_image = np.empty_like(layer.seen), np.empty((n, *layer.shape), np.float32)
-            self._each(
-                passes.single_back,
-                n,
-                layer.seen,
-                layer.levels,
-                layer.stride,
-                d,
-                d_maps,
-                by_image,
-            )
-            d_levels = by_image[0].astype(np.float64)
-            for each in by_image[1:]:
-                d_levels += each
+            d_maps, by_image = np.empty_like(seen), np.empty((n, *layer.shape), np.float32)
+            self._each(passes.single_back, n, seen, levels, layer.stride, d, d_maps, by_image)
+            d_levels = _added(by_image)
         else:
-            unit = _exact_unit(float(most.max()), layer.levels)
+            unit = _exact_unit(float(most.max()), levels)
             whole = np.rint(d.reshape(-1, d.shape[-1]) / np.float32(unit))
-            seen = layer.seen.reshape(-1, layer.shape[0]).astype(np.float64)
-            d_levels = (seen.T @ whole.astype(np.float64)) * unit
-            d_maps = d
-            if not is_first:
-                d_maps = (whole @ layer.levels.T) * np.float32(unit)
-                d_maps = d_maps.reshape(*layer.seen.shape)
-        self.gradients[3][0, layer.weights] = (d_levels / layer.step).ravel()
+            rows = seen.reshape(-1, layer.shape[0]).astype(np.float64)
+            d_levels = (rows.T @ whole.astype(np.float64)) * unit
+            if layer.kind == POINT:
+                d_maps = ((whole @ levels.T) * np.float32(unit)).reshape(*seen.shape)
+        self.gradients["shadow"][0, layer.weights] = (d_levels / passed.rounded.step).ravel()
         return d_maps
-
-    def steps(self) -> dict[str, float]:
-        """Return the largest step of each parameter."""
-        plan = self.plan
-        own = {"shadow": plan.weight_step, "scale_of": plan.scale_step, "shift_of": plan.scale_step}
-        return super().steps() | own
 
     def update(self, share: float, factor: np.float32) -> None:
         """Let Adam move every learned parameter; weights decay by themselves."""
@@ -364,23 +315,18 @@ class SeparableLearner(LinearLearner):
 
     def stages(self, scaler: Scale) -> tuple[Stage, ...]:
         """Return the stages before the linear part."""
-        folded, plan, weights = self._fold(), self.plan, []
-        for layer in self._layers:
-            # The channel comes first; a mixed layer has its inputs position by position.
-            weights.append(layer.levels.T.astype(np.int8).ravel())
-        joined = {
-            name: np.concatenate([getattr(each, name) for each in folded])
-            for name in ("biases", "multipliers", "shifts")
-        }
-        n_channels = self.inputs.shape[1]
+        plan, n_channels = self.plan, self.inputs.shape[1]
+        # The channel comes first; a mixed layer has its inputs position by position.
+        weights = [self._rounded(layer).levels.T.astype(np.int8).ravel() for layer in self._layers]
+        biases, multipliers, shifts = map(np.concatenate, zip(*self._fold(), strict=True))
         stage = Separable(
             np.array(plan.channels, dtype=np.uint16),
             np.array(plan.strides, dtype=np.uint8),
             n_channels,
             np.concatenate(weights),
-            joined["biases"].astype(np.int32),
-            joined["multipliers"].astype(np.uint8),
-            joined["shifts"].astype(np.uint8),
+            biases.astype(np.int32),
+            multipliers.astype(np.uint8),
+            shifts.astype(np.uint8),
         )
         mix = np.eye(n_channels, dtype=np.int8)
         levels = Levels(scaler, scaler.bits - 8, plan.average, mix)
@@ -389,7 +335,7 @@ class SeparableLearner(LinearLearner):
 
 def _layers_of(plan: SeparablePlan, n_channels: int) -> list[_Layer]:
     """Lay out the parameters of all layers."""
-    found, weight, unit, before = list[_Layer](), 0, 0, n_channels
+    layers, weight, unit, before = list[_Layer](), 0, 0, n_channels
     for block, (channels, stride) in enumerate(zip(plan.channels, plan.strides, strict=True)):
         kinds = [(MIXED, stride, (9 * before, channels))]
         if block:
@@ -397,14 +343,22 @@ def _layers_of(plan: SeparablePlan, n_channels: int) -> list[_Layer]:
         for kind, step, shape in kinds:
             bits = plan.bits if block else plan.first_bits
             weights = slice(weight, weight + shape[0] * shape[1])
-            found.append(_Layer(kind, step, bits, shape, weights, slice(unit, unit + shape[1])))
+            layers.append(_Layer(kind, step, bits, shape, weights, slice(unit, unit + shape[1])))
             weight, unit = weights.stop, unit + shape[1]
         before = channels
-    return found
+    return layers
 
 
 def _flat(maps: _Floats) -> _Floats:
     return maps.reshape(len(maps), -1, maps.shape[-1])
+
+
+def _added(parts: NDArray[Any]) -> NDArray[np.float64]:
+    """Add up what each image gives, one by one: the order of additions is that of the images."""
+    total: NDArray[np.float64] = parts[0].astype(np.float64)
+    for part in parts[1:]:
+        total += part
+    return total
 
 
 def _means(maps: _Floats) -> _Floats:
@@ -459,7 +413,7 @@ def separable_plan(
     """
     side = min(shape[:2])
     average = 2 if side >= _LARGE_IMAGE else 1
-    blocks = next(found for least, found in _BLOCKS.items() if side // average >= least)
+    blocks = next(blocks for least, blocks in _BLOCKS.items() if side // average >= least)
     channels = [max(4, 4 * round(part * n_channels / _PARTS / 4)) for part, _ in blocks[:-1]]
     strides = tuple(stride for _, stride in blocks)
     return SeparablePlan((*channels, n_channels), strides, average, linear=linear or LinearRecipe())
@@ -469,8 +423,8 @@ def no_separable(shape: tuple[int, ...]) -> str:
     """Say why images of (height, width, channels) have no separable convolutions; or nothing."""
     if shape[2] > _MOST_INPUT_CHANNELS:
         return f"images have {shape[2]} channels, and mixed convolutions take up to 16"
-    if min(shape[:2]) < min(_BLOCKS) or max(shape[:2]) > _LARGEST_SIDE:
-        least = min(_BLOCKS)
+    least = min(_BLOCKS)
+    if min(shape[:2]) < least or max(shape[:2]) > _LARGEST_SIDE:
         return (
             f"images of {shape[0]} x {shape[1]}; give {least} to {_LARGEST_SIDE} rows and columns"
         )

@@ -13,17 +13,14 @@ import numpy as np
 from tinykernel.compiled import njit
 from tinykernel.hadamard import LANES
 from tinykernel.training.images.kernel_passes import warp
-from tinykernel.training.readouts.linear_passes import learn_group
+from tinykernel.training.readouts.linear_passes import clear, learn_group
 
-_ZERO, _TOP, _MIDDLE = np.float32(0), np.float32(255), np.float32(128)
+_ZERO, _TOP = np.float32(0), np.float32(255)
 
 
 @njit(nogil=True, error_model="numpy")
-def gather_images(begin, end, images, rows, moves, lights, out):  # type: ignore[no-untyped-def]
-    """Copy images (n, channels, h, w) as maps; `moves` as in `kernel_passes`, or none.
-
-    lights (n, 2): what the distance from the middle is multiplied with, and what is added.
-    """
+def gather_images(begin, end, images, rows, moves, out):  # type: ignore[no-untyped-def]
+    """Copy images (n, channels, h, w) as maps; `moves` as in `kernel_passes`, or none."""
     n_channels, height, width = images.shape[1:]
     moved = np.empty((height, width), dtype=np.uint8)
     for b in range(begin, end):
@@ -35,11 +32,6 @@ def gather_images(begin, end, images, rows, moves, lights, out):  # type: ignore
             for y in range(height):
                 for x in range(width):
                     out[b, y, x, c] = image[y, x]
-        if lights.shape[0] > 0:
-            flat = out[b].reshape(-1)
-            for i in range(flat.size):
-                value = np.floor((flat[i] - _MIDDLE) * lights[b, 0] + _MIDDLE + lights[b, 1])
-                flat[i] = min(max(value, _ZERO), _TOP)
 
 
 @njit(nogil=True, error_model="numpy")
@@ -178,9 +170,7 @@ def learn_features(slot, n_slots, features, batch, own, d_features):  # type: ig
     u = np.empty((n_units, LANES), dtype=np.float32)
     sums = np.empty((n_outputs, LANES), dtype=np.float32)
     dsums = np.empty((n_outputs, LANES), dtype=np.float32)
-    own.linear[:] = 0
-    own.offset[:] = 0
-    own.totals[:] = 0
+    clear(own)
     for group in range(slot, batch.rows.shape[0] // LANES, n_slots):
         first = group * LANES
         for i in range(n_units):

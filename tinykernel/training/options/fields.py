@@ -169,8 +169,8 @@ class Parameters:
         'much; "flip", the share that is mirrored. Signals: "shift" in samples, "scale" and '
         '"noise" as relative deviations, "rotate" in radians, of every three channels about a '
         'random axis. Of a spectrum "affine" stretches time and frequency, moves both, and scales '
-        'loudness; it has no "rotate". None gives convolutions affine 0.3; affine 0 gives them '
-        "none.",
+        'loudness; it has no "rotate", and a "shift" of half the hop of frames or more moves whole '
+        "frames. None gives convolutions affine 0.3; affine 0 gives them none.",
     )
     random_state: int | np.random.RandomState | None = option(  # noqa: RUF009
         None,

@@ -12,13 +12,14 @@ source, so that every processor gives the same bits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.compiled import njit
+from tinykernel.training.matrices import product
 
 #: Penalties that are tried, in shares of the mean of the diagonal of K.
 PENALTIES = np.array([10.0 ** (k / 2) for k in range(-10, 5)])
@@ -34,8 +35,7 @@ STEPS = np.array([2.0 ** (-k / 2) for k in range(12)])
 _Doubles = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Fit:
+class Fit(NamedTuple):
     """A ridge regression."""
 
     weights: _Doubles  # (n_inputs, n_outputs): of one unit of an input.
@@ -79,15 +79,13 @@ def fit_ridge(
     mean = weighted_mean(wanted, share)
     centred = (wanted - mean) * root[:, None]
     gram = centred_products(products_of_rows(rows), share)
-    unit = max(float(diagonal_mean(gram)), 1e-12)
-    best: tuple[float, float, _Doubles, _Doubles] | None = None
-    for penalty in (penalties * unit).tolist():
+    unit = max(diagonal_mean(gram), 1e-12)
+
+    def solved(penalty: float) -> tuple[float, float, _Doubles, _Doubles]:
         dual, error = _solve(gram, centred, root, penalty, blocks)
-        size = float(_mean_square(error))
-        if best is None or size < best[0]:
-            best = size, penalty, dual, error
-    assert best is not None
-    _, penalty, dual, error = best
+        return _mean_square(error), penalty, dual, error
+
+    _, penalty, dual, error = min(map(solved, (penalties * unit).tolist()), key=itemgetter(0))
     dual = dual * root[:, None]
     weights = combined(rows, dual)
     centre = weighted_mean(rows, share)
@@ -162,69 +160,44 @@ def round_fit(
     mean = inputs.sum(axis=0, dtype=np.int64) / len(inputs)
     rows = np.ascontiguousarray((inputs - mean).T)
     largest = max(float(np.abs(fit.weights).max()), 1e-12) / most
-    best: tuple[float, float, _Doubles] | None = None
-    for step in (largest * STEPS).tolist():
+
+    def rounded(step: float) -> tuple[float, float, _Doubles]:
         levels = np.clip(np.rint(fit.weights / step), -most, most)
-        error = float(_mean_square(combined(rows, fit.weights - step * levels)))
-        if best is None or error < best[0]:
-            best = error, step, levels
-    assert best is not None
-    _, step, levels = best
+        return _mean_square(combined(rows, fit.weights - step * levels)), step, levels
+
+    _, step, levels = min(map(rounded, (largest * STEPS).tolist()), key=itemgetter(0))
     moved = combined(mean[:, None], fit.weights - step * levels)[0]
     return levels.T.astype(np.int8), step, fit.offset + moved
 
 
-@njit(nogil=True)
-def weighted_mean(rows, share):  # type: ignore[no-untyped-def]
+def weighted_mean(rows: NDArray[Any], share: _Doubles) -> _Doubles:
     """Return the mean of rows (n, k) with weights (n,)."""
-    total = np.zeros(rows.shape[1])
-    weight = 0.0
-    for i in range(rows.shape[0]):
-        weight += share[i]
-        for j in range(rows.shape[1]):
-            total[j] += share[i] * rows[i, j]
-    return total / weight
+    return np.asarray(combined(rows, share[:, None])[:, 0] / added(share))
 
 
-@njit(nogil=True)
-def centred_products(gram, share):  # type: ignore[no-untyped-def]
+def centred_products(gram: _Doubles, share: _Doubles) -> _Doubles:
     """Return the products of rows from which their weighted mean is taken, times the roots."""
-    n = gram.shape[0]
-    total = 0.0
-    for i in range(n):
-        total += share[i]
-    near = np.zeros(n)
-    for i in range(n):
-        for j in range(n):
-            near[i] += share[j] * gram[i, j]
-        near[i] /= total
-    middle = 0.0
-    for i in range(n):
-        middle += share[i] * near[i]
-    middle /= total
-    out = np.empty((n, n))
-    for i in range(n):
-        for j in range(n):
-            out[i, j] = (gram[i, j] - near[i] - near[j] + middle) * np.sqrt(share[i] * share[j])
+    near = product(gram, share[:, None])[:, 0] / added(share)
+    middle = added(share * near) / added(share)
+    out: _Doubles = gram - near[:, None]
+    out -= near
+    out += middle
+    out *= np.sqrt(np.outer(share, share))
     return out
 
 
-@njit(nogil=True)
-def diagonal_mean(gram):  # type: ignore[no-untyped-def]
+def added(values: NDArray[Any]) -> float:
+    """Return the sum of values, from the first to the last."""
+    return float(np.cumsum(values)[-1])
+
+
+def diagonal_mean(gram: _Doubles) -> float:
     """Return the mean of the diagonal."""
-    total = 0.0
-    for i in range(gram.shape[0]):
-        total += gram[i, i]
-    return total / gram.shape[0]
+    return added(np.diagonal(gram)) / len(gram)
 
 
-@njit(nogil=True)
-def _mean_square(error):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for i in range(error.shape[0]):
-        for j in range(error.shape[1]):
-            total += error[i, j] * error[i, j]
-    return total / error.size
+def _mean_square(error: _Doubles) -> float:
+    return added(np.square(error)) / error.size
 
 
 @njit(nogil=True)

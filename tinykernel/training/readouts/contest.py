@@ -14,7 +14,7 @@ from tinykernel.model.integer import IntegerModel
 from tinykernel.training.choice import Candidate, Choice, choose, joined
 from tinykernel.training.folds import Fold
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.readouts.forest import Room, TreeOptions
+from tinykernel.training.readouts.forest import TreeOptions
 from tinykernel.training.readouts.trees import (
     STAGE,
     Found,
@@ -26,16 +26,12 @@ from tinykernel.training.readouts.trees import (
 )
 from tinykernel.training.trainset import TrainSet
 
-#: Bytes of the tables of trees where nobody says how many.
-_USUAL_BYTES = 8192
 #: Trees of more inputs are not compared.
 MOST_INPUTS = 1024
 # Trees of each output.
 _MOST_QUICKLY = 64
 # With so many times the rows of a trial the options are chosen again.
 _MANY_ROWS = 2
-
-
 # Of so many rows a quarter says little, and all four quarters are left out in turn.
 _FEW_ROWS = 1000
 # Who is so many times behind in short trainings is not trained in full.
@@ -58,15 +54,15 @@ def found_trees(
     data: TrainSet, options: TrainerOptions, folds: Sequence[Fold]
 ) -> tuple[IntegerModel, Found]:
     """Train trees alone; TinykernelError where rows are too few to choose their number by."""
-    rows, room = TreeData.of(data, options), _room(options)
+    rows = TreeData.of(data, options)
     if options.effort == "quick":
         most = _MOST_QUICKLY * rows.aim.target.shape[1]
         found = Found(TreeOptions(), most, np.inf, 0.0)
     elif folds:
-        found = _for_all(searched(rows, room, folds, np.inf), rows, room, data, folds)
+        found = _for_all(searched(rows, folds, np.inf), rows, folds)
     else:
         raise TinykernelError("trees: too few rows of a class to choose the number of trees by")
-    return tree_model(data, rows, found, room), found
+    return tree_model(rows, found), found
 
 
 def trees_compete(data: TrainSet, options: TrainerOptions, folds: Sequence[Fold]) -> bool:
@@ -89,22 +85,22 @@ def trees_ahead(
     far behind in short trainings, these decide. Returns what was compared, None where trees could
     not be made of what won, and the trees where they won.
     """
-    room, rows = _room(options), TreeData.of(data, options)
+    rows = TreeData.of(data, options)
     limit = min(rival.log_loss for rival in rivals)
-    found = searched(rows, room, folds, limit)
+    found = searched(rows, folds, limit)
     trees = "trees beside a linear part" if found.options.lines else "trees"
     ratio = found.log_loss / max(limit, 1e-30)
     if 1 / _FAR_BEHIND < ratio < _FAR_BEHIND:
         quarters = [final, *(folds if len(data.codes) <= _FEW_ROWS else [])]
-        choice = _in_full(data, rows, room, quarters, rivals, found, trees)
+        choice = _in_full(rows, quarters, rivals, found, trees)
     else:
         choice = _by_trials(rivals, found, trees, of_values=data.quantity is not None)
     if choice.name != trees:
         progress.report(STAGE, 0, None, choice.in_words)
         return choice, None
-    found = _for_all(found, rows, room, data, folds)
+    found = _for_all(found, rows, folds)
     try:
-        model = tree_model(data, rows, found, room)
+        model = tree_model(rows, found)
     except TinykernelError:  # no tree was the best: nothing can be learned of these rows
         return None, None
     progress.report(STAGE, 0, None, choice.in_words)
@@ -112,20 +108,14 @@ def trees_ahead(
 
 
 def _in_full(
-    data: TrainSet,
-    rows: TreeData,
-    room: Room,
-    quarters: Sequence[Fold],
-    rivals: Sequence[Rival],
-    found: Found,
-    name: str,
+    rows: TreeData, quarters: Sequence[Fold], rivals: Sequence[Rival], found: Found, name: str
 ) -> Choice:
     """Compare trees and others that are trained as they would be delivered."""
+    data = rows.data
 
     def judged(fold: Fold) -> Candidate:
-        out = fold.outside
-        decisions = decisions_of(rows, found, room, fold)
-        return Candidate.of(name, decisions, rows.truth[out], data.weight[out], data.losses)
+        out, decisions = fold.outside, decisions_of(rows, found, fold)
+        return Candidate.of(name, decisions, data.truth[out], data.weight[out], data.losses)
 
     both = [*rivals, Rival(name, found.log_loss, found.accuracy, judged, 1)]
     candidates = [
@@ -144,18 +134,12 @@ def _by_trials(rivals: Sequence[Rival], found: Found, name: str, *, of_values: b
     return Choice(names, losses, scores, best, best, of_values)
 
 
-def _room(options: TrainerOptions) -> Room:
-    return Room(options.tree_bytes or _USUAL_BYTES, options.tree_steps or np.inf)
-
-
-def _for_all(
-    found: Found, rows: TreeData, room: Room, data: TrainSet, folds: Sequence[Fold]
-) -> Found:
+def _for_all(found: Found, rows: TreeData, folds: Sequence[Fold]) -> Found:
     """Choose again by all rows that are not left out, where a trial had a small part of them."""
-    if len(data.codes) < _MANY_ROWS * folds[0].inside.size:
+    if len(rows.Q) < _MANY_ROWS * folds[0].inside.size:
         return found
-    whole = [Fold(others(fold.outside, data), fold.outside) for fold in folds]
-    return searched_again(rows, room, whole, found)
+    whole = [Fold(others(fold.outside, rows.data), fold.outside) for fold in folds]
+    return searched_again(rows, whole, found)
 
 
 def others(outside: NDArray[np.int64], data: TrainSet) -> NDArray[np.int64]:

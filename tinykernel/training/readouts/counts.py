@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tinykernel.model.grid import Grid
 from tinykernel.model.stage import Stage
-from tinykernel.model.stages.beside import Beside, as_counts
+from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
@@ -47,17 +47,15 @@ class CountingStages:
         """No count is larger."""
         return self.kernels.largest_count(self.placed)
 
-    def then_scaled(self, largest: int, n_numbers: int = 0) -> tuple[Stage, ...]:
+    def then_scaled(self, largest: int, beside: Beside | None = None) -> tuple[Stage, ...]:
         """Return the stages and the scaler of their counts, which `scaled_counts` has learned by.
 
-        The counts of some of the kernels may have a smaller type, but no other factor. Numbers
-        beside the window are taken for levels, 0 to 255.
+        The counts of some of the kernels may have a smaller type, but no other factor.
         """
         made = self.kernels.gives(self.placed)
-        if not n_numbers:
+        if beside is None:
             return self.levels, self.kernels, count_scaler(made.dtype, largest)
-        source = np.arange(n_numbers, dtype=np.uint8)
-        beside = Beside(_as_it_is(self.taken.dtype, n_numbers), source, top_of(largest))
+        beside = replace(beside, top=top_of(largest))
         return self.levels, self.kernels, beside, count_scaler(beside.gives(made).dtype, largest)
 
 
@@ -81,19 +79,6 @@ def top_of(largest: int) -> int:
     With about that of a kernel, weights of few bits say enough of both.
     """
     return max(largest, _LEAST_TOP)
-
-
-def counts_of_levels(levels: NDArray[Any], largest: int) -> NDArray[np.int32]:
-    """Return what levels of numbers count for, beside counts up to `largest`."""
-    return as_counts(levels, top_of(largest))
-
-
-def _as_it_is(raw_dtype: str, n: int) -> Scale:
-    """Return the scaler of n levels that are such already."""
-    if raw_dtype == "float32":
-        return Scale(raw_dtype, 8, np.zeros(n), np.ones(n), None, np.zeros(n, np.uint8))
-    numbers = np.repeat([[0], [_ONE], [_BYTE], [0]], n, axis=1)
-    return Scale(raw_dtype, 8, *numbers)
 
 
 def count_scaler(dtype: str, largest: int) -> Scale:

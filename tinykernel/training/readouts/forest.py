@@ -60,6 +60,10 @@ class Aim:
     weight: _Floats  # (n,): not negative, with mean 1.
     values: bool  # whether `target` holds values, and the loss is half the squared error.
 
+    def of(self, rows: NDArray[np.int64] | slice) -> Aim:
+        """Return what some rows are to be."""
+        return Aim(self.target[rows], self.weight[rows], self.values)
+
     def slopes(self, f: _Floats, o: int) -> tuple[_Floats, _Floats]:
         """Return first and second derivatives of the loss by output o, by row."""
         slope, bend = np.empty(len(f)), np.empty(len(f))
@@ -173,11 +177,11 @@ class Forest:
     def fit_leaves(self) -> None:
         """Fit the leaves of every tree again, with those of all others as they are."""
         for i, (o, _) in enumerate(self.trees):
-            self._fit(i, o, self.values[i])
+            self._fit(i, o)
 
-    def _fit(self, i: int, o: int, old: _Floats) -> _Floats:
+    def _fit(self, i: int, o: int) -> _Floats:
         """Take a Newton step of one tree's leaves; returns them."""
-        slope, bend = self._slopes(o)
+        old, (slope, bend) = self.values[i], self._slopes(o)
         sums = _leaf_sums(self.reached[i], slope, bend, len(old))
         l2 = self.options.l2
         step = (sums[0] + l2 * old) / (sums[1] + l2)
@@ -204,7 +208,7 @@ class Forest:
         unit = self._units(top)
         for _ in range(_LAST_PASSES):
             for i, (o, _) in enumerate(self.trees):
-                wanted = self._fit(i, o, self.values[i])
+                wanted = self._fit(i, o)
                 bend = _leaf_sums(self.reached[i], *self._slopes(o), len(wanted))[1]
                 shifts[i], leaves[i] = _rounded(wanted, bend + self.options.l2, unit[o], top)
                 self._put(i, o, leaves[i] * (unit[o] * 2.0 ** shifts[i]))
@@ -213,16 +217,14 @@ class Forest:
     def _units(self, top: int) -> _Floats:
         """Return a power of two an output, by which the finest tree has a shift of 0."""
         unit = np.ones(len(self.offset))
+        largest = np.array([np.abs(values).max(initial=0) for values in self.values])
+        output = np.array([o for o, _ in self.trees], np.int64)
         for o in range(len(unit)):
-            largest = [
-                float(np.abs(v).max())
-                for v, (at, _) in zip(self.values, self.trees, strict=True)
-                if at == o
-            ]
-            small = min((value for value in largest if value > 0), default=1.0)
-            unit[o] = 2.0 ** np.floor(
-                np.log2(max(small, 2.0**-10 * max(largest, default=1.0)) / top)
-            )
+            own = largest[(output == o) & (largest > 0)]
+            small, most = own.min(initial=np.inf), own.max(initial=0)
+            if not own.size:
+                small = most = 1.0
+            unit[o] = 2.0 ** np.floor(np.log2(max(small, 2.0**-10 * most) / top))
         return unit
 
 
@@ -231,18 +233,11 @@ def _rounded(values: _Floats, bend: _Floats, unit: float, top: int) -> tuple[int
     best = (np.inf, 0, np.zeros(0, np.int8))
     for shift in range(12):
         step = unit * 2.0**shift
-        found = np.clip(np.rint(values / step), -top - 1, top)
-        lost = float(np.sum(bend * np.square(values - found * step)))
+        leaves = np.clip(np.rint(values / step), -top - 1, top)
+        lost = float(np.sum(bend * np.square(values - leaves * step)))
         if lost < best[0]:
-            best = (lost, shift, found.astype(np.int8))
+            best = (lost, shift, leaves.astype(np.int8))
     return best[1], best[2]
-
-
-def _leaf_sums(reached: NDArray[np.uint8], slope: _Floats, bend: _Floats, n: int) -> _Floats:
-    """Return the sums of the derivatives of the rows of each leaf, shape (2, n)."""
-    sums = np.zeros((2, n))
-    _sum_leaves(reached, slope, bend, sums)
-    return sums
 
 
 def most_bins(n_inputs: int, leaves: int) -> int:
@@ -317,15 +312,16 @@ def packed(forest: Forest, bins: Bins) -> tuple[Trees, _Floats]:
         nodes, below = tree.preorder()
         test.append(number[bins.first[tree.input[nodes]] + tree.cut[nodes]])
         left.append(below)
+    grown = [(*forest.trees[i], shifts[i], leaves[i]) for i in order]
     trees = Trees(
         inputs.astype(np.uint16),
         np.array(borders, np.int16),
-        np.array([forest.trees[i][1].n_leaves - 1 for i in order], np.uint8),
-        np.array([forest.trees[i][0] for i in order], np.uint8),
-        np.array([shifts[i] for i in order], np.uint8),
+        np.array([tree.n_leaves - 1 for _, tree, _, _ in grown], np.uint8),
+        np.array([o for o, *_ in grown], np.uint8),
+        np.array([shift for _, _, shift, _ in grown], np.uint8),
         np.concatenate(test).astype(np.uint8),
         np.concatenate(left).astype(np.uint8),
-        np.concatenate([leaves[i] for i in order]),
+        np.concatenate([values for *_, values in grown]),
         np.ones(len(unit), np.int32),
     )
     return trees, unit
@@ -357,10 +353,13 @@ def _slopes(f, target, weight, o, values, slope, bend):  # type: ignore[no-untyp
 
 
 @njit(nogil=True)
-def _sum_leaves(reached, slope, bend, sums):  # type: ignore[no-untyped-def]
+def _leaf_sums(reached, slope, bend, n):  # type: ignore[no-untyped-def]
+    """Return the sums of the derivatives of the rows of each leaf, shape (2, n)."""
+    sums = np.zeros((2, n))
     for i in range(reached.size):
         sums[0, reached[i]] += slope[i]
         sums[1, reached[i]] += bend[i]
+    return sums
 
 
 @njit(nogil=True)

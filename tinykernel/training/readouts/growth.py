@@ -28,22 +28,22 @@ class Bins:
     def of(Q: NDArray[Any], most: int) -> Bins:
         """Choose at most `most` bins an input, by how many rows they hold."""
         borders = tuple(_borders(column, most) for column in Q.T)
-        sizes = [len(found) + 1 for found in borders]
+        sizes = [len(each) + 1 for each in borders]
         return Bins(borders, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
 
     def sort(self, Q: NDArray[Any]) -> NDArray[np.uint8]:
         """Return the bin of every level, shape (n, n_inputs)."""
-        found = np.empty(Q.shape, np.uint8)
+        bins = np.empty(Q.shape, np.uint8)
         for i, borders in enumerate(self.borders):
-            found[:, i] = np.searchsorted(borders, Q[:, i], side="left")
-        return found
+            bins[:, i] = np.searchsorted(borders, Q[:, i], side="left")
+        return bins
 
 
 def _borders(levels: NDArray[Any], most: int) -> NDArray[np.int16]:
     """Return borders midway between levels, between all of them if they are few."""
-    found, count = np.unique(levels.astype(np.int64), return_counts=True)
-    middle = (found[1:] + found[:-1]) >> 1
-    if len(found) > most:
+    values, count = np.unique(levels.astype(np.int64), return_counts=True)
+    middle = (values[1:] + values[:-1]) >> 1
+    if len(values) > most:
         # Bins of about as many rows each: they end where another share of the rows is full.
         share = np.cumsum(count)[:-1] * most // len(levels)
         middle = middle[np.flatnonzero(np.diff(share, prepend=0) > 0)]
@@ -80,26 +80,22 @@ class Tree:
 
     def preorder(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return its nodes in preorder, and how many stand in the false part of each."""
-        nodes: list[int] = []
-        below: list[int] = []
-        pending = [0]
-        while pending:
-            k = pending.pop()
-            if self.input[k] < 0:
-                continue
-            nodes.append(k)
-            below.append(self._count(int(self.child[k])))
-            pending += [int(self.child[k]) + 1, int(self.child[k])]
-        return np.array(nodes, np.int64), np.array(below, np.int64)
+        order = _preorder(self.input, self.child)
+        nodes, below = order[self.input[order] >= 0], np.zeros(len(self.input), np.int64)
+        for k in np.flatnonzero(self.input >= 0)[::-1]:  # children stand behind their node
+            below[k] = 1 + below[self.child[k]] + below[self.child[k] + 1]
+        return nodes, below[self.child[nodes]]
 
-    def _count(self, k: int) -> int:
-        count, pending = 0, [k]
-        while pending:
-            k = pending.pop()
-            if self.input[k] >= 0:
-                count += 1
-                pending += [int(self.child[k]), int(self.child[k]) + 1]
-        return count
+
+def _preorder(feature: NDArray[np.int32], child: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return nodes and leaves in preorder."""
+    order, pending = list[int](), [0]
+    while pending:
+        k = pending.pop()
+        order.append(k)
+        if feature[k] >= 0:
+            pending += [int(child[k]) + 1, int(child[k])]
+    return np.array(order, np.int64)
 
 
 @dataclass(frozen=True)
@@ -134,29 +130,20 @@ def grow(
     if total <= 0 or bent <= 0:
         return None
     per = np.array([_LARGEST_SUM / total, _LARGEST_SUM / bent])
-    both = (np.rint(slope * per[0]).astype(np.int64) << 32) + np.rint(bend * per[1]).astype(
-        np.int64
+    first_sum, second_sum = (
+        np.rint(each * one).astype(np.int64) for each, one in zip((slope, bend), per, strict=True)
     )
+    both = (first_sum << 32) + second_sum
     nodes = np.full((3, 2 * growth.leaves), -1, np.int32)
     settings = np.array([growth.l2, growth.least, growth.known, 1 / per[0], 1 / per[1]])
     n = _grow(bins, both, first, used, MOST_THRESHOLDS, growth.leaves, settings, nodes)
     if n < 3:
         return None
     feature, cut, child = nodes[:, :n].copy()
-    return Tree(feature, cut, child, _leaf_numbers(feature, child))
-
-
-def _leaf_numbers(feature: NDArray[np.int32], child: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the number of each leaf in preorder."""
-    numbers, count, pending = np.zeros(len(feature), np.int32), 0, [0]
-    while pending:
-        k = pending.pop()
-        if feature[k] < 0:
-            numbers[k] = count
-            count += 1
-        else:
-            pending += [int(child[k]) + 1, int(child[k])]
-    return numbers
+    order, number = _preorder(feature, child), np.zeros(n, np.int32)
+    leaves = order[feature[order] < 0]
+    number[leaves] = np.arange(len(leaves))
+    return Tree(feature, cut, child, number)
 
 
 @njit(nogil=True)
@@ -226,9 +213,8 @@ def _grow(bins, both, first, used, most_used, leaves, settings, nodes):  # type:
         n_used += used[b]
     end[0] = rows.size
     _add_up(bins, rows, both, first, sums[0])
-    gain[0], split[0, 0], split[1, 0] = _best_split(
-        sums[0], first, used, n_used >= most_used, settings
-    )
+    best = _best_split(sums[0], first, used, n_used >= most_used, settings)
+    gain[0], split[0, 0], split[1, 0] = best
     n, n_leaves = 1, 1
     while n_leaves < leaves:
         k, most = -1, 0.0
@@ -240,8 +226,8 @@ def _grow(bins, both, first, used, most_used, leaves, settings, nodes):  # type:
         f, c = split[0, k], split[1, k]
         if not used[first[f] + c]:
             if n_used >= most_used:
-                found = _best_split(sums[place[k]], first, used, True, settings)
-                gain[k], split[0, k], split[1, k] = found
+                best = _best_split(sums[place[k]], first, used, True, settings)
+                gain[k], split[0, k], split[1, k] = best
                 continue
             used[first[f] + c] = True
             n_used += 1
@@ -266,8 +252,8 @@ def _grow(bins, both, first, used, most_used, leaves, settings, nodes):  # type:
         for b in range(n_bins):
             sums[place[large], b] -= sums[n_leaves, b]
         for j in range(n, n + 2):
-            found = _best_split(sums[place[j]], first, used, n_used >= most_used, settings)
-            gain[j], split[0, j], split[1, j] = found
+            best = _best_split(sums[place[j]], first, used, n_used >= most_used, settings)
+            gain[j], split[0, j], split[1, j] = best
         n += 2
         n_leaves += 1
     return n

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.compiled import njit
 from tinykernel.hadamard import LANES, run_on_rows
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import Values
@@ -31,17 +30,13 @@ from tinykernel.model.stage import Stage
 from tinykernel.training.components.steps import adam
 from tinykernel.training.loop import batches, one_cycle
 from tinykernel.training.loss import prior
-from tinykernel.training.readouts.linear_passes import (
-    LinearBatch,
-    LinearGradients,
-    gather_inputs,
-    learn_group,
-)
+from tinykernel.training.readouts import linear_passes as passes
 
 # Gradients of a batch are added up in this number of parts, whatever the number of threads.
 SLOTS = 4
-# Step of the levels over the root mean square of the weights: least squares for a normal law.
-_STEPS = {2: 1.22, 4: 0.36}
+#: Step between levels of so many bits over the root mean square of the weights: least squares for a
+#: normal law.
+LEVEL_STEPS = {2: 1.22, 4: 0.36}
 _LARGEST_OFFSET = 2**30
 _ROWS_AT_ONCE = 8192
 
@@ -50,39 +45,18 @@ _Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class LinearRecipe:
-    """How a linear part is trained.
+    """How a linear part is trained."""
 
-    Parameters
-    ----------
-    bits : {2, 4, 8}
-    epochs : int
-    batch_rows : int
-        A multiple of 32.
-    peak_step : float
-        Largest step of Adam, for the weights.
-    dropout : float
-        Share of inputs set to their mean, at random for each row.
-    decay : float
-        L2: added to the gradient of the shadow in this share.
-    warm_up : float
-        Share of the steps.
-    seed : int
-    n_threads : int
-        Changes nothing but the time.
-    losses : tuple of float
-        As in `tinykernel.training.options.Recipe`.
-    """
-
-    bits: int = 4
+    bits: int = 4  # {2, 4, 8}
     epochs: int = 30
-    batch_rows: int = 128
-    peak_step: float = 0.01
-    dropout: float = 0.0
-    decay: float = 0.0
-    warm_up: float = 0.1
+    batch_rows: int = 128  # a multiple of 32.
+    peak_step: float = 0.01  # largest step of Adam, for the weights.
+    dropout: float = 0.0  # share of inputs set to their mean, at random for each row.
+    decay: float = 0.0  # L2: added to the gradient of the shadow in this share.
+    warm_up: float = 0.1  # share of the steps.
     seed: int = 0
-    n_threads: int = 1
-    losses: tuple[float, ...] = ()
+    n_threads: int = 1  # changes nothing but the time.
+    losses: tuple[float, ...] = ()  # as in `tinykernel.training.options.Recipe`.
 
 
 def linear_dropout(n_inputs: int) -> float:
@@ -97,9 +71,9 @@ def round_linear(linear: _Floats, bits: int) -> tuple[_Floats, np.float32]:
     """Round weights (inputs, outputs) to levels; returns these and the step between them."""
     most = np.float32(2 ** (bits - 1) - 1)
     step = np.abs(linear).max() / most
-    if bits in _STEPS:
+    if bits in LEVEL_STEPS:
         size = np.sqrt(np.square(linear).mean(dtype=np.float64))
-        step = min(step, np.float32(_STEPS[bits] * size))
+        step = min(step, np.float32(LEVEL_STEPS[bits] * size))
     step = max(step, np.float32(1e-12))
     return np.clip(np.rint(linear / step), -most, most), step
 
@@ -121,10 +95,9 @@ class LinearLearner:
     """A linear part and the steps that change it.
 
     Inputs (n, n_inputs) are q of the training rows; targets (n, n_outputs) and weights (n,), of
-    mean 1, are float32.
+    mean 1, are float32. What has stages before the linear part overrides `draw`, `steps` and
+    `accumulate`.
     """
-
-    names: tuple[str, ...] = ("linear", "offset", "gain")
 
     def __init__(
         self, inputs: NDArray[Any], targets: _Floats, weight: _Floats, recipe: LinearRecipe
@@ -132,9 +105,23 @@ class LinearLearner:
         self.inputs, self.targets, self.weight, self.recipe = inputs, targets, weight, recipe
         self.rng = np.random.default_rng([recipe.seed, 5])
         self.n_outputs = targets.shape[1]
-        self.measure(inputs)
+        self.losses = np.array(recipe.losses, dtype=np.float32)
+        self.draw()
+        sizes = {name: getattr(self, name).shape for name in self.steps()}
+        self._moments = {
+            name: np.zeros((2, int(np.prod(shape))), dtype=np.float32)
+            for name, shape in sizes.items()
+        }
+        self.gradients = {
+            name: np.zeros((SLOTS, *shape), dtype=np.float32) for name, shape in sizes.items()
+        }
+        self.totals = np.zeros((SLOTS, 2))
+        self._step = 0
+
+    def draw(self) -> None:
+        """Draw all that is learned."""
+        self.measure(self.inputs)
         self.draw_linear()
-        self.begin()
 
     def measure(self, inputs: NDArray[Any]) -> None:
         """Take mean and unit from some rows."""
@@ -148,35 +135,26 @@ class LinearLearner:
         self.offset = prior(self.targets, self.weight, self.recipe.losses)
         self.gain = np.ones(1, dtype=np.float32)
 
-    def begin(self) -> None:
-        """Make room for gradients and moments."""
-        values = [getattr(self, name) for name in self.names]
-        self._moments = [np.zeros((2, v.size), dtype=np.float32) for v in values]
-        self.gradients = [np.zeros((SLOTS, *v.shape), dtype=np.float32) for v in values]
-        self.totals = np.zeros((SLOTS, 2))
-        self._step = 0
-        self.losses = np.array(self.recipe.losses, dtype=np.float32)
-
     # -- the loop -----------------------------------------------------------------------------
+
+    def steps(self) -> dict[str, float]:
+        """Return the names of all learned parameters, each with its largest step."""
+        step = self.recipe.peak_step
+        return {"linear": step, "offset": step, "gain": 3 * step}
 
     def state(self) -> list[_Floats]:
         """Return copies of all learned parameters."""
-        return [getattr(self, name).copy() for name in self.names]
+        return [getattr(self, name).copy() for name in self.steps()]
 
     def restore(self, state: list[_Floats]) -> None:
         """Put back learned parameters."""
-        for name, value in zip(self.names, state, strict=True):
+        for name, value in zip(self.steps(), state, strict=True):
             getattr(self, name)[...] = value
-
-    @property
-    def n_rows(self) -> int:
-        """Number of training rows."""
-        return int(self.targets.shape[0])
 
     def epoch(self, number: int) -> float:
         """Go through all rows once; returns the mean loss."""
         recipe, total, n_batches = self.recipe, 0.0, 0
-        dealt = batches(self.rng, self.n_rows, recipe.batch_rows, number, recipe.epochs)
+        dealt = batches(self.rng, len(self.targets), recipe.batch_rows, number, recipe.epochs)
         with ThreadPoolExecutor(max_workers=recipe.n_threads) as executor:
             # One thread would only be waited for: half the time of small batches.
             run = map if recipe.n_threads == 1 else executor.map
@@ -191,81 +169,56 @@ class LinearLearner:
         """Return what sums are multiplied with."""
         return np.float32(8 * self.gain[0] / np.sqrt(self.n_inputs))
 
-    def kept(self, n_rows: int) -> NDArray[np.uint32]:
-        """Draw which inputs are left out: bit k of a word is for row k of a group."""
-        if not self.recipe.dropout:
-            return np.empty((0, 0), dtype=np.uint32)
-        shape = (n_rows // LANES, self.n_inputs, LANES)
-        bits = self.rng.random(shape, dtype=np.float32) >= self.recipe.dropout
-        return np.packbits(bits, axis=2, bitorder="little").view("<u4")[:, :, 0]
-
     def accumulate(self, rows: NDArray[np.int64], run: Callable[..., Iterable[None]]) -> None:
         """Compute the gradients of some rows."""
-        batch = self.batch(rows, self.kept(rows.size))
+        batch = self.batch(rows)
 
         def part(slot: int) -> None:
-            learn_rows(slot, SLOTS, self.inputs, batch, self.room(slot))
+            passes.learn_rows(slot, SLOTS, self.inputs, batch, self.room(slot))
 
         list(run(part, range(SLOTS)))
 
-    def batch(self, rows: NDArray[np.int64], keep: NDArray[np.uint32]) -> LinearBatch:
-        """Say what some rows are learned by."""
+    def batch(self, rows: NDArray[np.int64]) -> passes.LinearBatch:
+        """Say what some rows are learned by, and draw which inputs are left out."""
+        recipe, keep = self.recipe, np.empty((0, 0), dtype=np.uint32)
+        if recipe.dropout:  # bit k of a word is for row k of a group
+            shape = (rows.size // LANES, self.n_inputs, LANES)
+            bits = self.rng.random(shape, dtype=np.float32) >= recipe.dropout
+            keep = np.packbits(bits, axis=2, bitorder="little").view("<u4")[:, :, 0]
+        known, inverse = self._decided_by(), np.float32(1 / (1 - recipe.dropout))
+        return passes.LinearBatch(
+            rows, self.targets, self.weight, self.losses, *known, keep, inverse
+        )
+
+    def _decided_by(self) -> tuple[_Floats, np.float32, _Floats, _Floats, np.float32]:
+        """Return the rounded weights, their scale, the offsets, and mean and unit of inputs."""
         levels, step = round_linear(self.linear, self.recipe.bits)
-        known = rows, self.targets, self.weight, self.losses, levels * step
-        seen = self.scale(), self.offset, self.mean, self.unit
-        return LinearBatch(*known, *seen, keep, np.float32(1 / (1 - self.recipe.dropout)))
+        return levels * step, self.scale(), self.offset, self.mean, self.unit
 
-    def room(self, slot: int) -> LinearGradients:
+    def room(self, slot: int) -> passes.LinearGradients:
         """Return where a slot adds up the gradients of the linear part."""
-        return LinearGradients(self.gradients[0][slot], self.gradients[1][slot], self.totals[slot])
-
-    def steps(self) -> dict[str, float]:
-        """Return the largest step of each parameter."""
-        step = self.recipe.peak_step
-        return {"linear": step, "offset": step, "gain": 3 * step}
+        linear, offset = self.gradients["linear"][slot], self.gradients["offset"][slot]
+        return passes.LinearGradients(linear, offset, self.totals[slot])
 
     def update(self, share: float, factor: np.float32) -> None:
         """Let Adam move every learned parameter."""
-        place = self.names.index("gain")
-        self.gradients[place][:, 0] = self.totals[:, 1] * float(self.scale() / self.gain[0])
+        self.gradients["gain"][:, 0] = self.totals[:, 1] * float(self.scale() / self.gain[0])
         if self.recipe.decay:
-            shadow = self.gradients[self.names.index("linear")]
-            shadow[0] += np.float32(self.recipe.decay / factor) * self.linear
+            self.gradients["linear"][0] += np.float32(self.recipe.decay / factor) * self.linear
         self._step += 1
-        first = np.float32(1 / (1 - 0.9**self._step))
-        second = np.float32(1 / (1 - 0.999**self._step))
-        steps = self.steps()
-        for name, moments, g in zip(self.names, self._moments, self.gradients, strict=True):
+        corrections = [np.float32(1 / (1 - beta**self._step)) for beta in (0.9, 0.999)]
+        for name, step in self.steps().items():
             value = getattr(self, name).reshape(-1)
-            adam(
-                value,
-                g.reshape(SLOTS, -1),
-                moments[0],
-                moments[1],
-                np.float32(share * steps[name]),
-                first,
-                second,
-                factor,
-            )
+            gradients, moments = self.gradients[name].reshape(SLOTS, -1), self._moments[name]
+            adam(value, gradients, *moments, np.float32(share * step), *corrections, factor)
 
     # -- the result ---------------------------------------------------------------------------
 
     def decide(self, inputs: NDArray[Any]) -> _Floats:
         """Compute the decision values (n, n_outputs)."""
-        levels, step = round_linear(self.linear, self.recipe.bits)
-        out = np.empty((inputs.shape[0], self.n_outputs), dtype=np.float32)
-        run_on_rows(
-            decide_linear,
-            inputs.shape[0],
-            self.recipe.n_threads,
-            inputs,
-            levels * step,
-            self.scale(),
-            self.offset,
-            self.mean,
-            self.unit,
-            out,
-        )
+        out = np.empty((len(inputs), self.n_outputs), dtype=np.float32)
+        known = len(inputs), self.recipe.n_threads, inputs, *self._decided_by()
+        run_on_rows(passes.decide_linear, *known, out)
         return out
 
     def stored(self) -> tuple[NDArray[np.int8], float, NDArray[np.float64]]:
@@ -275,35 +228,6 @@ class LinearLearner:
         worth = float(self.scale()) * float(self.unit) * float(step)
         shift = worth * np.einsum("io,i->o", levels.astype(np.float64), self.mean)
         return levels.T.astype(np.int8), worth, self.offset.astype(np.float64) - shift
-
-
-@njit(nogil=True, error_model="numpy")
-def learn_rows(slot, n_slots, inputs, batch, gradients):  # type: ignore[no-untyped-def]
-    """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`."""
-    n_inputs, n_outputs = batch.linear.shape
-    f = np.empty((n_inputs, LANES), dtype=np.float32)
-    sums = np.empty((n_outputs, LANES), dtype=np.float32)
-    dsums = np.empty((n_outputs, LANES), dtype=np.float32)
-    gradients.linear[:] = 0
-    gradients.offset[:] = 0
-    gradients.totals[:] = 0
-    for group in range(slot, batch.rows.shape[0] // LANES, n_slots):
-        part = batch.rows[group * LANES : (group + 1) * LANES]
-        gather_inputs(inputs, part, LANES, batch.mean, batch.unit, f)
-        learn_group(f, group, batch, gradients, sums, dsums)
-
-
-@njit(nogil=True, error_model="numpy")
-def decide_linear(  # type: ignore[no-untyped-def]
-    begin, end, inputs, linear, scale, offset, mean, unit, out
-):
-    """Fill out[begin:end], shape (n, outputs)."""
-    for n in range(begin, end):
-        for o in range(linear.shape[1]):
-            total = np.float32(0)
-            for i in range(linear.shape[0]):
-                total += linear[i, o] * ((np.float32(inputs[n, i]) - mean[i]) * unit)
-            out[n, o] = scale * total + offset[o]
 
 
 def linear_model(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.compiled import njit
 from tinykernel.hadamard import LANES
 from tinykernel.training.eights import inlined, lane_dot
 from tinykernel.training.loss import loss_group
@@ -35,6 +36,14 @@ class LinearGradients(NamedTuple):
     linear: NDArray[np.float32]
     offset: NDArray[np.float32]
     totals: NDArray[np.float64]
+
+
+@inlined
+def clear(gradients):  # type: ignore[no-untyped-def]
+    """Begin to add up."""
+    gradients.linear[:] = 0
+    gradients.offset[:] = 0
+    gradients.totals[:] = 0
 
 
 @inlined
@@ -85,3 +94,28 @@ def learn_group(f, group, batch, gradients, sums, dsums):  # type: ignore[no-unt
     gradients.totals[0] += loss
     gradients.totals[1] += d_scale
     linear_backward(f, dsums, gradients.linear)
+
+
+@njit(nogil=True, error_model="numpy")
+def learn_rows(slot, n_slots, inputs, batch, gradients):  # type: ignore[no-untyped-def]
+    """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`."""
+    n_inputs, n_outputs = batch.linear.shape
+    f = np.empty((n_inputs, LANES), dtype=np.float32)
+    sums = np.empty((n_outputs, LANES), dtype=np.float32)
+    dsums = np.empty((n_outputs, LANES), dtype=np.float32)
+    clear(gradients)
+    for group in range(slot, batch.rows.shape[0] // LANES, n_slots):
+        part = batch.rows[group * LANES : (group + 1) * LANES]
+        gather_inputs(inputs, part, LANES, batch.mean, batch.unit, f)
+        learn_group(f, group, batch, gradients, sums, dsums)
+
+
+@njit(nogil=True, error_model="numpy")
+def decide_linear(begin, end, inputs, linear, scale, offset, mean, unit, out):  # type: ignore[no-untyped-def]
+    """Fill out[begin:end], shape (n, outputs)."""
+    for n in range(begin, end):
+        for o in range(linear.shape[1]):
+            total = np.float32(0)
+            for i in range(linear.shape[0]):
+                total += linear[i, o] * ((np.float32(inputs[n, i]) - mean[i]) * unit)
+            out[n, o] = scale * total + offset[o]

@@ -22,7 +22,6 @@ from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.loop import History, run_epochs
 from tinykernel.training.loss import share_right
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.readouts.counts import CountingStages
 from tinykernel.training.readouts.linear import (
     LinearLearner,
     LinearRecipe,
@@ -42,15 +41,25 @@ class Rows:
     rows: NDArray[Any]
     targets: _Floats
     weight: _Floats
-    held: tuple[NDArray[Any], NDArray[Any], _Floats] | None
+    held: tuple[NDArray[Any], NDArray[Any], _Floats] | None  # rows, truth, weights.
+
+    def seen(self, seen: Callable[[NDArray[Any]], NDArray[Any]]) -> Rows:
+        """Return what a function makes of all rows in their place."""
+        held = self.held and (seen(self.held[0]), *self.held[1:])
+        return replace(self, rows=seen(self.rows), held=held)
 
 
 def split_rows(data: TrainSet, options: TrainerOptions, seed: int) -> Rows:
-    """Bring targets and weights into the form of the learners, and keep rows aside."""
+    """Bring targets and weights into the form of the learners, and keep rows aside.
+
+    Varied copies of rows that are kept aside are not learned from, and judge nothing.
+    """
     weight, targets = data.weight, data.targets()
     if options.validation_fraction:
         out = keep_aside(data.codes, data.groups, options.validation_fraction, seed)
-        held = (data.X[out], data.truth[out], weight[out])
+        judging = out.copy()
+        judging[len(out) - data.n_varied :] = False
+        held = (data.X[judging], data.truth[judging], weight[judging])
         return Rows(data.X[~out], targets[~out], weight[~out], held)
     if data.validation is None:
         return Rows(data.X, targets, weight, None)
@@ -62,17 +71,15 @@ def run_training(
     learner: LinearLearner,
     inputs: Callable[[NDArray[Any]], NDArray[Any]],
     rows: Rows,
-    options: TrainerOptions,
 ) -> History:
     """Run the epochs; `inputs` turns held-out rows into what the linear part sees."""
-    judge = None
-    if rows.held is not None:
-        given, truth, weight = rows.held
 
-        def judge() -> float:
-            return share_right(learner.decide(inputs(given)), truth, weight, learner.recipe.losses)
+    def score() -> float:
+        assert rows.held is not None
+        decisions = learner.decide(inputs(rows.held[0]))
+        return share_right(decisions, *rows.held[1:], learner.recipe.losses)
 
-    return run_epochs(learner, learner.recipe.epochs, judge)
+    return run_epochs(learner, learner.recipe.epochs, None if rows.held is None else score)
 
 
 def linear_recipe(
@@ -109,13 +116,6 @@ def chained_model(
     return linear_model(chain, taken, meaning, weights, worth, moved)
 
 
-def counting_model(
-    stages: CountingStages, largest: int, meaning: Any, stored: Any, n_numbers: int = 0
-) -> IntegerModel:
-    """Make the model of a linear part on counts of at most so much, and on levels of numbers."""
-    return chained_model(stages.then_scaled(largest, n_numbers), stages.taken, meaning, stored)
-
-
 def bits_of(options: TrainerOptions, shape: tuple[int, ...]) -> int:
     """Return the bits of the weights."""
     bits = options.linear_bits(shape)
@@ -135,7 +135,7 @@ def fit_linear(data: TrainSet, options: TrainerOptions, bits: int) -> TrainingRe
     )
     scaler = quantize_scaler(scaling, data.raw_dtype, width).scaler
     learner = LinearLearner(scaler.quantize(rows.rows), rows.targets, rows.weight, recipe)
-    history = run_training(learner, scaler.quantize, rows, options)
+    history = run_training(learner, scaler.quantize, rows)
     try:
         taken = Grid.table(data.raw_dtype, data.X.shape[1])
         model = linear_model((scaler,), taken, data.meaning, *learner.stored())

@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 from tinykernel import progress
 from tinykernel.compiled import njit
 from tinykernel.training.folds import Fold
-from tinykernel.training.matrices import PANEL, eliminate, substitute
+from tinykernel.training.matrices import PANEL, eliminate, product, substitute
 from tinykernel.training.readouts.closed_form import (
     EXACT,
     LEAST_DEVIATION,
     STEPS,
+    added,
     centred_products,
     combined,
     diagonal_mean,
@@ -150,7 +151,8 @@ class _System:
         weights = solved / self.unit[:, None]
         p, n_outputs = weights.shape
         offset = self.mean[p:] - combined(self.mean[:p, None], weights)[0]
-        return float(_square(products, np.vstack([weights, -np.eye(n_outputs), offset])))
+        weights = np.vstack([weights, -np.eye(n_outputs), offset])
+        return added((weights * product(products, weights)).T)
 
 
 def _solve(
@@ -161,7 +163,7 @@ def _solve(
     Also returns L', which stands in the upper half of the matrix, and what the penalty added.
     """
     n = len(matrix)
-    added = max(penalty * float(diagonal_mean(matrix)), 1e-9)
+    added = max(penalty * diagonal_mean(matrix), 1e-9)
     matrix[np.arange(n), np.arange(n)] += added
     total = -(-n // PANEL)
     # Panel by panel, so that the user can end it.
@@ -194,10 +196,7 @@ def input_power(
 
 
 def _choose(
-    inputs: NDArray[np.int16],
-    targets: NDArray[np.float32],
-    share: _Doubles,
-    folds: Sequence[Fold],
+    inputs: NDArray[np.int16], targets: NDArray[np.float32], share: _Doubles, folds: Sequence[Fold]
 ) -> tuple[float, float]:
     """Return the penalty of the least squared error on folds, and this error."""
     used = np.union1d(folds[0].inside, folds[0].outside)
@@ -261,16 +260,3 @@ def _nearest_plane(factor, solved, step, most):  # type: ignore[no-untyped-def]
             for j in range(i):
                 pull[j, o] += factor[i, j] * error
     return levels, loss
-
-
-@njit(nogil=True)
-def _square(products, weights):  # type: ignore[no-untyped-def]
-    """Return the sum over outputs of w' products w."""
-    total = 0.0
-    for o in range(weights.shape[1]):
-        for i in range(weights.shape[0]):
-            inner = 0.0
-            for j in range(weights.shape[0]):
-                inner += products[i, j] * weights[j, o]
-            total += weights[i, o] * inner
-    return total

@@ -40,6 +40,8 @@ from tinykernel.training.readouts.lines import Lines
 from tinykernel.training.trainset import TrainSet
 
 STAGE = "choosing trees"
+#: Bytes of the tables of trees where nobody says how many.
+_USUAL_BYTES = 8192
 _MOST_TREES = 4000
 _LARGEST_DOT = _LARGEST_MULTIPLIER = 2**30
 #: What is tried: sizes of trees, then these changes one after the other.
@@ -76,14 +78,7 @@ _CHANGES_OF_MANY_ROWS: tuple[dict[str, Any], ...] = (
 
 @dataclass(frozen=True)
 class TreeRecipe(TreeOptions):
-    """How a model of trees is trained: the options, and the most trees.
-
-    Parameters
-    ----------
-    leaves, rate, l2, bits, together, lines
-        As of `TreeOptions`.
-    n_trees : int
-    """
+    """How a model of trees is trained: the options, and the most trees."""
 
     n_trees: int = 0
 
@@ -106,19 +101,20 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class TreeData:
-    """Rows for trees."""
+    """Rows for trees, and what these may take."""
 
+    data: TrainSet
+    room: Room
     scaler: Scale
     Q: NDArray[Any]  # (n, n_inputs): levels of the training rows.
     aim: Aim
-    truth: NDArray[Any]  # codes of the labels, or the targets of values.
     scale: NDArray[np.float64]  # (n_outputs,): what 1 of each output stands for, of values.
 
     @staticmethod
     def of(data: TrainSet, options: TrainerOptions) -> TreeData:
-        """Quantize rows: in 16 bits, or in 8 where raw values have no more.
+        """Quantize rows: in 8 bits where raw values have no more, else in 16.
 
-        Whole numbers that 16 bits hold have one scale for all, which loses nothing.
+        Whole numbers that these bits hold have one scale for all, which loses nothing.
         """
         narrow = data.raw_dtype in ("uint8", "int8")
         scope = str(options.scaler_scope)
@@ -128,31 +124,40 @@ class TreeData:
             scope = "global" if exact else "feature"
         bits, scaling = choose_scaling(data.X, data.raw_dtype, 8 if narrow else 16, scope)
         scaler = quantize_scaler(scaling, data.raw_dtype, bits).scaler
-        weight = data.sample_weight / data.sample_weight.mean()
         targets = data.targets().astype(np.float64)
+        weight = data.sample_weight / data.sample_weight.mean()
         aim = Aim(targets, weight, data.quantity is not None)
         scale = np.ones(targets.shape[1])
         if data.quantity is not None:  # 0 of a value that never varies
             scale = np.where(data.quantity.units.scale > 0, data.quantity.units.scale, 1.0)
-        return TreeData(scaler, scaler.quantize(data.X), aim, data.truth, scale)
-
-    def may_have_lines(self) -> bool:
-        """Whether no dot product of the linear part may come near the end of 32 bits."""
-        return bool(self.Q.shape[1] * 127 * 2 ** (8 * self.Q.itemsize - 1) < _LARGEST_DOT)
+        room = Room(options.tree_bytes or _USUAL_BYTES, options.tree_steps or np.inf)
+        return TreeData(data, room, scaler, scaler.quantize(data.X), aim, scale)
 
     def lines(self, rows: NDArray[np.int64] | slice) -> Lines:
         """Train the linear part on some rows."""
         losses = (0.0,) * len(self.scale) if self.aim.values else ()
-        target, weight = self.aim.target[rows], self.aim.weight[rows]
-        return Lines.of(self.Q[rows], target, weight, losses, self.scale)
+        aim = self.aim.of(rows)
+        return Lines.of(self.Q[rows], aim.target, aim.weight, losses, self.scale)
+
+    def planted(
+        self, options: TreeOptions, rows: NDArray[np.int64] | slice, lines: Lines | None
+    ) -> tuple[Bins, Forest]:
+        """Return a forest without trees on some rows, and the bins of their levels."""
+        bins = Bins.of(self.Q, most_bins(self.Q.shape[1], options.leaves))
+        given = None if lines is None else lines.outputs(self.Q[rows])
+        sorted_ = bins.sort(self.Q[rows])
+        return bins, Forest.planted(sorted_, bins.first, self.aim.of(rows), options, given)
+
+    def watch(self, bins: Bins, rows: NDArray[np.int64], lines: Lines | None) -> Watch:
+        """Return what judges a forest by rows left out."""
+        levels, aim = self.Q[rows], self.aim.of(rows)
+        given = None if lines is None else lines.outputs(levels)
+        weight = aim.weight.astype(np.float32)
+        return Watch(bins.sort(levels), self.data.truth[rows], weight, aim.values, given)
 
 
 def tried(
-    data: TreeData,
-    options: TreeOptions,
-    room: Room,
-    folds: Sequence[Fold],
-    lines: Sequence[Lines] = (),
+    data: TreeData, options: TreeOptions, folds: Sequence[Fold], lines: Sequence[Lines] = ()
 ) -> Found:
     """Grow forests on the rows inside each fold, and measure them on those outside.
 
@@ -160,8 +165,10 @@ def tried(
     """
     paths, largest = [], 0
     for number, fold in enumerate(folds):
-        forest, watch = _planted(data, options, fold, lines[number] if options.lines else None)
-        grown(forest, room, _MOST_TREES, watch)
+        beside = lines[number] if options.lines else None
+        bins, forest = data.planted(options, fold.inside, beside)
+        watch = data.watch(bins, fold.outside, beside)
+        grown(forest, data.room, _MOST_TREES, watch)
         paths.append(watch.losses)
         largest = max(largest, *(tree.n_leaves for _, tree in forest.trees), 0)
     steps = sorted({n for path in paths for n, _, _ in path})
@@ -173,30 +180,12 @@ def tried(
     return Found(options, steps[best], loss, accuracy, largest)
 
 
-def _planted(
-    data: TreeData, options: TreeOptions, fold: Fold, lines: Lines | None
-) -> tuple[Forest, Watch]:
-    """Return a forest without trees on the rows inside a fold, and those outside."""
-    bins, aim = Bins.of(data.Q, most_bins(data.Q.shape[1], options.leaves)), data.aim
-    inside, outside = data.Q[fold.inside], data.Q[fold.outside]
-    watch = Watch(
-        bins.sort(outside),
-        data.truth[fold.outside],
-        aim.weight[fold.outside].astype(np.float32),
-        aim.values,
-        None if lines is None else lines.outputs(outside),
-    )
-    wanted = Aim(aim.target[fold.inside], aim.weight[fold.inside], aim.values)
-    base = None if lines is None else lines.outputs(inside)
-    return Forest.planted(bins.sort(inside), bins.first, wanted, options, base), watch
-
-
-def decisions_of(data: TreeData, found: Found, room: Room, fold: Fold) -> NDArray[np.float32]:
+def decisions_of(data: TreeData, found: Found, fold: Fold) -> NDArray[np.float32]:
     """Grow what a search found on the rows inside a fold; return decisions of those outside."""
     lines = data.lines(fold.inside) if found.options.lines else None
-    forest, watch = _planted(data, found.options, fold, lines)
-    grown(forest, room, found.n_trees)
-    return watch.decide(forest)
+    bins, forest = data.planted(found.options, fold.inside, lines)
+    grown(forest, data.room, found.n_trees)
+    return data.watch(bins, fold.outside, lines).decide(forest)
 
 
 def _at(path: list[tuple[int, float, float]], n: int) -> tuple[float, float]:
@@ -207,7 +196,6 @@ def _at(path: list[tuple[int, float, float]], n: int) -> tuple[float, float]:
 @dataclass(eq=False)
 class _Search:
     data: TreeData
-    room: Room
     folds: Sequence[Fold]
     found: list[Found] = field(default_factory=list)
     lines: list[Lines] = field(default_factory=list)
@@ -215,7 +203,7 @@ class _Search:
     def attempt(self, options: TreeOptions) -> Found:
         if options.lines and not self.lines:
             self.lines = [self.data.lines(fold.inside) for fold in self.folds]
-        found = tried(self.data, options, self.room, self.folds, self.lines)
+        found = tried(self.data, options, self.folds, self.lines)
         self.found.append(found)
         beside = ", linear part" if options.lines else ""
         progress.report(
@@ -236,26 +224,28 @@ class _Search:
         return best
 
 
-def searched(data: TreeData, room: Room, folds: Sequence[Fold], limit: float) -> Found:
+def searched(data: TreeData, folds: Sequence[Fold], limit: float) -> Found:
     """Return the options that do best on rows left out: sizes of trees first, then the rest.
 
     The search ends early where trees are far behind `limit`, the log loss of another model.
     """
-    search = _Search(data, room, folds)
+    search = _Search(data, folds)
     best = search.attempt(TreeOptions(leaves=_LEAVES[0]))
     if best.log_loss > _FAR_BEHIND * limit:
         return best
-    sizes = [{"leaves": n} for n in _LEAVES[1:] if n * _LEAST_LEAF_BYTES <= room.n_bytes]
+    sizes = [{"leaves": n} for n in _LEAVES[1:] if n * _LEAST_LEAF_BYTES <= data.room.n_bytes]
     best = search.climb(best, [*sizes, *_CHANGES])
-    if np.isfinite(room.steps) or not data.may_have_lines():
+    # No dot product of the linear part may come near the end of 32 bits.
+    largest = data.Q.shape[1] * 127 * 2 ** (8 * data.Q.itemsize - 1)
+    if np.isfinite(data.room.steps) or largest >= _LARGEST_DOT:
         return best
     both = search.attempt(replace(best.options, lines=True))
     return search.climb(both, _CHANGES_OF_BOTH) if both.log_loss < best.log_loss else best
 
 
-def searched_again(data: TreeData, room: Room, folds: Sequence[Fold], best: Found) -> Found:
+def searched_again(data: TreeData, folds: Sequence[Fold], best: Found) -> Found:
     """Return options for many more rows than `best` was chosen by: larger trees, held back less."""
-    search = _Search(data, room, folds)
+    search = _Search(data, folds)
     first = search.attempt(replace(best.options, **_OF_MANY_ROWS))
     return search.climb(first, _CHANGES_OF_MANY_ROWS)
 
@@ -270,14 +260,11 @@ def _grow_the_same(known: Found, options: TreeOptions) -> bool:
 # --- the model -----------------------------------------------------------------------------------
 
 
-def tree_model(data: TrainSet, rows: TreeData, found: Found, room: Room) -> IntegerModel:
+def tree_model(rows: TreeData, found: Found) -> IntegerModel:
     """Grow the trees that a search found on all rows, and make the model of them."""
-    options = found.options
-    bins = Bins.of(rows.Q, most_bins(rows.Q.shape[1], options.leaves))
-    lines = rows.lines(slice(None)) if options.lines else None
-    given = None if lines is None else lines.outputs(rows.Q)
-    forest = Forest.planted(bins.sort(rows.Q), bins.first, rows.aim, options, given)
-    grown(forest, room, found.n_trees)
+    data, lines = rows.data, rows.lines(slice(None)) if found.options.lines else None
+    bins, forest = rows.planted(found.options, slice(None), lines)
+    grown(forest, rows.room, found.n_trees)
     if not forest.trees:
         raise TinykernelError("trees: no threshold of any input tells anything of the rows")
     trees, unit = packed(forest, bins)

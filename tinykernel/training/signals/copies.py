@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.spectrum import Spectrum
-from tinykernel.training.augment import Augmentation, as_raw, vary_windows
+from tinykernel.training.augment import Augmentation, vary_windows
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.trainset import TrainSet
 
@@ -40,28 +40,22 @@ def with_spectra(
 ) -> TrainSet:
     """Put levels in the place of windows, and behind them those of varied copies.
 
-    `seen` makes levels of rows, numbers beside included.
+    `seen` makes levels of rows, numbers beside included. A shift of half a hop or more moves whole
+    frames, a smaller one samples.
     """
-    amounts = {kind: amount for kind, amount in (options.augment or {}).items() if amount}
-    if "rotate" in amounts:
+    asked = Augmentation.of(options.augment)
+    if asked.rotate:
         raise TinykernelError("augment: rotate goes with no spectrum; give spectrum=off")
-    blocks, made, rng = [seen(data.X)], first.gives(grid), _drawn_by(options)
-    # A shift of less than half a hop is one of samples.
-    moved = int(amounts.get("shift", 0))
-    frames = round(moved / first.hop)
-    of_samples = Augmentation(
-        scale=amounts.get("scale", 0.0),
-        noise=amounts.get("noise", 0.0),
-        shift=0 if frames else moved,
-    )
+    known, made, rng = data.seen(seen), first.gives(grid), _drawn_by(options)
+    blocks, frames = [known.X], round(asked.shift / first.hop)
+    of_samples = replace(asked, affine=0.0, shift=0 if frames else asked.shift)
     if of_samples != Augmentation():
         blocks.append(seen(_varied(data.X, grid, of_samples, rng)))
-    of_levels = Augmentation(amounts.get("affine", 0.0), frames)
+    of_levels = Augmentation(asked.affine, frames)
     if of_levels != Augmentation():
         of_levels = replace(of_levels, bands=first.n_bands)
         blocks += [_varied(block, made, of_levels, rng) for block in blocks]
-    validation = data.validation and (seen(data.validation[0]), data.validation[1])
-    return replace(_stacked(data, blocks), raw_dtype=made.dtype, validation=validation)
+    return replace(_stacked(known, blocks), raw_dtype=made.dtype)
 
 
 def _stacked(data: TrainSet, blocks: list[NDArray[Any]]) -> TrainSet:
@@ -80,6 +74,7 @@ def _stacked(data: TrainSet, blocks: list[NDArray[Any]]) -> TrainSet:
         sample_weight=each(data.sample_weight),
         groups=groups if groups is None else each(groups),
         quantity=quantity and replace(quantity, targets=each(quantity.targets)),
+        n_varied=(len(blocks) - 1) * len(data.X),
     )
 
 
@@ -96,5 +91,9 @@ def _varied(
     for first in range(0, len(rows), _ROWS_AT_ONCE):
         part = out[first : first + _ROWS_AT_ONCE, : grid.size]
         windows = part.reshape(-1, grid.rows, grid.channels).astype(np.float64)
-        part[...] = as_raw(vary_windows(windows, augmentation, rng), rows.dtype)
+        varied = vary_windows(windows, augmentation, rng).reshape(part.shape)
+        if rows.dtype.kind in "iu":
+            limits = np.iinfo(rows.dtype)
+            varied = np.clip(np.rint(varied), limits.min, limits.max)
+        part[...] = varied.astype(rows.dtype)
     return out

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +11,6 @@ from numpy.typing import NDArray
 from tinykernel.errors import TinykernelError
 from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.quantization.scaling import InputScaling
-from tinykernel.model.stage import Stage
 from tinykernel.model.stages.beside import MOST_ENTRIES, Beside
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.options import TrainerOptions
@@ -24,7 +21,7 @@ _RAMPS = (0.001, 0.25, 0.5, 0.75, 0.999)
 _MOST_NUMBERS = MOST_ENTRIES // (len(_RAMPS) - 1)
 
 
-def joined_numbers(
+def with_levels(
     data: TrainSet, shape: tuple[int, ...], options: TrainerOptions
 ) -> tuple[Beside | None, TrainSet]:
     """Return the stage of the numbers, and rows of windows and levels of their numbers."""
@@ -39,10 +36,10 @@ def joined_numbers(
         raise TinykernelError(f"beside: {options.beside} numbers; {_MOST_NUMBERS} are the most")
     stage = _beside(data.X[:, size:], data.raw_dtype)
 
-    def seen(rows: NDArray[Any]) -> NDArray[Any]:
+    def levels(rows: NDArray[Any]) -> NDArray[Any]:
         return np.hstack([rows[:, :size], stage.levels(rows[:, size:]).astype(np.uint8)])
 
-    return stage, seen_by(data, seen)
+    return stage, data.seen(levels)
 
 
 def _beside(numbers: NDArray[Any], raw_dtype: str) -> Beside:
@@ -66,23 +63,6 @@ def _beside(numbers: NDArray[Any], raw_dtype: str) -> Beside:
     scaler = scaler_between(low, high, raw_dtype, 8)
     each = {name: np.broadcast_to(array, len(source)) for name, array in scaler.arrays.items()}
     return Beside(Scale(scaler.raw_dtype, 8, **each), np.array(source), 255)
-
-
-def seen_by(data: TrainSet, seen: Callable[[NDArray[Any]], NDArray[Any]]) -> TrainSet:
-    """Put what is made of rows in their place."""
-    validation = data.validation
-    if validation is not None:
-        validation = (seen(validation[0]), validation[1])
-    return replace(data, X=seen(data.X), validation=validation)
-
-
-def with_own(stages: tuple[Stage, ...], beside: Beside | None) -> tuple[Stage, ...]:
-    """Put the stage of numbers in the place of the one that took their levels."""
-    if beside is None:
-        return stages
-    return tuple(
-        replace(beside, top=stage.top) if isinstance(stage, Beside) else stage for stage in stages
-    )
 
 
 def scaler_between(

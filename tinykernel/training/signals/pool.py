@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 from tinykernel.compiled import njit
 from tinykernel.hadamard import run_on_rows
 from tinykernel.model.grid import Grid
+from tinykernel.model.stages.beside import as_counts
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.readouts.closed_form import Fit, fit_standardised
-from tinykernel.training.readouts.counts import CountingStages, counts_of_levels, scaled_counts
+from tinykernel.training.readouts.counts import CountingStages, scaled_counts, top_of
 from tinykernel.training.readouts.linear import LinearRecipe
 from tinykernel.training.readouts.normal_equations import Levels as Stored
 from tinykernel.training.readouts.normal_equations import input_power
@@ -33,7 +34,7 @@ from tinykernel.training.readouts.normal_equations import input_power
 _TAPS = 9
 _TRIPLES = np.array(list(combinations(range(_TAPS), 3)))
 _GOLDEN = 0.6180339887
-_QUANTILE_WINDOWS = 64
+_QUANTILE_WINDOWS, _ROWS_AT_ONCE = 64, 1024
 # A half octave apart; the firmware holds a dilation in a byte.
 _DILATIONS = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64, 90, 128, 181, 255)
 # The ring of a stream holds the rows that the longest kernel looks at, 2 bytes a mixed channel.
@@ -54,40 +55,18 @@ def reach(rows: int, n_mixes: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class SignalPlan:
-    """The shape of a local stage for signals, and how it is chosen.
+    """The shape of a local stage for signals, and how it is chosen."""
 
-    Parameters
-    ----------
-    n_kernels : int
-        Kernels that are kept.
-    n_pool : int
-        Kernels to choose from.
-    n_mixes : int
-        Most mixed channels.
-    level_share : float
-        Share of kernels in the pool that see the level.
-    level_bits : int
-    average : {1, 2}
-    dilations : tuple of int
-    cells : int
-        Parts of a window, each with counts of its own: more than 1 where the order matters.
-    hop : int
-        Samples between windows of a stream, 0 for none.
-    beside : int
-        Numbers beside a window.
-    linear : LinearRecipe
-    """
-
-    n_kernels: int = 256
-    n_pool: int = 1344
-    n_mixes: int = 16
-    level_share: float = 0.35
+    n_kernels: int = 256  # that are kept.
+    n_pool: int = 1344  # to choose from.
+    n_mixes: int = 16  # most mixed channels.
+    level_share: float = 0.35  # share of kernels in the pool that see the level.
     level_bits: int = 10
-    average: int = 2
+    average: int = 2  # {1, 2}
     dilations: tuple[int, ...] = (1, 2, 4)
+    # Parts of a window, each with counts of its own: more than 1 where the order matters.
     cells: int = 1
-    hop: int = 0
-    beside: int = 0
+    beside: int = 0  # numbers beside a window, as levels.
     linear: LinearRecipe = field(default_factory=LinearRecipe)
 
 
@@ -167,7 +146,7 @@ class SignalPool:
     ) -> tuple[Fit, NDArray[np.float64]]:
         """Return ridge regression on the counts of some kernels, and the deviations of these.
 
-        Its targets are -1 and 1 of the classes unless told otherwise.
+        By default its targets are -1 and 1 of the classes.
         """
         wanted = 2.0 * self.targets - 1.0 if targets is None else targets
         inputs = self.inputs[:, self.columns(kept)]
@@ -192,21 +171,13 @@ class SignalPool:
         stages = self.stages if stages is None else stages
         kernels, largest = stages.kernels, self.stages.largest_count
         out = np.empty((len(rows), kernels.n_counts + self.plan.beside), dtype=np.int32)
-        out[:, kernels.n_counts :] = counts_of_levels(rows[:, stages.taken.size :], largest)
-        for first in range(0, len(rows), 1024):
-            levels = _by_channel(stages, rows[first : first + 1024])
-            run_on_rows(
-                count_windows,
-                len(levels),
-                self.plan.linear.n_threads,
-                levels,
-                _kinds(kernels),
-                kernels.dilation.astype(np.int64),
-                kernels.channel.astype(np.int64),
-                kernels.threshold,
-                kernels.cells[0],
-                out[first : first + 1024],
-            )
+        out[:, kernels.n_counts :] = as_counts(rows[:, stages.taken.size :], top_of(largest))
+        dilation, channel = kernels.dilation.astype(np.int64), kernels.channel.astype(np.int64)
+        known = _kinds(kernels), dilation, channel, kernels.threshold, kernels.cells[0]
+        for first in range(0, len(rows), _ROWS_AT_ONCE):
+            levels = _by_channel(stages, rows[first : first + _ROWS_AT_ONCE])
+            n, counts = len(levels), out[first : first + _ROWS_AT_ONCE]
+            run_on_rows(count_windows, n, self.plan.linear.n_threads, levels, *known, counts)
         return scaled_counts(out, largest)
 
     def columns(self, kept: NDArray[np.int64]) -> NDArray[np.int64]:

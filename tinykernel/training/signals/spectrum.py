@@ -12,8 +12,8 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model.stages.spectrum import LENGTHS, Spectrum
 from tinykernel.training.options import TrainerOptions
 
-#: From this rate on a signal is taken for sound, and has bands of mel; below, all bands are alike.
-SOUND_HZ = 4000.0
+# From this rate on a signal is taken for sound.
+_SOUND_HZ = 4000.0
 _FRAME_SECONDS, _BANDS = 0.032, 12
 _LOWEST_HZ, _HIGHEST = 100.0, 0.975
 #: 0.75 dB a level; what is taken off is the noise of 16-bit samples.
@@ -23,37 +23,28 @@ _FEWEST = 12
 _ASKED = re.compile(r"(\d+)/(\d+)/(\d+)")
 
 
-def mel_edges(rate: float, length: int, bands: int) -> NDArray[np.int64]:
-    """Return the first bin of each band, and the end of the last: equal steps of mel.
+def band_edges(rate: float, length: int, bands: int) -> NDArray[np.int64]:
+    """Return the first bin of each band, and the end of the last; a band has at least one bin.
 
-    Mel is ``1127 ln(1 + f / 700)`` (O'Shaughnessy, Speech Communication, 1987). From 100 Hz to
-    nearly half of the rate; a band has at least one bin.
+    Of sounds by equal steps of mel from 100 Hz to nearly half of the rate: ``1127 ln(1 + f / 700)``
+    (O'Shaughnessy, Speech Communication, 1987). Of slower signals all bands are alike, from bin 2
+    to half of the rate.
 
-    >>> mel_edges(16000, 512, 12).tolist()
+    >>> band_edges(16000, 512, 12).tolist()
     [3, 9, 16, 24, 34, 46, 61, 79, 101, 128, 161, 201, 250]
-    """
-    top = _HIGHEST * rate / 2
-    mel = np.linspace(np.log1p(_LOWEST_HZ / 700), np.log1p(top / 700), bands + 1)
-    edges = np.rint(700 * np.expm1(mel) * length / rate).astype(np.int64)
-    return _rising(edges, length)
-
-
-def even_edges(length: int, bands: int) -> NDArray[np.int64]:
-    """Return the same for bands that are all as wide, from bin 2 to half of the rate.
-
-    >>> even_edges(64, 5).tolist()
+    >>> band_edges(1000, 64, 5).tolist()
     [2, 8, 14, 20, 26, 32]
     """
-    return _rising(np.rint(np.linspace(2, length // 2, bands + 1)).astype(np.int64), length)
-
-
-def _rising(edges: NDArray[np.int64], length: int) -> NDArray[np.int64]:
-    """Give each band a bin at least, from bin 2 on."""
-    bands = len(edges) - 1
     if bands > length // 2 - 2:
         raise TinykernelError(
             f"spectrum: {bands} bands of a frame of {length} samples are too many"
         )
+    if rate >= _SOUND_HZ:
+        top = _HIGHEST * rate / 2
+        mel = np.linspace(np.log1p(_LOWEST_HZ / 700), np.log1p(top / 700), bands + 1)
+        edges = np.rint(700 * np.expm1(mel) * length / rate).astype(np.int64)
+    else:
+        edges = np.rint(np.linspace(2, length // 2, bands + 1)).astype(np.int64)
     steps = np.arange(bands + 1)
     up = np.maximum.accumulate(np.maximum(edges, 2) - steps) + steps
     return np.minimum(up, length // 2 - steps[::-1])
@@ -66,9 +57,9 @@ def spectrum_for(asked: str, rate: float, samples: int, hop: int) -> Spectrum:
     Frames that would not fall on those of the windows of a stream, or too few, are a
     TinykernelError.
     """
-    given = _ASKED.fullmatch(asked)
-    if given:
-        length, step, bands = map(int, given.groups())
+    numbers = _ASKED.fullmatch(asked)
+    if numbers:
+        length, step, bands = map(int, numbers.groups())
         if length not in LENGTHS:
             lengths = ", ".join(map(str, LENGTHS[:-1])) + f" or {LENGTHS[-1]}"
             raise TinykernelError(f"spectrum: frames have {lengths} samples, not {length}")
@@ -84,9 +75,8 @@ def spectrum_for(asked: str, rate: float, samples: int, hop: int) -> Spectrum:
     else:
         bands = _BANDS
         length, step = _frames_for(rate, samples, hop)
-    is_sound = rate >= SOUND_HZ
-    edges = mel_edges(rate, length, bands) if is_sound else even_edges(length, bands)
-    stage = Spectrum(length, step, edges.astype(np.uint16), _LOG_BITS, _FLOOR)
+    edges = band_edges(rate, length, bands).astype(np.uint16)
+    stage = Spectrum(length, step, edges, _LOG_BITS, _FLOOR)
     if samples < length or stage.frames(samples) < _FEWEST:
         raise TinykernelError(
             f"spectrum: a window of {samples} samples has too few frames of {length}; give a "
@@ -105,7 +95,7 @@ def spectrum_of(
     if options.spectrum == "auto" and (options.augment or {}).get("rotate"):
         return None, "no spectrum: --augment rotate goes with none; leave it out to have one"
     try:
-        found = spectrum_for(options.spectrum, options.rate, shape[0], options.hop)
+        stage = spectrum_for(options.spectrum, options.rate, shape[0], options.hop)
     except TinykernelError as error:
         if options.spectrum != "auto":
             raise
@@ -114,21 +104,21 @@ def spectrum_of(
         raise TinykernelError(
             "offset: remove goes with no spectrum; give spectrum=off, or leave out offset"
         )
-    return found, ""
+    return stage, ""
 
 
 def _frames_for(rate: float, samples: int, hop: int) -> tuple[int, int]:
     """Return the length and the hop of frames: about 32 ms, shorter where these are too few."""
     wanted = np.clip(rate * _FRAME_SECONDS, LENGTHS[0], LENGTHS[-1])
     length = min(LENGTHS, key=lambda n: abs(np.log2(n / wanted)))
-    if rate < SOUND_HZ:
+    if rate < _SOUND_HZ:
         length = 256 if samples >= 2048 else 128
     shorter = LENGTHS[LENGTHS.index(length) :: -1]
-    found = _frames_within(shorter, samples, hop)
-    if found is not None:
-        return found
-    if any(frame_hops(one, hop) for one in shorter):
-        return shorter[-1], frame_hops(shorter[-1], 0)[0]  # refused, for too few frames
+    frames = _frames_within(shorter, samples, hop)
+    if frames is not None:
+        return frames
+    if any(_frame_hops(length, hop) for length in shorter):
+        return shorter[-1], _frame_hops(shorter[-1], 0)[0]  # refused, for too few frames
     near = sorted(range(1, samples + 1), key=lambda n: (abs(n - hop), -n))
     other = next((n for n in near if _frames_within(shorter, samples, n)), LENGTHS[0])
     raise TinykernelError(
@@ -140,17 +130,17 @@ def _frames_for(rate: float, samples: int, hop: int) -> tuple[int, int]:
 def _frames_within(lengths: Sequence[int], samples: int, hop: int) -> tuple[int, int] | None:
     """Return the first length and hop of frames of which a window has enough."""
     for length in lengths:
-        for step in frame_hops(length, hop):
+        for step in _frame_hops(length, hop):
             if samples >= length + (_FEWEST - 1) * step:
                 return length, step
     return None
 
 
-def frame_hops(length: int, hop: int) -> list[int]:
+def _frame_hops(length: int, hop: int) -> list[int]:
     """Return the hops that frames may have: divisors of that of windows, nearest to 5/8 first.
 
-    >>> frame_hops(512, 8000)[0], frame_hops(256, 4000)[0], frame_hops(512, 0), frame_hops(64, 1999)
-    (320, 160, [320], [])
+    >>> _frame_hops(512, 8000)[0], _frame_hops(512, 0), _frame_hops(64, 1999)
+    (320, [320], [])
     """
     wanted = length * 5 // 8
     if not hop:

@@ -20,10 +20,10 @@ from tinykernel.training.augment import Augmentation
 from tinykernel.training.images.convolutions import (
     ConvolutionLearner,
     ConvolutionPlan,
-    plan_for,
+    convolution_plan,
     pools_for,
 )
-from tinykernel.training.images.kernels import as_levels, padded_levels
+from tinykernel.training.images.learner import as_levels, padded_levels
 from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import WIDE_TEMPERATURES, judge, targets_of
@@ -121,7 +121,7 @@ def test_gradients_are_those_of_the_steps_one_by_one():
     slow = [slow_gradients(learner, row) for row in rows]
     for name in ("linear", "hidden", "taps"):
         expected = sum(each[name] for each in slow)
-        fast = learner.gradients[learner.names.index(name)].sum(axis=0)
+        fast = learner.gradients[name].sum(axis=0)
         np.testing.assert_allclose(fast, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())
         assert np.abs(expected).max() > 0
 
@@ -150,46 +150,40 @@ def test_convolutions_end_to_end(tmp_path):
     assert other.quantize() == integer
     tinykernel.save(model, tmp_path / "m.tkm")
     assert tinykernel.load(tmp_path / "m.tkm").quantize() == integer
-    both = {**options, "n_kernels": {"kernels": 1, "convolutions": 6}}
+    both = {**options, "n_kernels": {"kernels": 1, "deep": 4}}
     chosen = TernaryKernelClassifier(**both).fit(X[:400], y[:400])
-    assert chosen.quantize().find(Convolutions) is not None
+    assert chosen.score(X[400:], y[400:]) > 0.9
+    layers = chosen.quantize().find(Convolutions)
+    assert layers.n_channels == 4
+    assert layers.pools.tolist() == [False, False, False, True]
 
 
-def test_deep_convolutions_learn_and_are_chosen():
-    """Protects their four layers, asked for or from a mapping, and that they learn."""
-    X, y = strokes(600, 0)
-    options = {"image_shape": (14, 16), "epochs": 8, "random_state": 0}
-    for more in (
-        {"options": {"convolutions": "deep"}, "n_kernels": 4},
-        {"n_kernels": {"kernels": 1, "deep": 4}},
-    ):
-        model = TernaryKernelClassifier(**options, **more).fit(X[:400], y[:400])
-        layers = model.quantize().find(Convolutions)
-        assert layers.n_channels == 4
-        assert layers.pools.tolist() == [False, False, False, True]
-        assert model.score(X[400:], y[400:]) > 0.9
-
-
-def test_large_budgets_take_deep_convolutions_of_small_images():
-    """Protects the form: 40 deep channels must fit, and images must be small."""
-    rng = np.random.default_rng(0)
-    for side, flash, form in ((28, "8KB", "convolutions"), (28, "12KB", "deep"), (40, "30KB", "")):
-        X, shape = rng.integers(0, 256, (40, side * side), dtype=np.uint8), (side, side, 1)
-        told = {"image_shape": shape[:2]}
-        asked = Asked(X, np.arange(40) % 10, told, parse_limits(flash), shape=shape, n_rows=60000)
-        found = sizes_that_fit(asked)["n_kernels"]
-        assert ("deep" in found) == (form == "deep")
-        assert not form or form in found
-
-
-def test_few_deep_channels_were_taken_where_a_limit_of_time_left_few():
-    """40 of them must fit all limits, and not flash alone."""
-    X = np.random.default_rng(0).integers(0, 256, (40, 784), dtype=np.uint8)
-    limits, shape = parse_limits("flash=30KB,instructions=700k"), (28, 28, 1)
+def sizes(side, budget, **options):
+    """Return the sizes that fit a budget, of images of digits."""
+    X, shape = np.random.default_rng(0).integers(0, 256, (40, side * side), np.uint8), (side, side)
     asked = Asked(
-        X, np.arange(40) % 10, {"image_shape": shape[:2]}, limits, shape=shape, n_rows=60000
+        X,
+        np.arange(40) % 10,
+        {"image_shape": shape, **options},
+        parse_limits(budget),
+        shape=(*shape, 1),
+        n_rows=60000,
     )
-    assert set(sizes_that_fit(asked)["n_kernels"]) == {"kernels", "convolutions"}
+    return sizes_that_fit(asked)["n_kernels"]
+
+
+@pytest.mark.parametrize(
+    ("side", "budget", "forms"),
+    [
+        (28, "8KB", {"kernels", "convolutions"}),
+        (28, "12KB", {"kernels", "deep"}),
+        (28, "flash=30KB,instructions=700k", {"kernels", "convolutions"}),
+        (40, "30KB", {"kernels", "convolutions"}),
+    ],
+)
+def test_large_budgets_take_deep_convolutions_of_small_images(side, budget, forms):
+    """40 deep channels must fit all limits, not flash alone, and images must be small."""
+    assert set(sizes(side, budget)) == forms
 
 
 def test_a_mapping_over_the_budget_was_trained_first():
@@ -207,7 +201,7 @@ def test_a_mapping_over_the_budget_was_trained_first():
 
 def test_a_contest_of_values_spoke_of_log_loss():
     """Of images whose values are compared it says how much of the squares is told."""
-    X, y = strokes(200, 0)
+    X, y = strokes(100, 0)
     model = TernaryKernelRegressor(
         image_shape=(14, 16), epochs=4, random_state=0, n_kernels={"kernels": 2, "convolutions": 4}
     ).fit(X, y + 0.5)
@@ -227,7 +221,7 @@ def test_trainings_of_an_epoch_were_judged_by_how_small_their_decisions_were():
 
 def test_maps_of_all_channels_at_once_took_memory():
     """Taps are drawn channel by channel: images of 14 x 14 and 192 of them took 104 MB."""
-    plan = plan_for((28, 28, 1), 192, "deep", LinearRecipe(epochs=1))
+    plan = convolution_plan((28, 28, 1), 192, "deep", LinearRecipe(epochs=1))
     images = np.random.default_rng(0).integers(0, 256, (128, 1, 28, 28), dtype=np.uint8)
     targets = targets_of(np.arange(128) % 3, 3)
     tracemalloc.start()
@@ -265,9 +259,5 @@ def test_the_search_for_channels_counted_down_one_by_one(monkeypatch):
     """Half of the numbers are left out by each try: eight of 192, and the fewest."""
     tries, real = [], Asked.integers
     monkeypatch.setattr(Asked, "integers", lambda *a, **told: tries.append(1) or real(*a, **told))
-    X = np.random.default_rng(0).integers(0, 256, (40, 784), dtype=np.uint8)
-    told = {"image_shape": (28, 28), "convolutions": "deep"}
-    limits, shape = parse_limits("30KB"), (28, 28, 1)
-    asked = Asked(X, np.arange(40) % 10, told, limits, shape=shape, n_rows=60000)
-    assert sizes_that_fit(asked)["n_kernels"] > 40
+    assert sizes(28, "30KB", convolutions="deep") > 40
     assert len(tries) <= 10

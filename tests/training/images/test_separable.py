@@ -15,8 +15,8 @@ from tinykernel.model.grid import Grid
 from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.stages.separable import Separable
 from tinykernel.training.augment import Augmentation
-from tinykernel.training.images.kernels import as_levels
-from tinykernel.training.images.separable import SeparableLearner, SeparablePlan, separable_plan
+from tinykernel.training.images.learner import as_levels
+from tinykernel.training.images.separable import SeparableLearner, SeparablePlan
 from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.readouts.linear import LinearRecipe
@@ -49,7 +49,7 @@ def test_training_sees_what_the_stages_compute(average):
     )
     images = as_levels(raw, scaler, (13, 13, 3))
     targets, weight = np.eye(2, dtype=np.float32)[y], np.ones(64, np.float32)
-    learner = SeparableLearner(images, targets, weight, plan, Augmentation.of({"affine": 0.5}))
+    learner = SeparableLearner(images, targets, weight, plan, Augmentation(affine=0.5))
     run_epochs(learner, 2, stage=None)
     given, values = Grid.raw("uint8", 13, 13, 3), raw
     for stage in learner.stages(scaler)[:2]:
@@ -73,7 +73,7 @@ def test_gradients_of_a_smooth_layer_are_those_of_differences():
         return float(learner.totals[:, 0].sum())
 
     loss()
-    gradient = learner.gradients[5].sum(axis=0)
+    gradient = learner.gradients["shift_of"].sum(axis=0)
     units = np.argsort(-np.abs(gradient))[:3]
     for unit in units:
         before = learner.shift_of[unit]
@@ -119,11 +119,3 @@ def test_images_without_mixed_convolutions(shape, words):
     X[::2] += 3
     with pytest.raises(TinykernelError, match=words):
         TernaryKernelClassifier(n_kernels=8, **MIXED).fit(X, np.arange(8) % 2)
-
-
-def test_shares_of_channels_are_whole_words():
-    """Channels before the last block are multiples of four, at least four."""
-    for n in (5, 32, 111):
-        assert all(
-            each % 4 == 0 and each >= 4 for each in separable_plan((32, 32, 3), n).channels[:-1]
-        )

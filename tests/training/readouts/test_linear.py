@@ -1,0 +1,81 @@
+"""Training of a linear part: learned as it is stored."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from tinykernel import TernaryKernelClassifier, TinykernelError
+from tinykernel.model.readouts.linear import Linear
+from tinykernel.training.loop import run_epochs
+from tinykernel.training.loss import targets_of
+from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe, round_linear
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_a_linear_part_is_learned_as_it_is_stored(bits):
+    """Protects its levels, and that the scores of the model are the decisions in training."""
+    rng = np.random.default_rng(bits)
+    linear = rng.standard_normal((30, 4)).astype(np.float32)
+    levels, step = round_linear(linear, bits)
+    assert np.abs(levels).max() == 2 ** (bits - 1) - 1
+    assert np.abs(levels * step - linear).mean() < (0.6 if bits == 2 else 0.2)
+    X, y = load_iris(return_X_y=True)
+    model = TernaryKernelClassifier(n_components=0, linear=bits, epochs=40, random_state=0)
+    model.fit(X, y)
+    assert model.score(X, y) > 0.85
+    assert np.abs(model.quantize().find(Linear).weights).max() == 2 ** (bits - 1) - 1
+
+
+def test_forms_compete():
+    """Protects the choice among components, linear part, and both, on rows held out."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 5))
+    y = (X @ rng.standard_normal(5) > 0).astype(int)
+    forms = {"compact": 64, "compact+linear8": 32, "linear8": 0}
+    model = TernaryKernelClassifier(n_components=forms, epochs=5, random_state=0).fit(X, y)
+    assert {(t["n_components"] > 0, t["linear_bits"]) for t in model.trials_} >= {
+        (True, None),
+        (True, 8),
+        (False, 8),
+    }
+    assert model.quantize().find(Linear) is not None
+
+
+def test_dropout_and_interruption_keep_the_best():
+    """Protects dropout, two classes, and Ctrl-C after the first epoch."""
+    rng = np.random.default_rng(0)
+    q = rng.integers(-100, 100, (200, 6)).astype(np.int8)
+    codes = (q[:, 0] > q[:, 1]).astype(np.int64)
+    recipe = LinearRecipe(bits=8, epochs=30, dropout=0.2, batch_rows=32)
+    learner = LinearLearner(q, targets_of(codes, 2), np.ones(200, np.float32), recipe)
+    calls = iter([0.5, 0.9])
+
+    def judge():
+        try:
+            return next(calls)
+        except StopIteration:
+            raise KeyboardInterrupt from None
+
+    history = run_epochs(learner, 30, judge)
+    assert history.interrupted
+    assert len(history.epochs) == 2
+    assert np.mean((learner.decide(q)[:, 0] > 0) == codes) > 0.7
+
+
+def test_a_linear_part_that_may_overflow_says_what_to_do():
+    """The message once spoke of halving, which a linear part does not have."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(-32768, 32767, (40, 9000)).astype(np.int16), np.arange(40) % 2
+    options = {"linear": 8, "options": {"input_bits": 16}, "epochs": 1, "random_state": 0}
+    with pytest.raises(TinykernelError, match="give linear=4 or 2, or input_bits=8"):
+        TernaryKernelClassifier(n_components=0, **options).fit(X, y)
+
+
+def test_a_single_group_trains_as_rows_without_groups():
+    """One recording, or what is left of two, once ended in an error about its only group."""
+    X, y = load_iris(return_X_y=True)
+    given = {"n_components": 0, "epochs": 2, "options": {"validation_fraction": 0.2}}
+    alone = TernaryKernelClassifier(random_state=0, **given).fit(X, y, groups=["a"] * len(y))
+    assert alone.quantize() == TernaryKernelClassifier(random_state=0, **given).fit(X, y).quantize()

@@ -1,0 +1,74 @@
+"""Varied copies of windows, before and after a spectrum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tinykernel.model.grid import Grid
+from tinykernel.model.stages.spectrum import Spectrum
+from tinykernel.training.options import TrainerOptions
+from tinykernel.training.readouts.linear_training import split_rows
+from tinykernel.training.signals.copies import with_spectra, with_windows
+from tinykernel.training.trainset import TrainSet
+
+SPECTRUM, GRID = Spectrum(64, 64, np.arange(2, 8), 2, 0), Grid.raw("int16", 800, 1)
+
+
+def levels(rows):
+    """Return the spectra of windows."""
+    return SPECTRUM.run(rows, GRID)
+
+
+def windows(n):
+    """Return windows of noise, of two classes in turn."""
+    X = np.random.default_rng(0).integers(-99, 99, (n, 800)).astype(np.int16)
+    return TrainSet(X, np.arange(n) % 2, np.ones(n), ("a", "b"), "int16")
+
+
+def varied(data, augment, **more):
+    """Return windows and their copies as levels, and the options."""
+    options = TrainerOptions(augment=augment, random_state=0, **more)
+    return with_spectra(data, SPECTRUM, GRID, levels, options), options
+
+
+def test_a_shift_of_samples_became_one_of_a_frame():
+    """A shift of less than half a hop moves samples before the spectrum, not frames after it."""
+    data = windows(6)
+    copies = varied(data, {"shift": 3})[0].X
+    place = np.arange(800) + np.arange(-3, 4)[:, np.newaxis]
+    moved = [levels(data.X[:, each]) for each in place.clip(0, 799)]
+    assert len(copies) == 12
+    for row, copy in enumerate(copies[6:]):
+        assert any(np.array_equal(copy, block[row]) for block in moved)
+
+
+def test_copies_stay_in_the_group_of_their_window():
+    """Protects held-out rows: what is made of them is no training row."""
+    data = windows(2)
+    plain = varied(data, None)[0]
+    np.testing.assert_array_equal(plain.X, levels(data.X))
+    assert plain.groups is None
+    for n, augment in ((2, {"noise": 0.5}), (2, {"shift": 300}), (4, {"affine": 1, "scale": 1})):
+        copies = varied(data, augment)[0]
+        assert copies.groups.tolist() == copies.codes.tolist() == [0, 1] * n
+        np.testing.assert_array_equal(copies.X[:2], plain.X)
+        assert not (copies.X[2:4] == plain.X).all(axis=1).any()
+
+
+@pytest.mark.parametrize("spectrum", [True, False])
+def test_rows_kept_aside_included_varied_copies(spectrum):
+    """A model was judged by copies that no device will see; neither does it learn from these."""
+    data = windows(20)
+    copies, options = varied(data, {"noise": 0.5}, validation_fraction=0.25)
+    if not spectrum:
+        copies = with_windows(data, GRID, options)
+    rows = split_rows(copies, options, 0)
+    held = {row.tobytes() for row in rows.held[0]}
+    originals = {row.tobytes(): number for number, row in enumerate(copies.X[:20])}
+    assert held <= originals.keys()
+    assert len(held) == 5
+    assert len(rows.rows) == 2 * 15
+    kept = {originals[row] for row in held}
+    learned = {row.tobytes() for row in rows.rows}
+    assert not learned & {copies.X[20 + number].tobytes() for number in kept}

@@ -1,0 +1,41 @@
+"""Options that do not fit the rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tinykernel import TernaryKernelClassifier, TinykernelError
+
+
+@pytest.mark.parametrize(
+    ("options", "shape", "message"),
+    [
+        ({"window_shape": (5, 2)}, (40, 9), "window_shape: 5 x 2 makes 10 values"),
+        ({"window_shape": (8, 2)}, (40, 16), "windows of 8 samples are too short"),
+        ({"image_shape": (2, 8)}, (40, 16), "too small"),
+        ({"image_shape": (4, 4), "window_shape": (8, 2)}, (40, 16), "give one of them"),
+        ({"augment": {"affine": 1}}, (40, 16), "affine is not for rows"),
+        ({"augment": {"tilt": 1}}, (40, 16), "'tilt' is not known"),
+        ({"augment": {"flip": 2}, "image_shape": (4, 4)}, (40, 16), "flip.*from 0 to 1"),
+        ({"augment": {"rotate": 0.1}}, (40, 16, 4), "rotate turns three channels at a time"),
+        ({"n_kernels": 4}, (40, 16), "give a shape"),
+        ({"sigma": 2.0}, (40, 32, 2), "sigma: the local stage of signals has no use"),
+        ({"epochs": 9}, (40, 32, 2), "epochs: the local stage of signals has no use"),
+        ({"sigma": 2.0, "image_shape": (4, 4)}, (40, 16), "sigma: the local stage of images"),
+        ({"n_components": 0, "sigma": 0.2}, (40, 16), "sigma: a linear part alone has no use"),
+        ({"hop": 4}, (40, 16), "hop: give signals"),
+        ({"options": {"spectrum": "on"}}, (40, 16), "spectrum: give signals"),
+        ({"n_components": 0, "linear": "off"}, (40, 16), "needs a linear part"),
+        ({"image_shape": (4, 4), "n_components": 64}, (40, 16), "have n_kernels"),
+        ({"n_components": {"compact+linear3": 4}}, (40, 16), "linear2, linear4"),
+        ({"window_shape": (8, 2)}, (40, 9, 2), "not"),
+        ({"image_shape": (4, 1024), "n_kernels": 2}, (40, 4096), "4 x 1024 is too wide"),
+    ],
+)
+def test_what_does_not_fit_is_refused(options, shape, message):
+    """Protects that no option is ignored and every shape is checked."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 200, shape).astype(np.uint8), np.arange(shape[0]) % 2
+    with pytest.raises(TinykernelError, match=message):
+        TernaryKernelClassifier(**options).fit(X, y)
