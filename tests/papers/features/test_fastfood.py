@@ -11,18 +11,15 @@ from hypothesis import strategies as st
 from scipy.linalg import hadamard
 from sklearn.metrics.pairwise import rbf_kernel
 
-import tinykernel.papers.features.fastfood as fastfood_module
 from tests.papers.features.hamming import expected_hamming, shares
 from tinykernel.errors import TinykernelError
-from tinykernel.model.permutation import Permutation
 from tinykernel.model.quantization.machine import KernelMachine
-from tinykernel.papers.features import RMBCSIK, Fastfood, neighbour_distance
+from tinykernel.papers.features import RMBCSIK, Fastfood
 
 OPTIONS = [
-    {"diagonal": "gaussian", "row_scale": "chi", "shared": True, "permutation": "orbit"},
-    {"diagonal": "sign", "row_scale": "one", "shared": True, "permutation": "identity"},
-    {"diagonal": "gaussian", "row_scale": "one", "shared": False, "permutation": "stored"},
-    {"diagonal": "sign", "row_scale": "chi", "shared": False, "permutation": "orbit"},
+    {"diagonal": "gaussian", "row_scale": "chi", "permutation": "orbit"},
+    {"diagonal": "sign", "row_scale": "one", "permutation": "identity"},
+    {"diagonal": "gaussian", "row_scale": "one", "permutation": "stored"},
 ]
 
 
@@ -37,12 +34,9 @@ def dense_matrix(fitted: Fastfood | RMBCSIK) -> np.ndarray:
     H = hadamard(d).astype(np.float64)
     blocks = []
     for block in range(n_blocks):
-        shared = isinstance(fitted.permutation_, Permutation)
-        sign = fitted.sign_ if shared else fitted.sign_[block]
-        mixer = fitted.permutation_ if shared else fitted.permutation_[block]
-        B = np.zeros((d, sign.size))
-        np.fill_diagonal(B, sign)
-        P = np.eye(d)[mixer.indices(d)]
+        B = np.zeros((d, fitted.sign_.size))
+        np.fill_diagonal(B, fitted.sign_)
+        P = np.eye(d)[fitted.permutation_.indices(d)]
         G = np.diag(fitted.diagonal_[block])
         blocks.append(fitted.row_scale_[block][:, None] * (H @ G @ P @ H @ B))
     return np.concatenate(blocks)[: fitted.n_components]
@@ -100,10 +94,8 @@ def test_row_lengths(diagonal: str, row_scale: str) -> None:
     assert squares.var() == pytest.approx(2 * d, rel=0.15)
 
 
-@pytest.mark.parametrize(
-    ("shared", "diagonal", "row_scale"), [(False, "gaussian", "chi"), (True, "sign", "one")]
-)
-def test_gram_converges_at_the_root_of_p(shared: bool, diagonal: str, row_scale: str) -> None:
+@pytest.mark.parametrize(("diagonal", "row_scale"), [("gaussian", "chi"), ("sign", "one")])
+def test_gram_converges_at_the_root_of_p(diagonal: str, row_scale: str) -> None:
     """The root-mean-square error of the Gram matrix falls as p^(-1/2), to the Gaussian kernel."""
     X = rows(25, 200, seed=1)
     K = rbf_kernel(X, gamma=0.5)
@@ -116,7 +108,6 @@ def test_gram_converges_at_the_root_of_p(shared: bool, diagonal: str, row_scale:
                 n_components=int(p),
                 diagonal=diagonal,
                 row_scale=row_scale,
-                shared=shared,
                 random_state=seed,
             ).fit_transform(X)
             squares.append(np.mean((Z @ Z.T - K) ** 2))
@@ -132,7 +123,7 @@ def test_hamming_distance_follows_the_kernel() -> None:
     p = int(np.ceil(np.log(60**2 / 0.01) / (2 * 0.025**2)))
     X = rows(60, 50, seed=5) * np.geomspace(0.05, 5, 60)[:, None]
     expected = expected_hamming(rbf_kernel(X, gamma=0.5))
-    for options in ({}, {"diagonal": "sign", "row_scale": "one"}, {"shared": False}):
+    for options in ({}, {"diagonal": "sign", "row_scale": "one"}):
         share = shares(RMBCSIK(n_components=p, random_state=0, **options).fit_transform(X))
         np.testing.assert_allclose(share, expected, atol=0.025)
 
@@ -171,27 +162,6 @@ def test_kernel_machine_takes_the_attributes(
     np.testing.assert_array_equal(code.transform(X) > 0, machine.features(X)[:, :300])
 
 
-def test_width_from_the_data() -> None:
-    """sigma='neighbour' is neighbour_distance of the training rows, for one row 1."""
-    X = rows(80, 5)
-    assert Fastfood(sigma="neighbour", random_state=0).fit(X).sigma_ == pytest.approx(
-        neighbour_distance(X)
-    )
-    assert Fastfood(sigma="neighbour").fit(X[:1]).sigma_ == 1.0
-
-
-def test_threads_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One thread and three give the same bits."""
-    X = rows(17, 70, dtype=np.float32)
-    maps = [cls(n_components=200, random_state=0).fit(X) for cls in (Fastfood, RMBCSIK)]
-    results = []
-    for n_threads in (1, 3):
-        monkeypatch.setattr(fastfood_module, "useful_threads", lambda work, n=n_threads: n)
-        results.append([z.transform(X) for z in maps])
-    for one, three in zip(*results, strict=True):
-        np.testing.assert_array_equal(one, three)
-
-
 def test_reproducible_and_cut() -> None:
     """The seed decides everything; fewer components of the same block count are a prefix."""
     X = rows(6, 20)
@@ -215,7 +185,6 @@ def test_reproducible_and_cut() -> None:
         ({"sigma": "wide"}, "sigma"),
         ({"diagonal": "uniform"}, "diagonal"),
         ({"row_scale": "uniform"}, "row_scale"),
-        ({"shared": "yes"}, "shared"),
         ({"permutation": "random"}, "permutation"),
     ],
 )

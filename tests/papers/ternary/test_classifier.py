@@ -108,28 +108,26 @@ def test_string_labels_and_decisions():
     assert two.machine_.weights.shape[0] == 1
 
 
-@pytest.mark.parametrize("scaler", ["minmax", "standard"])
-def test_sample_and_class_weights_matter(scaler):
+def test_sample_and_class_weights_matter():
     """Protects both kinds of weights: they move the boundary; those of classes no scaler."""
     rng = np.random.default_rng(0)
     X = np.r_[rng.normal(0, 1, (400, 2)), rng.normal(1.2, 1, (40, 2))]
     y = np.r_[np.zeros(400), np.ones(40)]
-    plain = small(scaler=scaler).fit(X, y)
-    balanced = small(scaler=scaler, class_weight="balanced").fit(X, y)
-    by_dict = small(scaler=scaler, class_weight={0.0: 0.55, 1.0: 5.5}).fit(X, y)
+    plain = small().fit(X, y)
+    balanced = small(class_weight="balanced").fit(X, y)
+    by_dict = small(class_weight={0.0: 0.55, 1.0: 5.5}).fit(X, y)
     recall = [np.mean(m.predict(X[400:]) == 1) for m in (plain, balanced, by_dict)]
     assert recall[1] > recall[0] + 0.2
     assert recall[1] == recall[2]
     assert np.array_equal(plain.machine_.input_scale, balanced.machine_.input_scale)
-    if scaler == "minmax":
-        by_row = small().fit(X, y, sample_weight=np.where(y == 1, 5.5, 0.55))
-        assert equal_machines(by_row.machine_, by_dict.machine_)
+    by_row = small().fit(X, y, sample_weight=np.where(y == 1, 5.5, 0.55))
+    assert equal_machines(by_row.machine_, by_dict.machine_)
 
 
 def test_order_and_repetition_of_rows_do_not_matter():
     """Protects the canonical training set: shuffled or repeated rows give the same machine."""
     X, y = make_moons(200, noise=0.2, random_state=0)
-    model = small(scaler="standard", **SEARCH).fit(X, y)
+    model = small(**SEARCH).fit(X, y)
     order = np.random.default_rng(0).permutation(200)
     assert equal_machines(model.machine_, clone(model).fit(X[order], y[order]).machine_)
     weighted = clone(model).fit(X, y, sample_weight=np.full(200, 2.0))
@@ -172,15 +170,14 @@ def test_few_rows_a_class():
 
 
 @pytest.mark.parametrize("scope", ["feature", "global"])
-@pytest.mark.parametrize("scaler", ["minmax", "standard"])
-def test_constant_inputs(scaler, scope):
+def test_constant_inputs(scope):
     """Protects constant columns: some, and all of them."""
     X, y = load_iris(return_X_y=True)
     X[:, 3] = 7.0
-    model = small(scaler=scaler, scaler_scope=scope).fit(X, y)
+    model = small(scaler_scope=scope).fit(X, y)
     assert model.score(X, y) > 0.85
     assert (model.machine_.input_scale[3] == 0) == (scope == "feature")
-    constant = small(scaler=scaler, scaler_scope=scope, **SEARCH).fit(np.ones((30, 2)), y[40:70])
+    constant = small(scaler_scope=scope, **SEARCH).fit(np.ones((30, 2)), y[40:70])
     assert set(constant.predict(np.ones((5, 2)))) == {1}
     assert not constant.machine_.input_scale.any()
 
@@ -225,7 +222,6 @@ def test_options(options):
         ({"regularization": np.nan}, "regularization must be a positive number"),
         ({"loss": "cubic"}, "loss must be one of"),
         ({"init": "zero"}, "init must be one of"),
-        ({"scaler": "none"}, "scaler must be one of"),
         ({"scaler_scope": "row"}, "scaler_scope must be one of"),
         ({"input_bits": 12}, "input_bits must be one of"),
         ({"diagonal": "uniform"}, "diagonal must be one of"),

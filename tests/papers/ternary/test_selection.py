@@ -15,7 +15,7 @@ from tinykernel.papers.ternary.selection import assign_folds, choose
 def problem_of(X, y, **more):
     """Make the problem of rows that are as they come, each with the weight 1."""
     rows, codes, weight = X.astype(np.float32), np.asarray(y, dtype=np.int64), np.ones(len(y))
-    scaling = fit_scaling(rows, weight, "minmax", "feature")
+    scaling = fit_scaling(rows, "feature")
     classes = tuple(np.unique(codes).tolist())
     return PaperRows(rows, codes, weight, classes, "float32", scaling=scaling, **more)
 

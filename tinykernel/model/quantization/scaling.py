@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from tinykernel.errors import TinykernelError
 
 _KEPT = ("uint8", "int8", "uint16", "int16")
-_STANDARD_LIMIT = 4.0
 # Below this a range is no range: its reciprocal would not fit into the float32 of the firmware.
 _SMALLEST_RANGE = 1e-30
 
@@ -107,56 +106,25 @@ def choose_scope(X: NDArray[Any], scope: str) -> str:
     return "global" if np.mean(spread >= 0.5 * whole) > 0.5 else "feature"
 
 
-def fit_scaling(
-    X: NDArray[Any], sample_weight: NDArray[np.float64], kind: str, scope: str
-) -> InputScaling:
-    """Find the scaler of raw rows (n, n_features), whose weights (n,) "standard" alone reads.
+def fit_scaling(X: NDArray[Any], scope: str) -> InputScaling:
+    """Find the scaler that takes the range of raw rows (n, n_features) to [-1, 1].
 
-    "minmax" takes the range of the rows to [-1, 1], "standard" has mean 0 and standard deviation 1,
-    and saturates at -4 and 4. `scope` is that of `choose_scope`: one offset and one scale for all
-    inputs cost no table in the firmware. The scale of a constant input is 0 with "feature"; with
-    "global" it is that of all inputs, unless all are one and the same constant.
+    `scope` is that of `choose_scope`: one offset and one scale for all inputs cost no table in the
+    firmware. The scale of a constant input is 0 with "feature"; with "global" it is that of all
+    inputs, unless all are one and the same constant.
 
-    >>> X = np.array([[0, 10], [2, 10]])
-    >>> scaling = fit_scaling(X, np.ones(2), "minmax", "feature")
-    >>> scaling.apply(X).tolist()
-    [[-1.0, 0.0], [1.0, 0.0]]
+    >>> fit_scaling(np.array([[0, 10], [2, 10]]), "feature").scale.tolist()
+    [1.0, 0.0]
     """
     columns = X.shape[1]
-    scope = choose_scope(X, scope)
-    axis = 0 if scope == "feature" else None
+    axis = 0 if choose_scope(X, scope) == "feature" else None
     lowest = X.min(axis=axis).astype(np.float64)
     highest = X.max(axis=axis).astype(np.float64)
-    if kind == "minmax":
-        offset = 0.5 * lowest + 0.5 * highest
-        spread = 0.5 * highest - 0.5 * lowest
-        limit = 1.0
-    else:
-        offset, spread = _mean_and_deviation(X, sample_weight, scope)
-        limit = _STANDARD_LIMIT
     constant = highest - lowest < _SMALLEST_RANGE
-    scale = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, spread))
-    filled = np.full(columns, limit)
+    half = np.where(constant, 1.0, 0.5 * highest - 0.5 * lowest)
     return InputScaling(
-        np.broadcast_to(offset, columns).copy(),
-        np.broadcast_to(scale, columns).copy(),
-        -filled,
-        filled,
+        np.broadcast_to(0.5 * lowest + 0.5 * highest, columns).copy(),
+        np.broadcast_to(np.where(constant, 0.0, 1.0 / half), columns).copy(),
+        np.full(columns, -1.0),
+        np.full(columns, 1.0),
     )
-
-
-def _mean_and_deviation(
-    X: NDArray[Any], sample_weight: NDArray[np.float64], scope: str
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    share = sample_weight / sample_weight.sum()
-    mean = np.zeros(X.shape[1])
-    square = np.zeros(X.shape[1])
-    for first in range(0, X.shape[0], 4096):
-        mean += (share[first : first + 4096, None] * X[first : first + 4096]).sum(axis=0)
-    centre = mean if scope == "feature" else np.full(X.shape[1], mean.mean())
-    for first in range(0, X.shape[0], 4096):
-        rows = X[first : first + 4096].astype(np.float64) - centre
-        square += (share[first : first + 4096, None] * (rows * rows)).sum(axis=0)
-    if scope == "feature":
-        return mean, np.sqrt(square)
-    return np.asarray(mean.mean()), np.asarray(np.sqrt(square.mean()))

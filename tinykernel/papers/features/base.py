@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tinykernel.checks import check_choice, check_count, check_positive
+from tinykernel.checks import check_count, check_positive
 from tinykernel.errors import TinykernelError
 
 TURN = 2.0 * np.pi
@@ -29,7 +29,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     """
 
     n_components: int = 256
-    sigma: float | str = 1.0
+    sigma: float = 1.0
     random_state: int | np.random.RandomState | None = None
     _dtype_out: ClassVar[type | None] = None
 
@@ -53,13 +53,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         rows = np.asarray(validate_data(self, X, dtype=_FLOATS))
         self._n_features_out = check_count("n_components", self.n_components)
-        rng = check_random_state(self.random_state)
-        if isinstance(self.sigma, str):
-            check_choice("sigma", self.sigma, ("neighbour",))
-            self.sigma_ = neighbour_distance(rows, random_state=rng) if len(rows) > 1 else 1.0
-        else:
-            self.sigma_ = check_positive("sigma", self.sigma)
-        self._draw(rows.shape[1], rng)
+        check_positive("sigma", self.sigma)
+        self._draw(rows.shape[1], check_random_state(self.random_state))
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[Any]:

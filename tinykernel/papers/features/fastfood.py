@@ -9,75 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.checks import check_choice
-from tinykernel.compiled import njit
-from tinykernel.hadamard import LANES, fwht_rows, padded_dimension, run_on_rows, useful_threads
+from tinykernel.hadamard import fwht, padded_dimension
 from tinykernel.model.permutation import Permutation
 from tinykernel.papers.features.base import TURN, FeatureMap, cosines
 
 # Rows are worked on in parts of this many features in all.
 _VALUES_AT_ONCE = 1 << 22
-
-
-# --- compiled loops: a few rows at a time, so that their values stay in the cache ----------------
-
-
-@njit(nogil=True)
-def _mix(x, sign, order, buffer, mixed):  # type: ignore[no-untyped-def]
-    """Compute ``mixed = P H B x`` of some rows, with x padded by zeros."""
-    n = x.shape[1]
-    buffer[:, n:] = 0
-    for k in range(x.shape[0]):
-        for j in range(n):
-            buffer[k, j] = x[k, j] * sign[j]
-    fwht_rows(0, x.shape[0], buffer)
-    for k in range(x.shape[0]):
-        for j in range(order.shape[0]):
-            mixed[k, j] = buffer[k, order[j]]
-
-
-@njit(nogil=True)
-def _project(mixed, diagonal, buffer):  # type: ignore[no-untyped-def]
-    """Compute ``buffer = H G mixed``."""
-    for k in range(buffer.shape[0]):
-        for j in range(buffer.shape[1]):
-            buffer[k, j] = mixed[k, j] * diagonal[j]
-    fwht_rows(0, buffer.shape[0], buffer)
-
-
-# The innermost loop takes slices: an index that numba cannot see to be positive, such as
-# ``block * d + j``, costs a comparison each time and keeps the loop from being vectorised.
-
-
-@njit(nogil=True)
-def _scale_part(projected, scale, out):  # type: ignore[no-untyped-def]
-    for j in range(out.shape[0]):
-        out[j] = projected[j] * scale[j]
-
-
-@njit(nogil=True)
-def _turn_rows(begin, end, x, sign, order, diagonal, scale, out):  # type: ignore[no-untyped-def]
-    """Write ``scale * (H G P H B x)``, projected in the dtype of x, scaled in that of `scale`."""
-    n_blocks, d = diagonal.shape
-    buffer = np.empty((LANES, d), x.dtype)
-    mixed = np.empty((LANES, d), x.dtype)
-    for first in range(begin, end, LANES):
-        n = min(LANES, end - first)
-        for block in range(n_blocks):
-            if block < sign.shape[0]:
-                _mix(x[first : first + n], sign[block], order[block], buffer[:n], mixed[:n])
-            _project(mixed[:n], diagonal[block], buffer[:n])
-            for k in range(n):
-                part = out[first + k, block * d : (block + 1) * d]
-                _scale_part(buffer[k], scale[block], part)
-
-
-@njit(nogil=True)
-def _window_rows(begin, end, turns, start, width, out):  # type: ignore[no-untyped-def]
-    """Write +1 where the phase ``turns + start`` lies in the window, modulo 1, else -1."""
-    for i in range(begin, end):
-        for j in range(turns.shape[1]):
-            phase = turns[i, j] + start[j]
-            out[i, j] = 2 * np.int8(phase - np.floor(phase) < width[j]) - 1
 
 
 def _draw_permutation(kind: str, d: int, rng: np.random.RandomState) -> Permutation:
@@ -93,58 +30,7 @@ def _draw_permutation(kind: str, d: int, rng: np.random.RandomState) -> Permutat
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class _FastfoodMap(FeatureMap):
-    """Draw the blocks ``S H G P H B / (sigma sqrt(d))`` and hand them to the compiled loops."""
-
-    diagonal: str = "gaussian"
-    row_scale: str = "chi"
-    shared: bool = True
-    permutation: str = "orbit"
-
-    def _draw(self, n_features: int, rng: np.random.RandomState) -> None:
-        check_choice("diagonal", self.diagonal, ("gaussian", "sign"))
-        check_choice("row_scale", self.row_scale, ("chi", "one"))
-        check_choice("shared", self.shared, (True, False))
-        check_choice("permutation", self.permutation, ("orbit", "stored", "identity"))
-        d = padded_dimension(n_features)
-        shape = (-(-int(self.n_components) // d), d)
-        n_mixers = 1 if self.shared else shape[0]
-        sign = (2 * rng.randint(0, 2, (n_mixers, n_features)) - 1).astype(np.int8)
-        mixers = tuple(_draw_permutation(self.permutation, d, rng) for _ in range(n_mixers))
-        self.sign_ = sign[0] if self.shared else sign
-        self.permutation_: Permutation | tuple[Permutation, ...]
-        self.permutation_ = mixers[0] if self.shared else mixers
-        if self.diagonal == "gaussian":
-            self.diagonal_ = rng.standard_normal(shape)
-        else:
-            self.diagonal_ = np.where(rng.randint(0, 2, shape) == 1, 1.0, -1.0)
-        squares = rng.chisquare(d, shape) if self.row_scale == "chi" else np.full(shape, float(d))
-        norm = np.sqrt((self.diagonal_**2).sum(axis=1, keepdims=True))
-        self.row_scale_ = np.sqrt(squares) / (norm * (self.sigma_ * np.sqrt(d)))
-        self.offset_ = rng.uniform(0.0, TURN, shape)
-
-    def _turns(self, X: NDArray[Any], scaled: type) -> NDArray[Any]:
-        """Compute the projections ``R x`` in turns (1 is an angle of 2 pi), scaled in a dtype."""
-        mixers = self.permutation_
-        mixers = (mixers,) if isinstance(mixers, Permutation) else mixers
-        order = np.stack([mixer.indices(self.diagonal_.shape[1]) for mixer in mixers])
-        out: NDArray[Any] = np.empty((X.shape[0], int(self._n_features_out)), dtype=scaled)
-        run_on_rows(
-            _turn_rows,
-            X.shape[0],
-            useful_threads(X.shape[0] * self.diagonal_.size * 10),
-            np.ascontiguousarray(X),
-            self.sign_.reshape(order.shape[0], -1),
-            order,
-            self.diagonal_.astype(X.dtype),
-            (self.row_scale_ / TURN).astype(scaled),
-            out,
-        )
-        return out
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class Fastfood(_FastfoodMap):
+class Fastfood(FeatureMap):
     """Random Fourier features of the Gaussian kernel in O(p log d) time and O(p) memory.
 
     ``z(x) = sqrt(2 / p) cos(R x + b)``, so that ``z(x) . z(y)`` approximates
@@ -167,28 +53,24 @@ class Fastfood(_FastfoodMap):
     ----------
     n_components : int
         p, the number of features. Any number; the last block is cut.
-    sigma : float or "neighbour"
-        Width of the kernel; "neighbour" takes `neighbour_distance` of the training rows.
+    sigma : float
+        Width of the kernel; `neighbour_distance` of the training rows is a start.
     diagonal : {"gaussian", "sign"}
         Entries of G: normal, or random signs, which need one bit each.
     row_scale : {"chi", "one"}
         "chi" as above; "one" gives every row the root mean square of those lengths,
         ``S_ii = sqrt(d) / ||G||`` (which is S = 1 for sign G), so that the kernel keeps its width:
         its curvature at 0 is the same, and the difference vanishes as d grows.
-    shared : bool
-        Whether all blocks share B and P, so that ``P H B x`` is computed once; else each block has
-        its own.
     permutation : {"orbit", "stored", "identity"}
-        P: generated from two numbers, a random table, or none.
+        P: generated from two numbers, a random table, or none. All blocks share B and P, so that
+        ``P H B x`` is computed once.
     random_state : int, RandomState or None
 
     Attributes
     ----------
-    sigma_ : float
-        The width used.
-    sign_ : ndarray of int8, shape (n_features,), or (m, n_features) when not shared
+    sign_ : ndarray of int8, shape (n_features,)
         Diagonal of B.
-    permutation_ : Permutation, or tuple of m of them when not shared
+    permutation_ : Permutation
     diagonal_ : ndarray of float64, shape (m, d)
         Diagonals of G.
     row_scale_ : ndarray of float64, shape (m, d)
@@ -204,13 +86,48 @@ class Fastfood(_FastfoodMap):
     True
     """
 
+    diagonal: str = "gaussian"
+    row_scale: str = "chi"
+    permutation: str = "orbit"
+
+    def _draw(self, n_features: int, rng: np.random.RandomState) -> None:
+        check_choice("diagonal", self.diagonal, ("gaussian", "sign"))
+        check_choice("row_scale", self.row_scale, ("chi", "one"))
+        check_choice("permutation", self.permutation, ("orbit", "stored", "identity"))
+        d = padded_dimension(n_features)
+        shape = (-(-int(self.n_components) // d), d)
+        self.sign_ = (2 * rng.randint(0, 2, n_features) - 1).astype(np.int8)
+        self.permutation_ = _draw_permutation(self.permutation, d, rng)
+        if self.diagonal == "gaussian":
+            self.diagonal_ = rng.standard_normal(shape)
+        else:
+            self.diagonal_ = np.where(rng.randint(0, 2, shape) == 1, 1.0, -1.0)
+        squares = rng.chisquare(d, shape) if self.row_scale == "chi" else np.full(shape, float(d))
+        norm = np.sqrt((self.diagonal_**2).sum(axis=1, keepdims=True))
+        self.row_scale_ = np.sqrt(squares) / (norm * (self.sigma * np.sqrt(d)))
+        self.offset_ = rng.uniform(0.0, TURN, shape)
+
+    def _turns(self, X: NDArray[Any], scaled: type) -> NDArray[Any]:
+        """Compute the projections ``R x`` in turns (1 is an angle of 2 pi), scaled in a dtype."""
+        d = self.diagonal_.shape[1]
+        mixed = np.zeros((X.shape[0], d), dtype=X.dtype)
+        mixed[:, : X.shape[1]] = X * self.sign_
+        mixed = np.take(fwht(mixed), self.permutation_.indices(d), axis=1)
+        scale = (self.row_scale_ / TURN).astype(scaled)
+        out: NDArray[Any] = np.empty((X.shape[0], int(self._n_features_out)), dtype=scaled)
+        for block, diagonal in enumerate(self.diagonal_.astype(X.dtype)):
+            part = out[:, block * d : (block + 1) * d]
+            n = part.shape[1]
+            np.multiply(fwht(mixed * diagonal)[:, :n], scale[block, :n], out=part)
+        return out
+
     def _map(self, X: NDArray[Any]) -> NDArray[Any]:
         turns = self._turns(X, X.dtype.type)
         return cosines(turns, self.offset_.ravel()[: turns.shape[1]])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class RMBCSIK(_FastfoodMap):
+class RMBCSIK(Fastfood):
     """Reduced-memory binary codes for shift-invariant kernels: the signs of Fastfood features.
 
     ``z(x) = sign(cos(R x + b) + t)`` with R as in `Fastfood`, ``b ~ Uniform(0, 2 pi)`` and
@@ -219,18 +136,17 @@ class RMBCSIK(_FastfoodMap):
 
     Features are computed without a cosine: with ``h = arccos(-t)``, z is +1 exactly where
     ``(R x + b + h) mod 2 pi < 2 h``. The fitted attributes are the fields of
-    `tinykernel.model.quantization.machine.KernelMachine` of the same names (when B and P are
-    shared), and the features are those of its method ``features``: projections in float32 whatever
-    the input.
+    `tinykernel.model.quantization.machine.KernelMachine` of the same names, and the features are
+    those of its method ``features``: projections in float32 whatever the input.
 
     Parameters
     ----------
-    n_components, sigma, diagonal, row_scale, shared, permutation, random_state
+    n_components, sigma, diagonal, row_scale, permutation, random_state
         As in `Fastfood`.
 
     Attributes
     ----------
-    sigma_, sign_, permutation_, diagonal_, row_scale_, offset_
+    sign_, permutation_, diagonal_, row_scale_, offset_
         As in `Fastfood`.
     threshold_ : ndarray of float64, shape (m, d)
         t.
@@ -257,11 +173,9 @@ class RMBCSIK(_FastfoodMap):
         p = int(self._n_features_out)
         start, width = (values.ravel()[:p] / TURN for values in (self.start_, self.width_))
         rows, step = X.astype(np.float32), max(1, _VALUES_AT_ONCE // p)
-        signs = np.empty((len(rows), p), dtype=np.int8)
+        parts = []
         for first in range(0, len(rows), step):
-            part = signs[first : first + step]
             # Phases in float64, as in `KernelMachine.features`.
-            turns = self._turns(rows[first : first + step], np.float64)
-            threads = useful_threads(turns.size * 5)
-            run_on_rows(_window_rows, len(part), threads, turns, start, width, part)
-        return signs
+            phase = self._turns(rows[first : first + step], np.float64) + start
+            parts.append(phase - np.floor(phase) < width)
+        return 2 * np.concatenate(parts).view(np.int8) - 1

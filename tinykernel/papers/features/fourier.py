@@ -27,8 +27,8 @@ class RandomFourierFeatures(FeatureMap):
     ----------
     n_components : int
         p, the number of features.
-    sigma : float or "neighbour"
-        Width of the kernel; "neighbour" takes `neighbour_distance` of the training rows.
+    sigma : float
+        Width of the kernel; `neighbour_distance` of the training rows is a start.
     kernel : {"gaussian", "laplacian", "cauchy"}
         ``exp(-||x - y||^2 / (2 sigma^2))``, ``exp(-||x - y||_1 / sigma)``, or
         ``prod_i 1 / (1 + ((x_i - y_i) / sigma)^2)`` (Rahimi & Recht 2007, figure 1).
@@ -36,8 +36,6 @@ class RandomFourierFeatures(FeatureMap):
 
     Attributes
     ----------
-    sigma_ : float
-        The width used.
     weights_ : ndarray of float64, shape (n_features, n_components)
         W, radians per unit.
     offset_ : ndarray of float64, shape (n_components,)
@@ -63,7 +61,7 @@ class RandomFourierFeatures(FeatureMap):
             frequencies = rng.standard_cauchy(shape)
         else:
             frequencies = rng.laplace(size=shape)
-        self.weights_ = frequencies / self.sigma_
+        self.weights_ = frequencies / self.sigma
         self.offset_: NDArray[np.float64] = rng.uniform(0.0, TURN, shape[1])
 
     def _map(self, X: NDArray[Any]) -> NDArray[Any]:
@@ -86,7 +84,7 @@ class BCSIK(RandomFourierFeatures):
 
     Attributes
     ----------
-    sigma_, weights_, offset_
+    weights_, offset_
         As in `RandomFourierFeatures`.
     threshold_ : ndarray of float64, shape (n_components,)
         t.

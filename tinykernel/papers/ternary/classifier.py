@@ -52,12 +52,9 @@ class PaperClassifier(MachineClassifier):
     init : {"svm", "svm_sign", "random"}
         Where the descent starts: at the weights of a linear SVM on 2000 random rows, made ternary
         by a threshold, or their signs, which is (12); or at random.
-    scaler : {"minmax", "standard"}
-        Inputs to [-1, 1] by the range of the training rows, or to mean 0 and deviation 1. Values
-        outside [-1, 1], or [-4, 4], saturate.
     scaler_scope : {"auto", "feature", "global"}
-        A scaler for each input, or one for all: better for inputs in the same unit, such as
-        pixels, and without a table in the firmware. "auto" takes one for all where most inputs
+        A scaler to [-1, 1] for each input, or one for all: better for inputs in the same unit, such
+        as pixels, and without a table in the firmware. "auto" takes one for all where most inputs
         span at least half of the range of all.
     input_bits : {8, 16, "auto"}
         Width of the inputs after scaling in the firmware. "auto" takes 8 where that changes at most
@@ -122,7 +119,6 @@ class PaperClassifier(MachineClassifier):
     regularization: float | None = None
     loss: str = "squared_hinge"
     init: str = "svm"
-    scaler: str = "minmax"
     scaler_scope: str = "auto"
     input_bits: int | str = "auto"
     diagonal: str = "sign"
@@ -180,11 +176,7 @@ class PaperClassifier(MachineClassifier):
         classes, data = prepare(
             rows, labels, weight, class_weight=self.class_weight, splits=splits, groups=groups
         )
-        of_rows = data.sample_weight
-        if self.scaler == "standard" and self.class_weight is not None:
-            # Mean and deviation are those of the rows, whatever the classes weigh.
-            of_rows = prepare(rows, labels, weight, groups=groups)[1].sample_weight
-        scaling = fit_scaling(data.X, of_rows, self.scaler, self.scaler_scope)
+        scaling = fit_scaling(data.X, self.scaler_scope)
         machine, choice, n_sweeps = train_paper(PaperRows(**vars(data), scaling=scaling), options)
         # Not earlier, or an interrupted second fit would mix two models.
         self.classes_ = classes
@@ -219,17 +211,18 @@ class PaperClassifier(MachineClassifier):
         return {"sigma": self.sigma_, "regularization": self.regularization_}
 
     @classmethod
-    def untrained(cls, X: NDArray[Any], y: NDArray[Any], given: Mapping[str, Any]) -> KernelMachine:
+    def untrained(
+        cls, X: NDArray[Any], y: NDArray[Any], parameters: Mapping[str, Any]
+    ) -> KernelMachine:
         """Train one block as shortly as can be, by which a budget tells sizes."""
         few = {"n_components": padded_dimension(X.shape[1]), "max_iter": 1, "init": "random"}
-        few |= {"sigma": given.get("sigma", 1.0), "regularization": 0.1}
-        machine = cls(**{**given, **few}).fit(X, y).machine_
+        few |= {"sigma": parameters.get("sigma", 1.0), "regularization": 0.1}
+        machine = cls(**{**parameters, **few}).fit(X, y).machine_
         assert isinstance(machine, KernelMachine)
         return machine
 
     def _options(self) -> PaperOptions:
         """Check the parameters, which scikit-learn wants done in `fit`."""
-        check_choice("scaler", self.scaler, ("minmax", "standard"))
         check_choice("scaler_scope", self.scaler_scope, ("auto", "feature", "global"))
         return PaperOptions(
             n_components=self.n_components,

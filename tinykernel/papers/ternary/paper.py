@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.model import snap_windows
-from tinykernel.model.permutation import Permutation
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.papers.features import RMBCSIK
 from tinykernel.papers.ternary.bits import pack_features
@@ -58,9 +57,6 @@ def _machine_without_weights(
     problem: PaperRows, options: PaperOptions, features: RMBCSIK
 ) -> KernelMachine:
     """Return the machine of the drawn features, all of whose weights are zero."""
-    permutation = features.permutation_
-    if not isinstance(permutation, Permutation):
-        raise TypeError("the blocks of a machine share one permutation")
     n_outputs = 1 if problem.n_classes == 2 else problem.n_classes
     return KernelMachine(
         classes=problem.classes,
@@ -70,7 +66,7 @@ def _machine_without_weights(
         input_low=problem.scaling.low,
         input_high=problem.scaling.high,
         sign=features.sign_,
-        permutation=permutation,
+        permutation=features.permutation_,
         diagonal=features.diagonal_,
         diagonal_kind=options.diagonal,
         row_scale=features.row_scale_,
