@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from tests.random_fronts import random_stage
-from tests.random_models import random_model, with_linear
+from tests.random_fronts import model_behind, random_stage
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.dense import Dense
-from tinykernel.model.stages.scale import Scale
 
 
 def random_convolutions(
@@ -66,13 +63,8 @@ def convolution_model(
     sides = {"height": shape[0] * average, "width": shape[1] * average, "average": average}
     front = random_stage(seed, **({"level_bits": 8} | sides | front_fields))
     levels = front.levels.gives(front.input)
-    stage = random_convolutions(seed, levels, pools, channels, bits, padding)
-    chain, made = [front.levels, stage], stage.gives(levels)
+    stages = [front.levels, random_convolutions(seed, levels, pools, channels, bits, padding)]
     if units:
-        chain.append(random_dense(seed, made, units, unit_bits))
-        made = chain[-1].gives(made)
-    model = random_model(seed, n_features=made.size, shared_scaler=True)
-    scaler = Scale("uint8", 8, [0], [((1 << 24) - 1) // made.high], [made.high])
-    stages = (*chain, scaler, *model.stages[1:])
-    model = replace(model, input=front.input, stages=stages)
-    return with_linear(model, seed, weight_bits, components)
+        stages.append(random_dense(seed, stages[1].gives(levels), units, unit_bits))
+    options = {"weight_bits": weight_bits, "components": components}
+    return model_behind(front.input, tuple(stages), seed, **options)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tests.random_models import random_model, random_scaler, with_linear
 from tinykernel.model import IntegerModel, Scale
 from tinykernel.model.grid import Grid
+from tinykernel.model.stage import Stage
 from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
@@ -130,33 +131,38 @@ def random_beside(seed: int, n: int, raw_dtype: str, top: int = 255) -> Beside:
     return Beside(Scale(raw_dtype, 8, **arrays), source, top)
 
 
-def local_model(
-    stage: Front,
+def model_behind(
+    given: Grid,
+    stages: tuple[Stage, ...],
     seed: int,
     *,
     weight_bits: int = 4,
     components: bool = False,
-    beside: Beside | None = None,
+    hop: int = 0,
     **changes: Any,
 ) -> IntegerModel:
-    """Return a machine with a linear part behind kernels; `weight_bits` 0: without one."""
-    counts, joined = stage.counts, () if beside is None else (beside,)
-    if beside is not None:
-        counts = beside.gives(counts)
+    """Return a model whose linear part looks at what stages give; `weight_bits` 0: has none."""
+    made = given
+    for stage in stages:
+        made = stage.gives(made)
     model = random_model(
-        seed,
-        n_features=counts.size,
-        raw_dtype=counts.dtype,
-        shared_scaler=True,
-        **changes,
+        seed, n_features=made.size, raw_dtype=made.dtype, shared_scaler=True, **changes
     )
-    # What counts: levels of the counts that there can be, not of the whole type.
+    # Levels of the values that there can be, not of the whole type.
     bits = model.scaler.bits
-    factor = min(((1 << (16 + bits)) - 1) // counts.high, 2**32 - 1)
-    scaler = Scale(counts.dtype, bits, [0], [factor], [counts.high])
-    chain = (stage.levels, stage.kernels, *joined, scaler, *model.stages[1:])
-    model = replace(model, input=stage.input, stages=chain, hop=stage.hop)
+    factor = min(((1 << (16 + bits)) - 1) // made.high, 2**32 - 1)
+    scaler = Scale(made.dtype, bits, [0], [factor], [made.high])
+    model = replace(model, input=given, stages=(*stages, scaler, *model.stages[1:]), hop=hop)
     return with_linear(model, seed, weight_bits, components) if weight_bits else model
+
+
+def local_model(
+    stage: Front, seed: int, *, beside: Beside | None = None, **options: Any
+) -> IntegerModel:
+    """Return a machine with a linear part behind kernels; `options` are those of `model_behind`."""
+    joined = () if beside is None else (beside,)
+    chain = (stage.levels, stage.kernels, *joined)
+    return model_behind(stage.input, chain, seed, hop=stage.hop, **options)
 
 
 def offset_model(

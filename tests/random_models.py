@@ -451,4 +451,4 @@ def balanced(model: IntegerModel) -> IntegerModel:
 
 def components_of(model: IntegerModel, Q: ArrayLike) -> NDArray[np.bool_]:
     """The components of rows of quantized inputs, True where z is +1."""
-    return model._run(model.quantized(Q))["components"]
+    return model.run(model.quantized(Q))["components"]

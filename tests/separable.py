@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from tests.random_fronts import random_stage
-from tests.random_models import random_model, with_linear
+from tests.random_fronts import model_behind, random_stage
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.stages.scale import Scale
 from tinykernel.model.stages.separable import Separable
 
 
@@ -53,9 +50,6 @@ def separable_model(
     sides = {"height": shape[0] * average, "width": shape[1] * average, "average": average}
     front = random_stage(seed, **({"level_bits": 8} | sides | front_fields))
     levels = front.levels.gives(front.input)
-    stage = random_separable(seed, levels, blocks, strides)
-    made = stage.gives(levels)
-    model = random_model(seed, n_features=made.size, n_classes=n_classes, shared_scaler=True)
-    scaler = Scale("uint8", 8, [0], [((1 << 24) - 1) // made.high], [made.high])
-    stages = (front.levels, stage, scaler, *model.stages[1:])
-    return with_linear(replace(model, input=front.input, stages=stages), seed, weight_bits, False)
+    stages = (front.levels, random_separable(seed, levels, blocks, strides))
+    options = {"weight_bits": weight_bits, "n_classes": n_classes}
+    return model_behind(front.input, stages, seed, **options)

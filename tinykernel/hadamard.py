@@ -28,7 +28,6 @@ LANES = 32
 _LARGEST = 65536
 # Handing work to another thread takes about 0.1 ms, the time of this number of butterflies.
 _BUTTERFLIES_PER_THREAD = 1 << 20
-_DTYPES = (np.float32, np.float64, np.int16, np.int32)
 
 
 def padded_dimension(n_features: int) -> int:
@@ -153,7 +152,7 @@ def _lay_back(x, rows):  # type: ignore[no-untyped-def]
 def fwht_rows(begin, end, rows):  # type: ignore[no-untyped-def]
     """Transform ``rows[begin:end]`` in place; for other compiled loops.
 
-    rows: C-contiguous, shape (n, d), of a dtype of `fwht`; d a power of two (not checked).
+    rows: C-contiguous, shape (n, d); d a power of two (not checked).
     """
     d = rows.shape[1]
     x = np.empty(d * LANES, rows.dtype)
@@ -224,117 +223,53 @@ def useful_threads(n_butterflies: int) -> int:
     return max(1, min(available, n_butterflies // _BUTTERFLIES_PER_THREAD))
 
 
-def _threads_for(x: NDArray[Any], n_threads: int | None) -> int:
-    """Return `n_threads`, or how many pay for the transform of `x`."""
-    if n_threads is None:
-        return useful_threads(x.size * x.shape[-1].bit_length() // 2)
-    if n_threads < 1:
-        raise TinykernelError(f"fwht: n_threads must be at least 1, got {n_threads}")
-    return n_threads
-
-
-def _check(x: NDArray[Any], dtypes: tuple[type, ...]) -> None:
-    """Refuse what cannot be transformed in place."""
-    if not isinstance(x, np.ndarray):
-        raise TinykernelError(f"fwht: expected a numpy array, got {type(x).__name__}")
-    if x.dtype not in dtypes or not x.dtype.isnative:
+def _in_place(
+    kernel: Callable[..., None], x: _ArrayT, dtypes: tuple[type, ...], *arguments: object
+) -> _ArrayT:
+    """Run a kernel on all rows of an array, which is returned; refuse one that it cannot change."""
+    if not isinstance(x, np.ndarray) or x.dtype not in dtypes or not x.dtype.isnative:
         names = ", ".join(np.dtype(dtype).name for dtype in dtypes)
-        raise TinykernelError(f"fwht: dtype {x.dtype} is not supported; convert to {names}")
+        kind = x.dtype if isinstance(x, np.ndarray) else type(x).__name__
+        raise TinykernelError(f"fwht: dtype {kind} is not supported; convert to {names}")
     if x.ndim == 0 or not 1 <= x.shape[-1] <= _LARGEST or x.shape[-1] & (x.shape[-1] - 1):
         raise TinykernelError(
             f"fwht: the last axis must be a power of two from 1 to {_LARGEST}, got shape {x.shape}"
         )
     if not x.flags.writeable:
         raise TinykernelError("fwht: the array is read-only and the transform works in place")
-
-
-def _in_place(x: NDArray[Any], transform: Callable[[NDArray[Any]], None]) -> None:
-    """Call `transform` with the rows of `x` as a contiguous matrix, and copy back if it must."""
-    contiguous = x.flags.c_contiguous and x.flags.aligned
-    rows = (x if contiguous else np.array(x, order="C")).reshape(-1, x.shape[-1])
-    transform(rows)
-    if not contiguous:
-        x[...] = rows.reshape(x.shape)
-
-
-def fwht(x: _ArrayT, *, n_threads: int | None = None) -> _ArrayT:
-    """Multiply every row by the Walsh-Hadamard matrix, in place, without normalisation.
-
-    Parameters
-    ----------
-    x : ndarray of float32, float64, int16 or int32, shape (..., d)
-        Overwritten. d is a power of two from 1 to 65536. Integers wrap around. An array that is not
-        C-contiguous is transformed in a copy that is written back.
-    n_threads : int, optional
-        How many threads share the rows; as many as pay for themselves when not given. The result
-        does not depend on it.
-
-    Returns
-    -------
-    ndarray
-        `x` itself.
-
-    Raises
-    ------
-    TinykernelError
-        If `x` has another dtype or length, or is read-only.
-
-    Examples
-    --------
-    >>> fwht(np.array([[1.0, 2.0, 3.0, 4.0]]))
-    array([[10., -2., -4.,  0.]])
-    """
-    _check(x, _DTYPES)
     if x.size and x.shape[-1] > 1:
-        threads = _threads_for(x, n_threads)
-        _in_place(x, lambda rows: run_on_rows(fwht_rows, rows.shape[0], threads, rows))
+        rows = np.require(x, requirements=("C", "A")).reshape(-1, x.shape[-1])
+        threads = useful_threads(x.size * x.shape[-1].bit_length() // 2)
+        run_on_rows(kernel, rows.shape[0], threads, rows, *arguments)
+        if not x.flags.carray:
+            x[...] = rows.reshape(x.shape)
     return x
 
 
-def fwht_halving(
-    x: NDArray[np.int16], halve: ArrayLike, *, n_threads: int | None = None
-) -> NDArray[np.int16]:
-    """Transform every row in place in 16-bit integers, halving after chosen stages.
+def fwht(x: _ArrayT) -> _ArrayT:
+    """Multiply every row (..., d), floats, by the Walsh-Hadamard matrix, in place; return x itself.
+
+    d is a power of two from 1 to 65536. What is not C-contiguous is written back from a copy.
+
+    >>> fwht(np.array([[1.0, 2.0, 3.0, 4.0]]))
+    array([[10., -2., -4.,  0.]])
+    """
+    return _in_place(fwht_rows, x, (np.float32, np.float64))
+
+
+def fwht_halving(x: NDArray[np.int16], halve: ArrayLike) -> NDArray[np.int16]:
+    """Transform every row (..., d) in place in 16-bit integers, halving after chosen stages.
 
     Stage k = 0, 1, ..., log2(d) - 1 combines elements ``2**k`` apart: ``(a, b)`` becomes
     ``(a + b, a - b)``, modulo 2^16, or, where ``halve[k]``, ``((a + b) >> 1, (a - b) >> 1)`` with
     the exact sum (17 bits) rounded down.
 
-    Parameters
-    ----------
-    x : ndarray of int16, shape (..., d)
-        Overwritten. d is a power of two from 1 to 65536.
-    halve : array-like of bool, shape (log2(d),)
-        The schedule.
-    n_threads : int, optional
-        As in `fwht`.
-
-    Returns
-    -------
-    ndarray of int16
-        `x` itself.
-
-    Raises
-    ------
-    TinykernelError
-        If `x` is not int16, or `halve` has another length than log2(d).
-
-    Examples
-    --------
     >>> fwht_halving(np.array([3, 0, 1, 0], dtype=np.int16), [False, True])
     array([2, 2, 1, 1], dtype=int16)
     """
-    _check(x, (np.int16,))
     shifts = np.ascontiguousarray(np.asarray(halve, dtype=bool), dtype=np.int16)
-    n_stages = x.shape[-1].bit_length() - 1
-    if shifts.shape != (n_stages,):
+    if x.ndim and shifts.shape != (x.shape[-1].bit_length() - 1,):
         raise TinykernelError(
-            f"fwht_halving: rows of {x.shape[-1]} have {n_stages} stages, "
-            f"but the schedule has shape {shifts.shape}"
+            f"fwht_halving: a schedule of shape {shifts.shape} for an array of shape {x.shape}"
         )
-    if x.size and n_stages:
-        threads = _threads_for(x, n_threads)
-        _in_place(
-            x, lambda rows: run_on_rows(fwht_rows_halving, rows.shape[0], threads, rows, shifts)
-        )
-    return x
+    return _in_place(fwht_rows_halving, x, (np.int16,), shifts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -110,27 +109,11 @@ def test_units_are_those_computed_one_by_one(seed, bits):
     assert np.max(expected) <= made.high
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"shifts": [16]}, "a shift is above 15"),
-        ({"weights": np.full((1, 2, 3, 3), -128)}, "a weight is -128"),
-        ({"biases": [[0, (1 << 24) + 1]]}, "a bias is not in"),
-        ({"padding": 2}, "padding is 2"),
-        ({"pools": [True, False]}, "pools has shape"),
-        ({"weights": np.ones((9, 257, 3, 3))}, "biases has shape"),
-    ],
-)
-def test_what_are_no_convolutions_is_refused(change, message):
-    """A number that the firmware has no place for is refused when the stage is made."""
-    whole = Convolutions(np.ones((1, 2, 3, 3)), [[0, 1]], [2], [False])
-    with pytest.raises(TinykernelError, match=message):
-        replace(whole, **change)
-
-
 def test_grids_that_do_not_fit_are_refused():
     """Too small an image, other values, and sums that could leave 32 bits have one clear line."""
     whole = Convolutions(np.ones((2, 2, 3, 3)), [[0, 1]] * 2, [2, 2], [True, False])
+    with pytest.raises(TinykernelError, match="9 layers of 2 channels; 8 of 256 are the most"):
+        Convolutions(np.ones((9, 2, 3, 3)), [[0, 1]] * 9, [2] * 9, [False] * 9)
     with pytest.raises(TinykernelError, match="an image of 7 x 9 is too small for 2 layers"):
         whole.gives(Grid(7, 9, 1, "uint8", 0, 255))
     with pytest.raises(TinykernelError, match="takes one channel of uint8, not 2 of uint8"):

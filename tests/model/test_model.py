@@ -153,9 +153,7 @@ def _with(model: IntegerModel, **change: Any) -> IntegerModel:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"channels": 0}, "channels is 0"),
         ({"phase_shift": 2.5}, "not an integer"),
-        ({"phase_shift": 32}, "allowed are 0..31"),
         ({"decision_scale": np.nan}, "decision_scale"),
         ({"decision_scale": "a"}, "decision_scale"),
         ({"halve_first": (True,)}, "has 1 stages"),
@@ -168,7 +166,6 @@ def _with(model: IntegerModel, **change: Any) -> IntegerModel:
         ({"diagonal_kind": "float"}, "unknown diagonal kind"),
         ({"permutation": None}, "not a Permutation"),
         ({"permutation": Permutation("stored", table=np.zeros(64, np.uint16))}, "permut"),
-        ({"scale": [1]}, "scale has shape"),
         ({"weights": [["a"]]}, "not an array of numbers"),
         ({"offset": [[1], [2, 3]]}, "not an array of numbers"),
     ],
@@ -184,10 +181,7 @@ def test_wrong_fields_are_refused(change: dict[str, object], message: str) -> No
     [
         ("diagonal", -128, "-128"),
         ("diagonal", 200, "finite int8"),
-        ("scale", 0, "scale 0"),
-        ("width", 0, "width 0"),
         ("width", 256, "finite uint8"),
-        ("weights", 2, "not -1, 0 or"),
         ("offset", 2**31, "finite int32"),
         ("sign", 0, "sign must be 0"),
         ("row_kept", 0, "no row is kept"),
@@ -212,7 +206,6 @@ def test_wrong_values_are_refused(name: str, value: int, message: str) -> None:
         (("float32", 8, [0.0], [1.0], [1]), "raw integers only"),
         (("uint8", 8, [0], [1]), "need the span"),
         (("uint8", 8, [0], [65537], [255]), "beyond 8 bits"),
-        (("uint8", 8, [0], [1], [255], [32]), "pre_shift"),
     ],
 )
 def test_wrong_scalers_are_refused(arguments: tuple[object, ...], message: str) -> None:

@@ -39,8 +39,6 @@ def test_identity_and_table() -> None:
         ({"kind": "random"}, "unknown kind"),
         ({"kind": "orbit", "multiplier": 3}, "full period"),
         ({"kind": "orbit", "multiplier": 5, "increment": 2}, "full period"),
-        ({"kind": "orbit", "multiplier": -3}, r"must lie in 0\.\.65535"),
-        ({"kind": "orbit", "multiplier": 5, "increment": 65537}, r"must lie in 0\.\.65535"),
         ({"kind": "stored"}, "table"),
         ({"kind": "identity", "table": np.zeros(2, dtype=np.uint16)}, "table"),
     ],

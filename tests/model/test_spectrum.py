@@ -173,7 +173,6 @@ def test_levels_of_a_full_tone_and_of_the_last_bit() -> None:
         ({"edges": [1, 5]}, "edges are"),
         ({"edges": [2, 5, 5]}, "edges do not rise"),
         ({"edges": [2, 33]}, "edges are"),
-        ({"log_bits": 4}, "log_bits is 4"),
     ],
 )
 def test_what_is_refused(change: dict, message: str) -> None:

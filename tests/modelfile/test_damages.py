@@ -144,7 +144,7 @@ def array(name: str, value: Any) -> Change:
         (field("readout", None), "readout is no Readout"),
         (part("readout", "offset", {"scalar": ["|V8", 1]}), "header is damaged"),
         (array("stages.1.scale", np.ones(5)), "scale is no uint8 array"),
-        (array("stages.1.scale", np.ones(5, "u1")), "scale has shape"),
+        (array("stages.1.scale", np.ones(5, "u1")), "start has shape (64,), expected (5)"),
         (array("stages.1.scale", np.ones((32, 1), "u1")), "scale has shape"),
         (array("stages.0.multiplier", np.full(1, np.nan, "f4")), "multiplier holds NaN"),
         (array("readout.offset", np.zeros(3, "i4")), "fingerprint differs"),

@@ -10,6 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.errors import TinykernelError
 
 
+def wrong_shape(name: str, have: tuple[int, ...], want: tuple[int | None, ...]) -> str:
+    """Say what is wrong with a shape, or nothing; None stands for any length of at least 1."""
+    if len(have) == len(want) and all(
+        length > 0 if expected is None else length == expected
+        for length, expected in zip(have, want, strict=True)
+    ):
+        return ""
+    expected_text = ", ".join("any" if length is None else str(length) for length in want)
+    return f"{name} has shape {have}, expected ({expected_text})"
+
+
 def checked_array(
     name: str, value: object, dtype: str, shape: tuple[int | None, ...]
 ) -> NDArray[Any]:
@@ -19,23 +30,17 @@ def checked_array(
     says where the shape differs, a value does not fit `dtype`, or a float is not finite.
     """
     try:
-        given = np.asarray(value)
+        values = np.asarray(value)
     except (TypeError, ValueError):
         raise TinykernelError(f"integer model: {name} is not an array of numbers") from None
-    if given.dtype.kind not in "biuf":
+    if values.dtype.kind not in "biuf":
         raise TinykernelError(f"integer model: {name} is not an array of numbers")
-    fits = given.ndim == len(shape) and all(
-        length > 0 if expected is None else length == expected
-        for length, expected in zip(given.shape, shape, strict=True)
-    )
-    if not fits:
-        expected_text = ", ".join("any" if length is None else str(length) for length in shape)
-        raise TinykernelError(
-            f"integer model: {name} has shape {given.shape}, expected ({expected_text})"
-        )
+    problem = wrong_shape(name, values.shape, shape)
+    if problem:
+        raise TinykernelError(f"integer model: {problem}")
     with np.errstate(invalid="ignore", over="ignore"):
-        array = np.array(given, dtype=np.dtype(dtype), order="C", copy=True)
-        unchanged = np.array_equal(array, given)
+        array = np.array(values, dtype=np.dtype(dtype), order="C", copy=True)
+        unchanged = np.array_equal(array, values)
     if not unchanged or not np.all(np.isfinite(array)):
         raise TinykernelError(f"integer model: {name} holds a value that is not a finite {dtype}")
     array.setflags(write=False)
@@ -48,19 +53,19 @@ def raw_values(X: ArrayLike, dtype: str) -> NDArray[Any]:
     Floats are rounded to float32; for integers every value must be one of the type. A
     TinykernelError names the row and column of another one.
     """
-    given = np.asarray(X)
-    if given.dtype.kind not in "biuf":
+    values = np.asarray(X)
+    if values.dtype.kind not in "biuf":
         try:
-            given = given.astype(np.float64)
+            values = values.astype(np.float64)
         except (TypeError, ValueError):
             raise TinykernelError("inputs: not an array of numbers") from None
     with np.errstate(invalid="ignore", over="ignore"):
-        raw = given.astype(dtype)
-        wrong = np.zeros(1, dtype=bool) if dtype == "float32" else raw != given
+        raw = values.astype(dtype)
+        wrong = np.zeros(1, dtype=bool) if dtype == "float32" else raw != values
     if np.any(wrong):
         row, column = np.argwhere(wrong)[0][:2]
         raise TinykernelError(
-            f"inputs: row {row}, column {column} is {given[row, column]}, which is no "
+            f"inputs: row {row}, column {column} is {values[row, column]}, which is no "
             f"{dtype}; the model was trained on {dtype} values"
         )
     return np.ascontiguousarray(raw)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.errors import TinykernelError
 from tinykernel.model.arrays import raw_values
-from tinykernel.model.record import Record
+from tinykernel.model.record import Record, limits
 
 #: Most values of a grid.
 LARGEST = 1 << 20
@@ -45,18 +45,16 @@ class Grid(Record):
     784
     """
 
-    rows: int
-    columns: int
-    channels: int
+    rows: int = field(metadata=limits(1, LARGEST))
+    columns: int = field(metadata=limits(1, LARGEST))
+    channels: int = field(metadata=limits(1, LARGEST))
     dtype: str
     low: int
     high: int
     constant: frozenset[int] = field(default=frozenset(), metadata={"stored": False})
 
     def check(self) -> None:
-        """Check the numbers."""
-        for name in ("rows", "columns", "channels"):
-            self.require(name, 1, LARGEST)
+        """Check the number of values, and their range."""
         if self.size > LARGEST:
             raise self.refuse(f"{self.size} values at a time; at most {LARGEST} are supported")
         if self.low > self.high:
@@ -124,13 +122,13 @@ class Grid(Record):
         TinykernelError
             If the shape is another, or a value does not fit; names its row and column.
         """
-        given = np.asarray(X)
+        values = np.asarray(X)
         whole = (self.rows, self.columns, self.channels)
         shapes = ((self.size + more,),) if more else ((self.size,), self.shape, whole)
-        if given.ndim < 2 or given.shape[1:] not in shapes:
+        if values.ndim < 2 or values.shape[1:] not in shapes:
             words = f"{self.words}, then {more} beside them" if more else self.words
-            raise TinykernelError(f"inputs: shape {given.shape}, but the model takes {words}")
-        return raw_values(given.reshape(given.shape[0], self.size + more), self.dtype)
+            raise TinykernelError(f"inputs: shape {values.shape}, but the model takes {words}")
+        return raw_values(values.reshape(values.shape[0], self.size + more), self.dtype)
 
     @property
     def words(self) -> str:

@@ -8,7 +8,7 @@ import json
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,22 +18,19 @@ from tinykernel.model.answers.decision import Decision
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.predictions import Predictions
 from tinykernel.model.answers.values import Values
-from tinykernel.model.grid import Grid
+from tinykernel.model.chain import Chain
 from tinykernel.model.proof import Range
 from tinykernel.model.readouts.readout import Readout
-from tinykernel.model.record import Record, contents
-from tinykernel.model.stage import Part, Stage, proved
-from tinykernel.model.stages.beside import Beside
-from tinykernel.model.stages.scale import Scale
+from tinykernel.model.record import contents
+from tinykernel.model.stage import proved
 
 # Rows that are computed at a time, so that predictions of large sets need little memory.
 _ROWS_AT_ONCE = 8192
 _MOST_INPUTS = 65536
-_Piece = TypeVar("_Piece", bound=Stage | Part)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class IntegerModel(Predictions, Record):
+class IntegerModel(Predictions, Chain):
     """A chain of stages and a read-out in integer arithmetic: the firmware, as data.
 
     Python and the generated C both follow the docstrings of the stages and parts, so all their
@@ -93,7 +90,9 @@ class IntegerModel(Predictions, Record):
 
     Examples
     --------
+    >>> from tinykernel.model.grid import Grid
     >>> from tinykernel.model.readouts.linear import Linear
+    >>> from tinykernel.model.stages.scale import Scale
     >>> scale = Scale("uint8", 8, [0], [65536], [255])
     >>> readout = Readout((Linear([[1, -1]], [2]),), [10])
     >>> model = IntegerModel(Grid.table("uint8", 2), (scale,), readout, Labels(("off", "on")))
@@ -101,8 +100,6 @@ class IntegerModel(Predictions, Record):
     ([[-6, 6]], ['on'])
     """
 
-    input: Grid
-    stages: tuple[Stage, ...]
     readout: Readout
     answers: Labels | Values
     decision: Decision | None = None
@@ -114,37 +111,21 @@ class IntegerModel(Predictions, Record):
         """Check how the fields fit together, and prove that nothing overflows."""
         if self.decision_scale <= 0:
             raise self.refuse("decision_scale must be a positive number")
-        self._check_chain()
+        self.check_chain()
         grids = dict(zip((stage.KIND for stage in self.stages), self.grids()[1:], strict=True))
         if self.n_features > _MOST_INPUTS:
             raise self.refuse(f"n_features is {self.n_features}, allowed are 1..{_MOST_INPUTS}")
-        self.readout.check_given(grids, self.n_outputs)
+        self.readout.check_grids(grids, self.n_outputs)
         self._check_names()
         self._check_hop()
         self._check_decision()
         ranges = [
-            one
-            for stage, given in zip(self.stages, self.grids(), strict=False)
-            for one in stage.ranges(given)
+            bound
+            for stage, grid in zip(self.stages, self.grids(), strict=False)
+            for bound in stage.ranges(grid)
         ]
         ranges += proved(self.readout.ranges(grids), self.OWNER, "use smaller multipliers")
         object.__setattr__(self, "_ranges", tuple(ranges))
-
-    def _check_chain(self) -> None:
-        """Check that each stage takes what the one before it gives, and what else it reads."""
-        if sum(isinstance(stage, Scale) for stage in self.stages) != 1:
-            raise self.refuse("a chain has one stage scale")
-        port = "samples"
-        for stage in self.stages:
-            if port not in stage.TAKES:
-                raise self.refuse(f"{stage.KIND} takes {' or '.join(stage.TAKES)}, not {port}")
-            port = stage.GIVES
-        sides = [stage.side_input for stage in self.stages if stage.side_input]
-        if len(dict(sides)) < len(sides):
-            raise self.refuse(f"two stages read the {sides[0][0]}")
-        for name, grid in self.inputs.items():
-            if grid.dtype != self.raw_dtype:
-                raise self.refuse(f"the {name} are not of the type {self.raw_dtype}")
 
     def _check_names(self) -> None:
         """Take the spaces off the names, which tables have or have not, and count them."""
@@ -164,8 +145,8 @@ class IntegerModel(Predictions, Record):
         step = math.prod(stage.step for stage in self.stages)
         if self.hop % step:
             raise self.refuse(f"hop is no multiple of the {step} samples of a row of levels")
-        for stage, given in zip(self.stages, self.grids(), strict=False):
-            if given.rows % stage.multiple:
+        for stage, grid in zip(self.stages, self.grids(), strict=False):
+            if grid.rows % stage.multiple:
                 raise self.refuse("the rows of a window are no multiple of the averaging")
 
     def _check_decision(self) -> None:
@@ -185,40 +166,10 @@ class IntegerModel(Predictions, Record):
         if prototypes is not None and prototypes.shape[1] != self.n_features:
             raise self.refuse(f"prototypes of {prototypes.shape[1]} inputs for {self.n_features}")
 
-    # -- the chain ----------------------------------------------------------------------------
-
-    def find(self, kind: type[_Piece]) -> _Piece | None:
-        """Return the first stage, or part of the read-out, of a class; None where there is none."""
-        pieces: tuple[Any, ...] = (*self.stages, *self.readout.parts)
-        return next((piece for piece in pieces if isinstance(piece, kind)), None)
-
-    @cached_property
-    def _grids(self) -> tuple[Grid, ...]:
-        grids = [self.input]
-        for stage in self.stages:
-            grids.append(stage.gives(grids[-1]))
-        return tuple(grids)
-
-    def grids(self) -> tuple[Grid, ...]:
-        """Return the grid before each stage and after the last."""
-        return self._grids
-
     @property
-    def delay(self) -> int:
-        """Samples of a stream from the last one of a window to its decision."""
-        return sum(
-            stage.delay(given) for stage, given in zip(self.stages, self.grids(), strict=False)
-        )
-
-    @property
-    def _entry(self) -> int:
-        """Place of the grid of quantized inputs."""
-        return 1 + next(i for i, stage in enumerate(self.stages) if isinstance(stage, Scale))
-
-    @property
-    def quantized_grid(self) -> Grid:
-        """What the stage scale gives: the quantized inputs."""
-        return self.grids()[self._entry]
+    def pieces(self) -> tuple[Any, ...]:
+        """All stages, then the parts of the read-out."""
+        return (*self.stages, *self.readout.parts)
 
     def ranges(self) -> tuple[Range, ...]:
         """Return the proved bound of every value, in the order of the computation.
@@ -229,46 +180,10 @@ class IntegerModel(Predictions, Record):
             Every range is inside its limits: a model for which that cannot be proved is refused
             when it is made.
         """
-        found: tuple[Range, ...] = vars(self)["_ranges"]
-        return found
+        ranges: tuple[Range, ...] = vars(self)["_ranges"]
+        return ranges
 
     # -- sizes --------------------------------------------------------------------------------
-
-    @property
-    def n_inputs(self) -> int:
-        """Number of raw values that the firmware takes."""
-        return sum(grid.size for grid in self.inputs.values())
-
-    @property
-    def inputs(self) -> dict[str, Grid]:
-        """The arguments of the firmware's functions, in their order: name and grid."""
-        sides = (stage.side_input for stage in self.stages)
-        return {"input": self.input, **dict(side for side in sides if side is not None)}
-
-    @property
-    def beside(self) -> Beside | None:
-        """The stage of numbers beside a window, where there is one."""
-        return self.find(Beside)
-
-    @property
-    def n_numbers(self) -> int:
-        """Number of raw values that follow those of a window, and pass no kernel."""
-        return self.n_inputs - self.input.size
-
-    @property
-    def raw_dtype(self) -> str:
-        """Type of the raw values that the firmware takes, e.g. ``"float32"``."""
-        return self.input.dtype
-
-    @property
-    def n_features(self) -> int:
-        """Number of quantized inputs."""
-        return self.quantized_grid.size
-
-    @property
-    def input_dtype(self) -> np.dtype[Any]:
-        """Type of the quantized inputs: int8 or int16."""
-        return np.dtype(self.quantized_grid.dtype)
 
     @property
     def classes(self) -> tuple[Any, ...]:
@@ -291,13 +206,6 @@ class IntegerModel(Predictions, Record):
         return self.answers.n_outputs
 
     @property
-    def scaler(self) -> Scale:
-        """The stage scale, which every chain has."""
-        found = self.find(Scale)
-        assert found is not None
-        return found
-
-    @property
     def is_regressor(self) -> bool:
         """Whether it predicts values, and no classes."""
         return isinstance(self.answers, Values)
@@ -308,25 +216,15 @@ class IntegerModel(Predictions, Record):
         return any(part.KIND == "prototypes" for part in self.readout.parts)
 
     @cached_property
-    def raw_scaler(self) -> Scale:
-        """The scaler of the raw values; before other stages one for all of their type."""
-        scaler = self.stages[0].raw_scaler
-        if isinstance(scaler, Scale):
-            return scaler
-        low, span = self.input.low, self.input.high - self.input.low
-        shift = max(span.bit_length() - 16, 0)
-        return Scale(self.input.dtype, 8, *np.array([[low], [1], [span], [shift]]))
-
-    @cached_property
     def _fingerprint(self) -> str:
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         for name, value in contents(self, "model"):
             if isinstance(value, np.ndarray):
-                found.update(f"{name} {value.dtype.name} {value.shape}".encode())
-                found.update(value.astype(value.dtype.newbyteorder("<")).tobytes())
+                digest.update(f"{name} {value.dtype.name} {value.shape}".encode())
+                digest.update(value.astype(value.dtype.newbyteorder("<")).tobytes())
             else:
-                found.update(f"{name} {json.dumps(value)}".encode())
-        return found.hexdigest()
+                digest.update(f"{name} {json.dumps(value)}".encode())
+        return digest.hexdigest()
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of all but names and statements, 64 hexadecimal digits."""
@@ -401,19 +299,8 @@ class IntegerModel(Predictions, Record):
         raw = self.as_raw(X)
         out = np.empty((len(raw), self.n_features), dtype=self.input_dtype)
         for first in range(0, len(raw), _ROWS_AT_ONCE):
-            named = self._named(raw[first : first + _ROWS_AT_ONCE])
-            values = named["input"]
-            for stage, given in zip(self.stages[: self._entry], self.grids(), strict=False):
-                if stage.side_input is not None:
-                    values = np.hstack([values, named[stage.side_input[0]]])
-                values = stage.run(values, given)
-            out[first : first + _ROWS_AT_ONCE] = values
+            out[first : first + _ROWS_AT_ONCE] = self.scaled(raw[first : first + _ROWS_AT_ONCE])
         return out
-
-    def _named(self, rows: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        """Cut rows of raw values into the inputs."""
-        ends = np.cumsum([grid.size for grid in self.inputs.values()])
-        return dict(zip(self.inputs, np.split(rows, ends[:-1], axis=1), strict=True))
 
     def quantized(self, Q: ArrayLike) -> NDArray[Any]:
         """Return quantized inputs in `input_dtype`, those that are constant as 0.
@@ -427,27 +314,19 @@ class IntegerModel(Predictions, Record):
         TinykernelError
             If the shape is wrong or a value does not fit `input_dtype`.
         """
-        given = np.asarray(Q)
-        if given.dtype.kind not in "biu":
-            raise TinykernelError(f"quantized inputs: {given.dtype} instead of {self.input_dtype}")
-        if given.ndim != 2 or given.shape[1] != self.n_features:
+        values = np.asarray(Q)
+        if values.dtype.kind not in "biu":
+            raise TinykernelError(f"quantized inputs: {values.dtype} instead of {self.input_dtype}")
+        if values.ndim != 2 or values.shape[1] != self.n_features:
             raise TinykernelError(
-                f"inputs: shape {given.shape}, but the model takes rows of {self.n_features} inputs"
+                f"inputs: shape {values.shape}, but the model takes rows of "
+                f"{self.n_features} inputs"
             )
-        quantized = given.astype(self.input_dtype)
-        if not np.array_equal(quantized, given):
+        quantized = values.astype(self.input_dtype)
+        if not np.array_equal(quantized, values):
             raise TinykernelError(f"quantized inputs: a value does not fit {self.input_dtype}")
         quantized[:, sorted(self.quantized_grid.constant)] = 0
         return quantized
-
-    def _run(self, inputs: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        """Run the rest of the chain on checked quantized inputs; what each stage gives, by kind."""
-        made = {Scale.KIND: inputs}
-        for stage, given in zip(
-            self.stages[self._entry :], self.grids()[self._entry :], strict=False
-        ):
-            inputs = made[stage.KIND] = stage.run(inputs, given)
-        return made
 
     def scores_quantized(self, Q: ArrayLike) -> NDArray[np.int32]:
         """Compute the scores from quantized inputs.
@@ -470,7 +349,7 @@ class IntegerModel(Predictions, Record):
         out = np.empty((len(inputs), self.n_scores), dtype=np.int32)
         for first in range(0, len(inputs), _ROWS_AT_ONCE):
             part = slice(first, first + _ROWS_AT_ONCE)
-            out[part] = self.answers.scores(self.readout.totals(self._run(inputs[part])))
+            out[part] = self.answers.scores(self.readout.totals(self.run(inputs[part])))
         return out
 
     def scores(self, X: ArrayLike) -> NDArray[np.int32]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.errors import TinykernelError
-from tinykernel.model.record import Record
-
-_LARGEST = 65535
+from tinykernel.model.record import Record, limits
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,27 +34,24 @@ class Permutation(Record):
     array([0, 3, 2, 5, 4, 7, 6, 1], dtype=uint16)
     """
 
+    OWNER = "permutation"
+
     kind: str = "identity"
-    multiplier: int = 1
-    increment: int = 1
+    multiplier: int = field(default=1, metadata=limits(0, 65535))
+    increment: int = field(default=1, metadata=limits(0, 65535))
     table: NDArray[np.uint16] | None = None
 
     def check(self) -> None:
         """Refuse parameters that do not describe a permutation."""
         if self.kind not in ("identity", "orbit", "stored"):
-            raise TinykernelError(f"permutation: unknown kind {self.kind!r}")
-        if not (0 <= self.multiplier <= _LARGEST and 0 <= self.increment <= _LARGEST):
-            raise TinykernelError(
-                f"permutation: multiplier and increment must lie in 0..{_LARGEST}, "
-                f"got {self.multiplier} and {self.increment}"
-            )
+            raise self.refuse(f"unknown kind {self.kind!r}")
         if self.kind == "orbit" and (self.multiplier % 4 != 1 or self.increment % 2 != 1):
-            raise TinykernelError(
-                "permutation: an orbit of full period needs multiplier % 4 == 1 and an odd "
+            raise self.refuse(
+                "an orbit of full period needs multiplier % 4 == 1 and an odd "
                 f"increment, got {self.multiplier} and {self.increment}"
             )
         if (self.kind == "stored") != (self.table is not None):
-            raise TinykernelError("permutation: a table goes with kind 'stored' and only with it")
+            raise self.refuse("a table goes with kind 'stored' and only with it")
 
     def indices(self, dimension: int) -> NDArray[np.uint16]:
         """Return where each output comes from, uint16 (dimension,), a power of two to 65536.
@@ -77,5 +71,5 @@ class Permutation(Record):
             return orbit[:dimension].astype(np.uint16)
         table = np.asarray(self.table)
         if not np.array_equal(np.sort(table), np.arange(dimension)):
-            raise TinykernelError(f"permutation: the table does not permute 0..{dimension - 1}")
+            raise self.refuse(f"the table does not permute 0..{dimension - 1}")
         return table.astype(np.uint16)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
-from tinykernel.model.arrays import checked_array
+from tinykernel.model.arrays import checked_array, wrong_shape
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 #: An array of two dimensions, where NDArray stands for one.
@@ -34,6 +34,10 @@ class Field:
     optional: bool = False  # whether None is allowed.
     many: bool = False  # whether it is a tuple of such values.
     compared: bool = True  # whether models that differ in it are different models.
+    low: int | None = None  # no number is below,
+    high: int | None = None  # and none above.
+    # Of an array the length of each axis; a name stands for one that fields share, None for any.
+    shape: tuple[int | str | None, ...] = ()
 
     def taken(self, owner: str, value: Any) -> Any:
         """Return a value as a record keeps it; TinykernelError where it is of another type."""
@@ -48,6 +52,26 @@ class Field:
         if not isinstance(value, (tuple, list)):
             raise TinykernelError(f"{owner}: {self.name} is no tuple")
         return tuple(self._plain(owner, item) for item in value)
+
+    def wrong(self, value: Any, sizes: dict[str, int]) -> str:
+        """Say what is out of range, or nothing; `sizes` takes the lengths that have names."""
+        if value is None or "|" in self.dtype:
+            return ""
+        if self.shape:
+            for want, have in zip(self.shape, value.shape, strict=True):
+                if isinstance(want, str):
+                    sizes.setdefault(want, have)
+            shape = tuple(sizes[name] if isinstance(name, str) else name for name in self.shape)
+            problem = wrong_shape(self.name, value.shape, shape)
+            if problem:
+                return problem
+        if self.low is None or self.high is None:
+            return ""
+        for number in (int(np.min(value)), int(np.max(value))):
+            if not self.low <= number <= self.high:
+                holds = "holds" if self.dimensions else "is"
+                return f"{self.name} {holds} {number}, allowed are {self.low}..{self.high}"
+        return ""
 
     def _plain(self, owner: str, value: Any) -> Any:
         plain = value.item() if isinstance(value, np.generic) else value
@@ -85,19 +109,26 @@ def _listed(name: str, annotation: str, default: Any) -> Field:
     array = re.fullmatch(r"(NDArray|Matrix)\[(?:np\.)?(\w+?)_?\]", text)
     many = re.fullmatch(r"tuple\[(\w+), .+\]", text)
     dtype = array[2] if array else (many[1] if many else text).replace(" ", "")
-    told: dict[str, Any] = {"dtype": "label" if dtype in ("object", "Any") else dtype}
+    facts: dict[str, Any] = {"dtype": "label" if dtype in ("object", "Any") else dtype}
     if array:
-        told["dimensions"] = 2 if array[1] == "Matrix" else 1
+        facts["dimensions"] = 2 if array[1] == "Matrix" else 1
     if isinstance(default, dataclasses.Field):
-        told |= {"compared": default.compare is not False, **default.metadata}
-    return Field(name, optional=text != annotation, many=many is not None, **told)
+        facts |= {"compared": default.compare is not False, **default.metadata}
+    if "shape" in facts:
+        facts["dimensions"] = len(facts["shape"])
+    return Field(name, optional=text != annotation, many=many is not None, **facts)
+
+
+def limits(low: int | None = None, high: int | None = None, *shape: Any) -> dict[str, Any]:
+    """Return the metadata of a field: the numbers it may hold, and the shape of an array."""
+    return {"low": low, "high": high} | ({"shape": shape} if shape else {})
 
 
 class Listed:
     """A dataclass whose `FIELDS` are read from its annotations.
 
-    The metadata of a field may say more: ``dimensions``, ``dtype`` of several, or ``stored``,
-    False of what no file has; ``compare=False`` has no part in fingerprints.
+    The metadata of a field may say more: `limits`, ``dtype`` of several, or ``stored``, False of
+    what no file has; ``compare=False`` has no part in fingerprints.
     """
 
     FIELDS: ClassVar[tuple[Field, ...]] = ()
@@ -119,10 +150,14 @@ class Record(Listed):
     OWNER: ClassVar[str] = "integer model"
 
     def __post_init__(self) -> None:
-        """Check every field by its type, then how they fit together."""
+        """Check every field by its type, range and shape, then how they fit together."""
+        sizes: dict[str, int] = {}
         for field in self.FIELDS:
             taken = field.taken(self.OWNER, getattr(self, field.name))
             object.__setattr__(self, field.name, taken)
+            problem = field.wrong(taken, sizes)
+            if problem:
+                raise self.refuse(problem)
         self.check()
 
     def check(self) -> None:
@@ -140,10 +175,9 @@ class Record(Listed):
 
     def require_shape(self, name: str, shape: tuple[int | None, ...]) -> None:
         """Refuse an array of another shape; None stands for any length."""
-        found = getattr(self, name).shape
-        if any(want not in (None, have) for want, have in zip(shape, found, strict=True)):
-            expected = ", ".join("any" if length is None else str(length) for length in shape)
-            raise self.refuse(f"{name} has shape {found}, expected ({expected})")
+        problem = wrong_shape(name, getattr(self, name).shape, shape)
+        if problem:
+            raise self.refuse(problem)
 
 
 def contents(record: Any, place: str = "") -> Iterator[tuple[str, Any]]:

@@ -21,6 +21,14 @@ class Piece(Record, ABC):
     #: The word for it, the same in the names of its files.
     KIND: ClassVar[str]
 
+    @abstractmethod
+    def ranges(self, grid: Grid) -> tuple[Range, ...]:
+        """Return the proved bound of every intermediate value, over every possible input."""
+
+    @abstractmethod
+    def work(self, grid: Grid) -> dict[str, float]:
+        """Return how many operations of each kind one input takes."""
+
 
 class Stage(Piece):
     """One step of the chain that turns raw values into what the read-out weighs.
@@ -66,30 +74,22 @@ class Stage(Piece):
         return ()
 
     @abstractmethod
-    def gives(self, given: Grid) -> Grid:
+    def gives(self, grid: Grid) -> Grid:
         """Return what it makes of a grid; TinykernelError where it cannot take that."""
 
-    def calls(self, given: Grid) -> int:
+    def calls(self, grid: Grid) -> int:
         """Return over how many samples a stream can spread what follows on a row of it."""
-        del given
+        del grid
         return 1
 
-    def delay(self, given: Grid) -> int:
+    def delay(self, grid: Grid) -> int:
         """Return how many samples after the last one of a window a stream gives its last row."""
-        del given
+        del grid
         return 0
 
     @abstractmethod
-    def run(self, values: NDArray[Any], given: Grid) -> NDArray[Any]:
+    def run(self, values: NDArray[Any], grid: Grid) -> NDArray[Any]:
         """Compute rows of values, shape (n, rows * columns * channels), in the same form."""
-
-    @abstractmethod
-    def ranges(self, given: Grid) -> tuple[Range, ...]:
-        """Return the proved bound of every intermediate value, over every possible input."""
-
-    @abstractmethod
-    def work(self, given: Grid) -> dict[str, float]:
-        """Return how many operations of each kind one input takes."""
 
 
 class Part(Piece):
@@ -99,7 +99,7 @@ class Part(Piece):
     READS: ClassVar[str]
 
     @abstractmethod
-    def check_given(self, given: Grid, n_outputs: int) -> None:
+    def check_grid(self, grid: Grid, n_outputs: int) -> None:
         """Refuse values of another shape, or another number of outputs; TinykernelError."""
 
     @abstractmethod
@@ -107,25 +107,31 @@ class Part(Piece):
         """Compute what it adds, shape (n, n_outputs), from rows of what it reads."""
 
     @abstractmethod
-    def ranges(self, given: Grid) -> tuple[Range, ...]:
-        """Return the proved bound of every intermediate value."""
-
-    @abstractmethod
-    def reach(self, given: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def reach(self, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the least and the most that it adds to each output."""
-
-    @abstractmethod
-    def work(self, given: Grid) -> dict[str, float]:
-        """Return how many operations of each kind one input takes."""
 
 
 def proved(ranges: Iterable[Range], owner: str, remedy: str) -> tuple[Range, ...]:
     """Return ranges that are all inside their limits; TinykernelError names the first other."""
-    found = tuple(ranges)
-    for one in found:
-        if not one.fits:
+    bounds = tuple(ranges)
+    for bound in bounds:
+        if not bound.fits:
             raise TinykernelError(
-                f"{owner}: {one.stage} can reach {one.low}..{one.high}, allowed are "
-                f"{one.limit_low}..{one.limit_high}; {remedy}"
+                f"{owner}: {bound.stage} can reach {bound.low}..{bound.high}, allowed are "
+                f"{bound.limit_low}..{bound.limit_high}; {remedy}"
             )
-    return found
+    return bounds
+
+
+def dot_ends(
+    weights: NDArray[Any], high: Any, low: Any = 0
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the least and the largest dot product of each row of weights with low..high.
+
+    >>> least, most = dot_ends(np.array([[1, -2]]), 10)
+    >>> least.tolist(), most.tolist()
+    ([-20], [10])
+    """
+    positive = np.maximum(weights, 0).sum(axis=1, dtype=np.int64)
+    negative = np.minimum(weights, 0).sum(axis=1, dtype=np.int64)
+    return high * negative + low * positive, high * positive + low * negative

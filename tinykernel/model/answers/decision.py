@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from tinykernel.elementary import exps
 from tinykernel.errors import TinykernelError
-from tinykernel.model.readouts.prototypes import LARGEST_MARGIN_LINE, checked_prototypes, most_steps
-from tinykernel.model.record import Matrix, Record
+from tinykernel.model.readouts.prototypes import LARGEST_MARGIN_LINE, check_distances, most_steps
+from tinykernel.model.record import Matrix, Record, limits
 
 #: What stands for "I do not know" where a label is expected.
 UNKNOWN = -1
@@ -75,17 +75,6 @@ def softmax(decisions: NDArray[np.float64], temperature: float = 1.0) -> NDArray
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
-def _is_margin_line(line: object) -> bool:
-    """Whether these are three integers in their ranges."""
-    if not isinstance(line, tuple) or len(line) != 3:
-        return False
-    ranges = ((0, LARGEST_MARGIN_LINE), (1, LARGEST_MARGIN_LINE), (0, 31))
-    return all(
-        isinstance(number, int) and not isinstance(number, bool) and low <= number <= high
-        for number, (low, high) in zip(line, ranges, strict=True)
-    )
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Decision(Record):
     """How sure a model is of a label, and when it does not answer.
@@ -140,40 +129,34 @@ class Decision(Record):
     OWNER = "decision"
 
     thresholds: NDArray[np.uint32]
-    table: NDArray[np.uint8]
-    shift: int
+    table: NDArray[np.uint8] = field(metadata=limits(0, 255, CONFIDENCES))
+    shift: int = field(metadata=limits(0, 31))
     temperature: float
-    set_deficits: NDArray[np.uint32]
-    set_levels: NDArray[np.float64]
+    set_deficits: NDArray[np.uint32] = field(metadata=limits(None, None, "sets"))
+    set_levels: NDArray[np.float64] = field(metadata=limits(None, None, "sets"))
     statement: str = field(default="", compare=False)
-    novelty_threshold: int | None = None
-    prototypes: Matrix[np.int8] | None = None
-    margin_line: tuple[int, int, int] | None = None
+    novelty_threshold: int | None = field(default=None, metadata=limits(-(2**31), 2**31 - 1))
+    prototypes: Matrix[np.int8] | None = field(default=None, metadata=limits(-8, 7))
+    margin_line: tuple[int, int, int] | None = field(
+        default=None, metadata=limits(0, LARGEST_MARGIN_LINE)
+    )
 
     def check(self) -> None:
-        """Check the ranges of every field."""
-        self.require_shape("table", (CONFIDENCES,))
+        """Check what fields have to do with each other, and what must rise."""
+        line, levels = self.margin_line, self.set_levels
         if self.prototypes is not None:
-            checked_prototypes(self.prototypes, None)
-        levels = self.set_levels
+            check_distances(self.prototypes)
         wrong = {
-            "shift": isinstance(self.shift, bool) or self.shift not in range(32),
-            "novelty threshold": self.novelty_threshold is not None
-            and (
-                isinstance(self.novelty_threshold, bool)
-                or not -(2**31) <= self.novelty_threshold < 2**31
-            ),
-            "prototypes": (self.n_prototypes > 0) != (self.margin_line is not None)
+            "prototypes": (self.n_prototypes > 0) != (line is not None)
             or (self.n_prototypes > 0 and self.novelty_threshold is None),
-            "margin line": self.margin_line is not None and not _is_margin_line(self.margin_line),
-            "temperature": not (np.isfinite(self.temperature) and self.temperature > 0),
+            "margin_line": line is not None and not (len(line) == 3 and line[1] and line[2] < 32),
+            "temperature": self.temperature <= 0,
             "table": bool(np.any(np.diff(self.table.astype(int)) < 0)),
-            "deficits": bool(np.any(np.diff(self.set_deficits.astype(np.int64)) < 0)),
-            "levels": levels.shape != self.set_deficits.shape
-            or bool(np.any(np.diff(levels) < 0) or levels[0] <= 0 or levels[-1] >= 1),
+            "set_deficits": bool(np.any(np.diff(self.set_deficits.astype(np.int64)) < 0)),
+            "set_levels": bool(np.any(np.diff(levels) < 0) or levels[0] <= 0 or levels[-1] >= 1),
         }
         for name in filter(wrong.get, wrong):
-            raise TinykernelError(f"decision: {name} holds what it must not")
+            raise self.refuse(f"{name} holds what it must not")
 
     @property
     def n_prototypes(self) -> int:
@@ -194,8 +177,7 @@ class Decision(Record):
     def confidence(self, scores: NDArray[np.int32]) -> NDArray[np.uint8]:
         """Return the confidence of each row."""
         _, margin = margins(scores)
-        found: NDArray[np.uint8] = self.table[np.minimum(margin >> self.shift, CONFIDENCES - 1)]
-        return found
+        return np.asarray(self.table[np.minimum(margin >> self.shift, CONFIDENCES - 1)])
 
     def novelty(
         self, scores: NDArray[np.int32], distance: NDArray[np.int32] | None

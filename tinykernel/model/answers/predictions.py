@@ -181,11 +181,11 @@ class Predictions(ABC):
             If the model was not calibrated.
         """
         decision, inputs = self._decides(), self.quantized(Q)
-        found = self.scores_quantized(inputs) if scores is None else scores
+        known = self.scores_quantized(inputs) if scores is None else scores
         distance = None
         if decision.prototypes is not None:
             distance = distances(inputs, decision.prototypes)
-        return decision.novelty(found, distance)
+        return decision.novelty(known, distance)
 
     def is_novel(self, X: ArrayLike) -> NDArray[np.bool_]:
         """Return which rows look like no class.

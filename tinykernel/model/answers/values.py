@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.model.record import Record
+from tinykernel.model.record import Record, limits
 
 LARGEST_SHIFT = 200
 
@@ -36,14 +36,12 @@ class Values(Record):
     """
 
     names: tuple[str, ...]
-    shift: int
+    shift: int = field(metadata=limits(-LARGEST_SHIFT, LARGEST_SHIFT))
 
     def check(self) -> None:
-        """Check both."""
+        """Check the names."""
         if not self.names or len(set(self.names)) != len(self.names):
             raise self.refuse("needs one or more values of different names")
-        if abs(self.shift) > LARGEST_SHIFT:
-            raise self.refuse(f"the shift of the values is {self.shift}")
 
     @property
     def n_scores(self) -> int:
@@ -61,8 +59,8 @@ class Values(Record):
 
     def predict(self, scores: NDArray[np.int32]) -> NDArray[Any]:
         """Return float64 values, shape (n,), or (n, n_scores) of several."""
-        found = np.asarray(scores * self.unit, dtype=np.float64)
-        return found[:, 0] if self.n_scores == 1 else found
+        values = np.asarray(scores * self.unit, dtype=np.float64)
+        return values[:, 0] if self.n_scores == 1 else values
 
     def facts(self) -> dict[str, str]:
         """Return what it answers, in words."""

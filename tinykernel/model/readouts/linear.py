@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from tinykernel.model import reference
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range, range_of
-from tinykernel.model.record import Matrix
-from tinykernel.model.stage import Part
+from tinykernel.model.record import Matrix, limits
+from tinykernel.model.stage import Part, dot_ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,44 +40,39 @@ class Linear(Part):
     KIND = "linear"
     READS = "scale"
 
-    weights: Matrix[np.int8]
-    multiplier: NDArray[np.int32]
+    weights: Matrix[np.int8] = field(metadata=limits(-127, 127, "outputs", None))
+    multiplier: NDArray[np.int32] = field(metadata=limits(None, None, "outputs"))
 
-    def check_given(self, given: Grid, n_outputs: int) -> None:
+    def check_grid(self, grid: Grid, n_outputs: int) -> None:
         """Refuse other numbers of inputs and outputs, and weights of constant inputs."""
-        self.require_shape("weights", (n_outputs, given.size))
-        self.require_shape("multiplier", (n_outputs,))
-        if np.any(self.weights == -128) or np.any(self.weights[:, sorted(given.constant)]):
-            raise self.refuse("linear holds -128, or weighs a constant feature")
+        self.require_shape("weights", (n_outputs, grid.size))
+        if np.any(self.weights[:, sorted(grid.constant)]):
+            raise self.refuse("linear weighs a constant feature")
 
     def totals(self, values: NDArray[Any]) -> NDArray[np.int32]:
         """Return what it adds to each output; see `Part`."""
-        found: NDArray[np.int32] = reference.dots(values, self.weights) * self.multiplier
-        return found
+        return np.asarray(reference.dots(values, self.weights) * self.multiplier)
 
-    def _dots(self, given: Grid) -> NDArray[np.int64]:
+    def _dots(self, grid: Grid) -> NDArray[np.int64]:
         """Return the least and the largest dot product of each output."""
-        positive = np.maximum(self.weights, 0).sum(axis=1, dtype=np.int64)
-        negative = np.minimum(self.weights, 0).sum(axis=1, dtype=np.int64)
-        low = given.high * negative + given.low * positive
-        return np.stack([low, given.high * positive + given.low * negative])
+        return np.stack(dot_ends(self.weights, grid.high, grid.low))
 
-    def _products(self, given: Grid) -> NDArray[np.int64]:
-        return self.multiplier.astype(np.int64) * self._dots(given)
+    def _products(self, grid: Grid) -> NDArray[np.int64]:
+        return self.multiplier.astype(np.int64) * self._dots(grid)
 
-    def ranges(self, given: Grid) -> tuple[Range, ...]:
+    def ranges(self, grid: Grid) -> tuple[Range, ...]:
         """Return the ranges of the dot products, and of these times the multipliers."""
-        dots, products = self._dots(given), self._products(given)
+        dots, products = self._dots(grid), self._products(grid)
         return (
             range_of("dot product", dots[0], dots[1]),
             range_of("dot product times multiplier", products, products),
         )
 
-    def reach(self, given: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def reach(self, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the least and the most of ``multiplier * dot``."""
-        products = self._products(given)
+        products = self._products(grid)
         return products.min(axis=0), products.max(axis=0)
 
-    def work(self, given: Grid) -> dict[str, float]:
+    def work(self, grid: Grid) -> dict[str, float]:
         """Return one product an input and output."""
         return {"multiply": self.weights.size}

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
-from tinykernel.model.arrays import checked_array
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range, range_of
-from tinykernel.model.record import Matrix
+from tinykernel.model.record import Matrix, limits
 from tinykernel.model.stage import Part
 
 #: No number of a margin line is larger.
@@ -56,16 +55,13 @@ def most_steps(gain: int) -> int:
     return LARGEST_MARGIN_LINE // gain
 
 
-def checked_prototypes(value: object, n_features: int | None) -> NDArray[np.int8]:
-    """Return prototypes as a read-only array, refusing levels and distances out of range."""
-    found = checked_array("prototypes", value, "int8", (None, n_features))
-    if np.any((found < -8) | (found > 7)):
-        raise TinykernelError("integer model: a level of a prototype is not -8..7")
-    if farthest(found) > LARGEST_MARGIN_LINE:
+def check_distances(prototypes: NDArray[np.int8]) -> None:
+    """Refuse prototypes to which a distance can leave int32."""
+    if farthest(prototypes) > LARGEST_MARGIN_LINE:
         raise TinykernelError(
-            f"integer model: the distance to a prototype of {found.shape[1]} inputs can leave int32"
+            "integer model: the distance to a prototype of "
+            f"{prototypes.shape[1]} inputs can leave int32"
         )
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,15 +92,15 @@ class Prototypes(Part):
     KIND = "prototypes"
     READS = "scale"
 
-    levels: Matrix[np.int8]
+    levels: Matrix[np.int8] = field(metadata=limits(-8, 7))
 
     def check(self) -> None:
-        """Check the levels and the largest distance."""
-        checked_prototypes(self.levels, None)
+        """Check the largest distance."""
+        check_distances(self.levels)
 
-    def check_given(self, given: Grid, n_outputs: int) -> None:
+    def check_grid(self, grid: Grid, n_outputs: int) -> None:
         """Refuse other inputs, or more than one output."""
-        self.require_shape("levels", (None, given.size))
+        self.require_shape("levels", (None, grid.size))
         if n_outputs != 1:
             raise self.refuse("prototypes need two classes, the known one first")
 
@@ -112,14 +108,14 @@ class Prototypes(Part):
         """Return the distances, shape (n, 1)."""
         return distances(values, self.levels)[:, np.newaxis]
 
-    def ranges(self, given: Grid) -> tuple[Range, ...]:
+    def ranges(self, grid: Grid) -> tuple[Range, ...]:
         """Return the range of the distance."""
         return (range_of("distance", 0, farthest(self.levels)),)
 
-    def reach(self, given: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def reach(self, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return 0 and the largest distance."""
         return np.zeros(1, dtype=np.int64), np.array([farthest(self.levels)])
 
-    def work(self, given: Grid) -> dict[str, float]:
+    def work(self, grid: Grid) -> dict[str, float]:
         """Return one square an input and prototype."""
         return {"square": self.levels.size}

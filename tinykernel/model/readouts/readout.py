@@ -44,28 +44,28 @@ class Readout(Record):
         if "trees" in kinds and "ternary" in kinds:
             raise self.refuse("trees go with a linear part, and with no components")
 
-    def check_given(self, grids: Mapping[str, Grid], n_outputs: int) -> None:
+    def check_grids(self, grids: Mapping[str, Grid], n_outputs: int) -> None:
         """Refuse the grids of a chain, by kind of stage, that do not fit."""
         self.require_shape("offset", (n_outputs,))
         for part in self.parts:
             if part.READS not in grids:
                 raise self.refuse(f"the part {part.KIND} needs a stage {part.READS}")
-            part.check_given(grids[part.READS], n_outputs)
+            part.check_grid(grids[part.READS], n_outputs)
 
     def totals(self, values: Mapping[str, NDArray[Any]]) -> NDArray[np.int32]:
         """Compute the totals of rows from what the stages gave, by kind of stage."""
-        found = sum(part.totals(values[part.READS]) for part in self.parts)
-        return np.asarray(found + self.offset, dtype=np.int32)
+        totals = sum(part.totals(values[part.READS]) for part in self.parts)
+        return np.asarray(totals + self.offset, dtype=np.int32)
 
     def ranges(self, grids: Mapping[str, Grid]) -> tuple[Range, ...]:
         """Return the ranges of every part, and of the scores."""
-        found: list[Range] = []
+        ranges: list[Range] = []
         low = high = self.offset.astype(np.int64)
         for part in self.parts:
-            given = grids[part.READS]
-            found += part.ranges(given)
-            least, most = part.reach(given)
+            grid = grids[part.READS]
+            ranges += part.ranges(grid)
+            least, most = part.reach(grid)
             low, high = low + least, high + most
         if self.offset.size == 1:  # of two classes: both signs are scores
             low, high = np.minimum(low, -high), np.maximum(high, -low)
-        return (*found, range_of("score", low, high))
+        return (*ranges, range_of("score", low, high))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tinykernel.model import reference
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range, range_of
-from tinykernel.model.record import Matrix
+from tinykernel.model.record import Matrix, limits
 from tinykernel.model.stage import Part
 
 
@@ -39,37 +39,30 @@ class Ternary(Part):
     KIND = "ternary"
     READS = "components"
 
-    weights: Matrix[np.int8]
-    multiplier: NDArray[np.int32]
+    weights: Matrix[np.int8] = field(metadata=limits(-1, 1, "outputs", None))
+    multiplier: NDArray[np.int32] = field(metadata=limits(None, None, "outputs"))
 
-    def check(self) -> None:
-        """Check the weights."""
-        if np.any((self.weights < -1) | (self.weights > 1)):
-            raise self.refuse("a weight is not -1, 0 or +1")
-
-    def check_given(self, given: Grid, n_outputs: int) -> None:
+    def check_grid(self, grid: Grid, n_outputs: int) -> None:
         """Refuse other numbers of components and outputs."""
-        self.require_shape("weights", (n_outputs, given.size))
-        self.require_shape("multiplier", (n_outputs,))
+        self.require_shape("weights", (n_outputs, grid.size))
 
     def totals(self, values: NDArray[np.bool_]) -> NDArray[np.int32]:
         """Return what it adds to each output; see `Part`."""
-        found: NDArray[np.int32] = reference.sums(values, self.weights) * self.multiplier
-        return found
+        return np.asarray(reference.sums(values, self.weights) * self.multiplier)
 
     def _sums(self) -> NDArray[np.int64]:
         """Return the largest sum of each output."""
         return np.asarray(np.count_nonzero(self.weights, axis=1), dtype=np.int64)
 
-    def ranges(self, given: Grid) -> tuple[Range, ...]:
+    def ranges(self, grid: Grid) -> tuple[Range, ...]:
         """Return the range of the sums."""
         return (range_of("sum", -self._sums(), self._sums()),)
 
-    def reach(self, given: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def reach(self, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the least and the most of ``multiplier * sum``."""
         radius = np.abs(self.multiplier.astype(np.int64)) * self._sums()
         return -radius, radius
 
-    def work(self, given: Grid) -> dict[str, float]:
+    def work(self, grid: Grid) -> dict[str, float]:
         """Return one weight a component and output."""
         return {"weigh": self.weights.size}

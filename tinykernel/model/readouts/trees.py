@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from tinykernel.compiled import njit
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range, range_of
+from tinykernel.model.record import limits
 from tinykernel.model.stage import Part
 
 #: Most thresholds of a model: the number of one fits a byte.
 MOST_THRESHOLDS = 256
-_MOST_SHIFT = 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,39 +74,35 @@ class Trees(Part):
     KIND = "trees"
     READS = "scale"
 
-    feature: NDArray[np.uint16]
-    threshold: NDArray[np.int16]
-    size: NDArray[np.uint8]
-    output: NDArray[np.uint8]
-    shift: NDArray[np.uint8]
-    test: NDArray[np.uint8]
-    left: NDArray[np.uint8]
+    feature: NDArray[np.uint16] = field(metadata=limits(None, None, "thresholds"))
+    threshold: NDArray[np.int16] = field(metadata=limits(None, None, "thresholds"))
+    size: NDArray[np.uint8] = field(metadata=limits(None, None, "trees"))
+    output: NDArray[np.uint8] = field(metadata=limits(None, None, "trees"))
+    shift: NDArray[np.uint8] = field(metadata=limits(0, 15, "trees"))
+    test: NDArray[np.uint8] = field(metadata=limits(None, None, "nodes"))
+    left: NDArray[np.uint8] = field(metadata=limits(None, None, "nodes"))
     leaves: NDArray[np.int8]
     multiplier: NDArray[np.int32]
 
     def check(self) -> None:
         """Check the lengths, and that the nodes of each tree are a tree."""
         n, trees, nodes = self.feature.size, self.size.size, self.test.size
-        if not 1 <= n <= MOST_THRESHOLDS or not trees:
-            raise self.refuse(f"trees have 1 to {MOST_THRESHOLDS} thresholds, and one tree or more")
-        self.require_shape("threshold", (n,))
-        self.require_shape("output", (trees,))
-        self.require_shape("shift", (trees,))
-        self.require_shape("left", (nodes,))
+        if n > MOST_THRESHOLDS:
+            raise self.refuse(f"trees have {n} thresholds; {MOST_THRESHOLDS} are the most")
         self.require_shape("leaves", (nodes + trees,))
         if int(self.size.sum()) != nodes or np.any(self.test >= n):
             raise self.refuse("trees hold another number of nodes, or name a threshold too many")
-        if np.any(np.diff(self.output.astype(np.int64)) < 0) or np.any(self.shift > _MOST_SHIFT):
-            raise self.refuse("trees are not sorted by output, or a shift is above 15")
+        if np.any(np.diff(self.output.astype(np.int64)) < 0):
+            raise self.refuse("trees are not sorted by output")
         if not _are_trees(self.size.astype(np.int64), self.left.astype(np.int64)):
             raise self.refuse("a node of a tree skips more nodes than there are below it")
 
-    def check_given(self, given: Grid, n_outputs: int) -> None:
+    def check_grid(self, grid: Grid, n_outputs: int) -> None:
         """Refuse thresholds of inputs, and outputs, that are not there."""
         self.require_shape("multiplier", (n_outputs,))
-        if np.any(self.feature >= given.size) or np.any(self.output >= n_outputs):
+        if np.any(self.feature >= grid.size) or np.any(self.output >= n_outputs):
             raise self.refuse("trees name an input or an output that is not there")
-        if given.constant and np.isin(self.feature, sorted(given.constant)).any():
+        if grid.constant and np.isin(self.feature, sorted(grid.constant)).any():
             raise self.refuse("trees have a threshold of a constant feature")
 
     @property
@@ -139,26 +135,26 @@ class Trees(Part):
         ends = np.cumsum(self.size.astype(np.int64) + 1)
         leaves, shift = self.leaves.astype(np.int64), self.shift.astype(np.int64)
         starts = ends - self.size.astype(np.int64) - 1
-        found = np.zeros((2, self.multiplier.size), dtype=np.int64)
+        sums = np.zeros((2, self.multiplier.size), dtype=np.int64)
         for row, extreme in enumerate((np.minimum, np.maximum)):
             each = extreme.reduceat(leaves, starts) << shift
-            np.add.at(found[row], self.output, extreme(each, 0) if partial else each)
-        return found
+            np.add.at(sums[row], self.output, extreme(each, 0) if partial else each)
+        return sums
 
-    def ranges(self, given: Grid) -> tuple[Range, ...]:
+    def ranges(self, grid: Grid) -> tuple[Range, ...]:
         """Return the ranges of the sums of leaves, and of these times the multipliers."""
-        sums, (low, high) = self.extremes(partial=True), self.reach(given)
+        sums, (low, high) = self.extremes(partial=True), self.reach(grid)
         return (
             range_of("sum of leaves", sums[0], sums[1]),
             range_of("sum of leaves times multiplier", low, high),
         )
 
-    def reach(self, given: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def reach(self, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the least and the most of ``multiplier * sum``."""
-        found = self.extremes() * self.multiplier.astype(np.int64)
-        return found.min(axis=0), found.max(axis=0)
+        products = self.extremes() * self.multiplier.astype(np.int64)
+        return products.min(axis=0), products.max(axis=0)
 
-    def work(self, given: Grid) -> dict[str, float]:
+    def work(self, grid: Grid) -> dict[str, float]:
         """Return the most steps to leaves, of all trees, and how many trees and sums there are."""
         return {
             "tree step": float(_most_steps(self.size, self.left)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range
-from tinykernel.model.record import Field
+from tinykernel.model.record import Field, limits
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.scale import Scale
 
@@ -62,11 +62,10 @@ class Beside(Stage):
 
     scaler: Scale
     source: NDArray[np.uint8]
-    top: int
+    top: int = field(metadata=limits(1, 65535))
 
     def check(self) -> None:
         """Check the entries."""
-        self.require("top", 1, 65535)
         lengths = {array.shape[0] for array in self.scaler.arrays.values()}
         if (
             self.scaler.bits != 8
@@ -101,33 +100,33 @@ class Beside(Stage):
         """What people call it; see `Stage`."""
         return f"{self.n_numbers} number{'s' if self.n_numbers > 1 else ''} beside"
 
-    def gives(self, given: Grid) -> Grid:
+    def gives(self, grid: Grid) -> Grid:
         """Return the table of all counts; see `Stage`."""
-        if given.dtype not in ("uint8", "uint16") or given.low != 0 or not given.is_table:
-            raise self.refuse(f"takes counts, not {given.words} of {given.dtype}")
-        high = max(given.high, self.top)
-        return Grid(1, 1, given.size + self.n_entries, "uint8" if high < 256 else "uint16", 0, high)
+        if grid.dtype not in ("uint8", "uint16") or grid.low != 0 or not grid.is_table:
+            raise self.refuse(f"takes counts, not {grid.words} of {grid.dtype}")
+        high = max(grid.high, self.top)
+        return Grid(1, 1, grid.size + self.n_entries, "uint8" if high < 256 else "uint16", 0, high)
 
-    def run(self, values: NDArray[Any], given: Grid) -> NDArray[Any]:
+    def run(self, values: NDArray[Any], grid: Grid) -> NDArray[Any]:
         """Join counts and numbers, which follow them in a row; see `Stage`."""
-        counts = as_counts(self.levels(values[:, given.size :]), self.top)
-        return np.hstack([values[:, : given.size], counts]).astype(self.gives(given).dtype)
+        counts = as_counts(self.levels(values[:, grid.size :]), self.top)
+        return np.hstack([values[:, : grid.size], counts]).astype(self.gives(grid).dtype)
 
     def levels(self, numbers: NDArray[Any]) -> NDArray[np.int32]:
         """Return the levels of entries, 0 to 255, shape (n, n_entries), of raw numbers."""
         raw = numbers[:, self.source].astype(self.scaler.raw_dtype)
         return self.scaler.quantize(raw).astype(np.int32) + 128
 
-    def ranges(self, given: Grid) -> tuple[Range, ...]:
+    def ranges(self, grid: Grid) -> tuple[Range, ...]:
         """Return the range of a level times its factor, and of a count of a number."""
         return (
             Range("level of a number, scaled", 0, 255 * (self.top + 1), 0, (1 << 32) - 1),
-            Range("count of a number", 0, self.top, 0, np.iinfo(self.gives(given).dtype).max),
+            Range("count of a number", 0, self.top, 0, np.iinfo(self.gives(grid).dtype).max),
         )
 
-    def work(self, given: Grid) -> dict[str, float]:
+    def work(self, grid: Grid) -> dict[str, float]:
         """Return one copy a count, and one scaling an entry."""
-        return {"copy": float(given.size), "scale": float(self.n_entries)}
+        return {"copy": float(grid.size), "scale": float(self.n_entries)}
 
 
 def as_counts(levels: NDArray[Any], top: int) -> NDArray[np.int32]:
@@ -146,12 +145,12 @@ def as_rows(windows: NDArray[Any], n_numbers: int) -> NDArray[Any]:
     return np.hstack([samples, windows[:, -1, channels:]])
 
 
-def as_windows(rows: NDArray[Any], given: Grid) -> NDArray[Any]:
+def as_windows(rows: NDArray[Any], grid: Grid) -> NDArray[Any]:
     """Return windows of such inputs; every sample has the numbers of its window.
 
     >>> as_windows(np.array([[0, 1, 2, 4, 5, 6, 7]]), Grid.raw("int16", 2, 1, 3)).tolist()
     [[[0, 1, 2, 7], [4, 5, 6, 7]]]
     """
-    windows = rows[:, : given.size].reshape(len(rows), given.rows, given.channels)
-    numbers = np.repeat(rows[:, np.newaxis, given.size :], given.rows, axis=1)
+    windows = rows[:, : grid.size].reshape(len(rows), grid.rows, grid.channels)
+    numbers = np.repeat(rows[:, np.newaxis, grid.size :], grid.rows, axis=1)
     return np.concatenate([windows, numbers], axis=2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from tinykernel.model.diagonals import LARGEST, SHIFTS
 from tinykernel.model.grid import Grid
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import Range, bound_first, bound_second, range_of, stage_ranges
-from tinykernel.model.record import Matrix
+from tinykernel.model.record import Matrix, limits
 from tinykernel.model.stage import Stage, proved
 
 # Of all blocks together: the proof needs about 1 KB a row.
@@ -110,24 +110,21 @@ class Components(Stage):
     TAKES = ("inputs",)
     GIVES = "components"
 
-    sign: NDArray[np.int8]
+    sign: NDArray[np.int8] = field(metadata=limits(-1, 1))
     permutation: Permutation
-    diagonal: Matrix[np.int8]
+    diagonal: Matrix[np.int8] = field(metadata=limits(None, None, "blocks", "d"))
     diagonal_kind: str
     halve_first: tuple[bool, ...]
     halve_second: tuple[bool, ...]
-    row_kept: Matrix[np.bool_]
-    scale: NDArray[np.uint8]
-    start: NDArray[np.uint8]
-    width: NDArray[np.uint8]
-    phase_shift: int
+    row_kept: Matrix[np.bool_] = field(metadata=limits(None, None, "blocks", "d"))
+    scale: NDArray[np.uint8] = field(metadata=limits(1, 255, "p"))
+    start: NDArray[np.uint8] = field(metadata=limits(0, 255, "p"))
+    width: NDArray[np.uint8] = field(metadata=limits(1, 255, "p"))
+    phase_shift: int = field(metadata=limits(0, 31))
     small_code: bool = False
 
     def check(self) -> None:
         """Check B, P, G, the schedules, the kept rows and their windows."""
-        if np.abs(self.sign.astype(int)).max() > 1:
-            raise self.refuse("sign must be 0 or +-1")
-        self.require("phase_shift", 0, 31)
         self._check_blocks()
         for name in ("halve_first", "halve_second"):
             stages = len(getattr(self, name))
@@ -136,11 +133,7 @@ class Components(Stage):
                     f"{name} has {stages} stages, "
                     f"a transform of {self.dimension} values has {self.log2_dimension}"
                 )
-        for name in ("scale", "start", "width"):
-            self.require_shape(name, (self.n_components,))
-        for name in ("scale", "width"):
-            if not np.all(getattr(self, name)):
-                raise self.refuse(f"{name} 0 is not allowed in a kept row")
+        self.require_shape("scale", (self.n_components,))
 
     def _check_blocks(self) -> None:
         """Check P, G and the kept rows."""
@@ -158,7 +151,6 @@ class Components(Stage):
         if np.any(magnitude > largest):
             wrong = int(self.diagonal[magnitude > largest][0])
             raise self.refuse(f"diagonal holds {wrong}; -{largest}..{largest} are allowed")
-        self.require_shape("row_kept", self.diagonal.shape)
         if not self.row_kept.any():
             raise self.refuse("no row is kept; at least one is needed")
         if self.permutation.table is not None:
@@ -190,16 +182,16 @@ class Components(Stage):
         """Number of kept rows p, the length of z."""
         return int(np.count_nonzero(self.row_kept))
 
-    def gives(self, given: Grid) -> Grid:
+    def gives(self, grid: Grid) -> Grid:
         """Return a table of bits; see `Stage`."""
-        self.require_shape("sign", (given.size,))
-        if given.dtype not in ("int8", "int16"):
-            raise self.refuse(f"components take int8 or int16, not {given.dtype}")
-        if frozenset(np.flatnonzero(self.sign == 0).tolist()) != given.constant:
+        self.require_shape("sign", (grid.size,))
+        if grid.dtype not in ("int8", "int16"):
+            raise self.refuse(f"components take int8 or int16, not {grid.dtype}")
+        if frozenset(np.flatnonzero(self.sign == 0).tolist()) != grid.constant:
             raise self.refuse("sign must be 0 for constant features and +-1 for all others")
         return Grid(1, 1, self.n_components, "bool", 0, 1)
 
-    def run(self, values: NDArray[Any], given: Grid) -> NDArray[np.bool_]:
+    def run(self, values: NDArray[Any], grid: Grid) -> NDArray[np.bool_]:
         """Compute the bits of rows of quantized values; see `Stage`."""
         d, n = self.dimension, len(values)
         blocks, rows = np.nonzero(self.row_kept)
@@ -209,7 +201,7 @@ class Components(Stage):
         run_on_rows(
             reference.run_components,
             n,
-            useful_threads((int(self.work(given)["butterfly"]) + 2 * rows.size) * n),
+            useful_threads((int(self.work(grid)["butterfly"]) + 2 * rows.size) * n),
             np.ascontiguousarray(values),
             (self.sign, self.permutation.indices(d).astype(np.int64), halve[0]),
             (self.diagonal, np.int32(SHIFTS[self.diagonal_kind]), halve[1]),
@@ -218,10 +210,10 @@ class Components(Stage):
         )
         return bits
 
-    def ranges(self, given: Grid) -> tuple[Range, ...]:
+    def ranges(self, grid: Grid) -> tuple[Range, ...]:
         """Return the ranges of the transforms and of the phases, over every possible input."""
         g, kind = self.diagonal, self.diagonal_kind
-        first = bound_first(self.sign, 8 * np.dtype(given.dtype).itemsize, self.halve_first)
+        first = bound_first(self.sign, 8 * np.dtype(grid.dtype).itemsize, self.halve_first)
         second = bound_second(first, self.permutation, g, kind, self.halve_second)
         inputs, product = first.inputs, second.product
         name = "input of the first transform"
@@ -237,7 +229,7 @@ class Components(Stage):
         ranges.append(range_of("scale times row", *ends))
         return proved(ranges, self.OWNER, "halve in an earlier stage")
 
-    def work(self, given: Grid) -> dict[str, float]:
+    def work(self, grid: Grid) -> dict[str, float]:
         """Return butterflies, products with G, and comparisons."""
         butterflies = (1 + self.n_blocks) * (self.dimension // 2) * self.log2_dimension
         return {

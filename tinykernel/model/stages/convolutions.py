@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import INT32_LIMIT, Range
-from tinykernel.model.record import Matrix
-from tinykernel.model.stage import Stage
+from tinykernel.model.record import Matrix, limits
+from tinykernel.model.stage import Stage, dot_ends
 
 _VALUES_AT_ONCE = 1 << 22
 _MOST_LAYERS = 8
@@ -67,26 +67,19 @@ class Convolutions(Stage):
     GIVES = "maps"
     OWNER = "convolutions"
 
-    weights: NDArray[np.int8] = field(metadata={"dimensions": 4})
-    biases: Matrix[np.int32]
-    shifts: NDArray[np.uint8]
-    pools: NDArray[np.bool_]
-    padding: int = 0
+    weights: NDArray[np.int8] = field(metadata=limits(-127, 127, "layers", "channels", 3, 3))
+    biases: Matrix[np.int32] = field(
+        metadata=limits(-_LARGEST_BIAS, _LARGEST_BIAS, "layers", "channels")
+    )
+    shifts: NDArray[np.uint8] = field(metadata=limits(0, 15, "layers"))
+    pools: NDArray[np.bool_] = field(metadata=limits(None, None, "layers"))
+    padding: int = field(default=0, metadata=limits(0, 1))
 
     def check(self) -> None:
-        """Check the layers, as far as no grid is needed."""
+        """Check the number of layers and channels."""
         layers, channels = self.weights.shape[:2]
-        self.require_shape("weights", (None, None, 3, 3))
-        self.require_shape("biases", (layers, channels))
-        self.require_shape("shifts", (layers,))
-        self.require_shape("pools", (layers,))
         if layers > _MOST_LAYERS or channels > MOST_CHANNELS:
             raise self.refuse(f"{layers} layers of {channels} channels; 8 of 256 are the most")
-        self.require("padding", 0, 1)
-        if self.shifts.max() > 15 or self.weights.min() < -127:
-            raise self.refuse("a shift is above 15, or a weight is -128")
-        if np.abs(self.biases.astype(np.int64)).max() > _LARGEST_BIAS:
-            raise self.refuse(f"a bias is not in -{_LARGEST_BIAS}..{_LARGEST_BIAS}")
 
     @property
     def n_channels(self) -> int:
@@ -98,37 +91,37 @@ class Convolutions(Stage):
         """What people call it; see `Stage`."""
         return f"{self.n_channels} channels of {self.pools.size} convolutions"
 
-    def sizes(self, given: Grid) -> list[tuple[int, int]]:
+    def sizes(self, grid: Grid) -> list[tuple[int, int]]:
         """Return the rows and columns after each layer, before its pooling; at least 1 each."""
-        found, around = [], 2 * self.padding
-        rows, columns = given.rows + around, given.columns + around
+        sizes, around = [], 2 * self.padding
+        rows, columns = grid.rows + around, grid.columns + around
         for pool in self.pools:
             rows, columns = rows - 2, columns - 2
             if min(rows, columns) < 1 + pool:
                 raise self.refuse(
-                    f"an image of {given.rows} x {given.columns} is too small for "
+                    f"an image of {grid.rows} x {grid.columns} is too small for "
                     f"{self.pools.size} layers"
                 )
-            found.append((rows, columns))
+            sizes.append((rows, columns))
             rows, columns = rows >> pool, columns >> pool
-        return found
+        return sizes
 
-    def gives(self, given: Grid) -> Grid:
+    def gives(self, grid: Grid) -> Grid:
         """Return the last maps; see `Stage`."""
-        if given.channels != 1 or given.dtype != "uint8" or given.low != 0 or given.columns < 2:
-            raise self.refuse(f"takes one channel of uint8, not {given.channels} of {given.dtype}")
-        rows, columns = (side >> self.pools[-1] for side in self.sizes(given)[-1])
-        high = max(1, int(self._highs(given)[-1].max()))
+        if grid.channels != 1 or grid.dtype != "uint8" or grid.low != 0 or grid.columns < 2:
+            raise self.refuse(f"takes one channel of uint8, not {grid.channels} of {grid.dtype}")
+        rows, columns = (side >> self.pools[-1] for side in self.sizes(grid)[-1])
+        high = max(1, int(self._highs(grid)[-1].max()))
         return Grid(int(rows), int(columns), self.n_channels, "uint8", 0, high)
 
-    def run(self, values: NDArray[Any], given: Grid) -> NDArray[Any]:
+    def run(self, values: NDArray[Any], grid: Grid) -> NDArray[Any]:
         """Compute the last maps of rows of levels; see `Stage`."""
-        made = self.gives(given)
+        made = self.gives(grid)
         out = np.empty((len(values), made.size), dtype=np.uint8)
-        at_once = max(1, _VALUES_AT_ONCE // (given.size * self.n_channels))
+        at_once = max(1, _VALUES_AT_ONCE // (grid.size * self.n_channels))
         for first in range(0, len(values), at_once):
             part = values[first : first + at_once]
-            maps = part.reshape(-1, 1, given.rows, given.columns)
+            maps = part.reshape(-1, 1, grid.rows, grid.columns)
             maps = np.pad(maps, ((0, 0), (0, 0), *[(self.padding, self.padding)] * 2))
             for layer, pool in enumerate(self.pools):
                 maps = self._values(maps, layer)
@@ -146,48 +139,44 @@ class Convolutions(Stage):
             sums += weights * maps[:, :, i : i + rows, j : j + columns]
         return np.asarray(np.clip(sums >> self.shifts[layer], 0, 255), dtype=np.uint8)
 
-    def _responses(self, given: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _responses(self, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the least and the largest response of each layer and channel."""
-        high = np.full(self.n_channels, given.high, dtype=np.int64)
+        high = np.full(self.n_channels, grid.high, dtype=np.int64)
         ends = []
         for weights, biases, shift in zip(self.weights, self.biases, self.shifts, strict=True):
-            flat = weights.reshape(self.n_channels, 9).astype(np.int64)
-            ends.append([biases + high * f(flat, 0).sum(axis=1) for f in (np.minimum, np.maximum)])
+            ends.append(biases + np.stack(dot_ends(weights.reshape(-1, 9), high)))
             high = np.clip(ends[-1][1] >> shift, 0, 255)
         low, most = np.array(ends).transpose(1, 0, 2)
         return low, most
 
-    def _highs(self, given: Grid) -> NDArray[np.int64]:
+    def _highs(self, grid: Grid) -> NDArray[np.int64]:
         """Return the largest value of the maps after each layer, shape (layers, channels)."""
-        highs: NDArray[np.int64] = np.clip(
-            self._responses(given)[1] >> self.shifts[:, None], 0, 255
-        )
-        return highs
+        return np.asarray(np.clip(self._responses(grid)[1] >> self.shifts[:, None], 0, 255))
 
-    def ranges(self, given: Grid) -> tuple[Range, ...]:
+    def ranges(self, grid: Grid) -> tuple[Range, ...]:
         """Return the ranges of the responses of each layer, and of its maps."""
-        found = []
-        for layer, (low, most) in enumerate(zip(*self._responses(given), strict=True)):
+        ranges = []
+        for layer, (low, most) in enumerate(zip(*self._responses(grid), strict=True)):
             ends = int(low.min()), int(most.max())
-            found.append(Range(f"response of layer {layer}", *ends, -INT32_LIMIT, INT32_LIMIT))
-            high = int(self._highs(given)[layer].max())
-            found.append(Range(f"map of layer {layer}", 0, high, 0, 255))
-        return tuple(found)
+            ranges.append(Range(f"response of layer {layer}", *ends, -INT32_LIMIT, INT32_LIMIT))
+            high = int(self._highs(grid)[layer].max())
+            ranges.append(Range(f"map of layer {layer}", 0, high, 0, 255))
+        return tuple(ranges)
 
-    def work(self, given: Grid) -> dict[str, float]:
+    def work(self, grid: Grid) -> dict[str, float]:
         """Return responses (groups of 4), pooled values, rows and layers of all channels."""
-        sizes = self.sizes(given)
+        sizes = self.sizes(grid)
         groups = [(rows, -(-columns // 4) * 4) for rows, columns in sizes]
         pooled = [
             (r >> 1) * (c >> 1) for (r, c), pool in zip(sizes, self.pools, strict=True) if pool
         ]
-        found = {
+        work = {
             "response": sum(rows * columns for rows, columns in groups),
             "pooled value": sum(pooled),
             "row": sum(rows for rows, _ in sizes),
             "layer": len(sizes),
         }
-        return {name: float(self.n_channels * number) for name, number in found.items()}
+        return {name: float(self.n_channels * number) for name, number in work.items()}
 
 
 def pooled(maps: NDArray[Any]) -> NDArray[Any]:

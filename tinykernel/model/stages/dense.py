@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from tinykernel.model import reference
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import INT32_LIMIT, Range
-from tinykernel.model.record import Matrix
-from tinykernel.model.stage import Stage, proved
+from tinykernel.model.record import Matrix, limits
+from tinykernel.model.stage import Stage, dot_ends, proved
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,16 +52,14 @@ class Dense(Stage):
     GIVES = "units"
     OWNER = "dense"
 
-    weights: Matrix[np.int8]
-    biases: NDArray[np.int32]
-    shift: int
+    weights: Matrix[np.int8] = field(metadata=limits(-127, 127, "units", None))
+    biases: NDArray[np.int32] = field(metadata=limits(None, None, "units"))
+    shift: int = field(metadata=limits(0, 30))
 
     def check(self) -> None:
-        """Check the units, as far as no grid is needed."""
-        self.require_shape("biases", (self.n_units,))
-        self.require("shift", 0, 30)
-        if self.n_units > 1024 or self.weights.min() < -127:
-            raise self.refuse("has more than 1024 units, or a weight of -128")
+        """Check the number of units."""
+        if self.n_units > 1024:
+            raise self.refuse(f"has {self.n_units} units; 1024 are the most")
 
     @property
     def n_units(self) -> int:
@@ -73,39 +71,37 @@ class Dense(Stage):
         """What people call it; see `Stage`."""
         return f"hidden layer of {self.n_units} units"
 
-    def gives(self, given: Grid) -> Grid:
+    def gives(self, grid: Grid) -> Grid:
         """Return a table of units; see `Stage`."""
-        if given.dtype != "uint8" or given.low != 0 or given.size != self.weights.shape[1]:
+        if grid.dtype != "uint8" or grid.low != 0 or grid.size != self.weights.shape[1]:
             raise self.refuse(
-                f"takes {self.weights.shape[1]} values of uint8, not {given.size} of {given.dtype}"
+                f"takes {self.weights.shape[1]} values of uint8, not {grid.size} of {grid.dtype}"
             )
-        high = max(1, int(self._highs(given).max()))
+        high = max(1, int(self._highs(grid).max()))
         return Grid(1, 1, self.n_units, "uint8", 0, high)
 
-    def run(self, values: NDArray[Any], given: Grid) -> NDArray[Any]:
+    def run(self, values: NDArray[Any], grid: Grid) -> NDArray[Any]:
         """Compute the units of rows of values; see `Stage`."""
         sums = (reference.dots(values, self.weights) + self.biases) >> self.shift
         return np.asarray(np.clip(sums, 0, 255), dtype=np.uint8)
 
-    def _sums(self, given: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _sums(self, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the least and the largest sum of each unit."""
-        positive = np.maximum(self.weights, 0).sum(axis=1, dtype=np.int64)
-        negative = np.minimum(self.weights, 0).sum(axis=1, dtype=np.int64)
-        return given.high * negative + self.biases, given.high * positive + self.biases
+        low, high = dot_ends(self.weights, grid.high)
+        return low + self.biases, high + self.biases
 
-    def _highs(self, given: Grid) -> NDArray[np.int64]:
-        highs: NDArray[np.int64] = np.clip(self._sums(given)[1] >> self.shift, 0, 255)
-        return highs
+    def _highs(self, grid: Grid) -> NDArray[np.int64]:
+        return np.asarray(np.clip(self._sums(grid)[1] >> self.shift, 0, 255))
 
-    def ranges(self, given: Grid) -> tuple[Range, ...]:
+    def ranges(self, grid: Grid) -> tuple[Range, ...]:
         """Return the ranges of the sums, and of the units."""
-        low, most = self._sums(given)
-        found = (
+        low, most = self._sums(grid)
+        ranges = (
             Range("sum of a unit", int(low.min()), int(most.max()), -INT32_LIMIT, INT32_LIMIT),
-            Range("unit", 0, int(self._highs(given).max()), 0, 255),
+            Range("unit", 0, int(self._highs(grid).max()), 0, 255),
         )
-        return proved(found, self.OWNER, "use smaller biases")
+        return proved(ranges, self.OWNER, "use smaller biases")
 
-    def work(self, given: Grid) -> dict[str, float]:
+    def work(self, grid: Grid) -> dict[str, float]:
         """Return one product a value and unit."""
         return {"multiply": float(self.weights.size), "unit": float(self.n_units)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range
+from tinykernel.model.record import limits
 from tinykernel.model.stage import Stage
 from tinykernel.resizing import area_sums, crop_box
 
@@ -71,20 +72,16 @@ class Frame(Stage):
     OWNER = "frame"
 
     pixel_format: str
-    width: int
-    height: int
-    rows: int
-    columns: int
+    width: int = field(metadata=limits(2, _MOST_SIDE))  # a column alone would be a signal
+    height: int = field(metadata=limits(2, _MOST_SIDE))
+    rows: int = field(metadata=limits(1, 1024))
+    columns: int = field(metadata=limits(1, 1024))
     channels: int
 
     def check(self) -> None:
-        """Check every field."""
+        """Check the format, and what depends on it."""
         if self.pixel_format not in FORMATS:
             raise self.refuse(f"{self.pixel_format!r} is no format; give {', '.join(FORMATS)}")
-        for name in ("width", "height"):
-            self.require(name, 2, _MOST_SIDE)  # a column alone would be a signal
-        for name in ("rows", "columns"):
-            self.require(name, 1, 1024)
         if self.channels not in (1, 3) or (self.channels == 3 and self.pixel_format == "grey8"):
             raise self.refuse(f"{self.channels} channels of {self.pixel_format}")
         if self.pixel_format == "yuyv" and self.width % 2:
@@ -123,23 +120,23 @@ class Frame(Stage):
         """What it takes; see `Stage`."""
         return f"frames of {self.width} x {self.height} {self.pixel_format}"
 
-    def gives(self, given: Grid) -> Grid:
+    def gives(self, grid: Grid) -> Grid:
         """Return the grid of the image; see `Stage`."""
-        if (given.rows, given.columns, given.channels, given.dtype) != (
+        if (grid.rows, grid.columns, grid.channels, grid.dtype) != (
             *self.taken.shape[:2],
             self.taken.channels,
             "uint8",
         ):
-            raise self.refuse(f"it takes {self.words}, not {given.words} of {given.dtype}")
+            raise self.refuse(f"it takes {self.words}, not {grid.words} of {grid.dtype}")
         return Grid.raw("uint8", self.rows, self.columns, self.channels)
 
-    def run(self, values: NDArray[np.generic], given: Grid) -> NDArray[np.generic]:
+    def run(self, values: NDArray[np.generic], grid: Grid) -> NDArray[np.generic]:
         """Compute the images of frames; see `Stage`."""
         top, left, high, wide = self.box
         images = np.empty((len(values), self.rows * self.columns * self.channels), np.uint8)
         for first in range(0, len(values), _FRAMES_AT_ONCE):
             part = slice(first, first + _FRAMES_AT_ONCE)
-            lines = values[part].reshape(-1, given.rows, given.columns, given.channels)
+            lines = values[part].reshape(-1, grid.rows, grid.columns, grid.channels)
             pixels = self._pixels(lines[:, top : top + high])[:, :, left : left + wide]
             sums = area_sums(pixels.transpose(2, 1, 0, 3), self.columns)
             sums = area_sums(sums.transpose(1, 0, 2, 3), self.rows).transpose(2, 0, 1, 3)
@@ -204,7 +201,7 @@ class Frame(Stage):
             both.reverse()
         return np.asarray(np.stack(both, axis=-1), np.uint8)
 
-    def ranges(self, given: Grid) -> tuple[Range, ...]:
+    def ranges(self, grid: Grid) -> tuple[Range, ...]:
         """Return the bounds of the sums; see `Stage`."""
         return (
             Range("sum of a line", 0, 255 * self.box[3], 0, _UINT32),
@@ -212,7 +209,7 @@ class Frame(Stage):
             Range("sum before its division", 0, 511 * self.area, 0, _UINT32),
         )
 
-    def work(self, given: Grid) -> dict[str, float]:
+    def work(self, grid: Grid) -> dict[str, float]:
         """Return pixels that are read, sums that are added, and means; see `Stage`."""
         made = float(self.columns * self.channels)
         return {

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from tinykernel.hadamard import run_on_rows, useful_threads
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range
-from tinykernel.model.stage import Stage, proved
+from tinykernel.model.record import limits
+from tinykernel.model.stage import Stage, dot_ends, proved
 from tinykernel.model.stages.counting import count_images, count_signals
 
 #: The firmware has C for cells of images of so many columns at most.
@@ -79,18 +80,15 @@ class Kernels(Stage):
     GIVES = "counts"
     OWNER = "kernels"
 
-    taps: NDArray[np.int8] = field(metadata={"dimensions": 3})
-    dilation: NDArray[np.uint8]
-    channel: NDArray[np.uint8]
-    threshold: NDArray[np.int32]
+    taps: NDArray[np.int8] = field(metadata=limits(None, None, "kernels", None, None))
+    dilation: NDArray[np.uint8] = field(metadata=limits(1, 255, "kernels"))
+    channel: NDArray[np.uint8] = field(metadata=limits(0, 255, "kernels"))
+    threshold: NDArray[np.int32] = field(metadata=limits(None, None, "kernels"))
     cells: tuple[int, int]
-    padding: int = 0
+    padding: int = field(default=0, metadata=limits(0, 255))
 
     def check(self) -> None:
         """Check the kernels, as far as no grid is needed."""
-        for name in ("dilation", "channel", "threshold"):
-            self.require_shape(name, (self.n_kernels,))
-        self.require("padding", 0, 255)
         self._check_taps()
         if len(self.cells) != 2:
             raise self.refuse("cells is not a pair of numbers")
@@ -99,8 +97,6 @@ class Kernels(Stage):
             raise self.refuse(f"cells is {down} by {across}; 255 by 1, 2 or 4 are the most")
         if self.is_signal and self.padding:
             raise self.refuse("a signal has no padding")
-        if self.dilation.min() < 1:
-            raise self.refuse("a dilation is 0")
         if self.n_kernels * down * across > _MOST_COUNTS:
             raise self.refuse(f"more than {_MOST_COUNTS} counts")
 
@@ -144,54 +140,54 @@ class Kernels(Stage):
         rows: NDArray[np.int64] = (self.taps.shape[1] - 1) * self.dilation.astype(np.int64)
         return rows
 
-    def cell_columns(self, given: Grid) -> int:
+    def cell_columns(self, grid: Grid) -> int:
         """Return the columns of a cell; the last one may have fewer."""
-        return -(-given.columns // self.cells[1])
+        return -(-grid.columns // self.cells[1])
 
-    def largest_count(self, given: Grid) -> int:
+    def largest_count(self, grid: Grid) -> int:
         """Return the positions of the largest cell: no count is larger."""
-        positions = given.rows + 2 * self.padding - int(self.spans().min())
-        return -(-positions // self.cells[0]) * self.cell_columns(given)
+        positions = grid.rows + 2 * self.padding - int(self.spans().min())
+        return -(-positions // self.cells[0]) * self.cell_columns(grid)
 
-    def lane_bits(self, given: Grid) -> int:
+    def lane_bits(self, grid: Grid) -> int:
         """Return the width of the packed integers in C that hold any ``r - threshold``: 8 or 16.
 
         A response is kept as ``r - threshold - 1 + 2**(bits - 1)``, which is in ``0..2**bits - 1``;
         its top bit says whether ``r > threshold``.
         """
-        low, high = self._margins(given)
+        low, high = self._margins(grid)
         return 8 if low.min() >= -128 and high.max() <= 127 else 16
 
     # -- the stage ----------------------------------------------------------------------------
 
-    def gives(self, given: Grid) -> Grid:
+    def gives(self, grid: Grid) -> Grid:
         """Return the table of counts; see `Stage`."""
-        if given.low != 0 or self.is_signal != (given.columns == 1):
+        if grid.low != 0 or self.is_signal != (grid.columns == 1):
             raise self.refuse(
-                f"taps of {self.taps.shape[1]} x {self.taps.shape[2]} for {given.words}"
+                f"taps of {self.taps.shape[1]} x {self.taps.shape[2]} for {grid.words}"
             )
-        if self.channel.max() >= given.channels:
+        if self.channel.max() >= grid.channels:
             raise self.refuse("a channel does not exist")
         span = int(self.spans().max())
-        if given.rows + 2 * self.padding - span < self.cells[0]:
+        if grid.rows + 2 * self.padding - span < self.cells[0]:
             raise self.refuse(
-                f"kernels of {span + 1} rows leave fewer positions than cells in {given.rows} rows"
+                f"kernels of {span + 1} rows leave fewer positions than cells in {grid.rows} rows"
             )
-        most = self.largest_count(given)
+        most = self.largest_count(grid)
         return Grid(1, 1, self.n_counts, "uint8" if most < 256 else "uint16", 0, most)
 
-    def run(self, values: NDArray[Any], given: Grid) -> NDArray[Any]:
+    def run(self, values: NDArray[Any], grid: Grid) -> NDArray[Any]:
         """Count the positions of rows of levels; see `Stage`."""
-        out = np.zeros((len(values), self.n_counts), dtype=self.gives(given).dtype)
-        positions = (given.rows + 2 * self.padding) * given.columns
+        out = np.zeros((len(values), self.n_counts), dtype=self.gives(grid).dtype)
+        positions = (grid.rows + 2 * self.padding) * grid.columns
         work = positions * int(self._tap_table[0][-1])
         seen = self.dilation.astype(np.int64), self.channel.astype(np.int64)
         kernels = *self._tap_table, *seen, self.threshold
         count = count_signals if self.is_signal else count_images
-        cut = self.taps.shape[1], self.padding, *self.cells, self.cell_columns(given)
+        cut = self.taps.shape[1], self.padding, *self.cells, self.cell_columns(grid)
         for first in range(0, len(values), _ROWS_AT_ONCE):
             part = slice(first, first + _ROWS_AT_ONCE)
-            level = values[part].reshape(-1, given.rows, given.columns, given.channels)
+            level = values[part].reshape(-1, grid.rows, grid.columns, grid.channels)
             level = np.ascontiguousarray(level.transpose(0, 3, 1, 2), dtype=np.int32)
             n = level.shape[0]
             run_on_rows(count, n, useful_threads(work * n), level, kernels, cut, out[part])
@@ -205,25 +201,24 @@ class Kernels(Stage):
         ends = np.searchsorted(k, np.arange(self.n_kernels + 1)).astype(np.int64)
         return ends, places.astype(np.int64), self.taps[k, i, j].astype(np.int32)
 
-    def _responses(self, given: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _responses(self, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the exact range of the responses of each kernel; values outside are 0."""
-        taps = self.taps.astype(np.int64).reshape(self.n_kernels, -1)
-        return given.high * np.minimum(taps, 0).sum(1), given.high * np.maximum(taps, 0).sum(1)
+        return dot_ends(self.taps.reshape(self.n_kernels, -1), grid.high)
 
-    def _margins(self, given: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _margins(self, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the range of ``r - threshold - 1``."""
-        low, high = self._responses(given)
+        low, high = self._responses(grid)
         above = self.threshold.astype(np.int64) + 1
         return low - above, high - above
 
-    def ranges(self, given: Grid) -> tuple[Range, ...]:
+    def ranges(self, grid: Grid) -> tuple[Range, ...]:
         """Return the ranges of levels, responses, responses less thresholds, and counts."""
-        low, high = self._responses(given)
-        margin_low, margin_high = self._margins(given)
-        made, bits = self.gives(given), self.lane_bits(given)
+        low, high = self._responses(grid)
+        margin_low, margin_high = self._margins(grid)
+        made, bits = self.gives(grid), self.lane_bits(grid)
         half = 1 << (bits - 1)
-        found = (
-            Range("level", 0, given.high, 0, (1 << bits) - 1),
+        ranges = (
+            Range("level", 0, grid.high, 0, (1 << bits) - 1),
             Range("response", int(low.min()), int(high.max()), -(1 << 31), (1 << 31) - 1),
             Range(
                 "response less threshold",
@@ -234,11 +229,11 @@ class Kernels(Stage):
             ),
             Range("count", 0, made.high, 0, int(np.iinfo(made.dtype).max)),
         )
-        return proved(found, self.OWNER, "use fewer levels or smaller taps")
+        return proved(ranges, self.OWNER, "use fewer levels or smaller taps")
 
-    def work(self, given: Grid) -> dict[str, float]:
+    def work(self, grid: Grid) -> dict[str, float]:
         """Return one tap, and one comparison, a position and kernel."""
-        rows = given.rows + 2 * self.padding - self.spans()
-        positions = rows * given.columns
+        rows = grid.rows + 2 * self.padding - self.spans()
+        positions = rows * grid.columns
         taps = np.count_nonzero(self.taps, axis=(1, 2))
         return {"tap": float(positions @ taps), "compare": float(positions.sum())}

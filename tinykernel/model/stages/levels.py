@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range
-from tinykernel.model.record import Matrix
+from tinykernel.model.record import Matrix, limits
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.scale import Scale
 
@@ -62,13 +62,12 @@ class Levels(Stage):
 
     scaler: Scale
     level_shift: int
-    average: int
-    mix: Matrix[np.int8]
+    average: int = field(metadata=limits(1, 2))
+    mix: Matrix[np.int8] = field(metadata=limits(-1, 1))
 
     def check(self) -> None:
         """Check the scaler and the mixed channels."""
         self.require("level_shift", 0, self.scaler.bits - 1)
-        self.require("average", 1, 2)
         channels = self.mix.shape[1]
         if channels > 64:
             raise self.refuse(f"{channels} channels; 64 are the most")
@@ -77,7 +76,7 @@ class Levels(Stage):
         if np.any(self.scaler.multiplier == 0):
             raise self.refuse("a channel is constant; leave it out")
         terms = np.count_nonzero(self.mix, axis=1)
-        if np.abs(self.mix.astype(int)).max() > 1 or terms.min() < 1 or terms.max() > 2:
+        if terms.min() < 1 or terms.max() > 2:
             raise self.refuse("mix has one or two entries of +-1 in each row")
 
     @property
@@ -95,7 +94,7 @@ class Levels(Stage):
         """The scaler of the channels; see `Stage`."""
         return self.scaler
 
-    def calls(self, given: Grid) -> int:
+    def calls(self, grid: Grid) -> int:
         """Return the samples of a level, over which its kernels are counted; see `Stage`."""
         return min(self.average, 2)
 
@@ -104,37 +103,37 @@ class Levels(Stage):
         """Largest level."""
         return int((1 << (self.scaler.bits - self.level_shift)) - 1)
 
-    def gives(self, given: Grid) -> Grid:
+    def gives(self, grid: Grid) -> Grid:
         """Return the grid of levels; see `Stage`."""
-        if given.dtype != self.scaler.raw_dtype or given.channels != self.mix.shape[1]:
+        if grid.dtype != self.scaler.raw_dtype or grid.channels != self.mix.shape[1]:
             raise self.refuse(
                 f"the scaler takes {self.mix.shape[1]} channels of {self.scaler.raw_dtype}, not "
-                f"{given.channels} of {given.dtype}"
+                f"{grid.channels} of {grid.dtype}"
             )
-        is_signal = given.columns == 1
-        columns = 1 if is_signal else given.columns // self.average
-        rows = given.rows // self.average
+        is_signal = grid.columns == 1
+        columns = 1 if is_signal else grid.columns // self.average
+        rows = grid.rows // self.average
         if rows < 1 or columns < (1 if is_signal else 2):
             raise self.refuse("the input is too small to average")
-        if given.rows > 65535 or given.columns > 4096 or given.size > 65536:
+        if grid.rows > 65535 or grid.columns > 4096 or grid.size > 65536:
             raise self.refuse("an input has more than 65536 values, 65535 rows or 4096 columns")
         dtype = "uint8" if self.top < 256 else "uint16"
         return Grid(rows, columns, self.mix.shape[0], dtype, 0, self.top)
 
-    def run(self, values: NDArray[np.generic], given: Grid) -> NDArray[np.generic]:
+    def run(self, values: NDArray[np.generic], grid: Grid) -> NDArray[np.generic]:
         """Compute the levels of rows of raw values; see `Stage`."""
-        made = self.gives(given)
+        made = self.gives(grid)
         half = 1 << (self.scaler.bits - 1)
-        by_channel = values.reshape(-1, given.channels)
+        by_channel = values.reshape(-1, grid.channels)
         level = (self.scaler.quantize(by_channel).astype(np.int32) + half) >> self.level_shift
-        level = level.reshape(-1, given.rows, given.columns, given.channels)
+        level = level.reshape(-1, grid.rows, grid.columns, grid.channels)
         if self.average == 2:
             level = level[:, : 2 * made.rows]
             level = level[:, ::2] + level[:, 1::2]
-            if given.columns > 1:
+            if grid.columns > 1:
                 level = level[:, :, : 2 * made.columns]
                 level = level[:, :, ::2] + level[:, :, 1::2]
-            level >>= 1 if given.columns == 1 else 2
+            level >>= 1 if grid.columns == 1 else 2
         mixed = np.stack([self._mixed(level, row) for row in self.mix], axis=-1)
         return mixed.reshape(len(values), made.size).astype(made.dtype)
 
@@ -143,12 +142,12 @@ class Levels(Stage):
         terms = [level[..., c] if mix[c] > 0 else self.top - level[..., c] for c in used]
         return terms[0] if len(terms) == 1 else (terms[0] + terms[1]) >> 1
 
-    def ranges(self, given: Grid) -> tuple[Range, ...]:
+    def ranges(self, grid: Grid) -> tuple[Range, ...]:
         """Return none: no sum of levels is above ``4 * top``, and kernels bound their lanes."""
         return ()
 
-    def work(self, given: Grid) -> dict[str, float]:
+    def work(self, grid: Grid) -> dict[str, float]:
         """Return one level a raw value, and one term of a mixed channel a position."""
-        made = self.gives(given)
+        made = self.gives(grid)
         terms = int(np.count_nonzero(self.mix))
-        return {"level": given.size, "mix": made.rows * made.columns * terms}
+        return {"level": grid.size, "mix": made.rows * made.columns * terms}

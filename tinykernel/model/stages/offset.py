@@ -46,38 +46,38 @@ class Offset(Stage):
         """What it does; see `Stage`."""
         return "means removed"
 
-    def gives(self, given: Grid) -> Grid:
+    def gives(self, grid: Grid) -> Grid:
         """Return the grid of samples less their mean; see `Stage`."""
-        if not given.is_signal or given.dtype not in NARROW or given.rows > _MOST_ROWS:
+        if not grid.is_signal or grid.dtype not in NARROW or grid.rows > _MOST_ROWS:
             raise self.refuse(
                 f"it takes signals of at most {_MOST_ROWS} whole numbers of 8 or 16 bits"
             )
-        span = given.high - given.low
-        return Grid(given.rows, 1, given.channels, "int32", -span, span)
+        span = grid.high - grid.low
+        return Grid(grid.rows, 1, grid.channels, "int32", -span, span)
 
-    def run(self, values: NDArray[np.generic], given: Grid) -> NDArray[np.generic]:
+    def run(self, values: NDArray[np.generic], grid: Grid) -> NDArray[np.generic]:
         """Take the means off rows of samples; see `Stage`."""
-        shift = mean_shift(given)
-        samples = values.reshape(len(values), given.rows, given.channels).astype(np.int32)
-        spread = samples[:, np.arange(1 << shift) * given.rows >> shift]
+        shift = mean_shift(grid)
+        samples = values.reshape(len(values), grid.rows, grid.channels).astype(np.int32)
+        spread = samples[:, np.arange(1 << shift) * grid.rows >> shift]
         means = spread.sum(axis=1, keepdims=True, dtype=np.int32) >> shift
-        less: NDArray[np.int32] = (samples - means).reshape(len(values), given.size)
+        less: NDArray[np.int32] = (samples - means).reshape(len(values), grid.size)
         return less
 
-    def ranges(self, given: Grid) -> tuple[Range, ...]:
+    def ranges(self, grid: Grid) -> tuple[Range, ...]:
         """Return the bounds of a sum and of a sample less the mean; see `Stage`."""
-        shift, kind, span = mean_shift(given), np.iinfo(np.int32), given.high - given.low
+        shift, kind, span = mean_shift(grid), np.iinfo(np.int32), grid.high - grid.low
         ends = int(kind.min), int(kind.max)
         return (
-            Range("sum of samples", given.low << shift, given.high << shift, *ends),
+            Range("sum of samples", grid.low << shift, grid.high << shift, *ends),
             Range("sample less the mean", -span, span, *ends),
         )
 
-    def work(self, given: Grid) -> dict[str, float]:
+    def work(self, grid: Grid) -> dict[str, float]:
         """Return one addition a sample of the mean, and one difference a value; see `Stage`."""
-        return {"addition": given.channels << mean_shift(given), "difference": given.size}
+        return {"addition": grid.channels << mean_shift(grid), "difference": grid.size}
 
 
-def mean_shift(given: Grid) -> int:
+def mean_shift(grid: Grid) -> int:
     """Return log2 of how many samples the mean is of."""
-    return given.rows.bit_length() - 1
+    return grid.rows.bit_length() - 1

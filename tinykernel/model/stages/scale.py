@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
-from tinykernel.model.arrays import checked_array, raw_values
+from tinykernel.model.arrays import checked_array
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range
+from tinykernel.model.record import limits
 from tinykernel.model.stage import Stage
 
 #: Types of raw input that the firmware can take.
@@ -75,7 +76,9 @@ class Scale(Stage):
     offset: NDArray[Any] = field(metadata={"dtype": "float32|int32"})
     multiplier: NDArray[Any] = field(metadata={"dtype": "float32|uint32"})
     span: NDArray[np.uint32] | None = None
-    pre_shift: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(1, dtype=np.uint8))
+    pre_shift: NDArray[np.uint8] = field(
+        default_factory=lambda: np.zeros(1, dtype=np.uint8), metadata=limits(0, 31)
+    )
 
     def check(self) -> None:
         """Check the ranges of every field."""
@@ -105,8 +108,6 @@ class Scale(Stage):
     def _check_integer(self) -> None:
         if self.span is None:
             raise TinykernelError("integer model: raw integers need the span of each feature")
-        if np.any(self.pre_shift > 31):
-            raise TinykernelError("integer model: a scaler pre_shift is above 31")
         largest = (self.span.astype(np.int64) >> self.pre_shift.astype(np.int64)).astype(object)
         if np.any(largest * self.multiplier.astype(object) >= 2 ** (16 + self.bits)):
             raise TinykernelError(
@@ -130,31 +131,31 @@ class Scale(Stage):
         """Itself; see `Stage`."""
         return self
 
-    def gives(self, given: Grid) -> Grid:
+    def gives(self, grid: Grid) -> Grid:
         """Return a table of quantized values; see `Stage`."""
-        if given.dtype != self.raw_dtype:
-            raise self.refuse(f"the scaler takes {self.raw_dtype}, not {given.dtype}")
+        if grid.dtype != self.raw_dtype:
+            raise self.refuse(f"the scaler takes {self.raw_dtype}, not {grid.dtype}")
         for name, array in self.arrays.items():
-            if array.shape[0] not in (1, given.size):
+            if array.shape[0] not in (1, grid.size):
                 raise self.refuse(
-                    f"scaler {name} has {array.shape[0]} values for {given.size} features"
+                    f"scaler {name} has {array.shape[0]} values for {grid.size} features"
                 )
         half = 1 << (self.bits - 1)
-        constant = frozenset(np.flatnonzero(self.constant(given.size)).tolist())
-        return Grid(1, 1, given.size, self.input_dtype.name, -half, half - 1, constant)
+        constant = frozenset(np.flatnonzero(self.constant(grid.size)).tolist())
+        return Grid(1, 1, grid.size, self.input_dtype.name, -half, half - 1, constant)
 
-    def run(self, values: NDArray[Any], given: Grid) -> NDArray[Any]:
+    def run(self, values: NDArray[Any], grid: Grid) -> NDArray[Any]:
         """Quantize rows; see `Stage`."""
         return self.quantize(values)
 
-    def ranges(self, given: Grid) -> tuple[Range, ...]:
+    def ranges(self, grid: Grid) -> tuple[Range, ...]:
         """Return the range of the quantized values."""
         half = 1 << (self.bits - 1)
         return (Range("quantized input", -half, half - 1, -half, half - 1),)
 
-    def work(self, given: Grid) -> dict[str, float]:
+    def work(self, grid: Grid) -> dict[str, float]:
         """Return one scaling a value."""
-        return {"scale": given.size}
+        return {"scale": grid.size}
 
     # -- values -------------------------------------------------------------------------------
 
@@ -198,23 +199,3 @@ class Scale(Stage):
             level[~(level > 0)] = 0
             level[level > 2**self.bits - 1] = 2**self.bits - 1
         return level
-
-    def as_raw(self, X: ArrayLike) -> NDArray[Any]:
-        """Convert inputs to the raw type of the firmware.
-
-        Parameters
-        ----------
-        X : array-like, shape (n_rows, n_features)
-            Numbers. Floats are rounded to float32, as the firmware would receive them; for a raw
-            integer type every value must be one of its integers.
-
-        Returns
-        -------
-        ndarray of `raw_dtype`, shape (n_rows, n_features)
-
-        Raises
-        ------
-        TinykernelError
-            If a value is not one that `raw_dtype` can hold; names its row and column.
-        """
-        return raw_values(X, self.raw_dtype)

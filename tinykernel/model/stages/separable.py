@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import INT32_LIMIT, Range
+from tinykernel.model.record import limits
 from tinykernel.model.stage import Stage, proved
 
 _VALUES_AT_ONCE = 1 << 22
@@ -98,34 +99,22 @@ class Separable(Stage):
     GIVES = "units"
     OWNER = "separable"
 
-    channels: NDArray[np.uint16]
-    strides: NDArray[np.uint8]
-    given: int
-    weights: NDArray[np.int8]
-    biases: NDArray[np.int32]
-    multipliers: NDArray[np.uint8]
-    shifts: NDArray[np.uint8]
+    channels: NDArray[np.uint16] = field(metadata=limits(1, MOST_CHANNELS, "blocks"))
+    strides: NDArray[np.uint8] = field(metadata=limits(1, 2, "blocks"))
+    given: int = field(metadata=limits(1, MOST_CHANNELS))
+    weights: NDArray[np.int8] = field(metadata=limits(-127, 127))
+    biases: NDArray[np.int32] = field(metadata=limits(-_LARGEST_BIAS, _LARGEST_BIAS, "units"))
+    multipliers: NDArray[np.uint8] = field(metadata=limits(0, 127, "units"))
+    shifts: NDArray[np.uint8] = field(metadata=limits(0, 24, "units"))
 
     def check(self) -> None:
-        """Check the layers, as far as no grid is needed."""
-        blocks = self.channels.size
-        self.require_shape("strides", (blocks,))
-        if not 1 <= blocks <= _MOST_BLOCKS:
-            raise self.refuse(f"{blocks} blocks, allowed are 1..{_MOST_BLOCKS}")
-        self.require("given", 1, MOST_CHANNELS)
-        if self.channels.min() < 1 or self.channels.max() > MOST_CHANNELS:
-            raise self.refuse(f"a block has not 1 to {MOST_CHANNELS} channels")
-        if not np.isin(self.strides, (1, 2)).all():
-            raise self.refuse("a stride is neither 1 nor 2")
+        """Check the number of blocks, and that there are weights and units for all layers."""
+        if self.channels.size > _MOST_BLOCKS:
+            raise self.refuse(f"{self.channels.size} blocks, allowed are 1..{_MOST_BLOCKS}")
         shapes = list(self._shapes())
         units, weights = sum(s[0] for _, _, s in shapes), sum(_size(s) for _, _, s in shapes)
         self.require_shape("weights", (weights,))
-        for name in ("biases", "multipliers", "shifts"):
-            self.require_shape(name, (units,))
-        if self.weights.min() < -127 or self.shifts.max() > 24 or self.multipliers.max() > 127:
-            raise self.refuse("a weight is -128, a shift above 24, or a multiplier above 127")
-        if np.abs(self.biases.astype(np.int64)).max() > _LARGEST_BIAS:
-            raise self.refuse(f"a bias is not in -{_LARGEST_BIAS}..{_LARGEST_BIAS}")
+        self.require_shape("biases", (units,))
 
     def _shapes(self) -> Iterator[tuple[str, int, tuple[int, ...]]]:
         """Yield kind, stride and shape of the weights of each layer."""
@@ -138,14 +127,14 @@ class Separable(Stage):
     @property
     def layers(self) -> list[Layer]:
         """All layers, in their order."""
-        found, weight, unit = [], 0, 0
+        layers, weight, unit = [], 0, 0
         for kind, stride, shape in self._shapes():
             weights = self.weights[weight : weight + _size(shape)].reshape(shape)
             own = slice(unit, unit + shape[0])
             parts = self.biases[own], self.multipliers[own], self.shifts[own]
-            found.append(Layer(kind, stride, weights, *parts))
+            layers.append(Layer(kind, stride, weights, *parts))
             weight, unit = weight + _size(shape), unit + shape[0]
-        return found
+        return layers
 
     @property
     def words(self) -> str:
@@ -154,48 +143,48 @@ class Separable(Stage):
             f"{self.channels.size} blocks of separable convolutions, {self.channels[-1]} channels"
         )
 
-    def sizes(self, given: Grid) -> list[tuple[int, int]]:
+    def sizes(self, grid: Grid) -> list[tuple[int, int]]:
         """Return the rows and columns after each layer."""
-        found, rows, columns = [], given.rows, given.columns
+        sizes, rows, columns = [], grid.rows, grid.columns
         for _, stride, _ in self._shapes():
             rows, columns = -(-rows // stride), -(-columns // stride)
-            found.append((rows, columns))
-        return found
+            sizes.append((rows, columns))
+        return sizes
 
-    def factor(self, given: Grid) -> int:
+    def factor(self, grid: Grid) -> int:
         """Return what the sum of all positions is multiplied with, over 65536."""
-        rows, columns = self.sizes(given)[-1]
+        rows, columns = self.sizes(grid)[-1]
         return 65536 // (rows * columns)
 
-    def gives(self, given: Grid) -> Grid:
+    def gives(self, grid: Grid) -> Grid:
         """Return the means or the last image; see `Stage`."""
-        if given.channels != self.given or given.dtype != "uint8" or given.low != 0:
+        if grid.channels != self.given or grid.dtype != "uint8" or grid.low != 0:
             raise self.refuse(
-                f"takes {self.given} channels of uint8, not {given.channels} of {given.dtype}"
+                f"takes {self.given} channels of uint8, not {grid.channels} of {grid.dtype}"
             )
-        if given.columns < 2 or given.rows < 2 or self.factor(given) < 1:
+        if grid.columns < 2 or grid.rows < 2 or self.factor(grid) < 1:
             raise self.refuse("takes an image, of which at most 65536 positions are left")
-        high = max(1, self._ends(given)[-1][2])
+        high = max(1, self._ends(grid)[-1][2])
         return Grid(1, 1, int(self.channels[-1]), "uint8", 0, high)
 
-    def run(self, values: NDArray[Any], given: Grid) -> NDArray[Any]:
+    def run(self, values: NDArray[Any], grid: Grid) -> NDArray[Any]:
         """Compute what rows of images give; see `Stage`."""
-        made = self.gives(given)
+        made = self.gives(grid)
         out = np.empty((len(values), made.size), dtype=np.uint8)
-        at_once = max(1, _VALUES_AT_ONCE // (given.rows * given.columns * int(max(self.channels))))
+        at_once = max(1, _VALUES_AT_ONCE // (grid.rows * grid.columns * int(max(self.channels))))
         for first in range(0, len(values), at_once):
             maps = values[first : first + at_once]
-            maps = maps.reshape(-1, given.rows, given.columns, given.channels)
+            maps = maps.reshape(-1, grid.rows, grid.columns, grid.channels)
             for layer in self.layers:
                 maps = _values(layer, maps)
             sums = maps.sum(axis=(1, 2), dtype=np.int64)
-            out[first : first + at_once] = sums * self.factor(given) >> 16
+            out[first : first + at_once] = sums * self.factor(grid) >> 16
         return out
 
-    def _ends(self, given: Grid) -> list[tuple[int, int, int]]:
+    def _ends(self, grid: Grid) -> list[tuple[int, int, int]]:
         """Return of each layer the least and largest ``a * multiplier``, and the largest value."""
-        highs = np.full(self.given, given.high, dtype=np.int64)
-        found = []
+        highs = np.full(self.given, grid.high, dtype=np.int64)
+        ends = []
         for layer in self.layers:
             n = len(layer.weights)
             flat = layer.weights.astype(np.int64)
@@ -206,26 +195,26 @@ class Separable(Stage):
                 for end in (np.minimum, np.maximum)
             )
             highs = np.clip(most >> layer.shifts, 0, 255)
-            found.append((int(low.min()), int(most.max()), int(highs.max())))
-        return found
+            ends.append((int(low.min()), int(most.max()), int(highs.max())))
+        return ends
 
-    def ranges(self, given: Grid) -> tuple[Range, ...]:
+    def ranges(self, grid: Grid) -> tuple[Range, ...]:
         """Return the ranges of the products of each layer, and of its values."""
-        found = []
-        for number, (low, most, high) in enumerate(self._ends(given)):
-            found.append(Range(f"product of layer {number}", low, most, -INT32_LIMIT, INT32_LIMIT))
-            found.append(Range(f"map of layer {number}", 0, high, 0, 255))
-        return proved(found, self.OWNER, "use smaller multipliers")
+        ranges = []
+        for number, (low, most, high) in enumerate(self._ends(grid)):
+            ranges.append(Range(f"product of layer {number}", low, most, -INT32_LIMIT, INT32_LIMIT))
+            ranges.append(Range(f"map of layer {number}", 0, high, 0, 255))
+        return proved(ranges, self.OWNER, "use smaller multipliers")
 
-    def work(self, given: Grid) -> dict[str, float]:
+    def work(self, grid: Grid) -> dict[str, float]:
         """Return products by the kind of layer, units of all positions, and rows."""
-        found: dict[str, float] = {}
-        for layer, (rows, columns) in zip(self.layers, self.sizes(given), strict=True):
+        work: dict[str, float] = {}
+        for layer, (rows, columns) in zip(self.layers, self.sizes(grid), strict=True):
             name = f"{layer.kind} product"
-            found[name] = found.get(name, 0.0) + rows * columns * layer.weights.size
-            found["unit"] = found.get("unit", 0.0) + rows * columns * layer.biases.size
-            found["row"] = found.get("row", 0.0) + rows
-        return found
+            work[name] = work.get(name, 0.0) + rows * columns * layer.weights.size
+            work["unit"] = work.get("unit", 0.0) + rows * columns * layer.biases.size
+            work["row"] = work.get("row", 0.0) + rows
+        return work
 
 
 def _size(shape: tuple[int, ...]) -> int:

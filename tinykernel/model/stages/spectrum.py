@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tinykernel.hadamard import run_on_rows, useful_threads
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range
+from tinykernel.model.record import limits
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.frames import spectra
 
@@ -112,16 +113,14 @@ class Spectrum(Stage):
     length: int
     hop: int
     edges: NDArray[np.uint16]
-    log_bits: int
-    floor: int
+    log_bits: int = field(metadata=limits(1, 3))
+    floor: int = field(metadata=limits(0, 511))
 
     def check(self) -> None:
         """Check every field."""
         if self.length not in LENGTHS:
             raise self.refuse(f"length is {self.length}, not one of {LENGTHS}")
         self.require("hop", 1, self.length)
-        self.require("log_bits", 1, 3)
-        self.require("floor", 0, 511)
         edges = self.edges.astype(int)
         if not 2 <= edges.size <= 65 or edges[0] < 2 or edges[-1] > self.length // 2:
             raise self.refuse("edges are 2 to 65 numbers of bins, from 2 to half of the length")
@@ -148,18 +147,18 @@ class Spectrum(Stage):
         """Steps of the work on a frame of one channel."""
         return int(np.log2(self.length)) + 2
 
-    def at_once(self, given: Grid) -> int:
+    def at_once(self, grid: Grid) -> int:
         """Return how many steps a sample of a stream does."""
-        return -(-self.steps * given.channels // self.hop)
+        return -(-self.steps * grid.channels // self.hop)
 
-    def calls(self, given: Grid) -> int:
+    def calls(self, grid: Grid) -> int:
         """Return over how many samples the kernels are counted; see `Stage`."""
-        return max(1, min(_CALLS, self.hop - self.steps * given.channels - 1))
+        return max(1, min(_CALLS, self.hop - self.steps * grid.channels - 1))
 
-    def delay(self, given: Grid) -> int:
+    def delay(self, grid: Grid) -> int:
         """Return the samples from the end of a frame to its last kernel; see `Stage`."""
-        steps, calls = self.steps * given.channels, self.calls(given)
-        return steps + calls if calls > 1 else -(-steps // self.at_once(given)) - 1
+        steps, calls = self.steps * grid.channels, self.calls(grid)
+        return steps + calls if calls > 1 else -(-steps // self.at_once(grid)) - 1
 
     @property
     def n_bands(self) -> int:
@@ -180,14 +179,14 @@ class Spectrum(Stage):
 
     def order(self) -> NDArray[np.int64]:
         """Return the bit-reversed numbers of the pairs, shape (length / 2,)."""
-        found = np.zeros(1, dtype=np.int64)
-        while found.size < self.length // 2:
-            found = np.concatenate([2 * found, 2 * found + 1])
-        return found
+        order = np.zeros(1, dtype=np.int64)
+        while order.size < self.length // 2:
+            order = np.concatenate([2 * order, 2 * order + 1])
+        return order
 
-    def shift(self, given: Grid) -> int:
+    def shift(self, grid: Grid) -> int:
         """Return by how much samples are shifted to the left in step 1; it may be negative."""
-        return _LOADED_BITS - max(abs(given.low) - 1, given.high).bit_length()
+        return _LOADED_BITS - max(abs(grid.low) - 1, grid.high).bit_length()
 
     def frames(self, rows: int) -> int:
         """Return how many frames there are in so many samples."""
@@ -197,29 +196,29 @@ class Spectrum(Stage):
         """Return the sample at which the first frame begins."""
         return (rows - self.length) % self.hop
 
-    def gives(self, given: Grid) -> Grid:
+    def gives(self, grid: Grid) -> Grid:
         """Return the grid of levels; see `Stage`."""
-        if given.columns != 1 or np.dtype(given.dtype).kind not in "iu":
+        if grid.columns != 1 or np.dtype(grid.dtype).kind not in "iu":
             raise self.refuse("it takes signals of whole numbers")
-        if given.rows < self.length:
-            raise self.refuse(f"a window of {given.rows} samples is shorter than a frame")
-        channels = given.channels * self.n_bands
-        return Grid(self.frames(given.rows), 1, channels, "uint8", 0, 255)
+        if grid.rows < self.length:
+            raise self.refuse(f"a window of {grid.rows} samples is shorter than a frame")
+        channels = grid.channels * self.n_bands
+        return Grid(self.frames(grid.rows), 1, channels, "uint8", 0, 255)
 
-    def run(self, values: NDArray[np.generic], given: Grid) -> NDArray[np.generic]:
+    def run(self, values: NDArray[np.generic], grid: Grid) -> NDArray[np.generic]:
         """Compute the levels of rows of samples; see `Stage`."""
-        made = self.gives(given)
-        samples = np.ascontiguousarray(values).reshape(-1, given.rows, given.channels)
-        samples = samples[:, self.first(given.rows) :]
+        made = self.gives(grid)
+        samples = np.ascontiguousarray(values).reshape(-1, grid.rows, grid.channels)
+        samples = samples[:, self.first(grid.rows) :]
         out = np.empty((len(samples), made.rows, made.channels), dtype=np.uint8)
         numbers = np.array([self.amplitude_bits, self.log_bits, self.floor])
         run_on_rows(
             spectra,
             len(samples),
-            useful_threads(out.shape[0] * made.rows * given.channels * 8 * self.length),
+            useful_threads(out.shape[0] * made.rows * grid.channels * 8 * self.length),
             samples,
             self.hop,
-            self.shift(given),
+            self.shift(grid),
             self.order(),
             self.cosines(),
             self.edges.astype(np.int64),
@@ -228,7 +227,7 @@ class Spectrum(Stage):
         )
         return out.reshape(len(samples), made.size)
 
-    def ranges(self, given: Grid) -> tuple[Range, ...]:
+    def ranges(self, grid: Grid) -> tuple[Range, ...]:
         """Return the bounds of every step; see `Stage`.
 
         All are bounds of magnitudes of complex numbers, so of both their parts. The magnitude
@@ -260,9 +259,9 @@ class Spectrum(Stage):
             Range("logarithm", 0, level, 0, 1023),
         )
 
-    def work(self, given: Grid) -> dict[str, float]:
+    def work(self, grid: Grid) -> dict[str, float]:
         """Return butterflies, bins and bands; see `Stage`."""
-        frames = self.frames(given.rows) * given.channels
+        frames = self.frames(grid.rows) * grid.channels
         pairs = self.length // 2
         bins = int(self.edges[-1]) - int(self.edges[0])
         return {

@@ -1,0 +1,154 @@
+"""Chain: the stages of a model, and what passes from one to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.model.grid import Grid
+from tinykernel.model.record import Record
+from tinykernel.model.stage import Part, Stage
+from tinykernel.model.stages.beside import Beside
+from tinykernel.model.stages.scale import Scale
+
+_Piece = TypeVar("_Piece", bound=Stage | Part)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Chain(Record):
+    """An input and the stages that it passes, one of which is ``Scale``; see `IntegerModel`."""
+
+    input: Grid
+    stages: tuple[Stage, ...]
+
+    def check_chain(self) -> None:
+        """Check that each stage takes what the one before it gives, and what else it reads."""
+        if sum(isinstance(stage, Scale) for stage in self.stages) != 1:
+            raise self.refuse("a chain has one stage scale")
+        port = "samples"
+        for stage in self.stages:
+            if port not in stage.TAKES:
+                raise self.refuse(f"{stage.KIND} takes {' or '.join(stage.TAKES)}, not {port}")
+            port = stage.GIVES
+        sides = [stage.side_input for stage in self.stages if stage.side_input]
+        if len(dict(sides)) < len(sides):
+            raise self.refuse(f"two stages read the {sides[0][0]}")
+        for name, grid in self.inputs.items():
+            if grid.dtype != self.raw_dtype:
+                raise self.refuse(f"the {name} are not of the type {self.raw_dtype}")
+
+    @property
+    def pieces(self) -> tuple[Any, ...]:
+        """All stages, in their order."""
+        return self.stages
+
+    def find(self, kind: type[_Piece]) -> _Piece | None:
+        """Return the first stage, or part of the read-out, of a class; None where there is none."""
+        return next((piece for piece in self.pieces if isinstance(piece, kind)), None)
+
+    @cached_property
+    def _grids(self) -> tuple[Grid, ...]:
+        grids = [self.input]
+        for stage in self.stages:
+            grids.append(stage.gives(grids[-1]))
+        return tuple(grids)
+
+    def grids(self) -> tuple[Grid, ...]:
+        """Return the grid before each stage and after the last."""
+        return self._grids
+
+    @property
+    def delay(self) -> int:
+        """Samples of a stream from the last one of a window to its decision."""
+        return sum(
+            stage.delay(grid) for stage, grid in zip(self.stages, self.grids(), strict=False)
+        )
+
+    @property
+    def _entry(self) -> int:
+        """Place of the grid of quantized inputs."""
+        return 1 + next(i for i, stage in enumerate(self.stages) if isinstance(stage, Scale))
+
+    @property
+    def quantized_grid(self) -> Grid:
+        """What the stage scale gives: the quantized inputs."""
+        return self.grids()[self._entry]
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of raw values that the firmware takes."""
+        return sum(grid.size for grid in self.inputs.values())
+
+    @property
+    def inputs(self) -> dict[str, Grid]:
+        """The arguments of the firmware's functions, in their order: name and grid."""
+        sides = (stage.side_input for stage in self.stages)
+        return {"input": self.input, **dict(side for side in sides if side is not None)}
+
+    @property
+    def beside(self) -> Beside | None:
+        """The stage of numbers beside a window, where there is one."""
+        return self.find(Beside)
+
+    @property
+    def n_numbers(self) -> int:
+        """Number of raw values that follow those of a window, and pass no kernel."""
+        return self.n_inputs - self.input.size
+
+    @property
+    def raw_dtype(self) -> str:
+        """Type of the raw values that the firmware takes, e.g. ``"float32"``."""
+        return self.input.dtype
+
+    @property
+    def n_features(self) -> int:
+        """Number of quantized inputs."""
+        return self.quantized_grid.size
+
+    @property
+    def input_dtype(self) -> np.dtype[Any]:
+        """Type of the quantized inputs: int8 or int16."""
+        return np.dtype(self.quantized_grid.dtype)
+
+    @property
+    def scaler(self) -> Scale:
+        """The stage scale, which every chain has."""
+        return next(stage for stage in self.stages if isinstance(stage, Scale))
+
+    @cached_property
+    def raw_scaler(self) -> Scale:
+        """The scaler of the raw values; before other stages one for all of their type."""
+        scaler = self.stages[0].raw_scaler
+        if isinstance(scaler, Scale):
+            return scaler
+        low, span = self.input.low, self.input.high - self.input.low
+        shift = max(span.bit_length() - 16, 0)
+        return Scale(self.input.dtype, 8, *np.array([[low], [1], [span], [shift]]))
+
+    def scaled(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Run the chain on rows of raw values, up to the stage scale."""
+        named = self._named(rows)
+        values = named["input"]
+        for stage, grid in zip(self.stages[: self._entry], self.grids(), strict=False):
+            if stage.side_input is not None:
+                values = np.hstack([values, named[stage.side_input[0]]])
+            values = stage.run(values, grid)
+        return values
+
+    def _named(self, rows: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """Cut rows of raw values into the inputs."""
+        ends = np.cumsum([grid.size for grid in self.inputs.values()])
+        return dict(zip(self.inputs, np.split(rows, ends[:-1], axis=1), strict=True))
+
+    def run(self, inputs: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """Run the rest of the chain on checked quantized inputs; what each stage gives, by kind."""
+        made = {Scale.KIND: inputs}
+        for stage, grid in zip(
+            self.stages[self._entry :], self.grids()[self._entry :], strict=False
+        ):
+            inputs = made[stage.KIND] = stage.run(inputs, grid)
+        return made
