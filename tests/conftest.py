@@ -34,48 +34,24 @@ if WORKER:
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
 
-# Where each tool that a test may ask for comes from. Those from PyPI are modules.
+# Where tools that a test may ask for come from, where the name of the package is another one.
 _DEBIAN_PACKAGES = {
     "arm-none-eabi-g++": "gcc-arm-none-eabi libstdc++-arm-none-eabi-newlib",
     "arm-none-eabi-gcc": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
     "avr-gcc": "gcc-avr avr-libc",
-    "chromium": "chromium",
-    "clang": "clang",
     "clang++": "clang",
-    "clang-tidy": "clang-tidy",
-    "cmake": "cmake",
-    "cppcheck": "cppcheck",
-    "g++": "g++",
-    "gcc": "gcc",
-    "git": "git",
-    "make": "make",
-    "qemu-system-arm": "qemu-system-arm",
     "qemu-system-riscv32": "qemu-system-misc",
     "qemu-system-xtensa": "qemu-system-misc",
     "riscv64-unknown-elf-gcc": "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
-    "simavr": "simavr",
     "xtensa-lx106-elf-gcc": "gcc-xtensa-lx106 picolibc-xtensa-lx106-elf",
 }
-_PYTHON_PROGRAMS = {
-    "clang-format": "clang-format",
-    "compote": "idf-component-manager",
-    "pio": "platformio",
-    "scons": "scons",
+_PYTHON_PROGRAMS = {"compote": "idf-component-manager", "pio": "platformio"} | {
+    name: name for name in ("clang-format", "scons")
 }
-_PYTHON_MODULES = {
-    "SCons": "scons",
-    "distributed": "distributed",
-    "kconfiglib": "kconfiglib",
-    "matplotlib": "matplotlib",
-    "pandas": "pandas",
-    "platformio": "platformio",
-    "pyarrow": "pyarrow",
-    "ruamel.yaml": "ruamel.yaml",
-    "serial": "pyserial",
-    "soundfile": "soundfile",
-    "PIL": "pillow",
-    "unicorn": "unicorn",
-    "ziglang": "ziglang",
+_PYTHON_MODULES = {"SCons": "scons", "serial": "pyserial", "PIL": "pillow"} | {
+    name: name
+    for name in ("distributed", "kconfiglib", "matplotlib", "pandas", "platformio", "pyarrow")
+    + ("ruamel.yaml", "soundfile", "unicorn", "ziglang")
 }
 
 
@@ -120,7 +96,7 @@ def _find_tool(name: str) -> tuple[Any, str]:
         return _find_module(name), f"pip install {_PYTHON_MODULES[name]}"
     if name in _PYTHON_PROGRAMS:
         return _find_program(name), f"pip install {_PYTHON_PROGRAMS[name]}"
-    return _find_program(name), f"apt-get install {_DEBIAN_PACKAGES[name]}"
+    return _find_program(name), f"apt-get install {_DEBIAN_PACKAGES.get(name, name)}"
 
 
 @pytest.fixture(scope="session")

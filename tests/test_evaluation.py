@@ -262,16 +262,16 @@ def test_inputs_that_matter():
     X = RNG.normal(size=(800, 6)).astype(np.float32)
     y = np.where(X[:, 1] + X[:, 4] > 0, "on", "off")
     X[:, 5] = X[:, 4]
-    model = TernaryKernelClassifier(n_components=64, effort="quick", random_state=0)
-    model.fit(X[:500], y[:500])
+    options = {"n_components": 64, "epochs": 10, "effort": "quick", "random_state": 0}
+    model = TernaryKernelClassifier(**options).fit(X[:500], y[:500])
     found = input_importance(model, X[500:], y[500:])
     assert found.inputs[0].name == "1"
     assert set(found.spare) <= {"0", "2", "3", "4", "5"}
     assert {"0", "2", "3"} & set(found.spare)
     assert not {"4", "5"} <= set(found.spare)
     assert found == input_importance(model, X[500:], y[500:])
-    values = TernaryKernelRegressor(n_components=64, effort="quick", random_state=0)
-    found = input_importance(values.fit(X[:500], X[:500, 1]), X[500:], X[500:, 1])
+    values = TernaryKernelRegressor(**options).fit(X[:100], X[:100, 1])
+    found = input_importance(values, X[500:], X[500:, 1])
     assert (found.by, found.inputs[0].name, found.inputs[0].matters) == ("rmse", "1", True)
 
 

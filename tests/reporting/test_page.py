@@ -141,17 +141,8 @@ def test_a_better_tree_is_said_in_orange(page: ReportPage) -> None:
     assert page.judged is not None
     none = replace(page, judged=replace(page.judged, baselines={}))
     assert 'class="better"' not in none.to_html()
-    tree = Baseline(
-        "a decision tree",
-        504,
-        60,
-        dict(page.judged.figures),
-        "accuracy",
-        "splits",
-        False,
-        True,
-        True,
-    )
+    figures = dict(page.judged.figures)
+    tree = Baseline("a decision tree", 504, 60, figures, "accuracy", "splits", False, True, True)
     found = replace(page, judged=replace(page.judged, baselines={"tree": tree}))
     said = "A decision tree of 504 B of splits does better than this model."
     assert f'<p class="better">{said}</p>' in found.to_html()
@@ -265,24 +256,10 @@ def test_wrong_currents(text: str) -> None:
 
 def _console(program: str, page: Path, *options: str) -> list[str]:
     """Show a page in a browser without a window; return what its console says."""
-    done = subprocess.run(
-        [
-            program,
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--hide-scrollbars",
-            "--enable-logging=stderr",
-            "--window-size=1000,1400",
-            f"--user-data-dir={page.parent / 'profile'}",
-            *options,
-            page.as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
+    fixed = "--headless=new --no-sandbox --disable-gpu --hide-scrollbars --enable-logging=stderr"
+    profile = f"--user-data-dir={page.parent / 'profile'}"
+    command = [program, *fixed.split(), "--window-size=1000,1400", profile, *options, page.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     return [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 
 
