@@ -92,8 +92,8 @@ def test_few_groups_were_given_an_interval():
     assert compare_values(groups, groups + 1, groups).interval is None
     assert interval_in_words(None, 1) == "too few groups for an interval"
     gain = np.ones(100)
-    assert not is_positive(gain, np.zeros(100), 0.95)
-    assert is_positive(gain, np.arange(100) % 2, 0.95)
+    assert not is_positive(gain, np.zeros(100))
+    assert is_positive(gain, np.arange(100) % 2)
 
 
 @settings(deadline=None, max_examples=50)

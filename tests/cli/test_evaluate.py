@@ -211,7 +211,7 @@ def test_a_verdict_over_few_groups_calls_no_worse_model_as_good(capsys):
 @pytest.mark.parametrize("name", ["images.md", "judging.md", "signals.md", "trees.md"])
 def test_the_session_in_the_documentation(name, tmp_path, require_platforms):
     """Who follows a page sees what it shows: 97 % that find no fault, text and gaps, sounds."""
-    targets = {"trees.md": ["cortex-m4"], "signals.md": ["host", "cortex-m4", "esp32c3"]}
+    targets = {"trees.md": ["cortex-m4"], "signals.md": ["host", "cortex-m4"]}
     for target in targets.get(name, []):
         require_platforms(target)
     page = ROOT / "docs" / name

@@ -65,7 +65,6 @@ def test_prototypes_do_not_depend_on_the_order_of_clusters_and_fit() -> None:
     prototypes = fit_prototypes(model, X, y)
     assert len(prototypes) >= 3
     assert prototypes.shape[0] * 20 <= MOST_BYTES
-    assert len(fit_prototypes(model, X, y, most_bytes=1)) == 1
 
 
 def test_a_margin_is_worth_the_distance_of_its_quantile() -> None:

@@ -20,9 +20,7 @@ _LEAST_ROWS = 50
 _LEAST_GAIN = 256
 
 
-def fit_prototypes(
-    model: IntegerModel, X: ArrayLike, y: ArrayLike, most_bytes: int = MOST_BYTES
-) -> NDArray[np.int8]:
+def fit_prototypes(model: IntegerModel, X: ArrayLike, y: ArrayLike) -> NDArray[np.int8]:
     """Return the means of clusters of known rows (k-means, Lloyd 1982), as levels of 4 bits.
 
     Every class has as many as the bytes allow, half a byte an input, with at least 25 rows each;
@@ -35,7 +33,7 @@ def fit_prototypes(
         raise TinykernelError(f"calibrate: {labels.shape} labels for {len(inputs)} known rows")
     rows, rng = coarse(inputs), np.random.default_rng(0)
     each = 4 * -(-model.n_features // 8)
-    number, classes = max(1, most_bytes // each), np.unique(labels)
+    number, classes = max(1, MOST_BYTES // each), np.unique(labels)
     parts = [rows[labels == label] for label in classes] if number >= len(classes) else [rows]
     number //= len(parts)
     means = [nearest_means(part, min(number, len(part) // _ROWS_EACH), rng) for part in parts]

@@ -7,6 +7,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+#: Confidence of intervals and comparisons.
+LEVEL = 0.95
 #: Fewer groups than these say nothing in figures of new ones.
 FEWEST_GROUPS = 8
 #: A group counts as at most this many independent rows.
@@ -156,13 +158,13 @@ def standard_error(values: NDArray[np.float64], groups: ArrayLike | None) -> flo
     return math.sqrt(number / (number - 1) * float(excess @ excess)) / n
 
 
-def is_positive(values: NDArray[np.float64], groups: ArrayLike | None, level: float) -> bool:
-    """Say whether a mean is above 0 by Student's t, by rows or by groups; never for one group."""
+def is_positive(values: NDArray[np.float64], groups: ArrayLike | None) -> bool:
+    """Say whether a mean is above 0 by Student's t at 5 %, by rows or groups; never for one."""
     from scipy.special import stdtrit
 
     number = float(values.size) if groups is None else kish(groups)
     error = standard_error(values, groups)
-    return bool(number > 1 and values.mean() > stdtrit(number - 1, level) * error)
+    return bool(number > 1 and values.mean() > stdtrit(number - 1, LEVEL) * error)
 
 
 def conformal_levels(groups: NDArray[np.intp] | None, n: int) -> NDArray[np.float64]:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.decisions.shares import is_positive
-from tinykernel.evaluation.comparison import LEVEL, Baseline
+from tinykernel.decisions.shares import LEVEL, is_positive
+from tinykernel.evaluation.comparison import Baseline
 from tinykernel.evaluation.labels import compare
 from tinykernel.evaluation.values import compare_values
 from tinykernel.progress import report as say
@@ -109,7 +109,7 @@ def value_baselines(
         },
         predicted,
         lambda answers: compare_values(true, answers).figures,
-        lambda a, b: is_positive(np.square(b - true) - np.square(a - true), groups, LEVEL),
+        lambda a, b: is_positive(np.square(b - true) - np.square(a - true), groups),
         "rmse",
     )
 
@@ -215,9 +215,9 @@ def _more_often_right(
 
     gain = a.astype(np.float64) - b
     if weight is not None:
-        return is_positive(gain * weight, groups, LEVEL)
+        return is_positive(gain * weight, groups)
     if groups is not None:
-        return is_positive(gain, groups, LEVEL)
+        return is_positive(gain, groups)
     if gain.sum() <= 0:
         return False
     wins = int((gain > 0).sum())

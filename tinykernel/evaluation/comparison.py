@@ -6,9 +6,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
-#: Confidence of intervals and comparisons.
-LEVEL = 0.95
-
 
 @dataclass(frozen=True, eq=False)
 class Baseline:

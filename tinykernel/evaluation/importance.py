@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.decisions.shares import is_positive
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation.baselines import equal_classes
-from tinykernel.evaluation.comparison import LEVEL
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.values import Values
 from tinykernel.model.stages.beside import as_rows, as_windows
@@ -77,7 +76,6 @@ def input_importance(
     *,
     groups: ArrayLike | None = None,
     class_weight: str | None = None,
-    seed: int = 0,
 ) -> Importance:
     """Return which inputs matter, by permutation (Breiman 2001, "Random forests", section 10).
 
@@ -96,8 +94,6 @@ def input_importance(
         Which person, record or batch each row belongs to, for the test.
     class_weight : {None, "balanced"}
         With "balanced" all classes count the same.
-    seed : int, default=0
-        Random seed.
 
     Raises
     ------
@@ -121,7 +117,7 @@ def input_importance(
     rows = as_windows(integer.as_raw(X), integer.input)
     if len(rows) != len(true) or len(true) < 2:
         raise TinykernelError(f"inputs: {len(true)} labels for {len(rows)} rows; give two or more")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     drawn = np.sort(rng.permutation(len(true))[:_MOST_ROWS])
     rows, true = rows[drawn], true[drawn]
     group = None if groups is None else np.asarray(groups)[drawn]
@@ -133,7 +129,7 @@ def input_importance(
     numbers = tuple(map(str, range(n_inputs)))
     names = numbers if integer.input.rows > 1 else integer.feature_names or numbers
     worth = np.array([trial.figure(loss) for loss in losses])
-    matters = [is_positive(loss, group, LEVEL) for loss in losses]
+    matters = [is_positive(loss, group) for loss in losses]
     most_first = np.argsort(-worth, kind="stable")
     # Inputs that the model does not use come first: a gain is chance as well.
     ends = [int(at) for at in np.argsort(np.abs(worth), kind="stable") if not matters[at]]
@@ -199,7 +195,7 @@ def _spare(
     while inputs:
         losses = trial.losses(inputs, orders)
         loss = trial.figure(losses)
-        if loss <= most and not is_positive(losses, groups, LEVEL):
+        if loss <= most and not is_positive(losses, groups):
             return inputs, loss
         inputs = inputs[: len(inputs) * 3 // 4]
     return [], 0.0

@@ -7,15 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.decisions.shares import (
-    ROWS_A_GROUP,
-    effective_rows,
-    groups_seen,
-    kish,
-    standard_error,
-    too_few_groups,
-)
-from tinykernel.evaluation.comparison import LEVEL
+from tinykernel.decisions import shares
 
 
 def interval_in_words(
@@ -38,9 +30,9 @@ def interval_in_words(
 
 
 def accuracy_interval(
-    right: ArrayLike, groups: ArrayLike | None = None, level: float = LEVEL
+    right: ArrayLike, groups: ArrayLike | None = None
 ) -> tuple[float, float] | None:
-    """Return the confidence interval of a share.
+    """Return the 95 % confidence interval of a share.
 
     Without groups it is the exact interval of Clopper and Pearson (1934). With groups it is close
     to that of Korn and Graubard (1998): the exact one for the number of independent rows that tell
@@ -52,7 +44,6 @@ def accuracy_interval(
     ----------
     right : array-like of bool, shape (n,)
     groups : array-like, shape (n,), optional
-    level : float, default=0.95
 
     Returns
     -------
@@ -69,14 +60,16 @@ def accuracy_interval(
     """
     from scipy.special import betaincinv
 
-    if too_few_groups(groups):
+    if shares.too_few_groups(groups):
         return None
     outcome = np.asarray(right, dtype=np.float64)
     share = float(outcome.mean())
     n = float(outcome.size)
     if groups is not None:
-        n = effective_rows(outcome, groups, level, ROWS_A_GROUP * groups_seen(groups))
-    good, tail = share * n, (1 - level) / 2
+        n = shares.effective_rows(
+            outcome, groups, shares.LEVEL, shares.ROWS_A_GROUP * shares.groups_seen(groups)
+        )
+    good, tail = share * n, (1 - shares.LEVEL) / 2
     low = 0.0 if share == 0 else float(betaincinv(good, n - good + 1, tail))
     high = 1.0 if share == 1 else float(betaincinv(good + 1, n - good, 1 - tail))
     return low, high
@@ -94,15 +87,18 @@ def rmse_interval(
     """
     from scipy.special import stdtrit
 
-    if too_few_groups(groups):
+    if shares.too_few_groups(groups):
         return None
     squares = np.square(errors)
-    mean, number = float(squares.mean()), float(errors.size) if groups is None else kish(groups)
+    mean, number = (
+        float(squares.mean()),
+        float(errors.size) if groups is None else shares.kish(groups),
+    )
     if mean == 0:
         return 0.0, 0.0
     if number <= 1:
         return 0.0, math.inf
-    error = standard_error(squares, groups) / mean
+    error = shares.standard_error(squares, groups) / mean
     if groups is not None:
         error = max(error, 1 / math.sqrt(number))
     factor = math.exp(min(stdtrit(number - 1, 0.975) * error / 2, 700.0))
