@@ -226,8 +226,8 @@ def _choices(rows: FinishedRows) -> Iterator[str]:
     """Yield what was said of the choice, and what trees add to the time."""
     yield "What `train` said of the choice:"
     yield ""
-    for name in (name for name in SETS if name in rows):
-        yield f"- {name}: {rows[name]['compared'] or 'nothing was compared'}"
+    for name in (name for name in SETS if name in rows and rows[name]["compared"]):
+        yield f"- {name}: {rows[name]['compared']}"
     timed = [
         f"{name} {rows[name]['seconds']:.0f} s against {rows[name]['without trees']:.0f} s"
         for name in ALSO_WITHOUT

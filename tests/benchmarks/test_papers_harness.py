@@ -13,19 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import check_grad
 
-from benchmarks.papers import linear
 from benchmarks.papers.harness import (
     Bench,
-    Data,
     Page,
-    climb,
     minmax,
     new_figure,
-    per_cent,
     split_rows,
     stratified,
 )
-from benchmarks.papers.linear import LinearOutputs, fit_linear
+from benchmarks.papers.linear import fit_linear
 
 
 def bench_in(folder: Path, **options: Any) -> Bench:
@@ -55,17 +51,6 @@ def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
     stored = json.loads((tmp_path / "numbers" / "000.json").read_text(encoding="utf-8"))
     assert stored["a"]["value"] == 4.5
     assert stored["a"]["seconds"] >= 0
-
-
-def test_papers_do_not_mix(tmp_path: Path) -> None:
-    """A key of one paper is not found in another, and the time is that of one paper."""
-    bench = bench_in(tmp_path)
-    bench.measure("key", lambda: 1)
-    bench.known["key"]["seconds"] = 60.0
-    assert bench.seconds == 60.0
-    bench.open("001")
-    assert bench.seconds == 0.0
-    assert bench.measure("key", lambda: 2) == 2
 
 
 @given(
@@ -116,39 +101,6 @@ def test_loading_a_file(tmp_path: Path, official: bool) -> None:
     assert data.X.max() == 1
 
 
-def test_cutting_the_training_part() -> None:
-    """Fewer rows are said in the split, and the test part stays."""
-    X, y = np.arange(40.0)[:, None], np.arange(40) % 2
-    data = Data("name", X, y, X, y, "official, 40/40")
-    assert data.cut(40) is data
-    few = data.cut(10)
-    assert few.split == "official, 40/40 (10 of them used)"
-    assert few.y_test.size == 40
-    np.testing.assert_array_equal(few.X[:, 0] % 2, few.y)
-    np.testing.assert_array_equal(np.bincount(few.y), [5, 5])
-
-
-@given(peak=st.integers(0, 9), start=st.integers(0, 9), slopes=st.tuples(*[st.floats(0.1, 3)] * 2))
-def test_climbing_finds_the_peak(peak: int, start: int, slopes: tuple[float, float]) -> None:
-    """Of scores with one peak the best is found from anywhere, and no point is tried twice."""
-    tried = []
-
-    def score(at: int) -> float:
-        tried.append(at)
-        return -slopes[at > peak] * abs(at - peak)
-
-    best, known = climb(score, 10, start)
-    assert best == peak
-    assert sorted(tried) == sorted(known)
-    assert known[best] == max(known.values())
-
-
-def test_mean_and_deviation() -> None:
-    """Several accuracies are written with the sample deviation, one without."""
-    assert per_cent([0.9, 0.92, 0.94]) == "92.00 ± 2.00"
-    assert per_cent(0.98765) == per_cent([0.98765]) == "98.77"
-
-
 def test_a_page(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
     """Headings, text, tables and figures come out as Markdown; the picture lies beside it."""
     require_tool("matplotlib")
@@ -193,16 +145,3 @@ def test_linear_machine_is_at_the_optimum(n_classes: int) -> None:
     assert check_grad(objective, np.zeros_like, flat) < 5e-3
     share = np.mean(fitted.codes(Z) == codes)
     assert share > 0.7
-
-
-def test_linear_machine_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Working through the rows in blocks changes nothing but rounding."""
-    rng = np.random.default_rng(0)
-    Z = rng.normal(size=(90, 4)).astype(np.float32)
-    codes = (Z[:, 0] > 0).astype(int)
-    whole = fit_linear(Z, codes, 2, 0.1)
-    monkeypatch.setattr(linear, "_ROWS_AT_ONCE", 32)
-    parts = fit_linear(Z, codes, 2, 0.1)
-    np.testing.assert_allclose(parts.weights, whole.weights, atol=1e-3)
-    assert isinstance(whole, LinearOutputs)
-    np.testing.assert_array_equal(parts.codes(Z), whole.codes(Z))

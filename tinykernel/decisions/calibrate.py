@@ -328,9 +328,9 @@ def _choice(rows: _Rows, request: _Request, share: float) -> Choice:
     """Choose a threshold, or explain why there is none."""
     if not rows.n:
         raise TinykernelError(f"calibrate: no row is answered{rows.answer}; give more rows")
-    given, risk = (rows.margin, rows.right), request.risk
+    outcome, risk = (rows.margin, rows.right), request.risk
     if request.max_error is not None:
-        chosen, best = by_error(*given, request.max_error, risk, share, rows.groups)
+        chosen, best = by_error(*outcome, request.max_error, risk, share, rows.groups)
         if chosen is None:
             raise TinykernelError(_why_none(rows, request, best, share))
         return chosen
@@ -339,7 +339,7 @@ def _choice(rows: _Rows, request: _Request, share: float) -> Choice:
         bound = shares.error_bound(wrong, rows.n, risk, share, rows.groups)
         return Choice(0, rows.n, wrong, bound)
     levels = shares.conformal_levels(rows.groups, rows.n)
-    chosen = by_coverage(*given, request.coverage, risk, share, levels, rows.groups)
+    chosen = by_coverage(*outcome, request.coverage, risk, share, levels, rows.groups)
     if chosen is None:
         needed = int(np.ceil(request.coverage / (1 - request.coverage) - 1e-6))
         units = rows.title

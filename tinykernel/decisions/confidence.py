@@ -35,14 +35,14 @@ def fit_temperature(decisions: NDArray[np.float64], labels: NDArray[np.intp]) ->
         powers = decisions / exp(logarithm)
         powers = powers - powers.max(axis=1, keepdims=True)
         likely = powers - logs(exps(powers).sum(axis=1, keepdims=True))
-        own = likely[np.arange(n), labels].mean()
-        return float(-(1 - blur) * own - blur * likely.mean())
+        true = likely[np.arange(n), labels].mean()
+        return float(-(1 - blur) * true - blur * likely.mean())
 
     centre = log(spread)
-    found = minimize_scalar(
+    minimum = minimize_scalar(
         loss, bounds=(centre - 8, centre + 8), method="bounded", options={"xatol": 1e-4}
     )
-    return float(exp(found.x))
+    return float(exp(minimum.x))
 
 
 def confidence_table(

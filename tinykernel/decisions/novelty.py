@@ -123,7 +123,7 @@ def _made_rows(model: IntegerModel, X: ArrayLike) -> NDArray[Any]:
 
 
 def clearly_better(
-    one: NDArray[Any], one_made: NDArray[Any], other: NDArray[Any], other_made: NDArray[Any]
+    first: NDArray[Any], first_made: NDArray[Any], other: NDArray[Any], other_made: NDArray[Any]
 ) -> bool:
     """Whether the first novelty tells made rows (m,) from known ones (n,) significantly better.
 
@@ -134,8 +134,8 @@ def clearly_better(
     >>> clearly_better(known, made, -known, -made), clearly_better(known, made, known, made)
     (True, False)
     """
-    ahead = _places(one, one_made) - _places(other, other_made)
-    ahead_made = _places(other_made, other) - _places(one_made, one)
+    ahead = _places(first, first_made) - _places(other, other_made)
+    ahead_made = _places(other_made, other) - _places(first_made, first)
     error = np.sqrt(ahead.var() / len(ahead) + ahead_made.var() / len(ahead_made))
     return bool(ahead.mean() > _CLEARLY * error)
 

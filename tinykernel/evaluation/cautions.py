@@ -99,10 +99,10 @@ def _one_input(X: NDArray[Any], y: NDArray[Any], names: Sequence[str] | None) ->
             suspects.append(column if names is None else names[column])
     if not suspects:
         return ""
-    one = len(suspects) == 1
+    alone = len(suspects) == 1
     return (
-        f"{'input' if one else 'inputs'} {_listed(suspects)} "
-        f"{'alone tells' if one else 'each alone tell'} nearly every label: an id, a time or the "
+        f"{'input' if alone else 'inputs'} {_listed(suspects)} "
+        f"{'alone tells' if alone else 'each alone tell'} nearly every label: an id, a time or the "
         "answer itself?" + (" --set drop=NAMES leaves columns out" if names is not None else "")
     )
 
