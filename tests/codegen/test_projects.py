@@ -52,23 +52,13 @@ def test_project_is_complete(model: IntegerModel, target: str, framework: str) -
     """Every target and framework has an entry point, a board file and what its build needs."""
     files = exported_files(model, target, framework=framework, name="gesture")
     language = "cpp" if framework == "arduino" else "c"
-    wanted = {
-        f"src/main.{language}",
-        f"src/tk_board.{language}",
-        "src/tk_protocol.c",
-        "src/tk_selftest.c",
-        "src/gesture_selftest.c",
-        "include/tk_protocol.h",
-        "include/gesture_selftest.h",
-        "include/gesture_vectors.h",
-        "README.md",
-        "platformio.ini",
-        "lib/gesture/library.json",
-        "lib/gesture/src/gesture.h",
-        "lib/gesture/src/gesture.c",
-        "test/test_custom_runner.py",
-        "test/test_selftest/test_selftest.c",
-    }
+    names = ("tk_protocol.c", "tk_selftest.c", "gesture_selftest.c")
+    wanted = {f"src/{name}" for name in (f"main.{language}", f"tk_board.{language}", *names)}
+    names = ("tk_protocol.h", "gesture_selftest.h", "gesture_vectors.h")
+    wanted |= {f"include/{name}" for name in names}
+    wanted |= {f"lib/gesture/{name}" for name in ("library.json", "src/gesture.h", "src/gesture.c")}
+    wanted |= {"README.md", "platformio.ini", "test/test_custom_runner.py"}
+    wanted |= {"test/test_selftest/test_selftest.c"}
     wanted |= {"CMakeLists.txt", "src/CMakeLists.txt"} if framework == "espidf" else set()
     wanted |= {"zephyr/CMakeLists.txt", "zephyr/prj.conf"} if framework == "zephyr" else set()
     assert wanted <= set(files)

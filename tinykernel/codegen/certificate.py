@@ -26,7 +26,7 @@ _INT32 = 2**31 - 1
 
 
 def certificate(model: IntegerModel) -> bytes:
-    """Write bounds of all stages, and inputs that reach them, of the C that a model generates.
+    """Write the bounds of all stages of the generated C, and inputs that reach them.
 
     The JSON has the ``bounds`` of the C: where it does not know which places of its tables are
     components they are wider than `IntegerModel.ranges`. Its ``witnesses`` are inputs of all

@@ -1,4 +1,4 @@
-"""What lets a repository of firmware check its model on every commit."""
+"""The workflow by which a firmware repository checks its model on every commit."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _generated(files: Iterable[str], name: str) -> list[str]:
 
 
 def _file_of(model: IntegerModel, coding: Coding | None) -> bytes:
-    """Return the model as a file that remembers nothing of its training but the coding."""
+    """Return the model as a file that holds nothing of its training but the coding."""
     with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
         path = Path(folder, "model.tkm")
         save(model, path, None if coding is None else {"coding": coding.written()})

@@ -1,4 +1,4 @@
-"""A model in words."""
+"""Short descriptions of a model for headers, pages and terminals."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def made_of(model: IntegerModel) -> str:
 
 
 def consists_of(model: IntegerModel) -> str:
-    """Say of what stages and parts a model consists, and what they take."""
+    """List the stages and parts of a model, and what they take."""
     inputs, pieces = f"{model.n_features} inputs", []
     for piece in (*model.stages, *model.readout.parts):
         if isinstance(piece, Kernels):

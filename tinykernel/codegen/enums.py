@@ -164,7 +164,7 @@ def _name(name: str, column: str, text: str, taken: set[str]) -> str:
 
 
 def _free(identifier: str, taken: set[str]) -> str:
-    """Return an identifier, with a number where it is taken or of C, and take it."""
+    """Return an identifier, numbered where it is taken or one of C, and take it."""
     base = free = _cut(identifier, _LONGEST)
     number = 1
     while free in taken or _OF_C.fullmatch(free):
@@ -198,7 +198,7 @@ def _ascii(text: str) -> str:
 
 @functools.cache
 def _endings() -> frozenset[str]:
-    """Return how the macros of all headers of a model end."""
+    """Return the endings of the macros in all headers of a model."""
     folder = resources.folder("templates") / "model"
     texts = [path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.j2"))]
     return frozenset(re.findall(r"\{\{ NAME \}\}_([A-Z0-9_]+)", "\n".join(texts)))

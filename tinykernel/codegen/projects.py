@@ -75,7 +75,7 @@ def n_vectors(model: IntegerModel) -> int:
 
 
 def _usual_vectors(model: IntegerModel) -> NDArray[Any]:
-    """Return generated test vectors; where there is room for few, none of a single value."""
+    """Return generated test vectors; where few fit, without those of the range's ends."""
     n = n_vectors(model)
     return generated_inputs(model, n) if n > 2 else generated_inputs(model, n + 2)[2:]
 
@@ -114,12 +114,12 @@ def default_folder(format: str, name: str, target: str | None) -> str:
 
 
 def next_step(format: str, name: str, folder: str | os.PathLike[str]) -> str:
-    """Say in a few words what to do with an export."""
+    """Say what to do with an export."""
     return str(_format(format)[1]["next"].format(name=name, folder=os.fspath(folder)))
 
 
 def _placed(files: dict[str, bytes], places: dict[str, str], name: str) -> dict[str, bytes]:
-    """Take the generated files and folders that a format wants to where it wants them."""
+    """Return the generated files that a format contains, at their paths in it."""
     moved: dict[str, bytes] = {}
     for source, place in places.items():
         source, place = source.replace("NAME", name), place.replace("NAME", name)
@@ -132,7 +132,7 @@ def _placed(files: dict[str, bytes], places: dict[str, str], name: str) -> dict[
 def _board_context(
     target: Target, board: Board, framework: str, description: dict[str, Any]
 ) -> dict[str, Any]:
-    """Collect what templates of a format for boards may use besides."""
+    """Collect what only templates of a format for boards may use."""
 
     def row_of(board: Board, framework: str) -> dict[str, str]:
         known = description["frameworks"].get(framework, {})
@@ -317,7 +317,7 @@ def exported_files(
 
 
 class _Exported(list[Path]):
-    """The files of an export, which show themselves in one line."""
+    """The files of an export; printed in one line."""
 
     def __repr__(self) -> str:
         folder = os.path.commonpath(self) if len(self) > 1 else ""

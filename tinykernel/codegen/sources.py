@@ -169,7 +169,7 @@ def _indented(rows: NDArray[Any], c_type: str) -> list[list[str]]:
 def _decision_columns(
     model: IntegerModel, raw: NDArray[Any], scores: NDArray[np.int32]
 ) -> list[NDArray[Any]]:
-    """Return what a model that decides says of the vectors; the margins are as int32, too."""
+    """Return decisions, margins as int32, confidences, and novelty where it is known."""
     decision = model.decision
     if decision is None:
         return []
@@ -214,7 +214,7 @@ def render_single(files: dict[str, bytes], name: str) -> dict[str, bytes]:
 def _inlined(
     text: bytes, headers: dict[str, bytes], done: set[str], guarded: bool = False
 ) -> bytes:
-    """Put headers in place of their includes, where the compiler has not surely seen them before.
+    """Replace includes by headers that the compiler may not have seen before.
 
     A header that stands in a condition is done only in it; the guard of a header is none.
     """
@@ -337,7 +337,7 @@ def _field_context(model: IntegerModel) -> dict[str, Any]:
 
 
 def _statement(model: IntegerModel) -> list[str]:
-    """Return the lines that say what was promised of the decisions."""
+    """Return the lines of the promise about the decisions."""
     text = "" if model.decision is None else model.decision.statement
     ascii_text = in_comment(text).encode("ascii", "backslashreplace").decode()
     return textwrap.wrap(ascii_text, _COMMENT_WIDTH)

@@ -125,7 +125,7 @@ def _arm_gcc(cpu: str, *flags: str) -> tuple[Compiler, ...]:
 
 
 def _esp32(name: str, chip: str, core: str) -> Target:
-    """Return the row of a chip whose very core no machine emulates."""
+    """Return the row of a chip whose exact core no machine emulates."""
     nearest = (
         "built for the Xtensa LX106 (call0 calling convention), the nearest instruction set to "
         "this Xtensa core that a compiler was found for; the real core has more instructions and "
@@ -269,7 +269,7 @@ def board_for(
 def _unlisted_board(
     target: Target, board: str | None, framework: str | None, platform: str
 ) -> Board:
-    """Return a board that the user vouches for."""
+    """Return a board with the platform that the user names."""
     if board is None or target.family == "host":
         raise TinykernelError("platform goes with board, and not with target host")
     for word, text in (("board", board), ("platform", platform.replace("@", "").replace("/", ""))):

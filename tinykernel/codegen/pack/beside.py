@@ -17,7 +17,7 @@ _STORED = {
 
 
 def pack_beside(stage: Beside, place: Place) -> Packed:
-    """Store what makes counts of numbers; the formats are those of ``tk_beside.h``."""
+    """Store how numbers become counts; ``tk_beside.h`` has the formats."""
     name, scaler = f"tk_beside_{place.number}", stage.scaler
     tables = {
         array: Table(

@@ -106,7 +106,7 @@ class Layout:
 
 
 def pack_components(stage: Components, layout: Layout) -> Parts:
-    """Store everything that is there for the sake of components, but for their weights."""
+    """Store components, without their weights."""
     first, second = (
         f"0x{sum(1 << k for k, on in enumerate(halve) if on):x}u"
         for halve in (stage.halve_first, stage.halve_second)

@@ -268,7 +268,7 @@ def _signal_tables(stage: Kernels, place: Place, dilations: NDArray[np.uint8]) -
 
 
 def _signal_kernels(stage: Kernels) -> tuple[NDArray[np.uint32], bool]:
-    """Return the word of each kernel, and whether there are others than MiniRocket's."""
+    """Return the word of each kernel, and whether any is not one of MiniRocket's."""
     words, kinds = [], False
     for taps, threshold in zip(stage.taps[:, :, 0], stage.threshold.tolist(), strict=True):
         thrice = np.flatnonzero(taps == 2).tolist()

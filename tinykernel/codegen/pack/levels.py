@@ -14,7 +14,7 @@ _NEGATIVE = 64  # in a byte of the mix
 
 
 def pack_levels(stage: Levels, place: Place) -> Packed:
-    """Store what makes levels of raw values; the formats are those of ``tk_levels.h``."""
+    """Store how raw values become levels; ``tk_levels.h`` has the formats."""
     name, grid = f"tk_levels_{place.number}", place.grid
     mix = _mix_table(stage, f"{name}_mix")
     return Packed(

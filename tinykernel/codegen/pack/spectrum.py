@@ -10,7 +10,7 @@ from tinykernel.model.stages.spectrum import Spectrum
 
 
 def pack_spectrum(stage: Spectrum, place: Place) -> Packed:
-    """Store what makes levels of samples; the formats are those of ``tk_spectrum.h``."""
+    """Store how samples become levels; ``tk_spectrum.h`` has the formats."""
     name, grid = f"tk_spectrum_{place.number}", place.grid
     shift, turn = stage.shift(grid), "A quarter of a cosine, 1 as 32768."
     # Where channels take turns, the samples of the later ones wait.
