@@ -105,13 +105,6 @@ def test_failed_write_leaves_old_file(tmp_path: Path, monkeypatch: pytest.Monkey
     assert contents(tmp_path) == {"model.tkm": b"old"}
 
 
-def test_folder_is_created_with_parents(tmp_path: Path) -> None:
-    """A project appears complete, in a folder whose parents did not exist."""
-    project = {"src/main.c": b"int x;", "platformio.ini": b"", "lib/a/b/c.h": b"\x00"}
-    replace_folder_atomically(tmp_path / "a" / "b", project)
-    assert contents(tmp_path / "a") == {f"b/{name}": data for name, data in project.items()}
-
-
 def test_folder_that_is_not_empty_needs_force(tmp_path: Path) -> None:
     """Old content is refused without force, and replaced completely with it."""
     target = tmp_path / "out"

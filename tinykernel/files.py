@@ -56,18 +56,18 @@ def write_bytes_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     ...     Path(folder, "model.bin").read_bytes()
     b'abc'
     """
-    given = Path(path)
+    output = Path(path)
     try:
-        if given.is_dir():
-            raise TinykernelError(f"{given}: is a folder; choose another output file")
-        target = given.resolve()
+        if output.is_dir():
+            raise TinykernelError(f"{output}: is a folder; choose another output file")
+        target = output.resolve()
         mode = _mode_of(target)
         if mode is not None and not stat.S_ISREG(mode):
             target.write_bytes(data)
             return
         _replace_file(target, data, _usual_mode(0o666) if mode is None else stat.S_IMODE(mode))
     except OSError as error:
-        raise _unwritable(given, error) from None
+        raise _unwritable(output, error) from None
 
 
 def _replace_file(target: Path, data: bytes, mode: int) -> None:
@@ -117,10 +117,10 @@ def replace_folder_atomically(
     for name, relative in names.items():
         if relative.is_absolute() or ".." in relative.parts or not relative.parts:
             raise ValueError(f"{name!r} is not a relative path inside the folder")
-    given = Path(path)
+    output = Path(path)
     try:
-        target = given.resolve()
-        refuse_occupied(given, force=force)
+        target = output.resolve()
+        refuse_occupied(output, force=force)
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=_PREFIX, suffix=_SUFFIX, dir=target.parent))
         new, old = temporary / "new", temporary / "old"
@@ -135,7 +135,7 @@ def replace_folder_atomically(
             if target.exists() or not old.exists():
                 shutil.rmtree(temporary, ignore_errors=True)
     except OSError as error:
-        raise _unwritable(given, error) from None
+        raise _unwritable(output, error) from None
 
 
 def manifest(files: Mapping[str, bytes], **details: object) -> bytes:
@@ -209,26 +209,28 @@ def refuse_occupied(path: str | os.PathLike[str], *, force: bool) -> None:
 
     Nothing is touched. Raises TinykernelError, or OSError if the folder cannot be read.
     """
-    given, target = Path(path), Path(path).resolve()
+    output, target = Path(path), Path(path).resolve()
     if not target.exists():
         return
     if not target.is_dir():
-        raise TinykernelError(f"{given}: is a file; choose another output folder")
+        raise TinykernelError(f"{output}: is a file; choose another output folder")
     if not any(target.iterdir()):
         return
     current = Path.cwd()
     if target in (current, *current.parents, home()) or (target / ".git").exists():
         raise TinykernelError(
-            f"{given}: replacing this folder would delete more than an export; "
+            f"{output}: replacing this folder would delete more than an export; "
             "choose a folder inside it"
         )
     if not is_export(target):
         raise TinykernelError(
-            f"{given}: folder exists and is no export of tinykernel (it has no {MANIFEST} of one), "
-            "so that not even --force replaces it; choose another output folder (-o)"
+            f"{output}: folder is no export of tinykernel (it has no {MANIFEST} of one), so "
+            "that not even --force replaces it; choose another output folder (-o)"
         )
     if not force:
-        raise TinykernelError(f"{given}: folder exists and is not empty; add --force to replace it")
+        raise TinykernelError(
+            f"{output}: folder exists and is not empty; add --force to replace it"
+        )
 
 
 def home() -> Path | None:

@@ -55,35 +55,26 @@ def test_a_column_of_recordings_is_a_number_beside(recorded, tmp_path):
 
 
 def test_an_array_beside_windows(tmp_path):
-    """In an archive it joins the rows; numbers of another type, or of other rows, are refused."""
+    """In an archive it joins the rows, without being asked for; what does not fit is refused."""
     X, y = rows_of(240)
     windows, numbers = X[:, :-2].reshape(240, 64, 1), X[:, -2:]
-    given = ("--window-shape", "64x1", "--set", "beside=2", *QUICK, "-o", tmp_path / "m.tkm")
-    np.savez(tmp_path / "a.npz", X=windows, y=y, beside=numbers)
-    assert run("train", tmp_path / "a.npz", *given).exit_code == 0
-    assert "C and Python agree" in run("verify", tmp_path / "m.tkm", tmp_path / "a.npz").output
-    np.savez(tmp_path / "b.npz", X=windows, y=y, beside=numbers + 0.5)
-    assert "does not fit int16, the type of X" in failed("train", tmp_path / "b.npz", *given)
-    np.savez(tmp_path / "c.npz", X=windows, y=y, beside=numbers[:9])
-    assert "beside has shape (9, 2) for 240 rows" in failed("train", tmp_path / "c.npz", *given)
-
-
-def test_an_array_beside_silently_became_plain_inputs(tmp_path):
-    """With a shape it is taken without being asked for, and told; else refused in one line."""
-    X, y = rows_of(240)
-    file, given = tmp_path / "a.npz", (*QUICK[:-1], "-o", tmp_path / "m.tkm")
-    np.savez(file, X=X[:, :-2].reshape(240, 64, 1), y=y, beside=X[:, -2:])
-    shape = ("--window-shape", "64x1")
-    trained = run("train", file, *shape, *given)
-    assert "2 numbers beside each window, the array beside" in trained.output
-    assert "2 numbers beside" in run("inspect", tmp_path / "m.tkm").output
+    model, file = tmp_path / "m.tkm", tmp_path / "a.npz"
+    np.savez(file, X=windows, y=y, beside=numbers)
+    given, shape = ("-o", model, *QUICK[:-1]), ("--window-shape", "64x1")
+    assert (
+        "2 numbers beside each window, the array beside"
+        in run("train", file, *shape, *given).output
+    )
+    assert "2 numbers beside" in run("inspect", model).output
+    assert "C and Python agree" in run("verify", model, file).output
     assert "give --window-shape with it, or put them into X" in failed("train", file, *given)
     more = failed("train", file, *shape, "--set", "beside=1", *given)
     assert "has an array beside, of 2 numbers a window; leave out --set beside=1" in more
     assert "only with --window-shape" in failed("train", file, "--window", "64", *given)
-    assert "only with --window-shape" in failed(
-        "train", file, "--window", "64", "--set", "beside=a", *given
-    )
+    np.savez(file, X=windows, y=y, beside=numbers + 0.5)
+    assert "does not fit int16, the type of X" in failed("train", file, *shape, *given)
+    np.savez(file, X=windows, y=y, beside=numbers[:9])
+    assert "beside has shape (9, 2) for 240 rows" in failed("train", file, *shape, *given)
 
 
 def test_numbers_beside_a_folder_of_sounds_asked_for_a_column(tmp_path):

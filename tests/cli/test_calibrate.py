@@ -41,19 +41,10 @@ def test_a_promise(work: Path, fresh: Path, tmp_path: Path) -> None:
     assert about(output)["training_rows"] == about(work / "gesture.tkm")["training_rows"]
 
 
-def test_json(work: Path, fresh: Path, tmp_path: Path) -> None:
-    """--json prints one object with coverage, bound and thresholds."""
-    result = run(
-        "calibrate",
-        work / "gesture.pkl",
-        fresh,
-        "--coverage",
-        "0.8",
-        "-o",
-        tmp_path / "m.pkl",
-        "--json",
-    )
-    found = json.loads(result.stdout)
+def test_coverage(work: Path, fresh: Path, tmp_path: Path) -> None:
+    """--json prints one object with coverage, bound and thresholds; a .pkl may be calibrated."""
+    given = (work / "gesture.pkl", fresh, "--coverage", "0.8", "-o", tmp_path / "m.pkl")
+    found = json_of("calibrate", *given)
     assert found["coverage"] == pytest.approx(0.8, abs=0.02)
     assert found["thresholds"][0] > 0
     assert found["rows"] == 600
@@ -63,45 +54,34 @@ def test_false_alarms(work: Path, fresh: Path, tmp_path: Path) -> None:
     """The threshold of novelty is written, printed and shown; too few rows write nothing."""
     output = tmp_path / "m.tkm"
     given = ("calibrate", work / "gesture.tkm", fresh, "-o", output, "--false-alarms")
-    result = run(*given, "5%", "--json")
-    assert result.exit_code == 0, result.output
-    threshold = json.loads(result.stdout)["novelty"]["threshold"]
-    shown = json_of("inspect", output)
-    assert shown["decision"]["novelty_threshold"] == threshold
-    far = load(output).is_novel(arrays(fresh)["X"])
-    assert 0 < far.mean() < 0.05
+    threshold = json_of(*given, "5%")["novelty"]["threshold"]
+    assert json_of("inspect", output)["decision"]["novelty_threshold"] == threshold
+    assert 0 < load(output).is_novel(arrays(fresh)["X"]).mean() < 0.05
     output.unlink()
     assert "at least 2995 independent ones are needed" in failed(*given, "0.1%")
     assert not output.exists()
 
 
-def test_a_decision_over_the_budget_is_told(work: Path, fresh: Path, tmp_path: Path) -> None:
-    """Tables of the decision can exceed what the training kept to; nothing said so."""
+def test_a_decision_over_the_budget_is_told(
+    work: Path, fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables of the decision can exceed the budget: that is said, also where nobody knows it."""
     trained, output = tmp_path / "trained.tkm", tmp_path / "m.tkm"
     model, memory = load(work / "gesture.tkm"), about(work / "gesture.tkm")
     before = decisive_report(model, "cortex-m4").flash
-    for budget, told in ((before + 16, True), (before + 4096, False)):
+    given = ("calibrate", trained, fresh, "--max-error", "10%", "-o", output)
+    for budget, is_over in ((before + 16, True), (before + 4096, False)):
         save(model, trained, memory | {"target": "cortex-m4", "budget": budget, "limits": None})
-        result = run("calibrate", trained, fresh, "--max-error", "10%", "-o", output)
+        result = run(*given)
         assert result.exit_code == 0, result.output
-        assert ("with its decision (estimate, cortex-m4) flash is" in result.output) == told
-
-
-def test_a_calibration_is_not_lost_where_its_size_is_unknown(
-    work: Path, fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without a compiler the size of some models is not known: that is told, after the file."""
+        assert ("with its decision (estimate, cortex-m4) flash is" in result.output) == is_over
 
     def unknown(*_: object) -> None:
         raise TinykernelError("was not measured; install a compiler for it")
 
     monkeypatch.setattr("tinykernel.measure.capacity.decisive_report", unknown)
-    trained, output = tmp_path / "trained.tkm", tmp_path / "m.tkm"
-    memory = about(work / "gesture.tkm") | {"target": "cortex-m4", "budget": 4096, "limits": None}
-    save(load(work / "gesture.tkm"), trained, memory)
-    result = run("calibrate", trained, fresh, "--max-error", "10%", "-o", output)
-    assert result.exit_code == 0, result.output
-    assert "is not known: was not measured" in result.output
+    output.unlink()
+    assert "is not known: was not measured" in run(*given).output
     assert load(output).decision is not None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -23,21 +22,8 @@ def normal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.savez(folder / "all.npz", X=X, y=np.where(y == 0, "normal", "novel"))
     lines = [",".join(f"{value:.3f}" for value in row) for row in X[y == 0]]
     (folder / "normal.csv").write_text("a,b,c,d,e\n" + "\n".join(lines) + "\n")
-    result = run(
-        "train",
-        folder / "normal.npz",
-        "--task",
-        "novelty",
-        "--set",
-        "false_alarms=10%",
-        "-t",
-        "host",
-        "-o",
-        folder / "m.tkm",
-        "--json",
-    )
-    assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
+    given = ("--task", "novelty", "--set", "false_alarms=10%", "-t", "host")
+    found = json_of("train", folder / "normal.npz", *given, "-o", folder / "m.tkm")
     assert found["novelty"]["bound"] <= 0.1
     assert found["threshold"] == -int(load(folder / "m.tkm").readout.offset[0])
     return folder
@@ -96,16 +82,8 @@ def test_labels_of_machines_were_an_accuracy_of_zero(normal: Path, tmp_path: Pat
 def test_tables_have_names_and_a_budget(normal: Path, tmp_path: Path) -> None:
     """Columns are the inputs by name, and fewer prototypes keep to a budget."""
     output = tmp_path / "m.tkm"
-    given = (
-        "train",
-        normal / "normal.csv",
-        "--task",
-        "novelty",
-        "--set",
-        "false_alarms=10%",
-        "-o",
-        output,
-    )
+    options = ("--task", "novelty", "--set", "false_alarms=10%", "-o", output)
+    given = ("train", normal / "normal.csv", *options)
     whole = json_of(*given)
     assert load(output).feature_names == ("a", "b", "c", "d", "e")
     less = whole["report"]["flash"] - 9

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
-from tests.cli.tools import arrays, failed, run
+from tests.cli.tools import arrays, failed, json_of, run
 from tinykernel import load
 
 
 @pytest.mark.parametrize("suffix", ["tkm", "pkl"])
 def test_predict(work, suffix):
     """predict gives the labels and int32 scores of the integer model for the test part."""
-
-    found = json.loads(
-        run("predict", work / f"gesture.{suffix}", work / "data.npz", "--json").stdout
-    )
+    found = json_of("predict", work / f"gesture.{suffix}", work / "data.npz")
     integer = load(work / "gesture.tkm")
     X = arrays(work / "data.npz")["X_test"]
     assert found["scores"] == integer.scores(X).tolist()
@@ -41,10 +36,7 @@ def test_predict_table_and_csv(work, tmp_path):
 def test_wrong_number_of_features(work, tmp_path):
     """Data of another width are refused by predict and verify with both numbers."""
     np.savez(tmp_path / "wide.npz", X=np.zeros((4, 7)), y=np.arange(4))
-    for command in (
-        ("predict", work / "gesture.tkm", tmp_path / "wide.npz"),
-        ("verify", work / "gesture.tkm", tmp_path / "wide.npz"),
-    ):
-        message = failed(*command)
+    for command in ("predict", "verify"):
+        message = failed(command, work / "gesture.tkm", tmp_path / "wide.npz")
         assert "7 inputs" in message
         assert "takes 5" in message

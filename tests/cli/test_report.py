@@ -38,20 +38,8 @@ def test_report_table(work):
 def test_page(work, tmp_path):
     """--html and --markdown give the same accuracy as evaluate, on the same rows, and a status."""
     page, data = tmp_path / "r.html", work / "data.npz"
-    command = (
-        "report",
-        work / "gesture.tkm",
-        "-t",
-        "cortex-m0plus,cortex-m4",
-        "--compiler",
-        "none",
-        "--quiet",
-        "--html",
-        page,
-        "--markdown",
-        "--data",
-        data,
-    )
+    given = ("-t", "cortex-m0plus,cortex-m4", "--compiler", "none", "--quiet", "--data", data)
+    command = ("report", work / "gesture.tkm", *given, "--html", page, "--markdown")
     result = run(*command)
     assert result.exit_code == 0, result.stderr
     judged = json_of("evaluate", work / "gesture.tkm", data)

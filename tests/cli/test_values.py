@@ -20,17 +20,8 @@ def values(tmp_path_factory):
     y = 100 + 30 * X[:, 0] - 10 * X[:, 1] * X[:, 2] + rng.normal(size=300)
     lines = [",".join(f"{v:.4f}" for v in (*row, hours)) for row, hours in zip(X, y, strict=True)]
     (folder / "wear.csv").write_text("\n".join(["rms,peak,temp,hours", *lines]) + "\n")
-    made = run(
-        "train",
-        folder / "wear.csv",
-        "-o",
-        folder / "wear.tkm",
-        "--label",
-        "hours",
-        "--task",
-        "numbers",
-        *QUICK,
-    )
+    given = ("--label", "hours", "--task", "numbers", *QUICK)
+    made = run("train", folder / "wear.csv", "-o", folder / "wear.tkm", *given)
     assert made.exit_code == 0, made.output
     return folder
 
@@ -68,24 +59,9 @@ def test_verify_compares_values(values, require_tool):
 
 def test_a_budget_holds(values, tmp_path):
     """Forms of a regressor compete within the budget, as those of a classifier do."""
-    result = run(
-        "train",
-        values / "wear.csv",
-        "-o",
-        tmp_path / "m.tkm",
-        "--label",
-        "hours",
-        "--task",
-        "regression",
-        "--budget",
-        "4KB",
-        "--set",
-        "epochs=2",
-        "--effort",
-        "quick",
-        "--json",
-    )
-    found = json.loads(result.stdout)
+    given = ("--label", "hours", "--task", "regression", "--budget", "4KB")
+    quick = ("--set", "epochs=2", "--effort", "quick")
+    found = json_of("train", values / "wear.csv", "-o", tmp_path / "m.tkm", *given, *quick)
     assert 0 < found["flash"] <= 4096
     assert found["outputs"] == ["hours"]
 
@@ -103,30 +79,12 @@ def test_a_budget_holds(values, tmp_path):
 )
 def test_refused_in_one_line(values, tmp_path, options, message, status):
     """Values without the task, and options of the other task, are one clear line."""
-    line = failed(
-        "train",
-        values / "wear.csv",
-        "-o",
-        tmp_path / "m.tkm",
-        "--label",
-        "hours",
-        "--quiet",
-        *options,
-        status=status,
-    )
-    assert message in line
+    given = ("-o", tmp_path / "m.tkm", "--label", "hours", "--quiet")
+    assert message in failed("train", values / "wear.csv", *given, *options, status=status)
     assert not (tmp_path / "m.tkm").exists()
 
 
 def test_thresholds_are_for_classifiers(values, tmp_path):
     """Calibrating a regressor is refused, and nothing is written."""
-    line = failed(
-        "calibrate",
-        values / "wear.tkm",
-        values / "wear.csv",
-        "-o",
-        tmp_path / "c.tkm",
-        "--max-error",
-        "1%",
-    )
-    assert "predicts values" in line
+    given = (values / "wear.tkm", values / "wear.csv", "-o", tmp_path / "c.tkm")
+    assert "predicts values" in failed("calibrate", *given, "--max-error", "1%")

@@ -126,10 +126,7 @@ _COMMANDS: dict[Callable[..., None], tuple[str, str]] = {
         "calibrate digits.tkm new.npz --max-error 1% -o sure.tkm",
         "calibrate digits.tkm new.npz --coverage 95% -o sure.tkm",
     ),
-    drift_command: (
-        "drift sure.tkm counters.bin",
-        "drift digits.tkm counters.bin --data new.npz",
-    ),
+    drift_command: ("drift sure.tkm counters.bin", "drift digits.tkm counters.bin --data new.npz"),
     inspect_command: ("inspect digits.tkm", "inspect digits.tkm --proof digits.json"),
     targets_command: ("targets", "targets --fits digits.tkm"),
     options_command: ("options", "options epochs budget"),

@@ -16,6 +16,7 @@ from tinykernel.cli.common.arguments import (
     TargetsOption,
     each_that_fits,
     expand_targets,
+    option,
     without_too_small,
 )
 from tinykernel.cli.common.bars import showing_progress
@@ -31,8 +32,7 @@ def bench_command(
     model: ModelArgument,
     target: TargetsOption = [],  # noqa: B006
     clock: Annotated[
-        str | None,
-        typer.Option("--clock", metavar="HZ", help="also give a time at this clock, e.g. 80MHz"),
+        str | None, option("--clock", "HZ", "also give a time at this clock, e.g. 80MHz")
     ] = None,
     current: CurrentOption = None,
     port: OnPortOption = None,
@@ -95,24 +95,21 @@ def _rate(opened: ModelFile) -> float | None:
 def print_bench(results: list[BenchResult]) -> None:
     """Print one line a target."""
     stages = list(dict.fromkeys(stage for result in results for stage in result.stages))
-    print_table(
-        ("target", "instructions", "a component", *stages, "time"),
+    numbers = ("instructions", "a component", *stages)
+    rows = [
         (
-            (
-                result.target,
-                str(result.instructions),
-                f"{result.instructions / result.components:.1f}" if result.components else "",
-                *(str(result.stages.get(stage, "")) for stage in stages),
-                _time(result),
-            )
-            for result in results
-        ),
-        right=("instructions", "a component", *stages),
-    )
-    for title in dict.fromkeys(
-        f"{result.compiler}, {result.emulator}, {result.core}" for result in results
-    ):
-        typer.echo(title)
+            result.target,
+            str(result.instructions),
+            f"{result.instructions / result.components:.1f}" if result.components else "",
+            *(str(result.stages.get(stage, "")) for stage in stages),
+            _time(result),
+        )
+        for result in results
+    ]
+    print_table(("target", *numbers, "time"), rows, right=numbers)
+    tools = (f"{result.compiler}, {result.emulator}, {result.core}" for result in results)
+    for line in dict.fromkeys(tools):
+        typer.echo(line)
     for result in results:
         typer.echo(f"{result.target}: {_constancy(result)}")
         if result.stream is not None:

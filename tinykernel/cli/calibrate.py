@@ -16,6 +16,7 @@ from tinykernel.cli.common.arguments import (
     QuietOption,
     check_output_file,
     flag,
+    option,
     share_option,
 )
 from tinykernel.cli.common.bars import showing_progress
@@ -43,9 +44,7 @@ if TYPE_CHECKING:
 def calibrate_command(
     model: ModelArgument,
     data: DataArgument,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="MODEL", help="model to write: .tkm or .pkl")
-    ],
+    output: Annotated[Path, option("--output -o", "MODEL", "model to write: .tkm or .pkl")],
     max_error: Annotated[
         float | None,
         share_option(
@@ -65,22 +64,22 @@ def calibrate_command(
     ] = None,
     known: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--known",
-            metavar="DATA",
-            help="with --false-alarms: rows of the training, or others of known classes; rows that "
+            "DATA",
+            "with --false-alarms: rows of the training, or others of known classes; rows that "
             "are far from all of them are novel, too; takes the training part of a file",
         ),
     ] = None,
     per_class: Annotated[
-        bool, flag("--per-class", words="give each class a least margin and the promise")
+        bool, flag("--per-class", text="give each class a least margin and the promise")
     ] = False,
     confidence: Annotated[
         Any, share_option("--confidence", "how sure the promise is", show_default="95%")
     ] = 0.95,
     same_groups: Annotated[
         bool,
-        flag("--same-groups", words="promise for new rows of the same groups only, not new groups"),
+        flag("--same-groups", text="promise for new rows of the same groups only, not new groups"),
     ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = None,

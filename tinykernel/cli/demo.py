@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tinykernel.cli.common.arguments import ForceOption, QuietOption, check_output_folder
+from tinykernel.cli.common.arguments import ForceOption, QuietOption, check_output_folder, option
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.failures import FAILED, fail
 from tinykernel.cli.common.output import percent, size
@@ -28,9 +28,7 @@ _EPOCHS = 60
 
 
 def demo_command(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="folder for the project")
-    ] = Path("demo"),
+    output: Annotated[Path, option("--output -o", "DIR", "folder for the project")] = Path("demo"),
     force: ForceOption = False,
     quiet: QuietOption = None,
 ) -> None:
@@ -58,27 +56,27 @@ def demo_command(
             effort="quick",
             random_state=_SEED,
         )
-    integer, accuracy = trained.model, accuracies(trained, dataset)
-    say(f"   {trained.seconds:.1f} s; test accuracy {percent(accuracy['test_accuracy'])}")
+    model, accuracy = trained.model, accuracies(trained, dataset)["test_accuracy"]
+    say(f"   {trained.seconds:.1f} s; test accuracy {percent(accuracy)}")
     assert dataset.X_test is not None
     say(f"2. export for {_TARGET}")
     vectors = dataset.X_test[:_VECTORS]
-    project = write_project(integer, _TARGET, output, name=_NAME, vectors=vectors, force=force)
+    project = write_project(model, _TARGET, output, name=_NAME, vectors=vectors, force=force)
     say(f"   {output}: {len(project['files'])} files, {size(project['bytes'])}")
     say("3. compare the C with Python on this computer, all test rows")
-    verified = verify(integer, dataset.X_test, dataset.y_test)
+    verified = verify(model, dataset.X_test, dataset.y_test)
     if not quiet:
         print_verification([verified], "the test rows")
     say("4. memory")
-    memory = report(integer, _TARGET)
+    sizes = report(model, _TARGET)
     if not quiet:
-        print_report([memory])
+        print_report([sizes])
     say(f"Next: build it with 'pio run' in {output}, or flash it: tinykernel flash {output}")
     if not verified.ok:
         fail(f"the C differs from Python: {verified.first_difference}")
-    if not memory.fits:
-        fail("; ".join(memory.problems))
-    if not (verified.ok and memory.fits):
+    if not sizes.fits:
+        fail("; ".join(sizes.problems))
+    if not (verified.ok and sizes.fits):
         raise typer.Exit(FAILED)
 
 

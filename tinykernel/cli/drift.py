@@ -12,6 +12,7 @@ from tinykernel.cli.common.arguments import (
     ModelArgument,
     QuietOption,
     flag,
+    option,
     share_option,
 )
 from tinykernel.cli.common.memory import ModelFile, open_model
@@ -42,10 +43,10 @@ def drift_command(
     ],
     data: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--data",
-            metavar="DATA",
-            help="held-out rows to compare with, instead of those that calibrate remembered",
+            "DATA",
+            "held-out rows to compare with, instead of those that calibrate remembered",
         ),
     ] = None,
     false_alarms: Annotated[
@@ -56,7 +57,7 @@ def drift_command(
     ] = 0.01,
     independent: Annotated[
         bool,
-        flag("--independent", words="count each decision, as for parts on a belt, not a stream"),
+        flag("--independent", text="count each decision, as for parts on a belt, not a stream"),
     ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = None,
@@ -111,21 +112,21 @@ def _print(model: IntegerModel, result: Drift, expected: Expected) -> None:
     pairs = zip(names, result.shares, result.shares_expected, strict=True)
     rows = [(name, percent(here), percent(there)) for name, here, there in pairs]
     rows.append(("mean margin", f"{result.margin:.1f}", f"{result.margin_expected:.1f}"))
-    rows.append(("saturated values", f"{result.saturated:.3g}", f"{result.saturated_expected:.3g}"))
+    saturated = (result.saturated, result.saturated_expected)
+    here, there = (f"{share:.3g}" for share in saturated)
+    rows.append(("saturated values", here, there))
     columns = ("decision", "device", "held-out rows")
     print_table(columns, rows, right=columns[1:])
     typer.echo()
     count = f"{result.decisions}, which count as {result.independent:.0f} independent ones"
+    chance = f"shares {result.p_labels:.2g}, margin {result.p_margin:.2g}, "
+    freedom = f"{result.degrees} degrees of freedom"
     print_pairs(
         [
             ("decisions", count),
             ("held-out rows", str(expected.rows)),
-            ("chi-square", f"{result.chi_square:.1f} with {result.degrees} degrees of freedom"),
-            (
-                "by chance",
-                f"shares {result.p_labels:.2g}, margin {result.p_margin:.2g}, "
-                f"saturated values {result.p_saturated:.2g}",
-            ),
+            ("chi-square", f"{result.chi_square:.1f} with {freedom}"),
+            ("by chance", f"{chance}saturated values {result.p_saturated:.2g}"),
             ("verdict", _verdict(result)),
         ]
     )

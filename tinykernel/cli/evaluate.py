@@ -12,6 +12,7 @@ from tinykernel.cli.common.arguments import (
     ModelArgument,
     QuietOption,
     flag,
+    option,
 )
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import (
@@ -37,10 +38,10 @@ def evaluate_command(
     data: DataArgument,
     train: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--train",
-            metavar="DATA",
-            help="the rows that the model was trained on, for the baselines; found by themselves "
+            "DATA",
+            "the rows that the model was trained on, for the baselines; found by themselves "
             "where DATA holds them",
             show_default=False,
         ),
@@ -49,7 +50,7 @@ def evaluate_command(
         bool,
         flag(
             "--inputs",
-            words="also say which inputs matter, and which could be left out; takes a while",
+            text="also say which inputs matter, and which could be left out; takes a while",
         ),
     ] = False,
     as_json: JsonOption = False,
@@ -69,9 +70,9 @@ def evaluate_command(
         judged = rows_to_judge(opened, data, train=train)
         rows, y = judged.rows, judged.y
         if y is not None:
-            given: dict[str, Any] = {"groups": rows.group, "class_weight": judged.class_weight}
-            result = evaluate(integer, rows.X, y, train=judged.train, **given)
-            worth = input_importance(integer, rows.X, y, **given) if inputs else None
+            options: dict[str, Any] = {"groups": rows.group, "class_weight": judged.class_weight}
+            result = evaluate(integer, rows.X, y, train=judged.train, **options)
+            worth = input_importance(integer, rows.X, y, **options) if inputs else None
     about: dict[str, Any] = {"data": rows.source, "part": rows.part, "notes": list(rows.notes)}
     source = ("data", f"{rows.part} of {rows.source}")
     if y is None:

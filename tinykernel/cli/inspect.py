@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.arguments import JsonOption, ModelArgument, check_output_file
+from tinykernel.cli.common.arguments import JsonOption, ModelArgument, check_output_file, option
 from tinykernel.cli.common.evaluation import UNLIMITED
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, size
 from tinykernel.text import listed
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tinykernel.model.proof import Range
 
 _CLASSES_SHOWN = 12
-_CURVE = ("budget", "flash", "held out", "standard error", "")
 _DIAGONALS = {"sign": "signs", "int4": "4 bits", "int8": "8 bits"}
 
 
@@ -26,10 +25,10 @@ def inspect_command(
     model: ModelArgument,
     proof: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--proof",
-            metavar="FILE",
-            help="write the bounds and inputs that reach them, as JSON that check_proof.py checks "
+            "FILE",
+            "write the bounds and inputs that reach them, as JSON that check_proof.py checks "
             "against the exported C",
         ),
     ] = None,
@@ -54,7 +53,6 @@ def inspect_command(
     if opened.about:
         typer.echo("\nWhat the file says of its training:")
         print_pairs(training_in_words(opened.about))
-        _print_curve(opened.about.get("tune"))
     typer.echo("\nProved for every possible input:")
     rows = [
         (
@@ -68,24 +66,6 @@ def inspect_command(
     ]
     columns = ("stage", "lowest", "highest", "limit", "used")
     print_table(columns, rows, right=columns[1:])
-
-
-def _print_curve(tuning: object) -> None:
-    """Print accuracy against size; nothing where the file says none."""
-    points = tuning.get("curve") if isinstance(tuning, dict) else None
-    if not isinstance(tuning, dict) or not isinstance(points, list) or not points:
-        return
-    if not all(isinstance(row, list) and len(row) == 4 for row in points):
-        return
-    if not all(type(value) in (int, float) for row in points for value in row):
-        return
-    typer.echo(f"\nTuned, {tuning.get('score')} on held-out rows:")
-    best = tuning.get("recommended")
-    rows = [
-        (size(n), str(flash), percent(share), percent(error), "recommended" * (n == best))
-        for n, flash, share, error in points
-    ]
-    print_table(_CURVE, rows, right=_CURVE[:4])
 
 
 def _used(stage: Range) -> float:
@@ -176,12 +156,12 @@ def _in_words(
 
     unit = f"{integer.raw_dtype}, used as {integer.input_dtype}"
     inputs, counts, values, novel = f"{integer.n_features} x {unit}", "", "", ""
-    given, answers = integer.input, integer.answers
-    if not given.is_table:
-        shape = " x ".join(map(str, given.shape))
-        unit_of_shape = "samples and channels" if given.is_signal else "pixels"
+    grid, answers = integer.input, integer.answers
+    if not grid.is_table:
+        shape = " x ".join(map(str, grid.shape))
+        unit_of_shape = "samples and channels" if grid.is_signal else "pixels"
         beside = "" if integer.beside is None else f" and {integer.beside.words}"
-        inputs = f"{shape} {unit_of_shape}{beside} of {given.dtype}"
+        inputs = f"{shape} {unit_of_shape}{beside} of {grid.dtype}"
         counts = f"{integer.n_features} x {integer.scaler.raw_dtype}, used as {integer.input_dtype}"
     if isinstance(answers, Values):
         names = ", ".join(answers.names)

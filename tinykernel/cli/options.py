@@ -48,16 +48,9 @@ def _default(setting: Setting) -> str:
 
 
 def _facts(setting: Setting) -> dict[str, object]:
-    return {
-        "name": setting.name,
-        "part": setting.part,
-        "kind": setting.kind,
-        "default": setting.usual,
-        "range": setting.range or None,
-        "tasks": setting.tasks,
-        "methods": setting.methods,
-        "text": setting.text,
-    }
+    names = ("name", "part", "kind", "usual", "range", "tasks", "methods", "text")
+    facts = {name: getattr(setting, name) for name in names}
+    return facts | {"default": facts.pop("usual"), "range": setting.range or None}
 
 
 def _in_full(setting: Setting) -> list[tuple[str, str]]:

@@ -15,6 +15,7 @@ from tinykernel.cli.common.arguments import (
     ModelArgument,
     QuietOption,
     check_output_file,
+    option,
 )
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import print_all, print_notes, seen_in_words
@@ -48,20 +49,20 @@ def predict_command(
     ] = None,
     stream: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--stream",
-            metavar="FILE",
-            help="a recording, or a folder: a decision every hop, with its time",
+            "FILE",
+            "a recording, or a folder: a decision every hop, with its time",
             show_default=False,
         ),
     ] = None,
     last: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--last",
+            "K",
+            "with --stream: smooth by the majority of the last K decisions",
             min=1,
-            metavar="K",
-            help="with --stream: smooth by the majority of the last K decisions",
             show_default="5",
         ),
     ] = None,

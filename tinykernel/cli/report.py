@@ -17,6 +17,7 @@ from tinykernel.cli.common.arguments import (
     TargetsOption,
     check_output_file,
     expand_targets,
+    option,
 )
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.failures import FAILED, fail
@@ -34,10 +35,7 @@ def report_command(
     model: ModelArgument,
     target: TargetsOption = [],  # noqa: B006
     budget: BudgetOption = None,
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", metavar="FILE", help="write a page to hand on"),
-    ] = None,
+    html: Annotated[Path | None, option("--html", "FILE", "write a page to hand on")] = None,
     markdown: Annotated[
         bool,
         typer.Option(
@@ -49,15 +47,14 @@ def report_command(
     ] = "auto",
     data: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--data",
-            metavar="DATA",
-            help="for the page: rows to judge the model on, the test part or held-out rows",
+            "DATA",
+            "for the page: rows to judge the model on, the test part or held-out rows",
         ),
     ] = None,
     clock: Annotated[
-        str | None,
-        typer.Option("--clock", metavar="HZ", help="for the page: clocks, e.g. 16MHz,48MHz"),
+        str | None, option("--clock", "HZ", "for the page: clocks, e.g. 16MHz,48MHz")
     ] = None,
     current: CurrentOption = None,
     as_json: JsonOption = False,
@@ -154,21 +151,17 @@ def print_report(reports: list[Report]) -> None:
     if len(reports) == 1:
         _print_one(reports[0])
         return
-    print_table(
-        ("target", "flash", "RAM", "stack", "fits", "source"),
+    rows = [
         (
-            (
-                result.target,
-                size(result.flash),
-                size(result.ram),
-                size(result.stack),
-                "yes" if result.fits else "no",
-                result.compiler or result.source,
-            )
-            for result in reports
-        ),
-        right=("flash", "RAM", "stack"),
-    )
+            result.target,
+            *map(size, (result.flash, result.ram, result.stack)),
+            "yes" if result.fits else "no",
+            result.compiler or result.source,
+        )
+        for result in reports
+    ]
+    numbers = ("flash", "RAM", "stack")
+    print_table(("target", *numbers, "fits", "source"), rows, right=numbers)
 
 
 def _too_much(result: Report) -> str:

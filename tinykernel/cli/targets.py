@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.arguments import JsonOption, TargetsOption, expand_targets
+from tinykernel.cli.common.arguments import JsonOption, TargetsOption, expand_targets, option
 from tinykernel.cli.common.output import print_json, print_table, size
 from tinykernel.text import listed
 
@@ -26,8 +26,7 @@ def targets_command(
         typer.Option("--tools", metavar="", help="also look for the compilers on this computer"),
     ] = False,
     fits: Annotated[
-        Path | None,
-        typer.Option("--fits", metavar="MODEL", help="which boards hold this model, by core"),
+        Path | None, option("--fits", "MODEL", "which boards hold this model, by core")
     ] = None,
     target: TargetsOption = [],  # noqa: B006
     as_json: JsonOption = False,
@@ -58,6 +57,7 @@ def _facts(target: Target) -> dict[str, Any]:
     """Return what ``targets --json`` says of a processor."""
     from tinykernel.codegen.boards import boards_of
 
+    names = ("title", "platform", "flash", "ram", "clock")
     return {
         "target": target.name,
         "description": target.description,
@@ -66,14 +66,8 @@ def _facts(target: Target) -> dict[str, Any]:
         "boards": [board.name for board in target.boards if board.name],
         "frameworks": list(target.frameworks),
         "board_memory": [
-            {
-                "board": board.name,
-                "title": board.title,
-                "platform": board.platform or None,
-                "flash": board.flash,
-                "ram": board.ram,
-                "clock": board.clock,
-            }
+            {"board": board.name, **{name: getattr(board, name) for name in names}}
+            | {"platform": board.platform or None}
             for board in boards_of(target.core)
             if board.name
         ],

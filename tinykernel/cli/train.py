@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tinykernel.cli.calibrate import about_calibration
 from tinykernel.cli.common.arguments import (
     MODEL_SUFFIXES,
     DataArgument,
     JsonOption,
     QuietOption,
     check_output_file,
+    option,
 )
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.dataset import (
@@ -24,12 +26,6 @@ from tinykernel.cli.common.dataset import (
     is_by_group,
     other_rows,
     shape_hint,
-)
-from tinykernel.cli.common.max_error import (
-    decided,
-    default_budget,
-    less_decisions,
-    rows_aside,
 )
 from tinykernel.cli.common.memory import about_evaluation, about_training
 from tinykernel.cli.common.normality import train_novelty
@@ -44,19 +40,19 @@ if TYPE_CHECKING:
     from tinykernel.budget import TrainResult
     from tinykernel.data.partition import Dataset, Rows
     from tinykernel.evaluation import Evaluation
+    from tinykernel.measure.limits import Limits
     from tinykernel.model import IntegerModel
 
-# Share of the training rows that max_error is calibrated on.
-_ASIDE = 0.2
+# Share of the training rows that max_error is calibrated on, and what decisions add to flash on any
+# core, at most, with a margin for all classes.
+_ASIDE, _DECISION_BYTES = 0.2, 256
 
 
 @has_settings(*OPTIONS_OF_TRAIN)
 def train_command(
     ctx: typer.Context,
     data: DataArgument,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="MODEL", help="model to write: .tkm or .pkl")
-    ],
+    output: Annotated[Path, option("--output -o", "MODEL", "model to write: .tkm or .pkl")],
     settings: None = None,
     assignments: SetOption = [],  # noqa: B006
     config: ConfigOption = None,
@@ -102,7 +98,7 @@ def _trained(
     """Read, train, save and judge; first of what it returns is what ``--json`` prints."""
     output = options["output"]
     parameters = parameters_of(options)
-    dataset, cut, kept = dataset_for(options, parameters)
+    dataset, cut, remembered = dataset_for(options, parameters)
     options["image_shape"] = parameters.get("image_shape")
     hint = shape_hint(dataset, options)
     # At once: what follows may take minutes for rows without a shape.
@@ -115,18 +111,19 @@ def _trained(
     aside = None
     if options["max_error"] is not None:
         if options["budget"] is None and _on_chip(options) and not size_given:
-            options["budget"] = default_budget()
-        kept["calibration_kept"] = {"size": _ASIDE, "by_group": by_group}
-        seed = options["seed"]
-        dataset, aside = rows_aside(
-            dataset, options["max_error"], seed, size=_ASIDE, by_group=by_group
-        )
+            from tinykernel.budget import DEFAULT_BUDGET
+
+            options["budget"] = SETTINGS["budget"].read(DEFAULT_BUDGET)
+        dataset, aside = _rows_aside(dataset, options, by_group)
+        remembered["calibration_kept"] = {"size": _ASIDE, "by_group": by_group}
     trained = _train(dataset, parameters, options, by_group, aside, extra)
     # Before anything else, or a fault of what follows would cost the training.
-    about = about_training(trained, dataset, options["target"], remembered_settings(options) | kept)
+    about = about_training(
+        trained, dataset, options["target"], remembered_settings(options) | remembered
+    )
     result = summary(trained, dataset) | _save(trained, output, about)
     if aside is not None:
-        trained, promise = decided(trained, aside, options, output)
+        trained, promise = _decided(trained, aside, options, output)
         about |= promise
         result = summary(trained, dataset) | _save(trained, output, about) | promise
     result |= {"size_given": size_given, "hint": hint or None}
@@ -145,6 +142,51 @@ def _trained(
         raise
     about |= {"accuracy": accuracies_of(result)} | about_evaluation(evaluation)
     return result | _save(trained, output, about), dataset, evaluation
+
+
+def _rows_aside(
+    dataset: Dataset, options: Mapping[str, Any], by_group: bool
+) -> tuple[Dataset, Rows]:
+    """Hold rows out, and refuse before the training what they could never promise."""
+    from tinykernel.data.splits import keep_for_calibration
+    from tinykernel.decisions.shares import rows_needed
+    from tinykernel.errors import TinykernelError
+
+    max_error: float = options["max_error"]
+    rest, aside = keep_for_calibration(dataset, _ASIDE, options["seed"], by_group=by_group)
+    needed = rows_needed(max_error, 0.05)
+    if needed is None or len(aside.X) <= needed:
+        raise TinykernelError(
+            f"{dataset.source}: {len(aside.X)} held-out rows cannot promise an error of at most "
+            f"{100 * max_error:.4g} %: more than {needed} are needed; give more rows, or a larger "
+            "error"
+        )
+    return rest, aside
+
+
+def _decided(
+    trained: TrainResult, aside: Rows, options: Mapping[str, Any], output: Path
+) -> tuple[TrainResult, dict[str, Any]]:
+    """Calibrate a trained model; also what its file is to remember."""
+    from tinykernel.decisions import calibrate
+    from tinykernel.measure.report import report
+
+    budget: Limits | None = options["budget"]
+    assert aside.y is not None
+    try:
+        result = calibrate(
+            trained.model, aside.X, aside.y, max_error=options["max_error"], groups=aside.group
+        )
+    except BaseException:
+        typer.echo(f"{output} holds the trained model, which always answers", err=True)
+        raise
+    if hasattr(trained.classifier, "calibrate"):
+        trained.classifier.decision_ = result.model.decision
+    sizes = None if trained.memory is None else report(result.model, options["target"], budget)
+    flash = trained.budget if budget is None else budget.flash
+    limits = budget or trained.limits
+    trained = replace(trained, model=result.model, memory=sizes, budget=flash, limits=limits)
+    return trained, about_calibration(aside, result)
 
 
 def _with_caution(dataset: Dataset, model: IntegerModel) -> Dataset:
@@ -237,13 +279,15 @@ def _train(
     from tinykernel.budget import train
 
     budget, numbers = options["budget"], options["task"] == "numbers"
+    if aside is not None and budget is not None and budget.flash is not None:
+        budget = replace(budget, flash=max(1, budget.flash - _DECISION_BYTES))
     with warnings.catch_warnings():
         # The command line says it with the result.
         warnings.filterwarnings("ignore", message="training was interrupted")
         return train(
             dataset.X_train,
             dataset.y_train,
-            budget=budget if budget is None or aside is None else less_decisions(budget),
+            budget=budget,
             target=options["target"],
             groups=dataset.group_train if by_group else None,
             validation=None if extra is None or extra.y is None else (extra.X, extra.y),

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.arguments import DataArgument, JsonOption, QuietOption, check_output_file
+from tinykernel.cli.common.arguments import (
+    DataArgument,
+    JsonOption,
+    QuietOption,
+    check_output_file,
+    option,
+)
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.dataset import dataset_for, is_by_group
 from tinykernel.cli.common.memory import about_evaluation, about_training
@@ -29,14 +35,8 @@ if TYPE_CHECKING:
 
 # What a size stands for, what ends one training early, and what is not for classes.
 _LEFT_OUT = (
-    "n_components",
-    "n_kernels",
-    "validation",
-    "task",
-    "max_error",
-    "false_alarms",
-    "n_prototypes",
-    "loss",
+    *("n_components", "n_kernels", "validation", "task", "max_error", "false_alarms"),
+    *("n_prototypes", "loss"),
 )
 
 
@@ -45,8 +45,7 @@ def tune_command(
     ctx: typer.Context,
     data: DataArgument,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="MODEL", help="write the recommended model: .tkm"),
+        Path | None, option("--output -o", "MODEL", "write the recommended model: .tkm")
     ] = None,
     settings: None = None,
     assignments: SetOption = [],  # noqa: B006
@@ -63,7 +62,7 @@ def tune_command(
     """
     from tinykernel.codegen.targets import find_target
 
-    options, _given = gather(ctx.params, ("data", "train", "tune"), data, _LEFT_OUT)
+    options, _typed = gather(ctx.params, ("data", "train", "tune"), data, _LEFT_OUT)
     options |= {"data": data, "output": output, "task": "classes"}
     find_target(options["target"])
     _check_outputs(options)
@@ -71,10 +70,10 @@ def tune_command(
     from tinykernel.tuning.plot import write_curve
 
     parameters = parameters_of(options)
-    folder = Path((output or Path("x")).parent / f"{Path(data).stem}.tune")
+    folder = (output or Path("x")).parent / f"{Path(data).stem}.tune"
     pick = options["pick"]
     with showing_progress(quiet):
-        dataset, cut, kept = dataset_for(options, parameters)
+        dataset, cut, remembered = dataset_for(options, parameters)
         by_group = is_by_group(options, dataset, cut)
         result = tune(
             dataset.X_train,
@@ -90,7 +89,7 @@ def tune_command(
         model, weight = result.models[chosen.budget], balanced_or_none(options)
         judged = judge_test_rows(model, dataset, class_weight=weight)
     if output is not None:
-        _write(result, chosen, output, dataset, options, kept | about_evaluation(judged))
+        _write(result, chosen, output, dataset, options, remembered | about_evaluation(judged))
     if options["curve"] is not None:
         write_curve(result, Path(options["curve"]))
     if as_json:
@@ -117,7 +116,7 @@ def _check_outputs(options: Mapping[str, Any]) -> None:
     if options["curve"] is not None:
         curve = Path(options["curve"])
         check_output_file(curve, (".csv", ".svg", ".png"))
-        if curve.suffix != ".csv":
+        if curve.suffix.lower() != ".csv":
             needs_matplotlib(curve)
 
 
@@ -127,7 +126,7 @@ def _write(
     output: Path,
     dataset: Dataset,
     options: Mapping[str, Any],
-    kept: Mapping[str, Any],
+    remembered: Mapping[str, Any],
 ) -> None:
     from dataclasses import replace
 
@@ -135,30 +134,23 @@ def _write(
     from tinykernel.measure.limits import Limits
     from tinykernel.modelfile import save
 
-    model = result.models[chosen.budget]
-    size_of, method = result.reports[chosen.budget], options["method"]
+    budget, model = chosen.budget, result.models[chosen.budget]
+    sizes, limits = result.reports[budget], replace(options["budget"] or Limits(), flash=budget)
     # What is known of a finished training; the classifier itself is not kept.
-    limits = replace(options["budget"] or Limits(), flash=chosen.budget)
-    trained = TrainResult(model, None, size_of, size_of, chosen.budget, method, 1, 0.0, limits)
-    about = about_training(
-        trained, dataset, result.target, remembered_settings(options) | dict(kept)
-    )
-    search = result.searches.get(chosen.budget)
-    about |= {"tune": _in_short(result)} | ({"search": search} if search else {})
-    save(model, output, about)
-
-
-def _in_short(result: TuneResult) -> dict[str, Any]:
-    """Return the curve as a model file remembers it."""
-    points = [
-        [p.budget, p.flash, round(p.accuracy, 5), round(p.standard_error, 5)] for p in result.points
-    ]
-    return {
+    trained = TrainResult(model, None, sizes, sizes, budget, options["method"], 1, 0.0, limits)
+    settings = remembered_settings(options) | dict(remembered)
+    about = about_training(trained, dataset, result.target, settings)
+    about["tune"] = {
         "score": result.score,
         "folds": result.n_folds,
         "recommended": result.best.budget,
-        "curve": points,
+        "curve": [
+            [each.budget, each.flash, round(each.accuracy, 5), round(each.standard_error, 5)]
+            for each in result.points
+        ],
     }
+    search = result.searches.get(budget)
+    save(model, output, about | ({"search": search} if search else {}))
 
 
 def _print(
@@ -172,17 +164,7 @@ def _print(
     from tinykernel.codegen.description import consists_of
 
     print_pairs([("data", f"{dataset.source}: {dataset.split}"), ("target", result.target)])
-    columns = (
-        "budget",
-        result.score,
-        "standard error",
-        "folds",
-        "flash",
-        "RAM",
-        "instructions",
-        "front",
-        "model",
-    )
+    numbers = ("budget", result.score, "standard error", "folds", "flash", "RAM", "instructions")
     rows = [
         (
             size(point.budget),
@@ -197,7 +179,7 @@ def _print(
         )
         for point in result.points
     ]
-    print_table(columns, rows, right=columns[:7])
+    print_table((*numbers, "front", "model"), rows, right=numbers)
     for n_bytes, why in result.left_out.items():
         typer.echo(f"note: {size(n_bytes)}: {why}")
     for how in dict.fromkeys(point.counted for point in result.points):
@@ -211,12 +193,11 @@ def _print(
         from tinykernel.evaluation import LabelEvaluation, interval_in_words
 
         assert isinstance(judged, LabelEvaluation)  # values are not tuned
-
-        interval = interval_in_words(judged.interval, judged.n_groups)
-        text = f"On the test rows the model of {size(chosen.budget)} "
-        if result.score != "accuracy":
-            text += f"has a balanced accuracy of {percent(judged.balanced_accuracy)}, and "
-        text += "answers "
-        typer.echo(f"{text}{percent(judged.accuracy)} right, {interval}.")
+        balanced = f"has a balanced accuracy of {percent(judged.balanced_accuracy)}, and "
+        typer.echo(
+            f"On the test rows the model of {size(chosen.budget)} "
+            f"{'' if result.score == 'accuracy' else balanced}answers {percent(judged.accuracy)} "
+            f"right, {interval_in_words(judged.interval, judged.n_groups)}."
+        )
     if output is not None:
         typer.echo(f"{output} holds the model of {size(chosen.budget)}")

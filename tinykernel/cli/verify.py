@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.board.options import PANEL, OnPortOption
+from tinykernel.cli.board.options import OnPortOption
 from tinykernel.cli.board.verify import verify_on_port
 from tinykernel.cli.common.arguments import (
     DataArgument,
@@ -17,6 +17,7 @@ from tinykernel.cli.common.arguments import (
     TargetsOption,
     each_that_fits,
     expand_targets,
+    option,
     without_too_small,
 )
 from tinykernel.cli.common.bars import showing_progress
@@ -40,13 +41,7 @@ def verify_command(
     port: OnPortOption = None,
     rows: Annotated[
         str | None,
-        typer.Option(
-            "--rows",
-            metavar="N|all",
-            help="rows to send, of each class its share",
-            rich_help_panel=PANEL,
-            show_default="200",
-        ),
+        option("--rows", "N|all", "rows to send, of each class its share", show_default="200"),
     ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = None,
@@ -124,21 +119,13 @@ def verify_command(
 def verification_json(result: VerifyResult) -> dict[str, Any]:
     """Return what ``verify --json`` prints of one target."""
     first = result.first_difference
+    names = ("target", "compiler", "rows", "scores", "hops", "steps", "refusals", "differences")
     return {
-        "target": result.target,
-        "compiler": result.compiler,
-        "rows": result.rows,
-        "scores": result.scores,
-        "hops": result.hops,
-        "steps": result.steps,
-        "refusals": result.refusals,
-        "differences": result.differences,
-        "accuracy": result.accuracy,
+        **{name: getattr(result, name) for name in (*names, "accuracy")},
         "first_difference": None if first is None else str(first),
-        "emulator": result.emulator or None,
-        "core": result.core or None,
-        "note": result.note or None,
-    } | ({} if result.r2 is None else {"r2": result.r2})
+        **{name: getattr(result, name) or None for name in ("emulator", "core", "note")},
+        **({} if result.r2 is None else {"r2": result.r2}),
+    }
 
 
 def print_verification(results: list[VerifyResult], where: str) -> None:
@@ -146,30 +133,27 @@ def print_verification(results: list[VerifyResult], where: str) -> None:
 
     `where` says which rows were compared.
     """
-    values = any(result.r2 is not None for result in results)
-    measure = "R2" if values else "accuracy"
-    print_table(
-        ("target", "rows", "scores", "differences", measure, "built and run with"),
+    measure = "R2" if any(result.r2 is not None for result in results) else "accuracy"
+    numbers = ("rows", "scores", "differences", measure)
+    rows = [
         (
-            (
-                result.target,
-                str(result.rows),
-                str(result.scores),
-                str(result.differences),
-                percent(result.accuracy) if result.r2 is None else f"{result.r2:.4f}",
-                ", ".join(part for part in (result.compiler, result.emulator, result.core) if part),
-            )
-            for result in results
-        ),
-        right=("rows", "scores", "differences", measure),
-    )
+            result.target,
+            str(result.rows),
+            str(result.scores),
+            str(result.differences),
+            percent(result.accuracy) if result.r2 is None else f"{result.r2:.4f}",
+            ", ".join(tool for tool in (result.compiler, result.emulator, result.core) if tool),
+        )
+        for result in results
+    ]
+    print_table(("target", *numbers, "built and run with"), rows, right=numbers)
     for result in results:
         if result.note:
             typer.echo(f"{result.target}: {result.note}")
-    hops = {result.hops for result in results if result.hops}
+    hops = [result.hops for result in results if result.hops]
     if hops:
         typer.echo(f"compared as a stream, too: {min(hops)} decisions")
-    steps = {result.steps for result in results if result.steps}
+    steps = [result.steps for result in results if result.steps]
     if steps:
         typer.echo(f"compared as a sequence, too: counters over {min(steps)} random decisions")
     if all(result.ok for result in results):

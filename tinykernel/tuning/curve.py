@@ -66,15 +66,16 @@ def curve(outcomes: Iterable[Outcome], *, balanced: bool) -> list[Point]:
     All sizes are judged on the same folds: those that every one of them has.
     """
     finals, folds = dict[int, Outcome](), dict[int, dict[int, Outcome]]()
-    given = list(outcomes)
-    refused = {outcome.trial.size for outcome in given if outcome.refused}
-    for outcome in given:
-        if outcome.trial.size not in refused:
-            trial = outcome.trial
-            if trial.is_final:
-                finals[trial.size] = outcome
-            else:
-                folds.setdefault(trial.size, {})[trial.fold] = outcome
+    every = list(outcomes)
+    refused = {outcome.trial.size for outcome in every if outcome.refused}
+    for outcome in every:
+        trial = outcome.trial
+        if trial.size in refused:
+            continue
+        if trial.is_final:
+            finals[trial.size] = outcome
+        else:
+            folds.setdefault(trial.size, {})[trial.fold] = outcome
     sizes = sorted(size for size in finals if 0 in folds.get(size, {}))
     if not sizes:
         return []

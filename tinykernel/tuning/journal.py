@@ -32,25 +32,30 @@ _ADVICE = "delete the folder, or write to another one"
 
 def digest_of(*arrays: NDArray[Any] | None) -> str:
     """Return a hash of types, shapes and values."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for array in arrays:
         if array is None:
-            found.update(b"none")
+            digest.update(b"none")
             continue
         # Objects and strings as text: their bytes are addresses, or padded to the longest.
-        text = array.dtype.kind in "OUST"
-        found.update(f"{'text' if text else array.dtype.str} {array.shape}".encode())
-        if text:
-            found.update(json.dumps(array.tolist(), default=str).encode())
+        is_text = array.dtype.kind in "OUST"
+        digest.update(f"{'text' if is_text else array.dtype.str} {array.shape}".encode())
+        if is_text:
+            digest.update(json.dumps(array.tolist(), default=str).encode())
         else:
-            found.update(np.ascontiguousarray(array).data)
-    return found.hexdigest()
+            digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
 
 
 def _report(fields: dict[str, Any]) -> Report:
     lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
     limits = fields["limits"]
     return Report(**fields | lists | {"limits": limits and Limits(**limits)})
+
+
+def _differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
+    """Return the keys under which two mappings hold different values."""
+    return sorted(name for name in a.keys() | b.keys() if a.get(name) != b.get(name))
 
 
 class Journal:
@@ -133,26 +138,20 @@ class Journal:
         file = self.folder / _HEADER
         if not file.exists():
             raise TinykernelError(f"{self.folder}: is no journal of tinykernel tune; {_ADVICE}")
-        found = self._read(file)
-        expected = json.loads(json.dumps(self._header))
-        other = [
-            name
-            for name in sorted(expected.keys() | found.keys())
-            if expected.get(name) != found.get(name)
-        ]
-        if other:
-            raise TinykernelError(
-                f"{self.folder}: is the journal of another tuning: {self._words(other, found)}; "
-                f"{_ADVICE}"
+        header, here = self._read(file), json.loads(json.dumps(self._header))
+        names = _differing(here, header)
+        if not names:
+            return
+        problem = f"other {', '.join(names)}"
+        if names == ["options"]:
+            now, before = here["options"], header["options"]
+            problem = ", ".join(
+                f"{name} was {before.get(name)}, is {now.get(name)}"
+                for name in _differing(now, before)
             )
-
-    def _words(self, names: list[str], found: Mapping[str, Any]) -> str:
-        """Say what differs; the options one by one."""
-        if names != ["options"]:
-            return f"other {', '.join(name for name in names)}"
-        here, there = json.loads(json.dumps(self._header["options"])), found["options"]
-        changed = sorted(n for n in here.keys() | there.keys() if here.get(n) != there.get(n))
-        return ", ".join(f"{n} was {there.get(n)}, is {here.get(n)}" for n in changed)
+        raise TinykernelError(
+            f"{self.folder}: is the journal of another tuning: {problem}; {_ADVICE}"
+        )
 
     def _outcome(self, file: Path) -> Outcome:
         content = self._read(file)

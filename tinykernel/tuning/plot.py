@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import Any
 
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.tuning.result import TuneResult
 
-_LINE, _FRONT, _CHOSEN, _OTHER = "#4e79a7", "#1b4f7a", "#d95f02", "#9aa5b1"
+_LINE, _CHOSEN, _OTHER = "#4e79a7", "#d95f02", "#9aa5b1"
 
 
 def needs_matplotlib(path: Path) -> None:
@@ -67,60 +66,28 @@ def _picture(result: TuneResult, path: Path) -> bytes:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    counted = all(point.instructions is not None for point in result.points)
-    # The same bytes for the same points: neither a date nor random ids.
-    with rc_context({"svg.hashsalt": "tinykernel", "svg.fonttype": "path", "font.size": 10}):
-        figure = Figure(figsize=(9.5 if counted else 5.2, 3.6), layout="constrained")
-        axes = figure.subplots(1, 2 if counted else 1, sharey=True, squeeze=False)[0]
-        _curve(axes[0], result, [point.flash / 1024 for point in result.points], "flash, KB")
-        axes[0].set_ylabel(f"{result.score} on rows held out, %")
-        if counted:
-            thousands = [(point.instructions or 0) / 1000 for point in result.points]
-            _curve(axes[1], result, thousands, "instructions an inference, thousands")
-        axes[0].legend(frameon=False, loc="lower right", fontsize=9)
-        figure.suptitle(
-            f"{result.target}: accuracy against size and time"
-            if counted
-            else f"{result.target}: accuracy against size",
-            fontsize=11,
-        )
-        picture = io.BytesIO()
-        kind = path.suffix.lower()[1:]
-        figure.savefig(
-            picture,
-            format=kind,
-            dpi=150,
-            facecolor="white",
-            metadata={"Date": None} if kind == "svg" else {"Software": None},
-        )
-    return picture.getvalue()
-
-
-def _curve(axes: Any, result: TuneResult, x: list[float], name: str) -> None:
-    scores = [100 * point.accuracy for point in result.points]
-    errors = [100 * point.standard_error for point in result.points]
+    points = sorted(result.points, key=lambda point: point.flash)
+    costs = {"flash, KB": [point.flash / 1024 for point in points]}
+    if all(point.instructions is not None for point in points):
+        thousands = [(point.instructions or 0) / 1000 for point in points]
+        costs["instructions an inference, thousands"] = thousands
+    scores = [100 * point.accuracy for point in points]
+    errors = [100 * point.standard_error for point in points]
     limit = 100 * (result.highest.accuracy - result.highest.standard_error)
-    axes.axhline(
-        limit, color=_OTHER, linewidth=1, linestyle="--", label="one standard error below the best"
-    )
-    order = sorted(range(len(x)), key=lambda i: x[i])
-    axes.plot([x[i] for i in order], [scores[i] for i in order], color=_LINE, linewidth=1.2)
-    axes.errorbar(x, scores, yerr=errors, fmt="none", ecolor=_LINE, elinewidth=1, capsize=3)
-    for front, colour, label in ((True, _FRONT, "on the front"), (False, _OTHER, "beaten")):
-        at = [i for i, point in enumerate(result.points) if point.on_front is front]
-        if at:
-            axes.plot([x[i] for i in at], [scores[i] for i in at], "o", color=colour, label=label)
-    best = result.points.index(result.best)
-    axes.plot(
-        x[best],
-        scores[best],
-        "o",
-        markersize=13,
-        markerfacecolor="none",
-        markeredgecolor=_CHOSEN,
-        markeredgewidth=2,
-        label="recommended",
-    )
-    axes.set_xlabel(name)
-    axes.grid(alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
+    best, kind, picture = points.index(result.best), path.suffix.lower()[1:], io.BytesIO()
+    with rc_context({"svg.hashsalt": "tinykernel", "svg.fonttype": "path"}):
+        figure = Figure(figsize=(4.8 * len(costs), 3.6), layout="constrained")
+        panels = figure.subplots(1, len(costs), sharey=True, squeeze=False)[0]
+        for axes, (name, x) in zip(panels, costs.items(), strict=True):
+            axes.axhline(limit, color=_OTHER, ls="--", label="one standard error below the best")
+            axes.errorbar(x, scores, yerr=errors, color=_LINE, marker="o", lw=1.2, capsize=3)
+            ring = {"ms": 13, "mfc": "none", "mec": _CHOSEN, "mew": 2}
+            axes.plot(x[best], scores[best], "o", label="recommended", **ring)
+            axes.set(xlabel=name)
+            axes.grid(alpha=0.25)
+        panels[0].set(ylabel=f"{result.score} on held-out rows, %")
+        panels[0].legend(frameon=False, loc="lower right", fontsize=9)
+        figure.suptitle(f"{result.target}: accuracy against cost", fontsize=11)
+        nothing = {"Date": None} if kind == "svg" else {"Software": None}
+        figure.savefig(picture, format=kind, dpi=150, facecolor="white", metadata=nothing)
+    return picture.getvalue()

@@ -71,18 +71,16 @@ class TuneResult:
     def recommendation(self) -> str:
         """One sentence that says which size to take, and why."""
         best, highest = self.best, self.highest
-        text = f"Take {kilobytes(best.budget)}: {in_percent(best.accuracy)} {self.score} on rows "
-        text += (
-            f"held out (standard error {in_percent(best.standard_error)}) in {best.flash} bytes "
+        text = (
+            f"Take {kilobytes(best.budget)}: {in_percent(best.accuracy)} {self.score} on held-out "
+            f"rows (standard error {in_percent(best.standard_error)}) in {best.flash} bytes of "
+            f"flash and {best.ram} of RAM"
         )
-        text += f"of flash and {best.ram} of RAM"
         if best == highest:
-            return text + ", which no other size surpasses."
+            return f"{text}, which no other size surpasses."
         limit = in_percent(highest.standard_error)
-        return text + (
-            f", within one standard error ({limit}) of the best, {in_percent(highest.accuracy)} at "
-            f"{kilobytes(highest.budget)}."
-        )
+        top = f"{in_percent(highest.accuracy)} at {kilobytes(highest.budget)}"
+        return f"{text}, within one standard error ({limit}) of the best, {top}."
 
     def pick(self, size: str | int) -> Point:
         """Return the point of the largest size that is not above `size`.

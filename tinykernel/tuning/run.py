@@ -57,11 +57,11 @@ class Run:
     @property
     def refused(self) -> dict[int, str]:
         """Sizes of which there is no model, and why: by the first of their trials."""
-        found = {}
+        refused = {}
         for trial in reversed(self.trials):
             if trial in self.outcomes and self.outcomes[trial].refused:
-                found[trial.size] = self.outcomes[trial].refused
-        return dict(sorted(found.items()))
+                refused[trial.size] = self.outcomes[trial].refused
+        return dict(sorted(refused.items()))
 
     @property
     def counts(self) -> tuple[int, int]:

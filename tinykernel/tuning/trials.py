@@ -107,71 +107,71 @@ def run_trial(work: Work, trial: Trial, stop: threading.Event | None = None) -> 
 
     try:
         with progress.observing(look):
-            found = _trained(work, trial)
-            done = _final(work, trial, found) if trial.is_final else _judged(work, trial, found)
+            trained = _trained(work, trial)
+            finish = _final if trial.is_final else _judged
+            done = finish(work, trial, trained)
     except TinykernelError as error:
         done = Outcome(trial, 0.0, refused=str(error))
     return replace(done, seconds=time.perf_counter() - started)
 
 
 def _trained(work: Work, trial: Trial) -> TrainResult:
+    """Train on all rows but those of the fold."""
     inside = work.folds != trial.fold
-    found = train(
+    groups = None if work.groups is None else work.groups[inside]
+    if groups is not None and np.unique(groups).size < 2:
+        groups = None  # of a single one no part can be held out
+    trained = train(
         work.X[inside],
         work.y[inside],
         budget=replace(work.limits, flash=trial.size),
         target=work.target,
-        groups=_several(work.groups, inside),
+        groups=groups,
         link=False,
         **work.parameters,
     )
-    if found.interrupted or (_search(found) or {}).get("interrupted"):
+    if trained.interrupted or (_search(trained) or {}).get("interrupted"):
         raise KeyboardInterrupt  # half a training is no measure of a size
-    return found
+    return trained
 
 
-def _search(found: TrainResult) -> dict[str, Any] | None:
+def _search(trained: TrainResult) -> dict[str, Any] | None:
     """Return what a search chose and gained; None where there was none."""
-    return getattr(found.classifier, "search_", None) or None
+    return getattr(trained.classifier, "search_", None) or None
 
 
-def _several(groups: NDArray[Any] | None, inside: NDArray[np.bool_]) -> NDArray[Any] | None:
-    """Return the groups of the training rows; of a single one no part can be left out."""
-    if groups is None or np.unique(groups[inside]).size < 2:
-        return None
-    return groups[inside]
+def _judged(work: Work, trial: Trial, trained: TrainResult) -> Outcome:
+    """Count what the model answers on the fold that was held out."""
+    from sklearn.metrics import confusion_matrix
 
-
-def _judged(work: Work, trial: Trial, found: TrainResult) -> Outcome:
     out = work.folds == trial.fold
     X, y = work.X[out], work.y[out]
     starts = range(0, len(X), _ROWS_AT_ONCE)
-    said = np.concatenate([found.model.predict(X[at : at + _ROWS_AT_ONCE]) for at in starts])
-    classes = np.unique(work.y)
-    true, answered = np.searchsorted(classes, y), np.searchsorted(classes, said)
-    confusion = np.zeros((classes.size, classes.size), dtype=np.int64)
-    np.add.at(confusion, (true, answered), 1)
+    answers = [trained.model.predict(X[at : at + _ROWS_AT_ONCE]) for at in starts]
+    answered = np.concatenate(answers)
+    confusion = confusion_matrix(y, answered, labels=np.unique(work.y))
     groups = None
     if work.groups is not None:
         index = np.unique(work.groups[out], return_inverse=True)[1]
-        rows, right = np.bincount(index), np.bincount(index, weights=true == answered)
+        rows, right = np.bincount(index), np.bincount(index, weights=y == answered)
         groups = np.stack([rows, right.astype(np.int64)], axis=1).tolist()
     return Outcome(trial, 0.0, confusion=confusion.tolist(), groups=groups)
 
 
-def _final(work: Work, trial: Trial, found: TrainResult) -> Outcome:
-    sizes = found.sizes or found.memory
+def _final(work: Work, trial: Trial, trained: TrainResult) -> Outcome:
+    """Measure the model that learned from all rows."""
+    sizes = trained.sizes or trained.memory
     if sizes is None:
         raise TinykernelError(f"the size of a model on {work.target} is not known")
-    cost = cost_on(found.model, work.target)
+    cost = cost_on(trained.model, work.target)
     return Outcome(
         trial,
         0.0,
         memory=sizes,
-        search=_search(found),
+        search=_search(trained),
         instructions=cost.instructions,
         counted=cost.source,
-        model=found.model,
+        model=trained.model,
     )
 
 

@@ -121,17 +121,13 @@ def tune(
     trials = _plan(tried, int(folds.max()) + 1)
     kept = None
     if journal is not None:
-        about = _identity(
-            rows,
-            labels,
-            named,
-            {
-                **given,
-                "target": target,
-                "folds": n_folds,
-                "limits": str(replace(limits, flash=None)),
-            },
-        )
+        options = {
+            **given,
+            "target": target,
+            "folds": n_folds,
+            "limits": str(replace(limits, flash=None)),
+        }
+        about = _identity((rows, labels, named), options)
         kept = Journal(Path(journal), about, np.unique(labels).size)
     before = {} if kept is None else {o.trial: o for o in kept.read() if o.trial in set(trials)}
     n_processors = os.cpu_count() or 1
@@ -152,12 +148,12 @@ def _sizes(budget: int | None, sizes: Sequence[str | int] | None) -> list[int]:
     limit = parse_size(_LARGEST) if budget is None else budget
     if sizes is None:
         return sorted({size * _KB for size in SIZES if size * _KB < limit} | {limit})
-    found = sorted({parse_size(size) for size in sizes})
-    over = [size for size in found if budget is not None and size > limit]
-    if over or not found:
-        what = f"{kilobytes(over[0])} is above the budget" if over else "none given"
-        raise TinykernelError(f"sizes: {what}; give sizes up to the budget")
-    return found
+    tried = sorted({parse_size(size) for size in sizes})
+    over = [size for size in tried if budget is not None and size > limit]
+    if over or not tried:
+        problem = f"{kilobytes(over[0])} is above the budget" if over else "none given"
+        raise TinykernelError(f"sizes: {problem}; give sizes up to the budget")
+    return tried
 
 
 def _plan(sizes: Sequence[int], n_folds: int) -> list[Trial]:
@@ -166,7 +162,7 @@ def _plan(sizes: Sequence[int], n_folds: int) -> list[Trial]:
     return first + [Trial(size, fold) for fold in range(1, n_folds) for size in sizes]
 
 
-def _identity(X: Any, y: Any, groups: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+def _identity(arrays: Sequence[Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return what must be the same for a finished trial to count."""
     from tinykernel import __version__
 
@@ -174,7 +170,7 @@ def _identity(X: Any, y: Any, groups: Any, given: Mapping[str, Any]) -> dict[str
     options = {
         name: value if isinstance(value, plain) else repr(value) for name, value in given.items()
     }
-    return {"data": digest_of(X, y, groups), "options": options, "version": __version__}
+    return {"data": digest_of(*arrays), "options": options, "version": __version__}
 
 
 def _result(run: Run, target: str, *, balanced: bool) -> TuneResult:
@@ -183,24 +179,21 @@ def _result(run: Run, target: str, *, balanced: bool) -> TuneResult:
         raise _nothing(run, refused)
     best, highest = smallest_good(points)
     finals = {point.budget: run.outcomes[Trial(point.budget, -1)] for point in points}
-    models = {size: each.model for size, each in finals.items() if each.model is not None}
-    reports = {size: each.memory for size, each in finals.items() if each.memory is not None}
-    searches = {size: each.search for size, each in finals.items() if each.search is not None}
     done, total = run.counts
     return TuneResult(
         tuple(points),
         best,
         highest,
-        models,
-        reports,
-        searches,
-        target,
-        "balanced accuracy" if balanced else "accuracy",
-        len(points[0].folds),
-        done,
-        total,
-        run.stopped if done < total else "",
-        refused,
+        models={size: each.model for size, each in finals.items() if each.model is not None},
+        reports={size: each.memory for size, each in finals.items() if each.memory is not None},
+        searches={size: each.search for size, each in finals.items() if each.search is not None},
+        target=target,
+        score="balanced accuracy" if balanced else "accuracy",
+        n_folds=len(points[0].folds),
+        done=done,
+        total=total,
+        stopped=run.stopped if done < total else "",
+        left_out=refused,
     )
 
 

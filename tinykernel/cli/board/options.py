@@ -35,5 +35,5 @@ OnPortOption = Annotated[
     ),
 ]
 SaveOption = Annotated[
-    bool, flag("--save", words="keep what was measured in MODEL, for report (with --port)")
+    bool, flag("--save", text="keep what was measured in MODEL, for report (with --port)")
 ]

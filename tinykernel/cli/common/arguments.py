@@ -36,14 +36,19 @@ def _parser(reader: Callable[[str], Any]) -> Callable[[Any], Any]:
     return read
 
 
-def share_option(name: str, words: str, **more: Any) -> Any:
+def share_option(name: str, text: str, **more: Any) -> Any:
     """Return an option that takes a share, such as 1%."""
-    return typer.Option(name, parser=_parser(parsing.share), metavar="SHARE", help=words, **more)
+    return typer.Option(name, parser=_parser(parsing.share), metavar="SHARE", help=text, **more)
 
 
-def flag(*names: str, words: str) -> Any:
+def option(names: str, metavar: str, text: str, **more: Any) -> Any:
+    """Return an option that takes a value; several names have blanks between them."""
+    return typer.Option(*names.split(), metavar=metavar, help=text, **more)
+
+
+def flag(*names: str, text: str) -> Any:
     """Return an option without a value."""
-    return typer.Option(*names, metavar="", help=words)
+    return typer.Option(*names, metavar="", help=text)
 
 
 def complete_target(incomplete: str) -> list[tuple[str, str]]:
@@ -84,33 +89,32 @@ ModelArgument = Annotated[
 ]
 TargetsOption = Annotated[
     list[str],
-    typer.Option(
-        "--target",
-        "-t",
-        metavar="TARGET",
-        help="processor; repeat it, separate several by commas, or say all",
+    option(
+        "--target -t",
+        "TARGET",
+        "processor; repeat it, separate several by commas, or say all",
         autocompletion=complete_target,
     ),
 ]
 BudgetOption = Annotated[
     Any,
-    typer.Option(
+    option(
         "--budget",
-        parser=_parser(parsing.limits),
-        metavar="SIZE|LIMITS",
-        help="flash that may be used, e.g. 30KB, or several limits: "
+        "SIZE|LIMITS",
+        "flash that may be used, e.g. 30KB, or several limits: "
         "flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz or instructions=200k",
+        parser=_parser(parsing.limits),
     ),
 ]
 CurrentOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--current",
-        metavar="CURRENT[@VOLTAGE]",
-        help="the current of the chip at --clock, for charge and energy, e.g. 4mA@3V",
+        "CURRENT[@VOLTAGE]",
+        "the current of the chip at --clock, for charge and energy, e.g. 4mA@3V",
     ),
 ]
-JsonOption = Annotated[bool, flag("--json", words="print the result as JSON on stdout")]
+JsonOption = Annotated[bool, flag("--json", text="print the result as JSON on stdout")]
 QuietOption = Annotated[
     bool | None,
     typer.Option(
@@ -121,10 +125,10 @@ QuietOption = Annotated[
         help="no progress, no table; or also times",
     ),
 ]
-ForceOption = Annotated[bool, flag("--force", "-f", words="replace an export that was changed")]
+ForceOption = Annotated[bool, flag("--force", "-f", text="replace an export that was changed")]
 
 
-def expand_targets(given: Sequence[str], everything: Iterable[str]) -> tuple[list[str], bool]:
+def expand_targets(texts: Sequence[str], everything: Iterable[str]) -> tuple[list[str], bool]:
     """Read the values of a repeated ``--target``.
 
     Each is a name, several with commas, or ``all``, which stands for `everything`. Returns known
@@ -135,7 +139,7 @@ def expand_targets(given: Sequence[str], everything: Iterable[str]) -> tuple[lis
     """
     from tinykernel.codegen.targets import find_target
 
-    asked = [name.strip() for text in given for name in text.split(",") if name.strip()]
+    asked = [name.strip() for text in texts for name in text.split(",") if name.strip()]
     if not asked:
         raise typer.BadParameter("give a target", param_hint="--target")
     names: dict[str, None] = {}
@@ -152,16 +156,18 @@ def without_too_small(model: IntegerModel, names: Sequence[str], asked: Sequence
     from tinykernel.build.program import lacking_memory
     from tinykernel.codegen.targets import find_target
 
-    given = {name for value in asked for name in value.split(",")}
-    kept = []
+    named = {name for value in asked for name in value.split(",")}
+    fitting = []
     for name in names:
-        told = "all" in given and name not in given
-        more = lacking_memory(model, find_target(name)) if told else ""
-        if more:
-            typer.echo(f"{name}: left out, the model is too large for the chip: {more}", err=True)
+        by_all = "all" in named and name not in named
+        lacking = lacking_memory(model, find_target(name)) if by_all else ""
+        if lacking:
+            typer.echo(
+                f"{name}: left out, the model is too large for the chip: {lacking}", err=True
+            )
         else:
-            kept.append(name)
-    return kept
+            fitting.append(name)
+    return fitting
 
 
 def each_that_fits(
@@ -198,16 +204,15 @@ def check_output_file(
     if path.is_dir():
         raise TinykernelError(f"{path}: is a folder; choose a file name")
     begins = _BEGINS.get(path.suffix.lower())
-    if begins is not None and path.is_file() and not _head_of(path).startswith(begins):
-        raise TinykernelError(f"{path}: is no model, and is not replaced; choose another name")
+    if begins is not None and path.is_file():
+        with path.open("rb") as stream:
+            if not stream.read(2).startswith(begins):
+                raise TinykernelError(
+                    f"{path}: is no model, and is not replaced; choose another name"
+                )
     if not path.parent.is_dir():
         raise TinykernelError(f"{path}: there is no folder {path.parent}; make it first")
     _check_writable(path.parent, path)
-
-
-def _head_of(path: Path) -> bytes:
-    with path.open("rb") as stream:
-        return stream.read(2)
 
 
 def check_output_folder(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> bool:

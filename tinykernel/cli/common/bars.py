@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import threading
 import time
@@ -90,7 +89,6 @@ def _shown(quiet: bool | None) -> Iterator[Observer]:
         lines = PlainLines(lambda line: print(line, file=sys.stderr, flush=True))
         with _ticking(lines.tick):
             yield lines
-        lines.finish()
 
 
 class PlainLines:
@@ -104,53 +102,40 @@ class PlainLines:
     ) -> None:
         self._write, self._clock = write, clock
         self._lock = threading.Lock()
-        self._seen: Progress | None = None
+        self._latest: Progress | None = None
         self._is_new = False
-        self._entered, self._last = clock(), -math.inf
+        self._entered = self._written = clock()
 
     def __call__(self, progress: Progress) -> None:
         """Take one message."""
         with self._lock:
-            if self._seen is None or self._seen.stage != progress.stage:
-                self._end()
+            if self._latest is None or self._latest.stage != progress.stage:
                 self._entered = self._clock()
-            self._seen, self._is_new = progress, True
+            self._latest, self._is_new = progress, True
         self.tick()
 
     def tick(self) -> None:
         """Write what is due; called by a clock, too, as long work may say nothing."""
         with self._lock:
-            if self._seen is None:
+            now, latest = self._clock(), self._latest
+            if latest is None or now - self._entered < _SECONDS_OF_A_PHASE:
                 return
-            now, seen = self._clock(), self._seen
-            first = self._last < self._entered
-            is_late = now - self._last >= _SECONDS_BETWEEN_LINES
-            if now - self._entered < _SECONDS_OF_A_PHASE or not (first or is_late):
+            is_first, silence = self._written <= self._entered, now - self._written
+            if is_first or (self._is_new and silence >= _SECONDS_BETWEEN_LINES):
+                line = _line(latest)
+            elif silence >= _SECONDS_OF_SILENCE:
+                line = f"{latest.stage}: since {now - self._entered:.0f} s"
+            else:
                 return
-            if self._is_new or first:
-                self._say(_line(seen))
-            elif now - self._last >= _SECONDS_OF_SILENCE:
-                self._say(f"{seen.stage}: since {now - self._entered:.0f} s")
-
-    def finish(self) -> None:
-        """Write the last message, if it was not written yet."""
-        with self._lock:
-            self._end()
-            self._seen = None
-
-    def _end(self) -> None:
-        long = self._clock() - self._entered >= _SECONDS_OF_A_PHASE
-        if self._seen is not None and self._is_new and long:
-            self._say(_line(self._seen))
-
-    def _say(self, line: str) -> None:
-        self._last, self._is_new = self._clock(), False
-        self._write(line)
+            self._written, self._is_new = now, False
+            self._write(line)
 
 
-def _line(seen: Progress) -> str:
-    count = f"{seen.done or ''}" if seen.total is None else f"{seen.done}/{seen.total}"
-    return f"{seen.stage}: {count} {seen.message}".replace(":  ", ": ").rstrip(" :")
+def _line(progress: Progress) -> str:
+    count = str(progress.done or "")
+    if progress.total is not None:
+        count = f"{progress.done}/{progress.total}"
+    return f"{progress.stage}: {count} {progress.message}".replace(":  ", ": ").rstrip(" :")
 
 
 @contextmanager

@@ -67,9 +67,9 @@ def cutting_of(options: Mapping[str, Any]) -> dict[str, Any]:
         raise typer.BadParameter(
             f"{missing!r}: write drop or error for windows of recordings", param_hint="--missing"
         )
-    kept = {name: options[name] for name in _OF_RECORDINGS}
-    kept["beside"] = tuple(kept["beside"] or ())
-    return kept | {"drop": options["drop"] or (), "missing": missing}
+    cutting = {name: options[name] for name in _OF_RECORDINGS}
+    cutting["beside"] = tuple(cutting["beside"] or ())
+    return cutting | {"drop": options["drop"] or (), "missing": missing}
 
 
 def pictures_of(options: Mapping[str, Any]) -> PictureReading | None:
@@ -80,8 +80,8 @@ def pictures_of(options: Mapping[str, Any]) -> PictureReading | None:
     if not is_pictures(options["data"]):
         return None
     _refuse(options, _NOT_OF_PICTURES, "not for pictures")
-    kept = {name: options[name] for name in ("name", "label", "groups")}
-    return PictureReading(options["image_shape"], frame=options.get("frame"), **kept)
+    places = {name: options[name] for name in ("name", "label", "groups")}
+    return PictureReading(options["image_shape"], frame=options.get("frame"), **places)
 
 
 def dataset_for(
@@ -98,10 +98,10 @@ def dataset_for(
         return _cut(options, parameters, split)
     pictures = pictures_of({**options, "image_shape": parameters.get("image_shape")})
     load = _tables if pictures is None else partial(_pictures, pictures)
-    dataset, kept = load(options, parameters, split)
+    dataset, remembered = load(options, parameters, split)
     if isinstance(test, str):
         dataset = _with_test_rows(dataset, options)
-    return dataset, None, kept
+    return dataset, None, remembered
 
 
 def _cut(
@@ -115,11 +115,13 @@ def _cut(
         problem = "takes rows with numbers, as in .csv or .npz; recordings have labels"
         raise typer.BadParameter(problem, param_hint="--task")
     test = options["test"] if isinstance(options["test"], str) else None
-    dataset, cut, kept = load_recordings(options["data"], **cutting_of(options), **split, test=test)
+    dataset, cut, remembered = load_recordings(
+        options["data"], **cutting_of(options), **split, test=test
+    )
     parameters |= {"hop": cut.hop, "rate": cut.rate}
     if cut.numbers:
         parameters |= {"beside": len(cut.numbers), "window_shape": dataset.shape}
-    return dataset, cut, kept
+    return dataset, cut, remembered
 
 
 def _pictures(
@@ -162,14 +164,14 @@ def _tables(
         dataset = _with_numbers(dataset, options)
         parameters["beside"] = dataset.beside
     # Later tables may have other columns, too, or have had some left out.
-    kept: dict[str, Any] = {
+    remembered: dict[str, Any] = {
         "missing": selection.missing,
         "medians": dataset.medians,
         "inputs": dataset.columns,
     }
     if dataset.coding is not None:
-        kept["coding"] = dataset.coding.written()
-    return dataset, kept
+        remembered["coding"] = dataset.coding.written()
+    return dataset, remembered
 
 
 def _with_numbers(dataset: Dataset, options: Mapping[str, Any]) -> Dataset:
@@ -216,8 +218,8 @@ def _hop_of_rows(options: Mapping[str, Any]) -> int:
 
 def shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:
     """Say that a shape would help, where rows look like images or were windows in the file."""
-    given = (options[name] for name in ("image_shape", "window_shape", "window"))
-    if options["method"] != "learned" or any(value is not None for value in given):
+    shapes = (options[name] for name in ("image_shape", "window_shape", "window"))
+    if options["method"] != "learned" or any(value is not None for value in shapes):
         return ""
     if dataset.X_train.ndim > 2:
         return ""

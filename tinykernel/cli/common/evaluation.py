@@ -174,9 +174,9 @@ def print_inputs(worth: Importance, saved: str) -> None:
     def shown(loss: float) -> str:
         return f"{100 * loss:.2f} points" if in_points else f"{loss:.4g}"
 
-    what = f"loss of {measure}" if in_points else "gain of RMSE"
+    column = f"loss of {measure}" if in_points else "gain of RMSE"
     rows = [(one.name, shown(one.loss)) for one in worth.inputs[:_CLASSES_SHOWN]]
-    print_table(("input", what), rows, right=(what,))
+    print_table(("input", column), rows, right=(column,))
     if len(worth.inputs) > _CLASSES_SHOWN:
         typer.echo(f"the {_CLASSES_SHOWN} of {len(worth.inputs)} inputs that matter most")
     if worth.spare:

@@ -116,7 +116,7 @@ def with_options(message: str, options: Mapping[str, str]) -> str:
     '--set linear: give --image-shape 28x28, not --set linear=4'
     """
     for name, option in options.items():
-        outside = r"(?<![\w./'\"-])(?<!--set )"
+        outside = r"(?<![\w./'\"-])(?<!--set )(?<!\] )"
         value = rf"{outside}{name}=(?!\S*@)({_VALUES}|(?=\w))"  # time=2ms@80MHz is of a budget
         message = re.sub(value, partial(_as_typed, option), message)
         word = rf"{outside}{name}(?!\w|[./]\w|['\"])" if "_" in name else rf"\A{name}(?=:)"
@@ -124,9 +124,9 @@ def with_options(message: str, options: Mapping[str, str]) -> str:
     return message
 
 
-def _as_typed(option: str, found: re.Match[str]) -> str:
+def _as_typed(option: str, match: re.Match[str]) -> str:
     """Write an option and the value that follows the name, if it is one of `_VALUES`."""
-    value = (found[2] or "").replace(", ", "x") or found[3] or found[4] or ""
+    value = (match[2] or "").replace(", ", "x") or match[3] or match[4] or ""
     return f"{option}{'=' if option.startswith('--set ') else ' '}{value}"
 
 
@@ -159,7 +159,8 @@ def _explain(error: Exception) -> str | None:
             f"({error.strerror}); make room, or set TMPDIR to another folder"
         )
     if isinstance(error, OSError) and error.errno != errno.EPIPE:
-        return f"{error.filename or 'output'}: {error.strerror or error}"
+        place = error.filename or "output"
+        return f"{place}: {error.strerror or error}; check the path and its permissions"
     if isinstance(error, ValueError) and _raised_in(error.__traceback__).startswith("sklearn."):
         return str(error).strip().splitlines()[0]
     return None

@@ -81,9 +81,9 @@ class ModelFile:
             grid = self.model.grids()[1]
         if grid.columns == 1 or grid.dtype != "uint8" or grid.channels not in (1, 3):
             return None
-        found = self.about.get("pictures")
-        kept = found if isinstance(found, dict) else {}
-        known = {name: kept[name] for name in _OF_PICTURES if type(kept.get(name)) is str}
+        record = self.about.get("pictures")
+        texts = record if isinstance(record, dict) else {}
+        known = {name: texts[name] for name in _OF_PICTURES if type(texts.get(name)) is str}
         return PictureReading((grid.rows, grid.columns, grid.channels), frame=frame, **known)
 
     def budget_for(self, target: str) -> str | int | None:
@@ -125,11 +125,11 @@ def open_model(path: Path) -> ModelFile:
 
 
 def about_training(
-    trained: TrainResult, dataset: Dataset, target: str, given: dict[str, Any]
+    trained: TrainResult, dataset: Dataset, target: str, settings: dict[str, Any]
 ) -> dict[str, Any]:
     """Return what the model file is to remember; the same for the same training.
 
-    `target` is that of the budget; `given` has further names and values, as the user gave them.
+    `target` is that of the budget; `settings` has further names and values, as the user gave them.
     """
     from tinykernel.data.trained_rows import hash_of, record_of
 
@@ -138,7 +138,7 @@ def about_training(
     entries = {
         "data": dataset.source,
         "split": dataset.split,
-        **given,
+        **settings,
         "method": trained.method,
         "target": target,
         "budget": trained.budget,
@@ -149,11 +149,7 @@ def about_training(
             **record_of(dataset.X_train),
         },
         "sizes": sizes
-        and {
-            "flash": sizes.flash,
-            "ram": sizes.ram,
-            "measured": sizes.compiler or sizes.source,
-        },
+        and {"flash": sizes.flash, "ram": sizes.ram, "measured": sizes.compiler or sizes.source},
         "search": {name: value for name, value in searched.items() if value is not None} or None,
     }
     return {

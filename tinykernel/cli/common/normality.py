@@ -113,7 +113,7 @@ def _fitted(
 
     target, number = options["target"], options["n_prototypes"]
     is_cut = rows.X.ndim == 3
-    given = {
+    parameters = {
         "false_alarms": options["false_alarms"],
         "hop": rows.hop,
         "window_shape": rows.X.shape[1:] if is_cut else options["window_shape"],
@@ -121,7 +121,7 @@ def _fitted(
         **({} if options["n_kernels"] is None else {"n_kernels": options["n_kernels"]}),
     }
     while True:
-        watch = TernaryKernelNovelty(n_prototypes=number, **given)
+        watch = TernaryKernelNovelty(n_prototypes=number, **parameters)
         watch.fit(rows.X, groups=rows.group)
         if rows.columns is not None:
             watch.model_ = replace(watch.model_, feature_names=rows.columns)

@@ -47,7 +47,7 @@ def rows_to_judge(
     needs_labels: bool = True,
     unseen: bool = False,
 ) -> Judged:
-    """Load the test part of DATA, what training kept aside of it, or else all its rows.
+    """Load the test part of DATA, what training held out of it, or else all its rows.
 
     A test part stays whole, as its figures are published; a note says what rows that equal training
     rows change. They are left out of other rows, and where only `unseen` ones will do.
@@ -57,28 +57,28 @@ def rows_to_judge(
     """
     from tinykernel.data.partition import TEST_PART
 
-    own = _own_training(file, data)
-    rows = rows_for(file, data, held_out=own is not None)
+    training = _own_training(file, data)
+    rows = rows_for(file, data, held_out=training is not None)
     if rows.y is None and needs_labels:
         where = f"{file.label!r}" if file.label else "label, target, class or y"
         raise TinykernelError(f"{data}: has no labels; {where} is where the training had them")
     if train is not None:
-        own = training_part(file, train)
+        training = training_part(file, train)
     labels = labels_to_judge_by(file.model, data, rows.y)
-    seen = _seen(rows, own, file)
+    seen = _seen(rows, training, file)
     if seen.any() and not seen.all():
-        if unseen or (own is None and rows.part != TEST_PART):
+        if unseen or (training is None and rows.part != TEST_PART):
             note = f"left out: {int(seen.sum())} of {len(seen)} rows, which equal training rows"
             rows, labels = rows.at(~seen), None if labels is None else labels[~seen]
         else:
             note = "" if labels is None else repeated(file.model, rows.X, labels, seen)
         rows = replace(rows, notes=(*rows.notes, *([note] if note else [])))
-    trained = None if own is None else (own.X_train, own.y_train)
+    trained = None if training is None else (training.X_train, training.y_train)
     weight = file.about.get("class_weight")
     return Judged(rows, labels, trained, weight if weight == "balanced" else None)
 
 
-def _seen(rows: Rows, own: Dataset | None, file: ModelFile) -> NDArray[np.bool_]:
+def _seen(rows: Rows, training: Dataset | None, file: ModelFile) -> NDArray[np.bool_]:
     """Return which rows equal training rows, as far as these are known; no windows."""
     import numpy as np
 
@@ -86,8 +86,8 @@ def _seen(rows: Rows, own: Dataset | None, file: ModelFile) -> NDArray[np.bool_]
 
     if rows.streams:
         return np.zeros(len(rows.X), bool)
-    if own is not None:
-        return rows_among(rows.X, own.X_train)
+    if training is not None:
+        return rows_among(rows.X, training.X_train)
     seen = equal_rows(rows.X, file.about.get("training_rows"))
     return np.zeros(len(rows.X), bool) if seen is None else seen
 
@@ -99,13 +99,13 @@ def accuracy_of(model: Any, X: NDArray[Any] | None, y: NDArray[Any] | None) -> f
     with warnings.catch_warnings():
         # The columns of the file were checked when it was read.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        found = in_batches(model.predict, X)
+        answers = in_batches(model.predict, X)
     if y.dtype.kind == "f":  # values; labels are never floats
         from sklearn.metrics import r2_score
 
-        columns = found.reshape(len(y), -1)
+        columns = answers.reshape(len(y), -1)
         return float(r2_score(y, columns[:, columns.shape[1] // 2])) if len(y) > 1 else None
-    return float((found == y).mean())
+    return float((answers == y).mean())
 
 
 def in_batches(
@@ -128,7 +128,7 @@ def repeated(model: IntegerModel, X: NDArray[Any], y: NDArray[Any], seen: NDArra
 def rows_for(file: ModelFile, data: str, *, held_out: bool = False, keep_all: bool = False) -> Rows:
     """Load rows as those of the training: the test part of DATA, or all its rows.
 
-    With `held_out` only the rows that training kept aside; with `keep_all` rows without a label,
+    With `held_out` only the rows that training held out; with `keep_all` rows without a label,
     too.
     """
     from tinykernel.data.load import load_rows
@@ -220,17 +220,17 @@ def _own_training(file: ModelFile, data: str) -> Dataset | None:
 
 def known_rows(file: ModelFile, data: str) -> Dataset:
     """Return the training part of DATA: what training learned from it, or else all its rows."""
-    own = _own_training(file, data)
-    return training_part(file, data) if own is None else own
+    training = _own_training(file, data)
+    return training_part(file, data) if training is None else training
 
 
 def _without_calibration(dataset: Dataset, file: ModelFile) -> Dataset:
     """Leave out the rows that the training held out to calibrate on."""
     from tinykernel.data.splits import keep_for_calibration
 
-    kept = file.about.get("calibration_kept")
-    if not isinstance(kept, dict) or not isinstance(kept.get("size"), float):
+    record = file.about.get("calibration_kept")
+    if not isinstance(record, dict) or not isinstance(record.get("size"), float):
         return dataset
-    by_group = kept.get("by_group") is True
-    rest, _ = keep_for_calibration(dataset, kept["size"], file.seed or 0, by_group=by_group)
+    by_group = record.get("by_group") is True
+    rest, _ = keep_for_calibration(dataset, record["size"], file.seed or 0, by_group=by_group)
     return rest

@@ -107,10 +107,7 @@ def compared(trained: TrainResult) -> str:
 
 def accuracies(trained: TrainResult, dataset: Dataset) -> dict[str, float | None]:
     """Return the accuracies, 0 to 1, or R2 of values; None without test rows."""
-    parts = {
-        "train": (dataset.X_train, dataset.y_train),
-        "test": (dataset.X_test, dataset.y_test),
-    }
+    parts = {"train": (dataset.X_train, dataset.y_train), "test": (dataset.X_test, dataset.y_test)}
     measure = _measure(trained.model)
     return {f"{name}_{measure}": accuracy_of(trained.model, *part) for name, part in parts.items()}
 

@@ -14,6 +14,7 @@ from tinykernel.cli.common.arguments import (
     QuietOption,
     check_output_folder,
     complete_target,
+    option,
 )
 from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import print_json, print_pairs, size
@@ -45,10 +46,7 @@ def export_command(
         ),
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="DIR", help="folder to write, NAME-TARGET or NAME by default"
-        ),
+        Path | None, option("--output -o", "DIR", "folder to write, NAME-TARGET or NAME by default")
     ] = None,
     name: Annotated[
         str | None,
@@ -59,19 +57,14 @@ def export_command(
     ] = "platformio",
     data: Annotated[
         str | None,
-        typer.Option(
-            "--data",
-            metavar="DATA",
-            help="take the rows of the self-test from here",
-            show_default=False,
-        ),
+        option("--data", "DATA", "take the rows of the self-test from here", show_default=False),
     ] = None,
     check: Annotated[
         list[Path],
-        typer.Option(
+        option(
             "--check",
-            metavar="PATH",
-            help="write nothing: name the files of an export, or of a folder in it, that are not "
+            "PATH",
+            "write nothing: name the files of an export, or of a folder in it, that are not "
             "what MODEL generates, and leave with status 1 if there are any",
         ),
     ] = [],  # noqa: B006

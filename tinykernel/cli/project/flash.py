@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tinykernel.cli.board.verify import verify_on_port
+from tinykernel.cli.common.arguments import option
 
 
 def flash_command(
@@ -29,15 +30,10 @@ def flash_command(
     ] = False,
     verify: Annotated[
         Path | None,
-        typer.Option(
-            "--verify", metavar="MODEL", help="then compare the board with this model, see verify"
-        ),
+        option("--verify", "MODEL", "then compare the board with this model, see verify"),
     ] = None,
     data: Annotated[
-        str | None,
-        typer.Option(
-            "--data", metavar="DATA", help="rows for --verify; else rows made from the model"
-        ),
+        str | None, option("--data", "DATA", "rows for --verify; else rows made from the model")
     ] = None,
 ) -> None:
     """Build an exported project and put it on the connected board (pio run -t upload).

@@ -32,21 +32,23 @@ def read_file(path: Path) -> dict[str, tuple[str, str]]:
     else:
         import tomli as tomllib
     if path.exists() and (not path.is_file() or path.stat().st_size > _LARGEST):
-        raise TinykernelError(f"{path}: is no file of settings, which has at most 1 MB")
+        raise TinykernelError(f"{path}: is no file of settings of at most 1 MB; give another")
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise TinykernelError(f"{path}: is no TOML: {error}") from None
+        raise TinykernelError(f"{path}: is no TOML ({error}); mend it") from None
     except RecursionError:
-        raise TinykernelError(f"{path}: is nested too deeply for settings") from None
+        raise TinykernelError(f"{path}: is nested too deeply; write NAME = VALUE") from None
     texts = {}
     for part, table in tables.items():
         if part not in PARTS or not isinstance(table, dict):
-            raise TinykernelError(f"{path}: [{part}]: choose from [{'], ['.join(PARTS)}]")
+            raise TinykernelError(
+                f"{path}: [{part}] is no table of settings; choose from [{'], ['.join(PARTS)}]"
+            )
         for name, value in table.items():
             place = f"{path}: [{part}] {name}"
             if known(name, place).part != part:
-                raise TinykernelError(f"{place}: stands in [{SETTINGS[name].part}]")
+                raise TinykernelError(f"{place}: belongs in [{SETTINGS[name].part}]; move it there")
             texts[name] = (_text(value), place)
     return texts
 

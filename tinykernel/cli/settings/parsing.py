@@ -58,7 +58,7 @@ def choice(*names: str, **others: str) -> Reader:
     return read
 
 
-def number(low: float, high: float, words: str, kind: type = float) -> Reader:
+def number(low: float, high: float, wanted: str, kind: type = float) -> Reader:
     """Return a reader of numbers from low to high."""
 
     def read(text: str) -> Any:
@@ -67,7 +67,7 @@ def number(low: float, high: float, words: str, kind: type = float) -> Reader:
         except ValueError:
             value = None
         if value is None or not low <= value <= high:
-            raise TinykernelError(f"{text!r}: give {words}")
+            raise TinykernelError(f"{text!r}: give {wanted}")
         return value
 
     return read
@@ -104,14 +104,14 @@ def loss(text: str) -> str | tuple[float, ...]:
         return text
 
 
-def shape(what: str, lengths: tuple[int, ...], example: str) -> Reader:
+def shape(form: str, lengths: tuple[int, ...], example: str) -> Reader:
     """Return a reader of whole numbers separated by x or commas."""
 
     def read(text: str) -> tuple[int, ...]:
         sides = re.fullmatch(rf"{_WHOLE}(?:[x,]{_WHOLE})*", text.strip().lower())
         numbers = tuple(map(int, re.split("[x,]", text.strip().lower()))) if sides else ()
         if len(numbers) not in lengths:
-            raise TinykernelError(f"{text!r}: write {what}, as in {example}")
+            raise TinykernelError(f"{text!r}: write {form}, as in {example}")
         return numbers
 
     return read
@@ -123,7 +123,7 @@ def augmentation(text: str) -> dict[str, float] | None:
     >>> augmentation("affine,shift:2")
     {'affine': 1.0, 'shift': 2}
     """
-    found: dict[str, float] = {}
+    amounts: dict[str, float] = {}
     for part in names(text) or ():
         match = re.fullmatch(r"([a-z]+)(?::(\d+(?:\.\d*)?|\.\d+))?", part)
         whole = match is not None and match[1] == "shift" and "." in (match[2] or "")
@@ -131,8 +131,8 @@ def augmentation(text: str) -> dict[str, float] | None:
             known = ", ".join(f"{kind}:{usual:g}" for kind, usual in _USUAL.items())
             raise TinykernelError(f"{part!r}: write KIND or KIND:AMOUNT, of {known}")
         amount = _USUAL[match[1]] if match[2] is None else float(match[2])
-        found[match[1]] = int(amount) if match[1] == "shift" else amount
-    return found or None
+        amounts[match[1]] = int(amount) if match[1] == "shift" else amount
+    return amounts or None
 
 
 def share(text: str) -> float:
@@ -141,13 +141,13 @@ def share(text: str) -> float:
     >>> share("1%"), share("0.95")
     (0.01, 0.95)
     """
-    words = text.strip()
+    text = text.strip()
     try:
-        value = float(words.rstrip("% ")) / (100 if words.endswith("%") else 1)
+        value = float(text.rstrip("% ")) / (100 if text.endswith("%") else 1)
     except ValueError:
         value = 0.0
     if not 0 < value < 1:
-        raise TinykernelError(f"{words!r}: write a share such as 1% or 0.01")
+        raise TinykernelError(f"{text!r}: write a share such as 1% or 0.01")
     return value
 
 
