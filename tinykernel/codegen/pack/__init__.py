@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeAlias
 
-from tinykernel.codegen.definitions import Parts
+from tinykernel.codegen.definitions import Parts, Struct, Table, declared_members
 from tinykernel.model.grid import Grid
 from tinykernel.model.stage import Stage
 
@@ -22,6 +22,26 @@ class Place:
     calls: int  # samples of a stream over which a row can be counted.
     streams: bool  # whether there is a stream.
     following: Stage | None = None  # the next stage.
+
+    def structure(
+        self,
+        name: str,
+        stage: Stage,
+        tables: Mapping[str, tuple[Any, ...] | None],
+        kind: str = "",
+        **members: int | list[int],
+    ) -> Parts:
+        """Return tables, and the structure of a stage, whose members name them.
+
+        `tables` holds all of a `Table` but its name by the member, None for no table. What is no
+        table and not among `members` is an attribute of the stage. `kind` is tk_NAME by default.
+        """
+        name, kind = f"tk_{name}_{self.number}", kind or f"tk_{name}"
+        made = {key: Table(f"{name}_{key}", *rest) for key, rest in tables.items() if rest}
+        known = members | {key: made[key].name if key in made else None for key in tables}
+        others = (key for key in declared_members(kind) if key not in known)
+        struct = Struct.of(name, kind, **known, **{key: getattr(stage, key) for key in others})
+        return [*made.values(), struct]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.codegen.definitions import Struct, Table
 from tinykernel.codegen.pack import Code, Packed, Place
 from tinykernel.model.stages.convolutions import Convolutions
 
@@ -15,7 +14,7 @@ _ROOM = 32  # what follows reads as many values at once
 
 def pack_convolutions(stage: Convolutions, place: Place) -> Packed:
     """Store the layers; the formats are those of ``tk_convolutions.h``."""
-    name, grid = f"tk_convolutions_{place.number}", place.grid
+    grid = place.grid
     made = stage.gives(grid)
     sizes = stage.sizes(grid)
     # The last group of a row may lead beyond it, but not into the next one.
@@ -32,24 +31,20 @@ def pack_convolutions(stage: Convolutions, place: Place) -> Packed:
     layers = np.arange(stage.pools.size)
     return Packed(
         "tk_convolutions.h",
-        [
-            Table(f"{name}_codes", "uint8_t", codes, "kernels", comment),
-            Struct.of(
-                name,
-                "tk_convolutions",
-                rows=rows,
-                columns=columns,
-                padding=stage.padding,
-                stride=stride,
-                layers=stage.pools.size,
-                pools=int(stage.pools @ (1 << layers)),
-                shifts=int(stage.shifts.astype(np.int64) @ (1 << 4 * layers)),
-                channels=stage.n_channels,
-                tap_bits=taps,
-                bias_bytes=biases,
-                codes=f"{name}_codes",
-            ),
-        ],
+        place.structure(
+            "convolutions",
+            stage,
+            {"codes": ("uint8_t", codes, "kernels", comment)},
+            rows=rows,
+            columns=columns,
+            stride=stride,
+            layers=stage.pools.size,
+            pools=int(stage.pools @ (1 << layers)),
+            shifts=int(stage.shifts.astype(np.int64) @ (1 << 4 * layers)),
+            channels=stage.n_channels,
+            tap_bits=taps,
+            bias_bytes=biases,
+        ),
         # The image, the maps, and what the last group reads behind these.
         stride // 2 * (rows + maps) + _GROUP,
         room // 4,

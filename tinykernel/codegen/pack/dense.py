@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tinykernel.codegen.definitions import Struct, Table
 from tinykernel.codegen.pack import Code, Facts, Packed, Place, Work
 from tinykernel.codegen.pack.linear import pack_weights, weight_bits
 from tinykernel.model.grid import Grid
@@ -11,25 +10,17 @@ from tinykernel.model.stages.dense import Dense
 
 def pack_dense(stage: Dense, place: Place) -> Packed:
     """Store the units; the formats are those of ``tk_dense.h``."""
-    name, bits = f"tk_dense_{place.number}", weight_bits(stage.weights)
+    bits, words = weight_bits(stage.weights), pack_weights(stage.weights)
     comment = f"Hidden layer: weights of each unit, {bits} bits each, the first one at the top."
-    words = pack_weights(stage.weights)
+    tables = {
+        "weights": ("uint32_t", words, "weights", comment),
+        "biases": ("int32_t", stage.biases, "weights", "Biases of the units."),
+    }
     return Packed(
         "tk_dense.h",
-        [
-            Table(f"{name}_weights", "uint32_t", words, "weights", comment),
-            Table(f"{name}_biases", "int32_t", stage.biases, "weights", "Biases of the units."),
-            Struct.of(
-                name,
-                "tk_dense",
-                values=place.grid.size,
-                units=stage.n_units,
-                bits=bits,
-                shift=stage.shift,
-                weights=f"{name}_weights",
-                biases=f"{name}_biases",
-            ),
-        ],
+        place.structure(
+            "dense", stage, tables, values=place.grid.size, units=stage.n_units, bits=bits
+        ),
         words=-(-stage.n_units // 4),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tinykernel.codegen.definitions import Struct
 from tinykernel.codegen.pack import Code, Packed, Place
 from tinykernel.model.stages.frame import FORMATS, Frame
 
@@ -13,22 +12,16 @@ def pack_frame(stage: Frame, place: Place) -> Packed:
     row = stage.columns * stage.channels
     return Packed(
         "tk_frame.h",
-        [
-            Struct.of(
-                f"tk_frame_{place.number}",
-                "tk_frame",
-                width=stage.width,
-                height=stage.height,
-                format=list(FORMATS).index(stage.pixel_format),
-                top=top,
-                left=left,
-                high=high,
-                wide=wide,
-                rows=stage.rows,
-                columns=stage.columns,
-                channels=stage.channels,
-            )
-        ],
+        place.structure(
+            "frame",
+            stage,
+            {},
+            format=list(FORMATS).index(stage.pixel_format),
+            top=top,
+            left=left,
+            high=high,
+            wide=wide,
+        ),
         # Three numbers, sums of a line and of a row, the image.
         state_words=3 + 2 * row + -(-stage.rows * row // 4),
     )

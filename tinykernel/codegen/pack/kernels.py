@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.codegen.definitions import Struct, Table, smallest_type
+from tinykernel.codegen.definitions import smallest_type
 from tinykernel.codegen.pack import Code, Facts, Packed, Place, Work
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
@@ -50,7 +50,7 @@ def _count_words(stage: Kernels, place: Place, n_counts: int) -> int:
 
 
 def _pack_image(stage: Kernels, place: Place) -> Packed:
-    name, grid = f"tk_kernels_{place.number}", place.grid
+    grid = place.grid
     lanes, strip = _lanes(stage, grid)
     halo = int((stage.taps.shape[2] // 2) * stage.dilation.max())
     n_taps = stage.taps.shape[1] * stage.taps.shape[2]
@@ -60,31 +60,28 @@ def _pack_image(stage: Kernels, place: Place) -> Packed:
     codes = _image_kernels(stage, lanes).ravel()
     return Packed(
         "tk_kernels_image.h",
-        [
-            Table(f"{name}_codes", "uint8_t", codes, "kernels", comment),
-            Struct.of(
-                name,
-                "tk_image",
-                rows=grid.rows,
-                columns=grid.columns,
-                channels=grid.channels,
-                padding=stage.padding,
-                halo=halo,
-                lanes=lanes,
-                strip=strip,
-                full=grid.columns // strip,
-                rest=grid.columns % strip,
-                groups=[-(-strip // n) for n in parts],
-                parts=parts,
-                tap_rows=stage.taps.shape[1],
-                tap_columns=stage.taps.shape[2],
-                kernels=stage.n_kernels,
-                channel=_common(stage.channel),
-                dilation=_common(stage.dilation),
-                cells=stage.cells[0],
-                codes=f"{name}_codes",
-            ),
-        ],
+        place.structure(
+            "kernels",
+            stage,
+            {"codes": ("uint8_t", codes, "kernels", comment)},
+            "tk_image",
+            rows=grid.rows,
+            columns=grid.columns,
+            channels=grid.channels,
+            halo=halo,
+            lanes=lanes,
+            strip=strip,
+            full=grid.columns // strip,
+            rest=grid.columns % strip,
+            groups=[-(-strip // n) for n in parts],
+            parts=parts,
+            tap_rows=stage.taps.shape[1],
+            tap_columns=stage.taps.shape[2],
+            kernels=stage.n_kernels,
+            channel=_common(stage.channel),
+            dilation=_common(stage.dilation),
+            cells=stage.cells[0],
+        ),
         # The last words of a row are read together with some behind it.
         grid.channels * plane + max(n_taps, _MOST_WORDS[-1]),
         _count_words(stage, place, stage.n_counts),
@@ -181,8 +178,7 @@ def _ordered(piece: Any, order: NDArray[np.int64]) -> Any:
 
 
 def _pack_signal(stage: Kernels, place: Place) -> Packed:
-    name, grid = f"tk_kernels_{place.number}", place.grid
-    order = _count_order(stage)
+    grid, order = place.grid, _count_order(stage)
     stage = _sorted_stage(stage)
     windows = -(-grid.rows // place.hop)
     kept = int(stage.spans().max()) + 1
@@ -191,79 +187,69 @@ def _pack_signal(stage: Kernels, place: Place) -> Packed:
     turns = 1
     while 2 * turns * dilations.size <= place.calls and codes.size > turns * _PART * dilations.size:
         turns *= 2
-    tables = _signal_tables(stage, place, dilations)
-    if not np.array_equal(order, np.arange(order.size)):
-        places, comment = np.argsort(order), "Where the counts are that the machine takes."
-        tables["order"] = Table(f"{name}_order", smallest_type(places), places, "kernels", comment)
+    is_sorted = np.array_equal(order, np.arange(order.size))
+    tables = _signal_tables(stage, grid, dilations, None if is_sorted else np.argsort(order))
+    widths = {
+        f"{key.rstrip('s')}_bytes": table[0].endswith("16_t") + 1 if table else 0
+        for key, table in tables.items()
+    }
+    comment = "Kernels: threshold and the three values that count thrice."
     ring = _AGES + windows
     running = ring + -(-kept * grid.channels // 2)
     counts = running + _count_words(stage, place, stage.n_kernels)
     window = _count_words(stage, place, stage.n_counts)
-    comment = "Kernels: threshold and the three values that count thrice."
     return Packed(
         "tk_kernels_signal.h",
-        [
-            *tables.values(),
-            Table(f"{name}_codes", "uint32_t", codes, "kernels", comment),
-            Struct.of(
-                name,
-                "tk_signal",
-                rows=grid.rows,
-                channels=grid.channels,
-                kernels=stage.n_kernels,
-                cells=stage.cells[0],
-                hop=place.hop,
-                windows=windows,
-                kept=kept,
-                distances=dilations.size,
-                turns=turns,
-                split=-(-dilations.size * turns // place.calls),
-                kinds=int(kinds),
-                ring=ring,
-                running=running,
-                counts=counts,
-                window=window,
-                **{
-                    f"{key}_bytes": tables[key].item_bytes if key in tables else 0
-                    for key in ("dilation", "group", "order")
-                },
-                dilations=tables["dilation"].name,
-                groups=tables["group"].name,
-                codes=f"{name}_codes",
-                order=tables["order"].name if "order" in tables else None,
-            ),
-        ],
-        0,
-        window if "order" in tables else 0,
-        counts + windows * window,
+        place.structure(
+            "kernels",
+            stage,
+            tables | {"codes": ("uint32_t", codes, "kernels", comment)},
+            "tk_signal",
+            rows=grid.rows,
+            channels=grid.channels,
+            kernels=stage.n_kernels,
+            cells=stage.cells[0],
+            hop=place.hop,
+            windows=windows,
+            kept=kept,
+            distances=dilations.size,
+            turns=turns,
+            split=-(-dilations.size * turns // place.calls),
+            kinds=int(kinds),
+            ring=ring,
+            running=running,
+            counts=counts,
+            window=window,
+            **widths,
+        ),
+        words=0 if is_sorted else window,
+        state_words=counts + windows * window,
     )
 
 
-def _signal_tables(stage: Kernels, place: Place, dilations: NDArray[np.uint8]) -> dict[str, Table]:
-    """Return the rows at which cells begin for each dilation, and how many kernels share it."""
+def _signal_tables(
+    stage: Kernels, grid: Grid, dilations: NDArray[np.uint8], order: NDArray[np.int64] | None
+) -> dict[str, tuple[Any, ...] | None]:
+    """Return the rows at which cells begin, how many kernels share values, and an order."""
     first = np.arange(stage.cells[0])
     rows = []
     for dilation in dilations.astype(int).tolist():
         span = 8 * dilation
-        begins = span - (-first * (place.grid.rows - span) // stage.cells[0])
+        begins = span - (-first * (grid.rows - span) // stage.cells[0])
         rows.append([dilation, int(np.sum(stage.dilation == dilation)), *begins.tolist()])
-    channels = np.arange(place.grid.channels)
+    channels = np.arange(grid.channels)
     same = (stage.dilation == dilations[:, None, None]) & (stage.channel == channels[:, None])
-    comments = {
-        "dilation": "Dilations: rows between taps, kernels, rows of a window where cells begin.",
-        "group": "Kernels of each dilation and mixed channel.",
-    }
-    values = {"dilation": np.array(rows), "group": same.sum(axis=2)}
+
+    def table(values: NDArray[Any], comment: str, per_row: int | None) -> tuple[Any, ...]:
+        return smallest_type(values), values.ravel(), "kernels", comment, per_row
+
+    spans = "Dilations: rows between taps, kernels, rows of a window where cells begin."
+    groups = "Kernels of each dilation and mixed channel."
+    places = "Where the counts are that the machine takes."
     return {
-        key: Table(
-            f"tk_kernels_{place.number}_{key}s",
-            smallest_type(table),
-            table.ravel(),
-            "kernels",
-            comments[key],
-            per_row=table.shape[1],
-        )
-        for key, table in values.items()
+        "dilations": table(np.array(rows), spans, 2 + stage.cells[0]),
+        "groups": table(same.sum(axis=2), groups, grid.channels),
+        "order": None if order is None else table(order, places, None),
     }
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tinykernel.codegen.definitions import Struct, Table
 from tinykernel.codegen.pack import Code, Facts, Packed, Place, Work
 from tinykernel.codegen.pack.scale import pack_scaler
 from tinykernel.model.grid import Grid
@@ -15,42 +15,39 @@ _NEGATIVE = 64  # in a byte of the mix
 
 def pack_levels(stage: Levels, place: Place) -> Packed:
     """Store how raw values become levels; ``tk_levels.h`` has the formats."""
-    name, grid = f"tk_levels_{place.number}", place.grid
-    mix = _mix_table(stage, f"{name}_mix")
+    grid, mix = place.grid, _mix_codes(stage)
+    comment = "Mixed channels: the channels in each, plus 64 where top - level is meant."
+    table = None if mix is None else ("uint8_t", mix, "kernels", comment)
     return Packed(
         "tk_levels.h",
         [
             *pack_scaler(stage.scaler, np.ones(grid.channels, dtype=bool), "levels_"),
-            *mix,
-            Struct.of(
-                name,
-                "tk_levels",
+            *place.structure(
+                "levels",
+                stage,
+                {"mix": table},
                 width=grid.columns,
                 channels=grid.channels,
                 bits=stage.scaler.bits,
                 shift=stage.level_shift,
-                top=stage.top,
-                average=stage.average,
                 mixed=stage.mix.shape[0],
-                terms=mix[0].values.size // stage.mix.shape[0] if mix else 0,
-                mix=mix[0].name if mix else None,
+                terms=0 if mix is None else mix.size // stage.mix.shape[0],
             ),
         ],
         state_words=1 + -(-grid.channels // 2) if grid.is_signal else 0,
     )
 
 
-def _mix_table(stage: Levels, name: str) -> list[Table]:
+def _mix_codes(stage: Levels) -> NDArray[np.int64] | None:
     """Return the channels in each mixed channel, unless these are the channels themselves."""
     if np.array_equal(stage.mix, np.eye(stage.mix.shape[1], dtype=np.int8)):
-        return []
+        return None
     n_terms = int(np.count_nonzero(stage.mix, axis=1).max())
-    codes = []
+    codes: list[int] = []
     for row in stage.mix:
         used = [int(c) + (_NEGATIVE if row[c] < 0 else 0) for c in np.flatnonzero(row)]
         codes += (used * n_terms)[:n_terms]  # (f + f) >> 1 is f
-    comment = "Mixed channels: the channels in each, plus 64 where top - level is meant."
-    return [Table(name, "uint8_t", np.array(codes), "kernels", comment)]
+    return np.array(codes, dtype=np.int64)
 
 
 def _work(stage: Levels, grid: Grid, facts: Facts) -> Work:

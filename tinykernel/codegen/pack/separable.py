@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.codegen.definitions import Struct, Table
 from tinykernel.codegen.pack import Code, Packed, Place
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
@@ -19,38 +18,29 @@ _BLOCK_WORDS = 11  # of tk_block_t
 
 def pack_separable(stage: Separable, place: Place) -> Packed:
     """Store the layers; the formats are those of ``tk_separable.h``."""
-    name, grid, layers = f"tk_separable_{place.number}", place.grid, stage.layers
+    grid, layers = place.grid, stage.layers
     shape = np.stack([stage.channels - 1, stage.strides], axis=1).astype(np.uint8).ravel()
-    members = ("shape", "first", "single", "points", "units")
-    rows: tuple[tuple[str, NDArray[Any], str], ...] = (
-        ("uint8_t", shape, "Channels less 1 and stride of each block."),
-        ("uint32_t", _first(layers[0]), "Weights of the first layer."),
-        ("uint8_t", _single(layers), "Weights of the single layers."),
-        ("uint32_t", _points(layers), "Weights of the point layers."),
-        ("uint32_t", _units(layers), "Bias, multiplier and shift of each unit."),
-    )
-    tables = [
-        Table(f"{name}_{member}", kind, values, "kernels", comment)
-        for member, (kind, values, comment) in zip(members, rows, strict=True)
-    ]
-    halves = _halves(stage, grid)
-    made = int(stage.channels[-1])
+    rows: dict[str, tuple[str, NDArray[Any], str]] = {
+        "shape": ("uint8_t", shape, "Channels less 1 and stride of each block."),
+        "first": ("uint32_t", _first(layers[0]), "Weights of the first layer."),
+        "single": ("uint8_t", _single(layers), "Weights of the single layers."),
+        "points": ("uint32_t", _points(layers), "Weights of the point layers."),
+        "units": ("uint32_t", _units(layers), "Bias, multiplier and shift of each unit."),
+    }
+    halves, made = _halves(stage, grid), int(stage.channels[-1])
     return Packed(
         "tk_separable.h",
-        [
-            *tables,
-            Struct.of(
-                name,
-                "tk_separable",
-                rows=grid.rows,
-                columns=grid.columns,
-                given=grid.channels,
-                blocks=stage.channels.size,
-                halves=halves,
-                factor=stage.factor(grid),
-                **{member: f"{name}_{member}" for member in members},
-            ),
-        ],
+        place.structure(
+            "separable",
+            stage,
+            {key: (kind, values, "kernels", text) for key, (kind, values, text) in rows.items()},
+            rows=grid.rows,
+            columns=grid.columns,
+            given=grid.channels,
+            blocks=stage.channels.size,
+            halves=halves,
+            factor=stage.factor(grid),
+        ),
         made + halves // 4 + _words(stage, grid),
         -(-made // 4),
     )
