@@ -418,9 +418,6 @@ def make_machine(
     h = np.arccos(rng.uniform(-0.9, 0.9, shape))
     sign = rng.choice([-1, 1], n_features).astype(np.int8)
     diagonal = rng.normal(size=shape) if gaussian else rng.choice([-1.0, 1.0], shape)
-    if kind == "int4":
-        unit = rng.uniform(0.2, 0.4, (n_blocks, 1))
-        diagonal = np.clip(np.rint(rng.normal(size=shape) / unit), -7, 7) * unit
     return KernelMachine(
         classes=tuple(range(n_classes)),
         raw_dtype=raw_dtype,

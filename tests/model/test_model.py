@@ -196,6 +196,17 @@ def test_wrong_values_are_refused(name: str, value: int, message: str) -> None:
         _with(model, **{name: array})
 
 
+def test_int4_models_hold_levels_only() -> None:
+    """An integer model of 4-bit levels refuses others, also where the file says so."""
+    models = (make_model(seed).find(Components) for seed in range(50))
+    components = next(made for made in models if made.diagonal_kind == "int4")
+    diagonal = components.diagonal.copy()
+    for wrong in (8, -8):
+        diagonal[0, 0] = wrong
+        with pytest.raises(TinykernelError, match=f"diagonal holds {wrong}; -7..7 are allowed"):
+            dataclasses.replace(components, diagonal=diagonal)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -135,7 +135,7 @@ def _check_machine(fields: dict[str, Any]) -> None:
         "input_bits": fields["input_bits"] not in (8, 16),
         "input_scale": bool(np.any(fields["input_scale"] < 0)),
         "sign": bool(np.any(np.abs(fields["sign"].astype(int)) != 1)),
-        "diagonal_kind": fields["diagonal_kind"] not in ("gaussian", "int8", "int4", "sign"),
+        "diagonal_kind": fields["diagonal_kind"] not in ("gaussian", "sign"),
         "weights": bool(np.any(np.abs(fields["weights"].astype(int)) > 1)),
         "classes": len(fields["classes"]) < 2,
     }

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import fwht
-from tinykernel.model.diagonals import LARGEST, SHIFTS, levels_of
+from tinykernel.model.diagonals import LARGEST, SHIFTS
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import choose_schedules
@@ -57,14 +57,7 @@ def quantize(
     Deterministic: the same machine gives the same model. Rows that no class weighs are dropped, and
     rows whose component never changes become part of the class offsets.
 
-    What all rows have in common stays in common, so that it takes no table:
-
-    * the width, where all are equal;
-    * the start, where it depends on the parity of the row only, all widths are equal, no
-      `row_scale` is negative, and the quantized input 0 stands for 0 (see `quantize_scaler`), at
-      least nearly: the starts that would take that up must differ by less than one of their
-      256 steps;
-    * the scale of a block, where all rows of a block have the same `row_scale`.
+    Where all rows of a block have the same `row_scale`, the scale of the block takes no table.
 
     Parameters
     ----------
@@ -104,7 +97,7 @@ def quantize(
     weighed = np.any(by_row != 0, axis=0)
     inputs = _quantize_inputs(machine, weighed)
     blocks = _quantize_blocks(machine, inputs, weighed)
-    windows = _windows(machine, blocks, weighed)
+    windows = quantize_windows(*_windows(machine, blocks))
     stored = Stored(
         _signs(machine, inputs),
         machine.permutation,
@@ -172,11 +165,11 @@ def snap_windows(machine: KernelMachine) -> KernelMachine:
     _check(machine)
     every = np.ones(machine.diagonal.shape, dtype=bool)
     blocks = _quantize_blocks(machine, _quantize_inputs(machine, every), every)
-    windows = _windows(machine, blocks, every)
+    windows = quantize_windows(*_windows(machine, blocks))
     turn = 2 * np.pi
     width = windows.width.astype(np.float64) * (turn / STEPS_PER_TURN)
     start = windows.start.astype(np.float64) * (turn / STEPS_PER_TURN)
-    start = np.where(windows.falls, width - start, start) - turn * windows.shift
+    start = np.where(windows.falls, width - start, start) - turn * _shifts(machine, blocks)
     return replace(machine, start=np.mod(start, turn), width=width)
 
 
@@ -244,11 +237,9 @@ def _quantize_blocks(
     if index.size == 0:
         index = np.zeros(1, dtype=np.int64)
     exact = machine.diagonal[index]
-    kind = {"gaussian": "int8"}.get(machine.diagonal_kind, machine.diagonal_kind)
+    kind = "sign" if machine.diagonal_kind == "sign" else "int8"
     if kind == "sign":
         diagonal, unit = exact.astype(np.int8), np.ones((index.size, 1))
-    elif kind == machine.diagonal_kind:
-        diagonal, unit = levels_of(exact, kind)
     else:
         largest = np.abs(exact).max(axis=1, keepdims=True)
         unit = np.where(largest > 0, largest / LARGEST[kind], 1.0)
@@ -292,15 +283,18 @@ def _project(
 
 
 def _windows(
-    machine: KernelMachine, blocks: _Blocks, weighed: NDArray[np.bool_]
-) -> QuantizedWindows:
-    """Quantize the windows of the remaining blocks."""
-    turns = machine.row_scale[blocks.index] / (2 * np.pi)
-    return quantize_windows(
-        start=machine.start[blocks.index] / (2 * np.pi),
-        width=machine.width[blocks.index] / (2 * np.pi),
-        slope=turns * blocks.unit,
-        centre=turns * blocks.centre,
-        error=turns * blocks.unit * blocks.error,
-        weighed=weighed[blocks.index],
+    machine: KernelMachine, blocks: _Blocks
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return start, width and slope of the remaining blocks, in turns; see `_shifts`."""
+    rows = blocks.index
+    return (
+        machine.start[rows] / (2 * np.pi) + _shifts(machine, blocks),
+        machine.width[rows] / (2 * np.pi),
+        machine.row_scale[rows] / (2 * np.pi) * blocks.unit,
     )
+
+
+def _shifts(machine: KernelMachine, blocks: _Blocks) -> NDArray[np.float64]:
+    """Return by how many turns starts move to take up inputs 0 and the mean of rounding errors."""
+    turns = machine.row_scale[blocks.index] / (2 * np.pi)
+    return turns * blocks.centre - turns * blocks.unit * blocks.error

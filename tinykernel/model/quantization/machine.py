@@ -47,9 +47,8 @@ class KernelMachine(Listed):
         P, shared by all blocks.
     diagonal : ndarray of float64, shape (n_blocks, d)
         Diagonals of G, one row a block.
-    diagonal_kind : {"gaussian", "int8", "int4", "sign"}
-        Whether G holds any real numbers, whole multiples from -127 to 127 or from -7 to 7 of one
-        number for each block, or only +-1.
+    diagonal_kind : {"gaussian", "sign"}
+        Whether G holds any real numbers, or only +-1.
     row_scale : ndarray of float64, shape (n_blocks, d)
         Radians per unit: ``S / (sigma sqrt(d))`` of (3), where S already holds ``1 / ||G||``.
     start, width : ndarray of float64, shape (n_blocks, d)

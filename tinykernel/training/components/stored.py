@@ -20,18 +20,14 @@ def stored_model(
     forward, n_outputs = learner.forward(), learner.n_outputs
     windows, shape = forward.windows, (learner.n_blocks, learner.dimension)
     weights = forward.weights[:, :n_outputs].T.astype(np.int8).reshape(-1, *shape)
-    weighed = np.any(weights != 0, axis=0)
-    blocks = np.flatnonzero(weighed.any(axis=1))
+    blocks = np.flatnonzero(np.any(weights != 0, axis=(0, 2)))
     if not blocks.size:
         blocks = np.zeros(1, dtype=np.int64)
     start, width, rate = (
         part.astype(np.float64).reshape(shape)[blocks]
         for part in (windows.start, windows.width, windows.rate)
     )
-    none = np.zeros_like(rate)
-    rounded = quantize_windows(
-        start=start, width=width, slope=rate, centre=none, error=none, weighed=weighed[blocks]
-    )
+    rounded = quantize_windows(start, width, rate)
     halve = tuple(factor < 1 for factor in windows.factors.tolist())
     levels, kind = windows.diagonal[blocks].astype(np.int8), learner.layout.diagonal_kind
     stored = Stored(
