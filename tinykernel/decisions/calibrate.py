@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.decisions import shares
 from tinykernel.decisions.confidence import calibration_error, confidence_table, fit_temperature
+from tinykernel.decisions.counters import as_classifier
 from tinykernel.decisions.novelty import Alarms, alarms, fit_novelty
 from tinykernel.decisions.thresholds import Choice, by_coverage, by_error
 from tinykernel.errors import TinykernelError
-from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.model import IntegerModel
 from tinykernel.model.answers.decision import Decision, deficits, margins, softmax
 
 # The most deficits that a model stores for its prediction sets.
@@ -281,9 +282,7 @@ class _Rows:
 
 
 def _classifier(model: object) -> IntegerModel:
-    integer = as_integer_model(model)
-    if integer.is_regressor:
-        raise TinykernelError("calibrate: the model predicts values, not classes")
+    integer = as_classifier(model, "calibrate")
     if integer.is_one_class:
         raise TinykernelError(
             "calibrate: the model has one class; tinykernel.estimator.calibrate_one_class sets its "
@@ -298,14 +297,14 @@ def _checked(
     """Return the positions of labels in the classes, and groups, of n rows."""
     names = np.asarray(y)
     if names.shape != (n,) or not n:
-        raise TinykernelError(f"calibrate: {names.shape} labels for {n} rows")
+        raise TinykernelError(f"calibrate: {names.shape} labels for {n} rows; give one a row")
     index = {label: number for number, label in enumerate(model.classes)}
     unknown = next((label for label in names.tolist() if label not in index), None)
     if unknown is not None:
         raise TinykernelError(f"calibrate: {unknown!r} is no class of the model; leave it out")
     group = None if groups is None else np.asarray(groups)
     if group is not None and group.shape != names.shape:
-        raise TinykernelError(f"calibrate: {group.shape} groups for {n} rows")
+        raise TinykernelError(f"calibrate: {group.shape} groups for {n} rows; give one a row")
     return np.array([index[label] for label in names.tolist()], dtype=np.intp), group
 
 

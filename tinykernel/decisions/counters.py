@@ -21,6 +21,14 @@ def counters_bytes(n_classes: int) -> int:
     return 4 * (_WORDS + n_classes)
 
 
+def as_classifier(model: object, name: str) -> IntegerModel:
+    """Return the integers of a model of classes; refuse a regressor."""
+    integer = as_integer_model(model)
+    if integer.is_regressor:
+        raise TinykernelError(f"{name}: the model predicts values, not classes; give a classifier")
+    return integer
+
+
 def fingerprint_word(model: IntegerModel) -> int:
     """Return ``<NAME>_FINGERPRINT``."""
     return int(model.fingerprint()[:8], 16)
@@ -98,9 +106,7 @@ class Counters:
 
     def __init__(self, model: object) -> None:
         """Start at zero."""
-        self.model = as_integer_model(model)
-        if self.model.is_regressor:
-            raise TinykernelError("counters are for classes; the model predicts values")
+        self.model = as_classifier(model, "counters")
         self.reset()
 
     def reset(self) -> None:

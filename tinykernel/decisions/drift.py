@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.decisions.counters import Counters, saturated
+from tinykernel.decisions.counters import Counters, as_classifier, saturated
 from tinykernel.errors import TinykernelError
-from tinykernel.model import as_integer_model
 from tinykernel.model.answers.decision import margins
 
 #: The fewest independent decisions for a comparison.
@@ -72,12 +71,10 @@ def expected_counts(model: object, X: ArrayLike) -> Expected:
     X : array-like
         At least one row, as for `IntegerModel.as_raw`, drawn as the inputs of the device should be.
     """
-    integer = as_integer_model(model)
-    if integer.is_regressor:
-        raise TinykernelError("drift is found in decisions; the model predicts values")
+    integer = as_classifier(model, "drift")
     scores = integer.scores(X)
     if not len(scores):
-        raise TinykernelError("drift: the data have no rows")
+        raise TinykernelError("drift: the data have no rows; give at least one")
     answers, margin = margins(scores)
     if integer.decision is not None:
         answers = integer.decision.decide(scores)
@@ -191,7 +188,7 @@ def drift(
         raise TinykernelError(f"drift: the risk must be above 0 and below 1; got {false_alarm}")
     n = counters.decisions
     if n == 0:
-        raise TinykernelError("drift: the device has counted no decision yet")
+        raise TinykernelError("drift: the device has counted no decision yet; read it later")
     here = np.array([*counters.labels, counters.refusals], dtype=np.float64)
     there = np.array([*expected.labels, expected.refusals], dtype=np.float64)
     count = float(n) if independent else _independent(counters, there / expected.rows)

@@ -30,7 +30,9 @@ def fit_prototypes(model: IntegerModel, X: ArrayLike, y: ArrayLike) -> NDArray[n
     labels = np.asarray(y)
     inputs = model.quantize_inputs(X)
     if labels.shape != (len(inputs),) or not len(inputs):
-        raise TinykernelError(f"calibrate: {labels.shape} labels for {len(inputs)} known rows")
+        raise TinykernelError(
+            f"calibrate: {labels.shape} labels for {len(inputs)} known rows; give one a row"
+        )
     rows, rng = coarse(inputs), np.random.default_rng(0)
     each = 4 * -(-model.n_features // 8)
     number, classes = max(1, MOST_BYTES // each), np.unique(labels)

@@ -113,7 +113,7 @@ def input_importance(
     """
     integer, true = as_integer_model(model), np.asarray(y)
     if integer.input.columns > 1:
-        raise TinykernelError("inputs: those of the model are pixels, of which none matters alone")
+        raise TinykernelError("inputs: no pixel matters alone; give a model of tables or signals")
     rows = as_windows(integer.as_raw(X), integer.input)
     if len(rows) != len(true) or len(true) < 2:
         raise TinykernelError(f"inputs: {len(true)} labels for {len(rows)} rows; give two or more")

@@ -157,7 +157,9 @@ def compare(
     """
     true, got = np.asarray(y), np.asarray(predicted)
     if true.ndim != 1 or true.shape != got.shape or not true.size:
-        raise TinykernelError(f"to compare: {true.shape} labels and {got.shape} predictions")
+        raise TinykernelError(
+            f"labels: {true.shape} of them and {got.shape} predictions; give one each a row"
+        )
     _check_kinds(true.tolist(), got.tolist() if classes is None else [*got.tolist(), *classes])
     known = [] if classes is None else list(classes)
     known += [label for label in np.union1d(true, got).tolist() if label not in known]
@@ -180,6 +182,6 @@ def _check_kinds(true: Sequence[Any], known: Sequence[Any]) -> None:
         names = {False: "numbers", True: "text"}
         of_rows, of_model = (" and ".join(names[kind] for kind in sorted(each)) for each in kinds)
         raise TinykernelError(
-            f"to compare: the labels are {of_rows} (the first is {true[0]!r}), those of the model "
+            f"labels: they are {of_rows} (the first is {true[0]!r}), those of the model "
             f"{of_model} ({known[0]!r}); give both the same"
         )

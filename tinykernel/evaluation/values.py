@@ -73,7 +73,9 @@ def compare_values(
     """
     true, got = np.asarray(y, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
     if true.ndim != 1 or true.shape != got.shape or not true.size:
-        raise TinykernelError(f"to compare: {true.shape} values and {got.shape} predictions")
+        raise TinykernelError(
+            f"values: {true.shape} of them and {got.shape} predictions; give one each a row"
+        )
     errors = got - true
     spread = float(np.square(true - true.mean()).sum())
     r2 = 1 - float(np.square(errors).sum()) / spread if spread > 0 else float("nan")
