@@ -53,7 +53,8 @@ int main(void)
     return 1;
 }
 """
-_QUICK = ("--effort", "quick", "--set", "epochs=1", "--set", "n_components=32", "-q")
+_EFFORT = ("--effort", "quick", "-q")
+_QUICK = (*_EFFORT, "--set", "epochs=1", "--set", "n_components=32")
 
 
 def text(rng: np.random.Generator, most: int = 12) -> str:
@@ -104,7 +105,7 @@ def hostile_texts(rng: np.random.Generator, folder: Path, batch: Batch) -> None:
         ("report", model, "-t", "cortex-m4", "--compiler", "none", "--html", folder / "m.html"),
         ("bench", model, "-t", "cortex-m4"),
         ("export", model, "-t", "host", "-o", out, "--data", data, "--force"),
-        ("export", model, "--check", out),
+        ("export", model, "--data", data, "--check", out),
     ):
         told(batch, *command)
 
@@ -144,7 +145,8 @@ def many_files(rng: np.random.Generator, folder: Path, batch: Batch) -> None:
         for i in range(_MANY // 2):
             samples = rng.integers(-99, 99, 64).astype(np.int16)
             wavfile.write(folder / "sounds" / label / f"{i}.wav", 8000, samples)
-    told(batch, "train", folder / "sounds", "--window", "64", "-o", folder / "s.tkm", *_QUICK[:-3])
+    out = folder / "s.tkm"
+    told(batch, "train", folder / "sounds", "--window", "64", "-o", out, *_EFFORT)
 
 
 def little_memory(rng: np.random.Generator, folder: Path, batch: Batch) -> None:
