@@ -16,20 +16,23 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from code_size import (
+    component_sample,
     convolution_sample,
     offset_sample,
     one_class_sample,
-    sample,
+    separable_sample,
     shaped_sample,
     spectral_sample,
     tree_sample,
 )
 from scipy.optimize import nnls
 
+from tests.frames import frame_model
 from tests.random_fronts import local_model, random_signal_stage
 from tests.spectra import spectral_model
 from tinykernel.build.toolchains import ProgramTooLarge
@@ -40,6 +43,7 @@ from tinykernel.measure.bench import bench
 from tinykernel.measure.instructions import PRICES, SAME, work_of
 from tinykernel.model import IntegerModel
 from tinykernel.model.readouts.trees import Trees
+from tinykernel.model.stages.frame import FORMATS, Frame
 
 Rows = list[tuple[IntegerModel, dict[str, int]]]
 
@@ -146,7 +150,16 @@ def _small(index: int) -> IntegerModel:
 
 def _layers(index: int) -> IntegerModel:
     """Draw models of images, the first eight of which fit into 2 KB of memory."""
-    return convolution_sample((4, 10, 19, 25, 29, 31, 35, 38, 1, 3, 5, 7)[index])
+    return convolution_sample((2, 35, 28, 4, 56, 25, 13, 20, 0, 31, 33, 29)[index])
+
+
+def _frames(index: int) -> IntegerModel:
+    """Draw models of small frames, by turns of each format and number of channels."""
+    kinds = [(name, n) for name in FORMATS for n in (1, 3) if (name, n) != ("grey8", 3)]
+    pixel_format, channels = kinds[index % len(kinds)]
+    model = frame_model(index, 8, 8, channels)
+    frame = replace(model.find(Frame), pixel_format=pixel_format)
+    return replace(model, input=frame.taken, stages=(frame, *model.stages[1:]))
 
 
 # Kinds of which only their own pieces, or their own stage, are taken.
@@ -156,11 +169,14 @@ _ALONE = {
     "spectrum": _sounds,
     "convolutions": _layers,
     "offset": offset_sample,
+    "separable": separable_sample,
+    "frame": _frames,
     # What others gave no price for, as none of them fits.
     "small": _small,
 }
 # Kinds without floats, which run the same instructions with an FPU: see `instructions.SAME`.
-_WHOLE = ("spectrum", "offset", "small")
+_WHOLE = ("spectrum", "offset", "frame", "small")
+_OF_EACH = {"frame": 18, "separable": 9}  # formats twice, models that take long; 12 of others
 
 
 def main() -> None:
@@ -179,11 +195,11 @@ def main() -> None:
         if arguments.only:
             known = json.loads(PRICES.read_text())["targets"][name]
         else:
-            models = [sample(index) for index in range(arguments.models)]
+            models = [component_sample(index) for index in range(arguments.models)]
             models += [shaped_sample(index) for index in range(arguments.models * 6 // 5)]
             known = fit(counted_rows(models, name))
         for kind in [arguments.only] if arguments.only else _ALONE:
-            rows = counted_rows([_ALONE[kind](index) for index in range(12)], name)
+            rows = counted_rows(list(map(_ALONE[kind], range(_OF_EACH.get(kind, 12)))), name)
             if not rows or (TARGETS[name].soft and kind in _WHOLE):
                 continue
             one = fit(rows)

@@ -18,7 +18,7 @@ from tinykernel.cli.report import _too_much
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.sources import render_sources
 from tinykernel.errors import TinykernelError
-from tinykernel.measure.estimate import SAME_CODE
+from tinykernel.measure.instructions import SAME
 from tinykernel.measure.limits import parse_size
 from tinykernel.measure.report import report
 from tinykernel.model import IntegerModel
@@ -85,10 +85,10 @@ def test_linked_report_adds_up_and_the_estimate_is_near(
     assert 0 < linked.stack <= estimate.stack <= 320
 
 
-@pytest.mark.parametrize("target", SAME_CODE)
+@pytest.mark.parametrize("target", SAME)
 def test_estimate_of_a_target_with_the_code_of_another(target: str, model: IntegerModel) -> None:
     """What is measured with the same compiler and options has the same estimate."""
-    found, other = (report(model, name, compiler="none") for name in (target, SAME_CODE[target]))
+    found, other = (report(model, name, compiler="none") for name in (target, SAME[target]))
     assert found.flash_parts == other.flash_parts
     assert found.stack == other.stack
 

@@ -68,11 +68,6 @@ class Stage(Piece):
         """The `Scale` of the values that it takes, where it has one."""
         return None
 
-    @property
-    def code(self) -> tuple[str, ...]:
-        """What the size of its C depends on, beside what all stages share."""
-        return ()
-
     @abstractmethod
     def gives(self, grid: Grid) -> Grid:
         """Return what it makes of a grid; TinykernelError where it cannot take that."""

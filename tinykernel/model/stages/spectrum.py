@@ -138,11 +138,6 @@ class Spectrum(Stage):
         return f"spectrum of {self.n_bands} bands"
 
     @property
-    def code(self) -> tuple[str, ...]:
-        """The loops of a transform are unrolled by its length; see `Stage`."""
-        return (f"frames of {self.length}",)
-
-    @property
     def steps(self) -> int:
         """Steps of the work on a frame of one channel."""
         return int(np.log2(self.length)) + 2
