@@ -73,7 +73,7 @@ def test_a_board_that_lies_about_one_score_is_found(
 ) -> None:
     """One score of one row that is off by one is told, with row and class."""
     require_tool("serial")
-    done = b'tk_board_print("m-infer-done"'
+    done = b"say(TEXT_INFER_DONE)"
     altered(monkeypatch, done, b"{ static int n; now.results[2] += ++n == 4; } " + done)
     found = verified(KINDS["table"](), "host", 6).verification
     assert (found.differences, found.ok) == (1, False)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import pty
+import re
+import select
 import signal
+import subprocess
+import sys
 import termios
 import threading
 import time
@@ -89,8 +93,8 @@ def test_what_is_no_sample_is_none() -> None:
 
 
 def test_no_sample_of_a_long_recording_is_lost(tmp_path: Path) -> None:
-    """60,000 samples of six channels, with their times and labels, as `train` reads them."""
-    n = 60_000
+    """20,000 samples of six channels, with their times and labels, as `train` reads them."""
+    n = 20_000
     samples = np.arange(6 * n).reshape(n, 6) % 1000
     text = "".join(",".join(map(str, row)) + "\r\n" for row in samples.tolist())
     with (
@@ -147,14 +151,17 @@ def test_noise_between_frames_is_skipped() -> None:
 @pytest.mark.parametrize(
     ("sent", "message"),
     [
-        (b"", "nothing came in 5 seconds"),
+        (b"", "nothing came in 2 seconds"),
         (bytes(range(128, 250)) * 20, "is no text at 115200 baud; try --baud 9600"),
         (b"hello, this is the boot log\r\n" * 50, "are no lines of numbers"),
     ],
 )
-def test_what_is_no_sensor_is_told_in_one_line(sent: bytes, message: str) -> None:
+def test_what_is_no_sensor_is_told_in_one_line(
+    sent: bytes, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A silent board, a wrong baud and another program: what was seen, and what to try."""
-    with printing(sent, hold=8.0) as port:
+    monkeypatch.setattr(recording, "_LEARN", 2.0)
+    with printing(sent, hold=3.0) as port:
         line = failed("record", "--port", port, "--label", "x", "--seconds", 1)
     assert message in line
 
@@ -173,6 +180,30 @@ def test_a_recording_is_what_train_takes(tmp_path: Path) -> None:
     assert cut.X.shape == (8, 50, 3)
     assert sorted(set(cut.y)) == ["shaking", "still"]
     assert cut.rate == 100
+
+
+def test_keys_begin_and_end_recordings(tmp_path: Path) -> None:
+    """On a terminal a blank begins and ends one, a digit chooses the label, and q ends."""
+    here, there = pty.openpty()
+    long = r"recording, ([3-9]\d|\d{3,}) samples"
+    steps = [("", "waiting"), (" ", long), (" ", "1 recordings"), ("2", r"\*fan"), (" ", long)]
+    with emulated_sensor("still") as board:
+        command = ["record", "--port", board.port, "-o", str(tmp_path), "--label", "still,fan"]
+        command = [sys.executable, "-m", "tinykernel", *command, "--rate", "100"]
+        child = subprocess.Popen(command, stdin=there, stderr=there, stdout=subprocess.PIPE)
+        try:
+            for key, shown in steps:
+                os.write(here, key.encode())
+                seen = b""
+                while not re.search(shown, seen.decode("utf-8", "replace")):
+                    assert select.select([here], [], [], 60.0)[0], (key, seen)
+                    seen += os.read(here, 4096)
+            os.write(here, b"q")
+            paths = [Path(path) for path in child.communicate(timeout=60)[0].decode().split()]
+        finally:
+            child.kill()
+    assert [path.stem for path in paths] == ["still-1", "fan-1"]
+    assert all(len(path.read_text().splitlines()) > 30 for path in paths)
 
 
 def test_a_killed_recording_leaves_whole_ones(tmp_path: Path) -> None:

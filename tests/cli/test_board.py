@@ -15,6 +15,7 @@ from tests.cli.test_flash import fake_pio, write_ini
 from tests.cli.tools import failed, run
 from tinykernel.board.emulator import emulated_board
 from tinykernel.board.link import Port
+from tinykernel.files import MANIFEST, manifest
 from tinykernel.modelfile import load
 
 
@@ -48,7 +49,7 @@ def test_a_board_with_another_score_ends_with_status_1(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One difference fails, in one line that says where."""
-    done = b'tk_board_print("m-infer-done"'
+    done = b"say(TEXT_INFER_DONE)"
     altered(monkeypatch, done, b"{ static int n; now.results[1] += ++n == 2; } " + done)
     with emulated_board(load(work / "gesture.tkm")) as board:
         result = run("verify", work / "gesture.tkm", work / "data.npz", "--port", board.port)
@@ -81,9 +82,16 @@ def test_flash_verifies_what_it_flashed(
     project.mkdir()
     write_ini(project, "[env:board]\nplatform = ststm32\n")
     fake_pio(tmp_path, monkeypatch, "exit 0")
-    result = run("flash", project, "--port", port, "--verify", work / "gesture.tkm")
-    assert result.exit_code == 0, result.output
-    assert "C and Python agree on every score (made rows of gesture.tkm)" in result.stdout
+    given = ("flash", project, "--port", port, "--verify")
+    assert "no .tkm beside it is the model of this export; give --model" in failed(*given)
+    shutil.copy(work / "gesture.tkm", tmp_path)
+    ini = (project / "platformio.ini").read_bytes()
+    fingerprint = load(work / "gesture.tkm").fingerprint()
+    (project / MANIFEST).write_bytes(manifest({"platformio.ini": ini}, model=fingerprint))
+    for more in ((), ("--model", work / "gesture.tkm")):
+        result = run(*given, *more)
+        assert result.exit_code == 0, result.output
+        assert "C and Python agree on every score (made rows of gesture.tkm)" in result.stdout
 
 
 def test_one_board_needs_no_port(monkeypatch: pytest.MonkeyPatch) -> None:

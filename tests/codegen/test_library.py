@@ -277,6 +277,34 @@ def test_arduino_sketch_of_a_stream(tmp_path: Path, require_tool: Callable[[str]
     assert recorded.take(lines.encode()) == [tuple(map(str, row)) for row in samples.tolist()]
 
 
+@pytest.mark.parametrize("system", ["esp_idf", "zephyr"])
+def test_sensor_of_a_stream(
+    system: str, tmp_path: Path, require_tool: Callable[[str], Any]
+) -> None:
+    """On ESP-IDF and Zephyr, too, samples come a line each, and decisions as Python's scores."""
+    require_tool("cmake")
+    model = local_model(random_signal_stage(1), 1)
+    export(model, None, tmp_path / "motion", name="motion", format="library")
+    stand_in = {"zephyr": [f"-DZephyr_DIR={BUILD_SYSTEMS / 'zephyr'}"], "esp_idf": []}[system]
+    lines = {}
+    for example in ("record", "live"):
+        build = cmake(
+            tmp_path / "motion" / "examples" / system,
+            f"-DEXAMPLE={example}",
+            *stand_in,
+            IDF_PATH=str(BUILD_SYSTEMS / "esp_idf"),
+        )
+        program = build / ("app" if system == "esp_idf" else "zephyr_final")
+        with subprocess.Popen([program], stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            lines[example] = [process.stdout.readline().strip() for _ in range(5)]
+            process.kill()
+    assert lines["record"] == [f"{i},{i},{i}" for i in range(5)]
+    samples = np.repeat(np.arange(200)[:, None] % 100, 3, axis=1)
+    windows = [samples[i : i + 64].ravel() for i in range(0, 5 * model.hop, model.hop)]
+    assert list(map(scores_of, lines["live"])) == model.scores(np.array(windows)).tolist()
+
+
 def arduino(
     library: Path,
     folder: Path,

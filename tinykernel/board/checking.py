@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -14,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.board.protocol import Board
 from tinykernel.build.harness import sections
 from tinykernel.build.parity import (
-    Difference,
     VerifyResult,
     accuracy_of,
     column_name,
+    differences,
     entry_rows,
     expected_values,
     r2_of,
@@ -67,12 +68,10 @@ class Timing:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON types."""
+        fields = asdict(self)
         return {
-            "board": self.name,
-            "target": self.target,
-            "microseconds": self.microseconds,
-            "cycles": self.cycles,
-            "instructions": self.instructions,
+            "board": fields.pop("name"),
+            **fields,
             "instructions_source": self.instructions_source or None,
             "cycles_per_instruction": self.cycles_per_instruction,
         }
@@ -227,7 +226,7 @@ def _compare(
     y: ArrayLike | None,
 ) -> VerifyResult:
     """Compare scores of all entries, and say where they are from."""
-    differences, first = 0, None
+    n_differences, first = 0, None
     for entry, wanted in expected.items():
         scores = outputs[entry]
         if scores.shape != wanted.shape:
@@ -235,19 +234,15 @@ def _compare(
                 f"{board.link.port}: {len(scores)} decisions of a stream instead of {len(wanted)}; "
                 "were bytes lost?"
             )
-        places = np.argwhere(wanted != scores)
-        differences += len(places)
-        if len(places) and first is None:
-            row, column = (int(index) for index in places[0])
-            values = int(wanted[row, column]), int(scores[row, column])
-            first = Difference(entry, row, column_name(model, entry, column), *values)
+        number, difference = differences(entry, wanted, scores, partial(column_name, model, entry))
+        n_differences, first = n_differences + number, first or difference
     labels = None if y is None else np.asarray(y)
     result = VerifyResult(
         target=board.profile.target,
         compiler=board.profile.program,
         rows=len(expected["raw"]),
         scores=int(expected["raw"].size),
-        differences=differences,
+        differences=n_differences,
         first_difference=first,
         accuracy=accuracy_of(model, outputs["raw"].argmax(axis=1), labels),
         emulator=f"{board.profile.name} at {board.link.port}",

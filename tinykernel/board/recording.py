@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tinykernel.board.link import Link
-from tinykernel.board.samples import Frames, Lines
+from tinykernel.board.samples import LARGEST_FRAME, Frames, Lines
 from tinykernel.errors import TinykernelError
 
 FORMATS = ("text", "s16le")
@@ -189,7 +189,10 @@ class Sensor:
         printable = sum(32 <= byte < 127 or byte in b"\r\n\t" for byte in self._seen)
         shown = repr(self._seen[-_SHOWN:].decode("ascii", "replace"))
         if self.form != "text":
-            return f"no frames of s16le in {len(self._seen)} bytes; is it --format text?"
+            return (
+                f"no frames of s16le in {len(self._seen)} bytes, of at most {LARGEST_FRAME} "
+                "samples each; is it --format text?"
+            )
         if printable < 0.9 * len(self._seen):
             return (
                 f"{shown} is no text at {self.link.baud} baud; try --baud 9600, 57600 or 230400, "

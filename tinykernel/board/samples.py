@@ -14,7 +14,8 @@ from tinykernel.errors import TinykernelError
 #: Begins a frame: it counts samples, channels, the number of the first sample, and Hz.
 MAGIC = b"tks1"
 HEADER = struct.Struct("<4sHBBII")
-_LARGEST_FRAME = 4096  # samples
+#: Samples in a frame at most.
+LARGEST_FRAME = 4096
 _DIVIDED = re.compile(r"[,;\t ]+")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _LINES_TO_LEARN = 12
@@ -160,7 +161,7 @@ class Frames:
                 return None
             _, n, channels, _, first, rate = HEADER.unpack_from(self._rest)
             size = HEADER.size + 2 * n * channels
-            if not (0 < n <= _LARGEST_FRAME and channels and rate):
+            if not (0 < n <= LARGEST_FRAME and channels and rate):
                 self._rest = self._rest[1:]
                 continue
             if len(self._rest) < size + len(MAGIC):

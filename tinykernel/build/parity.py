@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -186,10 +187,10 @@ def verify(
         for program in _build(integer, row, platforms, Path(folder), flags):
             say(f"running on {row.name}", 0, None, f"{len(raw)} rows")
             outputs = run_rows(program, integer, rows)
-            found = compare(integer, expected, outputs, labels)
+            result = compare(integer, expected, outputs, labels)
             if sequence is not None:
-                found = _with_steps(found, integer, program, sequence, flags)
-            results.append(_at(found, row, program.platform))
+                result = _with_steps(result, integer, program, sequence, flags)
+            results.append(_at(result, row, program.platform))
     return _merge(results)
 
 
@@ -199,8 +200,8 @@ def _sequence(
     """Return the steps and what Python makes of them; a regressor has no counters."""
     if model.is_regressor or not n:
         return None
-    given = given_steps(model, raw, n)
-    return given, expected_steps(model, given)
+    steps = given_steps(model, raw, n)
+    return steps, expected_steps(model, steps)
 
 
 def _with_steps(
@@ -211,25 +212,20 @@ def _with_steps(
     flags: Sequence[str] | None,
 ) -> VerifyResult:
     """Run the sequence, too, where the program did, and add what it found."""
-    given, wanted = sequence
+    steps, wanted = sequence
     folder = program.path.parent / "field"
     try:
-        got = run_steps(model, program.platform, folder, given, flags)
+        got = run_steps(model, program.platform, folder, steps, flags)
     except ProgramTooLarge:
         note = f"counters of {model.n_classes} classes do not fit on this board"
         return replace(result, note="; ".join(filter(None, (result.note, note))))
-    places = np.argwhere(wanted != got)
-    first = result.first_difference
-    if len(places) and first is None:
-        step, column = (int(index) for index in places[0])
-        values = int(wanted[step, column]), int(got[step, column])
-        first = Difference("sequence", step, COLUMNS[column], *values)
+    number, first = differences("sequence", wanted, got, lambda column: COLUMNS[column])
     return replace(
         result,
-        steps=len(given),
+        steps=len(steps),
         refusals=int(np.sum(wanted[:, 0] < 0)),
-        differences=result.differences + len(places),
-        first_difference=first,
+        differences=result.differences + number,
+        first_difference=result.first_difference or first,
     )
 
 
@@ -336,6 +332,18 @@ def _of_stream(model: IntegerModel, samples: NDArray[Any]) -> Iterator[NDArray[n
             yield _with_labels(model, model.quantize_inputs(rows))
 
 
+def differences(
+    entry: str, expected: NDArray[Any], got: NDArray[Any], name: Callable[[int], str]
+) -> tuple[int, Difference | None]:
+    """Return how many values of an entry differ, and the first one; `name` names a column."""
+    places = np.argwhere(expected != got)
+    if not len(places):
+        return 0, None
+    row, column = (int(index) for index in places[0])
+    values = int(expected[row, column]), int(got[row, column])
+    return len(places), Difference(entry, row, name(column), *values)
+
+
 def compare(
     model: IntegerModel,
     expected: dict[str, NDArray[Any]],
@@ -345,13 +353,9 @@ def compare(
     """Compare what the C made of all entries with what Python expects of them."""
     n_differences, first = 0, None
     for entry, output in outputs.items():
-        wanted = expected[entry]
-        places = np.argwhere(wanted != output.values)
-        n_differences += len(places)
-        if len(places) and first is None:
-            row, column = (int(index) for index in places[0])
-            values = int(wanted[row, column]), int(output.values[row, column])
-            first = Difference(entry, row, column_name(model, entry, column), *values)
+        name = partial(column_name, model, entry)
+        number, difference = differences(entry, expected[entry], output.values, name)
+        n_differences, first = n_differences + number, first or difference
     n_rows = len(expected["raw"])
     return VerifyResult(
         target="",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tinykernel.cli.board.verify import verify_on_port
-from tinykernel.cli.common.arguments import option
+from tinykernel.cli.common.arguments import flag, option
 
 
 def flash_command(
@@ -29,11 +30,15 @@ def flash_command(
         typer.Option("--trust", metavar="", help="also run a folder that export did not write"),
     ] = False,
     verify: Annotated[
+        bool, flag("--verify", words="then compare every score of the board with Python's")
+    ] = False,
+    model: Annotated[
         Path | None,
-        option("--verify", "MODEL", "then compare the board with this model, see verify"),
+        option("--model", "MODEL", "model for --verify; by default the .tkm beside DIR"),
     ] = None,
     data: Annotated[
-        str | None, option("--data", "DATA", "rows for --verify; else rows made from the model")
+        str | None,
+        option("--data", "DATA", "rows for --verify; by default generated from the model"),
     ] = None,
 ) -> None:
     """Build an exported project and put it on the connected board (pio run -t upload).
@@ -43,8 +48,29 @@ def flash_command(
     """
     from tinykernel.build.upload import upload
 
-    if data is not None and verify is None:
-        raise typer.BadParameter("goes with --verify", param_hint="--data")
+    for name, value in (("--model", model), ("--data", data)):
+        if value is not None and not verify:
+            raise typer.BadParameter("goes with --verify", param_hint=name)
+    if verify and model is None:
+        model = _exported_model(folder)
     upload(folder, environment=environment, port=port, trust=trust)
-    if verify is not None:
-        verify_on_port(verify, data, port or "auto", "200", as_json=False, quiet=None)
+    if model is not None:
+        verify_on_port(model, data, port or "auto", "200", as_json=False, quiet=None)
+
+
+def _exported_model(folder: Path) -> Path:
+    """Return the model file beside an export, or here, that the export was made from."""
+    from tinykernel.errors import TinykernelError
+    from tinykernel.files import read_manifest
+    from tinykernel.model import as_integer_model
+    from tinykernel.modelfile import load
+
+    fingerprint = (read_manifest(folder) or {}).get("model")
+    for place in (folder.resolve().parent, Path.cwd()):
+        for path in sorted(place.glob("*.tkm")):
+            with contextlib.suppress(TinykernelError):
+                if as_integer_model(load(path)).fingerprint() == fingerprint:
+                    return path
+    raise TinykernelError(
+        f"{folder}: no .tkm beside it is the model of this export; give --model MODEL"
+    )

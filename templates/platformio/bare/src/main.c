@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the self-test once, then answers commands. The framework's start-up code calls main with the
+/* Answers commands. Until the first one it runs the self-test every three seconds, or once where
+ * nobody knows the clock. The framework's start-up code calls main with the
  * clocks as reset leaves them, on most chips a slow internal oscillator: to run at full speed, set
  * up the clocks first.
  *
@@ -8,17 +9,25 @@
 #include "tk_protocol.h"
 #include "tk_selftest.h"
 
+enum { PERIOD_US = 3000000 };
+
 volatile int tk_result = -1;
 
 int main(void)
 {
+    uint32_t last;
+
     tk_board_start();
     tk_result = tk_selftest_run();
 #ifdef TK_SEMIHOSTING
     return tk_result;
 #else
+    last = tk_board_microseconds();
     for (;;) {
-        (void)tk_protocol_poll();
+        if (!tk_protocol_poll() && tk_board_microseconds() - last >= PERIOD_US) {
+            tk_result = tk_selftest_run();
+            last = tk_board_microseconds();
+        }
     }
 #endif
 }

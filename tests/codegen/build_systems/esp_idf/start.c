@@ -13,8 +13,9 @@ int64_t esp_timer_get_time(void)
 
 void vTaskDelay(unsigned ticks)
 {
-    (void)ticks;
-    exit(0);
+    if (ticks > 100u) { /* what waits between two self-tests has passed one */
+        exit(0);
+    }
 }
 
 int main(void)

@@ -1,5 +1,6 @@
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <zephyr/kernel.h>
 #include <zephyr/sys/printk.h>
@@ -13,6 +14,27 @@ uint32_t k_cycle_get_32(void)
 uint32_t k_cyc_to_us_floor32(uint32_t cycles)
 {
     return cycles / 100u;
+}
+
+int64_t k_uptime_ticks(void)
+{
+    static int64_t now;
+    return now += 7;
+}
+
+uint64_t k_ticks_to_us_floor64(uint64_t ticks)
+{
+    return ticks;
+}
+
+int32_t k_usleep(int32_t us)
+{
+    return us - us;
+}
+
+int32_t k_msleep(int32_t ms)
+{
+    exit(ms == 0);
 }
 
 void printk(const char *format, ...)

@@ -11,6 +11,7 @@ function(idf_component_register)
     add_library(${name} STATIC ${it_SRCS})
     target_include_directories(${name} PUBLIC ${it_INCLUDE_DIRS})
     target_link_libraries(${name} PUBLIC freertos ${it_REQUIRES} PRIVATE ${it_PRIV_REQUIRES})
+    set(COMPONENT_LIB ${name} PARENT_SCOPE)
 endfunction()
 
 macro(project name)
