@@ -138,8 +138,8 @@ class Link:
         while b"\n" not in self._waiting:
             if time.monotonic() > limit:
                 return None
-            kept, self._waiting = self._waiting, bytearray()
-            self._waiting = kept + self.read()
+            waiting, self._waiting = self._waiting, bytearray()
+            self._waiting = waiting + self.read()
         line, _, rest = bytes(self._waiting).partition(b"\n")
         self._waiting = bytearray(rest)
         return line.decode("ascii", "replace").strip()

@@ -66,11 +66,11 @@ class Board:
         self.link = link
         self._greet()
         name, profile = self.ask("name"), self.ask("profile")
-        words = self._text(profile, "m-profile-").split()
+        parts = self._text(profile, "m-profile-").split()
         self.profile = Profile(
             name=self._text(name, "m-name-dut-"),
-            program=" ".join(words[:2]),
-            target=words[2] if len(words) > 2 else "",
+            program=" ".join(parts[:2]),
+            target=parts[2] if len(parts) > 2 else "",
             model=self._text(profile, "m-model-"),
         )
 
@@ -150,12 +150,12 @@ class Board:
             raise TinykernelError(f"{self.link.port}: an answer without scores")
         return scores
 
-    def number(self, what: str) -> int:
+    def number(self, command: str) -> int:
         """Return what ``cycles`` or ``stack`` answers."""
-        for line in self.ask(what):
-            if re.fullmatch(rf"m-{what}-\d+", line):
+        for line in self.ask(command):
+            if re.fullmatch(rf"m-{command}-\d+", line):
                 return int(line.rpartition("-")[2])
-        raise TinykernelError(f"{self.link.port}: {what!r} was answered by no number")
+        raise TinykernelError(f"{self.link.port}: {command!r} was answered by no number")
 
     def counters(self) -> list[int]:
         """Return the decisions by label, and after them the refusals of a model that decides."""

@@ -132,34 +132,32 @@ class Sensor:
                 raise first
             data = first
         self._seen = (self._seen + data)[-4096:]
-        found: list[Any] = list(self._reader.take(data))
-        self._count(found, known=known)
+        samples: list[Any] = list(self._reader.take(data))
+        self._count(samples, known=known)
         gap = isinstance(self._reader, Frames) and self._reader.gap
-        return found, gap
+        return samples, gap
 
-    def _count(self, found: list[Any], *, known: bool) -> None:
+    def _count(self, samples: list[Any], *, known: bool) -> None:
         """Count samples; `known` says whether the channels were known before they came."""
         if not known and self.names:
             self.channels = [Watch() for _ in self.names]
             self._begun = time.monotonic()
-            known_before = len(found)
-            self.samples -= known_before  # came before the clock was started
-        if found:
+            self.samples -= len(samples)  # they came before the clock was started
+        if samples:
             self._since = time.monotonic()
-        for sample in self._numbers(found):
+        for sample in self._numbers(samples):
             self.samples += 1
             self.repeated += sample == self._previous
             self._previous = sample
             for watch, value in zip(self.channels, sample, strict=True):
                 watch.take(float(value))
 
-    def _numbers(self, found: list[Any]) -> Iterator[tuple[Any, ...]]:
-        for one in found:
-            if isinstance(one, tuple):
-                yield one
-            else:
-                width = len(self.names)
-                yield from struct.iter_unpack(f"<{width}h", one)
+    def _numbers(self, samples: list[Any]) -> Iterator[tuple[Any, ...]]:
+        for sample in samples:
+            if isinstance(sample, tuple):
+                yield sample
+            else:  # a frame
+                yield from struct.iter_unpack(f"<{len(self.names)}h", sample)
 
     def wait_for_samples(self) -> None:
         """Wait until the channels are known; what is no sensor is an error that says what it is."""
@@ -227,14 +225,14 @@ class Recording:
         except OSError as error:
             raise TinykernelError(f"{place}: cannot be written ({error.strerror})") from None
 
-    def take(self, found: list[Any]) -> None:
+    def take(self, samples: list[Any]) -> None:
         """Append samples, or frames."""
         if self.sensor.form == "text":
-            self._file.write("".join(f"{','.join(sample)}\n" for sample in found).encode())
-            self.samples += len(found)
+            self._file.write("".join(f"{','.join(sample)}\n" for sample in samples).encode())
+            self.samples += len(samples)
         else:
-            self._file.write(b"".join(found))
-            self.samples += sum(map(len, found)) // (2 * len(self.sensor.names))
+            self._file.write(b"".join(samples))
+            self.samples += sum(map(len, samples)) // (2 * len(self.sensor.names))
         self._file.flush()
 
     @property
@@ -334,16 +332,16 @@ class Recorder:
     def step(self) -> None:
         """Take what has come into the recording; a board that goes away ends it first."""
         try:
-            found, gap = self.sensor.take()
+            samples, gap = self.sensor.take()
         except TinykernelError:
             self.end()
             raise
-        if self.recording is not None and found:
+        if self.recording is not None and samples:
             if gap and self.recording.samples:
                 label = self.recording.label
                 self.end()
                 self.begin(label)
-            self.recording.take(found)
+            self.recording.take(samples)
 
     def record(self, label: str, seconds: float) -> None:
         """Make a recording of so many seconds, or of as many samples as these have at `rate`.

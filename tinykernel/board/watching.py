@@ -104,8 +104,8 @@ def play(
     """
     check_model(board, model)
     begun = time.monotonic()
-    for given in recordings:
-        recording = raw_values(given, model.raw_dtype)
+    for samples in recordings:
+        recording = raw_values(samples, model.raw_dtype)
         expected = expected_values(model, {"stream": [recording]})["stream"][:, : model.n_scores]
         wanted = iter(expected.tolist())
         board.begin_stream()

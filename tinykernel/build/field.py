@@ -57,6 +57,6 @@ def _columns(data: bytes, n: int) -> NDArray[np.int32]:
     lengths = np.where(np.arange(n) % KEPT_EVERY == 0, len(COLUMNS), len(COLUMNS) - 1)
     if len(data) != 4 * lengths.sum():
         raise TinykernelError(f"the program wrote {len(data)} bytes instead of {4 * lengths.sum()}")
-    found = np.zeros((n, len(COLUMNS)), dtype=np.int32)
-    found[np.arange(len(COLUMNS)) < lengths[:, np.newaxis]] = np.frombuffer(data, dtype="<i4")
-    return found
+    steps = np.zeros((n, len(COLUMNS)), dtype=np.int32)
+    steps[np.arange(len(COLUMNS)) < lengths[:, np.newaxis]] = np.frombuffer(data, dtype="<i4")
+    return steps

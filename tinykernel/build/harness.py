@@ -16,8 +16,8 @@ from tinykernel.model import IntegerModel
 #: Entries of the generated C, in the order of the harness: scores and label from raw inputs, the
 #: same from quantized ones, the quantization by itself, and samples of a stream.
 ENTRIES = ("raw", "quantized", "quantize", "stream")
-#: What the entries are given: rows, or for streams also several, each of which starts anew.
-Given = Mapping[str, NDArray[Any] | Sequence[NDArray[Any]]]
+#: Inputs by entry: rows, or for streams also several, each of which starts anew.
+Inputs = Mapping[str, NDArray[Any] | Sequence[NDArray[Any]]]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Output:
         return self.values[:, self.n_scores]
 
 
-def run_rows(program: Program, model: IntegerModel, rows: Given) -> dict[str, Output]:
+def run_rows(program: Program, model: IntegerModel, rows: Inputs) -> dict[str, Output]:
     """Run the program of a model over rows of inputs, by entry; those of a stream are samples."""
     write_rows(program, model, rows)
     program.run()
@@ -55,23 +55,23 @@ def run_rows(program: Program, model: IntegerModel, rows: Given) -> dict[str, Ou
     size = sum(count * kind.itemsize + 4 for _, kind, count in written)
     if len(data) != size:
         raise TinykernelError(f"the program wrote {len(data)} bytes instead of {size}")
-    found: dict[str, list[NDArray[Any]]] = {}
+    values_of: dict[str, list[NDArray[Any]]] = {}
     stack, at = dict.fromkeys(rows, 0), 0
     for entry, kind, count in written:
         values = np.frombuffer(data, kind, count, at)["values"]
         at += count * kind.itemsize + 4
         stack[entry] = max(stack[entry], int.from_bytes(data[at - 4 : at], "little"))
-        found.setdefault(entry, []).append(values.astype(values.dtype.newbyteorder("=")))
+        values_of.setdefault(entry, []).append(values.astype(values.dtype.newbyteorder("=")))
     return {
         entry: Output(np.concatenate(parts), stack[entry], model.n_scores)
-        for entry, parts in found.items()
+        for entry, parts in values_of.items()
     }
 
 
-def sections(model: IntegerModel, rows: Given) -> Iterator[tuple[str, NDArray[Any]]]:
-    """List what the program is given, one section after the other."""
-    for entry, given in rows.items():
-        for part in [given] if isinstance(given, np.ndarray) else given:
+def sections(model: IntegerModel, rows: Inputs) -> Iterator[tuple[str, NDArray[Any]]]:
+    """List the sections of the program's input by entry."""
+    for entry, arrays in rows.items():
+        for part in [arrays] if isinstance(arrays, np.ndarray) else arrays:
             if entry == "stream":
                 # Samples behind the last window, until its decision is there with its numbers.
                 samples, numbers = np.split(part, [model.input.channels], axis=1)
@@ -80,21 +80,21 @@ def sections(model: IntegerModel, rows: Given) -> Iterator[tuple[str, NDArray[An
             yield entry, part
 
 
-def write_rows(program: Program, model: IntegerModel, rows: Given) -> None:
+def write_rows(program: Program, model: IntegerModel, rows: Inputs) -> None:
     """Write the file of inputs that the program reads."""
     with (program.path.parent / "in.bin").open("wb") as file:
-        for entry, given in sections(model, rows):
+        for entry, part in sections(model, rows):
             dtype = model.input_dtype if entry == "quantized" else np.dtype(model.raw_dtype)
             width = model.n_inputs
             if entry == "stream":
                 width = model.input.channels + model.n_numbers
-            if given.ndim != 2 or given.shape[1] != width or given.dtype != dtype:
+            if part.ndim != 2 or part.shape[1] != width or part.dtype != dtype:
                 raise TinykernelError(
-                    f"{entry} inputs: shape {given.shape} of {given.dtype}, but the model takes "
+                    f"{entry} inputs: shape {part.shape} of {part.dtype}, but the model takes "
                     f"rows of {width} of {dtype}"
                 )
-            file.write(np.array([ENTRIES.index(entry), len(given)], dtype="<u4").tobytes())
-            file.write(given.astype(dtype.newbyteorder("<")).tobytes())
+            file.write(np.array([ENTRIES.index(entry), len(part)], dtype="<u4").tobytes())
+            file.write(part.astype(dtype.newbyteorder("<")).tobytes())
 
 
 def _output_kind(model: IntegerModel, entry: str) -> np.dtype[Any]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.build.field import run_steps
-from tinykernel.build.harness import Given, Output, run_rows
+from tinykernel.build.harness import Inputs, Output, run_rows
 from tinykernel.build.program import Platform, Program, build_closest, build_model, find_platforms
 from tinykernel.build.toolchains import ProgramTooLarge, host_toolchain
 from tinykernel.codegen.targets import Target, find_target
@@ -256,7 +256,7 @@ def _build(
 
 def entry_rows(
     model: IntegerModel, raw: NDArray[Any], recordings: Sequence[ArrayLike] | None = None
-) -> Given:
+) -> Inputs:
     """Return what each entry of the C is given, for rows of raw inputs and streams of samples."""
     if not model.hop:
         if recordings is not None:
@@ -272,29 +272,29 @@ def entry_rows(
 
 def _samples(model: IntegerModel, samples: ArrayLike) -> NDArray[Any]:
     """Return the samples of a recording in the raw type."""
-    given, channels = np.asarray(samples), model.input.channels + model.n_numbers
-    if given.ndim != 2 or given.shape[1] != channels:
+    values, channels = np.asarray(samples), model.input.channels + model.n_numbers
+    if values.ndim != 2 or values.shape[1] != channels:
         raise TinykernelError(
-            f"verify: a recording of shape {given.shape}, but the model takes samples of "
+            f"verify: a recording of shape {values.shape}, but the model takes samples of "
             f"{channels} channels"
         )
-    return raw_values(given, model.raw_dtype)
+    return raw_values(values, model.raw_dtype)
 
 
-def expected_values(model: IntegerModel, entries: Given) -> dict[str, NDArray[Any]]:
+def expected_values(model: IntegerModel, entries: Inputs) -> dict[str, NDArray[Any]]:
     """Return what Python makes of the rows of each entry: scores and labels, or inputs."""
     expected = {}
-    for entry, given in entries.items():
+    for entry, inputs in entries.items():
         if entry == "quantize":
             expected[entry] = np.asarray(entries["quantized"])
         elif entry == "quantized":
-            expected[entry] = _with_labels(model, np.asarray(given))
+            expected[entry] = _with_labels(model, np.asarray(inputs))
         elif entry == "stream":
             none = _with_labels(model, np.zeros((0, model.n_features), dtype=model.input_dtype))
-            parts = [part for samples in given for part in _of_stream(model, samples)]
+            parts = [part for samples in inputs for part in _of_stream(model, samples)]
             expected[entry] = np.concatenate([none, *parts])
         else:
-            rows = np.asarray(given)
+            rows = np.asarray(inputs)
             parts = [
                 _with_labels(model, model.quantize_inputs(rows[first : first + _ROWS_AT_ONCE]))
                 for first in range(0, len(rows), _ROWS_AT_ONCE)

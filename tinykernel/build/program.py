@@ -127,10 +127,10 @@ def find_platforms(target: Target, back_end: str = "auto") -> list[Platform]:
                 "install one, for instance with 'pip install ziglang'"
             )
         return [Platform(chain)]
-    found = [find_platform(target, machine, back_end) for machine in machines_for(target)]
-    platforms = [platform for platform in found if platform is not None]
+    by_machine = [find_platform(target, machine, back_end) for machine in machines_for(target)]
+    platforms = [platform for platform in by_machine if platform is not None]
     # A target without a core of its own in any emulator is stood for by all its machines together.
-    if not platforms or (target.emulated_as and len(platforms) < len(found)):
+    if not platforms or (target.emulated_as and len(platforms) < len(by_machine)):
         raise TinykernelError(
             f"no compiler and emulator for {target.name} found; install "
             + _TOOLS.get(target.family, "its gcc and qemu")
@@ -152,7 +152,9 @@ def lacking_memory(model: IntegerModel, target: Target) -> str:
     raw = np.dtype(model.raw_dtype).itemsize + model.input_dtype.itemsize
     ram = scratch + model.n_inputs * raw + 4 * model.n_classes + _HARNESS_RAM
     flash = sum(packed.table_bytes().values()) + _HARNESS_FLASH
-    if not machines or any(flash <= one.rom[1] and ram <= one.ram[1] for one in machines):
+    if not machines or any(
+        flash <= machine.rom[1] and ram <= machine.ram[1] for machine in machines
+    ):
         return ""
     there = machines[-1]
     return (

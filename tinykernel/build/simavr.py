@@ -38,8 +38,8 @@ def _quiet(_avr: Any, _level: int, _text: bytes, _arguments: Any) -> None:
 
 def simavr_name() -> str | None:
     """Return the name of the library, None when it is not installed."""
-    found = ctypes.util.find_library("simavr")
-    return None if found is None else f"simavr ({found})"
+    library = ctypes.util.find_library("simavr")
+    return None if library is None else f"simavr ({library})"
 
 
 def _library() -> Any:

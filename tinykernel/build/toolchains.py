@@ -158,8 +158,8 @@ def _package_folders() -> list[Path]:
 def _which(program: str) -> str | None:
     """Find a program on the PATH or among PlatformIO's packages."""
     folders = [None, *map(str, _package_folders())]
-    found = (shutil.which(program, path=folder) for folder in folders)
-    return next((path for path in found if path is not None), None)
+    paths = (shutil.which(program, path=folder) for folder in folders)
+    return next((path for path in paths if path is not None), None)
 
 
 def _output_of(command: Sequence[str]) -> str:
@@ -262,13 +262,13 @@ def _host_toolchains() -> list[Toolchain]:
 def _find_all(target: Target, _path: str, _core: str, _cc: str) -> tuple[Toolchain, ...]:
     """List all toolchains; the environment is part of the key so that changes are noticed."""
     if target.family == "host":
-        found: list[Toolchain | None] = [*_host_toolchains()]
+        chains: list[Toolchain | None] = [*_host_toolchains()]
     else:
-        found = [_cross_gcc(target, compiler) for compiler in target.compilers]
-    own = [chain for chain in found if chain is not None and not chain.stand_in]
-    stand_ins = [chain for chain in found if chain is not None and chain.stand_in]
+        chains = [_cross_gcc(target, compiler) for compiler in target.compilers]
+    exact = [chain for chain in chains if chain is not None and not chain.stand_in]
+    stand_ins = [chain for chain in chains if chain is not None and chain.stand_in]
     zig = _zig(target)
-    return (*own, *([zig] if zig else []), *stand_ins)
+    return (*exact, *([zig] if zig else []), *stand_ins)
 
 
 def find_toolchains(target: str | Target) -> tuple[Toolchain, ...]:

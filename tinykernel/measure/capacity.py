@@ -73,9 +73,9 @@ def decisive_report(model: IntegerModel, target: str) -> Report:
         return report(model, target)
 
 
-def needed_bytes(found: Report) -> int:
+def needed_bytes(sizes: Report) -> int:
     """Return the flash that a model may take with any compiler: its size, and the margin."""
-    return found.flash + found.flash_parts["code"] // _MARGIN_SHARE + _MARGIN_BYTES
+    return sizes.flash + sizes.flash_parts["code"] // _MARGIN_SHARE + _MARGIN_BYTES
 
 
 def most_components(
@@ -115,9 +115,9 @@ def most_kernels(
     sizes = dict[int, int]()
     n = min(_FIRST_KERNELS, most)
     while n not in sizes and len(sizes) < _MOST_MEASUREMENTS:
-        found = decisive_report(make(n), target)
-        sizes[n] = needed_bytes(found)
-        parts = found.flash_parts
+        measured = decisive_report(make(n), target)
+        sizes[n] = needed_bytes(measured)
+        parts = measured.flash_parts
         each = (parts["weights"] + parts["kernels"] + parts["transform"]) / n
         n = int(np.clip(n + np.floor((budget - sizes[n]) / each), 1, most))
     return max((n for n, size in sizes.items() if size <= budget), default=0), min(sizes.values())

@@ -42,7 +42,7 @@ class Cost:
     def to_dict(self, clocks: tuple[float, ...], supply: Supply | None) -> dict[str, Any]:
         """Return everything as JSON types."""
         times = {format_clock(clock): self.seconds(clock) for clock in clocks}
-        found: dict[str, Any] = {
+        cost: dict[str, Any] = {
             "target": self.target,
             "instructions": self.instructions,
             "stages": dict(self.stages),
@@ -52,9 +52,9 @@ class Cost:
         }
         spans = [span for span in times.values() if span is not None]
         if supply is not None and spans:
-            found["coulombs"] = [supply.charge(seconds) for seconds in spans[0]]
-            found["joules"] = [supply.energy(seconds) for seconds in spans[0]]
-        return found
+            cost["coulombs"] = [supply.charge(seconds) for seconds in spans[0]]
+            cost["joules"] = [supply.energy(seconds) for seconds in spans[0]]
+        return cost
 
 
 def cost_on(model: IntegerModel, target: str, *, counted: bool = True) -> Cost:
@@ -62,13 +62,13 @@ def cost_on(model: IntegerModel, target: str, *, counted: bool = True) -> Cost:
     row, why = find_target(target), "no compiler was to be used"
     if counted:
         try:
-            found = bench(model, row)
+            result = bench(model, row)
         except TinykernelError as error:
             why = str(error)
         else:
-            source = f"counted with {found.emulator}, {found.core}, code of {found.compiler}"
-            source += f"; {found.note}" if found.note else ""
-            return Cost(row.name, found.instructions, dict(found.stages), row.cycles, source)
+            source = f"counted with {result.emulator}, {result.core}, code of {result.compiler}"
+            source += f"; {result.note}" if result.note else ""
+            return Cost(row.name, result.instructions, dict(result.stages), row.cycles, source)
     try:
         instructions = estimate_instructions(model, row)
     except TinykernelError as error:

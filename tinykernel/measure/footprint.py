@@ -144,10 +144,10 @@ _CALLS = {
 def _call(model: IntegerModel, names: Sequence[str]) -> str:
     """Return the expression that calls functions; it is linked and never run."""
     if model.is_regressor:
-        found = f"({MODEL}_predict(input, scratch, (int32_t *)scratch), 0)"
+        calls = f"({MODEL}_predict(input, scratch, (int32_t *)scratch), 0)"
     else:
-        found = " + ".join(_CALLS[name] for name in names)
-    return found.replace("(input,", "(input, input,") if model.n_numbers else found
+        calls = " + ".join(_CALLS[name] for name in names)
+    return calls.replace("(input,", "(input, input,") if model.n_numbers else calls
 
 
 def _compare(

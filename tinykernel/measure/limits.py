@@ -61,12 +61,12 @@ def parse_clock(text: str | float) -> float:
     >>> parse_clock("80MHz")
     80000000.0
     """
-    found = _read(text, _HERTZ) if isinstance(text, str) else float(text)
-    if not 0 < found < float("inf"):
+    hertz = _read(text, _HERTZ) if isinstance(text, str) else float(text)
+    if not 0 < hertz < float("inf"):
         raise TinykernelError(
             f"{text!r} is not a clock frequency; write one with its unit, as in 80MHz"
         )
-    return found
+    return hertz
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,10 @@ class Limits:
 
     def most_instructions(self, cycles: float) -> int | None:
         """Return how many instructions of so many cycles each an inference may take."""
-        given = [] if self.instructions is None else [self.instructions]
+        limits = [] if self.instructions is None else [self.instructions]
         if self.time is not None and self.clock is not None:
-            given.append(int(round(self.time * self.clock / cycles, 6)))
-        return min(given, default=None)
+            limits.append(int(round(self.time * self.clock / cycles, 6)))
+        return min(limits, default=None)
 
     @property
     def beside_flash(self) -> bool:
@@ -146,17 +146,17 @@ def parse_limits(text: str | int | Limits) -> Limits:
         return text
     if not isinstance(text, str) or "=" not in text:
         return Limits(flash=parse_size(text))
-    found: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
     for part in text.split(","):
         key, _, value = (piece.strip() for piece in part.partition("="))
         if key not in _KEYS:
             raise TinykernelError(
                 f"budget: {key!r} is not known; write {', '.join(_KEYS)}, as in {_EXAMPLE}"
             )
-        if key in found:
+        if key in limits:
             raise TinykernelError(f"budget: {key} stands there twice")
-        found |= _value(key, value)
-    return Limits(**found)
+        limits |= _value(key, value)
+    return Limits(**limits)
 
 
 def _value(key: str, text: str) -> dict[str, Any]:

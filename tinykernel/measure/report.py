@@ -101,32 +101,32 @@ class Report:
             ("flash", self.flash, self.chip_flash, "of the chip"),
             ("RAM", self.ram, self.chip_ram, "of the chip"),
         ]
-        found = [
-            f"{what} is {format_size(needed)}, {format_size(needed - limit)} more than the "
+        exceeded = [
+            f"{name} is {format_size(needed)}, {format_size(needed - limit)} more than the "
             f"{format_size(limit)} {whose}"
-            for what, needed, limit, whose in limits
+            for name, needed, limit, whose in limits
             if limit is not None and needed > limit
         ]
-        return (*found, *self._slow())
+        return (*exceeded, *self._slow())
 
     def _slow(self) -> list[str]:
         """Say by how much an inference takes longer than the budget allows."""
         if self.limits is None or self.instructions is None:
             return []
-        found, most = [], self.limits.instructions
+        exceeded, most = [], self.limits.instructions
         if most is not None and self.instructions > most:
             more = self.instructions - most
-            found.append(
+            exceeded.append(
                 f"instructions are {self.instructions} (estimate), {more} more than the {most} of "
                 "the budget"
             )
         seconds, limit = self.seconds, self.limits.time
         if seconds is not None and limit is not None and seconds > limit:
-            found.append(
+            exceeded.append(
                 f"time is {1e3 * seconds:.3g} ms (estimate), {1e3 * (seconds - limit):.3g} ms more "
                 f"than the {1e3 * limit:g} ms of the budget"
             )
-        return found
+        return exceeded
 
     @property
     def seconds(self) -> float | None:

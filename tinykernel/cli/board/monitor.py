@@ -212,8 +212,8 @@ def _print_result(
     if expected is not None:
         from tinykernel.decisions import drift
 
-        found = drift(counters, expected)
+        report = drift(counters, expected)
         # Nobody counted the saturated values.
-        differs = [name for name in found.differs if name != "saturated"]
-        verdict = "too few decisions to say" if not found.enough else ", ".join(differs) or "none"
+        differs = [name for name in report.differs if name != "saturated"]
+        verdict = "too few decisions to say" if not report.enough else ", ".join(differs) or "none"
         typer.echo(f"drift against held-out rows: {verdict}")

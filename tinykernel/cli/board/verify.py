@@ -127,11 +127,11 @@ def _rows(opened: ModelFile, data: str | None) -> Rows:
 
 
 def _say_failures(result: BoardResult) -> None:
-    found = result.verification
-    if not found.ok:
+    verification = result.verification
+    if not verification.ok:
         fail(
-            f"{result.timing.name}: {found.differences} scores of the board differ from Python; "
-            f"the first: {found.first_difference}"
+            f"{result.timing.name}: {verification.differences} scores of the board differ from "
+            f"Python; the first: {verification.first_difference}"
         )
     if not result.stack_holds:
         fail(
