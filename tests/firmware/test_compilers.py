@@ -115,22 +115,10 @@ def test_gcc_analyzer(require_tool: Callable[[str], str], tmp_path: Path, kind: 
 
 
 def _tidied(program: str, tmp_path: Path, checks: str) -> str:
-    finished = subprocess.run(
-        [
-            program,
-            "--quiet",
-            "--header-filter=.*",
-            f"--checks={checks}",
-            "--warnings-as-errors=*",
-            str(tmp_path / "src" / "gesture.c"),
-            "--",
-            "-std=c99",
-            f"-I{tmp_path / 'include'}",
-            f"-I{tmp_path / 'lib/tinykernel/src'}",
-        ],
-        capture_output=True,
-        text=True,
-    )
+    command = [program, "--quiet", "--header-filter=.*", f"--checks={checks}"]
+    command += ["--warnings-as-errors=*", tmp_path / "src" / "gesture.c", "--", "-std=c99"]
+    command += [f"-I{tmp_path / place}" for place in ("include", "lib/tinykernel/src")]
+    finished = subprocess.run(command, capture_output=True, text=True)
     return finished.stdout if finished.returncode else ""
 
 
@@ -158,23 +146,8 @@ def test_stack_is_small(
     gcc = require_tool("arm-none-eabi-gcc")
     model = random_model(4, n_features=784, n_blocks=2, n_classes=10)
     write_sources(tmp_path, render_sources(model, "gesture"))
-    subprocess.run(
-        [
-            gcc,
-            f"-mcpu={cpu}",
-            "-mthumb",
-            optimisation,
-            "-std=c99",
-            "-fstack-usage",
-            f"-I{tmp_path / 'include'}",
-            f"-I{tmp_path / 'lib/tinykernel/src'}",
-            "-c",
-            str(tmp_path / "src/gesture.c"),
-            "-o",
-            str(tmp_path / "object.o"),
-        ],
-        check=True,
-    )
+    flags = (f"-mcpu={cpu}", "-mthumb", optimisation, "-std=c99", "-fstack-usage")
+    assert run_compiler(tmp_path, gcc, *flags).returncode == 0
     lines = (tmp_path / "object.su").read_text().splitlines()
     usage = {line.split("\t")[0].rsplit(":")[-1]: int(line.split("\t")[1]) for line in lines}
     kernels = [size for name, size in usage.items() if name.startswith("tk_") and name != "tk_run"]

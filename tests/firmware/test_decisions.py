@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.firmware.compiling import compile_export
 from tests.firmware.local_models import IMAGES, SIGNALS
 from tests.firmware.test_host import SANITISERS
 from tests.random_models import random_model, random_raw
@@ -147,15 +148,12 @@ def test_the_self_test_decides(
     X = random_raw(model, 1, 8)
     found = deciding(model, X, by_prototypes)
     export(found, "host", tmp_path, name="sure", vectors=X)
-    folders = sorted({path.parent for path in tmp_path.rglob("*.h")})
-    sources = [*tmp_path.glob("src/*.c"), *tmp_path.glob("lib/*/src/*.c")]
-    command = [gcc, *WARNING_FLAGS, *(f"-I{folder}" for folder in folders), *map(str, sources)]
     refused = int(np.sum(found.decide(X) < 0))
     assert 0 < refused < 8
 
     def printed() -> str:
-        subprocess.run([*command, "-o", str(tmp_path / "program")], check=True)
-        return subprocess.run([str(tmp_path / "program")], capture_output=True, text=True).stdout
+        program = compile_export(gcc, tmp_path)
+        return subprocess.run([program], capture_output=True, text=True).stdout
 
     assert f"equal, and all decisions, {refused} of them refusals\n" in printed()
     novelty = int(found.novelty(X)[0])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.firmware.test_host import EDGES
 from tests.random_fronts import local_model, random_signal_stage, random_stage
 from tests.random_models import random_model, random_quantized, random_raw
 from tinykernel.build.harness import run_rows
@@ -39,26 +40,8 @@ MODELS: dict[str, dict[str, Any]] = {
         "phase_shift": 3,
         "n_classes": 26,
     },
-    "compact": {
-        "n_features": 100,
-        "diagonal_kind": "int4",
-        "windows": "half turns",
-        "one_scale": True,
-        "zero_weights": False,
-        "kept": "tail",
-        "n_blocks": 3,
-        "n_classes": 10,
-    },
-    "phases": {
-        "n_features": 40,
-        "windows": "phases",
-        "one_scale": True,
-        "kept": "tail",
-        "zero_weights": False,
-        "n_blocks": 3,
-        "n_classes": 5,
-        "diagonal_kind": "int4",
-    },
+    "compact": EDGES["compact"] | {"n_classes": 10},
+    "phases": EDGES["phases"] | {"n_features": 40, "n_blocks": 3, "diagonal_kind": "int4"},
     "tail dropped": {
         "n_features": 300,
         "kept": "tail",

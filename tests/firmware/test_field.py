@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.firmware.compiling import WARNINGS
+from tests.firmware.compiling import WARNINGS, run_compiler
 from tests.firmware.local_models import IMAGES, SIGNALS
 from tests.firmware.test_host import SANITISERS
 from tests.random_models import balanced, random_model, random_raw
@@ -158,20 +157,8 @@ def test_the_header_alone_costs_nothing(
     """Included without a call, it compiles without a warning and leaves no code behind."""
     program = [require_tool(compiler[0]), *compiler[1:]]
     write_sources(tmp_path, render_sources(SIGNALS["components"](), "gesture"))
-    (tmp_path / "main.c").write_text('#include "gesture_field.h"\nint x;\n')
-    done = subprocess.run(
-        [
-            *program,
-            *WARNINGS,
-            "-Os",
-            f"-I{tmp_path / 'include'}",
-            "-S",
-            str(tmp_path / "main.c"),
-            "-o",
-            "-",
-        ],
-        capture_output=True,
-        text=True,
-    )
+    (tmp_path / "src" / "main.c").write_text('#include "gesture_field.h"\nint x;\n')
+    command = [*program, *WARNINGS, "-Os", "-S", "-o", "-"]
+    done = run_compiler(tmp_path, *command, source="main.c", to_object=False)
     assert done.returncode == 0, done.stderr
     assert "gesture" not in done.stdout

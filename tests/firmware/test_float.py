@@ -41,6 +41,8 @@ VARIANTS = {
     "short products": ("-DTK_FORCE_SOFT_FLOAT=1", "-DTK_LONG_PRODUCT=0"),
 }
 _SIGN, _INFINITY, _EXPONENT = 0x80000000, 0x7F800000, 23
+_SPECIAL = [0, _SIGN, _INFINITY, _INFINITY | _SIGN, 0x7FC00000, 0xFFC00000, 1]
+_SPECIAL += [0x007FFFFF, 0x00800000, 0x7F7FFFFF, 0xFF7FFFFF]
 
 
 def _finite(bits: NDArray[np.uint32]) -> NDArray[np.uint32]:
@@ -70,24 +72,7 @@ def hard_rows(rng: np.random.Generator, n: int) -> NDArray[np.uint32]:
     alike = rng.random(n) < 0.2
     mask = np.uint32(0xFFFFFFFF) >> rng.integers(9, 32, n).astype(np.uint32)
     raw[alike] = ((offset & ~mask) | (raw & mask))[alike]
-    special = rng.choice(
-        np.array(
-            [
-                0,
-                _SIGN,
-                _INFINITY,
-                _INFINITY | _SIGN,
-                0x7FC00000,
-                0xFFC00000,
-                1,
-                0x007FFFFF,
-                0x00800000,
-                0x7F7FFFFF,
-                0xFF7FFFFF,
-            ]
-        ),
-        (3, n),
-    )
+    special = rng.choice(np.array(_SPECIAL), (3, n))
     for values, extreme in zip((raw, offset, factor), special, strict=True):
         chosen = rng.random(n) < 0.05
         values[chosen] = extreme[chosen]
@@ -115,23 +100,9 @@ def test_levels_of_floats_equal_those_of_python(
     gcc = require_tool("gcc")
     (tmp_path / "levels.c").write_text(_PROGRAM)
     include = resources.folder("firmware") / "tinykernel" / "src"
-    subprocess.run(
-        [
-            gcc,
-            "-std=c99",
-            *WARNINGS,
-            "-O1",
-            "-fsanitize=undefined",
-            "-fno-sanitize-recover=all",
-            *VARIANTS[variant],
-            f"-I{include}",
-            "levels.c",
-            "-o",
-            "levels",
-        ],
-        cwd=tmp_path,
-        check=True,
-    )
+    command = [gcc, "-std=c99", *WARNINGS, "-O1", "-fsanitize=undefined", *VARIANTS[variant]]
+    command += ["-fno-sanitize-recover=all", f"-I{include}", "levels.c", "-o", "levels"]
+    subprocess.run(command, cwd=tmp_path, check=True)
     rows = hard_rows(np.random.default_rng(0), 400_000)
     expected = levels(rows)
     # Most rows would saturate if they were drawn without thought, and say nothing.

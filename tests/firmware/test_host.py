@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.firmware.compiling import WARNINGS
+from tests.firmware.compiling import WARNINGS, run_compiler
 from tests.random_models import random_model, random_quantized, random_raw
 from tinykernel.build.harness import run_rows
 from tinykernel.build.parity import verify
@@ -210,22 +210,9 @@ def test_two_models_in_one_program(
         model = random_model(3, **options)
         X = np.nan_to_num(random_raw(model, 1, 5), posinf=9, neginf=-9)
         write_sources(tmp_path, render_sources(model, name) | render_vectors(model, name, X))
-    (tmp_path / "main.c").write_text(TWO_MODELS)
-    finished = subprocess.run(
-        [
-            *program,
-            *WARNINGS,
-            "-O1",
-            f"-I{tmp_path / 'include'}",
-            f"-I{tmp_path / 'lib/tinykernel/src'}",
-            str(tmp_path / "main.c"),
-            str(tmp_path / "src/first.c"),
-            str(tmp_path / "src/second.c"),
-            "-o",
-            str(tmp_path / "two"),
-        ],
-        capture_output=True,
-        text=True,
-    )
+    (tmp_path / "src" / "main.c").write_text(TWO_MODELS)
+    more = [tmp_path / "src" / "first.c", tmp_path / "src" / "second.c", "-o", tmp_path / "two"]
+    command = [*program, *WARNINGS, "-O1", *map(str, more)]
+    finished = run_compiler(tmp_path, *command, source="main.c", to_object=False)
     assert finished.returncode == 0, finished.stderr
-    assert subprocess.run([str(tmp_path / "two")]).returncode == 0
+    assert subprocess.run([tmp_path / "two"]).returncode == 0

@@ -12,7 +12,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.firmware.compiling import COMPILERS, WARNINGS, check_statically, run_compiler
+from tests.firmware.compiling import (
+    COMPILERS,
+    WARNINGS,
+    check_statically,
+    compile_export,
+    run_compiler,
+)
 from tests.firmware.local_models import ALL
 from tests.firmware.test_host import SANITISERS
 from tests.random_fronts import local_model, offset_model, random_signal_stage, random_stage
@@ -165,22 +171,8 @@ def test_self_test_streams(require_tool: Callable[[str], str], tmp_path: Path, k
     gcc = require_tool("gcc")
     model = ALL[kind]()
     export(model, "host", tmp_path / "project", name="gesture")
-    folders = {path.parent for path in (tmp_path / "project").rglob("*.h")}
-    project = tmp_path / "project"
-    sources = [str(path) for path in (*project.glob("src/*.c"), *project.glob("lib/*/src/*.c"))]
-    subprocess.run(
-        [
-            gcc,
-            "-std=c99",
-            *WARNINGS,
-            *(f"-I{folder}" for folder in sorted(folders)),
-            *sources,
-            "-o",
-            str(tmp_path / "program"),
-        ],
-        check=True,
-    )
-    text = subprocess.run([str(tmp_path / "program")], capture_output=True, text=True).stdout
+    program = compile_export(gcc, tmp_path / "project")
+    text = subprocess.run([program], capture_output=True, text=True).stdout
     rows = entry_rows(model, generated_inputs(model))
     labels = expected_values(model, rows)["stream"][:, -1]
     assert "PASS: 8 vectors" in text

@@ -30,7 +30,7 @@ def flash_command(
         typer.Option("--trust", metavar="", help="also run a folder that export did not write"),
     ] = False,
     verify: Annotated[
-        bool, flag("--verify", words="then compare every score of the board with Python's")
+        bool, flag("--verify", text="then compare every score of the board with Python's")
     ] = False,
     model: Annotated[
         Path | None,

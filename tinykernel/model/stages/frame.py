@@ -209,12 +209,13 @@ class Frame(Stage):
             Range("sum before its division", 0, 511 * self.area, 0, _UINT32),
         )
 
-    def work(self, grid: Grid) -> dict[str, float]:
-        """Return pixels that are read, sums that are added, and means; see `Stage`."""
+    def work(self, given: Grid) -> dict[str, float]:
+        """Return lines, pixels, whose price depends on their format, sums and means; see `Stage`."""
         made = float(self.columns * self.channels)
+        colour = "grey" if self.channels == 1 else "colour"
         return {
             "line": float(self.height),
-            "pixel": float(self.area),
+            f"{self.pixel_format} to {colour} pixel": float(self.area),
             "sum": made * (self.box[2] + self.rows),
             "mean": made * self.rows,
         }
