@@ -209,8 +209,8 @@ class Frame(Stage):
             Range("sum before its division", 0, 511 * self.area, 0, _UINT32),
         )
 
-    def work(self, given: Grid) -> dict[str, float]:
-        """Return lines, pixels, whose price depends on their format, sums and means; see `Stage`."""
+    def work(self, grid: Grid) -> dict[str, float]:
+        """Return lines, pixels by format, whose prices differ, sums and means; see `Stage`."""
         made = float(self.columns * self.channels)
         colour = "grey" if self.channels == 1 else "colour"
         return {
