@@ -76,15 +76,6 @@ def test_rows_without_the_columns_of_the_coding_raised_an_exception(tmp_path):
         load_rows(tmp_path / "b.csv", **how)
 
 
-def test_text_after_numbers_makes_a_column_of_text(tmp_path):
-    """A column whose first rows hold numbers is read anew where it holds text below."""
-    rows = [f"{('1', '2', '3+')[i // 7 % 3]},{i % 2}" for i in range(100)]
-    (tmp_path / "a.csv").write_text("\n".join(["age,label", *rows]))
-    data = load_data(tmp_path / "a.csv")
-    assert set(data.coding.texts["age"]) == {"1", "2", "3+"}
-    assert data.X_train.dtype == np.uint8  # of text alone the range is known
-
-
 def test_model_file_knows_text_and_gaps(tmp_path):
     """Every command gives text and gaps the numbers of the training."""
     data, model = fruit(tmp_path / "a.csv"), tmp_path / "m.tkm"

@@ -238,18 +238,8 @@ def test_rows_of_a_file(tmp_path):
     assert bare.y is None
 
 
-def test_rows_kept_aside_in_training(tmp_path):
-    """The same test size and seed give exactly the rows that training kept aside."""
-    X, y = small(30)
-    file = npz(tmp_path / "a.npz", X=X, y=y)
-    data = load_data(file, test_size=0.25, seed=3)
-    rows = load_rows(file, test_size=0.25, seed=3)
-    np.testing.assert_array_equal(rows.X, data.X_test)
-    np.testing.assert_array_equal(rows.y, data.y_test)
-
-
-def test_rows_kept_aside_by_group_are_those_of_training(tmp_path):
-    """With groups the rows are the whole groups that training kept aside; else none are needed."""
+def test_rows_kept_aside_are_those_of_training(tmp_path):
+    """The same test size, seed and groups give exactly the rows that training kept aside."""
     X, y = small(60)
     file = npz(tmp_path / "a.npz", X=X, y=y, who=np.arange(60) // 6)
     data = load_data(file, groups="who", test_size=0.2, seed=3)
@@ -258,7 +248,7 @@ def test_rows_kept_aside_by_group_are_those_of_training(tmp_path):
     assert rows.part == "whole groups, 20 %, seed 3"
     other = load_rows(file, test_size=0.2, seed=3)
     assert other.part == "stratified 20 %, seed 3"
-    assert not np.array_equal(other.X, data.X_test)
+    np.testing.assert_array_equal(other.X, load_data(file, test_size=0.2, seed=3).X_test)
     assert len(load_rows(npz(tmp_path / "b.npz", X=X, y=y), groups="who").X) == 60
 
 

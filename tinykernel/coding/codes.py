@@ -54,10 +54,10 @@ class Coding:
         if not isinstance(texts, dict) or not isinstance(gaps, dict):
             return None
         plain = all(
-            isinstance(found, list)
-            and all(isinstance(text, str) for text in found)
-            and len(set(found)) == len(found)
-            for found in texts.values()
+            isinstance(each, list)
+            and all(isinstance(text, str) for text in each)
+            and len(set(each)) == len(each)
+            for each in texts.values()
         )
         if not plain or not all(type(value) in (int, float) for value in gaps.values()):
             return None
@@ -135,10 +135,10 @@ def recoded(
     know.
     """
     X = X.copy()
-    for name, found in texts.items():
+    for name, own_texts in texts.items():
         j, place = columns.index(name), {text: i for i, text in enumerate(coding.texts[name])}
         there = ~np.isnan(X[:, j])
-        numbers = np.array([place[text] for text in found], X.dtype)
+        numbers = np.array([place[text] for text in own_texts], X.dtype)
         X[there, j] = numbers[X[there, j].astype(np.intp)]
     if X.dtype.kind == "f":
         for j, name in enumerate(columns):
@@ -174,13 +174,13 @@ def in_words(
     """Say in lines what became of text and of missing values."""
     said = []
     if coding.texts:
-        shown = [_one(name, found) for name, found in list(coding.texts.items())[:_MOST_SHOWN]]
+        shown = [_one(name, known) for name, known in list(coding.texts.items())[:_MOST_SHOWN]]
         more = ", ..." if len(coding.texts) > _MOST_SHOWN else ""
         said.append(
             f"{len(coding.texts)} column{'s' * (len(coding.texts) > 1)} of text became numbers: "
             f"{'; '.join(shown)}{more}"
         )
-    many = [name for name, found in coding.texts.items() if len(found) > _MANY_TEXTS]
+    many = [name for name, known in coding.texts.items() if len(known) > _MANY_TEXTS]
     if many:
         said.append(
             f"more than {_MANY_TEXTS} texts: {visible(', '.join(many))}; rows with another one, "
@@ -196,7 +196,7 @@ def in_words(
     return tuple(said)
 
 
-def _one(name: str, found: Sequence[str]) -> str:
-    if len(found) > 3:
-        return f"{visible(name)} 0 to {len(found) - 1}"
-    return visible(f"{name} " + ", ".join(f"{text} {i}" for i, text in enumerate(found)))
+def _one(name: str, texts: Sequence[str]) -> str:
+    if len(texts) > 3:
+        return f"{visible(name)} 0 to {len(texts) - 1}"
+    return visible(f"{name} " + ", ".join(f"{text} {i}" for i, text in enumerate(texts)))

@@ -13,6 +13,8 @@ from tinykernel.coding.codes import MOST_TEXTS, Coding, coding_of, recoded, refu
 from tinykernel.errors import TinykernelError
 from tinykernel.text import listed, visible
 
+_Rows = NDArray[np.float64]
+
 
 def is_frame(X: object) -> bool:
     """Say whether rows are a frame of pandas or polars."""
@@ -66,28 +68,26 @@ def _column(column: Any, as_text: bool) -> Column:
     lacks = [cell is None or str(cell) == "<NA>" or cell != cell for cell in cells]
     there = [cell for cell, lacking in zip(cells, lacks, strict=True) if not lacking]
     if not as_text and all(isinstance(cell, (bool, int, float, np.number)) for cell in there):
-        found = [np.nan if lack else float(cell) for cell, lack in zip(cells, lacks, strict=True)]
-        return Column(np.array(found))
-    words = ["" if lack else str(cell) for cell, lack in zip(cells, lacks, strict=True)]
-    return column_of(packed(words) if words else joined([]), as_text=as_text)
+        numbers = [np.nan if lack else float(cell) for cell, lack in zip(cells, lacks, strict=True)]
+        return Column(np.array(numbers))
+    texts = ["" if lack else str(cell) for cell, lack in zip(cells, lacks, strict=True)]
+    return column_of(packed(texts) if texts else joined([]), as_text=as_text)
 
 
-def _refuse_names(
-    texts: dict[str, tuple[str, ...]], X: NDArray[np.float64], names: Sequence[str]
-) -> None:
+def _refuse_names(texts: dict[str, tuple[str, ...]], X: _Rows, names: Sequence[str]) -> None:
     """Refuse text that is different in nearly every row: a name, a date."""
-    for name, found in texts.items():
+    for name, kinds in texts.items():
         n = int(np.count_nonzero(~np.isnan(X[:, names.index(name)])))
-        if len(found) > min(MOST_TEXTS, max(2, n // 2)):
+        if len(kinds) > min(MOST_TEXTS, max(2, n // 2)):
             raise TinykernelError(
-                f"X: column {name!r} holds {len(found)} different texts in {n} rows; leave it out"
+                f"X: column {name!r} holds {len(kinds)} different texts in {n} rows; leave it out"
             )
 
 
 def _refuse_new_texts(texts: dict[str, tuple[str, ...]], coding: Coding) -> None:
-    for name, found in texts.items():
+    for name, kinds in texts.items():
         known = coding.texts.get(name, ())
-        new = next((text for text in found if text not in known), None)
+        new = next((text for text in kinds if text not in known), None)
         if new is not None:
             shown = listed([visible(text) for text in known], 12) or "numbers"
             raise TinykernelError(

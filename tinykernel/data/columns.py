@@ -46,18 +46,18 @@ def _words(name: str) -> list[str]:
 
 def is_time_name(name: str) -> bool:
     """Whether a column is called like a time: ``t``, ``time_ms``, ``Timestamp [s]``, ``millis``."""
-    words = _words(name)
-    alone = len(words) == 1 and len(words[0]) > 4 and words[0] in _UNITS
+    parts = _words(name)
+    alone = len(parts) == 1 and len(parts[0]) > 4 and parts[0] in _UNITS
     return alone or (
-        len(words) in (1, 2) and words[0] in _TIMES and (len(words) == 1 or words[1] in _UNITS)
+        len(parts) in (1, 2) and parts[0] in _TIMES and (len(parts) == 1 or parts[1] in _UNITS)
     )
 
 
 def ticks_per_second(name: str, first: float) -> int | None:
     """Return how many units of a time column are a second: by its name, or for times since 1970."""
-    words = _words(name)
-    if words and words[-1] in _UNITS:
-        return _UNITS[words[-1]]
+    parts = _words(name)
+    if parts and parts[-1] in _UNITS:
+        return _UNITS[parts[-1]]
     # From 2001 to 2096; no other unit gives a number of this size.
     return next((count for count in _PER_SECOND if 1e9 <= first / count < 4e9), None)
 
@@ -66,8 +66,8 @@ def strictly_monotone(values: NDArray[Any]) -> bool:
     """Whether numbers rise from each to the next, or fall from each to the next."""
     if values.dtype.kind not in "iuf" or len(values) < _FEW:
         return False
-    for some in (values[:_ROWS_FIRST], values):  # nearly all columns are told by a few rows
-        before, after = some[:-1], some[1:]
+    for part in (values[:_ROWS_FIRST], values):  # nearly all columns are told by a few rows
+        before, after = part[:-1], part[1:]
         if not ((after > before).all() or (after < before).all()):
             return False
     return True
@@ -120,8 +120,8 @@ def _suspicion(values: NDArray[Any], name: str) -> str:
     if strictly_monotone(values):
         way = "increasing" if values[1] > values[0] else "decreasing"
         return f"is strictly {way}, like a time or a counter"
-    time, words = is_time_name(name), _words(name)
-    named = time or (bool(words) and words[-1] in _IDENTIFIERS)
+    time, parts = is_time_name(name), _words(name)
+    named = time or (bool(parts) and parts[-1] in _IDENTIFIERS)
     if time and mostly_increasing(values):
         return "is called like a time and increases"
     low, high = float(values.min()), float(values.max())
@@ -157,11 +157,11 @@ def without_needless(part: Part) -> tuple[Part, tuple[str, ...]]:
             f"{part.file}: no column is left as input: {which}; ask for columns with --set "
             f"inputs={','.join(part.columns[:2])}"
         )
-    kept = [j for j, name in enumerate(part.columns) if name not in reasons]
+    inputs = [j for j, name in enumerate(part.columns) if name not in reasons]
     smaller = replace(
         part,
-        X=part.X[:][:, kept],
-        columns=tuple(part.columns[j] for j in kept),
+        X=part.X[:][:, inputs],
+        columns=tuple(part.columns[j] for j in inputs),
         texts={name: texts for name, texts in part.texts.items() if name not in reasons},
     )
     s = "s" * (len(reasons) > 1)

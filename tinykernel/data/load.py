@@ -59,36 +59,14 @@ def load_data(
     Arrays of more than two dimensions (images) are flattened in row-major order. A table of whole
     numbers holds integers, even where they are written as 3.0.
 
-    Parameters
-    ----------
-    path : path-like
-        See `find_data`.
-    label : str, optional
-        The column of labels of a table, the array of labels beside ``X`` in an ``.npz``, or the
-        file of labels of an ``.npy``.
-    groups : str, optional
-        The column, array or ``.npy`` file that tells which person, record or batch a row belongs
-        to. A file without a test part is then split by whole groups, of
-        ``StratifiedGroupKFold(round(1 / test_size), shuffle=True, random_state=seed)`` the first.
-    test_size : float, default=0.2
-        Part of the rows to keep aside where the file has no test part, 0 <= test_size < 1.
-        With 0 all rows are for training and `X_test` is None.
-    seed : int, default=0
-        Decides which rows are kept aside.
-    selection : Selection, optional
-        Which columns of a table are inputs, and what becomes of missing values.
-    input_type : str, optional
-        Of the inputs, e.g. ``"uint8"``; every value must fit. By default as in the file.
-    values : bool
-        Whether the labels are values to predict. Rows are then kept aside at random.
-    pictures : PictureReading, optional
-        How pictures are read. Whole groups are kept aside where their names say groups.
+    `label` and `groups` name columns of a table, arrays of an ``.npz`` or ``.npy`` files. With
+    groups a file without a test part is split by whole ones, of
+    ``StratifiedGroupKFold(round(1 / test_size), shuffle=True, random_state=seed)`` the first. With
+    a `test_size` of 0 all rows are for training. `input_type` is that of the inputs, as in the file
+    by default; `values` says that labels are values to predict, kept aside at random.
 
-    Raises
-    ------
-    TinykernelError
-        If the file is missing, unreadable, empty, without labels, holds anything but finite
-        numbers or has one class only. The message names row and column.
+    A TinykernelError says where a file is missing, unreadable, empty, without labels, of one class,
+    or holds anything but finite numbers.
     """
     if not 0 <= test_size < 1:
         raise TinykernelError(f"test size must be at least 0 and below 1, got {test_size}")
@@ -261,26 +239,11 @@ def load_rows(
 ) -> Rows:
     """Load rows to run a finished model on: the test part of the file, else all its rows.
 
-    Parameters
-    ----------
-    path, label, groups, seed, values
-        As in `load_data`. Labels are used where the file has them.
-    n_features : int, optional
-        The number of features that the model takes; other widths are refused.
-    feature_names : sequence of str, optional
-        The columns that the model was trained with; a table with others, or with these in another
-        order, is refused.
-    classes : sequence, optional
-        The classes of the model. Number labels are turned into text where these are text.
-    test_size : float, optional
-        For a file without a test part: only the rows that `load_data` keeps aside for the same
-        `groups`, `test_size` and `seed`. All rows by default.
-    selection : Selection, optional
-        As in the training, with its medians.
-    keep_all : bool, default=False
-        Whether rows of a table without a label stay; where one has none, no label is used then.
-    pictures : PictureReading, optional
-        How pictures are read, for a model that takes some.
+    The parameters of `load_data` mean the same; labels are used where the file has them. Rows must
+    have `n_features`, and a table the columns `feature_names` in this order. Number labels become
+    text where the `classes` of the model are text. With `test_size`, rows of a file without a test
+    part are those that `load_data` keeps aside. With `keep_all` rows of a table without a label
+    stay, and no label is used where one is missing.
     """
     if n_features is None and feature_names is not None:
         n_features = len(feature_names)

@@ -69,10 +69,10 @@ def normal_recordings(path: str | os.PathLike[str], **how: Any) -> NormalRows:
 
 def _check_one(source: str, labels: Sequence[Any] | NDArray[Any] | None) -> None:
     """Refuse rows of several classes, some of which cannot be normal."""
-    found = [] if labels is None else np.unique(np.asarray(labels)).tolist()
-    if len(found) > 1:
-        words = listed(found, 3, repr)
+    classes = [] if labels is None else np.unique(np.asarray(labels)).tolist()
+    if len(classes) > 1:
+        shown = listed(classes, 3, repr)
         raise TinykernelError(
-            f"{source}: has rows of {len(found)} classes ({words}); one class is learned from rows "
-            "that are all normal"
+            f"{source}: has rows of {len(classes)} classes ({shown}); one class is learned from "
+            "rows that are all normal"
         )

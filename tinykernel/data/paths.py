@@ -22,28 +22,28 @@ def find_data(path: str | os.PathLike[str]) -> Path:
 
     A file that is in neither place is a TinykernelError.
     """
-    given = Path(path)
-    if given.is_file():
-        return given
-    if given.is_dir():
-        raise TinykernelError(f"{given}: is a folder; give a data file")
+    file = Path(path)
+    if file.is_file():
+        return file
+    if file.is_dir():
+        raise TinykernelError(f"{file}: is a folder; give a data file")
     folder = os.environ.get("TINYKERNEL_DATA")
-    if folder and given.name == str(given):
-        shared = Path(folder) / given
+    if folder and file.name == str(file):
+        shared = Path(folder) / file
         if shared.is_file():
             return shared
-        raise TinykernelError(f"{given}: no such file here or in {folder} (TINYKERNEL_DATA)")
-    raise TinykernelError(f"{given}: no such file")
+        raise TinykernelError(f"{file}: no such file here or in {folder} (TINYKERNEL_DATA)")
+    raise TinykernelError(f"{file}: no such file")
 
 
 def data_folder(path: str | os.PathLike[str]) -> Path | None:
     """Find a folder: as it is given or, for a bare name, in TINYKERNEL_DATA; None of a file."""
-    given, shared = Path(path), os.environ.get("TINYKERNEL_DATA")
-    if given.is_dir():
-        return given
-    if not shared or given.exists() or given.name != str(given):
+    folder, shared = Path(path), os.environ.get("TINYKERNEL_DATA")
+    if folder.is_dir():
+        return folder
+    if not shared or folder.exists() or folder.name != str(folder):
         return None
-    return Path(shared) / given if (Path(shared) / given).is_dir() else None
+    return Path(shared) / folder if (Path(shared) / folder).is_dir() else None
 
 
 def files_below(

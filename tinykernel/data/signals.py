@@ -134,18 +134,18 @@ def _as_classes(cut: Windows, model: IntegerModel, in_names: bool) -> NDArray[An
         return None
     texts = isinstance(model.classes[0], str)
     y = cut.y.astype(np.str_) if texts and cut.y.dtype.kind != "U" else cut.y
-    own = next((label for label in model.classes if is_background(label)), None)
-    if in_names and own is not None:
+    background = next((label for label in model.classes if is_background(label)), None)
+    if in_names and background is not None:
         other = [label not in model.classes and is_background(label) for label in y.tolist()]
-        y = np.where(other, own, y)
+        y = np.where(other, background, y)
     if not set(y.tolist()) & set(model.classes):
         if in_names and all(Path(name).suffix.lower() in SOUNDS for name in cut.recordings):
             return y if any(map(is_background, y.tolist())) else None
-        found, known = (
+        labels, known = (
             listed(labels, show=shown) for labels in (np.unique(y).tolist(), model.classes)
         )
         raise TinykernelError(
-            f"{cut.source}: no label ({found}) is a class of the model ({known}); name the column "
+            f"{cut.source}: no label ({labels}) is a class of the model ({known}); name the column "
             "of the labels with --label, or give the labels the names of the classes"
         )
     return y
@@ -179,10 +179,10 @@ def stretch(cut: Windows, n: int) -> NDArray[Any]:
     place = {key: i for i, key in enumerate(zip(cut.segments, cut.starts, strict=True))}
     best, most = np.arange(min(n, len(cut.X))), 0
     for segment, start in place:
-        found = [place.get((segment, start + k * window)) for k in range(n)]
-        if None in found:
+        places = [place.get((segment, start + k * window)) for k in range(n)]
+        if None in places:
             continue
-        rows = np.array(found)
+        rows = np.array(places)
         labels = 1 if cut.y is None else len(np.unique(cut.y[rows]))
         if labels > most:
             best, most = rows, labels

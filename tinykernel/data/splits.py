@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.data.held_rows import group_folds
+from tinykernel.data.formats import Part
+from tinykernel.data.held_rows import group_folds, kept_aside
 from tinykernel.data.partition import Dataset, Rows
 from tinykernel.data.recordings import Windows, count
 from tinykernel.errors import TinykernelError
@@ -151,38 +153,29 @@ def keep_for_calibration(
     Kept are stratified rows, or with `by_group` the first part of ``StratifiedGroupKFold(round(1 /
     size), shuffle=True, random_state=seed)``. A part without a class is a TinykernelError.
     """
-    from sklearn.model_selection import train_test_split
-
     group, labels = data.group_train, data.y_train
-    classes, counts = np.unique(labels, return_counts=True)
-    n_parts = max(2, round(1 / size))
-    if by_group and group is not None and counts.min() >= n_parts <= len(np.unique(group)):
-        kept, aside = group_folds(n_parts, labels, group, seed)[0]
-        unit = f"{len(np.unique(group[aside]))} groups"
-    elif not (by_group and group is not None) and counts.min() >= 2:
-        n_aside = max(len(classes), int(np.ceil(size * len(labels))))
-        kept, aside = train_test_split(
-            np.arange(len(labels)), test_size=n_aside, stratify=labels, random_state=seed
-        )
-        unit = "stratified"
-    else:
+    by_group = by_group and group is not None
+    part = Part(Path(data.source), "", data.X_train, labels, group)
+    try:
+        kept, aside, _ = kept_aside(part, labels, size, seed, by_group=by_group)
+    except TinykernelError:
         kept = aside = np.zeros(0, np.intp)
-        unit = ""
-    if any(len(np.unique(labels[part])) < len(classes) for part in (kept, aside)):
+    if len(np.unique(labels[aside])) < len(np.unique(labels)):
         raise TinykernelError(
             f"{data.source}: too few rows or groups to keep some of every class aside for the "
             "calibration; train without max_error, and calibrate on other rows"
         )
-    words = f"{len(aside)} training rows kept aside to calibrate, {unit}, seed {seed}"
-    groups, others = (None if group is None else group[part] for part in (aside, kept))
+    groups, others = (None if group is None else group[rows] for rows in (aside, kept))
+    unit = f"{np.unique(groups).size} groups" if groups is not None and by_group else "stratified"
+    which = f"{len(aside)} training rows kept aside to calibrate, {unit}, seed {seed}"
     rows = Rows(
-        data.X_train[aside], labels[aside], data.source, words, groups if by_group else None
+        data.X_train[aside], labels[aside], data.source, which, groups if by_group else None
     )
     rest = replace(
         data,
         X_train=data.X_train[kept],
         y_train=labels[kept],
-        split=f"{data.split}; {words}",
+        split=f"{data.split}; {which}",
         group_train=others,
     )
     return rest, rows

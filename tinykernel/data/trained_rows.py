@@ -37,15 +37,15 @@ def digests(X: NDArray[Any], inputs: slice = slice(None)) -> NDArray[np.uint64]:
     >>> bool(first == third), bool(first == second), bool(first == digests(rows * 1.0)[0])
     (True, False, True)
     """
-    found = np.empty(len(X), dtype=np.uint64)
+    hashes = np.empty(len(X), dtype=np.uint64)
     for first in range(0, len(X), _ROWS_AT_ONCE):
         rows = X[first : first + _ROWS_AT_ONCE]
         # The sum turns -0.0 into 0.0.
         part = rows.reshape(len(rows), -1)[:, inputs].astype("<f4") + np.float32(0)
         for row, values in enumerate(part, start=first):
             digest = hashlib.blake2b(values.tobytes(), digest_size=_BYTES).digest()
-            found[row] = int.from_bytes(digest, "big")
-    return found
+            hashes[row] = int.from_bytes(digest, "big")
+    return hashes
 
 
 def rows_among(X: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
@@ -69,12 +69,12 @@ def record_of(X: NDArray[Any]) -> dict[str, Any]:
     return _sample(digests(X), KEPT) | {"halves": [_half_record(X, half) for half in _halves(X)]}
 
 
-def _sample(found: NDArray[np.uint64], most: int) -> dict[str, Any]:
+def _sample(hashes: NDArray[np.uint64], most: int) -> dict[str, Any]:
     """Return the smallest digests, and whether they are all."""
-    smallest = np.unique(found)
-    kept = smallest[:most]
-    raw = b"".join(int(value).to_bytes(_BYTES, "big") for value in kept)
-    return {"all": len(kept) == len(smallest), "digests": base64.b64encode(raw).decode()}
+    smallest = np.unique(hashes)
+    least = smallest[:most]
+    raw = b"".join(int(value).to_bytes(_BYTES, "big") for value in least)
+    return {"all": len(least) == len(smallest), "digests": base64.b64encode(raw).decode()}
 
 
 def _halves(X: NDArray[Any]) -> list[slice]:
@@ -88,9 +88,9 @@ def _half_record(X: NDArray[Any], half: slice) -> dict[str, Any]:
 
     That is the share that every fifth row has among the others, where equal ones count once.
     """
-    found, fifth = digests(X, half), np.arange(len(X)) % 5 == 0
-    shared = float(np.isin(np.unique(found[fifth]), found[~fifth]).mean()) if len(X) > 1 else 0.0
-    return _sample(found, HALVES_KEPT) | {"shared": round(shared, 4)}
+    hashes, fifth = digests(X, half), np.arange(len(X)) % 5 == 0
+    shared = float(np.isin(np.unique(hashes[fifth]), hashes[~fifth]).mean()) if len(X) > 1 else 0.0
+    return _sample(hashes, HALVES_KEPT) | {"shared": round(shared, 4)}
 
 
 def seen_before(X: NDArray[Any], record: object) -> float | None:
@@ -103,10 +103,10 @@ def seen_before(X: NDArray[Any], record: object) -> float | None:
     known = _known(record)
     if known is None:
         return None
-    found, (digests_known, complete) = digests(X), known
+    hashes, (digests_known, complete) = digests(X), known
     if not complete:
-        found = found[found <= digests_known.max()]
-    return float(np.isin(found, digests_known).mean()) if found.size else None
+        hashes = hashes[hashes <= digests_known.max()]
+    return float(np.isin(hashes, digests_known).mean()) if hashes.size else None
 
 
 def equal_rows(X: NDArray[Any], record: object) -> NDArray[np.bool_] | None:
@@ -137,13 +137,13 @@ def near_copies(X: NDArray[Any], record: object) -> float:
     if not isinstance(halves, list) or len(halves) != len(_halves(X)):
         return 0.0
     shares = []
-    for half, kept in zip(_halves(X), halves, strict=True):
-        known, shared = _known(kept), kept.get("shared") if isinstance(kept, dict) else None
+    for half, part in zip(_halves(X), halves, strict=True):
+        known, shared = _known(part), part.get("shared") if isinstance(part, dict) else None
         if known is None or not isinstance(shared, float) or not 0 <= shared <= 1:
             return 0.0
-        found = np.unique(digests(X, half))
-        found = found if known[1] else found[found <= known[0].max()]
-        n, same = len(found), int(np.isin(found, known[0]).sum())
+        hashes = np.unique(digests(X, half))
+        hashes = hashes if known[1] else hashes[hashes <= known[0].max()]
+        n, same = len(hashes), int(np.isin(hashes, known[0]).sum())
         chance = max(shared, _LEAST_CHANCE)
         if (
             n

@@ -127,10 +127,10 @@ def about(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
     with _named(path):
         header, _ = read_container(_container_in(Path(path)))
-        words = header.get("about", {})
-        if not isinstance(words, dict) or not is_plain(words):
+        said = header.get("about", {})
+        if not isinstance(said, dict) or not is_plain(said):
             raise TinykernelError(_HEADER_DAMAGED)
-        return words
+        return said
 
 
 def written_by(path: str | os.PathLike[str]) -> str:

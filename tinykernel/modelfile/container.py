@@ -177,13 +177,13 @@ def plain_dtype(code: str) -> np.dtype[Any]:
 
 def _read_array(data: memoryview) -> NDArray[Any]:
     """Read an .npy by its text: NumPy's own parser raises six kinds of exceptions for damage."""
-    found = _ARRAY.match(data[:512])
+    match = _ARRAY.match(data[:512])
     try:
-        if found is None:
+        if match is None:
             raise ValueError("no array of ours")
-        dtype = plain_dtype(found[1].decode())
-        shape = tuple(int(length) for length in found[2].decode().split(",") if length.strip())
-        content = data[found.end() :]
+        dtype = plain_dtype(match[1].decode())
+        shape = tuple(int(length) for length in match[2].decode().split(",") if length.strip())
+        content = data[match.end() :]
         if math.prod(shape) * dtype.itemsize != len(content):
             raise ValueError("length")
         array = np.frombuffer(content, dtype=dtype) if len(content) else np.zeros(0, dtype)

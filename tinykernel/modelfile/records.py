@@ -51,12 +51,12 @@ def encode_record(obj: Any, place: str, arrays: Arrays) -> Any:
 
 def _fields_of_classifier(obj: Any) -> dict[str, Any]:
     """Return parameters and fitted attributes; TinykernelError where there is anything else."""
-    own = vars(obj)
-    if "machine_" not in own:
+    attributes = vars(obj)
+    if "machine_" not in attributes:
         raise TinykernelError("the classifier is not fitted; call fit before saving it")
     params: dict[str, Any] = obj.get_params(deep=False)
-    fields = {key: value for key, value in own.items() if not key.startswith("_")}
-    for key in own:
+    fields = {key: value for key, value in attributes.items() if not key.startswith("_")}
+    for key in attributes:
         if key not in params and not FITTED.fullmatch(key) and key != "_quantized":
             raise TinykernelError(f"holds {key!r}, which a model file cannot; delete it")
     return params | fields

@@ -178,9 +178,9 @@ def _names(
     is_header = _is_header(names, frozenset({*LABEL_NAMES, *known}))
     if not is_header:
         rows, names = chain([(line, cells)], rows), [""] * len(names)
-    found = tuple(name or f"column{i}" for i, name in enumerate(names, start=1))
-    refuse_doubles(path, found)
-    return found, rows, is_header
+    unique = tuple(name or f"column{i}" for i, name in enumerate(names, start=1))
+    refuse_doubles(path, unique)
+    return unique, rows, is_header
 
 
 def names_of(path: Path) -> tuple[str, ...]:

@@ -45,25 +45,21 @@ def _array(path: Path, name: str, stream: Any, length: int, in_pieces: bool = Fa
     Many rows that may be read in pieces stay in the file; those of an archive, which cannot be read
     from the middle, go to a temporary one.
     """
+    problem = "cannot be read (damaged or cut short)"
     try:
         rows = _checked_header(stream, length)
         if rows is not None and in_pieces and length > stored.IN_PIECES:
             if not isinstance(stream, zipfile.ZipExtFile):
                 return StoredRows(KeptFile(path.open("rb")), stream.tell(), *rows)
-            found = StoredRows.temporary(*rows)
-            shutil.copyfileobj(stream, found.file.stream, 1 << 20)
-            return found
+            stored_rows = StoredRows.temporary(*rows)
+            shutil.copyfileobj(stream, stored_rows.file.stream, 1 << 20)
+            return stored_rows
         stream.seek(0)
         return np.asarray(np.load(stream, allow_pickle=False))
-    except ValueError as error:
+    except (ValueError, *DAMAGED) as error:
         if "pickle" in str(error):
-            raise TinykernelError(
-                f"{path}: {name} is an array of Python objects, which is not loaded; "
-                "save it with a number or string dtype"
-            ) from None
-        raise TinykernelError(f"{path}: {name} cannot be read (damaged or cut short)") from None
-    except DAMAGED:
-        raise TinykernelError(f"{path}: {name} cannot be read (damaged or cut short)") from None
+            problem = "is an array of Python objects; save it with a number or string dtype"
+        raise TinykernelError(f"{path}: {name} {problem}") from None
 
 
 def _checked_header(stream: Any, length: int) -> tuple[tuple[int, ...], np.dtype[Any]] | None:
@@ -215,8 +211,8 @@ def read_npy(
     train = Part(path, "X", load(path, in_pieces), load(labels), group)
     test_file = path.with_name(path.name.replace("X_train", "X_test"))
     test_labels = _label_file(test_file)
-    if label is not None or test_file == path or not test_file.exists():
+    if label is not None or test_file == path or test_labels is None:
         return Parts(train, None)
-    if test_labels is None or not test_labels.exists():
+    if not test_file.exists() or not test_labels.exists():
         return Parts(train, None)
     return Parts(train, Part(test_file, "X", load(test_file, in_pieces), load(test_labels)))

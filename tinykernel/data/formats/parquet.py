@@ -79,8 +79,8 @@ def _stored_part(path: Path, file: Any, chooser: ColumnChooser) -> Part | None:
             return None
         rows = [_values(table.column(names[i]), False).values for i in inputs]
         X.file.stream.write(np.column_stack(rows).astype(dtype).data)
-        for i, found in others.items():
-            found.append(_names(path, names[i], table.column(names[i])))
+        for i, values in others.items():
+            values.append(_names(path, names[i], table.column(names[i])))
     y, group = (None if i is None else np.concatenate(others[i]) for i in (at, group_at))
     columns = tuple(names[i] for i in inputs)
     return Part(path, "", X, y, group, columns, None, None if at is None else names[at])

@@ -69,7 +69,7 @@ class ColumnChooser:
         if self.label is not None:
             return self._named(self.label, columns)
         taken = {*self.selection.drop, *(self.selection.inputs or ())}
-        found = [
+        places = [
             i
             for i, name in enumerate(columns)
             if name.lower() in LABEL_NAMES and i != group and name not in taken
@@ -77,9 +77,9 @@ class ColumnChooser:
         width = len(columns) - (group is not None) - len(self.selection.drop)
         if not self.needed and self.selection.inputs is None and self.n_features == width:
             return None
-        if len(found) == 1:
-            return found[0]
-        if not self.needed and not found:
+        if len(places) == 1:
+            return places[0]
+        if not self.needed and not places:
             return None
         raise TinykernelError(
             f"{self.path}: say which column holds the labels with --label COLUMN; columns: "

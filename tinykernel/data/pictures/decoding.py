@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-import struct
 import warnings
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +19,6 @@ MOST_PIXELS = 50_000_000
 _TOO_MANY = f"has more than {MOST_PIXELS // 10**6} million pixels"
 # Other readers of Pillow start programs, or take vector graphics.
 _FORMATS = ("JPEG", "PNG", "BMP", "WEBP", "GIF", "TIFF", "PPM", "JPEG2000", "AVIF")
-#: What Pillow raises where the bytes of a file contradict each other.
-_DAMAGED = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    NotImplementedError,
-    OSError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-    struct.error,
-    zlib.error,
-)
 _GREY = ("1", "L", "LA", "I;16", "I;16B", "I;16L", "I;16N")
 
 
@@ -84,7 +67,7 @@ def decoded(file: Path, rows: int, columns: int, channels: int) -> NDArray[np.ui
                 return part.reshape(end - top, width, channels)
 
             return resized(rows_of, height, width, rows, columns)
-    except _DAMAGED as error:
+    except Exception as error:  # Pillow raises what it likes for damaged bytes
         raise _broken(error) from None
 
 
@@ -117,12 +100,14 @@ def _opened(file: Path) -> Any:
         raise BrokenPictureError(_TOO_MANY) from None
     except Image.UnidentifiedImageError:
         raise BrokenPictureError("is no picture") from None
-    except _DAMAGED as error:
+    except Exception as error:  # Pillow raises what it likes for damaged bytes
         raise _broken(error) from None
 
 
-def _broken(error: BaseException) -> BrokenPictureError:
+def _broken(error: Exception) -> BrokenPictureError:
     """Say in a few words what is wrong with a file."""
+    if isinstance(error, BrokenPictureError):
+        return error
     if isinstance(error, OSError) and error.strerror:
         return BrokenPictureError(f"cannot be read ({error.strerror})")
     if "truncated" in str(error).lower():

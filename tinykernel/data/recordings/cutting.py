@@ -113,13 +113,13 @@ class Windows:
         shape = f"{samples} samples x {count(len(self.channels), 'channel')}"
         if self.numbers:
             shape += f" and {count(len(self.numbers), 'number')} beside"
-        words = f"{self.source}: {count(n, 'window')} of {shape}"
+        line = f"{self.source}: {count(n, 'window')} of {shape}"
         if self.hop is not None:
-            words += f", hop {self.hop}"
+            line += f", hop {self.hop}"
         if self.rate is not None:
-            words += f", {self.rate:g} Hz"
-        words += f", from {count(len(self.recordings), 'file')}"
-        return "; ".join([words, *self.notes])
+            line += f", {self.rate:g} Hz"
+        line += f", from {count(len(self.recordings), 'file')}"
+        return "; ".join([line, *self.notes])
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -178,14 +178,14 @@ def long_enough(
 
     Where `reading` does not say which, sounds are padded, and others are an error later on.
     """
-    kept, padded = list[Track](), 0
+    taken, padded = list[Track](), 0
     for track in tracks:
         if window <= len(track.X) or (reading.short is None and not track.table.is_sound):
-            kept.append(track)
+            taken.append(track)
         elif reading.short != "drop":
-            kept.append(_padded(track, window - len(track.X)))
+            taken.append(_padded(track, window - len(track.X)))
             padded += 1
-    if not kept:
+    if not taken:
         raise TinykernelError(
             f"{source}: every recording is shorter than a window; give --set short=pad"
         )
@@ -194,7 +194,7 @@ def long_enough(
             f"{source}: a recording is shorter than a window, and there are no numbers beside "
             "what is padded; give --set short=drop"
         )
-    return kept, padded
+    return taken, padded
 
 
 def _padded(track: Track, n: int) -> Track:

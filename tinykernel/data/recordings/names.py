@@ -29,24 +29,12 @@ def is_background(label: object) -> bool:
 class NamePattern:
     """Where label and group stand in the path of a file.
 
-    Parameters
-    ----------
-    text : str
-        Such as ``"{label}_{person}_{n}"`` or ``"{person}/{label}/*"``: the last parts of the path,
-        the file without its suffix. ``{field}`` is at least one character and as few as possible,
-        ``*`` anything; neither holds a ``/``.
-    label, group : str, optional
-        Which fields they are. Else the label is the field called label, class, target, word or y,
-        and the group is group, person, speaker, subject, patient, machine or device, if there is
-        one.
+    The text is such as ``"{label}_{person}_{n}"`` or ``"{person}/{label}/*"``: the last parts of
+    the path, without a suffix. ``{field}`` is at least one character and as few as possible,
+    ``*`` anything; neither holds a ``/``. `label` and `group` say which fields they are. Else the
+    label is the field called label, class, target, word or y, and the group is group, person,
+    speaker, subject, patient, machine or device, if there is one.
 
-    Raises
-    ------
-    TinykernelError
-        If no field is the label or a group, or a field stands there twice or next to another.
-
-    Examples
-    --------
     >>> NamePattern("{label}_{person}_{n}").find(Path("digits/7_anna_12.wav"))
     ('7', 'anna')
     >>> NamePattern("{person}/{label}/*").find(Path("all/anna/yes/0001.wav"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import warnings
 from fractions import Fraction
 from pathlib import Path
@@ -16,17 +15,6 @@ from tinykernel.errors import TinykernelError
 _FULL = 1 << 15
 # Floats above 1 are held at full scale; of larger ones the unit must be another.
 _LOUDEST = 4.0
-#: What scipy raises where the bytes of a file contradict each other.
-_DAMAGED = (
-    ArithmeticError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    NameError,
-    TypeError,
-    ValueError,
-    struct.error,
-)
 
 
 def read_wav(path: Path) -> tuple[NDArray[np.int16], float]:
@@ -42,7 +30,9 @@ def read_wav(path: Path) -> tuple[NDArray[np.int16], float]:
             warnings.simplefilter("ignore", wavfile.WavFileWarning)  # chunks of other programs
             warnings.filterwarnings("error", message=".*premature", category=UserWarning)
             rate, samples = wavfile.read(path)
-    except (*_DAMAGED, wavfile.WavFileWarning) as error:
+    except OSError:
+        raise
+    except Exception as error:  # scipy raises what it likes for damaged bytes
         reason = "cut short" if "premature" in str(error) else str(error) or "damaged"
         raise TinykernelError(f"{path}: is no .wav of PCM or floats ({reason})") from None
     if rate <= 0 or samples.ndim > 2:
