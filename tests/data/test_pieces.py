@@ -14,7 +14,7 @@ from tests.cli.tools import run
 from tests.data.test_selection import TINY
 from tinykernel import stored
 from tinykernel.data.load import load_data
-from tinykernel.stored import StoredRows, drawn_places, rows_at
+from tinykernel.stored import drawn_places
 
 PARTS = ("X_train", "y_train", "X_test", "y_test")
 
@@ -25,13 +25,6 @@ def rows(n=3000, kind=np.int16):
     y = rng.integers(0, 3, n)
     centre = 30 * rng.normal(size=(3, 8))
     return (20 * rng.normal(size=(n, 8)) + centre[y]).astype(kind), y
-
-
-def as_stored(X):
-    """Put rows into a file."""
-    found = StoredRows.temporary(X.shape, X.dtype)
-    found.file.stream.write(np.ascontiguousarray(X).data)
-    return found
 
 
 @pytest.fixture
@@ -71,14 +64,6 @@ def write(require_tool):
         return folder / "a.parquet"
 
     return written
-
-
-@given(st.integers(1, 50), st.data())
-def test_rows_at_places_are_those_of_an_array(n, data):
-    """Rows that are read from a file by place are the rows of the same places in memory."""
-    X = np.arange(3 * n, dtype=np.int32).reshape(n, 3)
-    places = np.array(data.draw(st.lists(st.integers(0, n - 1))), dtype=np.intp)
-    assert np.array_equal(rows_at(as_stored(X), places), X[places])
 
 
 @pytest.mark.parametrize("most", [500_000, 500])

@@ -98,7 +98,7 @@ def slow_windows(case: dict, mixed: str):
     return cut, dropped
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     case=recordings(),
     mixed=st.sampled_from(["drop", "majority"]),

@@ -147,7 +147,7 @@ def test_a_table_as_people_have_it_was_refused(tmp_path, content, typed, said, r
     result = run(*command, *shlex.split(typed))
     assert result.exit_code == 0, result.output
     assert said in " ".join(result.stdout.split())
-    again = run("predict", model, file)
+    again = run("evaluate", model, file)
     assert again.exit_code == 0, again.output
 
 

@@ -198,7 +198,7 @@ def test_broken_pictures_are_counted_and_named(hostile):
         "d_large.png": "has more than 50 million pixels",
         "e_bomb.png": "has more than 50 million pixels",
         "f_film.gif": "is animated, or has several pages (3)",
-        "h_pipe.jpg": "is no file",
+        "h_pipe.jpg": "no such file",
         "i_wide.png": "is cut short",
     }
     for name, reason in reasons.items():
