@@ -77,14 +77,6 @@ class Struct:
     kind: str
     members: dict[str, str]  # the text of each member, in the order of its declaration.
 
-    @classmethod
-    def of(cls, name: str, kind: str, **members: int | str | list[int] | None) -> Struct:
-        """Return a structure of numbers, lists of numbers, and names of tables, None for none."""
-        declared = declared_members(kind)
-        if members.keys() != set(declared):
-            raise AssertionError(f"struct {kind} of the runtime has {', '.join(declared)}")
-        return cls(name, kind, {member: _member(members[member]) for member in declared})
-
     @property
     def text(self) -> str:
         """All members in one line."""
@@ -106,9 +98,10 @@ def declared_members(kind: str) -> tuple[str, ...]:
     raise AssertionError(f"no header of the runtime declares struct {kind}")
 
 
-def _member(value: int | str | list[int] | None) -> str:
+def member_text(value: int | str | list[int] | None) -> str:
+    """Write a number, a list of numbers, or the name of a table, None for none."""
     if isinstance(value, list):
-        return f"{{ {', '.join(map(_member, value))} }}"
+        return f"{{ {', '.join(map(member_text, value))} }}"
     if value is None:
         return "0"
     return value if isinstance(value, str) else f"{value}u"

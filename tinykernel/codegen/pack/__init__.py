@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeAlias
 
-from tinykernel.codegen.definitions import Parts, Struct, Table, declared_members
+from tinykernel.codegen.definitions import Parts, Struct, Table, declared_members, member_text
 from tinykernel.model.grid import Grid
 from tinykernel.model.stage import Stage
 
@@ -39,9 +39,11 @@ class Place:
         name, kind = f"tk_{name}_{self.number}", kind or f"tk_{name}"
         made = {key: Table(f"{name}_{key}", *rest) for key, rest in tables.items() if rest}
         known = members | {key: made[key].name if key in made else None for key in tables}
-        others = (key for key in declared_members(kind) if key not in known)
-        struct = Struct.of(name, kind, **known, **{key: getattr(stage, key) for key in others})
-        return [*made.values(), struct]
+        declared = declared_members(kind)
+        assert known.keys() <= set(declared), f"struct {kind} has {', '.join(declared)}"
+        values = {key: known[key] if key in known else getattr(stage, key) for key in declared}
+        texts = {key: member_text(value) for key, value in values.items()}
+        return [*made.values(), Struct(name, kind, texts)]
 
 
 @dataclass(frozen=True)
