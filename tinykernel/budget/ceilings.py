@@ -35,18 +35,18 @@ def share_used(model: IntegerModel, limits: Limits, target: str) -> tuple[float,
 
 def within(
     make: Callable[[int], IntegerModel], most: int, step: int, limits: Limits, target: str
-) -> tuple[int, str]:
-    """Return the largest number, in steps, whose untrained model keeps to the limits, 0 for none.
+) -> tuple[int | None, str]:
+    """Return the largest number, in steps, whose untrained model keeps to the limits, if any does.
 
-    And what the last model that did not would take.
+    And what the last model that was tried takes.
     """
-    n, words = most, ""
+    n, needed = most, ""
     for _ in range(_MOST_TRIES):
-        if n <= 0:
-            break
-        share, words = share_used(make(n), limits, target)
+        share, needed = share_used(make(n), limits, target)
         if share <= 1:
-            return n, words
+            return n, needed
         # A part of the work does not depend on n, so this is never too little.
         n = min(int(n / share) // step * step, n - step) if n > step else 0
-    return 0, words
+        if n <= 0:
+            break
+    return None, needed

@@ -96,31 +96,21 @@ def sizes_that_fit(asked: Asked) -> dict[str, Any]:
     found = _sizes_in_flash(asked)
     if not limits.beside_flash:
         return found
-    told = asked.but(**found)
     name, step = ("n_components", _WORD) if asked.shape is None else ("n_kernels", 1)
-    if not isinstance(found[name], Mapping):
-        n, words = _within(told, "", found[name], step)
-        if n == 0:
-            raise _no_room(asked, words)
-        return {**found, name: n}
-    kept, words = dict[str, int](), ""
-    for form, most in found[name].items():
-        if most == 0:
-            share, words = share_used(_of_size(told, form, 0), limits, asked.target)
-            if share <= 1:
-                kept[form] = 0
-            continue
-        n, words = _within(told, form, most, step)
-        if n:
+    is_choice = isinstance(found[name], Mapping)
+    most, kept, needed = found[name] if is_choice else {"": found[name]}, dict[str, int](), ""
+    for form, number in most.items():
+        n, needed = _within(asked.but(**found), form, number, step)
+        if n is not None:
             kept[form] = n
     if not kept:
-        raise _no_room(asked, words)
+        raise _no_room(asked, needed)
     if not any(kept.values()):
         found.pop("code", None)  # a linear part alone has no use for it
-    return {**found, name: kept}
+    return {**found, name: kept if is_choice else kept[""]}
 
 
-def _within(asked: Asked, form: str, most: int, step: int) -> tuple[int, str]:
+def _within(asked: Asked, form: str, most: int, step: int) -> tuple[int | None, str]:
     """Return how many components or kernels of a form keep to the limits beside flash."""
     return within(lambda n: _of_size(asked, form, n), most, step, asked.limits, asked.target)
 
@@ -185,21 +175,16 @@ def _sizes_in_flash(asked: Asked) -> dict[str, Any]:
         return _kernels(asked, asked.shape)
     asked = asked.but(code=_code(asked))
     found, least = _forms(asked)
-    if found:
-        return _with_code(found, asked)
-    if asked.get("scaler_scope") == "auto" and linear_may_compete(asked.options):
+    scope = {}
+    if not found and asked.get("scaler_scope") == "auto" and linear_may_compete(asked.options):
         # The tables of a scaler for each input may be what is too much.
-        one = {"scaler_scope": "global"}
-        found, smaller = _forms(asked.but(**one, effort="quick"))
-        if found:
-            return {**_with_code(found, asked), **one}
+        scope = {"scaler_scope": "global"}
+        found, smaller = _forms(asked.but(**scope, effort="quick"))
         least = min(least, smaller)
-    raise _too_small(asked, least)
-
-
-def _with_code(found: dict[str, int], asked: Asked) -> dict[str, Any]:
-    """Say which code was counted with, where there are components."""
-    return {"n_components": found} | ({"code": asked.get("code")} if any(found.values()) else {})
+    if not found:
+        raise _too_small(asked, least)
+    code = {"code": asked.get("code")} if any(found.values()) else {}
+    return {"n_components": found, **code, **scope}
 
 
 def _code(asked: Asked) -> str:
@@ -268,7 +253,7 @@ def _of_images(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
         asked = asked.but(convolutions=FORMS[form], linear=found["linear"])
         n = 0 if _refused(shape, form, asked.limits) else _channels(asked, shape)[0]
         if n >= fewest and asked.limits.beside_flash:
-            n = _within(asked, form, n, 1)[0]
+            n = _within(asked, form, n, 1)[0] or 0
         if n >= fewest:
             return found | {"n_kernels": {"kernels": found["n_kernels"], form: n}}
     return found
@@ -312,8 +297,7 @@ def _channels(asked: Asked, shape: tuple[int, ...]) -> tuple[int, int]:
 def _kernels_as_asked(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
     """Return the most kernels that fit, and the bits of their weights: fewer where few fit."""
     most, linear = _most_kernels(asked, shape), asked.get("linear")
-    sizes, best = list[int](), {"n_kernels": 0}
-    unknown: TinykernelError | None = None
+    tried, unknown = list[tuple[int, int, int]](), None
     for bits in _widths(asked, shape):
         make = partial(_of_size, asked.but(linear=bits), "")
         try:
@@ -323,16 +307,16 @@ def _kernels_as_asked(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
             continue
         if bits == _MOST_BITS and bits != linear and n < most:
             continue
-        sizes.append(size)
-        if n > best["n_kernels"]:
-            best = {"n_kernels": n, "linear": bits}
+        tried.append((n, bits, size))
         if n >= _FEW_KERNELS:
             break
-    if not sizes and unknown is not None:
+    if not tried and unknown is not None:
         raise unknown
-    if not best["n_kernels"]:
-        raise _too_small(asked, min(sizes), "one with the fewest kernels")
-    return best
+    n, bits, _ = max(tried, key=lambda each: each[0])
+    if not n:
+        least = min(size for *_, size in tried)
+        raise _too_small(asked, least, "one with the fewest kernels")
+    return {"n_kernels": n, "linear": bits}
 
 
 def _most_kernels(asked: Asked, shape: tuple[int, ...]) -> int:
@@ -418,14 +402,14 @@ def _linear_sizes(asked: Asked) -> dict[int, int]:
     """Return the widths that a linear part may have, widest first, and its size alone."""
     if not linear_may_compete(asked.options):
         return {}
-    bits = asked.get("linear")
-    if bits != "auto":
-        return {bits: asked.size(asked.integers(n_components=0, linear=bits))}
-    sizes = {}
-    for bits in LINEAR_BITS[::-1]:
-        # A width whose sums may pass 32 bits, or whose size is not known, does not compete.
-        with suppress(TinykernelError):
-            sizes[bits] = asked.size(asked.integers(n_components=0, linear=bits))
+    bits, sizes = asked.get("linear"), dict[int, int]()
+    for width in LINEAR_BITS[::-1] if bits == "auto" else (bits,):
+        try:
+            sizes[width] = asked.size(asked.integers(n_components=0, linear=width))
+        except TinykernelError:
+            # A width whose sums may pass 32 bits, or whose size is not known, does not compete.
+            if bits != "auto":
+                raise
     return sizes
 
 
@@ -450,50 +434,39 @@ def _by_tables(asked: Asked, layout: str) -> int:
 
 def check_size(asked: Asked) -> None:
     """Refuse a number of components or kernels that cannot fit, before the long training."""
-    limit = asked.flash
-    if asked.shape is not None:
-        n = asked.get("n_kernels")
-        for form, number in n.items() if isinstance(n, Mapping) else [("", n)]:
-            _check_local(asked, form, number)
-        return
-    if asked.method != LEARNED:
-        given = {"compact": asked.options["n_components"]}
-    else:
-        kind = RegressorOptions if "loss" in asked.options else TrainerOptions
-        given = kind(**asked.options).capacity()
-    for name, p in given.items():
-        layout_name = parts_of(name)[0]
-        if p == 0 or layout_name is None:
-            continue
-        if asked.method != LEARNED:
-            machine = enlarged(_drawn(asked), p)
-            layout = random_layout(machine)
-            needed = least_size(quantize(machine), layout, p, asked.target)
-        else:
-            try:
-                model = asked.components(layout_name, p)
-                needed = least_size(model, LAYOUTS[layout_name], p, asked.target)
-            except TinykernelError:
-                continue
-        if needed > limit:
+    is_table, number = asked.shape is None, asked.get("n_kernels")
+    if is_table:
+        number = asked.options["n_components"]
+        if asked.method == LEARNED:
+            kind = RegressorOptions if "loss" in asked.options else TrainerOptions
+            number = kind(**asked.options).capacity()
+    for form, n in number.items() if isinstance(number, Mapping) else [("", number)]:
+        try:
+            needed = _least(asked, form, n)
+        except TinykernelError:
+            continue  # not known without a compiler; the trained model is measured again
+        if needed > asked.flash:
+            what = "components" if is_table else "kernels"
+            what = what if is_table or form in ("", "kernels") else f"channels, {form},"
             raise TinykernelError(
-                f"a model of {p} components needs at least {needed} bytes of flash on "
-                f"{asked.target}, {needed - limit} over the budget of {limit}; use fewer "
-                "n_components or a larger budget"
+                f"a model of {n} {what} needs at least {needed} bytes of flash on {asked.target}, "
+                f"{needed - asked.flash} over the budget of {asked.flash}; use fewer "
+                f"{'n_components' if is_table else 'n_kernels'} or a larger budget"
             )
 
 
-def _check_local(asked: Asked, form: str, n: int) -> None:
-    try:
-        size = asked.size(_of_size(asked, form, n))
-    except TinykernelError:
-        return  # not known without a compiler; the trained model is measured again
-    limit, what = asked.flash, "kernels" if form in ("", "kernels") else f"channels, {form},"
-    if size - (limit - allowed_bytes(limit)) > limit:
-        raise TinykernelError(
-            f"a model of {n} {what} needs {size} bytes of flash on {asked.target}, {size - limit} "
-            f"over the budget of {limit}; use fewer n_kernels or a larger budget"
-        )
+def _least(asked: Asked, form: str, n: int) -> int:
+    """Return how many bytes a model of a form takes at least."""
+    if asked.shape is not None:
+        slack = asked.flash - allowed_bytes(asked.flash)
+        return asked.size(_of_size(asked, form, n)) - slack
+    if asked.method != LEARNED:
+        machine = enlarged(_drawn(asked), n)
+        return least_size(quantize(machine), random_layout(machine), n, asked.target)
+    layout = parts_of(form)[0]
+    if layout is None or not n:
+        return 0
+    return least_size(asked.components(layout, n), LAYOUTS[layout], n, asked.target)
 
 
 def _too_small(asked: Asked, needed: int, least: str = "the smallest one") -> TinykernelError:

@@ -21,7 +21,7 @@ from tinykernel.budget.contenders import (
     tree_size,
     trees_may_compete,
 )
-from tinykernel.budget.standins import LEARNED, OF_VALUES, Asked, fitted
+from tinykernel.budget.standins import LEARNED, Asked, fitted
 from tinykernel.checks import check_choice
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.targets import find_target
@@ -185,65 +185,56 @@ def train(
     """
     if method != LEARNED and not hasattr(method, "untrained"):
         raise TinykernelError(f"method: {method!r} is no class of classifiers to train")
-    started, trainings = time.perf_counter(), 0
+    started = time.perf_counter()
     X, coding, validation = _in_numbers(X, validation)
-    extra = {"groups": groups, "validation": validation}
-    extra = {name: value for name, value in extra.items() if value is not None}
-    if method != LEARNED and extra.keys() - {"groups"}:
-        raise TinykernelError(f"{max(extra.keys() - {'groups'})}: not for this method")
-    kind = RegressorParameters if task == "numbers" else ClassifierParameters
-    given = flattened(parameters, kind)
-    given |= _of_task(task, method, given)
-    if method != LEARNED and "n_kernels" in given:
-        raise TinykernelError("n_kernels: not for this method")
+    given = _options(parameters, task, method)
     shape = input_shape(X, method, given)
-    if value_name is not None:
-        if task != "numbers" or np.ndim(y) != 1:
-            raise TinykernelError('value_name: only for one value, with the task "numbers"')
-        extra["value_name"] = value_name
+    if value_name is not None and (task != "numbers" or np.ndim(y) != 1):
+        raise TinykernelError('value_name: only for one value, with the task "numbers"')
+    if method != LEARNED and validation is not None:
+        raise TinykernelError("validation: not for this method")
+    rows = {"groups": groups, "validation": validation, "value_name": value_name}
+    rows = {name: value for name, value in rows.items() if value is not None}
     if task == "numbers" and shape is None:
         given.setdefault("linear", BITS_BESIDE)
-    width = given.get("linear", "auto")
     # The size of trees is their bytes.
-    counted = given.get("model") != "trees" and {"n_components", "n_kernels"} & given.keys()
-    open_size = not counted
-    limits = _limits(budget, target, chosen=open_size)
-    limit = None if limits is None else limits.flash
-    chosen_here = limits is not None and open_size
-    if limits is not None and limit is not None:
-        asked = Asked.few(
-            X, y, dict(given), limits=limits, target=target, shape=shape, method=method
-        )
-        if chosen_here:
-            cells = cells_of(asked, X, y, groups=groups, sample_weight=sample_weight)
-            progress.report("finding what fits", 0, None)
-            given |= cells | _what_fits(asked.but(**cells))
+    is_open = given.get("model") == "trees" or not {"n_components", "n_kernels"} & given.keys()
+    limits, width = _limits(budget, target, chosen=is_open), given.get("linear", "auto")
+    if limits is not None and limits.flash is not None:
+        known = {"limits": limits, "target": target, "shape": shape, "method": method}
+        asked = Asked.few(X, y, dict(given), **known)
+        if is_open:
+            given |= _what_fits(asked, X, y, groups, sample_weight)
             if isinstance(given.get("n_components"), Mapping):
                 given.pop("linear", None)  # the forms say it
         else:
             check_size(asked)
+    trainings = 0
     while True:
-        classifier = fitted(method, given, X, y, sample_weight, **extra)
         trainings += 1
+        classifier = fitted(method, given, X, y, sample_weight, **rows)
         _name_inputs(classifier, None if shape is not None else feature_names, coding)
         model = as_integer_model(classifier)
         sizes = _decisive(model, target)
-        over, words = (0, "") if sizes is None or limits is None else _over(model, sizes, limits)
+        over, reason = (0, "") if sizes is None or limits is None else _over(model, sizes, limits)
         if over <= 0:
-            if link or sizes is None:
-                memory = _measured(model, target, limits)
-            else:
-                memory = _estimated(model, target, limits) or sizes
-            seconds = time.perf_counter() - started
-            name = LEARNED if method == LEARNED else method.method
-            return TrainResult(
-                model, classifier, memory, sizes, limit, name, trainings, seconds, limits
-            )
+            break
         stopped = _interrupted(classifier)
-        smaller = _smaller(classifier, model, over, width)
-        if not chosen_here or stopped or smaller is None:
-            raise _too_much(words, stopped, chosen_here)
+        smaller = _smaller(classifier, model, over, width) if is_open and not stopped else None
+        if smaller is None:
+            raise _too_much(reason, stopped, is_open)
         given |= smaller
+    return TrainResult(
+        model=model,
+        classifier=classifier,
+        memory=_memory(model, target, limits, sizes, link),
+        sizes=sizes,
+        budget=None if limits is None else limits.flash,
+        method=LEARNED if method == LEARNED else method.method,
+        trainings=trainings,
+        seconds=time.perf_counter() - started,
+        limits=limits,
+    )
 
 
 def _in_numbers(
@@ -266,10 +257,21 @@ def _name_inputs(
         classifier.coding_ = coding.written()
 
 
-def _what_fits(asked: Asked) -> dict[str, Any]:
+def _what_fits(
+    asked: Asked,
+    X: ArrayLike,
+    y: ArrayLike,
+    groups: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+) -> dict[str, Any]:
     """Return the parameters of models that use up the budget: trees, and all others."""
-    found = tree_size(asked) if _may_have_trees(asked) else {}
-    return found if asked.get("model") == "trees" else found | sizes_that_fit(asked)
+    found = cells_of(asked, X, y, groups=groups, sample_weight=sample_weight)
+    progress.report("finding what fits", 0, None)
+    asked = asked.but(**found)
+    found |= tree_size(asked) if _may_have_trees(asked) else {}
+    if asked.get("model") != "trees":
+        found |= sizes_that_fit(asked)
+    return found
 
 
 def _may_have_trees(asked: Asked) -> bool:
@@ -280,19 +282,20 @@ def _may_have_trees(asked: Asked) -> bool:
     return compared and trees_may_compete(asked.options, asked.rows.shape[1])
 
 
-def _of_task(task: str, method: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the loss, which only a regressor has, and refuse what the task has not."""
+def _options(parameters: Mapping[str, Any], task: str, method: Any) -> dict[str, Any]:
+    """Return the options that were given, with a loss for values, and refuse what has no use."""
     check_choice("task", task, TASKS)
-    if task == "classes":
-        for name in OF_VALUES:
-            if name in given:
-                raise TinykernelError(f'{name}: only for task "numbers"')
-        return {}
-    if method != LEARNED:
-        raise TinykernelError("method: this one has classes only; leave it out")
-    if given.get("class_weight") is not None:
-        raise TinykernelError('class_weight: not for task "numbers"')
-    return {"loss": given.get("loss", "squared")}
+    of_values = task == "numbers"
+    given = flattened(parameters, RegressorParameters if of_values else ClassifierParameters)
+    wrong = {
+        'loss: only for task "numbers"': not of_values and "loss" in given,
+        "method: this one has classes only; leave it out": of_values and method != LEARNED,
+        'class_weight: not for task "numbers"': of_values and "class_weight" in given,
+        "n_kernels: not for this method": method != LEARNED and "n_kernels" in given,
+    }
+    for text in filter(wrong.get, wrong):
+        raise TinykernelError(text)
+    return {"loss": "squared", **given} if of_values else given
 
 
 def _limits(budget: str | int | Limits | None, target: str, *, chosen: bool) -> Limits | None:
@@ -320,23 +323,25 @@ def _decisive(model: IntegerModel, target: str) -> Report | None:
         return None
 
 
-def _measured(model: IntegerModel, target: str, limit: Limits | None) -> Report | None:
+def _memory(
+    model: IntegerModel, target: str, limits: Limits | None, sizes: Report | None, link: bool
+) -> Report | None:
     """Tell the memory; without a budget nobody waits for a compiler."""
     if find_target(target).family == "host":
         return None
-    if limit is None:
-        found = _estimated(model, target, limit)
-        if found is not None:
-            return found
+    estimate = _estimated(model, target, limits)
+    if limits is None or (sizes is not None and not link):
+        known = estimate or (None if link else sizes)
+        if known is not None:
+            return known
     try:
-        return report(model, target, limit)
+        return report(model, target, limits)
     except (KeyboardInterrupt, OSError, TinykernelError) as error:
         # A finished training is worth more than an exact figure.
         reason = str(error) or "interrupted"
-        found = _estimated(model, target, limit)
-        known = "its size is not known" if found is None else "its size is an estimate"
-        warnings.warn(f"not linked, so {known} ({reason})", stacklevel=3)
-        return found
+        size = "its size is not known" if estimate is None else "its size is an estimate"
+        warnings.warn(f"not linked, so {size} ({reason})", stacklevel=3)
+        return estimate
 
 
 def _estimated(model: IntegerModel, target: str, limit: Limits | None) -> Report | None:
@@ -362,13 +367,13 @@ def _over(model: IntegerModel, sizes: Report, limits: Limits) -> tuple[int, str]
     return over, words
 
 
-def _too_much(words: str, stopped: bool, chosen_here: bool) -> TinykernelError:
+def _too_much(reason: str, stopped: bool, is_open: bool) -> TinykernelError:
     what, advice = "the trained model", "use fewer n_components"
     if stopped:
         what = "training was interrupted and is not repeated with fewer components; the model"
-    elif chosen_here:
+    elif is_open:
         advice = "give a larger budget"
-    return TinykernelError(f"{what} needs {words}; {advice}")
+    return TinykernelError(f"{what} needs {reason}; {advice}")
 
 
 def _interrupted(classifier: Any) -> bool:

@@ -42,6 +42,20 @@ from tinykernel.training.readouts.linear import input_moments, linear_dropout, r
 _SLOTS = 4
 _POOL = 1 << 20
 _NO_INPUTS = np.zeros((0, 0), dtype=np.int16)
+# k of the surrogate derivative.
+_SLOPE = 2.0
+# Steps of start and width (radians), G (unit variance), S (times 1 / sigma), and the linear part,
+# as multiples of that of the weights.
+_WINDOW_STEP, _DIAGONAL_STEP, _FREQUENCY_STEP, _LINEAR_STEP = 10.0, 15.0, 0.5, 7.0
+_GAIN_STEP = 10.0
+# Share of the steps in which these grow.
+_WARM_UP = 0.1
+# Ternary weights are 0 below this multiple of the mean magnitude of their output.
+_THRESHOLD = 0.7
+# Deviation of the first shadow weights.
+_WEIGHT_SPREAD = 0.01
+# Share of the training after which the forward pass uses the integers that are exported.
+_QUANTIZE_FROM = 0.7
 _NAMES = ("diagonal", "rate", "centre", "level", "shadow", "offset", "gain", "linear")
 
 _Floats = NDArray[np.float32]
@@ -165,7 +179,7 @@ class Learner:
         padded = -(-self.n_outputs // OUTPUT_MULTIPLE) * OUTPUT_MULTIPLE
         self.shadow = np.zeros((self.n_rows, padded), dtype=np.float32)
         drawn = rng.standard_normal((self.n_rows, self.n_outputs), dtype=np.float32)
-        self.shadow[:, : self.n_outputs] = np.float32(recipe.weight_spread) * drawn
+        self.shadow[:, : self.n_outputs] = np.float32(_WEIGHT_SPREAD) * drawn
         self.offset = np.zeros(padded, dtype=np.float32)
         self.offset[: self.n_outputs] = prior(self.targets, self.weight, recipe.losses)
         self.gain = np.array([recipe.gain], dtype=np.float32)
@@ -202,7 +216,7 @@ class Learner:
 
     def forward(self) -> Forward:
         """Return the parameters of the forward pass; the arrays may be reused by the next step."""
-        threshold = self.recipe.threshold if self.layout.ternary else 0.0
+        threshold = _THRESHOLD if self.layout.ternary else 0.0
         ternarise(self.shadow, np.float32(threshold), np.float32(self._live.sum()), self._weights)
         self._weights *= self._live
         scale = np.float32(self.gain[0] / np.sqrt(self.recipe.n_components))
@@ -264,7 +278,7 @@ class Learner:
             np.uint32(int(left_out * 2**32)),
             np.float32(1 / (1 - left_out)),
         )
-        windows, outputs, slope = f.windows.numbers(), self._outputs(f), np.float32(o.slope)
+        windows, outputs, slope = f.windows.numbers(), self._outputs(f), np.float32(_SLOPE)
         gradients = self._gradients
 
         def part(slot: int) -> None:
@@ -299,19 +313,19 @@ class Learner:
 
     def _update(self, step: float, factor: np.float32) -> None:
         """Let Adam move every learned parameter."""
-        o, layout = self.recipe, self.layout
+        layout = self.layout
         if not layout.scale_per_row:
             tied = self._gradients[1].reshape(_SLOTS, self.n_blocks, self.dimension)
             tied[:] = tied.mean(axis=2, keepdims=True)
         steps = (
-            step * o.diagonal_factor,
-            step * o.frequency_factor / (2 * np.pi * self.sigma),
-            step * o.window_factor / (2 * np.pi) if layout.learns_start else 0.0,
-            step * o.window_factor if layout.learns_width else 0.0,
+            step * _DIAGONAL_STEP,
+            step * _FREQUENCY_STEP / (2 * np.pi * self.sigma),
+            step * _WINDOW_STEP / (2 * np.pi) if layout.learns_start else 0.0,
+            step * _WINDOW_STEP if layout.learns_width else 0.0,
             step,
-            step * o.offset_factor,
-            step * 10.0,
-            step * o.linear_factor,
+            step,
+            step * _GAIN_STEP,
+            step * _LINEAR_STEP,
         )
         self._step += 1
         first = np.float32(1 / (1 - 0.9**self._step))
@@ -356,14 +370,14 @@ class Learner:
     def epoch(self, number: int) -> float:
         """Go through all rows once; returns the mean loss."""
         o, total, n_batches = self.recipe, 0.0, 0
-        if (number + 1) / o.epochs > o.quantize_from:
+        if (number + 1) / o.epochs > _QUANTIZE_FROM:
             self.prove()
         n_rows = self.mixed.shape[0]
         for rows, done in batches(self.rng, n_rows, o.batch_rows, number, o.epochs):
-            self.quantized = done >= o.quantize_from
+            self.quantized = done >= _QUANTIZE_FROM
             if self._cancelled is not None and self._cancelled.is_set():
                 raise CancelledError
-            total += self.learn(rows, o.peak_step * one_cycle(done, o.warm_up))
+            total += self.learn(rows, o.peak_step * one_cycle(done, _WARM_UP))
             n_batches += 1
         return float(total / n_batches)
 

@@ -1,4 +1,4 @@
-"""The recipe that the trainer works by: options, what is searched, and constants."""
+"""The recipe that the trainer works by: options, and what is searched."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORD = 32
 
 @dataclass(frozen=True)
 class Recipe:
-    """How one model is trained: what follows from the options, what is searched, and constants.
+    """How one model is trained: what follows from the options, and what is searched.
 
     Parameters
     ----------
@@ -37,28 +37,12 @@ class Recipe:
     noise : float
         Gaussian noise is added to P H B x so that the phases of the first components vary by this
         deviation, in radians: the length of the noise vector is `noise` times sigma.
-    slope : float
-        k of the surrogate derivative.
     peak_step : float
-        Largest step of Adam, for the weights; one cycle: a linear rise over `warm_up` of the
-        training, then half a cosine down to 0.
-    window_factor, diagonal_factor, frequency_factor, offset_factor : float
-        Steps of start and width (radians), G (unit variance), S (times 1 / sigma), and the class
-        offsets, as multiples of that.
-    warm_up : float
-        Share of the steps.
+        Largest step of Adam, for the weights; one cycle.
     gain : float
         First value of a in ``logits = a / sqrt(p) (W z) + offset``.
-    threshold : float
-        Ternary weights are 0 below this multiple of the mean magnitude of their output.
-    weight_spread : float
-        Deviation of the first shadow weights.
-    quantize_from : float
-        Share of the training after which the forward pass uses the integers that are exported.
     linear_bits : {2, 4, 8} or None
         Bits of the weights of a linear part; None without one.
-    linear_factor : float
-        Step of these weights, as a multiple of `peak_step`.
     seed : int
     n_threads : int
         Changes nothing but the time.
@@ -74,19 +58,9 @@ class Recipe:
     sigma: float | None = None
     sigma_multiple: float = 1.0
     noise: float = 0.3
-    slope: float = 2.0
     peak_step: float = 1.5e-3
-    window_factor: float = 10.0
-    diagonal_factor: float = 15.0
-    frequency_factor: float = 0.5
-    offset_factor: float = 1.0
-    warm_up: float = 0.1
     gain: float = 2.0
-    threshold: float = 0.7
-    weight_spread: float = 0.01
-    quantize_from: float = 0.7
     linear_bits: int | None = None
-    linear_factor: float = 7.0
     seed: int = 0
     n_threads: int = 1
     losses: tuple[float, ...] = ()
