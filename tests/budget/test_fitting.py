@@ -111,7 +111,7 @@ def test_a_model_over_the_budget_is_trained_again_with_less(monkeypatch, method)
     learned = method == "learned"
     size = {"windows": 640} if learned else 640
     monkeypatch.setattr(fitting, "sizes_that_fit", lambda *given: {"n_components": size})
-    given = {"epochs": 2} if learned else {"max_iter": 2}
+    given = {"epochs": 2, "linear": "off"} if learned else {"max_iter": 2}
     found = train(X, y, budget="3KB", method=method, random_state=0, **given)
     assert found.trainings == 2
     assert 2400 < found.memory.flash <= 3072

@@ -20,6 +20,7 @@ rows held out of the training rows (`search`), then all rows are trained on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -33,7 +34,7 @@ from tinykernel.model.integer import IntegerModel
 from tinykernel.model.proof import choose_schedules
 from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.stages.frame import Frame
-from tinykernel.training.choice import Candidate
+from tinykernel.training.choice import Candidate, Choice
 from tinykernel.training.components.learner import Learner, Validation
 from tinykernel.training.components.stored import stored_model
 from tinykernel.training.components.windows import Arithmetic
@@ -132,11 +133,10 @@ def _components_or_others(known: TrainSet, options: TrainerOptions) -> TrainingR
         outcome = replace(outcome, learned="a smooth fit" if prepared.smooth is not None else "")
         folds = trial_folds(known.codes, known.groups, seed)
         if not outcome.interrupted and trees_compete(known, options, folds):
-            final = final_fold(known.codes, known.groups, seed) or folds[-1]
             rivals = _rivals(prepared, options, recipe, outcome)
-            contest, trees = trees_ahead(known, options, folds, final, list(rivals.values()))
+            contest, trees = _against_trees(known, options, folds, seed, list(rivals.values()))
             if trees is not None:
-                return replace(_of_trees(*trees), trials=outcome.trials, contest=contest)
+                return replace(trees, trials=outcome.trials)
             if contest is not None:
                 recipe = next(each for each in rivals if each.form == contest.name)
     trials = [] if outcome is None else outcome.trials
@@ -158,7 +158,7 @@ def _rivals(
         each = replace(each, sigma_multiple=found.sigma_multiple, noise=found.noise)
         trial = outcome.best_of(each)
         loss, score = trial.log_loss, trial.accuracy
-        judged = partial(_judged, prepared, options, each)
+        judged = partial(_judged, prepared.rows, known, each, options.epochs)
         if smooth is not None:
             judged = partial(_judged_smooth, smooth, known, each.form, loss)
             loss, score = _of_smooth(smooth, known, recipe.seed, trial.log_loss)
@@ -169,13 +169,28 @@ def _rivals(
     return rivals
 
 
-def _judged(prepared: _Prepared, options: TrainerOptions, recipe: Recipe, fold: Fold) -> Candidate:
+def _against_trees(
+    data: TrainSet,
+    options: TrainerOptions,
+    folds: Sequence[Fold],
+    seed: int,
+    rivals: Sequence[Rival],
+) -> tuple[Choice | None, TrainingResult | None]:
+    """Compare rivals with trees, and return what was compared, and the trees where they won."""
+    final = final_fold(data.codes, data.groups, seed) or folds[-1]
+    contest, trees = trees_ahead(data, options, folds, final, rivals)
+    return contest, None if trees is None else replace(_of_trees(*trees), contest=contest)
+
+
+def _judged(
+    rows: TrialData, known: TrainSet, recipe: Recipe, epochs: int | None, fold: Fold
+) -> Candidate:
     """Train a recipe in full on the rows inside a fold."""
-    epochs = options.epochs or max(recipe.epochs, usual_epochs(fold.inside.size))
+    epochs = epochs or max(recipe.epochs, usual_epochs(fold.inside.size))
     progress.report(STAGE, 0, None, f"{recipe.form}: trained in full on rows to compare with trees")
-    decisions = decisions_of(prepared.rows, fold, replace(recipe, epochs=epochs))
-    out, data = fold.outside, prepared.known
-    return Candidate.of(recipe.form, decisions, data.truth[out], data.weight[out], data.losses)
+    decisions = decisions_of(rows, fold, replace(recipe, epochs=epochs))
+    held = known.truth[fold.outside], known.weight[fold.outside], known.losses
+    return Candidate.of(recipe.form, decisions, *held)
 
 
 def _of_smooth(smooth: Smooth, data: TrainSet, seed: int, missed: float) -> tuple[float, float]:
@@ -232,20 +247,13 @@ def _linear_or_trees(data: TrainSet, options: TrainerOptions) -> TrainingResult:
         inputs = quantize_scaler(scaling, data.raw_dtype, bits).scaler.quantize(data.X)
         none = np.empty((len(inputs), 0), np.float32)
         rows = TrialData(none, data.targets(), data.weight, data.truth, folds, inputs)
-
-        def judged(fold: Fold) -> Candidate:
-            out = fold.outside
-            decisions = decisions_of(rows, fold, recipe)
-            held = data.truth[out], data.weight[out], data.losses
-            return Candidate.of(recipe.form, decisions, *held)
-
-        final = final_fold(data.codes, data.groups, recipe.seed) or folds[-1]
+        judged = partial(_judged, rows, data, recipe, recipe.epochs)
         first = judged(folds[0])
         loss = float(np.average(first.losses, weights=data.weight[folds[0].outside]))
         rival = Rival(recipe.form, loss, first.score, judged, cost=0)
-        contest, trees = trees_ahead(data, options, folds, final, [rival])
+        contest, trees = _against_trees(data, options, folds, recipe.seed, [rival])
         if trees is not None:
-            return replace(_of_trees(*trees), contest=contest)
+            return trees
     return replace(_without_components(data, options, None), contest=contest)
 
 

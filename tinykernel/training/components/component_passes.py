@@ -134,7 +134,7 @@ def centre_group(u, mean, unit):  # type: ignore[no-untyped-def]
 def forward_group(u, windows, weights, y, sums):  # type: ignore[no-untyped-def]
     """Fill y with the projections and sums with W z of one group.
 
-    Shapes: u (d * LANES,), of the `WindowNumbers` diagonal (m, d), rate, centre, level (m * d,),
+    Shapes: u (d * LANES,), of the `Windows` diagonal (m, d), rate, centre, level (m * d,),
     weights (m * d, o), y (m, d * LANES), sums (o, LANES).
     """
     diagonal, rate, centre, level = windows.diagonal, windows.rate, windows.centre, windows.level
@@ -171,7 +171,7 @@ def forward_group(u, windows, weights, y, sums):  # type: ignore[no-untyped-def]
 def forward_group_stored(u, windows, weights, y, sums):  # type: ignore[no-untyped-def]
     """Do what `forward_group` does with the integers of the firmware, exactly.
 
-    u (d * LANES,) and, afterwards, y hold integers. Of the `WindowNumbers` diagonal (m, d) holds
+    u (d * LANES,) and, afterwards, y hold integers. Of the `Windows` diagonal (m, d) holds
     levels; product is 1 / 2^shift, factors (log2 d,) as in `_fwht_lanes_halving`, rate (m * d,)
     turns a unit of y, start and width (m * d,) turns.
     """

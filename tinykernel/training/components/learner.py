@@ -249,7 +249,7 @@ class Learner:
     def decide(self, mixed: _Floats, inputs: NDArray[Any] | None = None) -> _Floats:
         """Compute the decision values (n, n_outputs) of mixed rows (n, d) and their inputs."""
         f = self.forward()
-        windows, outputs = f.windows.numbers(), self._outputs(f)
+        windows, outputs = f.windows, self._outputs(f)
         q = _NO_INPUTS if inputs is None else inputs
         out = np.empty((mixed.shape[0], self.n_outputs), dtype=np.float32)
         edges = np.linspace(0, mixed.shape[0], 2 * self.recipe.n_threads + 1).astype(np.int64)
@@ -278,7 +278,7 @@ class Learner:
             np.uint32(int(left_out * 2**32)),
             np.float32(1 / (1 - left_out)),
         )
-        windows, outputs, slope = f.windows.numbers(), self._outputs(f), np.float32(_SLOPE)
+        windows, outputs, slope = f.windows, self._outputs(f), np.float32(_SLOPE)
         gradients = self._gradients
 
         def part(slot: int) -> None:

@@ -91,7 +91,7 @@ def forward(u, windows, weights, y, sums):  # type: ignore[no-untyped-def]
 def learn_slot(slot, n_slots, batch, noise, windows, outputs, slope, losses, n_real, gradients):  # type: ignore[no-untyped-def]
     """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`.
 
-    `windows` is a `WindowNumbers`; with factors (none before the inputs of the forward pass are
+    `windows` are `Windows`; with factors (none before the inputs of the forward pass are
     integers) its `diagonal` holds levels and `rate` turns a unit of the integer projections, see
     `forward_group_stored`. `slope` is k of the surrogate derivative, `n_real` the number of outputs
     without padding.

@@ -13,7 +13,7 @@ through the roundings as if they were not there: ``v`` stands for the projection
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,12 +27,7 @@ from tinykernel.training.layouts import Layout
 _Floats = NDArray[np.float32]
 
 
-def _nothing() -> _Floats:
-    return np.zeros(0, dtype=np.float32)
-
-
-def _one() -> NDArray[np.float64]:
-    return np.ones((1, 1))
+_NONE, _ONE = np.zeros(0, dtype=np.float32), np.ones((1, 1))
 
 
 @dataclass(frozen=True)
@@ -53,23 +48,7 @@ class Arithmetic:
     halve: tuple[bool, ...]  # schedule of the second transform.
 
 
-class WindowNumbers(NamedTuple):
-    """What the compiled passes take of `Windows`, whose fields these are."""
-
-    diagonal: _Floats
-    rate: _Floats
-    centre: _Floats
-    level: _Floats
-    product: np.float32
-    factors: _Floats
-    start: _Floats
-    width: _Floats
-    mean: _Floats
-    unit: np.float32
-
-
-@dataclass(frozen=True, eq=False)
-class Windows:
+class Windows(NamedTuple):
     """Arguments of the compiled forward pass, and what its projections are worth."""
 
     # As in `Parameters`; with an `Arithmetic` the levels of G and turns a unit of v.
@@ -79,25 +58,19 @@ class Windows:
     level: _Floats
     mean: _Floats
     # As in `component_passes.forward_group_stored`; `factors` is empty without an `Arithmetic`.
-    product: np.float32 = np.float32(1)  # noqa: RUF009
-    factors: _Floats = field(default_factory=_nothing)
-    start: _Floats = field(default_factory=_nothing)
-    width: _Floats = field(default_factory=_nothing)
-    unit: np.float32 = np.float32(1)  # noqa: RUF009
-    # What one level of G is worth.
-    level_worth: NDArray[np.float64] = field(default_factory=_one)  # (m, 1)
-    worth: NDArray[np.float64] = field(default_factory=_one)  # (m, 1): what one unit of v is worth.
+    product: np.float32 = np.float32(1)
+    factors: _Floats = _NONE
+    start: _Floats = _NONE
+    width: _Floats = _NONE
+    unit: np.float32 = np.float32(1)
+    worth: NDArray[np.float64] = _ONE  # (m, 1): what one unit of v is worth.
     # By how much subtracting the mean of the inputs moves the projections.
-    shift: _Floats = field(default_factory=_nothing)  # (m * d,)
+    shift: _Floats = _NONE  # (m * d,)
 
     @property
     def are_stored(self) -> bool:
         """Whether these are the integers of the firmware."""
         return self.factors.size > 0
-
-    def numbers(self) -> WindowNumbers:
-        """Return what the compiled passes take."""
-        return WindowNumbers(*(getattr(self, name) for name in WindowNumbers._fields))
 
 
 def float_windows(given: Parameters, layout: Layout, mean: _Floats, rounded: bool) -> Windows:
@@ -148,7 +121,6 @@ def stored_windows(
         start=np.mod(start, 1).astype(np.float32),
         width=width.astype(np.float32),
         unit=np.float32(arithmetic.unit),
-        level_worth=level_worth,
         worth=worth,
         shift=moved.astype(np.float32).ravel(),
     )
