@@ -50,7 +50,7 @@ def test_check_estimator(estimator, check):
 def test_every_option_is_documented_and_a_parameter():
     """Options follow from one list, and those of classes are not among them."""
     told = dataclasses.fields(RegressorOptions)
-    names = NAMES.keys() | {each.name for each in told if not each.metadata["found"]}
+    names = NAMES.keys() | {each.name for each in told if not each.metadata["internal"]}
     assert len(NAMES) <= 18
     assert NAMES.keys() - TernaryKernelClassifier().get_params().keys() == {"loss"}
     assert "class_weight" not in names

@@ -152,11 +152,11 @@ class _CheckedCache(_Cache):  # type: ignore[misc]
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return the compiled function, or None where there is none that is whole."""
-        found = self._load(signature, target_context)
-        if found is None:
+        compiled = self._load(signature, target_context)
+        if compiled is None:
             _CLOCK.start()
             report_anywhere(STAGE, 0)
-        return found
+        return compiled
 
     def _load(self, signature: Any, target_context: Any) -> Any:
         target_context.refresh()

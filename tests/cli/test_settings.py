@@ -36,7 +36,7 @@ def test_options_lists_every_option_of_the_trainer() -> None:
     assert len(listed) <= 52
     renamed = {"random_state", "validation_fraction", "hop"}
     for field in dataclasses.fields(RegressorOptions):
-        expected = field.name not in renamed and not field.metadata["found"]
+        expected = field.name not in renamed and not field.metadata["internal"]
         assert not expected or listed[field.name]["text"]
     assert listed["epochs"]["range"] == "1 or more"
     assert tuple(LAYOUTS) == LAYOUT_NAMES

@@ -20,9 +20,9 @@ def share_used(model: IntegerModel, limits: Limits, target: str) -> tuple[float,
     """
     if not limits.beside_flash:
         return 0.0, ""
-    found, row = decisive_report(model, target), find_target(target)
+    sizes, row = decisive_report(model, target), find_target(target)
     used: list[tuple[float, str]] = []
-    memory = (("RAM", found.ram, limits.ram), ("stack", found.stack, limits.stack))
+    memory = (("RAM", sizes.ram, limits.ram), ("stack", sizes.stack, limits.stack))
     for name, needed, limit in memory:
         if limit is not None:
             used.append((needed / limit, f"{needed} bytes of {name} of {limit}"))

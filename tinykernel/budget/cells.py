@@ -26,24 +26,24 @@ def cells_of(
     sample_weight: ArrayLike | None,
 ) -> dict[str, Any]:
     """Return the options that are ahead; none where nothing is to be chosen."""
-    rows, labels, shape, given = np.asarray(X), np.asarray(y), asked.shape, asked.options
+    rows, labels, shape, options = np.asarray(X), np.asarray(y), asked.shape, asked.options
     if shape is None or len(shape) != 2 or len(rows) <= FEW_WINDOWS:
         return {}
     if asked.flash < _LEAST_FLASH or shape[0] < 4 * CELLS:
         return {}
-    if given.keys() & {"loss", "cells"} or given.get("effort") == "quick":
+    if options.keys() & {"loss", "cells"} or options.get("effort") == "quick":
         return {}
     if rows.dtype.kind not in "iuf" or not np.isfinite(rows).all() or len(labels) != len(rows):
         return {}  # training says what is wrong with them
-    options = TrainerOptions(**given)
-    if spectrum_of(options, shape, rows.dtype.name)[0] is not None:
+    checked = TrainerOptions(**options)
+    if spectrum_of(checked, shape, rows.dtype.name)[0] is not None:
         return {}
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     _, data = prepare(
         rows.reshape(len(rows), -1),
         labels,
         weight,
-        class_weight=options.class_weight,
+        class_weight=checked.class_weight,
         groups=groups,
     )
-    return counted_ahead(data, options, shape)
+    return counted_ahead(data, checked, shape)

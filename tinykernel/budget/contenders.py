@@ -93,21 +93,22 @@ def sizes_that_fit(asked: Asked) -> dict[str, Any]:
     limits = asked.limits
     if limits.beside_flash and asked.method == LEARNED and asked.get("code") == "auto":
         asked = asked.but(code="fast")  # who limits the time does not want it doubled
-    found = _sizes_in_flash(asked)
+    parameters = _sizes_in_flash(asked)
     if not limits.beside_flash:
-        return found
+        return parameters
     name, step = ("n_components", _WORD) if asked.shape is None else ("n_kernels", 1)
-    is_choice = isinstance(found[name], Mapping)
-    most, kept, needed = found[name] if is_choice else {"": found[name]}, dict[str, int](), ""
+    is_choice = isinstance(parameters[name], Mapping)
+    most = parameters[name] if is_choice else {"": parameters[name]}
+    kept, needed = dict[str, int](), ""
     for form, number in most.items():
-        n, needed = _within(asked.but(**found), form, number, step)
+        n, needed = _within(asked.but(**parameters), form, number, step)
         if n is not None:
             kept[form] = n
     if not kept:
         raise _no_room(asked, needed)
     if not any(kept.values()):
-        found.pop("code", None)  # a linear part alone has no use for it
-    return {**found, name: kept if is_choice else kept[""]}
+        parameters.pop("code", None)  # a linear part alone has no use for it
+    return {**parameters, name: kept if is_choice else kept[""]}
 
 
 def _within(asked: Asked, form: str, most: int, step: int) -> tuple[int | None, str]:
@@ -151,8 +152,8 @@ def tree_size(asked: Asked) -> dict[str, Any]:
     room = allowed_bytes(asked.flash) - needed + tree_bytes(trees)
     enough = share <= 1 and (steps is None or steps >= _LEAST_TREE_STEPS)
     if enough and room >= _LEAST_TREE_BYTES:
-        found = {"tree_bytes": room} | ({} if steps is None else {"tree_steps": steps})
-        return {name: min(most, asked.get(name, None) or most) for name, most in found.items()}
+        sizes = {"tree_bytes": room} | ({} if steps is None else {"tree_steps": steps})
+        return {name: min(most, asked.get(name, None) or most) for name, most in sizes.items()}
     if alone and room < _LEAST_TREE_BYTES:
         raise _too_small(asked, needed + _LEAST_TREE_BYTES, "one of few trees")
     if alone:
@@ -174,17 +175,17 @@ def _sizes_in_flash(asked: Asked) -> dict[str, Any]:
     if asked.shape is not None:
         return _kernels(asked, asked.shape)
     asked = asked.but(code=_code(asked))
-    found, least = _forms(asked)
+    forms, least = _forms(asked)
     scope = {}
-    if not found and asked.get("scaler_scope") == "auto" and linear_may_compete(asked.options):
+    if not forms and asked.get("scaler_scope") == "auto" and linear_may_compete(asked.options):
         # The tables of a scaler for each input may be what is too much.
         scope = {"scaler_scope": "global"}
-        found, smaller = _forms(asked.but(**scope, effort="quick"))
+        forms, smaller = _forms(asked.but(**scope, effort="quick"))
         least = min(least, smaller)
-    if not found:
+    if not forms:
         raise _too_small(asked, least)
-    code = {"code": asked.get("code")} if any(found.values()) else {}
-    return {"n_components": found, **code, **scope}
+    code = {"code": asked.get("code")} if any(forms.values()) else {}
+    return {"n_components": forms, **code, **scope}
 
 
 def _code(asked: Asked) -> str:
@@ -230,9 +231,9 @@ def _kernels(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
         return _kernels_as_asked(asked, shape)
     if spectrum is not None:
         with suppress(TinykernelError):  # it may be too large
-            found = _kernels_as_asked(asked, shape)
-            if found["n_kernels"] >= _FEW_KERNELS:
-                return found
+            sizes = _kernels_as_asked(asked, shape)
+            if sizes["n_kernels"] >= _FEW_KERNELS:
+                return sizes
         why = f"no spectrum: the budget has room for fewer than {_FEW_KERNELS} kernels beside it"
     warnings.warn(why, stacklevel=2)
     return _kernels_as_asked(asked.but(spectrum="off"), shape) | {"spectrum": "off"}
@@ -245,18 +246,18 @@ def _of_images(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
         if not n:
             raise _too_small(asked, least, "one with the fewest channels")
         return {"n_kernels": n}
-    found = _kernels_as_asked(asked, shape)
+    sizes = _kernels_as_asked(asked, shape)
     free = asked.get("convolutions") == "auto" and asked.get("effort") != "quick"
     if not free:
-        return found
+        return sizes
     for form, fewest in (("deep", _MANY_CHANNELS), ("convolutions", 1), ("mixed", 1)):
-        asked = asked.but(convolutions=FORMS[form], linear=found["linear"])
+        asked = asked.but(convolutions=FORMS[form], linear=sizes["linear"])
         n = 0 if _refused(shape, form, asked.limits) else _channels(asked, shape)[0]
         if n >= fewest and asked.limits.beside_flash:
             n = _within(asked, form, n, 1)[0] or 0
         if n >= fewest:
-            return found | {"n_kernels": {"kernels": found["n_kernels"], form: n}}
-    return found
+            return sizes | {"n_kernels": {"kernels": sizes["n_kernels"], form: n}}
+    return sizes
 
 
 def _refused(shape: tuple[int, ...], form: str, limits: Limits) -> bool:
@@ -346,7 +347,7 @@ def _forms(asked: Asked) -> tuple[dict[str, int], int]:
     A form is a layout, a linear part, or both.
     """
     linear, quick = _linear_sizes(asked), asked.get("effort") == "quick"
-    found, smallest = dict[str, int](), list(linear.values())
+    sizes, smallest = dict[str, int](), list(linear.values())
     unknown: TinykernelError | None = None
     for name in _layouts(asked):
         layout = LAYOUTS[name]
@@ -360,7 +361,7 @@ def _forms(asked: Asked) -> tuple[dict[str, int], int]:
         smallest.append(least)
         if p == 0:
             continue
-        found[name] = p
+        sizes[name] = p
         for bits in linear.keys() & {_BESIDE, asked.get("linear")}:
             # The linear part takes the place of components.
             n_outputs, d = model.n_outputs, padded_dimension(asked.rows.shape[1])
@@ -368,34 +369,34 @@ def _forms(asked: Asked) -> tuple[dict[str, int], int]:
             tables = layout.table_bytes(p, d, n_outputs) - beside
             fewer = components_within(tables, layout, d, n_outputs)
             if fewer >= _WORD:
-                found[form_of(name, bits)] = fewer
+                sizes[form_of(name, bits)] = fewer
     if asked.get("linear") not in ("auto", "off"):
-        found = {form: p for form, p in found.items() if parts_of(form)[1] == asked.get("linear")}
+        sizes = {form: p for form, p in sizes.items() if parts_of(form)[1] == asked.get("linear")}
     if not smallest and unknown is not None:
         raise unknown
     alone = [bits for bits, size in linear.items() if size <= allowed_bytes(asked.flash)]
     if "sigma" in asked.options:
         alone = []
-    if quick and max(found.values(), default=0) < _FEW_COMPONENTS:
-        found = {form_of(None, alone[0]): 0} if alone else found
-    if found and quick:
-        return dict([next(iter(found.items()))]), 0  # to choose takes short trainings
-    found |= {form_of(None, bits): 0 for bits in alone[:2]}
-    return found, min(smallest)
+    if quick and max(sizes.values(), default=0) < _FEW_COMPONENTS:
+        sizes = {form_of(None, alone[0]): 0} if alone else sizes
+    if sizes and quick:
+        return dict([next(iter(sizes.items()))]), 0  # to choose takes short trainings
+    sizes |= {form_of(None, bits): 0 for bits in alone[:2]}
+    return sizes, min(smallest)
 
 
-def linear_may_compete(given: Mapping[str, Any]) -> bool:
+def linear_may_compete(options: Mapping[str, Any]) -> bool:
     """Whether a linear part may compete, by the options of training that were given."""
-    asked = given.get("linear", "auto")
+    asked = options.get("linear", "auto")
     if asked == "auto":
-        return "sigma" not in given
+        return "sigma" not in options
     return bool(asked != "off")
 
 
-def trees_may_compete(given: Mapping[str, Any], n_inputs: int) -> bool:
+def trees_may_compete(options: Mapping[str, Any], n_inputs: int) -> bool:
     """Whether trees may, by the same options, where the effort is not quick."""
-    allowed = given.get("model", "auto") == "auto" and given.get("loss", "squared") == "squared"
-    return allowed and n_inputs <= MOST_INPUTS and linear_may_compete(given)
+    allowed = options.get("model", "auto") == "auto" and options.get("loss", "squared") == "squared"
+    return allowed and n_inputs <= MOST_INPUTS and linear_may_compete(options)
 
 
 def _linear_sizes(asked: Asked) -> dict[int, int]:

@@ -187,8 +187,8 @@ def train(
         raise TinykernelError(f"method: {method!r} is no class of classifiers to train")
     started = time.perf_counter()
     X, coding, validation = _in_numbers(X, validation)
-    given = _options(parameters, task, method)
-    shape = input_shape(X, method, given)
+    options = _options(parameters, task, method)
+    shape = input_shape(X, method, options)
     if value_name is not None and (task != "numbers" or np.ndim(y) != 1):
         raise TinykernelError('value_name: only for one value, with the task "numbers"')
     if method != LEARNED and validation is not None:
@@ -196,23 +196,23 @@ def train(
     rows = {"groups": groups, "validation": validation, "value_name": value_name}
     rows = {name: value for name, value in rows.items() if value is not None}
     if task == "numbers" and shape is None:
-        given.setdefault("linear", BITS_BESIDE)
+        options.setdefault("linear", BITS_BESIDE)
     # The size of trees is their bytes.
-    is_open = given.get("model") == "trees" or not {"n_components", "n_kernels"} & given.keys()
-    limits, width = _limits(budget, target, chosen=is_open), given.get("linear", "auto")
+    is_open = options.get("model") == "trees" or not {"n_components", "n_kernels"} & options.keys()
+    limits, width = _limits(budget, target, chosen=is_open), options.get("linear", "auto")
     if limits is not None and limits.flash is not None:
         known = {"limits": limits, "target": target, "shape": shape, "method": method}
-        asked = Asked.few(X, y, dict(given), **known)
+        asked = Asked.few(X, y, dict(options), **known)
         if is_open:
-            given |= _what_fits(asked, X, y, groups, sample_weight)
-            if isinstance(given.get("n_components"), Mapping):
-                given.pop("linear", None)  # the forms say it
+            options |= _what_fits(asked, X, y, groups, sample_weight)
+            if isinstance(options.get("n_components"), Mapping):
+                options.pop("linear", None)  # the forms say it
         else:
             check_size(asked)
     trainings = 0
     while True:
         trainings += 1
-        classifier = fitted(method, given, X, y, sample_weight, **rows)
+        classifier = fitted(method, options, X, y, sample_weight, **rows)
         _name_inputs(classifier, None if shape is not None else feature_names, coding)
         model = as_integer_model(classifier)
         sizes = _decisive(model, target)
@@ -223,7 +223,7 @@ def train(
         smaller = _smaller(classifier, model, over, width) if is_open and not stopped else None
         if smaller is None:
             raise _too_much(reason, stopped, is_open)
-        given |= smaller
+        options |= smaller
     return TrainResult(
         model=model,
         classifier=classifier,
@@ -265,13 +265,13 @@ def _what_fits(
     sample_weight: ArrayLike | None,
 ) -> dict[str, Any]:
     """Return the parameters of models that use up the budget: trees, and all others."""
-    found = cells_of(asked, X, y, groups=groups, sample_weight=sample_weight)
+    sizes = cells_of(asked, X, y, groups=groups, sample_weight=sample_weight)
     progress.report("finding what fits", 0, None)
-    asked = asked.but(**found)
-    found |= tree_size(asked) if _may_have_trees(asked) else {}
+    asked = asked.but(**sizes)
+    sizes |= tree_size(asked) if _may_have_trees(asked) else {}
     if asked.get("model") != "trees":
-        found |= sizes_that_fit(asked)
-    return found
+        sizes |= sizes_that_fit(asked)
+    return sizes
 
 
 def _may_have_trees(asked: Asked) -> bool:
@@ -286,16 +286,16 @@ def _options(parameters: Mapping[str, Any], task: str, method: Any) -> dict[str,
     """Return the options that were given, with a loss for values, and refuse what has no use."""
     check_choice("task", task, TASKS)
     of_values = task == "numbers"
-    given = flattened(parameters, RegressorParameters if of_values else ClassifierParameters)
+    options = flattened(parameters, RegressorParameters if of_values else ClassifierParameters)
     wrong = {
-        'loss: only for task "numbers"': not of_values and "loss" in given,
+        'loss: only for task "numbers"': not of_values and "loss" in options,
         "method: this one has classes only; leave it out": of_values and method != LEARNED,
-        'class_weight: not for task "numbers"': of_values and "class_weight" in given,
-        "n_kernels: not for this method": method != LEARNED and "n_kernels" in given,
+        'class_weight: not for task "numbers"': of_values and "class_weight" in options,
+        "n_kernels: not for this method": method != LEARNED and "n_kernels" in options,
     }
     for text in filter(wrong.get, wrong):
         raise TinykernelError(text)
-    return {"loss": "squared", **given} if of_values else given
+    return {"loss": "squared", **options} if of_values else options
 
 
 def _limits(budget: str | int | Limits | None, target: str, *, chosen: bool) -> Limits | None:
@@ -407,9 +407,9 @@ def _smaller(
         return None
     tables = sum(pack(model).table_bytes().values())
     words = -(-over * p // max(1, tables) // _WORD) + 1
-    fewer, found = max(p - words * _WORD, _WORD), {"sigma": classifier.sigma_}
+    fewer, parameters = max(p - words * _WORD, _WORD), {"sigma": classifier.sigma_}
     if hasattr(classifier, "chosen_"):
-        return found | {"n_components": fewer} | dict(classifier.chosen_)
-    chosen = classifier.options_
-    form = form_of(chosen["layout"], chosen["linear_bits"])
-    return found | {"n_components": {form: fewer}, "noise": chosen["noise"], "effort": "quick"}
+        return parameters | {"n_components": fewer} | dict(classifier.chosen_)
+    recipe = classifier.options_
+    form = form_of(recipe["layout"], recipe["linear_bits"])
+    return parameters | {"n_components": {form: fewer}, "noise": recipe["noise"], "effort": "quick"}

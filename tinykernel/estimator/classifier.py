@@ -141,10 +141,10 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
             If Ctrl-C ended the training after its first epoch: the best until then is kept.
             Earlier, KeyboardInterrupt is raised.
         """
-        told = told_by(self)
-        X, given = flat(self._coded(X))
-        shape = told.input_shape(given)
-        told.check_for(shape)
+        options = told_by(self)
+        X, sides = flat(self._coded(X))
+        shape = options.input_shape(sides)
+        options.check_for(shape)
         rows, labels = validate_data(self, X, y, dtype="numeric")
         check_classification_targets(labels)
         classes, data = prepare(
@@ -157,7 +157,7 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
         )
         if hasattr(self, "decision_"):
             del self.decision_  # that of another model
-        self._run(data, told, shape)
+        self._run(data, options, shape)
         self.classes_ = classes
         return self
 
@@ -196,7 +196,7 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
             As `tinykernel.calibrate`; an earlier calibration then stays.
         """
         check_is_fitted(self)
-        found = calibrate(
+        calibration = calibrate(
             self.quantize(),
             flat(self._in_numbers(X))[0],
             y,
@@ -208,9 +208,9 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
             false_alarms=false_alarms,
             known=None if known is None else (flat(self._in_numbers(known[0]))[0], known[1]),
         )
-        assert found.model.decision is not None
-        self.decision_ = found.model.decision
-        return found
+        assert calibration.model.decision is not None
+        self.decision_ = calibration.model.decision
+        return calibration
 
     @available_if(lambda estimator: hasattr(estimator, "decision_"))
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:

@@ -65,8 +65,8 @@ class MachineEstimator(ModelFileMixin, BaseEstimator):
             The same object until the next `fit`.
         """
         check_is_fitted(self)
-        found = getattr(self, "feature_names_in_", None)
-        names = None if found is None else tuple(np.atleast_1d(found).tolist())
+        given_names = getattr(self, "feature_names_in_", None)
+        names = None if given_names is None else tuple(np.atleast_1d(given_names).tolist())
         cached: tuple[KernelMachine | IntegerModel, Any, IntegerModel] | None = getattr(
             self, "_quantized", None
         )
@@ -141,10 +141,10 @@ class KernelEstimator(MachineEstimator, EstimatorParameters):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; `deep` also has entries of `options`, as ``options__NAME``."""
-        found: dict[str, Any] = super().get_params(deep)
+        params: dict[str, Any] = super().get_params(deep)
         if deep and isinstance(self.options, Mapping):
-            found |= {f"{_ENTRY}{name}": value for name, value in self.options.items()}
-        return found
+            params |= {f"{_ENTRY}{name}": value for name, value in self.options.items()}
+        return params
 
     def set_params(self, **params: Any) -> KernelEstimator:
         """Set parameters, and entries of `options` as ``options__NAME``.
@@ -167,15 +167,15 @@ class KernelEstimator(MachineEstimator, EstimatorParameters):
             self.options = {**(self.options or {}), **more}
         return self
 
-    def _run(self, data: TrainSet, told: TrainerOptions, shape: tuple[int, ...] | None) -> None:
+    def _run(self, data: TrainSet, options: TrainerOptions, shape: tuple[int, ...] | None) -> None:
         """Train, and keep the result and how it came about."""
-        result = trainer.fit(data, told, shape)
+        result = trainer.fit(data, options, shape)
         # Not earlier, or an interrupted second fit would mix two models.
         self.machine_, self.input_shape_ = result.machine, shape
         self.options_ = asdict(result.recipe)
-        for options in (self.options_, self.options_.get("linear", {})):
-            options.pop("n_threads", None)  # changes nothing but the time
-            options.pop("losses", None)  # those of the loss
+        for kept in (self.options_, self.options_.get("linear", {})):
+            kept.pop("n_threads", None)  # changes nothing but the time
+            kept.pop("losses", None)  # those of the loss
         self.trials_ = [asdict(trial) for trial in result.trials]
         self.search_ = {} if result.outcome is None else result.outcome.summary()
         if result.contest is not None:

@@ -134,8 +134,8 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):
             From scikit-learn's checks of `X`.
         """
         self._check()
-        X, given = flat(X)
-        shape = self.window_shape if given is None else given
+        X, sides = flat(X)
+        shape = self.window_shape if sides is None else sides
         rows = validate_data(self, X, dtype="numeric", ensure_min_samples=2)
         raw_dtype = raw_dtype_of(rows.dtype)
         raw = to_raw(rows, raw_dtype)
@@ -288,8 +288,8 @@ def calibrate_one_class(
         If the model has several classes, or the rows cannot support the promise.
     """
     names = None if groups is None else np.asarray(groups)
-    found = alarms(_novelty(model, X), names, false_alarms, 1 - confidence)
-    return _with_threshold(model, found.threshold), found
+    promise = alarms(_novelty(model, X), names, false_alarms, 1 - confidence)
+    return _with_threshold(model, promise.threshold), promise
 
 
 def _novelty(model: IntegerModel, X: ArrayLike) -> NDArray[np.int32]:

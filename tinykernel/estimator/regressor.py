@@ -122,12 +122,12 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
         value_name: str | None = None,
     ) -> TernaryKernelRegressor:
         """Train; `value_name` names a single value that `y` does not name."""
-        told = told_by(self)
-        assert isinstance(told, RegressorOptions)
+        options = told_by(self)
+        assert isinstance(options, RegressorOptions)
         names = _names(y) or (None if value_name is None else (value_name,))
-        X, given = flat(self._coded(X))
-        shape = told.input_shape(given)
-        told.check_for(shape)
+        X, sides = flat(self._coded(X))
+        shape = options.input_shape(sides)
+        options.check_for(shape)
         rows, values = validate_data(self, X, y, dtype="numeric", multi_output=True, y_numeric=True)
         columns = _columns(values)
         n_values = columns.shape[1]
@@ -136,14 +136,14 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
             rows,
             columns,
             _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True),
-            told,
+            options,
             names or tuple(numbered),
             groups=groups,
             validation=None
             if validation is None
             else self._checked_validation(validation, n_values),
         )
-        self._run(data, told, shape)
+        self._run(data, options, shape)
         assert data.quantity is not None
         self.outputs_ = data.quantity.units.names
         return self
@@ -184,8 +184,8 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
 
 
 def _columns(values: NDArray[Any]) -> NDArray[np.float64]:
-    found = np.asarray(values, dtype=np.float64)
-    return found[:, np.newaxis] if found.ndim == 1 else found
+    columns = np.asarray(values, dtype=np.float64)
+    return columns[:, np.newaxis] if columns.ndim == 1 else columns
 
 
 def _names(y: object) -> tuple[str, ...] | None:

@@ -174,8 +174,8 @@ class _Search:
         what = (*_settings(recipe), recipe.n_components, recipe.epochs)
         # A linear part is trained as long in a heat as in a final.
         left = [fold for fold in folds if (*what, id(fold)) not in self.judged]
-        for fold, found in zip(left, self._on_each_fold(recipe, left), strict=True):
-            self.judged[(*what, id(fold))] = found
+        for fold, result in zip(left, self._on_each_fold(recipe, left), strict=True):
+            self.judged[(*what, id(fold))] = result
         judged = np.array([self.judged[(*what, id(fold))] for fold in folds])
         log_loss, accuracy = judged.mean(axis=0).tolist()
         names = (one.name for one in fields(Trial))

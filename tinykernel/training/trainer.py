@@ -153,9 +153,9 @@ def _rivals(
     """Return what trees are compared with: what was chosen, and what was nearly chosen."""
     known, smooth = prepared.known, prepared.smooth
     rivals = {}
-    for found in (recipe, *outcome.runners_up):
-        each = recipe.in_form(found.form, options.capacity()[found.form])
-        each = replace(each, sigma_multiple=found.sigma_multiple, noise=found.noise)
+    for finalist in (recipe, *outcome.runners_up):
+        each = recipe.in_form(finalist.form, options.capacity()[finalist.form])
+        each = replace(each, sigma_multiple=finalist.sigma_multiple, noise=finalist.noise)
         trial = outcome.best_of(each)
         loss, score = trial.log_loss, trial.accuracy
         judged = partial(_judged, prepared.rows, known, each, options.epochs)
@@ -257,9 +257,9 @@ def _linear_or_trees(data: TrainSet, options: TrainerOptions) -> TrainingResult:
     return replace(_without_components(data, options, None), contest=contest)
 
 
-def _of_trees(model: IntegerModel, found: Found) -> TrainingResult:
+def _of_trees(model: IntegerModel, choice: Found) -> TrainingResult:
     # On rows left out.
-    return TrainingResult(model, found.recipe, History([{"loss": found.log_loss}], False))
+    return TrainingResult(model, choice.recipe, History([{"loss": choice.log_loss}], False))
 
 
 def _without_components(

@@ -282,7 +282,7 @@ _TAKEN_BY = {
 def _of_trainer() -> Iterator[Setting]:
     """Yield the settings that are fields of the trainer's options."""
     for name, field in (_OF_CLASSES | _OF_NUMBERS).items():
-        if name not in _LEFT_OUT and not field.metadata["found"]:
+        if name not in _LEFT_OUT and not field.metadata["internal"]:
             yield Setting(
                 "data" if name.endswith("_shape") else "train",
                 name,

@@ -35,16 +35,16 @@ def option(
     *,
     reads: tuple[str, ...] = (),
     idle: tuple[object, ...] = (),
-    found: bool = False,
+    internal: bool = False,
 ) -> Any:
     """Declare an option; the metadata say all that is known of it.
 
     `reads` are the parts of a model that read it, none for all; with `idle` values it has no
-    effect. What is `found` is no setting: the trainer, or `tinykernel.train` for a budget, finds it
-    and says it in this way.
+    effect. What is `internal` is no setting: the trainer, or `tinykernel.train` for a budget, finds
+    it and says it in this way.
     """
     known = {"check": check, "type": kind, "text": text, "range": getattr(check, "range", "")}
-    use = {"reads": reads, "idle": (default, *idle), "found": found}
+    use = {"reads": reads, "idle": (default, *idle), "internal": internal}
     return field(default=default, metadata=known | use)
 
 
@@ -107,5 +107,5 @@ def _entries(options: Iterable[Field[Any]]) -> str:
         f"{option.name} : {option.metadata['type']}\n"
         + fill(option.metadata["text"], 100, initial_indent=space, subsequent_indent=space)
         for option in options
-        if option.metadata and not option.metadata["found"]
+        if option.metadata and not option.metadata["internal"]
     )

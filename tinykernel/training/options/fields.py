@@ -205,7 +205,7 @@ class TrainerOptions(ClassParameters):
     """Everything that a user can tell the trainer.
 
     The metadata of each field hold "check" (a function of name and value), "type", "range", "text",
-    "reads": the parts of a model that read it, "idle": values without a use, and "found".
+    "reads": the parts of a model that read it, "idle": values without a use, and "internal".
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ class TrainerOptions(ClassParameters):
         "Noise on the inputs in training, in radians of the phase of a component. None "
         "searches it.",
         reads=(COMPONENTS,),
-        found=True,
+        internal=True,
     )
     scaler_scope: str = option(
         "auto",
@@ -305,7 +305,7 @@ class TrainerOptions(ClassParameters):
         'pixels, and without a table in the firmware. "auto" takes one for all where most '
         "inputs span at least half of the range of all.",
         reads=TABLES,
-        found=True,
+        internal=True,
     )
     tree_bytes: int | None = option(
         None,
@@ -313,7 +313,7 @@ class TrainerOptions(ClassParameters):
         "int or None",
         "Most bytes of the tables of trees. `train` finds what its budget leaves for them.",
         reads=(TREES,),
-        found=True,
+        internal=True,
     )
     tree_steps: int | None = option(
         None,
@@ -322,7 +322,7 @@ class TrainerOptions(ClassParameters):
         "Most steps of all trees to their farthest leaves, one more for each tree. `train` finds "
         "what a limit of time or instructions leaves for them.",
         reads=(TREES,),
-        found=True,
+        internal=True,
     )
     offset: str = option(
         "auto",
@@ -331,7 +331,7 @@ class TrainerOptions(ClassParameters):
         "Signals of whole numbers of 8 or 16 bits: whether each window is taken less the mean of "
         'its channel. "auto" keeps it; `train` removes it where that is ahead on windows left out.',
         reads=(WINDOWS,),
-        found=True,
+        internal=True,
     )
 
     def check(self) -> None:

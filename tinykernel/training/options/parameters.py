@@ -66,7 +66,7 @@ def check_entries(cls: type[EstimatorParameters], options: Any) -> None:
     _mapping("options", options)
     own = {field.name for field in fields(cls)}
     allowed = {field.name: field for field in fields(cls.KIND) if field.name not in own}
-    listed = [name for name, field in allowed.items() if not field.metadata["found"]]
+    listed = [name for name, field in allowed.items() if not field.metadata["internal"]]
     for name in options or ():
         if name in own:
             raise TinykernelError(f"options: {name} is a parameter itself; give {name}=...")
