@@ -40,7 +40,8 @@ _WORD = 32
 # What is so many times behind has no second chance.
 _FAR_BEHIND = 1.5
 STAGE = "choosing hyper-parameters"
-_LESS_NOISE, _MORE_NOISE, _MOST_NOISE = 0.1, 0.5, 0.75
+# Noise that is tried, and what is tried where that was the best.
+_FURTHER_NOISE = {0.1: [0.0], 0.5: [0.75]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,8 +358,8 @@ def _searched(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> tuple[R
         if "sigma_multiple" not in fixed:
             recipe = search.climb(recipe, "sigma_multiple", 2.0)
         finalists.append(recipe)
-        alone = None if number else _linear_alone(search, recipe)
-        if alone is not None and _is_behind(search, recipe, alone):
+        alone = None if number else _linear_ahead(search, recipe)
+        if alone is not None:
             return alone, usual[alone.form]  # or the search would take many times the training
     search.expect(len(search.capacity) + rest)
     recipe = search.final([_with_linear(search, finalist) for finalist in finalists])
@@ -371,41 +372,32 @@ def _searched(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> tuple[R
     return recipe, usual[recipe.form]
 
 
-def _linear_alone(search: _Search, recipe: Recipe) -> Recipe | None:
-    """Return the widest linear part alone that components may lose to."""
-    if not recipe.n_components or recipe.losses:
-        return None
-    alone = [form for form in search.capacity if parts_of(form)[0] is None]
-    return recipe.in_form(alone[0], 0) if alone else None
+def _linear_ahead(search: _Search, recipe: Recipe) -> Recipe | None:
+    """Return the widest linear part alone where components are behind it.
 
-
-def _is_behind(search: _Search, recipe: Recipe, alone: Recipe) -> bool:
-    """Return whether components are behind a linear part: by heats, then both together in a final.
-
-    What has both can be as good as either.
+    Heats say so, and a final with both together, which can be as good as either.
     """
-    if search.score(recipe) <= search.score(alone):
-        return False
-    both = next(
-        (
-            recipe.in_form(form, n)
-            for form, n in search.capacity.items()
-            if parts_of(form)[0] == recipe.layout and parts_of(form)[1]
-        ),
-        recipe,
-    )
-    return search.final([alone, both]) == alone
+    capacity = search.capacity
+    alone = [recipe.in_form(form, 0) for form in capacity if parts_of(form)[0] is None]
+    if not alone or not recipe.n_components or recipe.losses:
+        return None
+    if search.score(recipe) <= search.score(alone[0]):
+        return None
+    both = [
+        recipe.in_form(form, n)
+        for form, n in capacity.items()
+        if parts_of(form)[0] == recipe.layout and parts_of(form)[1]
+    ]
+    first = search.final([alone[0], (both or [recipe])[0]])
+    return first if first == alone[0] else None
 
 
 def _refined(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> Recipe:
     """Choose the rest for a form: noise, and sigma in small steps."""
     search.expect(7)
     if "noise" not in fixed:
-        recipe = search.best_of(recipe, "noise", [_LESS_NOISE, _MORE_NOISE])
-        if recipe.noise == _LESS_NOISE:
-            recipe = search.best_of(recipe, "noise", [0.0])
-        elif recipe.noise == _MORE_NOISE:
-            recipe = search.best_of(recipe, "noise", [_MOST_NOISE])
+        recipe = search.best_of(recipe, "noise", list(_FURTHER_NOISE))
+        recipe = search.best_of(recipe, "noise", _FURTHER_NOISE.get(recipe.noise, []))
     search.expect(4)
     if "sigma_multiple" not in fixed:
         recipe = search.climb(recipe, "sigma_multiple", float(np.sqrt(2.0)))
