@@ -184,26 +184,6 @@ def test_offsets_start_alike_on_any_number_of_blas_threads():
     assert len(found) == 1
 
 
-@pytest.mark.slow
-def test_compiled_code_and_cached_code_train_alike(tmp_path):
-    """The process that compiles the kernels writes the same bytes as one that loads them."""
-    code = (
-        "import sys, tinykernel; from sklearn.datasets import load_digits;"
-        "X, y = load_digits(return_X_y=True);"
-        # A linear part alone takes a third of the compiling.
-        "model = tinykernel.TernaryKernelClassifier(n_components=0, linear=4, epochs=12,"
-        "  random_state=0, n_jobs=int(sys.argv[1])).fit(X.astype('uint8'), y);"
-        "tinykernel.save(model.quantize(), sys.argv[2])"
-    )
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    for name, jobs in (("compiled", 1), ("cached", 2)):
-        file = tmp_path / f"{name}.tkm"
-        subprocess.run(
-            [sys.executable, "-c", code, str(jobs), str(file)], env=environment, check=True
-        )
-    assert (tmp_path / "compiled.tkm").read_bytes() == (tmp_path / "cached.tkm").read_bytes()
-
-
 def test_recipes_are_checked():
     """Numbers that cannot work are refused."""
     for wrong in ({"batch_rows": 100}, {"epochs": 0}, {"layout": "tiny"}):
