@@ -17,6 +17,7 @@ from tinykernel.coding.codes import Coding
 from tinykernel.coding.frames import coded_frame
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, quantize
+from tinykernel.model.arrays import chosen_labels
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.quantization.scaling import to_raw
 from tinykernel.modelfile import ModelFileMixin
@@ -120,8 +121,8 @@ class MachineClassifier(ClassifierMixin, MachineEstimator):
             Entries of `classes_`.
         """
         rows = self._checked_rows(X)
-        assert isinstance(self.machine_, IntegerModel)
-        return np.asarray(self.classes_[self.machine_.scores(rows).argmax(axis=1)])
+        decisions = self.machine_.decision_function(rows)
+        return np.asarray(self.classes_[chosen_labels(decisions)])
 
 
 class KernelEstimator(MachineEstimator, EstimatorParameters):

@@ -104,23 +104,10 @@ class Grid(Record):
         return (self.rows, self.columns, *((self.channels,) if self.channels > 1 else ()))
 
     def as_raw(self, X: ArrayLike, more: int = 0) -> NDArray[Any]:
-        """Convert inputs to rows of values.
+        """Convert inputs to rows of `dtype`; `more` values of a row follow these.
 
-        Parameters
-        ----------
-        X : array-like, shape (n_rows, size), (n_rows, *shape) or (n_rows, rows, columns, channels)
-            Numbers. Floats are rounded to float32; of integers every value must fit.
-        more : int, default=0
-            Values of a row beside these; then only shape (n_rows, size + more).
-
-        Returns
-        -------
-        ndarray of `dtype`, shape (n_rows, size + more)
-
-        Raises
-        ------
-        TinykernelError
-            If the shape is another, or a value does not fit; names its row and column.
+        Inputs have the shape (n_rows, size), (n_rows, *shape) or (n_rows, rows, columns, channels).
+        Floats are rounded to float32; a TinykernelError names an integer that does not fit.
         """
         values = np.asarray(X)
         whole = (self.rows, self.columns, self.channels)

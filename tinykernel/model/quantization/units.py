@@ -74,17 +74,10 @@ def to_fixed_point(
     factors, rounded = _rounded(real, start, shift)
     error = (np.abs(factors - real * 2.0**shift) * bounds).sum(axis=0) + 1
     if np.any((error > _LARGEST_ERROR * units.scale * 2.0**shift) & (units.scale > 0)):
-        why = "its 32 bits leave too few for an output"
-        what = (
-            "outputs that differ much in size need a model each"
-            if start.size > 1
-            else (
-                "a value that varies little beside its mean is better given as the "
-                "difference from it; "
-                "of many inputs give a narrower linear part"
-            )
-        )
-        raise TinykernelError(f"regressor: {why}; {what}")
+        remedy = "give outputs that differ much in size a model each"
+        if start.size == 1:
+            remedy = "give the difference from the mean, or fewer inputs to the linear part"
+        raise TinykernelError(f"regressor: 32 bits are too few for the values; {remedy}")
     return FixedSums(
         factors[0].astype(np.int32),
         factors[1].astype(np.int32),

@@ -188,23 +188,6 @@ class PaperClassifier(MachineClassifier):
         self.cv_results_ = choice.cv_results
         return self
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict labels with the float machine; see Notes for the firmware's.
-
-        Parameters
-        ----------
-        X : array-like, shape (n, n_features)
-            Raw inputs, in the units of the training rows.
-
-        Returns
-        -------
-        ndarray, shape (n,)
-            Entries of `classes_`.
-        """
-        rows = self._checked_rows(X)
-        assert isinstance(self.machine_, KernelMachine)
-        return np.asarray(self.classes_[self.machine_.label_indices(rows)])
-
     @property
     def chosen_(self) -> dict[str, float]:
         """What a smaller model need not search again."""
