@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tinykernel.coding.cells import number_of
 from tinykernel.coding.codes import MOST_TEXTS
-from tinykernel.data.formats.parts import Part
+from tinykernel.data.formats.tables import Part
 from tinykernel.errors import TinykernelError
 from tinykernel.stored import MOST_ROWS
 from tinykernel.text import listed, visible

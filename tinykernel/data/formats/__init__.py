@@ -1,8 +1,8 @@
-"""Read data files: `parts` is what they give, `reading` chooses the reader by the suffix."""
+"""Read data files: `suffixes` chooses the reader, and gives the parts of `tables`."""
 
 from __future__ import annotations
 
-from tinykernel.data.formats.parts import Part, Parts
 from tinykernel.data.formats.suffixes import FORMATS, names_in, read_parts, whole
+from tinykernel.data.formats.tables import Part, Parts
 
 __all__ = ["FORMATS", "Part", "Parts", "names_in", "read_parts", "whole"]

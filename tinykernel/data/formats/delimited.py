@@ -25,8 +25,7 @@ from tinykernel.coding.cells import (
     number_of,
     packed,
 )
-from tinykernel.data.formats.parts import Part
-from tinykernel.data.formats.tables import LABEL_NAMES, ColumnChooser, part_of, refuse_doubles
+from tinykernel.data.formats.tables import LABEL_NAMES, ColumnChooser, Part, part_of, refuse_doubles
 from tinykernel.errors import TinykernelError
 
 #: A line of 65,536 numbers of 60 digits.

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import lzma
 import math
 import os
 import re
 import shutil
-import tokenize
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,23 +17,20 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from tinykernel import stored
-from tinykernel.data.formats.parts import Part, Parts
+from tinykernel.data.formats.tables import Part, Parts
 from tinykernel.errors import TinykernelError
 from tinykernel.stored import KeptFile, StoredRows
 
-# What NumPy and zipfile raise for damaged files and headers, beside ValueError. A RuntimeError
-# stands for encryption, and of its kinds another one for unknown compression.
-DAMAGED = (
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    EOFError,
-    OverflowError,
-    tokenize.TokenError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-)
+
+@contextmanager
+def _one_line(problem: str) -> Iterator[None]:
+    """Refuse damaged files: NumPy and zipfile raise a dozen kinds of exceptions for them."""
+    try:
+        yield
+    except (MemoryError, OSError, TinykernelError):
+        raise
+    except Exception:
+        raise TinykernelError(problem) from None
 
 
 def _array(path: Path, name: str, stream: Any, length: int, in_pieces: bool = False) -> Any:
@@ -45,9 +39,9 @@ def _array(path: Path, name: str, stream: Any, length: int, in_pieces: bool = Fa
     Many rows that may be read in pieces stay in the file; those of an archive, which cannot be read
     from the middle, go to a temporary one.
     """
-    problem = "cannot be read (damaged or cut short)"
-    try:
-        rows = _checked_header(stream, length)
+    where = f"{path}: {name}"
+    with _one_line(f"{where} cannot be read (damaged or cut short)"):
+        rows = _checked_header(where, stream, length)
         if rows is not None and in_pieces and length > stored.IN_PIECES:
             if not isinstance(stream, zipfile.ZipExtFile):
                 return StoredRows(KeptFile(path.open("rb")), stream.tell(), *rows)
@@ -56,13 +50,11 @@ def _array(path: Path, name: str, stream: Any, length: int, in_pieces: bool = Fa
             return stored_rows
         stream.seek(0)
         return np.asarray(np.load(stream, allow_pickle=False))
-    except (ValueError, *DAMAGED) as error:
-        if "pickle" in str(error):
-            problem = "is an array of Python objects; save it with a number or string dtype"
-        raise TinykernelError(f"{path}: {name} {problem}") from None
 
 
-def _checked_header(stream: Any, length: int) -> tuple[tuple[int, ...], np.dtype[Any]] | None:
+def _checked_header(
+    where: str, stream: Any, length: int
+) -> tuple[tuple[int, ...], np.dtype[Any]] | None:
     """Return shape and type of an array of rows of numbers, None of another.
 
     Raises ValueError if it is longer than its file: NumPy reserves what a header says.
@@ -72,7 +64,11 @@ def _checked_header(stream: Any, length: int) -> tuple[tuple[int, ...], np.dtype
         return None  # for names of fields, which the checks refuse
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     shape, by_columns, dtype = read(stream)
-    if not dtype.hasobject and math.prod(shape) * dtype.itemsize > length - stream.tell():
+    if dtype.hasobject:
+        raise TinykernelError(
+            f"{where} is an array of Python objects; save it with a number or string dtype"
+        )
+    if math.prod(shape) * dtype.itemsize > length - stream.tell():
         raise ValueError("cut short")
     is_plain = dtype.kind in "biuf" and dtype != np.float16
     return (shape, dtype) if len(shape) > 1 and not by_columns and is_plain else None
@@ -82,10 +78,8 @@ def _checked_header(stream: Any, length: int) -> tuple[tuple[int, ...], np.dtype
 def open_npz(path: Path) -> Iterator[Any]:
     """Open an archive, whose arrays `npz_array` loads."""
     with path.open("rb") as stream:
-        try:
+        with _one_line(f"{path}: is not a readable .npz file"):
             archive = np.load(stream, allow_pickle=False)
-        except (ValueError, *DAMAGED):
-            raise TinykernelError(f"{path}: is not a readable .npz file") from None
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise TinykernelError(f"{path}: is not an .npz file; rename it if it is an .npy file")
         with archive:
@@ -95,11 +89,11 @@ def open_npz(path: Path) -> Iterator[Any]:
 def npz_array(path: Path, archive: Any, key: str, in_pieces: bool = False) -> Any:
     """Load one array of an archive."""
     member = f"{key}.npy" if f"{key}.npy" in archive.zip.namelist() else key
-    try:
-        with archive.zip.open(member) as stream:
-            return _array(path, key, stream, archive.zip.getinfo(member).file_size, in_pieces)
-    except DAMAGED:
-        raise TinykernelError(f"{path}: {key} cannot be read (damaged or cut short)") from None
+    with (
+        _one_line(f"{path}: {key} cannot be read (damaged or cut short)"),
+        archive.zip.open(member) as stream,
+    ):
+        return _array(path, key, stream, archive.zip.getinfo(member).file_size, in_pieces)
 
 
 def read_npz(path: Path, label: str | None, groups: str | None, in_pieces: bool = False) -> Parts:

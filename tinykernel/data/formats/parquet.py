@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from tinykernel import stored
 from tinykernel.coding.cells import Column, column_of, joined, packed
-from tinykernel.data.formats.parts import Part
-from tinykernel.data.formats.tables import ColumnChooser, part_of, refuse_doubles
+from tinykernel.data.formats.tables import ColumnChooser, Part, part_of, refuse_doubles
 from tinykernel.errors import TinykernelError
 from tinykernel.stored import StoredRows
 

@@ -8,10 +8,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tinykernel.data.formats.delimited import names_of, read_csv
-from tinykernel.data.formats.numpy_files import DAMAGED, read_npy, read_npz
+from tinykernel.data.formats.numpy_files import read_npy, read_npz
 from tinykernel.data.formats.parquet import read_parquet
-from tinykernel.data.formats.parts import Parts
-from tinykernel.data.formats.tables import ColumnChooser
+from tinykernel.data.formats.tables import ColumnChooser, Parts
 from tinykernel.data.selection import Selection
 from tinykernel.errors import TinykernelError
 
@@ -93,7 +92,6 @@ def names_in(path: Path) -> frozenset[str]:
             import pyarrow.parquet as pq
 
             return frozenset(pq.read_schema(path).names)
-    # Reading the rows says what is wrong with the file.
-    except (OSError, ImportError, ValueError, *DAMAGED):
+    except Exception:  # reading the rows says what is wrong with the file
         pass
     return frozenset()
