@@ -86,6 +86,12 @@ def choose_scaling(
     return int(bits), fit_level_scaling(rows, int(bits), scope)
 
 
+def choose_scaler(rows: NDArray[Any], raw_dtype: str, bits: int | str, scope: str) -> Scale:
+    """Return the scaler of `choose_scaling` in the integers of the firmware."""
+    width, scaling = choose_scaling(rows, raw_dtype, bits, scope)
+    return quantize_scaler(scaling, raw_dtype, width).scaler
+
+
 def fit_level_scaling(X: NDArray[Any], input_bits: int, scope: str = "auto") -> InputScaling:
     """Scale the range of the training rows to [-1, 1), so that levels are exact.
 
@@ -116,20 +122,16 @@ def fit_level_scaling(X: NDArray[Any], input_bits: int, scope: str = "auto") -> 
 def draw_transform(
     scaling: InputScaling, bits: int, raw_dtype: str, rng: np.random.Generator
 ) -> SharedTransform:
-    """Draw the signs B and the permutation P, an orbit."""
+    """Draw the signs B and the permutation P, an orbit of all positions: two numbers to store."""
     n = scaling.offset.shape[0]
     sign = rng.choice(np.array([-1, 1], dtype=np.int8), n)
-    permutation = draw_permutation(padded_dimension(n), rng)
+    d = padded_dimension(n)
+    multiplier = 4 * int(rng.integers(1, d // 4)) + 1
+    increment = 2 * int(rng.integers(0, d // 2)) + 1
+    permutation = Permutation("orbit", multiplier=multiplier, increment=increment)
     halve = bound_first(_live(scaling, sign), bits, None).halve
     inputs = quantize_scaler(scaling, raw_dtype, bits)
     return SharedTransform(scaling, inputs, sign, permutation, halve)
-
-
-def draw_permutation(d: int, rng: np.random.Generator) -> Permutation:
-    """Draw the permutation P, an orbit of all d positions, which takes two numbers to store."""
-    multiplier = 4 * int(rng.integers(1, d // 4)) + 1
-    increment = 2 * int(rng.integers(0, d // 2)) + 1
-    return Permutation("orbit", multiplier=multiplier, increment=increment)
 
 
 def neighbour_distance(mixed: NDArray[np.float32], rng: np.random.Generator) -> float:

@@ -55,7 +55,7 @@ def cholesky(matrix):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, error_model="numpy")
 def eliminate(u, first, least=0.0):  # type: ignore[no-untyped-def]
-    """Do a panel of `cholesky` in the upper half of u, which is all that it reads."""
+    """Eliminate a panel of `cholesky` in the upper half of u, which is all that it reads."""
     n = u.shape[0]
     last = min(first + PANEL, n)
     for k in range(first, last):

@@ -32,7 +32,6 @@ from tinykernel import progress
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.proof import choose_schedules
-from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.stages.frame import Frame
 from tinykernel.training.choice import Candidate, Choice
 from tinykernel.training.components.learner import Learner, Validation
@@ -40,14 +39,19 @@ from tinykernel.training.components.stored import stored_model
 from tinykernel.training.components.windows import Arithmetic
 from tinykernel.training.folds import Fold, final_fold, keep_aside, trial_folds
 from tinykernel.training.images.training import fit_frames, fit_images
-from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
+from tinykernel.training.inputs import (
+    SharedTransform,
+    choose_scaler,
+    choose_scaling,
+    draw_transform,
+)
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.loop import History
 from tinykernel.training.options import TrainerOptions, parts_of
 from tinykernel.training.options.recipe import Recipe, recipe_for, usual_epochs
 from tinykernel.training.readouts.contest import Rival, found_trees, trees_ahead, trees_compete
 from tinykernel.training.readouts.linear_training import fit_linear
-from tinykernel.training.readouts.trees import Found
+from tinykernel.training.readouts.trees import TreeTrial
 from tinykernel.training.result import TrainingResult
 from tinykernel.training.search import STAGE, Outcome, TrialData, choose_recipe, decisions_of
 from tinykernel.training.signals.training import fit_windows
@@ -241,10 +245,8 @@ def _linear_or_trees(data: TrainSet, options: TrainerOptions) -> TrainingResult:
     folds = trial_folds(data.codes, data.groups, recipe.seed)
     contest = None
     if trees_compete(data, options, folds):
-        bits, scaling = choose_scaling(
-            data.X, data.raw_dtype, options.width(), options.scaler_scope
-        )
-        inputs = quantize_scaler(scaling, data.raw_dtype, bits).scaler.quantize(data.X)
+        scaler = choose_scaler(data.X, data.raw_dtype, options.width(), options.scaler_scope)
+        inputs = scaler.quantize(data.X)
         none = np.empty((len(inputs), 0), np.float32)
         rows = TrialData(none, data.targets(), data.weight, data.truth, folds, inputs)
         judged = partial(_judged, rows, data, recipe, recipe.epochs)
@@ -257,9 +259,9 @@ def _linear_or_trees(data: TrainSet, options: TrainerOptions) -> TrainingResult:
     return replace(_without_components(data, options, None), contest=contest)
 
 
-def _of_trees(model: IntegerModel, choice: Found) -> TrainingResult:
+def _of_trees(model: IntegerModel, trial: TreeTrial) -> TrainingResult:
     # On rows left out.
-    return TrainingResult(model, choice.recipe, History([{"loss": choice.log_loss}], False))
+    return TrainingResult(model, trial.recipe, History([{"loss": trial.log_loss}], False))
 
 
 def _without_components(

@@ -14,7 +14,6 @@ from tinykernel.errors import TinykernelError
 from tinykernel.estimator import TernaryKernelClassifier, TernaryKernelRegressor
 from tinykernel.measure.limits import parse_limits
 from tinykernel.model.grid import Grid
-from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.training.augment import Augmentation
 from tinykernel.training.images.convolutions import (
@@ -24,7 +23,7 @@ from tinykernel.training.images.convolutions import (
     pools_for,
 )
 from tinykernel.training.images.learner import as_levels, padded_levels
-from tinykernel.training.inputs import choose_scaling
+from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import WIDE_TEMPERATURES, judge, targets_of
 from tinykernel.training.readouts.linear import LinearRecipe, round_linear
@@ -34,8 +33,7 @@ def learner_of(rng, shape, plan, n=64):
     """Make a learner on random strokes that has made a step."""
     raw = rng.integers(0, 256, (n, shape[0] * shape[1])).astype(np.uint8)
     raw[rng.random(raw.shape) < 0.6] = 0
-    _, scaling = choose_scaling(raw.reshape(-1, 1), "uint8", 8, "global")
-    scaler = quantize_scaler(scaling, "uint8", 8).scaler
+    scaler = choose_scaler(raw.reshape(-1, 1), "uint8", 8, "global")
     targets = targets_of(rng.integers(0, 3, n), 3)
     images = as_levels(raw, scaler, (*shape, 1))
     weight = rng.uniform(0.5, 1.5, n).astype(np.float32)

@@ -8,13 +8,12 @@ from sklearn.datasets import load_digits
 
 import tinykernel
 from tinykernel import TernaryKernelClassifier
-from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.stages.components import Components
 from tinykernel.training.augment import Augmentation
 from tinykernel.training.images.kernels import KernelLearner, KernelPlan
 from tinykernel.training.images.learner import as_levels
-from tinykernel.training.inputs import choose_scaling
+from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import targets_of
 from tinykernel.training.readouts.linear import LinearRecipe
@@ -31,8 +30,7 @@ def images(rng, shape, plan, n=40):
     """Make a learner on random images that has made a step."""
     height, width, channels = shape
     raw = rng.integers(0, 256, (n, height * width * channels)).astype(np.uint8)
-    _, scaling = choose_scaling(raw.reshape(-1, channels), "uint8", 8, "global")
-    scaler = quantize_scaler(scaling, "uint8", 8).scaler
+    scaler = choose_scaler(raw.reshape(-1, channels), "uint8", 8, "global")
     targets = targets_of(rng.integers(0, 3, n), 3)
     learner = KernelLearner(
         as_levels(raw, scaler, shape), targets, np.ones(n, np.float32), plan, Augmentation()

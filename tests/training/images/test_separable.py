@@ -12,12 +12,11 @@ from tinykernel.errors import TinykernelError
 from tinykernel.estimator import TernaryKernelClassifier
 from tinykernel.measure.limits import parse_limits
 from tinykernel.model.grid import Grid
-from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.stages.separable import Separable
 from tinykernel.training.augment import Augmentation
 from tinykernel.training.images.learner import as_levels
 from tinykernel.training.images.separable import SeparableLearner, SeparablePlan
-from tinykernel.training.inputs import choose_scaling
+from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.readouts.linear import LinearRecipe
 
@@ -42,8 +41,7 @@ def test_training_sees_what_the_stages_compute(average):
     """Protects that the linear part is learned on the integers of the firmware, odd sides too."""
     X, y = colours(64, 13)
     raw = X.reshape(64, -1)
-    _, scaling = choose_scaling(raw.reshape(-1, 3), "uint8", 8, "channel")
-    scaler = quantize_scaler(scaling, "uint8", 8).scaler
+    scaler = choose_scaler(raw.reshape(-1, 3), "uint8", 8, "channel")
     plan = SeparablePlan(
         (5, 8, 6), (1, 2, 2), average, linear=LinearRecipe(epochs=2, batch_rows=32)
     )

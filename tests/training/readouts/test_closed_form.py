@@ -139,7 +139,7 @@ def test_levels_of_many_rows_are_those_of_the_normal_equations(
 
 def test_nearest_plane_loses_less_than_rounding_each_weight() -> None:
     """Inputs make up for the rounding of others: a quarter of the error is left."""
-    inputs, targets, weight = _many(3, 900, 120)
+    inputs, targets, weight = _many(3, 400, 120)
     inputs[:, 20:] = inputs[:, np.arange(100) % 20] + inputs[:, 20:] // 16
     folds = trial_folds(targets.argmax(axis=1), None, 0)
     (fine, worth, offset), *_ = fit_levels(inputs, targets, weight, folds, 8)

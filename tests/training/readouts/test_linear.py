@@ -67,10 +67,11 @@ def test_dropout_and_interruption_keep_the_best():
 def test_a_linear_part_that_may_overflow_says_what_to_do():
     """The message once spoke of halving, which a linear part does not have."""
     rng = np.random.default_rng(0)
-    X, y = rng.integers(-32768, 32767, (40, 9000)).astype(np.int16), np.arange(40) % 2
-    options = {"linear": 8, "options": {"input_bits": 16}, "epochs": 1, "random_state": 0}
-    with pytest.raises(TinykernelError, match="give linear=4 or 2"):
-        TernaryKernelClassifier(n_components=0, **options).fit(X, y)
+    X, y = rng.integers(-32768, 32767, (40, 3000)).astype(np.int16), np.arange(40) % 2
+    options = {"scaler_scope": "feature"}
+    model = TernaryKernelClassifier(n_components=0, linear=8, epochs=1, options=options)
+    with pytest.raises(TinykernelError, match="may pass 32 bits; give linear=4 or 2"):
+        model.fit(X, y)
 
 
 def test_a_single_group_trains_as_rows_without_groups():

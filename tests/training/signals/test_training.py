@@ -11,10 +11,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 import tinykernel
 from tinykernel import TernaryKernelClassifier, TinykernelError, progress
-from tinykernel.model.quantization.scale import quantize_scaler
+from tinykernel.budget.cells import cells_of
+from tinykernel.budget.standins import Asked
+from tinykernel.measure.limits import parse_limits
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
-from tinykernel.training.inputs import choose_scaling
+from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loss import targets_of
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.signals.pool import SignalPlan, SignalPool
@@ -47,8 +49,7 @@ def test_the_counts_of_a_pool_are_those_of_the_stage(waves, cells):
     """Protects the same for signals, for every kind of kernel and after some are chosen."""
     X, y = waves
     rows = X.reshape(len(X), -1)
-    _, scaling = choose_scaling(rows.reshape(-1, 2), "int16", 16, "feature")
-    scaler = quantize_scaler(scaling, "int16", 16).scaler
+    scaler = choose_scaler(rows.reshape(-1, 2), "int16", 16, "feature")
     pool = SignalPool(
         rows,
         (64, 2),
@@ -80,12 +81,12 @@ def test_cells_are_chosen_where_the_place_matters(waves):
     The option has to reach the models by which the size is told, or those trained are too large.
     """
     X, y, group = places(1002)
-    options = {"random_state": 0, "budget": "4KB", "link": False}
-    found = tinykernel.train(X, y, groups=group, **options)
-    assert found.model.find(Kernels).cells == (16, 1)
-    assert found.trainings == 1
-    assert found.sizes.flash > 3500
-    assert tinykernel.train(X, y, cells=1, **options).model.find(Kernels).cells == (1, 1)
+    trained = tinykernel.train(X, y, groups=group, random_state=0, budget="4KB", link=False)
+    assert trained.model.find(Kernels).cells == (16, 1)
+    assert trained.trainings == 1
+    assert trained.sizes.flash > 3500
+    asked = Asked.few(X, y, {"cells": 1}, limits=parse_limits("4KB"), shape=(256, 1))
+    assert cells_of(asked, X, y, groups=group, sample_weight=None) == {}
     data = prepare(waves[0].reshape(-1, 128), waves[1])[1]
     assert not counted_ahead(data, TrainerOptions(random_state=0), (64, 2))
     for cells, said in ((121, "too many for windows of 256"), (256, "255 are the most")):
@@ -180,23 +181,21 @@ def test_the_spectrum_was_lost_silently(change, samples, said):
     assert found.frames(samples) >= 12
 
 
-@pytest.mark.parametrize("budget", [None, "4KB"])
-def test_options_never_given_were_refused(budget):
+def test_options_never_given_were_refused():
     """Without a budget a hop of 1999 was an error of "spectrum", which nobody asked for."""
-    X, y = chirps(60, 0)
-    options = {"rate": 8000.0, "hop": 397, "random_state": 0, "window_shape": (1600, 1)}
-    options |= {"n_kernels": 8} if budget is None else {"budget": budget}
+    X, y = chirps(24, 0)
+    model = TernaryKernelClassifier(rate=8000.0, hop=397, n_kernels=8, random_state=0)
     with pytest.warns(UserWarning, match="no spectrum: a hop of 397 .* give --hop 39"):
-        tinykernel.train(X, y, link=False, **options)
+        model.fit(X[:, :1200], y)
 
 
 def test_a_channel_that_rarely_varies_was_refused():
     """The contest of cells looked at 600 windows only, where a channel of rare knocks was still."""
     rng = np.random.default_rng(0)
-    X = np.zeros((1200, 64, 2), np.int16)
-    X[:, :, 0] = rng.normal(0, 100, (1200, 64))
+    X = np.zeros((650, 64, 2), np.int16)
+    X[:, :, 0] = rng.normal(0, 100, (650, 64))
     X[-1, 5, 1] = 500
-    data = prepare(X.reshape(-1, 128), np.arange(1200) % 2)[1]
+    data = prepare(X.reshape(-1, 128), np.arange(650) % 2)[1]
     assert isinstance(counted_ahead(data, TrainerOptions(random_state=0), (64, 2)), dict)
 
 

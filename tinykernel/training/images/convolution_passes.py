@@ -178,11 +178,11 @@ def _back(x, shapes, taps, maps, df, scratch, d):  # type: ignore[no-untyped-def
             rows, columns, pool, first, after = shapes[layer]
             height, width = rows - 2, columns - 2
             response = _cut(maps[c], after, height, width)
-            given = scratch[0]
+            d_map = scratch[0]
             if layer + 1 == n_layers:
-                given = df[c * each : (c + 1) * each].reshape(-1)
+                d_map = df[c * each : (c + 1) * each].reshape(-1)
             g = _cut(scratch[1], 0, height, width)
-            _unpool(response, height, width, pool, given, g)
+            _unpool(response, height, width, pool, d_map, g)
             map_ = x if layer == 0 else _cut(maps[c], first, rows, columns)
             _tap_gradient(map_, rows, columns, g, d[layer, c])
             if layer == 0:
@@ -246,13 +246,13 @@ def hidden_values(begin, end, images, geometry, shapes, numbers, out):  # type: 
             rows[k] = min(first + k, end - 1)
         fill(images, moves, rows, 0, geometry, scratch, x)
         _convolve(x, shapes, taps, biases, maps, f)
-        given = f
+        values = f
         if hidden.shape[1] > 0:
             _hide(f, hidden, hidden_biases, h)
-            given = h
+            values = h
         for k in range(min(LANES, end - first)):
-            for i in range(given.shape[0]):
-                out[first + k, i] = given[i, k]
+            for i in range(values.shape[0]):
+                out[first + k, i] = values[i, k]
 
 
 class ConvolutionGradients(NamedTuple):

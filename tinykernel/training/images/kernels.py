@@ -172,17 +172,17 @@ class KernelLearner(ImageLearner):
 
     # -- the result ---------------------------------------------------------------------------
 
-    def counting(self, scaler: Scale, kept: NDArray[np.int64]) -> CountingStages:
+    def counting(self, scaler: Scale, numbers: NDArray[np.int64]) -> CountingStages:
         """Return the stages of some of the kernels."""
         channels, height, width = self.inputs.shape[1:]
-        n, plan = kept.size, self.plan
+        n, plan = numbers.size, self.plan
         mix = np.eye(channels, dtype=np.int8)
         levels = Levels(scaler, scaler.bits - plan.level_bits, plan.average, mix)
         kernels = Kernels(
-            taps=self.taps()[kept].reshape(n, plan.size, plan.size),
+            taps=self.taps()[numbers].reshape(n, plan.size, plan.size),
             dilation=np.ones(n, dtype=np.uint8),
-            channel=self._channel[kept].astype(np.uint8),
-            threshold=self.integer_threshold()[kept].astype(np.int32),
+            channel=self._channel[numbers].astype(np.uint8),
+            threshold=self.integer_threshold()[numbers].astype(np.int32),
             cells=plan.cells,
             padding=plan.size // 2,
         )

@@ -14,7 +14,6 @@ from tinykernel import progress
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.stages.convolutions import MOST_CHANNELS
 from tinykernel.model.stages.frame import Frame
 from tinykernel.training.augment import Augmentation
@@ -28,7 +27,7 @@ from tinykernel.training.images.convolutions import (
 from tinykernel.training.images.kernels import KernelLearner, kernel_plan, no_kernels
 from tinykernel.training.images.learner import ImageLearner, as_levels
 from tinykernel.training.images.separable import SeparableLearner, no_separable, separable_plan
-from tinykernel.training.inputs import choose_scaling
+from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import WIDE_TEMPERATURES
 from tinykernel.training.options import TrainerOptions
@@ -65,10 +64,9 @@ def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) 
     rows = split_rows(data, options, seed)
     pixels = rows.rows.reshape(-1, shape[2])
     scope = "global" if shape[2] == 1 else "auto"
-    _, scaling = choose_scaling(pixels, data.raw_dtype, 8, scope)
-    scaler = quantize_scaler(scaling, data.raw_dtype, 8).scaler
+    scaler = choose_scaler(pixels, data.raw_dtype, 8, scope)
     check_channels(scaler)
-    rows = rows.seen(lambda given: as_levels(given, scaler, shape))
+    rows = rows.seen(lambda raw: as_levels(raw, scaler, shape))
     contest = None
     if isinstance(options.n_kernels, Mapping):
         options, contest = _better(data, rows, options, shape, seed)

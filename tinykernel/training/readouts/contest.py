@@ -17,8 +17,8 @@ from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts.forest import TreeOptions
 from tinykernel.training.readouts.trees import (
     STAGE,
-    Found,
     TreeData,
+    TreeTrial,
     decisions_of,
     searched,
     searched_again,
@@ -52,17 +52,17 @@ class Rival:
 
 def found_trees(
     data: TrainSet, options: TrainerOptions, folds: Sequence[Fold]
-) -> tuple[IntegerModel, Found]:
+) -> tuple[IntegerModel, TreeTrial]:
     """Train trees alone; TinykernelError where rows are too few to choose their number by."""
     rows = TreeData.of(data, options)
     if options.effort == "quick":
         most = _MOST_QUICKLY * rows.aim.target.shape[1]
-        found = Found(TreeOptions(), most, np.inf, 0.0)
+        trial = TreeTrial(TreeOptions(), most, np.inf, 0.0)
     elif folds:
-        found = _for_all(searched(rows, folds, np.inf), rows, folds)
+        trial = _for_all(searched(rows, folds, np.inf), rows, folds)
     else:
         raise TinykernelError("trees: too few rows of a class to choose the number of trees by")
-    return tree_model(rows, found), found
+    return tree_model(rows, trial), trial
 
 
 def trees_compete(data: TrainSet, options: TrainerOptions, folds: Sequence[Fold]) -> bool:
@@ -78,7 +78,7 @@ def trees_ahead(
     folds: Sequence[Fold],
     final: Fold,
     rivals: Sequence[Rival],
-) -> tuple[Choice | None, tuple[IntegerModel, Found] | None]:
+) -> tuple[Choice | None, tuple[IntegerModel, TreeTrial] | None]:
     """Train trees, and compare them with `rivals` on the rows outside `final`.
 
     Options are chosen by `folds`; the rows outside `final` have chosen nothing. Where one side is
@@ -87,37 +87,37 @@ def trees_ahead(
     """
     rows = TreeData.of(data, options)
     limit = min(rival.log_loss for rival in rivals)
-    found = searched(rows, folds, limit)
-    trees = "trees beside a linear part" if found.options.lines else "trees"
-    ratio = found.log_loss / max(limit, 1e-30)
+    trial = searched(rows, folds, limit)
+    trees = "trees beside a linear part" if trial.options.lines else "trees"
+    ratio = trial.log_loss / max(limit, 1e-30)
     if 1 / _FAR_BEHIND < ratio < _FAR_BEHIND:
         quarters = [final, *(folds if len(data.codes) <= _FEW_ROWS else [])]
-        choice = _in_full(rows, quarters, rivals, found, trees)
+        choice = _in_full(rows, quarters, rivals, trial, trees)
     else:
-        choice = _by_trials(rivals, found, trees, of_values=data.quantity is not None)
+        choice = _by_trials(rivals, trial, trees, of_values=data.quantity is not None)
     if choice.name != trees:
         progress.report(STAGE, 0, None, choice.in_words)
         return choice, None
-    found = _for_all(found, rows, folds)
+    trial = _for_all(trial, rows, folds)
     try:
-        model = tree_model(rows, found)
+        model = tree_model(rows, trial)
     except TinykernelError:  # no tree was the best: nothing can be learned of these rows
         return None, None
     progress.report(STAGE, 0, None, choice.in_words)
-    return choice, (model, found)
+    return choice, (model, trial)
 
 
 def _in_full(
-    rows: TreeData, quarters: Sequence[Fold], rivals: Sequence[Rival], found: Found, name: str
+    rows: TreeData, quarters: Sequence[Fold], rivals: Sequence[Rival], trial: TreeTrial, name: str
 ) -> Choice:
     """Compare trees and others that are trained as they would be delivered."""
     data = rows.data
 
     def judged(fold: Fold) -> Candidate:
-        out, decisions = fold.outside, decisions_of(rows, found, fold)
+        out, decisions = fold.outside, decisions_of(rows, trial, fold)
         return Candidate.of(name, decisions, data.truth[out], data.weight[out], data.losses)
 
-    both = [*rivals, Rival(name, found.log_loss, found.accuracy, judged, 1)]
+    both = [*rivals, Rival(name, trial.log_loss, trial.accuracy, judged, 1)]
     candidates = [
         replace(joined([each.judged(fold) for fold in quarters]), cost=each.cost) for each in both
     ]
@@ -126,20 +126,20 @@ def _in_full(
     return choose(candidates, data.weight[out], groups, of_values=data.quantity is not None)
 
 
-def _by_trials(rivals: Sequence[Rival], found: Found, name: str, *, of_values: bool) -> Choice:
+def _by_trials(rivals: Sequence[Rival], trial: TreeTrial, name: str, *, of_values: bool) -> Choice:
     """Choose by short trainings, where one side is far ahead."""
     judged = [(rival.name, rival.log_loss, rival.score) for rival in rivals]
-    names, losses, scores = zip(*judged, (name, found.log_loss, found.accuracy), strict=True)
+    names, losses, scores = zip(*judged, (name, trial.log_loss, trial.accuracy), strict=True)
     best = int(np.argmin(losses))
     return Choice(names, losses, scores, best, best, of_values)
 
 
-def _for_all(found: Found, rows: TreeData, folds: Sequence[Fold]) -> Found:
+def _for_all(trial: TreeTrial, rows: TreeData, folds: Sequence[Fold]) -> TreeTrial:
     """Choose again by all rows that are not left out, where a trial had a small part of them."""
     if len(rows.Q) < _MANY_ROWS * folds[0].inside.size:
-        return found
+        return trial
     whole = [Fold(others(fold.outside, rows.data), fold.outside) for fold in folds]
-    return searched_again(rows, whole, found)
+    return searched_again(rows, whole, trial)
 
 
 def others(outside: NDArray[np.int64], data: TrainSet) -> NDArray[np.int64]:

@@ -66,8 +66,7 @@ class Aim:
 
     def slopes(self, f: _Floats, o: int) -> tuple[_Floats, _Floats]:
         """Return first and second derivatives of the loss by output o, by row."""
-        slope, bend = np.empty(len(f)), np.empty(len(f))
-        _slopes(f, self.target, self.weight, o, self.values, slope, bend)
+        slope, bend = _slopes(f, self.target, self.weight, o, self.values)
         return slope, bend
 
     def start(self) -> _Floats:
@@ -111,11 +110,11 @@ class Forest:
         first: NDArray[np.int64],
         aim: Aim,
         options: TreeOptions,
-        given: _Floats | None = None,
+        base: _Floats | None = None,
     ) -> Forest:
-        """Return a forest without trees; `given` are the outputs of a linear part beside it."""
-        offset = aim.start() if given is None else np.zeros(aim.target.shape[1])
-        f = np.tile(offset, (len(bins), 1)) if given is None else given.copy()
+        """Return a forest without trees; `base` are the outputs of a linear part beside it."""
+        offset = aim.start() if base is None else np.zeros(aim.target.shape[1])
+        f = np.tile(offset, (len(bins), 1)) if base is None else base.copy()
         forest = Forest(bins, first, aim, options, offset, f, np.zeros(int(first[-1]), np.bool_))
         if not aim.values and f.shape[1] > 1:
             forest.odds = np.empty_like(f)
@@ -170,8 +169,7 @@ class Forest:
     def _slopes(self, o: int) -> tuple[_Floats, _Floats]:
         if self.odds is None:
             return self.aim.slopes(self.f, o)
-        slope, bend = np.empty(len(self.f)), np.empty(len(self.f))
-        _slopes_of_odds(self.odds, self.aim.target, self.aim.weight, o, slope, bend)
+        slope, bend = _slopes_of_odds(self.odds, self.aim.target, self.aim.weight, o)
         return slope, bend
 
     def fit_leaves(self) -> None:
@@ -268,7 +266,7 @@ class Watch:
     truth: NDArray[Any]
     weight: NDArray[np.float32]
     values: bool
-    given: _Floats | None = None
+    base: _Floats | None = None
     losses: list[tuple[int, float, float]] = field(default_factory=list)
     reached: list[NDArray[np.uint8]] = field(default_factory=list)
 
@@ -286,7 +284,7 @@ class Watch:
 
     def decide(self, forest: Forest) -> NDArray[np.float32]:
         """Return the decisions (n, n_outputs) of a forest, which grows between two calls."""
-        f = np.tile(forest.offset, (len(self.bins), 1)) if self.given is None else self.given.copy()
+        f = np.tile(forest.offset, (len(self.bins), 1)) if self.base is None else self.base.copy()
         new = forest.trees[len(self.reached) :]
         self.reached += [tree.reached(self.bins) for _, tree in new]
         for (o, _), values, reached in zip(forest.trees, forest.values, self.reached, strict=True):
@@ -331,7 +329,8 @@ def packed(forest: Forest, bins: Bins) -> tuple[Trees, _Floats]:
 
 
 @njit(nogil=True)
-def _slopes(f, target, weight, o, values, slope, bend):  # type: ignore[no-untyped-def]
+def _slopes(f, target, weight, o, values):  # type: ignore[no-untyped-def]
+    slope, bend = np.empty(f.shape[0]), np.empty(f.shape[0])
     for i in range(f.shape[0]):
         w = weight[i]
         if values:
@@ -350,6 +349,7 @@ def _slopes(f, target, weight, o, values, slope, bend):  # type: ignore[no-untyp
             p = exp(f[i, o] - top) / total
         slope[i] = w * (p - target[i, o])
         bend[i] = w * max(p * (1.0 - p), 1e-6)
+    return slope, bend
 
 
 @njit(nogil=True)
@@ -369,8 +369,9 @@ def _raise(f, o, odds):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def _slopes_of_odds(odds, target, weight, o, slope, bend):  # type: ignore[no-untyped-def]
-    """Do what `_slopes` does for several classes."""
+def _slopes_of_odds(odds, target, weight, o):  # type: ignore[no-untyped-def]
+    """Return the derivatives for several classes, of exp(f)."""
+    slope, bend = np.empty(odds.shape[0]), np.empty(odds.shape[0])
     for i in range(odds.shape[0]):
         total = 0.0
         for c in range(odds.shape[1]):
@@ -378,3 +379,4 @@ def _slopes_of_odds(odds, target, weight, o, slope, bend):  # type: ignore[no-un
         p = odds[i, o] / total
         slope[i] = weight[i] * (p - target[i, o])
         bend[i] = weight[i] * max(p * (1.0 - p), 1e-6)
+    return slope, bend

@@ -245,10 +245,10 @@ def linear_model(
     multiplier = np.ones(levels.shape[0], dtype=np.int32)
     answers: Labels | Values
     if isinstance(meaning, ValueUnits):
-        given = taken
+        grid = taken
         for stage in stages:
-            given = stage.gives(given)
-        dots = -given.low * np.abs(levels.astype(np.float64)).sum(axis=1)
+            grid = stage.gives(grid)
+        dots = -grid.low * np.abs(levels.astype(np.float64)).sum(axis=1)
         fixed = to_fixed_point(meaning, 0.0 * dots, 0.0 * dots + worth, offset, 0 * dots, dots)
         rounded, multiplier, answers = fixed.offset, fixed.linear_multiplier, fixed.values
         worth = fixed.values.unit

@@ -14,11 +14,10 @@ from tinykernel.checks import thread_count
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.folds import keep_aside
-from tinykernel.training.inputs import choose_scaling
+from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import History, run_epochs
 from tinykernel.training.loss import share_right
 from tinykernel.training.options import TrainerOptions
@@ -130,10 +129,7 @@ def fit_linear(data: TrainSet, options: TrainerOptions, bits: int) -> TrainingRe
         dropout=linear_dropout(data.X.shape[1]),
     )
     rows = split_rows(data, options, recipe.seed)
-    width, scaling = choose_scaling(
-        rows.rows, data.raw_dtype, options.width(), options.scaler_scope
-    )
-    scaler = quantize_scaler(scaling, data.raw_dtype, width).scaler
+    scaler = choose_scaler(rows.rows, data.raw_dtype, options.width(), options.scaler_scope)
     learner = LinearLearner(scaler.quantize(rows.rows), rows.targets, rows.weight, recipe)
     history = run_training(learner, scaler.quantize, rows)
     try:
@@ -141,7 +137,7 @@ def fit_linear(data: TrainSet, options: TrainerOptions, bits: int) -> TrainingRe
         model = linear_model((scaler,), taken, data.meaning, *learner.stored())
     except TinykernelError as error:
         raise TinykernelError(
-            f"linear: the sums of {data.X.shape[1]} inputs of {width} bits and weights of {bits} "
-            "bits may pass 32 bits; give linear=4 or 2"
+            f"linear: the sums of {data.X.shape[1]} inputs of {scaler.bits} bits and weights of "
+            f"{bits} bits may pass 32 bits; give linear=4 or 2"
         ) from error
     return TrainingResult(model, recipe, history)

@@ -49,10 +49,10 @@ class Lines:
         levels, step = round_linear(learner.linear, _BITS)
         fine = float(learner.scale()) * float(learner.unit) * float(step)
         worth = 2.0 ** np.ceil(np.log2(fine * scale)) / scale
-        found = np.rint(levels.T.astype(np.float64) * (fine / worth)[:, np.newaxis])
-        found[:, learner.spread == 0] = 0
-        shift = worth * np.einsum("oi,i->o", found, learner.mean.astype(np.float64))
-        return Lines(found.astype(np.int8), worth, learner.offset.astype(np.float64) - shift)
+        weights = np.rint(levels.T.astype(np.float64) * (fine / worth)[:, np.newaxis])
+        weights[:, learner.spread == 0] = 0
+        shift = worth * np.einsum("oi,i->o", weights, learner.mean.astype(np.float64))
+        return Lines(weights.astype(np.int8), worth, learner.offset.astype(np.float64) - shift)
 
     def outputs(self, Q: NDArray[Any]) -> _Floats:
         """Return what it gives levels, shape (n, n_outputs)."""

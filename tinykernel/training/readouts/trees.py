@@ -15,7 +15,6 @@ from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import Values
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.quantization.units import to_fixed_point
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.readout import Readout
@@ -23,7 +22,7 @@ from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stage import Part
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.folds import Fold
-from tinykernel.training.inputs import choose_scaling
+from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts.forest import (
     Aim,
@@ -84,8 +83,8 @@ class TreeRecipe(TreeOptions):
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """What a search found."""
+class TreeTrial:
+    """Options that a search tried, and how they did."""
 
     options: TreeOptions
     n_trees: int  # the number that did best.
@@ -122,8 +121,7 @@ class TreeData:
             low, high = (float(end) for end in (data.X.min(), data.X.max()))
             exact = data.X.dtype.kind in "iu" and high - low < 2 ** (8 if narrow else 16)
             scope = "global" if exact else "feature"
-        bits, scaling = choose_scaling(data.X, data.raw_dtype, 8 if narrow else 16, scope)
-        scaler = quantize_scaler(scaling, data.raw_dtype, bits).scaler
+        scaler = choose_scaler(data.X, data.raw_dtype, 8 if narrow else 16, scope)
         targets = data.targets().astype(np.float64)
         weight = data.sample_weight / data.sample_weight.mean()
         aim = Aim(targets, weight, data.quantity is not None)
@@ -144,21 +142,21 @@ class TreeData:
     ) -> tuple[Bins, Forest]:
         """Return a forest without trees on some rows, and the bins of their levels."""
         bins = Bins.of(self.Q, most_bins(self.Q.shape[1], options.leaves))
-        given = None if lines is None else lines.outputs(self.Q[rows])
+        base = None if lines is None else lines.outputs(self.Q[rows])
         sorted_ = bins.sort(self.Q[rows])
-        return bins, Forest.planted(sorted_, bins.first, self.aim.of(rows), options, given)
+        return bins, Forest.planted(sorted_, bins.first, self.aim.of(rows), options, base)
 
     def watch(self, bins: Bins, rows: NDArray[np.int64], lines: Lines | None) -> Watch:
         """Return what judges a forest by rows left out."""
         levels, aim = self.Q[rows], self.aim.of(rows)
-        given = None if lines is None else lines.outputs(levels)
+        base = None if lines is None else lines.outputs(levels)
         weight = aim.weight.astype(np.float32)
-        return Watch(bins.sort(levels), self.data.truth[rows], weight, aim.values, given)
+        return Watch(bins.sort(levels), self.data.truth[rows], weight, aim.values, base)
 
 
 def tried(
     data: TreeData, options: TreeOptions, folds: Sequence[Fold], lines: Sequence[Lines] = ()
-) -> Found:
+) -> TreeTrial:
     """Grow forests on the rows inside each fold, and measure them on those outside.
 
     `lines` are the linear parts of the folds, where the options have one.
@@ -173,18 +171,18 @@ def tried(
         largest = max(largest, *(tree.n_leaves for _, tree in forest.trees), 0)
     steps = sorted({n for path in paths for n, _, _ in path})
     if not steps:
-        return Found(options, 0, np.inf, 0.0)
+        return TreeTrial(options, 0, np.inf, 0.0)
     means = [np.mean([_at(path, n) for path in paths], axis=0) for n in steps]
     best = int(np.argmin([loss for loss, _ in means]))
     loss, accuracy = means[best].tolist()
-    return Found(options, steps[best], loss, accuracy, largest)
+    return TreeTrial(options, steps[best], loss, accuracy, largest)
 
 
-def decisions_of(data: TreeData, found: Found, fold: Fold) -> NDArray[np.float32]:
+def decisions_of(data: TreeData, trial: TreeTrial, fold: Fold) -> NDArray[np.float32]:
     """Grow what a search found on the rows inside a fold; return decisions of those outside."""
-    lines = data.lines(fold.inside) if found.options.lines else None
-    bins, forest = data.planted(found.options, fold.inside, lines)
-    grown(forest, data.room, found.n_trees)
+    lines = data.lines(fold.inside) if trial.options.lines else None
+    bins, forest = data.planted(trial.options, fold.inside, lines)
+    grown(forest, data.room, trial.n_trees)
     return data.watch(bins, fold.outside, lines).decide(forest)
 
 
@@ -197,34 +195,34 @@ def _at(path: list[tuple[int, float, float]], n: int) -> tuple[float, float]:
 class _Search:
     data: TreeData
     folds: Sequence[Fold]
-    found: list[Found] = field(default_factory=list)
+    trials: list[TreeTrial] = field(default_factory=list)
     lines: list[Lines] = field(default_factory=list)
 
-    def attempt(self, options: TreeOptions) -> Found:
+    def attempt(self, options: TreeOptions) -> TreeTrial:
         if options.lines and not self.lines:
             self.lines = [self.data.lines(fold.inside) for fold in self.folds]
-        found = tried(self.data, options, self.folds, self.lines)
-        self.found.append(found)
+        trial = tried(self.data, options, self.folds, self.lines)
+        self.trials.append(trial)
         beside = ", linear part" if options.lines else ""
         progress.report(
             STAGE,
-            len(self.found),
+            len(self.trials),
             None,
             f"trees of {options.leaves} leaves{beside}, rate {options.rate:g}, l2 {options.l2:g}, "
-            f"{options.bits} bits: log loss {found.log_loss:.4f}, {100 * found.accuracy:.2f} %",
+            f"{options.bits} bits: log loss {trial.log_loss:.4f}, {100 * trial.accuracy:.2f} %",
         )
-        return found
+        return trial
 
-    def climb(self, best: Found, changes: Sequence[dict[str, Any]]) -> Found:
+    def climb(self, best: TreeTrial, changes: Sequence[dict[str, Any]]) -> TreeTrial:
         """Try changes one after the other, each to the best so far."""
         for change in changes:
             options = replace(best.options, **change)
-            if not any(_grow_the_same(known, options) for known in self.found):
-                best = min(best, self.attempt(options), key=lambda found: found.log_loss)
+            if not any(_grow_the_same(known, options) for known in self.trials):
+                best = min(best, self.attempt(options), key=lambda trial: trial.log_loss)
         return best
 
 
-def searched(data: TreeData, folds: Sequence[Fold], limit: float) -> Found:
+def searched(data: TreeData, folds: Sequence[Fold], limit: float) -> TreeTrial:
     """Return the options that do best on rows left out: sizes of trees first, then the rest.
 
     The search ends early where trees are far behind `limit`, the log loss of another model.
@@ -243,14 +241,14 @@ def searched(data: TreeData, folds: Sequence[Fold], limit: float) -> Found:
     return search.climb(both, _CHANGES_OF_BOTH) if both.log_loss < best.log_loss else best
 
 
-def searched_again(data: TreeData, folds: Sequence[Fold], best: Found) -> Found:
+def searched_again(data: TreeData, folds: Sequence[Fold], best: TreeTrial) -> TreeTrial:
     """Return options for many more rows than `best` was chosen by: larger trees, held back less."""
     search = _Search(data, folds)
     first = search.attempt(replace(best.options, **_OF_MANY_ROWS))
     return search.climb(first, _CHANGES_OF_MANY_ROWS)
 
 
-def _grow_the_same(known: Found, options: TreeOptions) -> bool:
+def _grow_the_same(known: TreeTrial, options: TreeOptions) -> bool:
     """Whether options give trees that are known: where none has so many leaves, more may not."""
     same = replace(known.options, leaves=options.leaves) == options
     fewest = min(known.options.leaves, options.leaves)
@@ -260,11 +258,11 @@ def _grow_the_same(known: Found, options: TreeOptions) -> bool:
 # --- the model -----------------------------------------------------------------------------------
 
 
-def tree_model(rows: TreeData, found: Found) -> IntegerModel:
+def tree_model(rows: TreeData, trial: TreeTrial) -> IntegerModel:
     """Grow the trees that a search found on all rows, and make the model of them."""
-    data, lines = rows.data, rows.lines(slice(None)) if found.options.lines else None
-    bins, forest = rows.planted(found.options, slice(None), lines)
-    grown(forest, rows.room, found.n_trees)
+    data, lines = rows.data, rows.lines(slice(None)) if trial.options.lines else None
+    bins, forest = rows.planted(trial.options, slice(None), lines)
+    grown(forest, rows.room, trial.n_trees)
     if not forest.trees:
         raise TinykernelError("trees: no threshold of any input tells anything of the rows")
     trees, unit = packed(forest, bins)
@@ -307,11 +305,9 @@ def _in_integers(
     (trees, unit), (worth, dots) = grown, lines
     if data.quantity is not None:
         bound = np.abs(trees.extremes()).max(axis=0)
-        found = to_fixed_point(data.quantity.units, unit, worth, offset, bound, dots)
-        values = found.values
-        return _Integers(
-            found.multiplier, found.linear_multiplier, found.offset, values, values.unit
-        )
+        fixed = to_fixed_point(data.quantity.units, unit, worth, offset, bound, dots)
+        multipliers, values = (fixed.multiplier, fixed.linear_multiplier), fixed.values
+        return _Integers(*multipliers, fixed.offset, values, values.unit)
     # All are powers of two, so that multipliers of the smallest one are whole.
     one = float(min(unit.min(), worth[worth > 0].min(initial=np.inf)))
     exact = [np.rint(x / one) for x in (unit, worth, offset)]

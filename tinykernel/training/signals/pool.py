@@ -140,7 +140,7 @@ class SignalPool:
 
     def ridge(
         self,
-        kept: NDArray[np.int64],
+        numbers: NDArray[np.int64],
         group: NDArray[Any] | None,
         targets: NDArray[np.float64] | None = None,
     ) -> tuple[Fit, NDArray[np.float64]]:
@@ -149,7 +149,7 @@ class SignalPool:
         By default its targets are -1 and 1 of the classes.
         """
         wanted = 2.0 * self.targets - 1.0 if targets is None else targets
-        inputs = self.inputs[:, self.columns(kept)]
+        inputs = self.inputs[:, self.columns(numbers)]
         return fit_standardised(inputs, wanted, self.weight, group, self.plan.beside)
 
     def _place_thresholds(self, rows: NDArray[Any], rng: np.random.Generator) -> None:
@@ -180,10 +180,10 @@ class SignalPool:
             run_on_rows(count_windows, n, self.plan.linear.n_threads, levels, *known, counts)
         return scaled_counts(out, largest)
 
-    def columns(self, kept: NDArray[np.int64]) -> NDArray[np.int64]:
+    def columns(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return where the counts of some kernels stand among all, and the numbers beside."""
         cells = self.stages.kernels.cells[0]
-        places = (kept[:, np.newaxis] * cells + np.arange(cells)).ravel()
+        places = (numbers[:, np.newaxis] * cells + np.arange(cells)).ravel()
         return np.append(places, self.plan.n_pool * cells + np.arange(self.plan.beside))
 
     def ranked(self) -> NDArray[np.int64]:
@@ -205,11 +205,12 @@ class SignalPool:
         weights = rng.integers(-most, most + 1, (n_outputs, n_inputs), dtype=np.int8)
         return weights, 1 / (256.0 * most * n_inputs), np.zeros(n_outputs)
 
-    def reduced(self, kept: NDArray[np.int64]) -> tuple[NDArray[np.int64], CountingStages]:
+    def reduced(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], CountingStages]:
         """Return some kernels in the order in which the firmware shares work, and their stages."""
         levels, own = self.stages.levels, self.stages.kernels
-        kinds = _kinds(own)[kept, 0]
-        order = kept[np.lexsort((kept, kinds < 0, own.channel[kept], own.dilation[kept]))]
+        kinds = _kinds(own)[numbers, 0]
+        keys = numbers, kinds < 0, own.channel[numbers], own.dilation[numbers]
+        order = numbers[np.lexsort(keys)]
         used, channel = np.unique(own.channel[order], return_inverse=True)
         kernels = replace(
             own,

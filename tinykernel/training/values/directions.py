@@ -49,18 +49,18 @@ def _views(rows: Rows, steps: int) -> Iterator[tuple[_Doubles, Ridge]]:
 
 def _steps(rows: Rows) -> int:
     """Return how many steps have the least error on groups left out, 0 where that may be chance."""
-    some = rows.of(np.arange(0, len(rows.X), -(-len(rows.X) // _ROWS_OF_FOLDS)))
-    group = np.unique(some.group, return_inverse=True)[1]
+    few = rows.of(np.arange(0, len(rows.X), -(-len(rows.X) // _ROWS_OF_FOLDS)))
+    group = np.unique(few.group, return_inverse=True)[1]
     # Groups lie in canonical order, too: every fourth one is of all kinds.
     fold, n_groups = group % _FOLDS, int(group.max()) + 1
     errors = np.zeros((_MOST_STEPS + 1, len(group)))
     for out in range(_FOLDS if n_groups >= _FOLDS else 0):
-        held = some.of(fold == out)
-        for step, (view, fit) in enumerate(_views(some.of(fold != out), _MOST_STEPS)):
+        held = few.of(fold == out)
+        for step, (view, fit) in enumerate(_views(few.of(fold != out), _MOST_STEPS)):
             missed = fit.values(product(held.X, view)) - held.targets
             errors[step, fold == out] = np.square(missed * held.weight[:, None]).sum(axis=1)
     best = int(errors.sum(axis=1).argmin())
-    total = max(float(np.square(some.targets * some.weight[:, None]).sum()), 1e-30)
+    total = max(float(np.square(few.targets * few.weight[:, None]).sum()), 1e-30)
     candidates = [
         Candidate(f"{step} steps", errors[step], 1 - float(errors[step].sum()) / total, step)
         for step in (0, best)

@@ -83,9 +83,9 @@ def _kernel(rows: _Doubles, others: _Doubles, width: float) -> _Doubles:
     return exps(squares / (-2 * rows.shape[1] * width**2))
 
 
-def _chosen(given: Rows, near: float | None) -> tuple[float, float]:
+def _chosen(rows: Rows, near: float | None) -> tuple[float, float]:
     """Return width and penalty of the least squared error of groups (of one row) left out."""
-    rows = given.of(np.argsort(given.group, kind="stable"))
+    rows = rows.of(np.argsort(rows.group, kind="stable"))
     if near is None:
         return min(_least(rows, width) for width in _WIDTHS)[1:]
     best = _least(rows, near)
@@ -105,7 +105,7 @@ def _least(rows: Rows, width: float) -> tuple[float, float, float]:
     y = rows.targets * rows.weight[:, None]
     parts = np.split(np.arange(len(y)), np.flatnonzero(np.diff(rows.group)) + 1)
     gram = _kernel(rows.X, rows.X, width) * np.outer(rows.weight, rows.weight)
-    reduced, found = tridiagonal(gram), []
+    reduced, tried = tridiagonal(gram), []
     for penalty in _PENALTIES:
         root = inverse_root(*reduced, penalty)
         dual = product(product(root, y).T.copy(), root).T
@@ -114,5 +114,5 @@ def _least(rows: Rows, width: float) -> tuple[float, float, float]:
         else:
             own = ((root[:, b].copy(), dual[b].copy()) for b in parts)
             errors = np.concatenate([solve(product(z.T.copy(), z), left) for z, left in own])
-        found.append((float(np.square(errors).mean()), width, penalty))
-    return min(found)
+        tried.append((float(np.square(errors).mean()), width, penalty))
+    return min(tried)

@@ -60,11 +60,11 @@ class Smooth:
         Directions, width and penalty are those of all rows, so both are rather too good.
         """
         assert data.quantity is not None
-        weight, found = data.weight, []
+        weight, scores = data.weight, []
         for fold in folds:
             held = data.truth[fold.outside], weight[fold.outside], data.quantity.losses
-            found.append(judge(self.held_out(fold), *held))
-        loss, explained = np.mean(found, axis=0).tolist()
+            scores.append(judge(self.held_out(fold), *held))
+        loss, explained = np.mean(scores, axis=0).tolist()
         return loss, explained
 
 
@@ -122,6 +122,5 @@ def _fitted(rows: _Doubles, data: TrainSet) -> tuple[Smooth, _Doubles]:
         np.arange(n) if data.groups is None else data.groups,
     )
     # Rows in canonical order lie side by side: every k-th is of all kinds.
-    some = known.of(np.arange(0, n, -(-n // _ROWS_TO_CHOOSE)))
-    view, chosen = seen(some)
-    return Smooth(known.seen(view), chosen), view
+    view, fit = seen(known.of(np.arange(0, n, -(-n // _ROWS_TO_CHOOSE))))
+    return Smooth(known.seen(view), fit), view
