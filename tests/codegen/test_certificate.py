@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
 import re
 import shutil
@@ -18,6 +17,7 @@ import pytest
 
 from tests.cli.tools import run
 from tests.firmware.local_models import ALL
+from tests.fuzz.proofs import load_checker
 from tests.random_models import make_model, one_class, random_model, tree_model, with_linear
 from tests.sessions import ROOT
 from tinykernel.codegen.certificate import certificate
@@ -112,12 +112,7 @@ class Checker:
 @pytest.fixture(scope="module")
 def checker(tmp_path_factory: pytest.TempPathFactory) -> Checker:
     """Return the program, to run it without a process each time."""
-    spec = importlib.util.spec_from_file_location("check_proof", CHECKER)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return Checker(module, tmp_path_factory.mktemp("proof"))
+    return Checker(load_checker(), tmp_path_factory.mktemp("proof"))
 
 
 @pytest.fixture(scope="module")

@@ -7,13 +7,13 @@ import datetime
 import io
 import tempfile
 import warnings
-import wave
 import zipfile
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.io import wavfile
 
 from tests.fuzz.batch import Batch
 from tests.fuzz.mutate import mutate_array, mutate_bytes
@@ -35,11 +35,7 @@ def _npz(**arrays: Any) -> bytes:
 
 def _wav(samples: np.ndarray, rate: int) -> bytes:
     stream = io.BytesIO()
-    with wave.open(stream, "wb") as sound:
-        sound.setnchannels(samples.shape[1])
-        sound.setsampwidth(2)
-        sound.setframerate(rate)
-        sound.writeframes(samples.astype("<i2").tobytes())
+    wavfile.write(stream, rate, samples.astype("<i2"))
     return stream.getvalue()
 
 
