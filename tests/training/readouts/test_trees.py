@@ -162,13 +162,12 @@ def test_linear_part_of_trees_is_exact_in_integers():
 @pytest.mark.slow
 def test_trees_win_where_they_are_better():
     """Trees compete in a budget: they take sharp thresholds, and leave a plane to a linear part."""
-    X, y = corners(1500)
-    found = train(X, y, budget="2KB", random_state=0, link=False)
-    assert found.model.find(Trees) is not None
-    assert found.classifier.search_["contest"].startswith("trees ")
-    plane = np.random.default_rng(0).normal(size=(1500, 6)).astype(np.float32)
-    other = train(plane, plane.sum(axis=1) > 0, budget="2KB", random_state=0, link=False)
-    assert other.model.find(Trees) is None
+    given = {"budget": "2KB", "random_state": 0, "link": False}
+    trained = train(*corners(700), **given)
+    assert trained.model.find(Trees) is not None
+    assert trained.classifier.search_["contest"].startswith("trees ")
+    plane = np.random.default_rng(0).normal(size=(700, 6)).astype(np.float32)
+    assert train(plane, plane.sum(axis=1) > 0, **given).model.find(Trees) is None
 
 
 def test_trees_of_few_values_compete_with_a_smooth_fit():
