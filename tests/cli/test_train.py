@@ -184,9 +184,6 @@ def test_bad_values(data, tmp_path, options, expected, status):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("ax,label\n1,a\n2\n", "row 2 (line 3): has 1 values, the header has 2"),
-        ("ax,label\n1,a\ninf,b\n2,a\n1,b\n", "column 'ax' is infinite"),
-        ("ax,label\n1,a\n2,a\n", "one class only"),
         ("ax,ay\n1,2\n", "--label"),
         (None, "no such file"),
     ],

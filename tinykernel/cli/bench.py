@@ -8,17 +8,7 @@ import typer
 
 from tinykernel.cli.board.options import OnPortOption, SaveOption
 from tinykernel.cli.board.verify import bench_on_port
-from tinykernel.cli.common.arguments import (
-    CurrentOption,
-    JsonOption,
-    ModelArgument,
-    QuietOption,
-    TargetsOption,
-    each_that_fits,
-    expand_targets,
-    option,
-    without_too_small,
-)
+from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.failures import FAILED, fail
 from tinykernel.cli.common.memory import ModelFile, open_model
@@ -29,16 +19,16 @@ if TYPE_CHECKING:
 
 
 def bench_command(
-    model: ModelArgument,
-    target: TargetsOption = [],  # noqa: B006
+    model: args.ModelArgument,
+    target: args.TargetsOption = [],  # noqa: B006
     clock: Annotated[
-        str | None, option("--clock", "HZ", "also give a time at this clock, e.g. 80MHz")
+        str | None, args.option("--clock", "HZ", "also give a time at this clock, e.g. 80MHz")
     ] = None,
-    current: CurrentOption = None,
+    current: args.CurrentOption = None,
     port: OnPortOption = None,
     save: SaveOption = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = None,
+    as_json: args.JsonOption = False,
+    quiet: args.QuietOption = None,
 ) -> None:
     """Count the instructions of one inference, by stage, in an emulator.
 
@@ -59,7 +49,7 @@ def bench_command(
 
     opened = open_model(model)
     asked = target or [opened.target or "cortex-m4"]
-    names, several = expand_targets(asked, [t.name for t in TARGETS.values() if t.machines])
+    names, several = args.expand_targets(asked, [t.name for t in TARGETS.values() if t.machines])
     from tinykernel.measure.limits import parse_clock
     from tinykernel.measure.supply import parse_supply
 
@@ -69,9 +59,9 @@ def bench_command(
         raise typer.BadParameter("needs --clock", param_hint="--current")
     from tinykernel.measure.bench import bench
 
-    names, rate = without_too_small(opened.model, names, asked), _rate(opened)
+    names, rate = args.without_too_small(opened.model, names, asked), _rate(opened)
     with showing_progress(quiet):
-        results, too_small = each_that_fits(
+        results, too_small = args.each_that_fits(
             names, lambda name: bench(opened.model, name, clock=clock, current=current, rate=rate)
         )
     if as_json:

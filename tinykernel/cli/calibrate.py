@@ -8,25 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from tinykernel.cli.common.arguments import (
-    MODEL_SUFFIXES,
-    DataArgument,
-    JsonOption,
-    ModelArgument,
-    QuietOption,
-    check_output_file,
-    flag,
-    option,
-    share_option,
-)
+from tinykernel.cli.common import arguments as args
+from tinykernel.cli.common import evaluation as judging
 from tinykernel.cli.common.bars import showing_progress
-from tinykernel.cli.common.evaluation import (
-    UNLIMITED,
-    near_in_words,
-    print_cautions,
-    print_notes,
-    seen_in_words,
-)
 from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.normality import alarms_in_words, promise_of
 from tinykernel.cli.common.output import percent, print_json, print_pairs
@@ -42,58 +26,55 @@ if TYPE_CHECKING:
 
 
 def calibrate_command(
-    model: ModelArgument,
-    data: DataArgument,
-    output: Annotated[Path, option("--output -o", "MODEL", "model to write: .tkm or .pkl")],
+    model: args.ModelArgument,
+    data: args.DataArgument,
+    output: Annotated[Path, args.option("--output -o", "MODEL", "model to write: .tkm or .pkl")],
     max_error: Annotated[
         float | None,
-        share_option(
-            "--max-error", "the largest error among the answers that is promised, e.g. 1%"
-        ),
+        args.share_option("--max-error", "largest error rate among the answers, e.g. 1%"),
     ] = None,
     coverage: Annotated[
-        float | None, share_option("--coverage", "answer this share, e.g. 95%")
+        float | None, args.share_option("--coverage", "share of new rows to answer, e.g. 95%")
     ] = None,
     false_alarms: Annotated[
         float | None,
-        share_option(
+        args.share_option(
             "--false-alarms",
-            "also find rows that look like no class, with at most this share of rows like these "
-            "among them, e.g. 1%",
+            "also detect rows of no known class, with at most this share of false alarms, e.g. 1%",
         ),
     ] = None,
     known: Annotated[
         str | None,
-        option(
+        args.option(
             "--known",
             "DATA",
-            "with --false-alarms: rows of the training, or others of known classes; rows that "
-            "are far from all of them are novel, too; takes the training part of a file",
+            "with --false-alarms: training rows, or others of known classes; rows that are far "
+            "from all of them are novel, too",
         ),
     ] = None,
     per_class: Annotated[
-        bool, flag("--per-class", text="give each class a least margin and the promise")
+        bool, args.flag("--per-class", text="set a margin, and give the promise, for each class")
     ] = False,
     confidence: Annotated[
-        Any, share_option("--confidence", "how sure the promise is", show_default="95%")
+        Any, args.share_option("--confidence", "confidence of the promise", default="95%")
     ] = 0.95,
     same_groups: Annotated[
         bool,
-        flag("--same-groups", text="promise for new rows of the same groups only, not new groups"),
+        args.flag("--same-groups", text="promise for new rows of the same groups only"),
     ] = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = None,
+    as_json: args.JsonOption = False,
+    quiet: args.QuietOption = None,
 ) -> None:
     """Fit confidence, and a margin below which the model does not answer, to rows of DATA.
 
-    The rows must not be those of the training. Prints the promise for new rows. If the rows do not
-    support it, writes no model and ends with status 1. Takes the test part of DATA, or the rows
-    held out if the model was trained on DATA, or all rows.
+    Training rows are refused. Prints what the model promises for new rows; if the rows do not
+    support the promise, writes no model and ends with status 1. Uses the test part of DATA, or the
+    held-out rows if the model was trained on DATA, or all rows.
     """
     from tinykernel.errors import TinykernelError
     from tinykernel.modelfile import save
 
-    check_output_file(output, MODEL_SUFFIXES, inputs=[model])
+    args.check_output_file(output, args.MODEL_SUFFIXES, inputs=[model])
     opened = open_model(model)
     integer = opened.model
     if integer.is_regressor:
@@ -121,8 +102,8 @@ def calibrate_command(
     elif not quiet:
         source, file = ("data", f"{rows.part} of {rows.source}"), ("file", str(output))
         print_pairs([source, *done.pairs, file])
-        print_notes(rows)
-        print_cautions(remarks)
+        judging.print_notes(rows)
+        judging.print_cautions(remarks)
 
 
 class _Done(NamedTuple):
@@ -184,9 +165,11 @@ def _refuse_seen(file: ModelFile, judged: Judged) -> str:
     from tinykernel.errors import TinykernelError
 
     rows = judged.rows
-    near = near_in_words(file.share_near(rows.X))
+    near = judging.near_in_words(file.share_near(rows.X))
     # What training held out has its near copies from the data, and not from its user.
-    used = seen_in_words(file.share_seen(rows.X)) or ("" if judged.train is not None else near)
+    used = judging.seen_in_words(file.share_seen(rows.X)) or (
+        "" if judged.train is not None else near
+    )
     if used:
         raise TinykernelError(
             f"{rows.source}: {used}; what they promise would not hold for new ones. Give others"
@@ -262,7 +245,7 @@ def calibration_in_words(result: Calibration) -> list[tuple[str, str]]:
             "answered",
             f"{percent(result.coverage)}, of which {result.wrong} are wrong ({share}){over}",
         ),
-        ("least margin", listed(thresholds, 12) if any(thresholds) else UNLIMITED),
+        ("least margin", listed(thresholds, 12) if any(thresholds) else judging.UNLIMITED),
         ("novel", novel),
         ("calibration", _probabilities_in_words(result)),
     ]

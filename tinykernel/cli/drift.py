@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.arguments import (
-    JsonOption,
-    ModelArgument,
-    QuietOption,
-    flag,
-    option,
-    share_option,
-)
+from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table
 from tinykernel.cli.common.rows import rows_to_judge
@@ -32,7 +25,7 @@ _WHAT = {
 
 
 def drift_command(
-    model: ModelArgument,
+    model: args.ModelArgument,
     counters: Annotated[
         Path,
         typer.Argument(
@@ -43,7 +36,7 @@ def drift_command(
     ],
     data: Annotated[
         str | None,
-        option(
+        args.option(
             "--data",
             "DATA",
             "held-out rows to compare with, instead of those that calibrate remembered",
@@ -51,16 +44,16 @@ def drift_command(
     ] = None,
     false_alarms: Annotated[
         Any,
-        share_option(
-            "--false-alarms", "risk of a difference where there is none", show_default="1%"
+        args.share_option(
+            "--false-alarms", "risk of a difference where there is none", default="1%"
         ),
     ] = 0.01,
     independent: Annotated[
         bool,
-        flag("--independent", text="count each decision, as for parts on a belt, not a stream"),
+        args.flag("--independent", text="count each decision, as of parts on a belt"),
     ] = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = None,
+    as_json: args.JsonOption = False,
+    quiet: args.QuietOption = None,
 ) -> None:
     """Compare the counters of a device with the figures of held-out rows.
 

@@ -6,23 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.arguments import (
-    DataArgument,
-    JsonOption,
-    ModelArgument,
-    QuietOption,
-    flag,
-    option,
-)
+from tinykernel.cli.common import arguments as args
+from tinykernel.cli.common import evaluation as judging
 from tinykernel.cli.common.bars import showing_progress
-from tinykernel.cli.common.evaluation import (
-    near_in_words,
-    print_all,
-    print_cautions,
-    print_inputs,
-    print_notes,
-    seen_in_words,
-)
 from tinykernel.cli.common.memory import open_model
 from tinykernel.cli.common.output import percent, print_json, print_pairs
 from tinykernel.cli.common.rows import rows_to_judge
@@ -34,32 +20,31 @@ if TYPE_CHECKING:
 
 
 def evaluate_command(
-    model: ModelArgument,
-    data: DataArgument,
+    model: args.ModelArgument,
+    data: args.DataArgument,
     train: Annotated[
         str | None,
-        option(
+        args.option(
             "--train",
             "DATA",
-            "the rows that the model was trained on, for the baselines; found by themselves "
-            "where DATA holds them",
+            "training rows, for the baselines; not needed where DATA holds them",
             show_default=False,
         ),
     ] = None,
     inputs: Annotated[
         bool,
-        flag(
+        args.flag(
             "--inputs",
-            text="also say which inputs matter, and which could be left out; takes a while",
+            text="also rank the inputs, and name those to leave out; takes a while",
         ),
     ] = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = None,
+    as_json: args.JsonOption = False,
+    quiet: args.QuietOption = None,
 ) -> None:
-    """Say how good a model is: by class, with an interval, beside simple models.
+    """Judge a model on labelled rows: by class, with an interval, beside simple models.
 
-    Takes the test part of DATA, or the rows kept aside if the model was trained on DATA, or all
-    rows. Label and groups are those of the training.
+    Uses the test part of DATA, or the held-out rows if the model was trained on DATA, or all rows.
+    Label and groups are those of the training.
     """
     from tinykernel.evaluation import evaluate, input_importance
     from tinykernel.evaluation.models import evaluate_clips
@@ -96,19 +81,19 @@ def evaluate_command(
     if quiet:
         return
     print_pairs([source])
-    print_all(result)
+    judging.print_all(result)
     if clips is not None:
         right = f"{percent(clips.accuracy)} of {clips.rows} recordings"
         typer.echo(f"one answer a recording, from the sum of its windows' scores: {right}")
     if worth is not None:
-        print_inputs(worth, saved_without(integer, worth, opened.target or "cortex-m4"))
-    print_notes(rows)
+        judging.print_inputs(worth, saved_without(integer, worth, opened.target or "cortex-m4"))
+    judging.print_notes(rows)
     if seen:
-        typer.echo(f"{seen_in_words(seen)}: the accuracy on new ones may be lower")
+        typer.echo(f"{judging.seen_in_words(seen)}: the accuracy on new ones may be lower")
     if near:
-        print_cautions([near_in_words(near)])
+        judging.print_cautions([judging.near_in_words(near)])
     if calibrated:
-        used = seen_in_words(calibrated, "to calibrate")
+        used = judging.seen_in_words(calibrated, "to calibrate")
         typer.echo(f"{used}: they say nothing new of the promise")
     if judged.train is None:
         typer.echo("--train DATA, with the training rows, shows simple models beside it")
@@ -149,5 +134,5 @@ def _show_answers(
         n = len(answers)
         shares = [(name, f"{k} of {n} rows ({percent(k / n)})") for name, k in counts.items()]
         print_pairs([source, *shares])
-        print_notes(rows)
+        judging.print_notes(rows)
         typer.echo(f"to judge them, give labels {' and '.join(counts)}")

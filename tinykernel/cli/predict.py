@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from tinykernel.cli.common.arguments import (
-    JsonOption,
-    ModelArgument,
-    QuietOption,
-    check_output_file,
-    option,
-)
+from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import print_all, print_notes, seen_in_words
 from tinykernel.cli.common.memory import ModelFile, open_model
@@ -36,7 +30,7 @@ _CLASSES_SHOWN = 12
 
 
 def predict_command(
-    model: ModelArgument,
+    model: args.ModelArgument,
     data: Annotated[
         str | None,
         typer.Argument(
@@ -49,7 +43,7 @@ def predict_command(
     ] = None,
     stream: Annotated[
         str | None,
-        option(
+        args.option(
             "--stream",
             "FILE",
             "a recording, or a folder: a decision every hop, with its time",
@@ -58,20 +52,20 @@ def predict_command(
     ] = None,
     last: Annotated[
         int | None,
-        option(
+        args.option(
             "--last",
             "K",
             "with --stream: smooth by the majority of the last K decisions",
             min=1,
-            show_default="5",
+            default="5",
         ),
     ] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = None,
+    as_json: args.JsonOption = False,
+    quiet: args.QuietOption = None,
 ) -> None:
     """Predict labels and scores with the integer arithmetic of the firmware.
 
-    Takes the test part of DATA where it has one, all its rows otherwise. A calibrated model also
+    Uses the test part of DATA where it has one, else all its rows. A calibrated model also
     says what it decides, a label or "unknown", and how sure it is, 0 to 255.
     """
     source = stream if data is None else data
@@ -80,7 +74,7 @@ def predict_command(
     if stream is None and last is not None:
         raise typer.BadParameter("goes with --stream", param_hint="--last")
     if output is not None:
-        check_output_file(output, (".csv",), inputs=[_source(source)])
+        args.check_output_file(output, (".csv",), inputs=[_source(source)])
     opened = open_model(model)
     if stream is not None:
         with showing_progress(quiet):
@@ -91,14 +85,42 @@ def predict_command(
         rows = rows_for(opened, source, keep_all=True)
         labels = labels_to_judge_by(opened.model, source, rows.y)
         scores = opened.model.scores(rows.X)
-    show = _show_values if opened.model.is_regressor else _show_labels
-    evaluation = show(opened, replace(rows, y=labels), scores, output, as_json, quiet)
-    if evaluation is not None and not as_json and not quiet:
-        typer.echo(f"\nOn {rows.part} of {rows.source}:")
-        print_all(evaluation)
-    seen = seen_in_words(opened.share_seen(rows.X))
-    if seen and not as_json and not quiet and not opened.model.is_regressor:
-        typer.echo(seen)
+    rows, seen = replace(rows, y=labels), opened.share_seen(rows.X)
+    answers = (_values if opened.model.is_regressor else _labels)(opened.model, rows, scores)
+    evaluation = answers.evaluation
+    if output is not None:
+        write_csv(output, answers.header, answers.cells)
+    if as_json:
+        judged = None if evaluation is None else evaluation.to_dict()
+        more = {"notes": list(rows.notes), "seen_in_training": seen, "evaluation": judged}
+        print_json(answers.facts | more)
+    elif not quiet:
+        print_table(answers.columns, answers.table, right=answers.right)
+        if len(scores) > _ROWS_SHOWN:
+            typer.echo(
+                f"... {len(scores)} rows in all; -o FILE.csv writes them, --json prints them"
+            )
+        if answers.remark:
+            typer.echo(answers.remark)
+        print_notes(rows)
+        if evaluation is not None:
+            typer.echo(f"\nOn {rows.part} of {rows.source}:")
+            print_all(evaluation)
+        if seen:
+            typer.echo(seen_in_words(seen))
+
+
+class _Answers(NamedTuple):
+    """What is written to a .csv file, printed as JSON, and shown of the first rows."""
+
+    header: list[str]
+    cells: Iterable[Sequence[object]]
+    facts: dict[str, Any]
+    columns: list[str]
+    table: list[list[str]]
+    right: list[str]
+    evaluation: Evaluation | None
+    remark: str = ""
 
 
 def _source(path: str) -> Path:
@@ -108,105 +130,65 @@ def _source(path: str) -> Path:
     return Path(path) if data_folder(path) or is_recording(path) else find_data(path)
 
 
-def _show_values(
-    opened: ModelFile,
-    rows: Rows,
-    scores: NDArray[Any],
-    output: Path | None,
-    as_json: bool,
-    quiet: bool | None,
-) -> Evaluation | None:
-    """Print or write what a regressor predicts, beside the true values where the file has them."""
+def _values(model: IntegerModel, rows: Rows, scores: NDArray[Any]) -> _Answers:
+    """Return what a regressor predicts, beside the true values where the file has them."""
     from numpy import column_stack
 
     from tinykernel.evaluation import evaluate
     from tinykernel.model.answers.values import Values
 
-    answers = opened.model.answers
-    assert isinstance(answers, Values)
-    values, columns = scores * answers.unit, ["row", *answers.names]
-    if output is not None:
-        write_csv(output, columns, [[row, *each] for row, each in enumerate(values.tolist())])
-    evaluation = None
+    assert isinstance(model.answers, Values)
+    values, names = scores * model.answers.unit, list(model.answers.names)
+    header, shown, evaluation = ["row", *names], values[:_ROWS_SHOWN], None
+    columns = header
     if rows.y is not None:
-        evaluation = evaluate(opened.model, rows.X, rows.y, groups=rows.group)
-    if as_json:
-        judged = {"evaluation": None if evaluation is None else evaluation.to_dict()}
-        print_json({"outputs": columns[1:], "values": values, "scores": scores} | judged)
-    elif not quiet:
-        shown = values[:_ROWS_SHOWN]
-        if rows.y is not None:
-            columns, shown = [*columns, "true"], column_stack((shown, rows.y[:_ROWS_SHOWN]))
-        table = [
-            [str(row), *(f"{value:.6g}" for value in each)]
-            for row, each in enumerate(shown.tolist())
-        ]
-        _print_first(columns, table, columns, len(values))
-    return evaluation
+        evaluation = evaluate(model, rows.X, rows.y, groups=rows.group)
+        columns, shown = [*header, "true"], column_stack((shown, rows.y[:_ROWS_SHOWN]))
+    cells = ([row, *each] for row, each in enumerate(values.tolist()))
+    table = [[str(i), *(f"{value:.6g}" for value in row)] for i, row in enumerate(shown.tolist())]
+    facts = {"outputs": names, "values": values, "scores": scores}
+    return _Answers(header, cells, facts, columns, table, columns, evaluation)
 
 
-def _show_labels(
-    opened: ModelFile,
-    rows: Rows,
-    scores: NDArray[Any],
-    output: Path | None,
-    as_json: bool,
-    quiet: bool | None,
-) -> Evaluation | None:
-    """Print or write labels and scores, and what a calibrated model decides."""
+def _labels(model: IntegerModel, rows: Rows, scores: NDArray[Any]) -> _Answers:
+    """Return labels and scores, and what a calibrated model decides."""
     import numpy as np
 
     from tinykernel.evaluation import compare
 
-    model, decided = opened.model, _decided(opened.model, scores)
     labels = [model.classes[i] for i in scores.argmax(axis=1)]
+    facts: dict[str, Any] = {"labels": labels, "scores": scores}
     unit, names = "row", list[object](range(len(rows.X)))
     if rows.names is not None:
         unit, names = "picture" if rows.clip is None else "window", list(rows.names)
+        facts[f"{unit}s"] = names
+    decided, remark = _decided(model, scores), ""
     sure: list[tuple[object, ...]] = [()] * len(labels)
+    decision = ["decision", "confidence"] if decided is not None else []
     if decided is not None:
+        facts |= {"decisions": decided[0], "confidence": decided[1]}
         sure = [(_or_unknown(label), level) for label, level in zip(*decided, strict=True)]
-    answers = ["decision", "confidence"] if decided is not None else []
-    if output is not None:
-        columns = [unit, "label", *answers, *(f"score_{name}" for name in model.classes)]
-        cells = zip(names, labels, sure, scores.tolist(), strict=True)
-        write_csv(output, columns, ([name, label, *s, *each] for name, label, s, each in cells))
+        share = sum(label is not None for label in decided[0]) / max(1, len(labels))
+        remark = f"answered {percent(share)} of {len(labels)} rows"
+    header = [unit, "label", *decision, *(f"score_{name}" for name in model.classes)]
+    every = zip(names, labels, sure, scores.tolist(), strict=True)
+    cells = ([name, label, *pair, *each] for name, label, pair, each in every)
+    few = model.n_classes <= _CLASSES_SHOWN
+    numbers = scores if few else scores.max(axis=1, keepdims=True)
+    true: list[tuple[object, ...]] = [()] * len(labels)
     evaluation = None
     if rows.y is not None:
+        true = [(label,) for label in rows.y.tolist()]
         evaluation = compare(rows.y, np.array(labels), model.classes, rows.group)
-    if as_json:
-        print_json(
-            {"labels": labels, "scores": scores}
-            | ({} if rows.names is None else {f"{unit}s": names})
-            | ({} if decided is None else {"decisions": decided[0], "confidence": decided[1]})
-            | {"notes": list(rows.notes), "seen_in_training": opened.share_seen(rows.X)}
-            | {"evaluation": None if evaluation is None else evaluation.to_dict()}
-        )
-    elif not quiet:
-        few = model.n_classes <= _CLASSES_SHOWN
-        numbers = scores if few else scores.max(axis=1, keepdims=True)
-        true = [()] * len(labels) if rows.y is None else [(label,) for label in rows.y.tolist()]
-        columns = [unit, "label", *(["true"] if rows.y is not None else []), *answers]
-        columns += map(str, model.classes) if few else ["best score"]
-        every = zip(names, labels, true, sure, numbers.tolist(), strict=True)
-        table = [
-            [str(cell) for cell in (name, label, *t, *s, *each)]
-            for name, label, t, s, each in islice(every, _ROWS_SHOWN)
-        ]
-        text = ("picture", "label", "true", "decision")
-        _print_first(columns, table, [name for name in columns if name not in text], len(labels))
-        if decided is not None:
-            share = sum(label is not None for label in decided[0]) / max(1, len(labels))
-            typer.echo(f"answered {percent(share)} of {len(labels)} rows")
-        print_notes(rows)
-    return evaluation
-
-
-def _print_first(columns: list[str], table: list[list[str]], right: list[str], n: int) -> None:
-    """Print the first rows, and how many there are."""
-    print_table(columns, table, right=right)
-    if n > len(table):
-        typer.echo(f"... {n} rows in all; -o FILE.csv writes them, --json prints them")
+    columns = [unit, "label", *(["true"] if rows.y is not None else []), *decision]
+    columns += map(str, model.classes) if few else ["best score"]
+    shown = islice(zip(names, labels, true, sure, numbers.tolist(), strict=True), _ROWS_SHOWN)
+    table = [
+        [str(cell) for cell in (name, label, *known, *pair, *each)]
+        for name, label, known, pair, each in shown
+    ]
+    right = [name for name in columns if name not in ("picture", "label", "true", "decision")]
+    return _Answers(header, cells, facts, columns, table, right, evaluation, remark)
 
 
 def _decided(model: IntegerModel, scores: NDArray[Any]) -> tuple[list[Any], list[int]] | None:

@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tinykernel.cli.board.verify import measured_in_words
-from tinykernel.cli.common.arguments import (
-    BudgetOption,
-    CurrentOption,
-    JsonOption,
-    ModelArgument,
-    QuietOption,
-    TargetsOption,
-    check_output_file,
-    expand_targets,
-    option,
-)
+from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.failures import FAILED, fail
 from tinykernel.cli.common.memory import ModelFile, open_model
@@ -32,35 +22,33 @@ if TYPE_CHECKING:
 
 def report_command(
     ctx: typer.Context,
-    model: ModelArgument,
-    target: TargetsOption = [],  # noqa: B006
-    budget: BudgetOption = None,
-    html: Annotated[Path | None, option("--html", "FILE", "write a page to hand on")] = None,
+    model: args.ModelArgument,
+    target: args.TargetsOption = [],  # noqa: B006
+    budget: args.BudgetOption = None,
+    html: Annotated[Path | None, args.option("--html", "FILE", "write a page to hand on")] = None,
     markdown: Annotated[
         bool,
-        typer.Option(
-            "--markdown", metavar="", help="print the same figures as text for a pull request"
-        ),
+        typer.Option("--markdown", metavar="", help="print the figures of the page as text"),
     ] = False,
     compiler: Annotated[
         str, typer.Option("--compiler", help="auto, gcc, zig, or none for the estimate without one")
     ] = "auto",
     data: Annotated[
         str | None,
-        option(
+        args.option(
             "--data",
             "DATA",
-            "for the page: rows to judge the model on, the test part or held-out rows",
+            "for the page: rows to judge the model on",
         ),
     ] = None,
     clock: Annotated[
-        str | None, option("--clock", "HZ", "for the page: clocks, e.g. 16MHz,48MHz")
+        str | None, args.option("--clock", "HZ", "for the page: clocks, e.g. 16MHz,48MHz")
     ] = None,
-    current: CurrentOption = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = None,
+    current: args.CurrentOption = None,
+    as_json: args.JsonOption = False,
+    quiet: args.QuietOption = None,
 ) -> None:
-    """Say how much flash, RAM and stack a model takes, and whether it fits.
+    """Measure the flash, RAM and stack of a model, and check that it fits.
 
     Ends with status 1 when it does not fit. Flash is the linked difference to an empty program
     where a compiler is found, an estimate otherwise; the report says which. Target and budget are
@@ -74,7 +62,7 @@ def report_command(
 
     _check(ctx, html, markdown=markdown, as_json=as_json)
     opened = open_model(model)
-    names, several = expand_targets(
+    names, several = args.expand_targets(
         target or [opened.target or "cortex-m4"],
         [t.name for t in TARGETS.values() if t.family != "host"],
     )
@@ -115,7 +103,7 @@ def _check(ctx: typer.Context, html: Path | None, *, markdown: bool, as_json: bo
     if markdown and as_json:
         raise typer.BadParameter("does not go with --json", param_hint="--markdown")
     if html is not None:
-        check_output_file(html, (".html", ".htm"), [ctx.params["model"]])
+        args.check_output_file(html, (".html", ".htm"), [ctx.params["model"]])
     for name in ("data", "clock", "current"):
         if ctx.params[name] is not None and html is None and not markdown:
             raise typer.BadParameter("needs --html or --markdown", param_hint=f"--{name}")

@@ -21,10 +21,6 @@ _ALSO = 3
 
 
 def targets_command(
-    tools: Annotated[
-        bool,
-        typer.Option("--tools", metavar="", help="also look for the compilers on this computer"),
-    ] = False,
     fits: Annotated[
         Path | None, option("--fits", "MODEL", "which boards hold this model, by core")
     ] = None,
@@ -36,19 +32,13 @@ def targets_command(
     With --target it is about the boards of these processors alone; --fits then names each.
     """
     from tinykernel.codegen.targets import TARGETS
-    from tinykernel.errors import TinykernelError
 
     names = expand_targets(target, TARGETS)[0] if target else list(TARGETS)
     chosen = [TARGETS[name] for name in names]
     if fits is not None:
-        if tools:
-            raise TinykernelError("--fits and --tools are two questions: ask one at a time")
         _show_fits(fits, {each.core for each in chosen}, each_board=bool(target), as_json=as_json)
     elif as_json:
-        print_json([_facts(each) | (_compilers(each) if tools else {}) for each in chosen])
-    elif tools:
-        rows = [(each.name, ", ".join(_compilers(each)["compilers"]) or "none") for each in chosen]
-        print_table(("target", "compilers on this computer"), rows)
+        print_json([_facts(each) for each in chosen])
     else:
         _print(chosen)
 
@@ -71,17 +61,6 @@ def _facts(target: Target) -> dict[str, Any]:
             for board in boards_of(target.core)
             if board.name
         ],
-    }
-
-
-def _compilers(target: Target) -> dict[str, list[str]]:
-    from tinykernel.build.toolchains import find_toolchains
-
-    return {
-        "compilers": [
-            chain.title + (" (for a related processor)" if chain.stand_in else "")
-            for chain in find_toolchains(target.name)
-        ]
     }
 
 

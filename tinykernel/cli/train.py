@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tinykernel.cli.calibrate import about_calibration
-from tinykernel.cli.common.arguments import (
-    MODEL_SUFFIXES,
-    DataArgument,
-    JsonOption,
-    QuietOption,
-    check_output_file,
-    option,
-)
+from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.dataset import (
     dataset_for,
@@ -51,16 +44,16 @@ _ASIDE, _DECISION_BYTES = 0.2, 256
 @has_settings(*OPTIONS_OF_TRAIN)
 def train_command(
     ctx: typer.Context,
-    data: DataArgument,
-    output: Annotated[Path, option("--output -o", "MODEL", "model to write: .tkm or .pkl")],
+    data: args.DataArgument,
+    output: Annotated[Path, args.option("--output -o", "MODEL", "model to write: .tkm or .pkl")],
     settings: None = None,
     assignments: SetOption = [],  # noqa: B006
     config: ConfigOption = None,
     save_config: Annotated[
         Path | None, typer.Option("--save-config", metavar="FILE", hidden=True)
     ] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = None,
+    as_json: args.JsonOption = False,
+    quiet: args.QuietOption = None,
     **_: Any,
 ) -> None:
     """Train a model that fits and print its accuracy, as the firmware computes it.
@@ -70,7 +63,7 @@ def train_command(
     --image-shape. Ctrl-C ends the search, or the training after its first epoch, and keeps the
     best so far. --save-config FILE writes the given settings for --config.
     """
-    check_output_file(output, MODEL_SUFFIXES)
+    args.check_output_file(output, args.MODEL_SUFFIXES)
     values, given = gather(ctx.params, ("data", "train"), data)
     options = values | {"data": data, "output": output, "as_json": as_json, "quiet": quiet}
     _check(options, given, output)

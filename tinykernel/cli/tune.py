@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.arguments import (
-    DataArgument,
-    JsonOption,
-    QuietOption,
-    check_output_file,
-    option,
-)
+from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.dataset import dataset_for, is_by_group
 from tinykernel.cli.common.memory import about_evaluation, about_training
@@ -43,14 +37,14 @@ _LEFT_OUT = (
 @has_settings("label", "groups", "budget", "target", "max_time", "pick")
 def tune_command(
     ctx: typer.Context,
-    data: DataArgument,
+    data: args.DataArgument,
     output: Annotated[
-        Path | None, option("--output -o", "MODEL", "write the recommended model: .tkm")
+        Path | None, args.option("--output -o", "MODEL", "write the recommended model: .tkm")
     ] = None,
     settings: None = None,
     assignments: SetOption = [],  # noqa: B006
-    as_json: JsonOption = False,
-    quiet: QuietOption = None,
+    as_json: args.JsonOption = False,
+    quiet: args.QuietOption = None,
     **_: Any,
 ) -> None:
     """Show accuracy against size, and recommend the smallest model that is good enough.
@@ -110,12 +104,12 @@ def _check_outputs(options: Mapping[str, Any]) -> None:
     from tinykernel.tuning.plot import needs_matplotlib
 
     if options["output"] is not None:
-        check_output_file(options["output"], (".tkm",))
+        args.check_output_file(options["output"], (".tkm",))
     elif options["pick"] is not None:
         raise typer.BadParameter("needs -o MODEL", param_hint="--pick")
     if options["curve"] is not None:
         curve = Path(options["curve"])
-        check_output_file(curve, (".csv", ".svg", ".png"))
+        args.check_output_file(curve, (".csv", ".svg", ".png"))
         if curve.suffix.lower() != ".csv":
             needs_matplotlib(curve)
 

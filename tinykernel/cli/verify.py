@@ -9,17 +9,7 @@ import typer
 
 from tinykernel.cli.board.options import OnPortOption
 from tinykernel.cli.board.verify import verify_on_port
-from tinykernel.cli.common.arguments import (
-    DataArgument,
-    JsonOption,
-    ModelArgument,
-    QuietOption,
-    TargetsOption,
-    each_that_fits,
-    expand_targets,
-    option,
-    without_too_small,
-)
+from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import evaluation_in_words, print_notes, seen_in_words
 from tinykernel.cli.common.failures import FAILED, fail
@@ -35,24 +25,24 @@ _STEPS = 10_000
 
 
 def verify_command(
-    model: ModelArgument,
-    data: DataArgument,
-    target: TargetsOption = [],  # noqa: B006
+    model: args.ModelArgument,
+    data: args.DataArgument,
+    target: args.TargetsOption = [],  # noqa: B006
     port: OnPortOption = None,
     rows: Annotated[
         str | None,
-        option("--rows", "N|all", "rows to send, of each class its share", show_default="200"),
+        args.option("--rows", "N|all", "rows to send, of each class its share", default="200"),
     ] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = None,
+    as_json: args.JsonOption = False,
+    quiet: args.QuietOption = None,
 ) -> None:
     """Build the C, run every row through it, and compare every score with Python.
 
     The target is the host unless given. Ends with status 1 on one difference, or if a target is too
-    small for the model. For classifiers it also compares counters over 10,000 steps. Takes
-    the test part of DATA, or the rows kept aside if the model was trained on DATA, or all rows.
+    small for the model. For classifiers it also compares counters over 10,000 steps. Uses
+    the test part of DATA, or the held-out rows if the model was trained on DATA, or all rows.
 
-    With --port a board that runs the export computes the scores, and says what they took.
+    With --port a board that runs the export computes the scores, and reports time and stack.
     """
     if port is not None:
         if target:
@@ -64,7 +54,7 @@ def verify_command(
     target = target or ["host"]
     from tinykernel.codegen.targets import TARGETS
 
-    names, several = expand_targets(
+    names, several = args.expand_targets(
         target, [t.name for t in TARGETS.values() if t.family == "host" or t.machines]
     )
     from tinykernel.build.parity import verify
@@ -72,12 +62,12 @@ def verify_command(
 
     opened = open_model(model)
     integer = opened.model
-    names = without_too_small(integer, names, target)
+    names = args.without_too_small(integer, names, target)
     with showing_progress(quiet):
         judged = rows_to_judge(opened, data, needs_labels=False)
         compared = replace(judged.rows, y=judged.y)
         recordings = compared.streams or None
-        results, too_small = each_that_fits(
+        results, too_small = args.each_that_fits(
             names,
             lambda name: verify(
                 integer, compared.X, compared.y, target=name, recordings=recordings, steps=_STEPS

@@ -36,13 +36,18 @@ def _parser(reader: Callable[[str], Any]) -> Callable[[Any], Any]:
     return read
 
 
-def share_option(name: str, text: str, **more: Any) -> Any:
+def share_option(name: str, text: str, *, default: str = "") -> Any:
     """Return an option that takes a share, such as 1%."""
-    return typer.Option(name, parser=_parser(parsing.share), metavar="SHARE", help=text, **more)
+    return option(name, "SHARE", text, default=default, parser=_parser(parsing.share))
 
 
-def option(names: str, metavar: str, text: str, **more: Any) -> Any:
-    """Return an option that takes a value; several names have blanks between them."""
+def option(names: str, metavar: str, text: str, *, default: str = "", **more: Any) -> Any:
+    """Return an option that takes a value; several names have blanks between them.
+
+    `default` is shown where the parameter does not say it.
+    """
+    if default:
+        text, more["show_default"] = f"{text}  [default: {default}]", False
     return typer.Option(*names.split(), metavar=metavar, help=text, **more)
 
 
@@ -122,7 +127,7 @@ QuietOption = Annotated[
         "-q/-v",
         metavar="",
         show_default=False,
-        help="no progress, no table; or also times",
+        help="print no progress and no table; or also times",
     ),
 ]
 ForceOption = Annotated[bool, flag("--force", "-f", text="replace an export that was changed")]

@@ -27,7 +27,8 @@ _MANY_CLIPS = 20
 # A search over more inputs that have a shape in the file takes many minutes.
 _MOST_PLAIN = 8192
 _OF_RECORDINGS = (
-    *("label", "groups", "inputs", "window", "hop", "rate", "time", "name", "short", "beside"),
+    *("label", "groups", "inputs", "window", "hop"),
+    *("rate", "time", "name", "short", "beside"),
 )
 _NOT_OF_PICTURES = (
     *("inputs", "drop", "missing", "input_type", "window", "hop", "rate", "time", "short"),

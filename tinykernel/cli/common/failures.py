@@ -139,8 +139,6 @@ def _options_of(group: Any, ctx: Any) -> dict[str, str]:
         if any(name.startswith("--") for name in option.opts)
     }
     if "assignments" in named:
-        from tinykernel.cli.settings import SETTINGS
-
         named = {name: f"--set {name}" for name in SETTINGS} | named
     others = {_OTHERWISE[name]: option for name, option in named.items() if name in _OTHERWISE}
     return named | others

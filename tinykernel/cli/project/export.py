@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.arguments import (
-    ForceOption,
-    JsonOption,
-    ModelArgument,
-    QuietOption,
-    check_output_folder,
-    complete_target,
-    option,
-)
+from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import print_json, print_pairs, size
 from tinykernel.cli.common.rows import recordings_for, rows_for
@@ -34,34 +26,36 @@ _OF_EXPORTS = ("target", "output", "name", "project_format", "assignments", "con
 
 def export_command(
     ctx: typer.Context,
-    model: ModelArgument,
+    model: args.ModelArgument,
     target: Annotated[
         str | None,
-        typer.Option(
-            "--target",
-            "-t",
-            help="processor, for a project of one board",
-            autocompletion=complete_target,
-            show_default=False,
+        args.option(
+            "--target -t",
+            "TARGET",
+            "processor, for a project of one board",
+            autocompletion=args.complete_target,
         ),
     ] = None,
     output: Annotated[
-        Path | None, option("--output -o", "DIR", "folder to write, NAME-TARGET or NAME by default")
+        Path | None,
+        args.option("--output -o", "DIR", "folder to write, by default NAME-TARGET or NAME"),
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option("--name", help="prefix of all C names, from the model's file name by default"),
+        args.option("--name", "NAME", "prefix of all C names, by default from that of MODEL"),
     ] = None,
     project_format: Annotated[
-        str, typer.Option("--format", help="platformio, library or single")
+        str, args.option("--format", "FORMAT", "platformio, library or single")
     ] = "platformio",
     data: Annotated[
         str | None,
-        option("--data", "DATA", "take the rows of the self-test from here", show_default=False),
+        args.option(
+            "--data", "DATA", "take the rows of the self-test from here", show_default=False
+        ),
     ] = None,
     check: Annotated[
         list[Path],
-        option(
+        args.option(
             "--check",
             "PATH",
             "write nothing: name the files of an export, or of a folder in it, that are not "
@@ -70,9 +64,9 @@ def export_command(
     ] = [],  # noqa: B006
     assignments: SetOption = [],  # noqa: B006
     config: ConfigOption = None,
-    force: ForceOption = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = None,
+    force: args.ForceOption = False,
+    as_json: args.JsonOption = False,
+    quiet: args.QuietOption = None,
 ) -> None:
     """Write C99: a PlatformIO project, a library for any build system, or a single source.
 
@@ -91,7 +85,7 @@ def export_command(
     prefix = name_from(model.stem) if name is None else name
     folder = Path(default_folder(project_format, prefix, row)) if output is None else output
     inputs = [Path(path) for path in (model, data) if path is not None]
-    force = check_output_folder(folder, force=force, inputs=inputs)
+    force = args.check_output_folder(folder, force=force, inputs=inputs)
     result = write_project(
         opened.model,
         row,
@@ -127,10 +121,10 @@ def _check(
     for name in _OF_EXPORTS:
         source = ctx.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
-            option = next(p.opts[0] for p in ctx.command.params if p.name == name)
+            typed = next(p.opts[0] for p in ctx.command.params if p.name == name)
             raise typer.BadParameter(
                 "--check takes the options of the export from its manifest; leave it out",
-                param_hint=option,
+                param_hint=typed,
             )
     opened = open_model(path)
     vectors = None if data is None else _vectors(opened, data)

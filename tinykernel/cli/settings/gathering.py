@@ -34,7 +34,7 @@ SetOption = Annotated[
 ConfigOption = Annotated[
     Path | None,
     typer.Option(
-        "--config", metavar="FILE", help="settings, instead of a tinykernel.toml beside DATA"
+        "--config", metavar="FILE", help="settings, instead of a tinykernel.toml beside the input"
     ),
 ]
 
