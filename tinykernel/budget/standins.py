@@ -29,9 +29,6 @@ from tinykernel.training.values.valueset import strata
 
 #: The method of this package. Any other is a class of classifiers, whose components are drawn.
 LEARNED = "learned"
-# Parameters of the regressor only: where there is a loss, values are predicted.
-OF_VALUES = ("loss",)
-_OF_SCALER = ("scaler_scope",)
 _OF_LOCAL = tuple(
     each.name
     for each in fields(TrainerOptions)
@@ -98,7 +95,7 @@ class Asked:
         size: dict[str, Any] = {"n_components": {form: n_components}}
         if self.get("loss", None) == "squared":
             size["loss"] = "absolute"  # as large, and takes no smooth fit
-        names = (*_OF_SCALER, "code", *OF_VALUES)
+        names = ("scaler_scope", "code", "loss")
         model = as_integer_model(self._fitted(names, size))
         components = model.find(Components)
         assert components is not None
@@ -116,7 +113,7 @@ class Asked:
             size["window_shape" if len(self.shape) == 2 else "image_shape"] = self.shape
             if len(self.shape) == 2 and "loss" not in self.options:
                 return self._windows(size)
-        names = (*_OF_SCALER, *_OF_LOCAL, "linear", *OF_VALUES)
+        names = ("scaler_scope", *_OF_LOCAL, "linear", "loss")
         return as_integer_model(self._fitted(names, size))
 
     def _windows(self, size: Mapping[str, Any]) -> IntegerModel:
@@ -134,7 +131,7 @@ class Asked:
     def trees(self) -> IntegerModel:
         """Make a model of few trees."""
         size = {"model": "trees", "tree_bytes": 64, "epochs": None}
-        return as_integer_model(self._fitted((*_OF_SCALER, "loss"), size))
+        return as_integer_model(self._fitted(("scaler_scope", "loss"), size))
 
     def _parameters(self, names: tuple[str, ...], size: Mapping[str, Any]) -> dict[str, Any]:
         """Return parameters of the shortest training, with those of the options, of this size."""
