@@ -89,10 +89,10 @@ def test_numbers_beside_a_folder_of_sounds_asked_for_a_column(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--window", "64", "--set", "beside=warm,warm"), "beside names the column 'warm' twice"),
+        (("--window", "64", "--set", "beside=warm,warm"), "name the column 'warm' twice"),
         (
             ("--window", "64", *sets("beside=warm", "inputs=ax,warm")),
-            "inputs and beside both name the column 'warm'",
+            "name the column 'warm' twice",
         ),
         (("--window", "64", "--set", "beside=cold"), "has no column 'cold' of numbers beside"),
         (("--window", "64", "--set", "beside=ax,warm"), "beside leaves no channel"),
