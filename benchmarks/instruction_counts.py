@@ -25,7 +25,6 @@ from code_size import (
     convolution_sample,
     offset_sample,
     one_class_sample,
-    separable_sample,
     shaped_sample,
     spectral_sample,
     tree_sample,
@@ -157,8 +156,9 @@ def _frames(index: int) -> IntegerModel:
     """Draw models of small frames, by turns of each format and number of channels."""
     kinds = [(name, n) for name in FORMATS for n in (1, 3) if (name, n) != ("grey8", 3)]
     pixel_format, channels = kinds[index % len(kinds)]
+    sides = (40, 30) if index < len(kinds) else (16, 24)
     model = frame_model(index, 8, 8, channels)
-    frame = replace(model.find(Frame), pixel_format=pixel_format)
+    frame = replace(model.find(Frame), pixel_format=pixel_format, width=sides[0], height=sides[1])
     return replace(model, input=frame.taken, stages=(frame, *model.stages[1:]))
 
 
@@ -169,14 +169,13 @@ _ALONE = {
     "spectrum": _sounds,
     "convolutions": _layers,
     "offset": offset_sample,
-    "separable": separable_sample,
     "frame": _frames,
     # What others gave no price for, as none of them fits.
     "small": _small,
 }
 # Kinds without floats, which run the same instructions with an FPU: see `instructions.SAME`.
 _WHOLE = ("spectrum", "offset", "frame", "small")
-_OF_EACH = {"frame": 18, "separable": 9}  # formats twice, models that take long; 12 of others
+_OF_EACH = {"frame": 18}  # every format at two sizes; 12 of the others
 
 
 def main() -> None:

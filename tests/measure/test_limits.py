@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.frames import frame_model
 from tests.random_fronts import local_model, offset_model, random_stage
 from tests.random_models import one_class, random_model, tree_model
+from tests.separable import separable_model
 from tests.spectra import spectral_model
 from tinykernel import TinykernelError, report, train
 from tinykernel.codegen.targets import TARGETS
@@ -82,10 +84,18 @@ def test_limits_of_time_hold_on_every_target(target: str) -> None:
     """Instructions were counted for every core, and a report names what is over."""
     model = random_model(1, n_features=64, n_blocks=4, n_classes=4, raw_dtype="uint8")
     budget = "flash=100KB,instructions=1k,time=10us@80MHz"
-    for each in (model, spectral_model(1), offset_model(1)):
+    frames = () if target == "atmega328p" else (frame_model(2, 8, 8, 3),)  # too large for AVR
+    for each in (model, spectral_model(1), offset_model(1), *frames):
         over = report(each, target, budget, compiler="none").problems
         found = {line.split(" is ")[0].split(" are ")[0] for line in over}
         assert found >= {"instructions", "time"}
+
+
+def test_a_limit_of_time_for_a_stage_without_counts() -> None:
+    """Separable convolutions have no prices: one line says to leave time out."""
+    message = r"like this one \(separable, \w+ products\) were not counted for target cortex-m4"
+    with pytest.raises(TinykernelError, match=message):
+        report(separable_model(1), "cortex-m4", "instructions=1k", compiler="none")
 
 
 def test_a_limit_of_time_for_a_core_without_counts(monkeypatch: pytest.MonkeyPatch) -> None:
