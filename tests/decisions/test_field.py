@@ -44,6 +44,15 @@ def test_sums_of_64_bits_and_a_full_count() -> None:
     assert len(full) <= 64 + 4 * MODEL.n_classes
 
 
+def test_sums_beyond_their_decisions_left_64_bits() -> None:
+    """Counters whose sums no decisions can have made are refused: the next one would overflow."""
+    counters = Counters(MODEL)
+    counters.update(1, 5, 5)
+    counters.margin = 2**64 - 1
+    with pytest.raises(TinykernelError, match="damaged"):
+        Counters.from_bytes(MODEL, counters.to_bytes())
+
+
 def test_every_flipped_bit_is_found() -> None:
     """Counters with one wrong bit, cut off or of another model are refused."""
     data = counted(MODEL, random_raw(MODEL, 1, 50)).to_bytes()

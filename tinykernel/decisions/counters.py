@@ -207,4 +207,5 @@ class Counters:
             and check == _check(words)
             and decisions == self.decisions
             and self.transitions <= max(0, decisions - 1)
+            and max(self.margin, self.saturated) <= decisions * (2**32 - 1)
         )
