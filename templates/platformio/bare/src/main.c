@@ -9,7 +9,7 @@
 #include "tk_protocol.h"
 #include "tk_selftest.h"
 
-enum { PERIOD_US = 3000000 };
+#define PERIOD_US 3000000ul
 
 volatile int tk_result = -1;
 
