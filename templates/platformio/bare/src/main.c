@@ -15,14 +15,12 @@ volatile int tk_result = -1;
 
 int main(void)
 {
-    uint32_t last;
-
     tk_board_start();
     tk_result = tk_selftest_run();
 #ifdef TK_SEMIHOSTING
     return tk_result;
 #else
-    last = tk_board_microseconds();
+    uint32_t last = tk_board_microseconds();
     for (;;) {
         if (!tk_protocol_poll() && tk_board_microseconds() - last >= PERIOD_US) {
             tk_result = tk_selftest_run();
