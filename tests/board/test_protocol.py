@@ -137,21 +137,17 @@ def test_a_line_that_is_cut_harms_nobody(table: Any, require_tool: Callable[[str
                 assert Board(link).profile.target == "host"
 
 
-def test_a_board_that_is_silent_or_another_is_told(require_tool: Callable[[str], Any]) -> None:
-    """No port, and a port on which nobody answers, are errors of one line."""
-    require_tool("serial")
-    with pytest.raises(TinykernelError, match="cannot be opened"):
-        Link("/dev/no_such_port")
-    with pytest.raises(TinykernelError, match="cannot be opened"):
-        Link("nonsense://x")
-
-
 def test_a_baud_of_ten_digits_was_a_traceback(require_tool: Callable[[str], Any]) -> None:
-    """A speed that no port has is an error of one line."""
+    """A port that is not there, or has no such speed, is an error of one line."""
     require_tool("serial")
     here, there = os.openpty()
-    with pytest.raises(TinykernelError, match="cannot be opened"):
-        Link(os.ttyname(there), 10**10)
+    for port, baud in (
+        ("/dev/no_such_port", 115200),
+        ("nonsense://x", 115200),
+        (os.ttyname(there), 10**10),
+    ):
+        with pytest.raises(TinykernelError, match="cannot be opened"):
+            Link(port, baud)
     os.close(here)
     os.close(there)
 

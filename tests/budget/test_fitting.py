@@ -186,14 +186,22 @@ def test_a_training_survives_a_linker_that_fails(monkeypatch, fault):
         ({"budget": "8KB", "n_kernels": 8}, "n_kernels: give a shape"),
         ({"budget": "8KB", "n_kernels": 8, **PAPER}, "n_kernels: not for this method"),
         ({"method": "x"}, "method: 'x' is no class"),
-        ({"n_components": 64, "validation": ([], []), **PAPER}, "validation: not for this method"),
+        ({"budget": "8KB", "validation": ([], []), **PAPER}, "validation: not for this method"),
     ],
 )
 def test_bad_values(monkeypatch, given, expected):
     """A bad value is refused before the long training."""
     monkeypatch.setattr(fitting, "_decisive", None)
+    if "validation" in given:  # the search for the size once came first, which takes minutes
+        monkeypatch.setattr(fitting, "sizes_that_fit", None)
     with pytest.raises(TinykernelError, match=expected):
         train(*blobs(60, 0), **given)
+
+
+def test_too_many_kernels_are_refused(digits):
+    """A number of kernels that cannot fit is refused before the training."""
+    with pytest.raises(TinykernelError, match="use fewer n_kernels"):
+        train(*digits, budget="2KB", image_shape=(8, 8), n_kernels=192, random_state=0)
 
 
 def test_kernels_use_the_budget(digits):
@@ -249,12 +257,6 @@ def test_a_linear_part_where_components_do_not_fit(digits):
     assert found.memory.flash <= 1400
 
 
-def test_too_many_kernels_are_refused(digits):
-    """A number of kernels that cannot fit is refused before the training."""
-    with pytest.raises(TinykernelError, match="use fewer n_kernels"):
-        train(*digits, budget="2KB", image_shape=(8, 8), n_kernels=192, random_state=0)
-
-
 def test_the_paper_within_a_limit_of_time():
     """It once ended in a TypeError: an option of code was handed on to a method without one."""
     found = train(*blobs(60, 0), budget="flash=6KB,time=1ms@16MHz", link=False, **PAPER)
@@ -285,13 +287,6 @@ def test_a_linear_part_over_the_budget_becomes_narrower():
     smaller = fitting._smaller(made, made.quantize(), 10, "auto")
     assert smaller == {"n_components": 0, "linear": 4}
     assert fitting._smaller(made, made.quantize(), 10, 8) is None
-
-
-def test_paper_with_validation_rows_is_refused_before_anything_is_measured(monkeypatch):
-    """The search for the size once came first, which takes minutes."""
-    monkeypatch.setattr(fitting, "sizes_that_fit", None)
-    with pytest.raises(TinykernelError, match="validation: not for this method"):
-        train(*blobs(60, 0), method=PaperClassifier, budget="8KB", validation=blobs(20, 1))
 
 
 def test_seconds_count_from_the_start(monkeypatch):

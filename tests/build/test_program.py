@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +12,6 @@ import numpy as np
 import pytest
 
 from tests.random_models import changed, random_model, random_raw
-from tinykernel import resources
 from tinykernel.build.emulated import EXIT_FAULT, run
 from tinykernel.build.harness import run_rows
 from tinykernel.build.machines import MACHINES
@@ -30,7 +27,6 @@ from tinykernel.build.program import (
 from tinykernel.build.toolchains import ProgramTooLarge, _overflow
 from tinykernel.codegen.targets import TARGETS, find_target
 from tinykernel.errors import TinykernelError
-from tinykernel.measure.report import report
 from tinykernel.model import IntegerModel
 from tinykernel.model.readouts.ternary import Ternary
 
@@ -137,20 +133,6 @@ def test_dsp_code_traps_on_a_core_without_it(
     assert status == {"mps2-an386": 5, "mps2-an385": EXIT_FAULT}
 
 
-@pytest.mark.parametrize("target", ["cortex-m0", "cortex-m3", "cortex-m4", "esp32c3"])
-def test_stack_bound_holds(
-    target: str, tmp_path: Path, require_qemu: Callable[[str], None]
-) -> None:
-    """What an inference really took of the stack is within the bound of the report."""
-    require_qemu(target)
-    model = random_model(2, n_features=33, n_classes=2, raw_dtype="float32")
-    platform = find_platforms(find_target(target), "qemu")[0]
-    raw = random_raw(model, 1, 3)
-    used = run_rows(build_model(model, platform, tmp_path), model, {"raw": raw})["raw"].stack
-    # The harness calls through one more function, which keeps its return address.
-    assert 0 < used <= report(model, target, compiler="gcc").stack + 32
-
-
 def test_model_too_large_for_the_small_board(require_platforms: Callable[[str], Any]) -> None:
     """A model beyond 16 KB of RAM runs on a larger core, and the note says so."""
     require_platforms("cortex-m0")
@@ -204,37 +186,6 @@ def test_missing_tools(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PLATFORMIO_CORE_DIR", str(tmp_path))
     with pytest.raises(TinykernelError, match="no compiler and emulator for esp8266"):
         find_platforms(find_target("esp8266"))
-
-
-_DIVISIONS = """
-#include <stdint.h>
-#include <stdio.h>
-uint32_t quotient(uint32_t, uint32_t); uint32_t modulo(uint32_t, uint32_t);
-static uint32_t state = 1u;
-static uint32_t next(void)
-{ state = state * 1664525u + 1013904223u; return state >> (state >> 27); }
-int main(void)
-{ long i, wrong = 0;
-  for (i = 0; i < 1000000; i++) {
-    const uint32_t x = next(), y = next();
-    if (y != 0u) { wrong += (quotient(x, y) != x / y) + (modulo(x, y) != x % y); }
-  }
-  printf("%ld\\n", wrong); return wrong != 0; }
-"""
-
-
-def test_rom_arithmetic_equals_that_of_the_host(
-    tmp_path: Path, require_tool: Callable[[str], Any]
-) -> None:
-    """The stand-ins for the ESP8266's boot ROM divide as the host does."""
-    gcc = require_tool("gcc")
-    shutil.copy(resources.folder("firmware") / "boards" / "xtensa" / "rom.c", tmp_path / "rom.c")
-    (tmp_path / "check.c").write_text(_DIVISIONS)
-    renamed = ["-D__udivsi3=quotient", "-D__umodsi3=modulo"]
-    build_command = [gcc, "-O2", *renamed, "rom.c", "check.c", "-o", "check"]
-    subprocess.run(build_command, cwd=tmp_path, check=True, capture_output=True, timeout=60)
-    result = subprocess.run(["./check"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert (result.stdout.strip(), result.returncode) == ("0", 0)
 
 
 def test_a_chip_that_is_too_small_is_known_before_it_is_linked() -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from elftools.elf.elffile import ELFFile
 
 from tests.firmware.compiling import COMPILERS, WARNINGS, check_statically, run_compiler
+from tests.firmware.local_models import ALL
 from tests.firmware.test_decisions import deciding
 from tests.random_models import TABLES, random_model, random_raw
 from tinykernel.build.program import write_sources
@@ -25,6 +25,14 @@ MODELS: dict[str, dict[str, Any]] = {
     "decisions": {"n_features": 20, "n_classes": 5},
     "decisions of two classes": {"n_features": 20, "n_classes": 2},
 }
+_LOCAL = (
+    "linear, 2 bits, components",
+    "image, averaged, odd size, dilated",
+    "image, components only",
+    "signal, components",
+    "signal, averaged",
+    "offset, numbers beside",
+)
 USE_VECTORS = """
 #include "gesture_vectors.h"
 int use(int i);
@@ -37,7 +45,7 @@ int use(int i)
 
 
 def _project(root: Path, kind: str) -> None:
-    model = random_model(4, **MODELS[kind])
+    model = ALL[kind]() if kind in ALL else random_model(4, **MODELS[kind])
     if kind.startswith("decisions"):
         rows = random_raw(model, 1, 20)
         model = deciding(model, rows, per_class=model.n_classes > 2)
@@ -46,7 +54,7 @@ def _project(root: Path, kind: str) -> None:
     (root / "src" / "vectors.c").write_text(USE_VECTORS)
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", [*MODELS, *_LOCAL])
 @pytest.mark.parametrize("compiler", COMPILERS, ids=" ".join)
 def test_no_warning(
     require_compiler: Callable[..., list[str]],
@@ -84,20 +92,7 @@ def test_arithmetic_of_other_rules_is_refused(
     assert "compile the model without -ffast-math" in finished.stderr
 
 
-def test_tables_and_code_are_constant(require_tool: Callable[[str], str], tmp_path: Path) -> None:
-    """4,096 inputs and 200 classes: no byte in writable memory, no stack that grows."""
-    model = random_model(1, n_features=4096, n_blocks=1, n_classes=200, bits=16, raw_dtype="int16")
-    write_sources(tmp_path, render_sources(model, "gesture"))
-    finished = run_compiler(tmp_path, require_tool("gcc"), "-std=c99", "-Os", "-fstack-usage")
-    assert finished.returncode == 0, finished.stderr
-    with (tmp_path / "object.o").open("rb") as stream:
-        sizes = {part.name: part["sh_size"] for part in ELFFile(stream).iter_sections()}
-    assert sizes[".data"] == sizes[".bss"] == 0
-    assert sizes[".rodata"] > 100_000
-    assert "dynamic" not in (tmp_path / "object.su").read_text()
-
-
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", [*MODELS, *ALL])
 def test_cppcheck(require_tool: Callable[[str], str], tmp_path: Path, kind: str) -> None:
     """Static analysis of the generated C finds nothing."""
     cppcheck = require_tool("cppcheck")
@@ -135,22 +130,3 @@ def test_clang_tidy(require_tool: Callable[[str], str], tmp_path: Path, kind: st
     checks = ["-*", "bugprone-*", "cert-*", "clang-analyzer-*", *(f"-{name}" for name in explained)]
     assert _tidied(program, tmp_path, ",".join(checks)) == ""
     assert "bugprone-" in _tidied(program, tmp_path, "-*,bugprone-*")  # the headers are read
-
-
-@pytest.mark.parametrize("cpu", ["cortex-m0", "cortex-m4"])
-@pytest.mark.parametrize("optimisation", ["-Os", "-O2"])
-def test_stack_is_small(
-    require_tool: Callable[[str], str], tmp_path: Path, cpu: str, optimisation: str
-) -> None:
-    """No chain of calls takes more than the 320 bytes of stack that the header promises."""
-    gcc = require_tool("arm-none-eabi-gcc")
-    model = random_model(4, n_features=784, n_blocks=2, n_classes=10)
-    write_sources(tmp_path, render_sources(model, "gesture"))
-    flags = (f"-mcpu={cpu}", "-mthumb", optimisation, "-std=c99", "-fstack-usage")
-    assert run_compiler(tmp_path, gcc, *flags).returncode == 0
-    lines = (tmp_path / "object.su").read_text().splitlines()
-    usage = {line.split("\t")[0].rsplit(":")[-1]: int(line.split("\t")[1]) for line in lines}
-    kernels = [size for name, size in usage.items() if name.startswith("tk_") and name != "tk_run"]
-    public = [size for name, size in usage.items() if name.startswith("gesture_")]
-    # A public function calls tk_run, which calls one kernel; tk_stages may be one level deeper.
-    assert max(public) + usage["tk_run"] + 2 * max(kernels) <= 320

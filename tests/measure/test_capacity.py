@@ -59,12 +59,3 @@ def test_no_trained_model_is_below_the_least_size(digits, layout):
     needed = capacity.needed_bytes(sizes)
     assert least <= needed
     assert layout == "windows" or least > 0.9 * needed
-
-
-def test_rows_that_decide_the_scaler(digits):
-    """A few rows of every class, and the extremes of every input."""
-    X, y = digits
-    rows, labels = capacity.some_rows(X, y)
-    assert set(labels) == set(y)
-    assert np.array_equal(rows.max(axis=0), X.max(axis=0))
-    assert len(rows) < len(X)

@@ -75,6 +75,8 @@ def test_linked_report_adds_up_and_the_estimate_is_near(
     assert 500 < linked.flash_parts["code"] < (7000 if target == "atmega328p" else 5000)
     # Two vectors of d int16, a score a class, and the words in which bits wait to be counted.
     assert 4 * (256 + 6) <= linked.scratch <= 4 * (256 + 6 + 28)
+    # The compiler's floats take 1000 to 2400 bytes; one operation in the C would bring them back.
+    assert linked.flash_parts["library"] == 0 or target == "atmega328p"
     in_ram = sum(tables.values()) if target == "esp8266" else 0
     assert linked.static == in_ram
     assert linked.ram == in_ram + linked.scratch + linked.stack
@@ -91,13 +93,6 @@ def test_estimate_of_a_target_with_the_code_of_another(target: str, model: Integ
     found, other = (report(model, name, compiler="none") for name in (target, SAME[target]))
     assert found.flash_parts == other.flash_parts
     assert found.stack == other.stack
-
-
-@pytest.mark.parametrize("target", ["cortex-m0", "cortex-m4", "esp32c3", "esp8266"])
-def test_float_inputs_need_no_library(target: str, require_toolchain: Callable[..., Any]) -> None:
-    """The compiler's floats, 1000 to 2400 bytes, would come back with one operation in the C."""
-    require_toolchain(target, "gcc")
-    assert report(random_model(1, raw_dtype="float32"), target).flash_parts["library"] == 0
 
 
 def test_zig_measures_too(model: IntegerModel, require_tool: Callable[[str], Any]) -> None:

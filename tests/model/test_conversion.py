@@ -12,7 +12,7 @@ from tests.random_models import components_of, make_machine
 from tinykernel.errors import TinykernelError
 from tinykernel.model import as_integer_model, quantize, snap_windows
 from tinykernel.model.quantization.machine import KernelMachine
-from tinykernel.model.quantization.scale import quantize_scaler
+from tinykernel.model.quantization.scale import QuantizedInputs, quantize_scaler
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.stages.components import Components
 
@@ -94,12 +94,6 @@ def test_decisions_agree_with_the_float_machine(n_classes: int) -> None:
     assert np.mean(model.predict(X) == labels) > 0.9
 
 
-def test_same_machine_gives_the_same_model() -> None:
-    """Quantisation is deterministic."""
-    assert quantize(make_machine(6)) == quantize(make_machine(6))
-    assert quantize(make_machine(6)) != quantize(make_machine(7))
-
-
 def test_unweighed_and_constant_rows_are_dropped() -> None:
     """Rows without weight vanish; always-on and never-on rows move into the offset, exactly."""
     machine = make_machine(8, n_features=60, n_blocks=2)
@@ -170,23 +164,6 @@ def test_constant_features(raw_dtype: str) -> None:
     assert np.allclose(model.decision_function(X), none.decision_function(X), atol=2.1)
 
 
-def test_bytes_pass_through_unchanged() -> None:
-    """uint8 inputs with one range for all, such as images, lose nothing and need no tables."""
-    machine = make_machine(12, n_features=50, raw_dtype="uint8")
-    machine = dataclasses.replace(
-        machine, input_offset=np.full(50, 127.5), input_scale=np.full(50, 1 / 127.5)
-    )
-    scaler = quantize_scaler(
-        machine.scaling, machine.raw_dtype, machine.input_bits, stretch=1.005
-    ).scaler
-    assert {name: array.tolist() for name, array in scaler.arrays.items()} == {
-        "offset": [0],
-        "multiplier": [1 << 16],
-        "span": [255],
-        "pre_shift": [0],
-    }
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(RAW),
@@ -232,61 +209,65 @@ def test_levels_stand_for_the_scaled_values(
     assert np.all((error <= allowed)[:, enough])
 
 
-def test_quantized_zero_stands_for_zero() -> None:
+def _scaler(machine: KernelMachine, stretch: float = 1.0, **fields: float) -> QuantizedInputs:
+    """Quantize the scaler of a machine whose inputs have these fields alike."""
+    n = machine.input_scale.size
+    machine = dataclasses.replace(machine, **{k: np.full(n, v) for k, v in fields.items()})
+    return quantize_scaler(machine.scaling, machine.raw_dtype, machine.input_bits, stretch=stretch)
+
+
+def test_bytes_pass_through_unchanged() -> None:
+    """uint8 inputs with one range for all, such as images, lose nothing and need no tables."""
+    machine = make_machine(12, n_features=50, raw_dtype="uint8")
+    scaler = _scaler(machine, 1.005, input_offset=127.5, input_scale=1 / 127.5).scaler
+    expected = {"offset": [0], "multiplier": [1 << 16], "span": [255], "pre_shift": [0]}
+    assert {name: array.tolist() for name, array in scaler.arrays.items()} == expected
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize("raw_dtype", ["float32", "int16"])
+def test_quantized_zero_stands_for_zero(raw_dtype: str, bits: int) -> None:
     """With the range [-1, 1 - 2 / 2**bits] the levels are whole multiples of 2 / 2**bits."""
-    for bits in (8, 16):
-        top = 1 - 2.0 ** (1 - bits)
-        for raw_dtype, reach in (("float32", 100.0), ("int16", 2.0 ** (bits - 1))):
-            machine = make_machine(3, raw_dtype=raw_dtype, bits=bits)
-            machine = dataclasses.replace(
-                machine,
-                input_offset=0 * machine.input_offset,
-                input_scale=np.full(20, 1 / reach),
-                input_high=np.full(20, top),
-            )
-            inputs = quantize_scaler(machine.scaling, machine.raw_dtype, machine.input_bits)
-            assert inputs.step == 2.0 ** (1 - bits)
-            assert np.abs(inputs.centre).max() < 1e-7  # the offset is a float32
+    machine = make_machine(3, raw_dtype=raw_dtype, bits=bits)
+    reach = 100.0 if raw_dtype == "float32" else 2.0 ** (bits - 1)
+    step = 2.0 ** (1 - bits)
+    inputs = _scaler(machine, input_offset=0, input_scale=1 / reach, input_high=1 - step)
+    assert inputs.step == step
+    assert np.abs(inputs.centre).max() < 1e-7  # the offset is a float32
 
 
 def test_whole_levels_a_unit_stand_for_zero() -> None:
     """Integers 0..16 as 15 levels each: scale 15 / 128 loses nothing and leaves no offset."""
-    machine = make_machine(4, raw_dtype="uint8")
-    machine = dataclasses.replace(
-        machine,
-        input_offset=np.full(20, 128 / 15),
-        input_scale=np.full(20, 15 / 128),
-        input_high=np.full(20, (15 * 16 - 128) / 128),
-    )
-    inputs = quantize_scaler(machine.scaling, machine.raw_dtype, machine.input_bits)
+    fields = {"input_offset": 128 / 15, "input_scale": 15 / 128, "input_high": 112 / 128}
+    inputs = _scaler(make_machine(4, raw_dtype="uint8"), **fields)
     assert inputs.step == 1 / 128
     assert np.abs(inputs.centre).max() < 1e-12
     assert inputs.scaler.multiplier.tolist() == [15 << 16]
 
 
-def test_saturated_values_are_exact() -> None:
-    """The lowest and highest level stand for the limits themselves: the background of images."""
-    machine = make_machine(13, n_features=4)
-    quantized = quantize_scaler(machine.scaling, machine.raw_dtype, machine.input_bits)
-    for x, expected in ((-1e9, -1), (1e9, 1)):
-        q = quantized.scaler.quantize(np.full((1, 4), x, dtype=np.float32))
-        assert np.allclose(quantized.step * q + quantized.centre, expected, atol=1e-6)
-
-
-def test_rare_binary_feature_keeps_its_two_values() -> None:
-    """A standardised flag that saturates in the float machine still tells 0 from 1."""
-    machine = make_machine(14, n_features=3, raw_dtype="uint8")
-    machine = dataclasses.replace(
-        machine,
-        input_offset=np.full(3, 1e-4),
-        input_scale=np.full(3, 100.0),
-        input_low=np.full(3, -4.0),
-        input_high=np.full(3, 4.0),
-    )
-    quantized = quantize_scaler(machine.scaling, machine.raw_dtype, machine.input_bits)
-    X = np.array([[0, 0, 0], [1, 1, 1]], dtype=np.uint8)
-    q = quantized.scaler.quantize(X)
-    assert np.allclose(quantized.step * q + quantized.centre, machine.scale_inputs(X), atol=0.02)
+@pytest.mark.parametrize(
+    ("machine", "fields", "raw", "expected"),
+    [
+        # The lowest and highest level stand for the limits: the background of images.
+        (make_machine(13, n_features=1), {}, [-1e9, 1e9], [-1, 1]),
+        # A standardised flag that saturates in the float machine still tells 0 from 1.
+        (
+            make_machine(14, n_features=1, raw_dtype="uint8"),
+            {"input_offset": 1e-4, "input_scale": 100.0, "input_low": -4.0, "input_high": 4.0},
+            [0, 1],
+            [-0.01, 4],
+        ),
+    ],
+    ids=["saturated", "rare flag"],
+)
+def test_both_ends_of_the_levels(
+    machine: KernelMachine, fields: dict[str, float], raw: list[float], expected: list[float]
+) -> None:
+    """Values at and beyond the limits are exact."""
+    inputs = _scaler(machine, **fields)
+    q = inputs.scaler.quantize(np.array(raw, dtype=machine.raw_dtype)[:, np.newaxis])
+    tolerance = 0.02 if fields else 1e-6
+    assert np.allclose((inputs.step * q + inputs.centre)[:, 0], expected, atol=tolerance)
 
 
 def test_extreme_slopes() -> None:

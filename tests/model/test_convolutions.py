@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tinykernel
 from tests.convolutions import convolution_model, random_convolutions, random_dense
-from tests.random_models import random_raw
 from tinykernel.codegen.description import consists_of
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
@@ -122,24 +120,6 @@ def test_grids_that_do_not_fit_are_refused():
         Dense(np.ones((1, 3)), [0], 0).gives(GRID)
     with pytest.raises(TinykernelError, match="sum of a unit can reach"):
         Dense(np.ones((1, 72)), [2**31 - 1], 0).ranges(GRID)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_c_of_convolutions_equals_python(seed):
-    """Images of any sides, taps and hidden layers of any width: no difference on the host."""
-    rng = np.random.default_rng(seed)
-    model = convolution_model(
-        seed,
-        (int(rng.integers(12, 30)), int(rng.integers(12, 30))),
-        ((0,), (1,), (0, 1), (1, 0), (1, 1), (0, 0, 1))[seed],
-        channels=int(rng.integers(1, 5)),
-        bits=(4, 8)[seed % 2],
-        padding=seed // 2 % 2,
-        units=(0, 3, 17)[seed % 3],
-        unit_bits=(1, 2, 4, 8)[seed % 4],
-        raw_dtype=("uint8", "int16", "float32")[seed % 3],
-    )
-    assert tinykernel.verify(model, random_raw(model, seed, 40)).differences == 0
 
 
 def test_a_model_of_convolutions_is_described():

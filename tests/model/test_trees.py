@@ -101,15 +101,3 @@ def test_c_of_trees_equals_python(seed):
         linear=seed >= 2,
     )
     assert tinykernel.verify(model, random_raw(model, seed, 60)).differences == 0
-
-
-_SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("esp32c3", "atmega328p")]
-
-
-@pytest.mark.parametrize("target", ["cortex-m0plus", *_SLOW])
-def test_c_of_trees_on_boards(target, require_tool):
-    """The same on emulated cores, of 8 bits too."""
-    require_tool("qemu-system-arm")
-    for seed in (5, 6):
-        model = tree_model(seed, bits=16, linear=seed == 6)
-        assert tinykernel.verify(model, random_raw(model, seed, 40), target=target).differences == 0

@@ -9,7 +9,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 
 from tests.random_models import components_of
 from tinykernel import progress
@@ -18,8 +17,8 @@ from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.stages.components import Components
 from tinykernel.training import trainer
 from tinykernel.training.components.learner import _NAMES
-from tinykernel.training.inputs import fit_level_scaling, neighbour_distance
-from tinykernel.training.layouts import LAYOUTS, components_within
+from tinykernel.training.inputs import fit_level_scaling
+from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.trainset import prepare
@@ -34,26 +33,10 @@ def fit(X, y, **options):
     return trainer.fit(data, TrainerOptions(**QUICK | options))
 
 
-@pytest.fixture(scope="module")
-def digits():
-    """Eight-bit images of digits."""
-    X, y = load_digits(return_X_y=True)
-    return X.astype(np.uint8), y
-
-
-@pytest.fixture(scope="module")
-def rings():
-    """Two classes that no linear classifier parts."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((600, 3))
-    y = np.where(np.linalg.norm(X, axis=1) > 1.5, "out", "in")
-    return X, y
-
-
 @pytest.mark.parametrize("layout", list(LAYOUTS))
 def test_every_layout_learns_and_stores_what_it_says(digits, layout):
     """Nothing is learned that is not stored."""
-    X, y = digits
+    X, _, y, _ = digits
     form, p = LAYOUTS[layout], 256
     model = fit(X[:1200], y[:1200], n_components={layout: p}, epochs=30).machine
     assert np.mean(model.predict(X[1200:]) == y[1200:]) > 0.9
@@ -67,17 +50,9 @@ def test_every_layout_learns_and_stores_what_it_says(digits, layout):
     assert form.ternary == bool(np.any(model.find(Ternary).weights == 0))
 
 
-def test_learns_two_classes_with_names(rings):
-    """One output, string labels, float inputs."""
-    X, y = rings
-    model = fit(X[:450], y[:450], n_components=256, epochs=40).machine
-    assert model.n_outputs == 1
-    assert np.mean(model.predict(X[450:]) == y[450:]) > 0.85
-
-
 def test_layouts_without_search(digits):
     """A choice of one layout was once forgotten without a search."""
-    X, y = digits
+    X, _, y, _ = digits
     result = fit(X[:400], y[:400], n_components={"windows": 64}, epochs=1)
     assert (result.recipe.layout, result.recipe.n_components) == ("windows", 64)
     both = fit(X[:400], y[:400], n_components={"compact": 64, "windows": 64}, epochs=1)
@@ -95,21 +70,12 @@ def test_a_rare_class_does_not_stop_the_search():
     assert not few.trials
 
 
-def test_given_options_are_not_searched(rings):
+def test_given_options_are_not_searched(digits):
     """What the user sets stays."""
-    X, y = rings
-    result = fit(X, y, n_components=32, epochs=1, effort="normal", noise=0.2, sigma=0.8)
+    X, _, y, _ = digits
+    result = fit(X[:400], y[:400], n_components=32, epochs=1, effort="normal", noise=0.2, sigma=0.8)
     assert (result.recipe.sigma, result.recipe.noise) == (0.8, 0.2)
     assert {trial.sigma_multiple for trial in result.trials} == {1.0}
-
-
-def test_best_epoch_by_validation(digits):
-    """With validation rows the best epoch is kept."""
-    X, y = digits
-    result = fit(X[:900], y[:900], validation=(X[900:], y[900:]), epochs=20)
-    scores = [entry["accuracy"] for entry in result.history.epochs]
-    assert scores[-1] < max(scores)
-    assert np.mean(result.machine.predict(X[900:]) == y[900:]) == max(scores)
 
 
 def test_interrupt_during_the_search_ends_it(digits):
@@ -121,7 +87,7 @@ def test_interrupt_during_the_search_ends_it(digits):
         if [each.done for each in seen].count(4) == 1 and message.done == 4:
             raise KeyboardInterrupt
 
-    X, y = digits
+    X, _, y, _ = digits
     with progress.observing(stop):
         result = fit(X[:400], y[:400], epochs=2, effort="normal")
     assert len(result.trials) == 4
@@ -144,22 +110,6 @@ def test_scaling_is_shared_by_features_of_one_unit():
     assert low[0, 0] >= -1
     assert high[0, 0] <= 127 / 128
     assert np.unique(fit_level_scaling(pixels * [1, 9, 80, 2, 3000, 1], 8).scale).size > 3
-
-
-def test_neighbour_distance_equals_the_slow_way():
-    """Mean distance to the 50th of 500 rows."""
-    rows = np.random.default_rng(0).standard_normal((500, 8)).astype(np.float32)
-    distances = np.linalg.norm(rows[:, None] - rows[None], axis=2)
-    distances.sort(axis=1)
-    found = neighbour_distance(rows, np.random.default_rng(1))
-    assert found == pytest.approx(distances[:, 50].mean(), rel=1e-4)
-
-
-def test_components_fill_the_bytes():
-    """One word more would not fit."""
-    for layout in LAYOUTS.values():
-        p = components_within(9000, layout, 256, 10)
-        assert layout.table_bytes(p, 256, 10) <= 9000 < layout.table_bytes(p + 32, 256, 10)
 
 
 def test_offsets_start_alike_on_any_number_of_blas_threads():
@@ -219,7 +169,7 @@ RAW = {
 @pytest.mark.parametrize("raw", list(RAW))
 def test_quantized_forward_pass_is_the_integer_model(digits, monkeypatch, raw, scope):
     """The last forward pass of training counts exactly the bits that the integer model counts."""
-    X, y = RAW[raw](digits[0]), digits[1]
+    X, y = RAW[raw](digits.X_train), digits.y_train
     layout = list(LAYOUTS)[len(raw + scope) % len(LAYOUTS)]
     given = {"n_components": {layout: 96}, "scaler_scope": scope, "epochs": 3}
     learner, transform, model = exact_learner(monkeypatch, X[:600], y[:600], **given)
@@ -242,7 +192,7 @@ def test_quantized_forward_pass_is_the_integer_model(digits, monkeypatch, raw, s
 @pytest.mark.parametrize("layout", list(LAYOUTS))
 def test_stored_arithmetic_hardly_changes_gradients(digits, monkeypatch, layout):
     """Gradients through the integers are those of the float pass, but for the rounding."""
-    X, y = digits
+    X, _, y, _ = digits
     learner, *_ = exact_learner(monkeypatch, X, y, n_components={layout: 96})
     gradients = []
     for arithmetic in (learner._arithmetic, None):

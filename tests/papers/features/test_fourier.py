@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import tinykernel.papers.features.fourier as fourier_module
-from tests.papers.features.hamming import expected_hamming, shares
 from tinykernel.errors import TinykernelError
 from tinykernel.papers.features import BCSIK, RandomFourierFeatures
 
@@ -61,15 +60,6 @@ def test_unbiased(kernel: str) -> None:
         grams.append(Z @ Z.T)
     error = np.std(grams, axis=0, ddof=1) / np.sqrt(200)
     assert np.all(np.abs(np.mean(grams, axis=0) - kernel_matrix(kernel, X)) < 4 * error)
-
-
-def test_hamming_distance_follows_the_kernel() -> None:
-    """The share of differing features of all pairs is that of Lemma 1 within 0.03."""
-    X = np.random.default_rng(2).standard_normal((40, 4)) * np.geomspace(0.02, 2, 40)[:, None]
-    p = int(np.ceil(np.log(40**2 / 0.01) / (2 * 0.03**2)))
-    share = shares(BCSIK(n_components=p, random_state=0).fit_transform(X))
-    expected = expected_hamming(kernel_matrix("gaussian", X))
-    np.testing.assert_allclose(share, expected, atol=0.03)
 
 
 @pytest.mark.parametrize(

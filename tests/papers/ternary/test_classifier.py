@@ -93,21 +93,6 @@ def test_cv_as_a_numpy_integer_still_validates():
     assert numpy.cv_results_["score"].tolist() == plain.cv_results_["score"].tolist() != []
 
 
-def test_string_labels_and_decisions():
-    """Protects labels that are text, and the shapes of decisions for two and more classes."""
-    X, y = load_iris(return_X_y=True)
-    names = np.array(["setosa", "versicolor", "virginica"])[y]
-    model = small().fit(X, names)
-    assert model.machine_.classes == tuple(model.classes_) == ("setosa", "versicolor", "virginica")
-    assert model.decision_function(X).shape == (150, 3)
-    assert model.score(X, names) > 0.9
-    two = small().fit(X[:100], names[:100])
-    decisions = two.decision_function(X[:100])
-    assert decisions.shape == (100,)
-    assert np.array_equal(two.predict(X[:100]) == "versicolor", decisions > 0)
-    assert two.machine_.weights.shape[0] == 1
-
-
 def test_sample_and_class_weights_matter():
     """Protects both kinds of weights: they move the boundary; those of classes no scaler."""
     rng = np.random.default_rng(0)
@@ -220,17 +205,9 @@ def test_options(options):
         ({"n_components": 65537}, "n_components must be at most 65536"),
         ({"sigma": -1.0}, "sigma must be a positive number"),
         ({"regularization": np.nan}, "regularization must be a positive number"),
-        ({"loss": "cubic"}, "loss must be one of"),
-        ({"init": "zero"}, "init must be one of"),
         ({"scaler_scope": "row"}, "scaler_scope must be one of"),
-        ({"input_bits": 12}, "input_bits must be one of"),
-        ({"diagonal": "uniform"}, "diagonal must be one of"),
-        ({"row_scale": "uniform"}, "row_scale must be one of"),
-        ({"permutation": "random"}, "permutation must be one of"),
-        ({"max_iter": 0}, "max_iter must be a whole number"),
         ({"tol": "small"}, "tol must be a positive number"),
         ({"cv": np.int64(1)}, "cv must be a whole number"),
-        ({"n_jobs": 0}, "n_jobs must be a whole number"),
         ({"class_weight": "heavy"}, "class_weight must be one of"),
         ({"class_weight": {9: 1.0}}, "9 is not a label"),
     ],

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinykernel import progress
 from tinykernel.papers.ternary.bits import pack_features
 from tinykernel.papers.ternary.coordinate import fit_outputs, stratified_rows
-from tinykernel.papers.ternary.descent import LOSSES, loss_slope, loss_value, sweep
+from tinykernel.papers.ternary.descent import LOSSES, sweep
 from tinykernel.papers.ternary.options import PaperOptions
 
 
@@ -137,50 +136,6 @@ def test_result_is_a_local_optimum():
         )
 
 
-def test_finds_the_global_optimum_of_a_separable_problem():
-    """Protects against a trainer that goes down but nowhere: one feature is the label."""
-    signs, _, sample_weight, _ = make(6, 200, 20)
-    codes = (signs[:, 7] > 0).astype(np.int64)
-    for init in ("svm", "svm_sign", "random"):
-        options = PaperOptions(regularization=0.1, init=init)
-        outputs = fit_outputs(pack(signs), codes, sample_weight, 2, options)
-        assert np.flatnonzero(outputs.weights[0]).tolist() == [7]
-        assert outputs.weights[0, 7] == 1
-
-
-@pytest.mark.parametrize("n_classes", [2, 3, 7])
-def test_threads_do_not_change_the_result(n_classes):
-    """Protects reproducibility: the same bytes from one thread and from four."""
-    signs, codes, sample_weight, _ = make(7, 1500, 40, n_classes)
-    first, second = (
-        fit_outputs(
-            pack(signs),
-            codes,
-            sample_weight,
-            n_classes,
-            PaperOptions(regularization=0.1),
-            n_threads=n_threads,
-        )
-        for n_threads in (1, 4)
-    )
-    assert first.weights.shape == (1 if n_classes == 2 else n_classes, 40)
-    for name in ("weights", "alpha", "beta", "objective", "n_sweeps"):
-        assert np.array_equal(getattr(first, name), getattr(second, name))
-
-
-def test_sample_weight_equals_repetition():
-    """Protects weights: a weight of 3 is three rows."""
-    signs, codes, _, _ = make(8, 50, 12)
-    counts = np.random.default_rng(0).integers(1, 4, 50)
-    options = PaperOptions(regularization=0.1, init="random", tol=0.0, max_iter=50)
-    weighted = fit_outputs(pack(signs), codes, counts.astype(float), 2, options)
-    repeated = np.repeat(np.arange(50), counts)
-    equal = np.ones(repeated.size)
-    plain = fit_outputs(pack(signs[repeated]), codes[repeated], equal, 2, options)
-    assert np.array_equal(weighted.weights, plain.weights)
-    assert weighted.objective == pytest.approx(plain.objective)
-
-
 def test_decide_equals_a_matrix_product():
     """Protects the decisions of other rows, across several chunks of rows."""
     signs, codes, sample_weight, _ = make(9, 2500, 10, 3)
@@ -192,18 +147,6 @@ def test_decide_equals_a_matrix_product():
     assert np.allclose(outputs.decide(packed), expected)
 
 
-@settings(max_examples=50, deadline=None)
-@given(loss=st.sampled_from(LOSSES), margin=st.floats(-1e4, 1e4))
-def test_losses_and_slopes(loss, margin):
-    """Protects the losses and their derivatives."""
-    code = LOSSES.index(loss)
-    assert loss_value(code, margin) == pytest.approx(max(0, 1 - margin) ** (1 + code), rel=1e-12)
-    step = 1e-4
-    if abs(margin - 1) > 2 * step:
-        rise = loss_value(code, margin + step) - loss_value(code, margin - step)
-        assert loss_slope(code, margin) == pytest.approx(rise / (2 * step), rel=1e-3, abs=1e-6)
-
-
 def test_stratified_rows_keep_every_class():
     """Protects the start and the subsets: a rare class is never lost, shares stay."""
     codes = np.array([0] * 900 + [1] * 99 + [2])
@@ -212,20 +155,3 @@ def test_stratified_rows_keep_every_class():
     assert counts.sum() == 100
     assert counts[2] == 1
     assert abs(counts[1] - 10) <= 1
-
-
-def test_progress_is_reported_and_an_interrupt_passes():
-    """Protects the progress bar, and Ctrl-C in the middle of a long training."""
-    signs, codes, sample_weight, _ = make(10, 60, 10, 3)
-    seen = []
-
-    def interrupt(message):
-        seen.append(message)
-        raise KeyboardInterrupt
-
-    with progress.observing(interrupt), pytest.raises(KeyboardInterrupt):
-        fit_outputs(
-            pack(signs), codes, sample_weight, 3, PaperOptions(regularization=0.1), stage="sweeps"
-        )
-    assert len(seen) == 1
-    assert (seen[0].stage, seen[0].done, seen[0].total) == ("sweeps", 1, 20)

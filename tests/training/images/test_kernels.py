@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 
 import tinykernel
 from tinykernel import TernaryKernelClassifier
@@ -17,13 +16,6 @@ from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import targets_of
 from tinykernel.training.readouts.linear import LinearRecipe
-
-
-@pytest.fixture(scope="module")
-def digits():
-    """Small images as bytes."""
-    X, y = load_digits(return_X_y=True)
-    return X.astype(np.uint8), y
 
 
 def images(rng, shape, plan, n=40):
@@ -64,14 +56,14 @@ def test_the_counts_in_training_are_those_of_the_stage(shape, size, average, cel
 
 def test_images_end_to_end(digits, tmp_path):
     """Protects kernels learned for images: accuracy, the integers, the file, the threads."""
-    X, y = digits
+    X, X_test, y, y_test = digits
     options = {"image_shape": (8, 8), "n_kernels": 16, "epochs": 15, "random_state": 0}
-    model = TernaryKernelClassifier(**options, n_jobs=1).fit(X[:1200], y[:1200])
-    assert model.score(X[1200:], y[1200:]) > 0.9
+    model = TernaryKernelClassifier(**options, n_jobs=1).fit(X, y)
+    assert model.score(X_test, y_test) > 0.9
     integer = model.quantize()
-    np.testing.assert_array_equal(integer.predict(X[1200:]), model.predict(X[1200:]))
+    np.testing.assert_array_equal(integer.predict(X_test), model.predict(X_test))
     assert integer.input.shape == model.input_shape_[:2] == (8, 8)
-    other = TernaryKernelClassifier(**options, n_jobs=2).fit(X[:1200].reshape(-1, 8, 8), y[:1200])
+    other = TernaryKernelClassifier(**options, n_jobs=2).fit(X.reshape(-1, 8, 8), y)
     assert other.quantize() == integer
     tinykernel.save(model, tmp_path / "m.tkm")
     assert tinykernel.load(tmp_path / "m.tkm").quantize() == integer
@@ -79,11 +71,11 @@ def test_images_end_to_end(digits, tmp_path):
 
 def test_a_linear_part_beside_components(digits):
     """Protects joint training: it helps few components."""
-    X, y = digits
+    X, X_test, y, y_test = digits
     given = {"n_components": 64, "effort": "quick", "epochs": 30, "random_state": 0}
-    alone = TernaryKernelClassifier(**given).fit(X[:1200], y[:1200])
-    both = TernaryKernelClassifier(**given, linear=4).fit(X[:1200], y[:1200])
-    assert both.score(X[1200:], y[1200:]) > alone.score(X[1200:], y[1200:]) + 0.03
+    alone = TernaryKernelClassifier(**given).fit(X, y)
+    both = TernaryKernelClassifier(**given, linear=4).fit(X, y)
+    assert both.score(X_test, y_test) > alone.score(X_test, y_test) + 0.03
     integer = both.quantize()
     assert integer.find(Linear) is not None
     assert integer.find(Components) is not None

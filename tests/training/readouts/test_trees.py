@@ -22,7 +22,7 @@ from tinykernel.training.readouts import contest
 from tinykernel.training.readouts.forest import Aim, Forest, Room, TreeOptions
 from tinykernel.training.readouts.growth import Bins, Growth, grow
 from tinykernel.training.readouts.lines import Lines
-from tinykernel.training.readouts.trees import TreeTrial, _grow_the_same, _in_integers
+from tinykernel.training.readouts.trees import TreeTrial, _in_integers
 from tinykernel.training.trainset import prepare
 
 
@@ -53,35 +53,6 @@ def test_first_split_is_the_best_of_all():
             gain = sum(slope[p].sum() ** 2 / (bend[p].sum() + 1) for p in parts)
             best = max(best, (gain, f, c))
     assert (tree.input[0], tree.cut[0]) == best[1:]
-
-
-def test_model_keeps_to_its_bytes_and_knows_sharp_thresholds():
-    """A box takes four thresholds, not a thousand components."""
-    X, y = corners()
-    model = TernaryKernelClassifier(model="trees", options={"tree_bytes": 200}, random_state=0).fit(
-        X, y
-    )
-    found = model.quantize()
-    assert tree_bytes(found.find(Trees)) <= 200
-    other, truth = corners(300, 1)
-    assert (found.predict(other) == truth).mean() > 0.98
-
-
-def test_training_depends_on_the_rows_alone():
-    """Neither the order of rows nor a weight of 2 in place of a repeated row changes anything."""
-    X, y = corners(200)
-    options = {
-        "model": "trees",
-        "options": {"tree_bytes": 300},
-        "effort": "quick",
-        "random_state": 0,
-    }
-    model = TernaryKernelClassifier(**options).fit(X, y).quantize()
-    order = np.random.default_rng(0).permutation(200)
-    assert TernaryKernelClassifier(**options).fit(X[order], y[order]).quantize() == model
-    twice = TernaryKernelClassifier(**options).fit(np.r_[X, X[:9]], np.r_[y, y[:9]]).quantize()
-    weight = np.where(np.arange(200) < 9, 2.0, 1.0)
-    assert TernaryKernelClassifier(**options).fit(X, y, weight).quantize() == twice
 
 
 def test_sure_rows_do_not_throw_leaves_far_away():
@@ -202,15 +173,6 @@ def test_finished_trees_were_compared_with_short_trainings_of_components(monkeyp
     choice, trees = contest.trees_ahead(data, options, folds, final, [far])
     assert (choice.name, len(seen)) == ("trees", 5)
     assert trees is not None
-
-
-def test_more_leaves_are_not_tried_where_no_tree_has_so_many():
-    """A forest whose trees stay below their limit is that of every larger limit."""
-    small = TreeTrial(TreeOptions(leaves=16), 9, 0.1, 0.9, largest=12)
-    assert _grow_the_same(small, TreeOptions(leaves=64))
-    assert not _grow_the_same(small, TreeOptions(leaves=8))
-    assert not _grow_the_same(replace(small, largest=16), TreeOptions(leaves=64))
-    assert not _grow_the_same(small, TreeOptions(leaves=64, rate=0.1))
 
 
 def test_leaves_too_fine_for_their_offset_are_refused():

@@ -47,16 +47,6 @@ def test_a_number_tells_what_windows_do_not(n):
     assert stage.n_numbers == 2
 
 
-def test_what_training_sees_of_numbers_is_the_model():
-    """The scores of a training row are those of the floats it was learned by, but for rounding."""
-    X, y = rows_of(240)
-    classifier = fitted(X.astype(np.float32), y, beside=2)
-    model = as_integer_model(classifier)
-    assert model.raw_dtype == "float32"
-    assert np.array_equal(model.predict(X), classifier.predict(X))
-    assert verify(model, X[:20].astype(np.float32)).ok
-
-
 @pytest.mark.slow
 def test_numbers_beside_sounds_and_in_a_budget():
     """A spectrum leaves them alone, and so do varied copies; `train` counts their bytes."""
