@@ -13,7 +13,7 @@ from tinykernel.modelfile import about, load, save
 
 
 @pytest.fixture(scope="session")
-def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def work(tmp_path_factory) -> Path:
     """Return a folder with data.npz, and gesture.tkm and gesture.pkl trained on it."""
     folder = tmp_path_factory.mktemp("cli")
     (X, y), (X_test, y_test) = blobs(120, 0), blobs(30, 1)

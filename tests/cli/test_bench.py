@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 from tests.cli.tools import failed, json_of, run
 
 
-def test_bench_prints_instructions_by_stage(
-    work: Path, require_platforms: Callable[[str], Any]
-) -> None:
+def test_bench_prints_instructions_by_stage(work, require_platforms) -> None:
     """One JSON object with the keys that scripts rely on; the stages add up; a run repeats."""
     require_platforms("cortex-m4")
     arguments = ("bench", work / "gesture.tkm", "--target", "cortex-m4", "--clock", "80MHz")
@@ -34,7 +29,7 @@ def test_bench_prints_instructions_by_stage(
     assert str(found["instructions"]) in table.stdout
 
 
-def test_bench_refuses_what_is_no_clock(work: Path) -> None:
+def test_bench_refuses_what_is_no_clock(work) -> None:
     """A clock that cannot be read is one line, before anything is built."""
     model = work / "gesture.tkm"
     assert "clock frequency" in failed("bench", model, "--clock", "fast")

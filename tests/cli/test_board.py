@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,18 +19,18 @@ from tinykernel.modelfile import load
 
 
 @pytest.fixture(autouse=True)
-def _needs_pyserial(require_tool: Callable[[str], Any]) -> None:
+def _needs_pyserial(require_tool) -> None:
     require_tool("serial")
 
 
 @pytest.fixture
-def port(work: Path) -> Iterator[str]:
+def port(work) -> Iterator[str]:
     """Return the port of a board that runs the model."""
     with emulated_board(load(work / "gesture.tkm")) as board:
         yield board.port
 
 
-def test_verify_on_a_port(port: str, work: Path) -> None:
+def test_verify_on_a_port(port, work) -> None:
     """The table names the board; JSON has what `verify` has, and what inferences took."""
     arguments = ("verify", work / "gesture.tkm", work / "data.npz", "--port", port)
     shown = run(*arguments, "--rows", "all")
@@ -45,9 +44,7 @@ def test_verify_on_a_port(port: str, work: Path) -> None:
     assert {"microseconds", "cycles", "instructions", "stack", "stack_promised"} <= set(found)
 
 
-def test_a_board_with_another_score_ends_with_status_1(
-    work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_board_with_another_score_ends_with_status_1(work, monkeypatch) -> None:
     """One difference fails, in one line that says where."""
     done = b"say(TEXT_INFER_DONE)"
     altered(monkeypatch, done, b"{ static int n; now.results[1] += ++n == 2; } " + done)
@@ -57,7 +54,7 @@ def test_a_board_with_another_score_ends_with_status_1(
     assert "1 scores of the board differ from Python; the first: row 1" in result.stderr
 
 
-def test_a_measured_time_is_kept_and_reported(port: str, work: Path, tmp_path: Path) -> None:
+def test_a_measured_time_is_kept_and_reported(port, work, tmp_path) -> None:
     """bench --save changes nothing of the model, and report names the board that was timed."""
     model = Path(shutil.copy(work / "gesture.tkm", tmp_path))
     before = load(model).fingerprint()
@@ -74,9 +71,7 @@ def test_a_measured_time_is_kept_and_reported(port: str, work: Path, tmp_path: P
     assert measured_in_words(about(model), "cortex-m4", integer) == ""
 
 
-def test_flash_verifies_what_it_flashed(
-    port: str, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_flash_verifies_what_it_flashed(port, work, tmp_path, monkeypatch) -> None:
     """After PlatformIO is done the board is compared with the model, at the same port."""
     project = tmp_path / "project"
     project.mkdir()
@@ -94,7 +89,7 @@ def test_flash_verifies_what_it_flashed(
         assert "C and Python agree on every score (made rows of gesture.tkm)" in result.stdout
 
 
-def test_one_board_needs_no_port(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_board_needs_no_port(monkeypatch) -> None:
     """The only USB device is taken; none and several are told, with their ports."""
     from tinykernel.board import link
 
@@ -111,7 +106,7 @@ def test_one_board_needs_no_port(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_options_that_do_not_go_together(work: Path) -> None:
+def test_options_that_do_not_go_together(work) -> None:
     """Nothing that was asked for is ignored."""
     model, data = work / "gesture.tkm", work / "data.npz"
     for arguments, message in (

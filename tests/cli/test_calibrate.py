@@ -18,7 +18,7 @@ from tinykernel.modelfile import about, save
 
 
 @pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fresh(tmp_path_factory) -> Path:
     """Return rows that the model of the other tests has not seen."""
     X, y = blobs(600, 7)
     file = tmp_path_factory.mktemp("fresh") / "fresh.npz"
@@ -26,7 +26,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def test_a_promise(work: Path, fresh: Path, tmp_path: Path) -> None:
+def test_a_promise(work, fresh, tmp_path) -> None:
     """The model that is written refuses what it is unsure of, and the promise is in words."""
     output = tmp_path / "sure.tkm"
     result = run("calibrate", work / "gesture.tkm", fresh, "--max-error", "10%", "-o", output)
@@ -41,7 +41,7 @@ def test_a_promise(work: Path, fresh: Path, tmp_path: Path) -> None:
     assert about(output)["training_rows"] == about(work / "gesture.tkm")["training_rows"]
 
 
-def test_coverage(work: Path, fresh: Path, tmp_path: Path) -> None:
+def test_coverage(work, fresh, tmp_path) -> None:
     """--json prints one object with coverage, bound and thresholds; a .pkl may be calibrated."""
     given = (work / "gesture.pkl", fresh, "--coverage", "0.8", "-o", tmp_path / "m.pkl")
     found = json_of("calibrate", *given)
@@ -50,7 +50,7 @@ def test_coverage(work: Path, fresh: Path, tmp_path: Path) -> None:
     assert found["rows"] == 600
 
 
-def test_false_alarms(work: Path, fresh: Path, tmp_path: Path) -> None:
+def test_false_alarms(work, fresh, tmp_path) -> None:
     """The threshold of novelty is written, printed and shown; too few rows write nothing."""
     output = tmp_path / "m.tkm"
     given = ("calibrate", work / "gesture.tkm", fresh, "-o", output, "--false-alarms")
@@ -62,9 +62,7 @@ def test_false_alarms(work: Path, fresh: Path, tmp_path: Path) -> None:
     assert not output.exists()
 
 
-def test_a_decision_over_the_budget_is_told(
-    work: Path, fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_decision_over_the_budget_is_told(work, fresh, tmp_path, monkeypatch) -> None:
     """Tables of the decision can exceed the budget: that is said, also where nobody knows it."""
     trained, output = tmp_path / "trained.tkm", tmp_path / "m.tkm"
     model, memory = load(work / "gesture.tkm"), about(work / "gesture.tkm")
@@ -85,7 +83,7 @@ def test_a_decision_over_the_budget_is_told(
     assert load(output).decision is not None
 
 
-def test_known_rows(work: Path, fresh: Path, tmp_path: Path) -> None:
+def test_known_rows(work, fresh, tmp_path) -> None:
     """--known keeps prototypes of the training rows, by which far rows are novel; C agrees."""
     output, rows = tmp_path / "m.tkm", arrays(fresh)
     given = ("calibrate", work / "gesture.tkm", fresh, "-o", output, "--false-alarms", "5%")
@@ -105,32 +103,22 @@ def test_known_rows(work: Path, fresh: Path, tmp_path: Path) -> None:
     assert json.loads(result.stdout)["differences"] == 0
 
 
-def test_rows_of_the_training_are_refused(work: Path, tmp_path: Path) -> None:
-    """A model is too sure of the rows it learned from: they promise nothing."""
-    data, output = arrays(work / "data.npz"), tmp_path / "m.tkm"
-    np.savez(tmp_path / "seen.npz", X=data["X_train"], y=data["y_train"])
-    line = failed("calibrate", work / "gesture.tkm", tmp_path / "seen.npz", "-o", output)
-    assert "all of these rows were used in training" in line
-    assert not output.exists()
-
-
-def test_too_few_rows_write_nothing(work: Path, fresh: Path, tmp_path: Path) -> None:
+def test_too_few_rows_write_nothing(work, fresh, tmp_path) -> None:
     """What the rows do not support ends with one line; an older file stays as it is."""
     output = tmp_path / "m.tkm"
     output.write_bytes(b"PK, mine")
-    line = failed("calibrate", work / "gesture.tkm", fresh, "--max-error", "0.1%", "-o", output)
+    data, given = arrays(work / "data.npz"), ("calibrate", work / "gesture.tkm", "-o", output)
+    line = failed(*given, fresh, "--max-error", "0.1%")
     assert "too few" in line
     assert "2996" in line
+    np.savez(tmp_path / "seen.npz", X=data["X_train"], y=data["y_train"])
+    assert "all of these rows were used in training" in failed(*given, tmp_path / "seen.npz")
     assert output.read_bytes() == b"PK, mine"
-    line = failed(
-        "calibrate", work / "gesture.tkm", fresh, "--max-error", "0", "-o", output, status=2
-    )
+    line = failed(*given, fresh, "--max-error", "0", status=2)
     assert "write a share such as 1% or 0.01" in line
 
 
-def test_predict_and_evaluate_of_a_calibrated_model(
-    work: Path, fresh: Path, tmp_path: Path
-) -> None:
+def test_predict_and_evaluate_of_a_calibrated_model(work, fresh, tmp_path) -> None:
     """Predict says what the firmware decides; evaluate warns of rows the promise was made with."""
     output, table = tmp_path / "sure.tkm", tmp_path / "rows.csv"
     run("calibrate", work / "gesture.tkm", fresh, "--max-error", "10%", "-o", output)
@@ -154,7 +142,7 @@ def test_predict_and_evaluate_of_a_calibrated_model(
     assert "decisions" not in plain
 
 
-def test_some_duplicates_of_training_rows_were_refused(tmp_path: Path) -> None:
+def test_some_duplicates_of_training_rows_were_refused(tmp_path) -> None:
     """Rows that equal training rows are left out with a count; near copies are refused."""
     X, y = blobs(600, 3)
     X = np.hstack([X, X[:, :3] ** 2]).astype(np.float32)

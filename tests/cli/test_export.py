@@ -66,15 +66,10 @@ def test_a_library_for_a_target_was_refused(work, tmp_path):
     assert "the same for every target" in result.stderr
 
 
-def test_a_name_of_bluetooth_was_refused_without_an_option(work, tmp_path):
-    """`bt.tkm` cannot be a library of that name; the line did not say what chooses another."""
-    options = ("--format", "library", "--name", "bt", "-o", tmp_path / "p")
-    assert "give another, as in --name my_bt" in failed("export", work / "gesture.tkm", *options)
-
-
 def test_options_of_another_format_are_refused(work, tmp_path):
-    """An option that a format does not use is an error, not ignored."""
+    """Such an option, and a name that build systems have, are errors that say what to do."""
     given = ("export", work / "gesture.tkm", "--format", "library", "-o", tmp_path / "p")
     for option in ("board=pico", "framework=arduino", "platform=ststm32"):
         assert "leave --" in failed(*given, "--set", option)
+    assert "give another, as in --name my_bt" in failed(*given, "--name", "bt")
     assert not list(tmp_path.iterdir())

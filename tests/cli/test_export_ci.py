@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +49,7 @@ def with_budget(work: Path, folder: Path, n_bytes: int) -> Path:
 
 
 @pytest.mark.parametrize("format", ["platformio", "single"])
-def test_workflow(work, tmp_path, require_tool: Callable[[str], Any], format: str) -> None:
+def test_workflow(work, tmp_path, require_tool, format) -> None:
     """Every step passes on a fresh export; changed C fails the first, of each format."""
     yaml = require_tool("ruamel.yaml")
     project = tmp_path / "firmware"
@@ -71,7 +70,7 @@ def test_workflow(work, tmp_path, require_tool: Callable[[str], Any], format: st
     assert statuses(project, commands[:1], tmp_path) == [1]
 
 
-def test_budget_of_the_workflow(work, tmp_path, require_tool: Callable[[str], Any]) -> None:
+def test_budget_of_the_workflow(work, tmp_path, require_tool) -> None:
     """A model that has outgrown its budget fails the commit; budget and service are checked."""
     yaml, project = require_tool("ruamel.yaml"), tmp_path / "firmware"
     model = with_budget(work, tmp_path, 1 << 10)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from tests.cli.tools import json_of, run
 from tests.firmware.local_models import local_model, random_stage
 from tinykernel import save
@@ -18,14 +16,6 @@ def test_inspect(work):
     text = run("inspect", work / "gesture.pkl").stdout
     assert "second transform" in text
     assert found["fingerprint"][:16] in text
-
-
-def test_inspect_writes_a_proof(work, tmp_path):
-    """The proof is JSON, and a line says which program checks it."""
-    result = run("inspect", work / "gesture.tkm", "--proof", tmp_path / "p.json")
-    assert result.exit_code == 0, result.output
-    assert "check_proof.py" in result.stderr
-    assert json.loads((tmp_path / "p.json").read_text())["format"] == "tinykernel-proof"
 
 
 def test_inspect_of_an_image_model_says_what_the_file_remembers(tmp_path):

@@ -13,7 +13,7 @@ from tinykernel.modelfile import about
 
 
 @pytest.fixture(scope="module")
-def normal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def normal(tmp_path_factory) -> Path:
     """Return a folder with normal rows, others, and a model."""
     folder = tmp_path_factory.mktemp("one")
     X, y = blobs(900, 3)
@@ -29,7 +29,7 @@ def normal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_commands_work_on_it(normal: Path, tmp_path: Path) -> None:
+def test_the_commands_work_on_it(normal, tmp_path) -> None:
     """verify, predict, evaluate, inspect and calibrate take a model of one class."""
     model = normal / "m.tkm"
     found = json_of("verify", model, normal / "all.npz")
@@ -49,7 +49,7 @@ def test_the_commands_work_on_it(normal: Path, tmp_path: Path) -> None:
     )
 
 
-def test_memory_of_one_class_was_a_question_mark_and_a_key(normal: Path) -> None:
+def test_memory_of_one_class_was_a_question_mark_and_a_key(normal) -> None:
     """The promise has no number of rows, and that there is one class has words."""
     for command in (
         ("inspect",),
@@ -62,7 +62,7 @@ def test_memory_of_one_class_was_a_question_mark_and_a_key(normal: Path) -> None
         assert "one class True" not in " ".join(said.replace("|", " ").split())
 
 
-def test_labels_of_machines_were_an_accuracy_of_zero(normal: Path, tmp_path: Path) -> None:
+def test_labels_of_machines_were_an_accuracy_of_zero(normal, tmp_path) -> None:
     """Where labels are neither normal nor novel, rows are counted by answer and not judged."""
     X, y = blobs(90, 4)
     data, model = tmp_path / "d.npz", normal / "m.tkm"
@@ -79,7 +79,7 @@ def test_labels_of_machines_were_an_accuracy_of_zero(normal: Path, tmp_path: Pat
     assert "judged by the labels normal and novel" in refusal
 
 
-def test_tables_have_names_and_a_budget(normal: Path, tmp_path: Path) -> None:
+def test_tables_have_names_and_a_budget(normal, tmp_path) -> None:
     """Columns are the inputs by name, and fewer prototypes keep to a budget."""
     output = tmp_path / "m.tkm"
     options = ("--task", "novelty", "--set", "false_alarms=10%", "-o", output)
@@ -93,7 +93,7 @@ def test_tables_have_names_and_a_budget(normal: Path, tmp_path: Path) -> None:
     assert "give a larger budget" in failed(*given, "--budget", "20B")
 
 
-def test_what_is_refused(normal: Path, tmp_path: Path) -> None:
+def test_what_is_refused(normal, tmp_path) -> None:
     """Several classes, options of other trainings, and rows that promise nothing."""
     output = tmp_path / "m.tkm"
     given = ("train", normal / "normal.npz", "-t", "host", "-o", output)

@@ -7,58 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.tools import failed, json_of, run
-from tinykernel import TinykernelError
-from tinykernel.cli.common.arguments import check_output_file, check_output_folder
-from tinykernel.codegen.targets import TARGETS
-from tinykernel.files import MANIFEST, manifest, replace_folder_atomically
-
-
-@pytest.mark.parametrize("text", ["", "KB", "30 bananas", "-1KB", "1,5KB", "0"])
-def test_bad_sizes(text, tmp_path):
-    """What is not a size is wrong usage: status 2 and one line."""
-    assert "is not a size" in failed("report", tmp_path / "m.tkm", f"--budget={text}", status=2)
-
-
-def test_output_files_are_checked_without_touching_them(tmp_path):
-    """A check before long work refuses what could not be written and leaves everything alone."""
-    old = tmp_path / "old.tkm"
-    old.write_bytes(b"PK, a model")
-    check_output_file(old, (".tkm",))
-    assert old.read_bytes() == b"PK, a model"
-    assert [file.name for file in tmp_path.iterdir()] == ["old.tkm"]
-    for path, expected in [
-        (tmp_path / "a.h5", "must end in .tkm"),
-        (tmp_path / "none" / "a.tkm", "no folder"),
-        (old / "a.tkm", "no folder"),
-        (tmp_path, "must end in"),
-        (Path("/proc/a.tkm"), "cannot be written"),
-    ]:
-        with pytest.raises(TinykernelError, match=expected):
-            check_output_file(path, (".tkm",))
-
-
-def test_output_folders_are_checked_without_touching_them(tmp_path, monkeypatch):
-    """A changed export needs --force; other files are never in danger."""
-    check_output_folder(tmp_path / "a" / "b", force=False)
-    assert not (tmp_path / "a").exists()
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(TinykernelError, match="not even --force"):
-        check_output_folder(tmp_path, force=True)
-    files = {"a.c": b"int a;"}
-    replace_folder_atomically(tmp_path / "export", files | {MANIFEST: manifest(files)})
-    assert check_output_folder(tmp_path / "export", force=False)
-    (tmp_path / "export" / "a.c").write_text("int b;")
-    with pytest.raises(TinykernelError, match="add --force"):
-        check_output_folder(tmp_path / "export", force=False)
-    check_output_folder(tmp_path / "export", force=True)
-    for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(TinykernelError, match=r"is a file|cannot be read"):
-            check_output_folder(path, force=True)
-    with pytest.raises(TinykernelError, match="cannot be written"):
-        check_output_folder(Path("/proc/a"), force=False)
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(TinykernelError, match="more than an export"):
-        check_output_folder(Path("."), force=True)
+from tinykernel.cli.common.arguments import check_output_file
 
 
 def test_one_rule_for_what_is_there(work, tmp_path):
@@ -84,12 +33,6 @@ def test_several_targets_give_an_array(work):
         ("cortex-m0,cortex-m0", ["cortex-m0"]),
     ):
         assert [row["target"] for row in json_of(*command, text)] == names
-
-
-def test_unknown_target_lists_the_known(work):
-    """An unknown target is one line with all known ones."""
-    message = failed("report", work / "gesture.tkm", "-t", "z80")
-    assert all(name in message for name in TARGETS)
 
 
 COMMANDS = [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -55,16 +53,6 @@ def test_a_picture_gets_its_label(trained):
     assert lines[2:] == ["all of these rows were used in training"]
     broken = trained / "bars" / "lie" / "p0_bad.jpg"
     assert "is no picture" in failed("predict", trained / "m.tkm", broken, "--quiet")
-
-
-def test_names_group_pictures(trained, tmp_path):
-    """With a group in --name whole groups are kept aside, in later commands, too."""
-    how = ("--image-shape", "12x12", "--name", "{label}/{person}_*", "-o", tmp_path / "m.tkm")
-    options = (*QUICK[:-1], "--json")
-    found = json.loads(run("train", trained / "bars", *how, *options).stdout)
-    assert "whole groups kept aside" in found["split"]
-    found = json_of("evaluate", tmp_path / "m.tkm", trained / "bars")
-    assert found["part"].startswith("whole groups, ")
 
 
 @pytest.mark.parametrize(

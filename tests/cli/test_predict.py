@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from tests.cli.tools import arrays, failed, json_of, run
@@ -31,12 +30,3 @@ def test_predict_table_and_csv(work, tmp_path):
     assert "must end in .csv" in failed(
         "predict", work / "gesture.tkm", work / "data.npz", "-o", tmp_path / "p.txt"
     )
-
-
-def test_wrong_number_of_features(work, tmp_path):
-    """Data of another width are refused by predict and verify with both numbers."""
-    np.savez(tmp_path / "wide.npz", X=np.zeros((4, 7)), y=np.arange(4))
-    for command in ("predict", "verify"):
-        message = failed(command, work / "gesture.tkm", tmp_path / "wide.npz")
-        assert "7 inputs" in message
-        assert "takes 5" in message

@@ -1,8 +1,9 @@
-"""What a long command shows where there is no terminal, and where its time went."""
+"""What commands show where there is no terminal, and where their time went."""
 
 from __future__ import annotations
 
 from tinykernel.cli.common.bars import PlainLines, Times, showing_progress
+from tinykernel.cli.common.output import print_pairs, print_table
 from tinykernel.compiled import njit
 from tinykernel.progress import Progress
 
@@ -62,3 +63,17 @@ def test_compiling_is_shown():
     with showing_progress(True) as times:
         assert function(2) == 3
     assert any("compiling" in phase for phase in times.phases)
+
+
+def test_a_piped_table_neither_wraps_nor_trails_blanks(capsys) -> None:
+    """Scripts read one line a row, whatever the length, and diffs show no blanks."""
+    long = "compiler " * 40 + "end"
+    print_table(
+        ("target", "rows", "built with"), [("a", "1", long), ("bb", "20", "")], right=("rows",)
+    )
+    print_pairs([("name", "x"), ("a longer name", long)])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5
+    assert all(line == line.rstrip() for line in lines)
+    assert lines[1].endswith(long)
+    assert lines[2].split() == ["bb", "20"]

@@ -47,7 +47,7 @@ _CALLED: dict[str, tuple[Callable[..., Any], ...]] = {
 
 
 @pytest.mark.parametrize("command", _CALLED)
-def test_names(command: str) -> None:
+def test_names(command) -> None:
     """An option without a parameter of its name is one that only files or printing need."""
     options = {str(option.name) for option in typer.main.get_command(app).commands[command].params}
     parts = {"train": ("data", "train"), "export": ("export",)}.get(command, ())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from dataclasses import replace
 
 import numpy as np
@@ -56,36 +55,16 @@ def test_one_recording_is_enough_to_train(recorded, tmp_path):
 
 
 def test_whole_recordings_are_kept_aside(recorded):
-    """The printed line says how many recordings were held out, and of which windows."""
+    """The output says which recordings were held out, the file how they were cut."""
     found = json.loads((recorded / "train.json").read_text())
     assert "1 of 4 recordings held out: p" in found["split"]
     assert "windows of 32 samples x 2 channels, hop 16, 50 Hz, from 4 files" in found["recordings"]
     assert (found["kernels"], found["local"], found["features"]) == (16, "signal", 64)
     assert found["test_accuracy"] > 0.8
-
-
-def test_a_model_remembers_how_its_recordings_were_cut(recorded):
-    """The file says window, hop, rate and channels, and the integer model has the hop."""
     said = about(recorded / "m.tkm")["recordings"]
-    assert (said["window"], said["hop"], said["rate"], said["channels"]) == (
-        32,
-        16,
-        50.0,
-        ["ax", "ay"],
-    )
-    assert (said["label"], said["mixed"]) == ("motion", "drop")
+    cut = {"window": 32, "hop": 16, "rate": 50.0, "channels": ["ax", "ay"], "label": "motion"}
+    assert said.items() >= (cut | {"mixed": "drop"}).items()
     assert load(recorded / "m.tkm").hop == 16
-
-
-def test_predict_and_verify_take_recordings(recorded):
-    """Both cut as training did; verify takes what was held out."""
-    model, data = recorded / "m.tkm", recorded / "rec"
-    result = run("predict", model, data)
-    assert result.exit_code == 0, result.output
-    assert "p0.csv:0" in result.stdout
-    found = json_of("verify", model, data)
-    assert found["differences"] == 0
-    assert "recordings held out" in found["part"]
 
 
 def test_the_stream_is_compared_at_every_hop(recorded, tmp_path):
@@ -237,77 +216,23 @@ def test_windows_in_an_array(recorded, tmp_path):
     assert result.exit_code == 0, result.output
     assert load(tmp_path / "w.tkm").input.shape == (32, 2)
     assert run("predict", tmp_path / "w.tkm", file).exit_code == 0
-    quick = (*sets("n_components=32", "epochs=1"), "--effort", "quick")
-    plain = run("train", file, "-o", tmp_path / "p.tkm", *quick)
-    assert "hint: rows have a shape; --window-shape 32x2 (a signal)" in plain.stderr
 
 
-def test_rows_of_one_group_were_in_both_parts_without_a_word(tmp_path):
-    """An array of groups that nobody named: only `groups mixed` at the end of a line told it."""
-    X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 2
-    np.savez(tmp_path / "g.npz", X=X, y=y, group=np.arange(60) // 6)
-    options = ("-o", tmp_path / "m.tkm", *sets("n_components=32", "epochs=1"))
-    command = ("train", tmp_path / "g.npz", *options, "--effort", "quick")
-    hint = "hint: rows of one group are in both parts; name their array, as in --groups group"
-    assert hint in run(*command).stderr
-
-
-def test_images_get_a_hint(tmp_path):
-    """Rows that look like square images of one unit: a line says that a shape would help."""
-    X = np.random.default_rng(0).integers(0, 255, (60, 64)).astype(np.uint8)
-    np.savez(tmp_path / "i.npz", X=X, y=np.arange(60) % 2)
-    train = ("train", tmp_path / "i.npz", "-o", tmp_path / "m.tkm", "--effort", "quick")
-    plain = run(*train, *sets("n_components=32", "epochs=1"))
-    assert "hint: rows look like images; --image-shape 8x8 would" in plain.stderr
-
-
-def test_columns_of_a_table(tmp_path):
-    """A clock is no input unless it is asked for; the model finds its columns in the same file."""
-    rng = np.random.default_rng(0)
-    table = tmp_path / "t.csv"
-    rows = [
-        f"{20 * i},{x:.3f},{y:.3f},note,{'ab'[i % 2]}"
-        for i, (x, y) in enumerate(rng.normal(size=(40, 2)).tolist())
-    ]
-    write(table, rows, "time_ms,ax,ay,remark,label")
-    quick = (*sets("n_components=32", "epochs=1"), "--effort", "quick", "-q")
-    options = ("-o", tmp_path / "m.tkm", *quick)
-    assert run("train", table, *options).exit_code == 0
-    assert load(tmp_path / "m.tkm").feature_names == ("ax", "ay")
-    assert run("predict", tmp_path / "m.tkm", table).exit_code == 0
-    assert run("train", table, "--set", "inputs=time_ms,ax", *options).exit_code == 0
-    assert load(tmp_path / "m.tkm").feature_names == ("time_ms", "ax")
-
-
-def test_an_exported_program_streams_a_recording(recorded, tmp_path, require_tool):
-    """The self-test of the project is a piece of a recording in which the label changes."""
-    options = ("--data", recorded / "rec", "--target", "host", "-o", tmp_path / "out")
-    result = run("export", recorded / "m.tkm", *options)
-    assert result.exit_code == 0, result.output
-    out = tmp_path / "out"
-    headers = [f"-I{folder}" for folder in sorted({file.parent for file in out.rglob("*.h")})]
-    sources = [*(out / "src").glob("*.c"), *(out / "lib").glob("*/src/*.c")]
-    program = tmp_path / "test"
-    build = [require_tool("gcc"), "-std=c99", *headers, *sources, "-o", program]
-    assert subprocess.run(build, capture_output=True, text=True).stderr == ""
-    text = subprocess.run([program], capture_output=True, text=True).stdout
-    assert "PASS" in text
-    assert "FAIL" not in text
-
-
-def test_bad_recordings(tmp_path):
-    """A fault of recordings is one clear line with an option that helps, and nothing is written."""
-    rows, folder = lines(0), tmp_path / "rec"
-    folder.mkdir()
-    train = ("train", folder, *CUT, "-o", tmp_path / "m.tkm", *QUICK)
-    write(folder / "a.csv", [row.split(",", 1)[1] for row in rows], "ax,ay,motion")
-    assert "sampling rate is not known" in failed(*train)
-    time, _, *cells = rows[5].split(",")
-    write(folder / "a.csv", [*rows[:5], ",".join([time, "nan", *cells]), *rows[6:]])
-    assert "--missing drop" in failed(*train)
-    write(folder / "a.csv", rows)
-    assert "one recording only" in failed(*train)
-    assert not (tmp_path / "m.tkm").exists()
+@pytest.mark.parametrize(
+    ("shape", "named", "hint"),
+    [
+        ((60, 4), {"group": np.arange(60) // 6}, "rows of one group are in both parts; name"),
+        ((60, 64), {}, "rows look like images; --image-shape 8x8 would"),
+        ((60, 32, 2), {}, "rows have a shape; --window-shape 32x2 (a signal)"),
+    ],
+)
+def test_rows_of_one_group_were_in_both_parts_without_a_word(tmp_path, shape, named, hint):
+    """A line says what would help: to name groups, or the shape of images and windows."""
+    X = np.random.default_rng(0).integers(0, 255, shape).astype(np.uint8)
+    np.savez(tmp_path / "a.npz", X=X, y=np.arange(60) % 2, **named)
+    options = (*sets("n_components=32", "epochs=1"), "--effort", "quick")
+    plain = run("train", tmp_path / "a.npz", "-o", tmp_path / "m.tkm", *options)
+    assert f"hint: {hint}" in plain.stderr
 
 
 @pytest.mark.parametrize(

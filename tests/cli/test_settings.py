@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -91,7 +90,7 @@ def test_wrong_settings_are_refused_before_the_data_are_read(tmp_path, text, exp
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_of_settings_says_the_same_as_options(work: Path, tmp_path: Path) -> None:
+def test_a_file_of_settings_says_the_same_as_options(work, tmp_path) -> None:
     """--save-config writes what was given; read again, beside the data, it gives the same model."""
     data = tmp_path / "data.npz"
     data.symlink_to(work / "data.npz")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import locale
 import os
 import shutil
 import subprocess
@@ -13,9 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.cli.tools import QUICK, ROOT, process, run, sets, table_with_groups
+from tests.cli.tools import QUICK, ROOT, process, run, table_with_groups
 from tinykernel.cli import main
-from tinykernel.model.readouts.linear import Linear
 from tinykernel.modelfile import load
 
 _STATE = """
@@ -33,30 +33,6 @@ after = state()
 assert all(a == b for a, b in zip(before, after)), [
     i for i, (a, b) in enumerate(zip(before, after)) if a != b]
 """
-# Everything that reads or writes numbers as text, twice: with a point and with a comma.
-_COMMA = """
-import locale, pathlib, sys
-from typer.testing import CliRunner
-from tinykernel.cli import app
-from tests.cli.tools import sets
-QUICK = (*sets("n_components=32", "epochs=2"), "--effort", "quick")
-def everything(name):
-    for command in (
-        ["train", "d.csv", "-o", f"{name}.tkm", "-q", *QUICK], ["inspect", f"{name}.tkm"],
-        ["export", f"{name}.tkm", "-t", "host", "-o", name, "--name", "m"],
-        ["evaluate", f"{name}.tkm", "d.csv", "--json"],
-    ):
-        done = CliRunner().invoke(app, command)
-        assert done.exit_code == 0, done.output
-        yield done.output.replace(name, "m")
-    for path in sorted(pathlib.Path(name).rglob("*.[ch]")):
-        yield path.read_text()
-assert locale.localeconv()["decimal_point"] == "."
-point = list(everything("point"))
-locale.setlocale(locale.LC_ALL, "de_DE.UTF-8")
-assert locale.localeconv()["decimal_point"] == ","
-assert list(everything("comma")) == point
-"""
 
 
 def test_many_classes_brought_a_warning_of_scikit_learn(tmp_path, monkeypatch, recwarn):
@@ -71,35 +47,40 @@ def test_many_classes_brought_a_warning_of_scikit_learn(tmp_path, monkeypatch, r
     assert not recwarn.list
 
 
-@pytest.mark.slow
-def test_a_home_that_cannot_be_written_to(tmp_path):
-    """A training without a home folder or a folder for caches ends well."""
-    (tmp_path / "file").write_text("no folder")
-    np.savez(tmp_path / "d.npz", X=np.arange(80.0).reshape(40, 2), y=np.arange(40) % 2)
-    place = str(tmp_path / "file" / "inside")
-    here = {"HOME": place, "XDG_CACHE_HOME": place, "NUMBA_CACHE_DIR": place}
-    # A linear part alone takes a third of the compiling.
-    alone = (*sets("n_components=0", "linear=8", "epochs=2"), *QUICK[-3:])
-    training = process("train", tmp_path / "d.npz", "-o", tmp_path / "m.tkm", *alone, **here)
-    _, err = training.communicate(timeout=600)
-    assert training.returncode == 0, err
-    assert load(tmp_path / "m.tkm").find(Linear) is not None
-
-
 def test_importing_changes_no_global_state():
     """A program that imports the package keeps its random numbers, filters and settings."""
     subprocess.run([sys.executable, "-c", _STATE], check=True, cwd=ROOT)
 
 
-def test_a_locale_with_a_decimal_comma_changed_numbers(tmp_path, tool_missing):
+def test_a_locale_with_a_decimal_comma_changed_numbers(tmp_path, tool_missing, monkeypatch):
     """Data, model, C and what is printed are the same where C writes 1,5 for 1.5."""
     made = ["localedef", "-i", "de_DE", "-f", "UTF-8", tmp_path / "de_DE.UTF-8"]
     if shutil.which("localedef") is None or subprocess.run(made, capture_output=True).returncode:
         tool_missing("the source of de_DE", "apt-get install locales")
     table_with_groups(tmp_path)
-    (tmp_path / "d.csv").write_text((tmp_path / "t.csv").read_text())
-    here = {**os.environ, "LOCPATH": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-c", _COMMA], check=True, cwd=tmp_path, env=here)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LOCPATH", str(tmp_path))
+
+    def everything():
+        for command in (
+            ("train", "t.csv", "-o", "m.tkm", *QUICK),
+            ("inspect", "m.tkm"),
+            ("export", "m.tkm", "-t", "host", "-o", "c", "--force"),
+            ("evaluate", "m.tkm", "t.csv", "--json"),
+        ):
+            done = run(*command)
+            assert done.exit_code == 0, done.output
+            yield done.output
+        yield from (path.read_text() for path in sorted(Path("c").rglob("*.[ch]")))
+
+    point = list(everything())
+    before = locale.setlocale(locale.LC_ALL)
+    try:
+        locale.setlocale(locale.LC_ALL, "de_DE.UTF-8")
+        assert locale.localeconv()["decimal_point"] == ","
+        assert list(everything()) == point
+    finally:
+        locale.setlocale(locale.LC_ALL, before)
 
 
 def test_line_ends_of_other_systems_became_part_of_labels(tmp_path, monkeypatch):

@@ -1,23 +1,16 @@
-"""tinykernel tune: a whole session, --pick, a kill in the middle, and wrong usage."""
+"""tinykernel tune: a whole session, --pick, and wrong usage."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import time
 
 import pytest
 
-from tests.cli.tools import failed, json_of, process, run, sets, table_with_groups
-from tinykernel import load
+from tests.cli.tools import failed, json_of, run, sets
 from tinykernel.modelfile import about
 
 # At 4 KB the linear part of 5 inputs is all that competes with a few components.
-OPTIONS = (
-    *("-t", "cortex-m0plus"),
-    *sets("sizes=3KB,4KB", "effort=quick", "folds=2", "epochs=2"),
-)
+OPTIONS = (*("-t", "cortex-m0plus"), *sets("sizes=3KB,4KB", "effort=quick", "folds=2", "epochs=2"))
 
 
 @pytest.fixture(scope="module")
@@ -45,16 +38,6 @@ def test_the_recommended_model_is_written(work, tuned):
     assert json_of("verify", tuned / "best.tkm", work / "data.npz")["differences"] == 0
 
 
-def test_the_page_of_a_tuned_model_shows_its_curve(work, tuned, require_tool):
-    """report --html draws accuracy against size; not of a model that was not tuned."""
-    require_tool("matplotlib")
-    for model, shown in ((tuned / "best.tkm", True), (work / "gesture.tkm", False)):
-        page = tuned / "page.html"
-        made = run("report", model, "-t", "cortex-m0plus", "--compiler", "none", "--html", page)
-        assert made.exit_code == 0, made.output
-        assert ("Models that were compared when this one was chosen" in page.read_text()) == shown
-
-
 def test_pick_trains_nothing(work, tuned, monkeypatch):
     """--pick writes another size from the journal; a size that is not there is one line."""
 
@@ -72,46 +55,6 @@ def test_pick_trains_nothing(work, tuned, monkeypatch):
     message = failed(*command, "-o", tuned / "x.tkm", "--pick", "1KB", "-q")
     assert "there are 3 KB, 4 KB" in message
     assert not (tuned / "x.tkm").exists()
-
-
-@pytest.mark.slow
-def test_killed_and_started_again(work, tuned, tmp_path):
-    """After SIGKILL what was finished stays, and the end is that of an undisturbed run."""
-    output = tmp_path / "best.tkm"
-    command = ("tune", work / "data.npz", *OPTIONS, "-o", output, "-q", "--set", "n_jobs=1")
-    child, deadline = process(*command), time.monotonic() + 300
-    while not list(tmp_path.glob("data.tune/trial-*")):
-        assert child.poll() is None, child.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    os.kill(child.pid, signal.SIGKILL)
-    child.communicate()
-    before = {file: file.stat().st_mtime_ns for file in tmp_path.glob("data.tune/trial-*")}
-    assert len(before) < 6
-    assert not output.exists()
-    assert run(*command).exit_code == 0
-    assert {file: file.stat().st_mtime_ns for file in before} == before
-    assert len(list(tmp_path.glob("data.tune/trial-*"))) == 6
-    assert output.read_bytes() == (tuned / "best.tkm").read_bytes()
-
-
-def test_groups_of_a_table(tmp_path):
-    """--groups holds whole groups out; the settings of train for tables are there."""
-    table = table_with_groups(tmp_path)
-    given = ("--groups", "who", "--set", "drop=a", "-o", tmp_path / "m.tkm", "-q")
-    result = run("tune", table, *OPTIONS, *given)
-    assert result.exit_code == 0, result.output
-    assert load(tmp_path / "m.tkm").n_features == 4
-    trial = json.loads((tmp_path / "t.tune" / "trial-3072-0.json").read_text().splitlines()[0])
-    assert sum(rows for rows, _ in trial["groups"]) == sum(map(sum, trial["confusion"]))
-
-
-def test_a_short_time_says_so(work, tmp_path):
-    """Where no size was finished in time there is one line, and what is finished is kept."""
-    given = ("--max-time", "0.001s", "-q", "--set", "n_jobs=1", "-o", tmp_path / "m.tkm")
-    message = failed("tune", work / "data.npz", *OPTIONS, *given)
-    assert "the time was up before any size had a model" in message
-    assert [path.name for path in tmp_path.iterdir()] == ["data.tune"]
 
 
 @pytest.mark.parametrize(

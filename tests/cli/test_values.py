@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -27,7 +25,7 @@ def values(tmp_path_factory):
 
 
 def test_every_command_speaks_of_values(values, tmp_path):
-    """Values and RMSE are printed, never classes or accuracies."""
+    """Values and RMSE are printed, never classes or accuracies; thresholds are refused."""
     model, data = values / "wear.tkm", values / "wear.csv"
     found = json_of("evaluate", model, data)
     assert found["rows"] == 60
@@ -46,15 +44,11 @@ def test_every_command_speaks_of_values(values, tmp_path):
     assert table.read_text().splitlines()[0] == "row,hours"
     inspected = json_of("inspect", model)
     assert inspected["scale_shift"] == integer.answers.shift
-
-
-def test_verify_compares_values(values, require_tool):
-    """verify compares every value, and tells R2 of the C."""
-    require_tool("gcc")
-    result = run("verify", values / "wear.tkm", values / "wear.csv", "--json")
-    found = json.loads(result.stdout)
-    assert (found["rows"], found["differences"], found["accuracy"]) == (60, 0, None)
-    assert found["r2"] > 0.5
+    verified = json_of("verify", model, data)
+    assert (verified["rows"], verified["differences"], verified["accuracy"]) == (60, 0, None)
+    assert verified["r2"] > 0.5
+    given = (model, data, "-o", tmp_path / "c.tkm", "--max-error", "1%")
+    assert "predicts values" in failed("calibrate", *given)
 
 
 def test_a_budget_holds(values, tmp_path):
@@ -82,9 +76,3 @@ def test_refused_in_one_line(values, tmp_path, options, message, status):
     given = ("-o", tmp_path / "m.tkm", "--label", "hours", "--quiet")
     assert message in failed("train", values / "wear.csv", *given, *options, status=status)
     assert not (tmp_path / "m.tkm").exists()
-
-
-def test_thresholds_are_for_classifiers(values, tmp_path):
-    """Calibrating a regressor is refused, and nothing is written."""
-    given = (values / "wear.tkm", values / "wear.csv", "-o", tmp_path / "c.tkm")
-    assert "predicts values" in failed("calibrate", *given, "--max-error", "1%")

@@ -27,18 +27,6 @@ def test_verify(work):
     assert "agree on every score (the test part of data.npz)" in text
 
 
-def test_verify_takes_the_rows_kept_aside(tmp_path):
-    """Of the file of the training the rows kept aside are compared; of others all."""
-    X, y = blobs(50, 6)
-    y = np.array(["circle", "rest", "swipe, left"])[y]
-    np.savez(tmp_path / "d.npz", X=X, y=y)
-    run("train", tmp_path / "d.npz", "-o", tmp_path / "m.tkm", "--seed", 3, *QUICK)
-    command = ("verify", tmp_path / "m.tkm", tmp_path / "d.npz", "--json")
-    assert json.loads(run(*command).stdout)["rows"] == 10
-    np.savez(tmp_path / "d.npz", X=X + 1, y=y)
-    assert json.loads(run(*command).stdout)["rows"] == 50
-
-
 def test_one_test_part_had_three_accuracies(tmp_path):
     """Rows that equal training rows count, as in published figures, and a note has the others."""
     X, y = blobs(120, 0)
