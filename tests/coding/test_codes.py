@@ -9,13 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cli.tools import run
-from tests.data.test_selection import TINY
 from tinykernel.coding.codes import Coding, coding_of, recoded
 from tinykernel.data.load import load_data, load_rows
 from tinykernel.data.selection import Selection
 from tinykernel.errors import TinykernelError
-from tinykernel.modelfile import about
 
 _COLOURS = ("red", "blue", "none", "?", "green")
 
@@ -36,6 +33,7 @@ def test_text_and_gaps_become_numbers(tmp_path):
     data = load_data(fruit(tmp_path / "a.csv"), test_size=0)
     assert data.coding.texts == {"colour": ("blue", "green", "none", "red"), "ripe": ("no", "yes")}
     assert data.coding.gaps == {"colour": -1, "weight": -1}
+    assert Coding.read({"texts": {"a": ["x", "x"]}, "gaps": {}}) is None
     assert data.X_train[:6, 0].tolist() == [3, 0, 2, -1, 1, 3]
     assert data.X_train[:4, 1].tolist() == [0, 1, 1, 0]
     assert data.X_train[:3, 2].tolist() == [-1, 3.5, 4.5]
@@ -74,16 +72,6 @@ def test_rows_without_the_columns_of_the_coding_raised_an_exception(tmp_path):
     (tmp_path / "b.csv").write_text("colour,ripe,mass\nblue,no,3\n")
     with pytest.raises(TinykernelError, match="input 3 is 'mass' where the model was trained with"):
         load_rows(tmp_path / "b.csv", **how)
-
-
-def test_model_file_knows_text_and_gaps(tmp_path):
-    """Every command gives text and gaps the numbers of the training."""
-    data, model = fruit(tmp_path / "a.csv"), tmp_path / "m.tkm"
-    assert run("train", data, "-o", model, *TINY).exit_code == 0
-    assert Coding.read(about(model)["coding"]) == load_data(data).coding
-    assert Coding.read({"texts": {"a": ["x", "x"]}, "gaps": {}}) is None
-    labels = json.loads(run("predict", model, data, "--json").stdout)["labels"]
-    assert set(labels) <= {"apple", "plum"}
 
 
 def test_column_of_dates_became_texts_without_a_word(tmp_path):

@@ -50,6 +50,8 @@ def test_estimators_code_frames_and_remember_how(frame):
     assert same.quantize() == plain.quantize()
     assert plain.quantize().feature_names == ("colour", "ripe", "weight")
     assert np.array_equal(plain.predict(other[5:9]), same.predict(X[5:9]))
+    with pytest.raises(ValueError, match="feature names"):
+        plain.predict(X[X.columns[::-1]])
     with pytest.raises(TinykernelError, match="column 'colour': 'pink' was not in the training"):
         plain.predict(X.assign(colour="pink"))
     with pytest.raises(TinykernelError, match="column 'ripe': the value is missing"):

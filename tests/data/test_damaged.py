@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import zipfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ def header(said: str) -> bytes:
         "'(1,,2)i4', 'fortran_order': False, 'shape': (2,), }",
     ],
 )
-def test_headers_of_arrays_are_not_believed(tmp_path: Path, said: str) -> None:
+def test_headers_of_arrays_are_not_believed(tmp_path, said) -> None:
     """A header asked for 93 GiB; others end in a TokenError, TypeError or SyntaxError of NumPy."""
     (tmp_path / "X.npy").write_bytes(header(said))
     np.save(tmp_path / "y.npy", small()[1])
@@ -46,7 +45,7 @@ def test_headers_of_arrays_are_not_believed(tmp_path: Path, said: str) -> None:
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_damaged_compressed_member(tmp_path: Path, method: int) -> None:
+def test_damaged_compressed_member(tmp_path, method) -> None:
     """Each way of compressing has exceptions of its own, LZMA two."""
     np.save(tmp_path / "X.npy", small(200)[0])
     with zipfile.ZipFile(tmp_path / "a.npz", "w", method) as archive:
@@ -58,7 +57,7 @@ def test_damaged_compressed_member(tmp_path: Path, method: int) -> None:
         refused(tmp_path / "a.npz")
 
 
-def test_parquet_labels_of_every_type(tmp_path: Path, require_tool: Any) -> None:
+def test_parquet_labels_of_every_type(tmp_path, require_tool) -> None:
     """Binary labels are text where they are UTF-8; lists and structures are refused by name."""
     pa = require_tool("pyarrow")
     from pyarrow import parquet
@@ -77,7 +76,7 @@ def test_parquet_labels_of_every_type(tmp_path: Path, require_tool: Any) -> None
             assert expected in refused(file)
 
 
-def test_damaged_parquet(tmp_path: Path, require_tool: Any) -> None:
+def test_damaged_parquet(tmp_path, require_tool) -> None:
     """A parquet file with any byte changed is one line, or still a table."""
     pa = require_tool("pyarrow")
     from pyarrow import parquet
@@ -91,7 +90,7 @@ def test_damaged_parquet(tmp_path: Path, require_tool: Any) -> None:
             load_data(file)
 
 
-def test_quote_that_is_not_closed(tmp_path: Path) -> None:
+def test_quote_that_is_not_closed(tmp_path) -> None:
     """The rest of the table was printed as the name of a class."""
     file = tmp_path / "a.csv"
     file.write_text('a,label\n1,up\n2,"down\n' + "3,up\n4,down\n" * 200)
@@ -100,14 +99,14 @@ def test_quote_that_is_not_closed(tmp_path: Path) -> None:
     assert "line 1: a quote is not closed" in refused(file)
 
 
-def test_names_of_classes_are_shortened(tmp_path: Path) -> None:
+def test_names_of_classes_are_shortened(tmp_path) -> None:
     """A label of any length and content fits into one line."""
     y = np.array(["x" * 3000, "a", "a", "b\n\x1b[31m"])
     for labels in (y, y[::-1]):
         assert len(refused(npz(tmp_path / "a.npz", X=np.zeros((4, 2)), y=labels))) < 400
 
 
-def test_columns_of_one_name(tmp_path: Path, require_tool: Any) -> None:
+def test_columns_of_one_name(tmp_path, require_tool) -> None:
     """Which of two columns of one name is meant, nobody can say."""
     file = tmp_path / "a.csv"
     file.write_text("ax,ax ,label\n1,2,up\n2,3,down\n")
@@ -121,7 +120,7 @@ def test_columns_of_one_name(tmp_path: Path, require_tool: Any) -> None:
     assert "two columns are called 'ax'" in refused(tmp_path / "a.parquet")
 
 
-def test_labels_of_two_kinds(tmp_path: Path) -> None:
+def test_labels_of_two_kinds(tmp_path) -> None:
     """Text labels in the test part against numbers in training gave 0.00 % without a word."""
     X, y = small()
     text = np.where(y, "up", "down")
@@ -130,7 +129,7 @@ def test_labels_of_two_kinds(tmp_path: Path) -> None:
         assert expected in refused(file)
 
 
-def test_encrypted_archive(tmp_path: Path) -> None:
+def test_encrypted_archive(tmp_path) -> None:
     """A member marked as encrypted is a RuntimeError of zipfile."""
     file = npz(tmp_path / "a.npz", X=small()[0], y=small()[1])
     data = bytearray(file.read_bytes())
@@ -140,9 +139,7 @@ def test_encrypted_archive(tmp_path: Path) -> None:
     assert "cannot be read" in refused(file)
 
 
-def test_table_that_was_still_being_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_table_that_was_still_being_written(tmp_path, monkeypatch) -> None:
     """Half a table, whose rest comes while it is read, was read as a whole one, or called wrong."""
     path = tmp_path / "d.csv"
 
@@ -158,7 +155,7 @@ def test_table_that_was_still_being_written(
         assert "was written to while it was read" in refused(path, label="label")
 
 
-def test_underscore_in_a_number_column(tmp_path: Path) -> None:
+def test_underscore_in_a_number_column(tmp_path) -> None:
     """Python reads 1_000 as a number, but in a table it is text."""
     file = tmp_path / "a.csv"
     for cell in ("1_000", "1_0.5"):
@@ -168,7 +165,7 @@ def test_underscore_in_a_number_column(tmp_path: Path) -> None:
     assert load_data(file, test_size=0).y_train.tolist() == ["a_1", "b_1"]
 
 
-def test_large_test_part_takes_no_class_away(tmp_path: Path) -> None:
+def test_large_test_part_takes_no_class_away(tmp_path) -> None:
     """A test size above one half left rare classes without training rows, unsaid."""
     X, y = small(60)
     y[:] = 0
@@ -176,10 +173,11 @@ def test_large_test_part_takes_no_class_away(tmp_path: Path) -> None:
     message = refused(npz(tmp_path / "a.npz", X=X, y=y), test_size=0.85)
     assert "leaves no training row of the class" in message
     assert "smaller --test" in message
+    assert "below 1" in refused(tmp_path / "a.npz", test_size=1.0)
 
 
 @pytest.mark.parametrize("at_least", [1, 2])
-def test_whole_numbers_to_predict_were_classes_of_one_row(tmp_path: Path, at_least: int) -> None:
+def test_whole_numbers_to_predict_were_classes_of_one_row(tmp_path, at_least) -> None:
     """Numbers that hardly repeat bring the hint of regression; names and few numbers do not."""
     X, _ = small(120)
     y = np.arange(120) // at_least
@@ -193,7 +191,7 @@ def test_whole_numbers_to_predict_were_classes_of_one_row(tmp_path: Path, at_lea
     assert hint not in refused(npz(tmp_path / "c.npz", X=X, y=few))
 
 
-def test_sparse_table_was_read_as_one_line(tmp_path: Path) -> None:
+def test_sparse_table_was_read_as_one_line(tmp_path) -> None:
     """3 GB of zeros took minutes and all the memory; a line has a limit."""
     for name in ("a.csv", "a.tsv"):
         with (tmp_path / name).open("wb") as stream:
@@ -201,7 +199,7 @@ def test_sparse_table_was_read_as_one_line(tmp_path: Path) -> None:
         assert "line 1 is longer than 4000000 characters" in refused(tmp_path / name)
 
 
-def test_rows_of_many_samples_were_searched_as_plain_inputs(tmp_path: Path) -> None:
+def test_rows_of_many_samples_were_searched_as_plain_inputs(tmp_path) -> None:
     """Windows of 4096 x 3 without their shape took nine minutes; one line asks for it."""
     X = np.zeros((8, 4096, 3), np.int16)
     file = npz(tmp_path / "motors.npz", X=X, y=np.arange(8) % 2)

@@ -14,10 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.io import wavfile
 
-from tinykernel.data.columns import suspicious_inputs
 from tinykernel.data.recordings import windows
 from tinykernel.data.recordings.names import NamePattern
-from tinykernel.data.splits import as_dataset, split_recordings
+from tinykernel.data.splits import split_recordings
 from tinykernel.errors import TinykernelError
 
 
@@ -122,23 +121,6 @@ def test_windows_are_those_of_a_stream(tmp_path_factory, case, mixed, groups):
     assert all(found.dropped[reason] == dropped[reason] for reason in ("mixed", "missing"))
     for start, window in zip(found.starts, found.X, strict=True):
         np.testing.assert_array_equal(window, X[start : start + case["window"]])
-
-
-def test_real_recordings(data_folder):
-    """Four persons' files, their jumps in time, their rate; and the windows they were made of."""
-    folder = data_folder / "har_recordings"
-    found = windows(folder, "2.56s", "1280ms", label="activity")
-    assert (found.X.shape, found.X.dtype) == ((1315, 128, 6), np.int16)
-    assert (found.rate, found.time) == (50.0, "time_ms")
-    assert found.channels == ("acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z")
-    raw = windows(folder.parent / "har_raw.npz")
-    ours = np.isin(raw.groups, ["1", "3", "5", "6"])
-    assert {x.tobytes() for x in raw.X[ours]} == {x.tobytes() for x in found.X}
-    data = as_dataset(found)
-    assert data.split == (
-        "974 training windows, 341 test windows (1 of 4 recordings held out: person_03.csv; seed 0)"
-    )
-    assert not set(data.group_train) & set(data.group_test)
 
 
 # ------------------------------------------------------------------------------- kinds of files
@@ -421,42 +403,7 @@ def test_counters_are_no_channels(tmp_path):
     assert windows(file, 5, inputs=["sample", "ax"]).channels == ("sample", "ax")
 
 
-def test_suspicious_inputs_of_plain_tables():
-    """Times, counters and shuffled identifiers are found; measurements never are."""
-    rng = np.random.default_rng(0)
-    n = 500
-    several = np.tile(np.arange(100) * 20, 5)  # the times of five sessions, one below the other
-    X = np.column_stack(
-        [
-            np.arange(n) * 0.02,
-            -np.arange(n),
-            several,
-            rng.permutation(n),
-            rng.permutation(n) * 977,
-            rng.normal(size=n),
-            rng.integers(-32768, 32768, n),
-            np.sort(rng.integers(0, 50, n)),
-            np.full(n, 3),
-            rng.integers(0, 2, n),
-        ]
-    )
-    names = [
-        "a",
-        "countdown",
-        "time_ms",
-        "shuffled",
-        "userId",
-        "float",
-        "int16",
-        "sorted",
-        "time",
-        "t",
-    ]
-    assert list(suspicious_inputs(X, names)) == names[:5]
-    assert not suspicious_inputs(X[:5], names)
-
-
-def test_sounds_of_one_and_of_two_channels_were_refused(tmp_path: Path) -> None:
+def test_sounds_of_one_and_of_two_channels_were_refused(tmp_path) -> None:
     """The channels that all have are taken, and told."""
     samples = np.random.default_rng(0).integers(-999, 999, (800, 2), dtype=np.int16)
     for label, n in (("a", 1), ("b", 2)):
@@ -468,7 +415,7 @@ def test_sounds_of_one_and_of_two_channels_were_refused(tmp_path: Path) -> None:
     assert windows(tmp_path / "b", 40, labels_needed=False).notes == ()
 
 
-def test_a_folder_of_sounds_took_sixty_bytes_a_sample(tmp_path: Path) -> None:
+def test_a_folder_of_sounds_took_sixty_bytes_a_sample(tmp_path) -> None:
     """Labels, groups and times of a sound are no arrays of a value a sample."""
     n, samples = 24, 8000
     for i in range(n):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.data.test_recordings import log, refused
 from tinykernel.data.recordings import Windows, windows
 from tinykernel.data.splits import as_dataset, split_recordings
-from tinykernel.data.stream import decisions, smoothed
+from tinykernel.data.stream import smoothed
 from tinykernel.errors import TinykernelError
 
 
@@ -77,15 +77,3 @@ def test_smoothed_is_the_majority_of_the_last(said, last):
         ]
         most = max(map(recent.count, recent))
         assert found == next(s for s in reversed(recent) if recent.count(s) == most)
-
-
-def test_decisions_have_the_time_of_their_last_sample(tmp_path):
-    """A decision is due with the last sample of its window, by the clock of the recording."""
-    found = windows(log(tmp_path / "a.csv"), "200ms", mixed="majority")
-    told = list(decisions(found, found.y, last=3))
-    assert [d.sample for d in told[:3]] == [9, 14, 19]
-    assert [d.time for d in told[:2]] == [0.18, 0.28]
-    assert (told[0].recording, told[0].label, told[0].smoothed) == ("a.csv", "up", "up")
-    # Samples 45 to 49 are up, 50 to 54 are down: of equally many the latest.
-    assert [d.label for d in told[8:11]] == ["up", "down", "down"]
-    assert [d.smoothed for d in told[8:11]] == ["up", "up", "down"]

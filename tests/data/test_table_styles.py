@@ -64,8 +64,6 @@ STYLES = [
     ("plain", text(), "", "", ""),
     ("byte order mark", "\ufeff" + text(), "", "", ""),
     ("UTF-16 of a spreadsheet", text(mark="\t").encode("utf-16"), "", "", ""),
-    ("ends of lines of Windows", text(end="\r\n"), "", "", ""),
-    ("semicolons", text(mark=";"), "", "", ""),
     ("semicolons, a comma in the header", text(("x, in m", "z", "label"), mark=";"), "", "", ""),
     ("decimal commas", text(cells=_GERMAN, mark=";"), "", "", ""),
     ("decimal commas beside dates", text(
@@ -75,6 +73,7 @@ STYLES = [
         cells=[[f'"{x}"', f'"{z}"', y] for x, z, y in _GERMAN]
     ), "", "", ""),
     ("tabs", text(mark="\t"), "", "", ""),
+    ("semicolons behind blank lines", "\n\n" + text(mark=";"), "", "", ""),
     ("bars", text(mark="|"), "", "", ""),
     ("the mark in the first line", "sep=;\n" + text(mark=";"), "", "", ""),
     ("everything quoted", text(('"x"', '"z"', '"label"'), _QUOTED), "", "", ""),
@@ -94,7 +93,6 @@ STYLES = [
     ("a column that is empty but for one cell", beside(
         lambda i: "Y" if i == 241 else "", cells=rows(300)
     ), "", "more0 (nearly empty: a value in 1 of 300 rows)", ""),
-    ("an empty column", beside(lambda i: ""), "", "more0 (nearly empty: a value in 0 of", ""),
     ("a constant", beside(lambda i: "ok"), "", "more0 (the same in all rows)", ""),
     ("126 and x126", beside(lambda i: "x126" if i == 41 else "126"), "",
      "became numbers: more0 126 0, x126 1", ""),
@@ -102,11 +100,8 @@ STYLES = [
      r"x (1 of 60 cells are no numbers, the first 'fast' in row 60 (line 61): mend them", ""),
     ("yes and no in every case", beside(lambda i: ("Yes", "yes", "NO", "no")[i % 4]), "",
      "more0 0 to 3", ""),
-    ("true and false", beside(lambda i: ("TRUE", "FALSE")[i // 2 % 2]), "",
-     "more0 FALSE 0, TRUE 1", ""),
     ("percents", beside(lambda i: f"{i % 9}%"), "",
      "a unit or a mark of thousands are text (more0: 60 cells such as '0%')", ""),
-    ("units", beside(lambda i: f"{i} kg"), "", "(more0: 60 cells such as '0 kg')", ""),
     ("marks of thousands", text(cells=_THOUSANDS), "", "(x: 60 cells such as '1,000')", ""),
     ("gaps of many kinds", beside(lambda i: ("3", "NA", "?", "", "7", "NaN")[i % 6]), "",
      "40 missing values in 40 rows (more0 40): kept", ""),
@@ -181,13 +176,6 @@ def test_predictions_are_of_rows_without_a_label_too(tmp_path):
     every = load_rows(file, keep_all=True)
     assert len(every.X) == 60
     assert every.y is None
-
-
-def test_separators_behind_a_blank_line_were_lost(tmp_path):
-    """A file may begin with blank lines; semicolons are found behind them."""
-    table = tmp_path / "t.csv"
-    table.write_text("\n\n" + text(mark=";"))
-    assert load_data(table, label="label").X_train.shape[1] == 2
 
 
 def test_totals_without_a_group_were_refused(tmp_path):

@@ -86,7 +86,7 @@ def test_coverage_of_groups_was_promised_and_that_of_rows_printed(rows) -> None:
 
 @pytest.mark.parametrize("kinds", [3, 5, 10])
 @pytest.mark.parametrize("falls", [True, False])
-def test_equal_margins_broke_the_promise_of_a_coverage(kinds: int, falls: bool) -> None:
+def test_equal_margins_broke_the_promise_of_a_coverage(kinds, falls) -> None:
     """The error was bounded above the threshold, and rows at it are answered: 27 % broke, not 5."""
     rng, n, broken, covered = np.random.default_rng(0), 200, 0, 0.0
     error = np.linspace(0.4, 0, kinds) ** 2 if falls else np.full(kinds, 0.2)
@@ -188,7 +188,7 @@ def test_a_temperature_that_makes_probabilities_worse_is_not_kept(rows, monkeypa
         ({"y": np.array(["z"] * 3000)}, "'z' is no class"),
     ],
 )
-def test_what_rows_cannot_promise(rows, change: dict[str, Any], words: str) -> None:
+def test_what_rows_cannot_promise(rows, change, words) -> None:
     """One line says what is wrong and how many rows are needed."""
     model, X, y = rows
     with pytest.raises(TinykernelError, match=words):

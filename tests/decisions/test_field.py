@@ -99,34 +99,24 @@ def test_another_mix_is_found() -> None:
 
 
 @pytest.fixture(scope="module")
-def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def work(tmp_path_factory) -> Path:
     """Return a folder with a calibrated model, held-out rows, and counters of two devices."""
     folder = tmp_path_factory.mktemp("drift")
     X = random_raw(MODEL, 2, 900)
     y = np.array(MODEL.classes)[MODEL.scores(X).argmax(axis=1)]
     np.savez(folder / "rows.npz", X=X, y=y)
     save(MODEL, folder / "m.tkm")
-    result = run(
-        "calibrate",
-        folder / "m.tkm",
-        folder / "rows.npz",
-        "--coverage",
-        "90%",
-        "-o",
-        folder / "sure.tkm",
-    )
+    given = (folder / "m.tkm", folder / "rows.npz", "-o", folder / "sure.tkm")
+    result = run("calibrate", *given, "--coverage", "90%")
     assert result.exit_code == 0, result.output
     sure = calibrate(MODEL, X, y, coverage=0.9).model
     rng = np.random.default_rng(1)
     same = Counters(sure)
     scores = sure.scores(X)
     margin = margins(scores)[1]
+    decided, ends = sure.decide(X), saturated(sure, X)
     for at in rng.permutation(900)[:400]:
-        same.update(
-            int(sure.decide(X[at : at + 1])[0]),
-            int(margin[at]),
-            int(saturated(sure, X[at : at + 1])[0]),
-        )
+        same.update(int(decided[at]), int(margin[at]), int(ends[at]))
     (folder / "same.bin").write_bytes(same.to_bytes())
     stuck = Counters(sure)
     for _ in range(400):
@@ -135,30 +125,23 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_drift_on_the_command_line(work: Path) -> None:
+def test_drift_on_the_command_line(work) -> None:
     """Calibrate leaves in the file what drift compares with; rows may be given instead."""
     result = run("drift", work / "sure.tkm", work / "same.bin", "--independent")
     assert result.exit_code == 0, result.output
     assert "no difference beyond chance" in result.stdout
-    result = run(
-        "drift",
-        work / "sure.tkm",
-        work / "stuck.bin",
-        "--independent",
-        "--json",
-        "--data",
-        work / "rows.npz",
-    )
+    stuck = ("drift", work / "sure.tkm", work / "stuck.bin")
+    result = run(*stuck, "--independent", "--json", "--data", work / "rows.npz")
     assert result.exit_code == 1
     found = json.loads(result.stdout)
     assert found["differs"] == ["labels", "margin", "saturated"]
     assert found["decisions"] == found["independent"] == 400
-    result = run("drift", work / "sure.tkm", work / "stuck.bin")
+    result = run(*stuck)
     assert result.exit_code == 1
     assert "too few independent decisions" in result.stdout
 
 
-def test_what_drift_refuses(work: Path, tmp_path: Path) -> None:
+def test_what_drift_refuses(work, tmp_path) -> None:
     """Counters of another model, damaged ones, and a model that remembers no rows: one line."""
     line = failed("drift", work / "m.tkm", work / "same.bin", "--data", work / "rows.npz")
     assert "same.bin: counters of model" in line

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -44,7 +42,7 @@ def test_too_few_rows_are_refused() -> None:
         alarms(np.arange(4000, dtype=np.int32), np.arange(4000) // 1000, 0.01, 0.05)
 
 
-def test_a_model_keeps_its_threshold(tmp_path: Path) -> None:
+def test_a_model_keeps_its_threshold(tmp_path) -> None:
     """Calibrated, saved and loaded it says the same; another threshold is another model."""
     model = random_model(3, n_classes=4)
     X = random_raw(model, 1, 400)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from tests.random_models import make_machine, make_model, models, random_quantiz
 from tinykernel import modelfile
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator import TernaryKernelClassifier
-from tinykernel.model import IntegerModel, quantize
+from tinykernel.model import quantize
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.record import PLAIN
@@ -26,7 +25,7 @@ from tinykernel.modelfile.container import VERSION
 
 @given(models())
 @settings(max_examples=15, deadline=None)
-def test_integer_models_come_back_equal(model: IntegerModel) -> None:
+def test_integer_models_come_back_equal(model) -> None:
     """An IntegerModel of any kind comes back the same, works, and gives the same bytes again."""
     data = modelfile._to_bytes(model)
     loaded = modelfile._from_bytes(data)
@@ -42,7 +41,7 @@ def test_integer_models_come_back_equal(model: IntegerModel) -> None:
     ("labels", "suffix"),
     [(["a", "bé", "c"], "tkm"), ([3, 5], "pkl"), ([1.0, 2.0, 7.0], "tkm"), ([False, True], "pkl")],
 )
-def test_classifiers_come_back(tmp_path: Path, suffix: str, labels: list[object]) -> None:
+def test_classifiers_come_back(tmp_path, suffix, labels) -> None:
     """A fitted classifier comes back with parameters, attributes, labels, predictions, firmware."""
     classifier = fit(labels, class_weight={labels[0]: 2.0}, n_components={"windows": 32})
     save(classifier, tmp_path / f"model.{suffix}")
@@ -58,7 +57,7 @@ def test_classifiers_come_back(tmp_path: Path, suffix: str, labels: list[object]
     assert again == (tmp_path / f"model.{suffix}").read_bytes()
 
 
-def test_feature_names_and_object_labels_come_back(tmp_path: Path) -> None:
+def test_feature_names_and_object_labels_come_back(tmp_path) -> None:
     """Tables of Python strings, as pandas gives them, are stored without pickled objects."""
     classifier = fit(np.array(["x", "y"], dtype=object))
     classifier.feature_names_in_ = np.array(["one", "two", "three"], dtype=object)
@@ -72,7 +71,7 @@ def test_feature_names_and_object_labels_come_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "sign"])
-def test_machines_come_back(kind: str) -> None:
+def test_machines_come_back(kind) -> None:
     """A KernelMachine with a stored permutation comes back with every float as it was."""
     stored = Permutation("stored", table=np.arange(32, dtype="u2")[::-1])
     machine = dataclasses.replace(make_machine(0, kind=kind), permutation=stored)
@@ -81,7 +80,7 @@ def test_machines_come_back(kind: str) -> None:
     assert quantize(loaded) == quantize(machine)
 
 
-def test_numpy_and_zip_open_a_tkm(tmp_path: Path) -> None:
+def test_numpy_and_zip_open_a_tkm(tmp_path) -> None:
     """A .tkm is an .npz without pickles, whose header can be read in any text editor."""
     model = make_model(1)
     save(model, tmp_path / "model.tkm")
@@ -103,7 +102,7 @@ def test_schema_names_every_field() -> None:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_what_cannot_be_saved(tmp_path: Path, suffix: str) -> None:
+def test_what_cannot_be_saved(tmp_path, suffix) -> None:
     """Unfitted classifiers, parts of models, and parameters that no file can hold are refused."""
     path = tmp_path / f"model.{suffix}"
     model, renamed, extended = make_model(0), fit(), fit()

@@ -6,9 +6,7 @@ import copy
 import io
 import os
 import pickle
-import pickletools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,9 +33,7 @@ def pickles(obj: object) -> dict[str, bytes]:
     return found | {"cloudpickle": cloudpickle.dumps(obj)}
 
 
-def test_pickles_of_users_hold_one_name_and_load(
-    tmp_path: Path, classifier: TernaryKernelClassifier
-) -> None:
+def test_pickles_of_users_hold_one_name_and_load(tmp_path, classifier) -> None:
     """What pickle, joblib and cloudpickle write is one call, which `load` and Python read."""
     for data in pickles(classifier).values():
         assert data.count(b"_from_bytes") == data.count(b"tinykernel.modelfile") == 1
@@ -45,7 +41,7 @@ def test_pickles_of_users_hold_one_name_and_load(
         assert pickle.loads(data).quantize() == classifier.quantize()
 
 
-def test_copies_lose_nothing(classifier: TernaryKernelClassifier) -> None:
+def test_copies_lose_nothing(classifier) -> None:
     """`clone`, `deepcopy` and pickles work, fitted or not, with what no file can hold, too."""
     odd = fit(random_state=np.random.RandomState(3))
     odd.notes = "mine"
@@ -69,9 +65,7 @@ class Second(TernaryKernelClassifier):
     """Another estimator."""
 
 
-def test_each_estimator_of_the_table_comes_back_as_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_estimator_of_the_table_comes_back_as_itself(tmp_path, monkeypatch) -> None:
     """A file names its class; a subclass that the table does not name is pickled as it is."""
     made = Second(**fit().get_params()).fit(X, X[:, 0] > 0)
     assert type(copy.deepcopy(made)) is Second
@@ -96,7 +90,7 @@ class Call:
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 @pytest.mark.parametrize("place", ["alone", "nested", "argument", "beside"])
-def test_calls_do_not_run(tmp_path: Path, place: str, protocol: int) -> None:
+def test_calls_do_not_run(tmp_path, place, protocol) -> None:
     """A call is refused by name before it runs, wherever in the pickle it hides."""
     call = Call(os.system, f"touch {tmp_path / 'witness'}")
     model = modelfile._Pickled(modelfile._to_bytes(make_model(0)))
@@ -125,10 +119,7 @@ def test_calls_do_not_run(tmp_path: Path, place: str, protocol: int) -> None:
         (b"cos\nsystem\n(S'true'\ntR.", "asks for os.system"),
         (b"\x80\x04\x8c\x02o\n\x8c\x02s\x1b\x93.", r"asks for o\\n.s\\x1b"),
         (b"ctinykernel.modelfile\nload\n(S'x.pkl'\ntR.", "of Python objects"),
-        (
-            b"\x80\x04\x8c\x15tinykernel.modelfile.np\x8c\x04load\x93.",
-            "refused|of Python objects",
-        ),
+        (b"\x80\x04\x8c\x15tinykernel.modelfile.np\x8c\x04load\x93.", "refused|of Python objects"),
         (b"\x80\x04(I1\nI2\n\x93.", "hidden name"),
         (b"\x80\x02r\xff\xff\xff\x7f.", "no pickle"),
         (b"\x80\x02NLr\xff\xff\xff\x7f.", "no pickle"),
@@ -137,29 +128,14 @@ def test_calls_do_not_run(tmp_path: Path, place: str, protocol: int) -> None:
         (b"\x80\x04" + b"N" * 100_000 + b".", "no pickle"),
     ],
 )
-def test_other_pickles_are_refused(tmp_path: Path, data: bytes, message: str) -> None:
+def test_other_pickles_are_refused(tmp_path, data, message) -> None:
     """What is no model is refused in words; no number in a pickle makes us allocate anything."""
     with pytest.raises(TinykernelError, match=message):
         load(as_file(tmp_path, data, "pkl"))
 
 
-def test_pickles_of_objects_say_what_to_do(tmp_path: Path) -> None:
+def test_pickles_of_objects_say_what_to_do(tmp_path) -> None:
     """An estimator with an attribute that no file can hold is told apart from a hostile pickle."""
     odd = fit()
     odd.notes = "mine"
     assert "write the model with" in refusal(as_file(tmp_path, pickle.dumps(odd), "pkl"))
-
-
-def test_the_pickle_of_a_model_is_as_documented() -> None:
-    """The reader compares opcodes: those of this Python must be among those it knows."""
-    data = pickle.dumps(modelfile._Pickled(b"x"), protocol=4)
-    names = [opcode.name for opcode, _, _ in pickletools.genops(data)]
-    assert [name for name in names if name not in ("PROTO", "FRAME", "MEMOIZE")] == [
-        "SHORT_BINUNICODE",
-        "SHORT_BINUNICODE",
-        "STACK_GLOBAL",
-        "SHORT_BINBYTES",
-        "TUPLE1",
-        "REDUCE",
-        "STOP",
-    ]

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -36,7 +34,7 @@ _EMPTY = {"meta", "br"}
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> ReportPage:
+def page(tmp_path_factory) -> ReportPage:
     """Return the page of a small model with hostile names, and of everything that a page shows."""
     X, y = blobs(120, 0)
     names = np.array([HOSTILE, "still", "walk"])
@@ -86,7 +84,7 @@ class _Tags(HTMLParser):
             assert self.open.pop() == tag
 
 
-def test_html(page: ReportPage) -> None:
+def test_html(page) -> None:
     """The page stands alone, nests, has no script whatever names say, and is the same again."""
     text = page.to_html()
     parser = _Tags()
@@ -97,7 +95,7 @@ def test_html(page: ReportPage) -> None:
     assert page.to_html() == text
 
 
-def test_figures(page: ReportPage) -> None:
+def test_figures(page) -> None:
     """HTML and Markdown say the same figures, those of the objects; a verdict names its chip."""
     judged, memory, chosen = page.judged, page.memory[0], parse_supply("4mA@3V")
     assert judged is not None
@@ -126,7 +124,7 @@ def test_figures(page: ReportPage) -> None:
     assert json.loads(json.dumps(page.to_dict()))["fits"] is True
 
 
-def test_markdown_escapes_names(page: ReportPage) -> None:
+def test_markdown_escapes_names(page) -> None:
     """In a pull request a name is text: no markup, no mention, no broken table."""
     text = page.to_markdown()
     assert HOSTILE not in text
@@ -136,7 +134,7 @@ def test_markdown_escapes_names(page: ReportPage) -> None:
         assert len({line.count("|") for line in table.splitlines()}) == 1
 
 
-def test_a_better_tree_is_said_in_orange(page: ReportPage) -> None:
+def test_a_better_tree_is_said_in_orange(page) -> None:
     """A baseline that does better has a framed line on the page; inputs are ranked below it."""
     assert page.judged is not None
     none = replace(page, judged=replace(page.judged, baselines={}))
@@ -152,7 +150,7 @@ def test_a_better_tree_is_said_in_orange(page: ReportPage) -> None:
     assert "Which inputs matter" in page.to_html()
 
 
-def test_balanced_accuracy_leads_where_classes_are_unequal(page: ReportPage) -> None:
+def test_balanced_accuracy_leads_where_classes_are_unequal(page) -> None:
     """97 % of a class of 97 % is no good news: the mean recall is then the first figure."""
     judged = page.judged
     assert judged is not None
@@ -178,7 +176,7 @@ def test_what_is_not_known_is_left_out() -> None:
     assert page._repr_html_().startswith("<iframe srcdoc=")
 
 
-def test_a_page_shows_what_the_model_file_keeps(page: ReportPage, tmp_path: Path) -> None:
+def test_a_page_shows_what_the_model_file_keeps(page, tmp_path) -> None:
     """Without rows the figures of training stand there; what is no record is left out."""
     assert page.judged is not None
     kept, file = page.judged.to_record(), tmp_path / "model.tkm"
@@ -199,7 +197,7 @@ def test_a_page_shows_what_the_model_file_keeps(page: ReportPage, tmp_path: Path
         )
 
 
-def test_a_page_of_one_class_advised_rows_that_have_no_labels(tmp_path: Path) -> None:
+def test_a_page_of_one_class_advised_rows_that_have_no_labels(tmp_path) -> None:
     """Rows of one class have no labels to judge by, so that the page does not ask for them."""
     file = tmp_path / "normal.tkm"
     save(TernaryKernelNovelty(random_state=0).fit(blobs(200, 0)[0]).quantize(), file)
@@ -230,7 +228,7 @@ def test_coverage() -> None:
 
 
 @pytest.mark.parametrize("raw", ["float32", "uint8", "int16"])
-def test_input_ranges(raw: str) -> None:
+def test_input_ranges(raw) -> None:
     """The ends of a range are the ends of what the scaler tells apart."""
     model = random_model(5, n_features=4, raw_dtype=raw)
     for i, one in enumerate(input_ranges(model, {"names": None})):
@@ -245,15 +243,6 @@ def test_input_ranges(raw: str) -> None:
     assert sum(1 if " to " not in one.name else 2 for one in found) <= 4
 
 
-@pytest.mark.parametrize("text", ["4", "mA", "-4mA", "0mA", "4mA@", "4mA@0V", "4V"])
-def test_wrong_currents(text: str) -> None:
-    """A current that cannot be read is refused, and so is one without its clock."""
-    with pytest.raises(TinykernelError, match="as in 4mA"):
-        parse_supply(text)
-    with pytest.raises(TinykernelError, match="the one clock"):
-        report_page(random_model(1), "cortex-m4", compiler="none", current="4mA")
-
-
 def _console(program: str, page: Path, *options: str) -> list[str]:
     """Show a page in a browser without a window; return what its console says."""
     fixed = "--headless=new --no-sandbox --disable-gpu --hide-scrollbars --enable-logging=stderr"
@@ -263,7 +252,7 @@ def _console(program: str, page: Path, *options: str) -> list[str]:
     return [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 
 
-def test_browser(page: ReportPage, tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
+def test_browser(page, tmp_path, require_tool) -> None:
     """Chromium shows the page light and dark, and its console is silent; a bad page is heard."""
     program = require_tool("chromium")
     require_tool("matplotlib")
@@ -283,7 +272,7 @@ def test_browser(page: ReportPage, tmp_path: Path, require_tool: Callable[[str],
     assert _console(program, bad, f"--screenshot={tmp_path / 'bad.png'}")
 
 
-def test_cost_says_why_nothing_was_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cost_says_why_nothing_was_counted(monkeypatch) -> None:
     """Where there is no emulator the page says so, and what it estimates instead."""
     from tinykernel.measure import costs
 
