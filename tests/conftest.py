@@ -202,9 +202,16 @@ def checkout() -> Path:
     return ROOT
 
 
+@pytest.fixture
+def import_benchmark(monkeypatch: pytest.MonkeyPatch, checkout: Path) -> Callable[[str], Any]:
+    """Return a function that imports a benchmark as its folder runs it."""
+    monkeypatch.syspath_prepend(checkout / "benchmarks")
+    return importlib.import_module
+
+
 @pytest.fixture(scope="session")
-def data_if_any() -> Path | None:
-    """Return the folder of the benchmark data sets, or None where there is none."""
+def data_folder() -> Path:
+    """Return the folder of the benchmark data sets, or skip the test where there is none."""
     given = os.environ.get("TINYKERNEL_DATA")
     if given:
         folder = Path(given)
@@ -212,15 +219,9 @@ def data_if_any() -> Path | None:
             pytest.fail(f"TINYKERNEL_DATA={given}: no such folder", pytrace=False)
         return folder
     folder = ROOT.parent / "shared" / "data"
-    return folder if folder.is_dir() else None
-
-
-@pytest.fixture(scope="session")
-def data_folder(data_if_any: Path | None) -> Path:
-    """Return the same folder, or skip the test where there is none."""
-    if data_if_any is None:
+    if not folder.is_dir():
         pytest.skip("no benchmark data: set TINYKERNEL_DATA to the folder of usps.npz and others")
-    return data_if_any
+    return folder
 
 
 @pytest.fixture(scope="session")

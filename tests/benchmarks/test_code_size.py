@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-from pathlib import Path
-
-import pytest
-
 from tests.spectra import spectral_model
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.measure import estimate
 from tinykernel.measure.estimate import code_properties, estimate_footprint
 
 
-def test_every_property_of_the_sample_was_measured(
-    monkeypatch: pytest.MonkeyPatch, checkout: Path
-) -> None:
+def test_every_property_of_the_sample_was_measured(import_benchmark) -> None:
     """A property without a size is code that no estimate counts; every target has a core."""
-    monkeypatch.syspath_prepend(checkout / "benchmarks")
-    code_size = importlib.import_module("code_size")
-    for model in code_size.sample(3):
+    for model in import_benchmark("code_size").sample(3):
         for name, row in TARGETS.items():
             if row.family != "host":
                 assert estimate_footprint(model, name).parts["code"] > 100
@@ -27,7 +18,7 @@ def test_every_property_of_the_sample_was_measured(
             assert code_properties(model).keys() <= measured["code"].keys(), core
 
 
-def test_a_stage_that_was_never_measured_has_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stage_that_was_never_measured_has_an_estimate(monkeypatch) -> None:
     """A new stage counts as more code than any other, and the note says so."""
     model = spectral_model(1)
     measured = estimate_footprint(model, "cortex-m4")

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.optimize import check_grad
 
-from benchmarks.papers.harness import (
-    Bench,
-    Page,
-    minmax,
-    new_figure,
-    split_rows,
-    stratified,
-)
+from benchmarks.papers.harness import Bench
 from benchmarks.papers.linear import fit_linear
 
 
@@ -31,7 +21,7 @@ def bench_in(folder: Path, **options: Any) -> Bench:
     return bench
 
 
-def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
+def test_an_interrupted_run_goes_on(tmp_path) -> None:
     """What was measured before is read again, not measured; --fresh measures it again."""
     calls = []
 
@@ -53,41 +43,8 @@ def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
     assert stored["a"]["seconds"] >= 0
 
 
-@given(
-    counts=st.lists(st.integers(1, 60), min_size=1, max_size=5),
-    share=st.floats(0.05, 1.0),
-    seed=st.integers(0, 1000),
-)
-def test_stratified_rows_keep_the_proportions(counts: list[int], share: float, seed: int) -> None:
-    """Every class gets about its share of the rows, at least one, and no row comes twice."""
-    y = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(counts)), counts))
-    wanted = max(len(counts), round(share * y.size))
-    rows = stratified(y, wanted, np.random.default_rng(seed))
-    assert np.unique(rows).size == rows.size == wanted
-    chosen = np.bincount(y[rows], minlength=len(counts))
-    assert chosen.min() > 0
-    assert np.all(np.abs(chosen - wanted / y.size * np.array(counts)) <= len(counts))
-
-
-def test_splits_have_all_rows_once() -> None:
-    """Training and test rows together are all rows."""
-    y = np.repeat([0, 1, 2], [50, 30, 20])
-    train, test = split_rows(y, 0.6, np.random.default_rng(0))
-    assert sorted([*train, *test]) == list(range(100))
-    np.testing.assert_array_equal(np.bincount(y[train]), [30, 18, 12])
-
-
-def test_scaling_sees_training_rows_only() -> None:
-    """The range of the training rows becomes [-1, 1]; constant features become 0."""
-    X, X_test = np.array([[0.0, 5.0], [4.0, 5.0]]), np.array([[8.0, 6.0]])
-    scaled, scaled_test = minmax(X, X_test)
-    np.testing.assert_array_equal(scaled, [[-1, 0], [1, 0]])
-    np.testing.assert_array_equal(scaled_test, [[3, 0]])
-    assert scaled.dtype == scaled_test.dtype == np.float32
-
-
 @pytest.mark.parametrize("official", [True, False])
-def test_loading_a_file(tmp_path: Path, official: bool) -> None:
+def test_loading_a_file(tmp_path, official) -> None:
     """The official split is kept where there is one; otherwise a share of the rows trains."""
     X, y = np.random.default_rng(0).normal(size=(50, 3)), np.arange(50) % 2
     parts: dict[str, Any] = {"X": X, "y": y}
@@ -101,31 +58,8 @@ def test_loading_a_file(tmp_path: Path, official: bool) -> None:
     assert data.X.max() == 1
 
 
-def test_a_page(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
-    """Headings, text, tables and figures come out as Markdown; the picture lies beside it."""
-    require_tool("matplotlib")
-    bench = bench_in(tmp_path)
-    bench.measure("key", lambda: 1)
-    bench.known["key"]["seconds"] = 90.0
-    page = Page(bench, "Title", "Source.")
-    page.heading("Part")
-    page.table(("name", "value"), [("a", 1), ("b", "x")])
-    figure, axes = new_figure(2)
-    assert axes.shape == (1, 2)
-    page.figure("lines", figure, "Lines.")
-    page.write()
-    text = (tmp_path / "000.md").read_text(encoding="utf-8")
-    assert text.startswith("# Title\n\nSource.\n\n## Part\n\n| name | value |\n|---|---:|\n")
-    assert "| a | 1 |\n| b | x |\n\n![Lines.](000-lines.png)\n\n*Lines.*\n" in text
-    assert "1.5 minutes" in text
-    assert text.endswith("(numbers/000.json).\n")
-    assert (tmp_path / "000-lines.png").read_bytes()[:4] == b"\x89PNG"
-    quick = Page(Bench(tmp_path, tmp_path, quick=True), "Title", "Source.")
-    assert any("not results" in line for line in quick.lines)
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_linear_machine_is_at_the_optimum(n_classes: int) -> None:
+def test_linear_machine_is_at_the_optimum(n_classes) -> None:
     """The gradient of the printed objective vanishes where the fit ends; int8 is float32."""
     rng = np.random.default_rng(n_classes)
     Z = rng.choice(np.array([-1, 1], dtype=np.int8), (120, 7))
