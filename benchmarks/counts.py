@@ -2,7 +2,7 @@
 
 Words and sentences are those of README.md and docs/. Left out are docs/results/, which programs
 write, and everything that is not a sentence: code blocks, tables, headings, and items that are only
-a link. The limits stand in tests/test_counts.py and tests/test_prose.py.
+a link. The limits stand in tests/test_prose.py.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def triple() -> Any:
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -38,7 +38,7 @@ def entries(cache: Path) -> list[Path]:
     return [path for path in cache.rglob("*") if path.is_file()]
 
 
-def test_functions_are_compiled_once(cache: Path) -> None:
+def test_functions_are_compiled_once(cache) -> None:
     """A second process loads what the first one compiled; other types are another entry."""
     assert triple()(2) == 6
     (entry,) = entries(cache)
@@ -50,9 +50,7 @@ def test_functions_are_compiled_once(cache: Path) -> None:
     assert entry.suffix == ".tkc"
 
 
-def test_import_failed_where_no_folder_can_be_written(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_import_failed_where_no_folder_can_be_written(cache, monkeypatch) -> None:
     """Read-only containers have no place for a cache: functions are compiled in every process."""
 
     def fail(_: object) -> None:
@@ -64,7 +62,7 @@ def test_import_failed_where_no_folder_can_be_written(
 
 
 @pytest.mark.parametrize("damage", ["cut", "turned", "empty", "folder"])
-def test_damaged_cache_broke_every_command(cache: Path, damage: str) -> None:
+def test_damaged_cache_broke_every_command(cache, damage) -> None:
     """An entry that is not as it was written is neither run nor in the way."""
     triple()(2)
     (entry,) = entries(cache)
@@ -84,7 +82,7 @@ def test_damaged_cache_broke_every_command(cache: Path, damage: str) -> None:
         assert entry.read_bytes()[:32] != content[32:64]
 
 
-def test_processes_share_a_cache_that_is_being_written(tmp_path: Path) -> None:
+def test_processes_share_a_cache_that_is_being_written(tmp_path) -> None:
     """Three at once compile the same function for different types, and each gets its own."""
     lines = ["from tinykernel.compiled import njit", "@njit()", "def twice(x):", "    return 2 * x"]
     (tmp_path / "twice.py").write_text("\n".join(lines), encoding="utf-8")
@@ -101,7 +99,7 @@ def test_processes_share_a_cache_that_is_being_written(tmp_path: Path) -> None:
     assert len(entries(tmp_path / "cache")) == 4
 
 
-def test_full_cache_disk_broke_every_command(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_cache_disk_broke_every_command(cache, monkeypatch) -> None:
     """What cannot be kept is used all the same, and no part of it stays."""
 
     def full(*_: object) -> None:
@@ -112,9 +110,7 @@ def test_full_cache_disk_broke_every_command(cache: Path, monkeypatch: pytest.Mo
     assert entries(cache) == []
 
 
-def test_a_change_in_another_file_was_not_seen(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_in_another_file_was_not_seen(cache, tmp_path, monkeypatch) -> None:
     """A function is compiled again where one that is compiled into it stands in a changed file."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from tests.frames import frame_model
-from tests.sessions import ROOT, Block, blocks
+from tests.sessions import ROOT, blocks
 from tests.test_readme import compile_c
 from tinykernel import IntegerModel, TernaryKernelClassifier, export
 
@@ -40,7 +39,7 @@ def anchors(page: Path) -> frozenset[str]:
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_relative_links(page: Path) -> None:
+def test_relative_links(page) -> None:
     """A reader can follow every link inside the repository, headings included."""
     text = _FENCED.sub("", page.read_text(encoding="utf-8"))
     broken = []
@@ -56,7 +55,7 @@ def test_relative_links(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_plain_text(page: Path) -> None:
+def test_plain_text(page) -> None:
     """Pages are text without trailing blanks, and every fenced block says its language."""
     text = page.read_text(encoding="utf-8")
     assert text.endswith("\n")
@@ -74,14 +73,14 @@ def doc_blocks(language: str) -> list[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", doc_blocks("python"))
-def test_python_blocks(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_blocks(block, tmp_path, monkeypatch) -> None:
     """Examples in the documentation run; X and y may be taken as given."""
     monkeypatch.chdir(tmp_path)
     exec(compile(_PYTHON_SETUP + block.text, str(block), "exec"), {"__name__": "__main__"})
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project(tmp_path_factory) -> Path:
     """Return a folder with the exported models that the C examples include."""
     folder = tmp_path_factory.mktemp("project")
     models = {
@@ -102,13 +101,7 @@ def _model(dtype: str) -> IntegerModel:
 
 @pytest.mark.parametrize("compiler", ["host", "arm-none-eabi-gcc"])
 @pytest.mark.parametrize("block", doc_blocks("c"))
-def test_c_blocks(
-    block: Block,
-    compiler: str,
-    project: Path,
-    tmp_path: Path,
-    require_compiler: Callable[..., list[str]],
-) -> None:
+def test_c_blocks(block, compiler, project, tmp_path, require_compiler) -> None:
     """The C of the documentation compiles against exported projects, every warning an error."""
     command = require_compiler(compiler)
     (name,) = set(re.findall(r'#include "(\w+?)(?:_field)?\.h"', block.text))

@@ -12,17 +12,22 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tests.estimators import quick
 from tinykernel import TernaryKernelClassifier, TinykernelError, load, progress, save, train
 from tinykernel.model import IntegerModel
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.stages.components import Components
 from tinykernel.training.options import TrainerOptions
+from tinykernel.training.options.parameters import sorted_out
+
+NAMES = TernaryKernelClassifier().get_params()
+
+
+def quick(**parameters):
+    """Make a classifier that trains in a fraction of a second."""
+    chosen = {"n_components": 128, "epochs": 6, "effort": "quick", "random_state": 0}
+    return TernaryKernelClassifier(**sorted_out(NAMES, chosen | parameters))
 
 
 def weights(model):
@@ -45,10 +50,9 @@ def test_check_estimator(estimator, check):
 
 def test_every_option_is_documented_and_a_parameter():
     """Protects the one list of options: parameters, docstring and defaults follow from it."""
-    own = TernaryKernelClassifier().get_params()
-    assert len(own) <= 18
+    assert len(NAMES) <= 18
     options = dataclasses.fields(TrainerOptions)
-    for name in own.keys() | {each.name for each in options if not each.metadata["internal"]}:
+    for name in NAMES.keys() | {each.name for each in options if not each.metadata["internal"]}:
         assert f"\n    {name} : " in TernaryKernelClassifier.__doc__
 
 
@@ -156,29 +160,6 @@ def test_a_share_of_the_rows_chooses_the_epoch(rows):
     order = np.random.default_rng(0).permutation(len(y))
     second = quick(epochs=5, validation_fraction=0.2).fit(X[order], y[order])
     assert first.machine_ == second.machine_
-    with pytest.raises(TinykernelError, match="validation_fraction must be"):
-        quick(validation_fraction=0.7).fit(X, y)
-
-
-def test_validation_rows_choose_the_epoch(rows):
-    """Protects the best state: the best epoch is the result."""
-    X, y, X_test, y_test = rows
-    model = quick(epochs=20).fit(X, y, validation=(X_test, y_test))
-    scores = model.history_["accuracy"]
-    assert model.n_iter_ == scores.size == 20
-    integer = np.mean(model.quantize().predict(X_test) == y_test)
-    assert integer == pytest.approx(scores.max(), abs=0.01)
-    assert not model.interrupted_
-
-
-def test_order_and_repetition_do_not_matter(rows):
-    """Protects the canonical training set."""
-    X, y, _, _ = rows
-    X, y = X[:150], y[:150]
-    order = np.random.default_rng(0).permutation(150)
-    assert weights(quick().fit(X, y)) == weights(quick().fit(X[order], y[order]))
-    double = quick().fit(np.r_[X, X], np.r_[y, y])
-    assert weights(double) == weights(quick().fit(X, y, sample_weight=np.full(150, 2.0)))
 
 
 def test_threads_and_seed(rows):
@@ -251,33 +232,6 @@ def test_quantize_is_cached_and_not_pickled():
     assert model.fit(X, y).quantize() is not integer
 
 
-def test_works_in_pipeline_grid_search_and_clone():
-    """Protects composition with scikit-learn."""
-    X, y = load_iris(return_X_y=True)
-    pipeline = make_pipeline(FunctionTransformer(np.sqrt), quick())
-    search = GridSearchCV(pipeline, {"ternarykernelclassifier__sigma": [0.5, 1.0]}, cv=2)
-    assert search.fit(X, y).best_score_ > 0.5
-    copy = clone(search.best_estimator_)[-1]
-    assert not hasattr(copy, "machine_")
-    assert copy.get_params()["n_components"] == 128
-
-
-def test_string_labels_and_decisions():
-    """Protects labels that are text, and the shapes of decisions for two and more classes."""
-    X, y = load_iris(return_X_y=True)
-    names = np.array(["setosa", "versicolor", "virginica"])[y]
-    model = quick().fit(X, names)
-    assert model.classes_.tolist() == ["setosa", "versicolor", "virginica"]
-    assert model.machine_.classes == ("setosa", "versicolor", "virginica")
-    assert model.decision_function(X).shape == (150, 3)
-    assert model.score(X, names) > 0.8
-    two = quick().fit(X[:100], names[:100])
-    decisions = two.decision_function(X[:100])
-    assert decisions.shape == (100,)
-    assert np.array_equal(two.predict(X[:100]) == "versicolor", decisions > 0)
-    assert two.machine_.n_outputs == 1
-
-
 @pytest.mark.parametrize(
     ("dtype", "raw", "order"),
     [
@@ -301,19 +255,6 @@ def test_input_types(dtype, raw, order):
     assert model.machine_.raw_dtype == raw
     assert model.score(X, y) > 0.8
     assert np.array_equal(model.predict(np.ascontiguousarray(X[:50])), model.predict(X)[:50])
-
-
-def test_data_frames(require_tool):
-    """Protects pandas users: column names are kept and checked, small integers stay small."""
-    pandas = require_tool("pandas")
-    X, y = load_iris(return_X_y=True)
-    frame = pandas.DataFrame((10 * X).astype("uint8"), columns=list("abcd"))
-    model = quick().fit(frame, pandas.Series(y).map({0: "x", 1: "y", 2: "z"}))
-    assert model.feature_names_in_.tolist() == list("abcd")
-    assert model.machine_.raw_dtype == "uint8"
-    assert model.predict(frame)[0] == "x"
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(frame[list("dcba")])
 
 
 def test_weights_of_rows_and_classes_matter():
@@ -352,19 +293,6 @@ def test_smallest_sets(effort):
     assert not model.trials_
 
 
-@pytest.mark.parametrize("scope", ["feature", "global"])
-def test_constant_inputs(scope):
-    """Protects constant columns: some, and all of them."""
-    X, y = load_iris(return_X_y=True)
-    X[:, 3] = 7.0
-    model = quick(epochs=30, scaler_scope=scope).fit(X, y)
-    assert model.score(X, y) > 0.8
-    if scope == "feature":
-        assert model.machine_.scaler.constant(4).tolist() == [False, False, False, True]
-    constant = quick(scaler_scope=scope).fit(np.ones((30, 2)), y[40:70])
-    assert set(constant.predict(np.ones((5, 2)))) == {1}
-
-
 def test_calibrated_probabilities(tmp_path):
     """predict_proba is there after calibrate only, survives a file, and ends with the next fit."""
     X, y = load_digits(return_X_y=True)
@@ -383,3 +311,76 @@ def test_calibrated_probabilities(tmp_path):
     assert not hasattr(clone(model), "predict_proba")
     assert not hasattr(model.fit(X[:600], y[:600]), "predict_proba")
     assert model.quantize() == plain
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_components": {}}, "an empty mapping; its layouts are compact"),
+        ({"n_components": {"small": 64}}, "'small'; its layouts are compact"),
+        ({"n_components": {"compact": 0}}, r"n_components\['compact'\] must be a whole number"),
+        ({"n_components": {"compact": 70000}}, "must be at most 65536"),
+        ({"epochs": 0}, "epochs must be a whole number"),
+        ({"effort": "no"}, "effort must be one of"),
+        ({"augment": "shift"}, "augment: give a mapping"),
+        ({"augment": {"turn": 1}}, "'turn' is not known"),
+        ({"augment": {"shift": 1.5}, "image_shape": (8, 8)}, "shift must be a whole number"),
+        ({"augment": {"noise": 1}}, "noise is not for rows"),
+        ({"noise": -1}, "noise must be a number from 0"),
+        ({"augment": {"shift": 1}}, "give image_shape or window_shape"),
+        (
+            {"augment": {"shift": 1}, "image_shape": (8, 9), "n_components": None},
+            "8 x 9 makes 72 values, but rows have 64",
+        ),
+        ({"augment": {"shift": 9}, "image_shape": (8, 8)}, "out of sight; give at most 4"),
+        ({"augment": {"shift": 33}, "window_shape": (64, 1)}, "out of sight; give at most 32"),
+        ({"augment": {"shift": 1}, "image_shape": 64}, r"give \(height, width\)"),
+        ({"validation_fraction": 0.7}, "validation_fraction must be a number above 0"),
+        ({"n_components": 2.5}, "n_components must be a whole number"),
+        ({"sigma": -1.0}, "sigma must be a positive number"),
+        ({"scaler_scope": "row"}, "scaler_scope must be one of"),
+        ({"n_jobs": 0}, "n_jobs must be a whole number"),
+        ({"class_weight": "heavy"}, "class_weight must be balanced, or weights"),
+        ({"class_weight": {99: 1.0}}, "99 is not a label"),
+    ],
+)
+def test_wrong_parameters(rows, parameters, message):
+    """Protects the user: one line that names the parameter and what it may be."""
+    with pytest.raises(TinykernelError, match=message) as caught:
+        quick(**parameters).fit(rows[0][:50], rows[1][:50])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"groups": np.zeros(49)}, "for each of the 50 rows"),
+        ({"validation": np.zeros((3, 64))}, "give a pair"),
+        ({"validation": (np.zeros((2, 64), int), [0, 77])}, "label 77 is not in the training"),
+        ({"validation": (np.full((2, 64), 0.5), [0, 1])}, "not whole numbers"),
+        ({"validation": (np.full((2, 64), 300), [0, 1])}, "validation: X: row 0, column 0 is 300"),
+    ],
+)
+def test_what_does_not_fit_to_the_rows(rows, given, message):
+    """Protects the user from groups and validation rows that do not fit to the rows."""
+    with pytest.raises(TinykernelError, match=message):
+        quick().fit(rows[0][:50], rows[1][:50], **given)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "weight", "message"),
+    [
+        ([[1.0], [2.0]], [1, 1], None, r"one class only \(1\)"),
+        ([[1.0], [2.0]], [0, 1], [0.0, 0.0], "non-zero number|weights are 0"),
+        ([[1.0], [2.0]], [0, 1], [1.0, -1.0], "Negative values"),
+        ([[1], [2**40]], [0, 1], None, "row 1, column 0 is 1099511627776"),
+        ([[1.0], [1e300]], [0, 1], None, "row 1, column 0"),
+        ([[1.0], [np.nan]], [0, 1], None, "NaN"),
+        ([[1.0], [np.inf]], [0, 1], None, "infinity"),
+        ([[1.0], [2.0]], [0.5, 1.7], None, "Unknown label type"),
+    ],
+)
+def test_wrong_data(X, y, weight, message):
+    """Protects the user from data that cannot be learnt from or that firmware cannot hold."""
+    with pytest.raises(ValueError, match=message):
+        quick().fit(X, y, sample_weight=weight)

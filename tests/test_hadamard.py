@@ -19,11 +19,13 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def any_rows(seed: int, shape: tuple[int, ...], dtype: type) -> np.ndarray:
-    """Random rows over the whole range of an integer type, or normal floats."""
+    """Random rows over the whole range of an integer type, its ends often, or normal floats."""
     rng = np.random.default_rng(seed)
     if np.issubdtype(dtype, np.integer):
         info = np.iinfo(dtype)
-        return rng.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
+        anywhere = rng.integers(info.min, info.max, shape, endpoint=True)
+        ends = rng.choice([info.min, -1, info.max], shape)
+        return np.where(rng.random(shape) < 0.3, ends, anywhere).astype(dtype)
     return rng.standard_normal(shape).astype(dtype)
 
 
@@ -45,7 +47,7 @@ def slow_halving(row: np.ndarray, halve: list[bool]) -> np.ndarray:
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(log_d=st.integers(0, 11), n_rows=st.sampled_from([0, 1, 5, 32, 33]), seed=seeds)
 @quick
-def test_is_the_product_with_the_matrix(dtype: type, log_d: int, n_rows: int, seed: int) -> None:
+def test_is_the_product_with_the_matrix(dtype, log_d, n_rows, seed) -> None:
     """Every length gives x H to rounding, in the dtype of x."""
     d = 2**log_d
     x = any_rows(seed, (n_rows, d), dtype)
@@ -56,7 +58,7 @@ def test_is_the_product_with_the_matrix(dtype: type, log_d: int, n_rows: int, se
 
 
 @pytest.mark.parametrize("log_d", [12, 13, 16])
-def test_long_rows(log_d: int) -> None:
+def test_long_rows(log_d) -> None:
     """Rows beyond one cache chunk are right: H e_k is the k-th row of signs, and H H = d I."""
     d = 2**log_d
     k = 0b1011_0000_0110_1101 % d
@@ -73,26 +75,15 @@ def test_long_rows(log_d: int) -> None:
 
 @given(log_d=st.integers(0, 10), seed=seeds, data=st.data())
 @quick
-def test_halving_equals_the_slow_version(log_d: int, seed: int, data: st.DataObject) -> None:
+def test_halving_equals_the_slow_version(log_d, seed, data) -> None:
     """Every schedule and the full int16 range give what Python integers give."""
     halve = data.draw(st.lists(st.booleans(), min_size=log_d, max_size=log_d))
     x = any_rows(seed, (2**log_d,), np.int16)
     np.testing.assert_array_equal(fwht_halving(x.copy(), halve), slow_halving(x, halve))
 
 
-def test_halving_at_the_extremes() -> None:
-    """The 17-bit sums of -32768 and 32767 are halved exactly and rounded down."""
-    values = np.array([-32768, -32767, -1, 0, 1, 32766, 32767], dtype=np.int16)
-    for length in (2, 64):
-        for a in values:
-            for b in values:
-                x = np.array([a, b] * (length // 2), dtype=np.int16)
-                halve = [True] + [False] * (length.bit_length() - 2)
-                np.testing.assert_array_equal(fwht_halving(x.copy(), halve), slow_halving(x, halve))
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_in_place_on_any_array(dtype: type) -> None:
+def test_in_place_on_any_array(dtype) -> None:
     """Leading axes, strides and Fortran order are all transformed in place."""
     whole = any_rows(1, (3, 5, 128), dtype)
     expected = fwht(whole.copy().reshape(15, 128)).reshape(3, 5, 128)
@@ -109,7 +100,7 @@ def test_in_place_on_any_array(dtype: type) -> None:
     np.testing.assert_array_equal(single, expected[0, 0])
 
 
-def test_threads_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_do_not_change_the_result(monkeypatch) -> None:
     """Any number of threads, more than rows too, gives the same bits."""
     x = any_rows(2, (7, 512), np.float32)
     z = any_rows(2, (7, 512), np.int16)
@@ -136,7 +127,7 @@ def test_threads_are_used_only_for_large_work() -> None:
 
 @given(st.integers(1, 65536))
 @quick
-def test_padded_dimension(n: int) -> None:
+def test_padded_dimension(n) -> None:
     """The smallest power of two that holds n and fills a 32-bit word."""
     d = padded_dimension(n)
     assert d >= n
@@ -146,7 +137,7 @@ def test_padded_dimension(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [0, -1, 65537])
-def test_padded_dimension_refuses(n: int) -> None:
+def test_padded_dimension_refuses(n) -> None:
     """Outside 1..65536 the message names the number and the limit."""
     with pytest.raises(TinykernelError, match=f"{n} input features.*65536"):
         padded_dimension(n)
@@ -165,7 +156,7 @@ def test_padded_dimension_refuses(n: int) -> None:
         (np.broadcast_to(np.float32(1), (4,)), "read-only"),
     ],
 )
-def test_refuses_what_it_cannot_transform(x: object, message: str) -> None:
+def test_refuses_what_it_cannot_transform(x, message) -> None:
     """Wrong type, dtype, length or a read-only array: one clear line, array untouched."""
     with pytest.raises(TinykernelError, match=message):
         fwht(x)  # type: ignore[type-var]

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from tests.sessions import ROOT
 
 
-def test_the_hook_checks_what_is_staged(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
+def test_the_hook_checks_what_is_staged(tmp_path, require_tool) -> None:
     """A mistake that is staged stops a commit, also where the folder holds the mended file."""
     git = require_tool("git")
     require_tool("clang-format")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +30,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def watch(digits: tuple[np.ndarray, np.ndarray]) -> TernaryKernelNovelty:
+def watch(digits) -> TernaryKernelNovelty:
     """Return what has learned the normal ones."""
     return TernaryKernelNovelty(false_alarms=0.05, random_state=0).fit(digits[0])
 
@@ -53,9 +50,7 @@ def test_check_estimator(estimator, check):
     check(estimator)
 
 
-def test_what_was_never_shown_is_found(
-    digits: tuple[np.ndarray, np.ndarray], watch: TernaryKernelNovelty
-) -> None:
+def test_what_was_never_shown_is_found(digits, watch) -> None:
     """False alarms are rare, other digits are found, and signs and threshold fit together."""
     known, others = digits
     assert watch.alarms_ is not None
@@ -68,7 +63,7 @@ def test_what_was_never_shown_is_found(
     assert again.quantize() == model
 
 
-def test_the_score_is_the_distance(watch: TernaryKernelNovelty, tmp_path: Path) -> None:
+def test_the_score_is_the_distance(watch, tmp_path) -> None:
     """The score is that of the formula; saved and loaded the model is the same."""
     model = watch.quantize()
     X = np.random.default_rng(0).integers(0, 256, (50, 64)).astype(np.uint8)
@@ -83,12 +78,7 @@ def test_the_score_is_the_distance(watch: TernaryKernelNovelty, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("core", ["host", "cortex-m0", "cortex-m4", "esp32c3"])
-def test_c_and_python_agree(
-    require_platforms: Callable[[str], Any],
-    digits: tuple[np.ndarray, np.ndarray],
-    watch: TernaryKernelNovelty,
-    core: str,
-) -> None:
+def test_c_and_python_agree(require_platforms, digits, watch, core) -> None:
     """Tables on the host and on emulated cores, through both entries."""
     require_platforms(core)
     flags = SANITISERS if core == "host" else None
@@ -96,7 +86,7 @@ def test_c_and_python_agree(
     assert result.first_difference is None
 
 
-def test_windows_and_streams(require_tool: Callable[[str], str]) -> None:
+def test_windows_and_streams(require_tool) -> None:
     """Kernels need no labels; a stream decides as the windows do; groups stay together."""
     require_tool("gcc")
     rows, groups = windows(300, 1.0), np.arange(300) // 10
@@ -109,7 +99,7 @@ def test_windows_and_streams(require_tool: Callable[[str], str]) -> None:
     assert (result.first_difference, result.hops > 30) == (None, True)
 
 
-def test_bad_input(digits: tuple[np.ndarray, np.ndarray], watch: TernaryKernelNovelty) -> None:
+def test_bad_input(digits, watch) -> None:
     """One line says what is wrong; rows that promise nothing are told."""
     known, model = digits[0], watch.quantize()
     few = TernaryKernelNovelty(false_alarms=0.01, random_state=0).fit(known)
@@ -145,7 +135,7 @@ def _two_classes(model: IntegerModel) -> IntegerModel:
     return replace(model, readout=Readout((linear,), model.readout.offset))
 
 
-def test_an_export_says_what_is_normal(watch: TernaryKernelNovelty, tmp_path: Path) -> None:
+def test_an_export_says_what_is_normal(watch, tmp_path) -> None:
     """The classes of the C are normal and novel, in this order."""
     export(watch, "cortex-m4", tmp_path / "out", name="watch")
     text = next((tmp_path / "out").rglob("watch.h")).read_text()

@@ -49,7 +49,7 @@ def members(wheel: Path, prefix: str) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def distributions(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def distributions(checkout, tmp_path_factory) -> Path:
     """Build the way a release is built: the source distribution, and from it the wheel."""
     folder = tmp_path_factory.mktemp("dist")
     run([sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, checkout], folder)
@@ -57,13 +57,13 @@ def distributions(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 @pytest.fixture(scope="module")
-def wheel(distributions: Path) -> Path:
+def wheel(distributions) -> Path:
     """Return the wheel."""
     (built,) = distributions.glob("*.whl")
     return built
 
 
-def test_source_distribution_can_be_tested(distributions: Path, checkout: Path) -> None:
+def test_source_distribution_can_be_tested(distributions, checkout) -> None:
     """The source distribution holds what `make check` and `make test` need."""
     (source,) = distributions.glob("*.tar.gz")
     with tarfile.open(source) as archive:
@@ -73,33 +73,21 @@ def test_source_distribution_can_be_tested(distributions: Path, checkout: Path) 
     assert expected <= names
 
 
-@pytest.mark.parametrize("name", ["templates", "firmware"])
-def test_wheel_holds_folder(wheel: Path, checkout: Path, name: str) -> None:
-    """The wheel carries all templates and all of the C runtime, byte for byte."""
-    expected = packaged_files(checkout / name)
-    assert expected
-    assert members(wheel, f"tinykernel/{name}/") == expected
-
-
-def test_wheel_holds_package_and_nothing_else(wheel: Path, checkout: Path) -> None:
-    """The wheel holds every module, the marker of type information and the licence; no tests."""
-    expected = {f"tinykernel/{name}" for name in packaged_files(checkout / "tinykernel")}
-    assert "tinykernel/py.typed" in expected
+def test_wheel_holds_package_and_nothing_else(wheel, checkout) -> None:
+    """The wheel holds modules, types, licence, templates and C, byte for byte; it stays small."""
     names = set(members(wheel, ""))
     for folder in ("templates", "firmware"):
+        assert members(wheel, f"tinykernel/{folder}/") == packaged_files(checkout / folder) != {}
         names = {name for name in names if not name.startswith(f"tinykernel/{folder}/")}
+    expected = {f"tinykernel/{name}" for name in packaged_files(checkout / "tinykernel")}
+    assert "tinykernel/py.typed" in expected
     metadata = f"tinykernel-{__version__}.dist-info/"
     assert {name for name in names if not name.startswith(metadata)} == expected
     assert f"{metadata}licenses/LICENSE" in names
-
-
-def test_wheel_is_small(wheel: Path) -> None:
-    """A package that only carries text stays below a megabyte."""
     assert wheel.stat().st_size < 1_050_000
 
 
-@pytest.mark.slow  # mypy reads the whole package
-def test_a_file_needed_a_newer_python(checkout: Path) -> None:
+def test_a_file_needed_a_newer_python(checkout) -> None:
     """Every file has the grammar of the oldest Python that pyproject.toml allows."""
     for path in [file for part in _WITH_PYTHON for file in (checkout / part).rglob("*.py")]:
         ast.parse(path.read_text(), path.name, feature_version=(3, 10))
@@ -128,7 +116,7 @@ def link_requirements(package: Distribution, site: Path, seen: set[str]) -> None
         link_requirements(found, site, seen)
 
 
-def test_types_reach_a_project(wheel: Path, tmp_path: Path) -> None:
+def test_types_reach_a_project(wheel, tmp_path) -> None:
     """mypy of a user's project takes the types of the installed package, and finds a wrong one."""
     python, packages = empty_environment(tmp_path / "venv")
     with zipfile.ZipFile(wheel) as archive:
@@ -159,7 +147,7 @@ def test_types_reach_a_project(wheel: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_wheel_works_in_empty_environment(wheel: Path, tmp_path: Path) -> None:
+def test_wheel_works_in_empty_environment(wheel, tmp_path) -> None:
     """The wheel and what it says it needs, outside the repository, train, export and verify."""
     python, packages = empty_environment(tmp_path / "venv")
     pip = [sys.executable, "-m", "pip", "--python", python]

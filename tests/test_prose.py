@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from benchmarks import counts
 from benchmarks.counts import CODE, LONGEST, ROOT, length, pages, prose
 
 PAGES = 17  # README and 16 of docs
@@ -16,6 +17,20 @@ TERMS = re.compile(r"rows left out|kept aside|whole way|whom nobody")
 # Names that do not say what they hold, and how many variables, parameters and functions have them.
 POOR_NAMES = {"found", "given", "told", "some", "own", "what", "words", "one", "kept"}
 POOR = 215
+# What a newcomer meets on the command line, and in Python.
+OPTIONS_OF_TRAIN, OPTIONS_OF_OTHERS, OPTIONS = 22, 11, 124
+PARAMETERS = 18
+LINES_OF_CLI = 6500
+
+
+def test_commands_and_estimators_stay_small() -> None:
+    """One train had 49 options, all commands 200 and a classifier 29 parameters."""
+    options = counts.options_by_command()
+    assert sum(options.values()) <= OPTIONS
+    assert options.pop("train") <= OPTIONS_OF_TRAIN
+    assert max(options.values()) <= OPTIONS_OF_OTHERS
+    assert counts.lines_of_cli() <= LINES_OF_CLI
+    assert max(counts.parameters().values()) <= PARAMETERS
 
 
 def test_prose_within_limits() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -138,7 +137,7 @@ def test_validation_rows_choose_the_epoch(rows):
         {"n_components": 0, "loss": (0.1, 0.5, 0.9)},
     ],
 )
-def test_c_gives_the_same_values(rows, tmp_path, require_tool: Callable[[str], str], options):
+def test_c_gives_the_same_values(rows, tmp_path, require_tool, options):
     """Every value of the C is Python's, twice; two values are no binary problem."""
     require_tool("gcc")
     X, y, X_test, y_test = rows
@@ -157,7 +156,7 @@ def test_c_gives_the_same_values(rows, tmp_path, require_tool: Callable[[str], s
     assert "CLASS" not in header
 
 
-def test_a_stream_of_values(require_tool: Callable[[str], str]):
+def test_a_stream_of_values(require_tool):
     """A local stage works as for classes, sample by sample too."""
     require_tool("gcc")
     X = np.random.default_rng(0).normal(size=(150, 32, 2)).astype(np.float32)

@@ -19,7 +19,7 @@ LABELS = ("a\u202evil\u2066", "\x1b[31mred`b`", "new\nline\u200b\x9b|x")
 
 
 @pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def hostile(tmp_path_factory) -> Path:
     """Return a folder with a model and data whose labels turn, colour and hide text."""
     folder = tmp_path_factory.mktemp("hostile")
     model = random_model(1, n_features=5, n_classes=3, raw_dtype="float32")
@@ -30,7 +30,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_labels_steered_the_terminal(hostile: Path) -> None:
+def test_labels_steered_the_terminal(hostile) -> None:
     """No command sends a control character or a mark of direction; JSON has the very labels."""
     for command in (["inspect"], ["predict", "d.npz"], ["evaluate", "d.npz"]):
         given = [command[0], hostile / "m.tkm", *(hostile / name for name in command[1:])]
@@ -47,23 +47,16 @@ def test_labels_steered_the_terminal(hostile: Path) -> None:
     assert all(map(str.isprintable, found.output.split("\n")))
 
 
-def test_labels_steered_files_that_people_read(hostile: Path) -> None:
+def test_labels_steered_files_that_people_read(hostile) -> None:
     """README and C of an export, and the page of a report, hold them as visible text."""
     model = replace(random_model(1, n_features=5, n_classes=3), answers=Labels(LABELS))
     files = exported_files(model, None, name="m", format="library")
     files |= exported_files(model, "cortex-m4", name="m")
-    done = run(
-        "report",
-        hostile / "m.tkm",
-        "--compiler",
-        "none",
-        "-t",
-        "cortex-m4",
-        "--html",
-        hostile / "page.html",
-    )
+    page = hostile / "page.html"
+    given = ("--compiler", "none", "-t", "cortex-m4", "--html", page)
+    done = run("report", hostile / "m.tkm", *given)
     assert done.exit_code == 0, done.output
-    files["page.html"] = (hostile / "page.html").read_bytes()
+    files["page.html"] = page.read_bytes()
     for name, data in files.items():
         text = data.decode("utf-8").replace("\t", " ")
         if not name.endswith((".svg", ".json")):
