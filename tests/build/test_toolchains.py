@@ -47,11 +47,10 @@ def test_platformio_toolchain_is_found(
     folder = tmp_path / "packages" / "toolchain-gccarmnoneeabi" / "bin"
     folder.mkdir(parents=True)
     wrapper = folder / "arm-none-eabi-gcc"
-    wrapper.write_text(f'#!/bin/sh\nexec {real} "$@"\n')
-    wrapper.chmod(0o755)
     monkeypatch.setenv("PLATFORMIO_CORE_DIR", str(tmp_path))
     monkeypatch.setenv("PATH", "/nowhere")
     wrapper.write_text(f'#!{shutil.which("sh", path="/bin:/usr/bin")}\nexec {real} "$@"\n')
+    wrapper.chmod(0o755)
     assert find_toolchain("cortex-m0", "gcc").command == (str(wrapper),)
 
 

@@ -13,9 +13,8 @@ from tests.firmware.compiling import WARNINGS, run_compiler
 from tests.firmware.local_models import IMAGES, SIGNALS
 from tests.firmware.test_host import SANITISERS
 from tests.random_models import balanced, random_model, random_raw
-from tinykernel.build.program import WARNING_FLAGS, Platform, build, find_platforms, write_sources
+from tinykernel.build.program import WARNING_FLAGS, Platform, build, write_sources
 from tinykernel.codegen.sources import render_sources
-from tinykernel.codegen.targets import find_target
 from tinykernel.decisions.counters import Counters, saturated
 from tinykernel.model.answers.decision import margins
 from tinykernel.model.integer import IntegerModel
@@ -65,6 +64,7 @@ CASES: dict[str, Callable[[], IntegerModel]] = {
     "image": IMAGES["28 x 28"],
     "signal": SIGNALS["components"],
 }
+SMALL = {"n_features": 20, "n_classes": 5, "n_blocks": 1, "raw_dtype": "int16"}
 
 
 def sequence_in_c(
@@ -112,38 +112,26 @@ def sequence_in_python(model: IntegerModel, X: np.ndarray) -> tuple[np.ndarray, 
     return np.array(steps, dtype=np.uint32).view(np.int32), counters.to_bytes()
 
 
-def assert_equal_sequences(
-    model: IntegerModel, n: int, platform: Platform, folder: Path, flags: tuple[str, ...]
+@pytest.mark.parametrize(
+    ("core", "kind", "n"),
+    [
+        *(("host", kind, 10000 if "classes" in kind else 100) for kind in CASES),
+        *((core, "int16", 10000) for core in ("cortex-m0", "cortex-m4", "esp32c3")),
+    ],
+)
+def test_ten_thousand_steps(
+    require_platforms: Callable[[str], Any], tmp_path: Path, core: str, kind: str, n: int
 ) -> None:
-    """Compare every step, and what the bytes at the end say."""
+    """Each step of the counters is Python's, and a flipped bit is seen, on emulated cores too."""
+    platform = require_platforms(core)[0]
+    model = CASES[kind]() if kind in CASES else balanced(random_model(6, **SMALL))
     X = random_raw(model, 1, n)
     expected = sequence_in_python(model, X)
-    got = sequence_in_c(model, X, platform, folder, flags)
+    flags = SANITISERS if core == "host" else ("-Os",)
+    got = sequence_in_c(model, X, platform, tmp_path, flags)
     assert np.array_equal(got[0], expected[0])
     assert got[1] == expected[1]
     assert Counters.from_bytes(model, got[1]).decisions == n
-
-
-@pytest.mark.parametrize("kind", CASES)
-def test_ten_thousand_steps_on_this_computer(
-    require_tool: Callable[[str], str], tmp_path: Path, kind: str
-) -> None:
-    """Each step of the counters is Python's, and a flipped bit is seen."""
-    require_tool("gcc")
-    model = CASES[kind]()
-    platform = find_platforms(find_target("host"))[0]
-    n = 10000 if model.input.is_table else 100
-    assert_equal_sequences(model, n, platform, tmp_path, SANITISERS)
-
-
-@pytest.mark.parametrize("core", ["cortex-m0", "cortex-m4", "esp32c3"])
-def test_ten_thousand_steps_on_emulated_cores(
-    require_platforms: Callable[[str], Any], tmp_path: Path, core: str
-) -> None:
-    """The same on cores with and without packed instructions."""
-    model = balanced(random_model(6, n_features=20, n_classes=5, n_blocks=1, raw_dtype="int16"))
-    platform = require_platforms(core)[0]
-    assert_equal_sequences(model, 10000, platform, tmp_path, ("-Os",))
 
 
 @pytest.mark.parametrize(

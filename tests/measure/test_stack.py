@@ -9,29 +9,13 @@ from typing import Any
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from tests.measure.test_report import COMPILER
 from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.decoders import DECODERS, VARIABLE_STACK, Machine
 from tinykernel.measure.footprint import size_script
 from tinykernel.measure.stack import Function, read_functions, worst_case_stack
-
-TARGETS = [
-    "cortex-m0",
-    "cortex-m3",
-    "cortex-m4",
-    "cortex-m7",
-    "cortex-m33",
-    "esp32c3",
-    "esp8266",
-    "atmega328p",
-]
-COMPILERS = {
-    "cortex": "arm-none-eabi-gcc",
-    "esp32c3": "riscv64-unknown-elf-gcc",
-    "esp8266": "xtensa-lx106-elf-gcc",
-    "atmega328p": "avr-gcc",
-}
 
 # Frames of every kind: none, a few registers, more than one immediate operand can hold.
 PROGRAM = """
@@ -78,12 +62,12 @@ def test_a_call_that_the_linker_made_shorter_moves_no_stack() -> None:
     assert DECODERS["xtensa"](machine, 0).problem == VARIABLE_STACK
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", [target for target in COMPILER if target != "cortex-m4f"])
 def test_frames_equal_those_of_gcc(
     target: str, tmp_path: Path, require_tool: Callable[[str], Any]
 ) -> None:
     """Every frame read from machine code is the one that -fstack-usage states."""
-    require_tool(COMPILERS[target.split("-")[0]])
+    require_tool(COMPILER[target])
     functions = linked(PROGRAM, target, tmp_path, "gcc")
     stated = {}
     for line in (tmp_path / "program.su").read_text().splitlines():
@@ -99,7 +83,7 @@ def test_frames_equal_those_of_gcc(
 
 def test_a_last_routine_without_a_size(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
     """GCC's conversion to int states no size, and nothing follows it: it has code all the same."""
-    require_tool(COMPILERS["esp8266"])
+    require_tool(COMPILER["esp8266"])
     program = "volatile float f; int main(void) { return (int)f; }\n"
     functions = linked(program, "esp8266", tmp_path, "gcc")
     assert max(functions.values(), key=lambda found: found.start).name == "__fixsfsi"

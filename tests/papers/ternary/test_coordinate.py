@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -119,32 +118,6 @@ def test_scale_is_the_minimum_of_8(loss):
     for factor in (0.9, 0.999, 1.001, 1.1):
         for a, b in ((alpha * factor, beta), (alpha, beta + factor - 1)):
             assert best <= slow_objective(signs, y, share, weights, a, b, options) + 1e-8
-
-
-def test_result_is_a_local_optimum():
-    """Protects the end of the search: no single weight can be improved when it stops by itself."""
-    signs, codes, sample_weight, _ = make(5, 80, 14)
-    options = PaperOptions(regularization=0.01, max_iter=100, tol=0.0)
-    outputs = fit_outputs(pack(signs), codes, sample_weight, 2, options)
-    share, y = sample_weight / sample_weight.sum(), np.where(codes == 1, 1.0, -1.0)
-    scale = (outputs.alpha[0], outputs.beta[0])
-    for j, value in itertools.product(range(14), (-1, 0, 1)):
-        other = outputs.weights[0].copy()
-        other[j] = value
-        assert slow_objective(signs, y, share, other, *scale, options) >= (
-            outputs.objective[0] - 1e-5
-        )
-
-
-def test_decide_equals_a_matrix_product():
-    """Protects the decisions of other rows, across several chunks of rows."""
-    signs, codes, sample_weight, _ = make(9, 2500, 10, 3)
-    packed = pack(signs)
-    outputs = fit_outputs(
-        packed, codes, sample_weight, 3, PaperOptions(regularization=0.1, max_iter=2)
-    )
-    expected = signs @ outputs.weights.T.astype(int) * outputs.alpha + outputs.beta
-    assert np.allclose(outputs.decide(packed), expected)
 
 
 def test_stratified_rows_keep_every_class():

@@ -28,21 +28,6 @@ def test_a_linear_part_is_learned_as_it_is_stored(bits):
     assert np.abs(model.quantize().find(Linear).weights).max() == 2 ** (bits - 1) - 1
 
 
-def test_forms_compete():
-    """Protects the choice among components, linear part, and both, on rows held out."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((600, 5))
-    y = (X @ rng.standard_normal(5) > 0).astype(int)
-    forms = {"compact": 64, "compact+linear8": 32, "linear8": 0}
-    model = TernaryKernelClassifier(n_components=forms, epochs=5, random_state=0).fit(X, y)
-    assert {(t["n_components"] > 0, t["linear_bits"]) for t in model.trials_} >= {
-        (True, None),
-        (True, 8),
-        (False, 8),
-    }
-    assert model.quantize().find(Linear) is not None
-
-
 def test_dropout_and_interruption_keep_the_best():
     """Protects dropout, two classes, and Ctrl-C after the first epoch."""
     rng = np.random.default_rng(0)
