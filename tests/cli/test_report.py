@@ -52,18 +52,13 @@ def test_page(work, tmp_path):
         assert "30 rows" in text
         assert "STM32F401RE" in text
         assert "a linear model" in text
+    rows = arrays(data)
+    np.savez(tmp_path / "old.npz", X=rows["X_train"], y=rows["y_train"])
+    seen = run("report", work / "gesture.tkm", *given[:-1], tmp_path / "old.npz", "--markdown")
+    assert "About 100 % of these rows were used in training" in seen.stdout
     over = run(*command, "--budget", "1KB")
     assert over.exit_code == 1
     assert "It does not fit the STM32L053R8" in page.read_text()
-
-
-def test_page_of_rows_that_were_trained_on(work, tmp_path):
-    """A page does not pass training rows off as new ones."""
-    data = arrays(work / "data.npz")
-    np.savez(tmp_path / "old.npz", X=data["X_train"], y=data["y_train"])
-    command = ("report", work / "gesture.tkm", "--compiler", "none", "--quiet", "--markdown")
-    result = run(*command, "--data", tmp_path / "old.npz")
-    assert "About 100 % of these rows were used in training" in result.stdout
 
 
 def test_wrong_pages(work, tmp_path):

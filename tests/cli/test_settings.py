@@ -14,7 +14,6 @@ from tests.sessions import ROOT
 from tinykernel.cli import app
 from tinykernel.cli.settings import SETTINGS
 from tinykernel.cli.settings.file import read_file, to_toml
-from tinykernel.cli.settings.gathering import complete_setting
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.options.forms import LAYOUT_NAMES
 from tinykernel.training.options.regression import RegressorOptions
@@ -59,11 +58,6 @@ def test_a_setting_given_as_an_option_was_taken_for_an_unknown_one(tmp_path) -> 
     given = ("train", tmp_path, "--short", "drop", "-o", tmp_path / "m.tkm")
     assert "--short is a setting: --set short=pad|drop" in failed(*given, status=2)
     assert "No such option" in failed("verify", "m.tkm", "--short", "drop", status=2)
-
-
-def test_the_shell_completes_settings() -> None:
-    """Names that are learned once need not be typed."""
-    assert [name for name, _ in complete_setting("n_k")] == ["n_kernels="]
 
 
 @pytest.mark.parametrize(

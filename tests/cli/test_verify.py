@@ -13,8 +13,8 @@ from tinykernel.build import parity
 from tinykernel.build.toolchains import ProgramTooLarge
 
 
-def test_verify(work):
-    """verify compares every score of the test part and says where and with what."""
+def test_verify(work, tmp_path):
+    """verify compares every score of the test part, or of rows without labels, and says where."""
     result = run("verify", work / "gesture.tkm", work / "data.npz", "--json")
     assert result.exit_code == 0
     found = json.loads(result.stdout)
@@ -25,6 +25,8 @@ def test_verify(work):
     assert (found["steps"], found["refusals"] > 500) == (10000, True)
     text = run("verify", work / "gesture.tkm", work / "data.npz").stdout
     assert "agree on every score (the test part of data.npz)" in text
+    unlabelled = json_of("verify", work / "gesture.tkm", bare(tmp_path))
+    assert (unlabelled["accuracy"], unlabelled["differences"]) == (None, 0)
 
 
 def test_one_test_part_had_three_accuracies(tmp_path):
@@ -62,13 +64,6 @@ def test_a_model_trained_with_groups_takes_its_own_table(tmp_path):
     assert len(json_of("predict", model, table)["labels"]) == 60
     save(load(model), model)  # without what it remembers
     assert "6 inputs" in failed("predict", model, table)
-
-
-def test_verify_without_labels(work, tmp_path):
-    """Without labels the scores are compared all the same and the accuracy is null."""
-    found = json_of("verify", work / "gesture.tkm", bare(tmp_path))
-    assert found["accuracy"] is None
-    assert found["differences"] == 0
 
 
 def test_one_difference_fails(work, monkeypatch):
