@@ -121,7 +121,17 @@ def test_bad_commands_are_answered(client: Client, table: Any) -> None:
     assert client.ask(f"db {row.hex()}00%") == ["e-[bad number]"]
     assert client.ask("infer 1%") == ["e-[no input]"]
     load(client, row)
-    for command in ("infer 0%", "infer x%", "infer 1 x%", "infer 1 1 1%", "infer -1%", "infer%"):
+    for command in (
+        "infer 0%",
+        "infer x%",
+        "infer 1 x%",
+        "infer 1 1 1%",
+        "infer -1%",
+        "infer%",
+        # Numbers were taken modulo 2^32, and a board ran for hours.
+        "infer 99999999999%",
+        "infer 1 4294967296%",
+    ):
         assert client.ask(command) == ["e-[bad number]"], command
     assert len(client.ask("infer 1 0%")) == 7
 

@@ -116,8 +116,8 @@ def test_options_that_do_not_go_together(work) -> None:
         (("bench", model, "--save"), "needs --port"),
         (("bench", model, "--port", "x", "--clock", "8MHz"), "only --save and --json"),
         (("monitor", model, "--fast"), "goes with --send"),
-        (("emulate",), "give MODEL or --sensor"),
-        (("emulate", model, "--sensor", "still"), "give MODEL or --sensor"),
+        (("emulate",), "give either MODEL or --sensor"),
+        (("emulate", model, "--sensor", "still"), "give either MODEL or --sensor"),
     ):
         assert message in failed(*arguments, status=2)
     assert "choose still, shaking, turning" in failed("emulate", "--sensor", "flying")

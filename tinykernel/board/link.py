@@ -84,10 +84,14 @@ class Link:
         serial = _serial("serial")
         self._failures = (OSError, serial.SerialException)
         self._waiting = bytearray()
+        # Two programs at one port would get half of the lines each.
+        exclusive = {} if "://" in port else {"exclusive": True}
         limit = time.monotonic() + patience
         while True:
             try:
-                self._device = serial.serial_for_url(port, baudrate=baud, timeout=_WAIT)
+                self._device = serial.serial_for_url(
+                    port, baudrate=baud, timeout=_WAIT, **exclusive
+                )
                 return
             except (*self._failures, ValueError, OverflowError) as error:
                 if time.monotonic() < limit:

@@ -17,6 +17,7 @@ HEADER = struct.Struct("<4sHBBII")
 #: Samples in a frame at most.
 LARGEST_FRAME = 4096
 _DIVIDED = re.compile(r"[,;\t ]+")
+_DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _LINES_TO_LEARN = 12
 _FEWEST_LINES = 3  # of the same channels, from a slow sensor
@@ -37,7 +38,11 @@ def split_line(line: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     (('ax', 'ay'), ('0.1', '-3'))
     >>> split_line("512 17"), split_line("Hello")
     (((), ('512', '17')), None)
+    >>> split_line("0,93;0,57")  # a decimal comma, where other marks divide
+    ((), ('0.93', '0.57'))
     """
+    if ";" in line:
+        line = _DECIMAL_COMMA.sub(".", line)
     cells = _DIVIDED.split(re.sub(r":\s+", ":", line.strip()).strip(",;"))
     names, numbers = [], []
     for cell in cells:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import time
 from pathlib import Path
@@ -46,7 +47,7 @@ def emulate_command(
     The first line that it prints is the port, for --port of other commands.
     """
     if (model is None) == (sensor is None):
-        raise typer.BadParameter("give MODEL or --sensor", param_hint="MODEL")
+        raise typer.BadParameter("give either MODEL or --sensor", param_hint="MODEL")
     from tinykernel.board.emulator import emulated_board, emulated_sensor
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
@@ -57,7 +58,7 @@ def emulate_command(
         running = emulated_sensor(str(sensor))
     else:
         running = emulated_board(as_integer_model(load(model)), target)
-    with running as board:
+    with running as board, contextlib.suppress(KeyboardInterrupt):
         typer.echo(board.port)
         typer.echo(f"{board.name}, until Ctrl-C", err=True)
         while True:

@@ -121,10 +121,10 @@ def _print_result(recorder: Recorder) -> None:
 def _warnings(recorder: Recorder) -> Iterator[str]:
     sensor = recorder.sensor
     if sensor.lost:
-        what = "lines were no samples" if sensor.form == "text" else "samples were lost"
-        yield f"{sensor.lost} {what}"
+        what = "lines that are no samples" if sensor.form == "text" else "samples lost"
+        yield f"{what}: {sensor.lost}"
     if sensor.repeated > 0.5 * sensor.samples:
-        yield f"{sensor.repeated} of {sensor.samples} samples repeat the one before; is it alive?"
+        yield "most samples repeat the one before; check the sensor"
     if sensor.clipped:
         yield f"clipped at an end of the range: {', '.join(sensor.clipped)}"
     if recorder.rate is not None and abs(sensor.rate / recorder.rate - 1.0) > 0.02:
