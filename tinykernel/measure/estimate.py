@@ -88,7 +88,6 @@ def _component_properties(components: Components, value: dict[str, str]) -> dict
         "further stages": max(0, stages - 11),
         "halving stages": sum(components.halve_first) + second,
         "all stages halve first": all(components.halve_first),
-        "no stage halves second": second == 0,
     }
 
 
@@ -107,7 +106,12 @@ def estimate_footprint(model: IntegerModel, target: str | Target) -> Footprint:
         )
     sizes, notes, properties = measured["code"], list(row.notes), code_properties(model)
     code = sum(sizes.get(name, 0.0) * count for name, count in properties.items())
-    for piece in (*model.stages, *model.readout.parts):
+    pieces = (*model.stages, *model.readout.parts)
+    unmeasured = properties.keys() - sizes.keys() - {piece.KIND for piece in pieces}
+    if unmeasured:
+        part = ", ".join(sorted(unmeasured))
+        notes.append(f"code sizes were not measured for: {part}; 0 bytes are assumed")
+    for piece in pieces:
         if piece.KIND not in sizes:
             code += _UNMEASURED
             unknown = f"the code of {piece.KIND} was not measured"
