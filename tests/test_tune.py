@@ -141,6 +141,22 @@ def test_same_result_whatever_runs_the_trials(no_tools, require_tool):
     assert "estimated, not counted: no emulator" in found[0].points[0].counted
 
 
+def test_what_is_sent_to_processes_can_be_pickled(monkeypatch, trained):
+    """Data, options, models and reports go to processes of joblib and come back."""
+    sizes = ["2KB", "3KB"]
+    found = tune(*data(), sizes=sizes, n_folds=2, n_jobs=2, backend="loky")
+    assert found.to_dict() == tune(*data(), sizes=sizes, n_folds=2, n_jobs=1).to_dict()
+    assert set(found.models) == {2048, 3072}
+
+
+def test_labels_at_random_are_not_predicted(no_tools):
+    """Rows held out are predicted by chance where nothing can be learned, or a label leaked."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100, 3)), rng.permutation(np.arange(100) % 2)
+    (point,) = tune(X, y, sizes=["1KB"], n_jobs=1, **QUICK).points
+    assert point.accuracy < 0.5 + 3 * np.sqrt(0.25 / len(y))
+
+
 def test_the_test_of_a_fold_is_not_trained_on(monkeypatch, no_tools):
     """Each fold is judged on the rows that its training did not see; the last sees all."""
     seen = []

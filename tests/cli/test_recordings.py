@@ -12,6 +12,7 @@ from scipy.io import wavfile
 from tests.cli.tools import failed, json_of, run, sets
 from tinykernel import load, save
 from tinykernel.model.answers.decision import Decision
+from tinykernel.model.answers.labels import Labels
 from tinykernel.modelfile import about
 
 CUT = ("--window", "640ms", "--hop", "320ms", "--label", "motion")
@@ -185,6 +186,12 @@ def test_false_alarms_of_a_stream(tmp_path):
     assert found["false_alarms"]["label"]["hours"] == pytest.approx(39 / 2 / 3600)
     assert {row["true"] for row in found["decisions"]} == {"noise"}
     assert "label right in" in run(*stream, elsewhere).stdout
+    renamed = replace(load(model), answers=Labels(("high", "low", "moo")))
+    assert load(model).classes == ("high", "low", "noise")
+    save(renamed, model, about(model))
+    shown = run(*stream, elsewhere).stdout  # of background that is no class nothing is right
+    assert "of background" in shown
+    assert "right in" not in shown
 
 
 def test_a_stream_without_labels(recorded, tmp_path):
