@@ -44,6 +44,21 @@ def test_headers_of_arrays_are_not_believed(tmp_path, said) -> None:
     assert "X cannot be read" in refused(tmp_path / "a.npz")
 
 
+def test_a_fault_of_our_own_was_called_a_damaged_file(tmp_path, monkeypatch):
+    """Only what NumPy and zipfile raise says that a file is damaged."""
+
+    def faulty(*_):
+        raise AttributeError("our own")
+
+    monkeypatch.setattr("tinykernel.data.formats.numpy_files._checked_header", faulty)
+    X, y = small()
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    for file in (tmp_path / "X.npy", npz(tmp_path / "a.npz", X=X, y=y)):
+        with pytest.raises(AttributeError, match="our own"):
+            load_data(file)
+
+
 @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_damaged_compressed_member(tmp_path, method) -> None:
     """Each way of compressing has exceptions of its own, LZMA two."""

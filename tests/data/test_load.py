@@ -418,6 +418,10 @@ def test_objects_are_never_unpickled(tmp_path):
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "y.npy", np.zeros(1))
     assert "Python objects" in refused(tmp_path / "X.npy")
+    named = np.array([(Evil(),)], dtype=[("größe\u0394", object)])
+    with pytest.warns(UserWarning, match="format 3"):
+        np.save(tmp_path / "X.npy", named)
+    assert "Python objects" in refused(tmp_path / "X.npy")  # once called damaged
     (tmp_path / "b.npz").write_bytes(pickle.dumps(Evil()))
     assert "not a readable .npz" in refused(tmp_path / "b.npz")
     assert not (tmp_path / "owned").exists()

@@ -137,6 +137,16 @@ def test_decimal_commas(tmp_path, name, mark):
     assert any("(x: 5 cells such as '1,234')" in note for note in load_data(file).notes)
 
 
+@pytest.mark.parametrize("below", [[], [["9.5", "1.2", "3.1", ""]]])
+def test_points_elsewhere_made_decimal_commas_text(tmp_path, below):
+    """A point in a dropped column, of groups or of a row without a label decides nothing."""
+    rows = [["0,5", "1.2", "3.1", "1,5"], ["2", "7.4", "4.2", "2,5"]] * 5
+    file = table(tmp_path / "a.csv", ["x", "b", "who", "label"], rows + below, ";")
+    found = load_data(file, groups="who", selection=Selection(drop=("b",)), test_size=0)
+    assert found.X_train.ravel().tolist() == [0.5, 2] * 5
+    assert found.y_train[:2].tolist() == ["1.5", "2.5"]
+
+
 def test_whole_numbers(tmp_path):
     """A table of 3.0 holds integers, and the smallest type that would do is offered, and taken."""
     rows = [[f"{i % 17}.0", i % 5, "ab"[i % 2]] for i in range(40)]

@@ -13,6 +13,7 @@ from tests.cli.tools import failed, run
 from tests.data.test_selection import TINY
 from tinykernel import load
 from tinykernel.data.load import load_data, load_rows
+from tinykernel.errors import TinykernelError
 
 _HEADER = ("x", "z", "label")
 
@@ -108,6 +109,8 @@ STYLES = [
     ("text of several lines", beside(lambda i: f'"a\nb{i % 3}"'), "", "1 column of text", ""),
     ("a total in the last row", text(tail=_NO_LABEL_BELOW), "",
      "left out: 1 of 61 rows have no label, the first in line 62", ""),
+    ("labels that differ in case", labelled("Cat", "cat", "dog"), "",
+     "labels that differ in case only are different classes: Cat, cat", ""),
     ("labels that lack", labelled("no", "yes", "", "?"), "", "left out: 30 of 60 rows have no", ""),
     ("no header", text(None), "", "error: .*say which column holds the labels.*column3",
      "--label column3"),
@@ -185,3 +188,11 @@ def test_totals_without_a_group_were_refused(tmp_path):
     table.write_text(text((*_HEADER, "person"), [*cells, ["9", "9", "", ""]]))
     dataset = load_data(table, label="label", groups="person")
     assert len(dataset.X_train) + len(dataset.X_test) == 60
+
+
+def test_the_row_without_a_group_was_counted_among_those_with_a_label(tmp_path):
+    """The message said row 2 (line 4) of the third row of the file."""
+    table = tmp_path / "t.csv"
+    table.write_text("x,who,label\n1,a,no\n2,a,\n3,,yes\n4,b,no\n")
+    with pytest.raises(TinykernelError, match=r"row 3 \(line 4\), column 'who': the group"):
+        load_data(table, groups="who")

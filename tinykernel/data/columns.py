@@ -139,7 +139,7 @@ def without_needless(part: Part) -> tuple[Part, tuple[str, ...]]:
 
     That is a column in which hardly a cell or no other value stands, of text that is different in
     nearly every row, and those of `suspicious_inputs`. A line also tells which columns of text are
-    numbers with units.
+    numbers with units, and labels that differ in nothing but case.
     """
     assert part.columns is not None
     X = part.X[:MOST_ROWS]
@@ -147,8 +147,7 @@ def without_needless(part: Part) -> tuple[Part, tuple[str, ...]]:
         return part, ()
     reasons = {name: _reason(part, X[:, j], j) for j, name in enumerate(part.columns)}
     reasons = {name: reason for name, reason in reasons.items() if reason}
-    units = _units(part, X)
-    notes = (units,) if units else ()
+    notes = tuple(note for note in (_units(part, X), _cases(part)) if note)
     if not reasons:
         return part, notes
     which = listed([f"{visible(name)} ({reason})" for name, reason in reasons.items()], 8)
@@ -215,3 +214,13 @@ def _units(part: Part, X: NDArray[Any]) -> str:
         f"numbers with a unit or a mark of thousands are text ({listed(said)}); write plain "
         "numbers to have them as such"
     )
+
+
+def _cases(part: Part) -> str:
+    """Tell of labels that differ in nothing but case."""
+    labels = [] if part.y is None or part.y.dtype.kind != "U" else np.unique(part.y).tolist()
+    alike: dict[str, list[str]] = {}
+    for label in labels:
+        alike.setdefault(label.casefold(), []).append(label)
+    pairs = listed([visible(", ".join(each)) for each in alike.values() if len(each) > 1])
+    return f"labels that differ in case only are different classes: {pairs}" if pairs else ""

@@ -7,7 +7,6 @@ import re
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
@@ -50,26 +49,30 @@ class TextTable:
     mark: str  # between the columns.
     notes: tuple[str, ...] = ()
 
-    @cached_property
-    def has_decimal_commas(self) -> bool:
-        """Whether numbers have decimal commas."""
-        return has_decimal_commas(self.columns, are_likely=self.mark != ",")
+    def inputs(
+        self,
+        places: Sequence[int],
+        as_text: Collection[str],
+        label: int | None,
+        y: NDArray[Any] | None,
+    ) -> tuple[list[Column], NDArray[Any] | None]:
+        """Return columns as numbers, or as text where a cell is text or `as_text` names them.
 
-    def inputs(self, places: Sequence[int], as_text: Collection[str]) -> list[Column]:
-        """Return columns as numbers, or as text where a cell is text or `as_text` names them."""
-        commas = self.has_decimal_commas
-        return [
+        Also returns the labels `y`, which come from column `label`. Whether numbers have decimal
+        commas is decided by these columns alone.
+        """
+        cells = [self.columns[i] for i in (*places, *([] if label is None else [label]))]
+        commas = has_decimal_commas(cells, are_likely=self.mark != ",")
+        columns = [
             column_of(self.columns[i], as_text=self.names[i] in as_text, decimal_comma=commas)
             for i in places
         ]
+        return columns, _with_points(y) if commas and y is not None else y
 
     def labels(self, place: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return the labels in a column, and which rows lack one."""
         kinds, places = kinds_of(self.columns[place])
         there = [kind for kind in kinds if not is_missing(kind) or kind.lower() in _ANSWERS]
-        if self.has_decimal_commas and all(number_of(kind, True) is not None for kind in there):
-            kinds = [kind.replace(",", ".") for kind in kinds]
-            there = [kind.replace(",", ".") for kind in there]
         label = dict(zip(there, text_labels(there).tolist(), strict=True))
         missing = np.array([kind not in label for kind in kinds], bool)
         filled = next(iter(label.values()), "")
@@ -238,6 +241,14 @@ def _table(
 def read_csv(path: Path, chooser: ColumnChooser) -> Part:
     """Read numbers, text as numbers, labels and groups of every line."""
     return part_of(read_table(path, chooser.known), chooser)
+
+
+def _with_points(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return labels with decimal points if all of them are numbers with decimal commas."""
+    kinds, places = kinds_of(labels)
+    if labels.dtype.kind != "U" or any(number_of(kind, True) is None for kind in kinds):
+        return labels
+    return text_labels([kind.replace(",", ".") for kind in kinds])[places]
 
 
 def text_labels(labels: list[str]) -> NDArray[Any]:

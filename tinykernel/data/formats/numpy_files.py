@@ -24,10 +24,13 @@ from tinykernel.stored import KeptFile, StoredRows
 
 @contextmanager
 def _one_line(problem: str) -> Iterator[None]:
-    """Refuse damaged files: NumPy and zipfile raise a dozen kinds of exceptions for them."""
+    """Refuse damaged files: NumPy and zipfile raise a dozen kinds of exceptions for them.
+
+    Wrap nothing but calls of theirs, so that a fault of our own is not called damage.
+    """
     try:
         yield
-    except (MemoryError, OSError, TinykernelError):
+    except (MemoryError, OSError):
         raise
     except Exception:
         raise TinykernelError(problem) from None
@@ -40,37 +43,39 @@ def _array(path: Path, name: str, stream: Any, length: int, in_pieces: bool = Fa
     from the middle, go to a temporary one.
     """
     where = f"{path}: {name}"
-    with _one_line(f"{where} cannot be read (damaged or cut short)"):
-        rows = _checked_header(where, stream, length)
-        if rows is not None and in_pieces and length > stored.IN_PIECES:
-            if not isinstance(stream, zipfile.ZipExtFile):
-                return StoredRows(KeptFile(path.open("rb")), stream.tell(), *rows)
-            stored_rows = StoredRows.temporary(*rows)
+    problem = f"{where} cannot be read (damaged or cut short)"
+    rows = _checked_header(where, stream, length, problem)
+    if rows is not None and in_pieces and length > stored.IN_PIECES:
+        if not isinstance(stream, zipfile.ZipExtFile):
+            return StoredRows(KeptFile(path.open("rb")), stream.tell(), *rows)
+        stored_rows = StoredRows.temporary(*rows)
+        with _one_line(problem):
             shutil.copyfileobj(stream, stored_rows.file.stream, 1 << 20)
-            return stored_rows
+        return stored_rows
+    with _one_line(problem):
         stream.seek(0)
         return np.asarray(np.load(stream, allow_pickle=False))
 
 
 def _checked_header(
-    where: str, stream: Any, length: int
+    where: str, stream: Any, length: int, problem: str
 ) -> tuple[tuple[int, ...], np.dtype[Any]] | None:
     """Return shape and type of an array of rows of numbers, None of another.
 
-    Raises ValueError if it is longer than its file: NumPy reserves what a header says.
+    Refuses an array that is longer than its file: NumPy reserves what a header says.
     """
-    version = npy.read_magic(stream)
-    if version not in ((1, 0), (2, 0)):
-        return None  # for names of fields, which the checks refuse
-    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, by_columns, dtype = read(stream)
+    with _one_line(problem):
+        first = npy.read_magic(stream) == (1, 0)
+        # Versions 2 and 3 differ in the encoding of names of fields only.
+        read = npy.read_array_header_1_0 if first else npy.read_array_header_2_0
+        shape, by_columns, dtype = read(stream)
     if dtype.hasobject:
         raise TinykernelError(
             f"{where} is an array of Python objects; save it with a number or string dtype"
         )
     if math.prod(shape) * dtype.itemsize > length - stream.tell():
-        raise ValueError("cut short")
-    is_plain = dtype.kind in "biuf" and dtype != np.float16
+        raise TinykernelError(problem)
+    is_plain = dtype.kind in "biuf" and dtype != np.float16 and all(n > 0 for n in shape)
     return (shape, dtype) if len(shape) > 1 and not by_columns and is_plain else None
 
 
@@ -89,10 +94,9 @@ def open_npz(path: Path) -> Iterator[Any]:
 def npz_array(path: Path, archive: Any, key: str, in_pieces: bool = False) -> Any:
     """Load one array of an archive."""
     member = f"{key}.npy" if f"{key}.npy" in archive.zip.namelist() else key
-    with (
-        _one_line(f"{path}: {key} cannot be read (damaged or cut short)"),
-        archive.zip.open(member) as stream,
-    ):
+    with _one_line(f"{path}: {key} cannot be read (damaged or cut short)"):
+        stream = archive.zip.open(member)
+    with stream:
         return _array(path, key, stream, archive.zip.getinfo(member).file_size, in_pieces)
 
 

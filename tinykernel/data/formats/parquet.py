@@ -120,9 +120,15 @@ class _ArrowTable:
         """Names of the columns."""
         return column_names(self.table.column_names)
 
-    def inputs(self, places: Sequence[int], as_text: Collection[str]) -> list[Column]:
-        """Return columns as numbers, or as text where `as_text` names them."""
-        return [_values(self.table.column(i), self.names[i] in as_text) for i in places]
+    def inputs(
+        self,
+        places: Sequence[int],
+        as_text: Collection[str],
+        label: int | None,
+        y: NDArray[Any] | None,
+    ) -> tuple[list[Column], NDArray[Any] | None]:
+        """Return columns as numbers, or as text where `as_text` names them, and the labels."""
+        return [_values(self.table.column(i), self.names[i] in as_text) for i in places], y
 
     def labels(self, place: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return the values in a column, and which rows lack one."""

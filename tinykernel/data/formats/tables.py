@@ -157,7 +157,7 @@ def part_of(table: Any, chooser: ColumnChooser) -> Part:
     """
     path, names, notes = table.path, table.names, table.notes
     place, group_place, inputs = chooser.positions(names)
-    y = None
+    y, numbers = None, None  # of the rows that are left, counted from 1 in the file.
     if place is not None:
         y, lacking = table.labels(place)
         n, n_lacking = len(y), int(lacking.sum())
@@ -169,18 +169,19 @@ def part_of(table: Any, chooser: ColumnChooser) -> Part:
             lines = table.lines
             first = "" if lines is None else f", the first in line {lines[int(lacking.argmax())]}"
             notes = (*notes, f"left out: {n_lacking} of {n} rows have no label{first}")
-            table, y = table.at(~lacking), y[~lacking]
+            table, y, numbers = table.at(~lacking), y[~lacking], 1 + np.flatnonzero(~lacking)
     group = None
     if group_place is not None:
         group, lacking = table.groups(group_place)
         if lacking.any():
             row = int(lacking.argmax())
+            number = row + 1 if numbers is None else int(numbers[row])
             line = "" if table.lines is None else f" (line {table.lines[row]})"
             raise TinykernelError(
-                f"{path}: row {row + 1}{line}, column {names[group_place]!r}: the group is missing"
+                f"{path}: row {number}{line}, column {names[group_place]!r}: the group is missing"
             )
     chosen = tuple(names[i] for i in inputs)
-    columns = table.inputs(inputs, chooser.texts)
+    columns, y = table.inputs(inputs, chooser.texts, place, y)
     n_rows = 0 if y is None else len(y)
     X = np.column_stack([c.values for c in columns]) if columns else np.empty((n_rows, 0))
     texts = {n: c.texts for n, c in zip(chosen, columns, strict=True) if c.texts is not None}
