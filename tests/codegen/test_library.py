@@ -277,14 +277,21 @@ def test_arduino_sketch_of_a_stream(tmp_path: Path, require_tool: Callable[[str]
     assert recorded.take(lines.encode()) == [tuple(map(str, row)) for row in samples.tolist()]
 
 
-@pytest.mark.parametrize("system", ["esp_idf", "zephyr"])
+@pytest.mark.parametrize(
+    ("system", "dtype"), [("esp_idf", "int16"), ("zephyr", "int16"), ("zephyr", "float32")]
+)
 def test_sensor_of_a_stream(
-    system: str, tmp_path: Path, require_tool: Callable[[str], Any]
+    system: str, dtype: str, tmp_path: Path, require_tool: Callable[[str], Any]
 ) -> None:
     """On ESP-IDF and Zephyr, too, samples come a line each, and decisions as Python's scores."""
     require_tool("cmake")
-    model = local_model(random_signal_stage(1), 1)
+    model = local_model(random_signal_stage(1, raw_dtype=dtype), 1)
     export(model, None, tmp_path / "motion", name="motion", format="library")
+    if dtype == "float32":
+        sketch = tmp_path / "motion" / "examples" / "Sensor" / "sensor.c"
+        text = sketch.read_text()
+        assert "(number % 100u)" in text
+        sketch.write_text(text.replace("(number % 100u)", "((float)(number % 100u) * 0.375f - 1)"))
     stand_in = {"zephyr": [f"-DZephyr_DIR={BUILD_SYSTEMS / 'zephyr'}"], "esp_idf": []}[system]
     lines = {}
     for example in ("record", "live"):
@@ -299,8 +306,11 @@ def test_sensor_of_a_stream(
             assert process.stdout is not None
             lines[example] = [process.stdout.readline().strip() for _ in range(5)]
             process.kill()
-    assert lines["record"] == [f"{i},{i},{i}" for i in range(5)]
     samples = np.repeat(np.arange(200)[:, None] % 100, 3, axis=1)
+    if dtype == "float32":
+        samples = samples.astype(np.float32) * 0.375 - 1
+    form = {"int16": "{}", "float32": "{:.6f}"}[dtype]
+    assert lines["record"] == [",".join(map(form.format, row)) for row in samples[:5].tolist()]
     windows = [samples[i : i + 64].ravel() for i in range(0, 5 * model.hop, model.hop)]
     assert list(map(scores_of, lines["live"])) == model.scores(np.array(windows)).tolist()
 
