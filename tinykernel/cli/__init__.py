@@ -103,7 +103,7 @@ _COMMANDS: dict[Callable[..., None], tuple[str, str]] = {
         "export digits.tkm --target cortex-m4 --data digits.npz -o firmware",
         "export digits.tkm --check firmware",
     ),
-    flash_command: ("flash firmware", "flash firmware --verify digits.tkm"),
+    flash_command: ("flash firmware", "flash firmware --verify --model digits.tkm"),
     record_command: (
         "record --port auto --label walking -o motion",
         "record --port auto --label walking --seconds 30 -o motion",

@@ -30,7 +30,7 @@ def bench_command(
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = None,
 ) -> None:
-    """Count the instructions of one inference, by stage, in an emulator.
+    """Count the instructions of one inference, by stage.
 
     The count is exact and does not depend on how busy this computer is. A time is a range, because
     an emulator counts instructions and not cycles. The target is that of the training unless

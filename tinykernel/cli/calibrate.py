@@ -65,11 +65,11 @@ def calibrate_command(
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = None,
 ) -> None:
-    """Fit confidence, and a margin below which the model does not answer, to rows of DATA.
+    """Fit confidence, and a margin to refuse below.
 
-    Training rows are refused. Prints what the model promises for new rows; if the rows do not
-    support the promise, writes no model and ends with status 1. Uses the test part of DATA, or the
-    held-out rows if the model was trained on DATA, or all rows.
+    They are fitted to rows of DATA. Training rows are refused. Prints what the model promises for
+    new rows; if the rows do not support the promise, writes no model and ends with status 1. Uses
+    the test part of DATA, or the held-out rows if the model was trained on DATA, or all rows.
     """
     from tinykernel.errors import TinykernelError
     from tinykernel.modelfile import save

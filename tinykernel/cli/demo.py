@@ -32,7 +32,10 @@ def demo_command(
     force: ForceOption = False,
     quiet: QuietOption = None,
 ) -> None:
-    """Train on scikit-learn's digits, export for a Cortex-M4, verify all test rows, report."""
+    """Train on digits, export for a Cortex-M4, and verify.
+
+    Digits are scikit-learn's; every test row is verified, and sizes are reported.
+    """
     force = check_output_folder(output, force=force)
 
     def say(line: str) -> None:

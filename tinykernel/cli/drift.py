@@ -55,7 +55,7 @@ def drift_command(
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = None,
 ) -> None:
-    """Compare the counters of a device with the figures of held-out rows.
+    """Compare a device's counters with held-out rows.
 
     Ends with status 1 where they differ by more than chance, and where the device has too few
     decisions to say.

@@ -41,10 +41,10 @@ def evaluate_command(
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = None,
 ) -> None:
-    """Judge a model on labelled rows: by class, with an interval, beside simple models.
+    """Judge a model on labelled rows, beside simple models.
 
-    Uses the test part of DATA, or the held-out rows if the model was trained on DATA, or all rows.
-    Label and groups are those of the training.
+    Says recall by class, and an interval. Uses the test part of DATA, or the held-out rows if the
+    model was trained on DATA, or all rows. Label and groups are those of the training.
     """
     from tinykernel.evaluation import evaluate, input_importance
     from tinykernel.evaluation.models import evaluate_clips

@@ -34,7 +34,7 @@ def inspect_command(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what a model is: sizes, arithmetic, and the proved range of every stage."""
+    """Show sizes, arithmetic and proved ranges of a model."""
     from tinykernel.cli.common.memory import open_model
     from tinykernel.reporting.training import training_in_words
 

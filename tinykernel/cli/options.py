@@ -19,10 +19,11 @@ def options_command(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List what --set NAME=VALUE and tinykernel.toml take, or show single settings in full.
+    """List all settings, or show single ones in full.
 
-    tinykernel.toml lies beside the data (for export beside the model); its tables are data,
-    train, tune and export. The command line goes before the file.
+    Settings are given by --set NAME=VALUE or in tinykernel.toml. tinykernel.toml lies beside the
+    data (for export beside the model); its tables are data, train, tune and export. The command
+    line goes before the file.
     """
     chosen = [known(name, name) for name in names] if names else list(SETTINGS.values())
     if as_json:

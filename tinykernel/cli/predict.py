@@ -63,7 +63,7 @@ def predict_command(
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = None,
 ) -> None:
-    """Predict labels and scores with the integer arithmetic of the firmware.
+    """Predict labels and scores as the firmware does.
 
     Uses the test part of DATA where it has one, else all its rows. A calibrated model also
     says what it decides, a label or "unknown", and how sure it is, 0 to 255.

@@ -48,7 +48,7 @@ def report_command(
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = None,
 ) -> None:
-    """Measure the flash, RAM and stack of a model, and check that it fits.
+    """Measure flash, RAM and stack, and check that they fit.
 
     Ends with status 1 when it does not fit. Flash is the linked difference to an empty program
     where a compiler is found, an estimate otherwise; the report says which. Target and budget are

@@ -27,7 +27,7 @@ def targets_command(
     target: TargetsOption = [],  # noqa: B006
     as_json: JsonOption = False,
 ) -> None:
-    """List the processors, their boards and frameworks, or the boards that hold a model.
+    """List processors and boards, or those that hold a model.
 
     With --target it is about the boards of these processors alone; --fits then names each.
     """

@@ -56,7 +56,7 @@ def train_command(
     quiet: args.QuietOption = None,
     **_: Any,
 ) -> None:
-    """Train a model that fits and print its accuracy, as the firmware computes it.
+    """Train a model that fits, and print the firmware's accuracy.
 
     With --window, or where DATA is a folder or a sound, DATA are recordings, which are cut into
     windows. A folder of pictures has a folder for each class; pictures are resized to

@@ -47,12 +47,12 @@ def tune_command(
     quiet: args.QuietOption = None,
     **_: Any,
 ) -> None:
-    """Show accuracy against size, and recommend the smallest model that is good enough.
+    """Show accuracy against size, and recommend a model.
 
-    Models of 1 to 30 KB (or --budget) are trained on parts of the training rows, whole groups where
-    there are groups, and judged on the part held out; the test rows choose nothing. Finished
-    trainings are kept: started again, the same command goes on from there. Ctrl-C keeps the best so
-    far. --set takes the settings of train, too.
+    That is the smallest that is good enough. Models of 1 to 30 KB (or --budget) are trained on
+    parts of the training rows, whole groups where there are groups, and judged on the part held
+    out; the test rows choose nothing. Finished trainings are kept: started again, the same command
+    goes on from there. Ctrl-C keeps the best so far. --set takes the settings of train, too.
     """
     from tinykernel.codegen.targets import find_target
 

@@ -36,11 +36,12 @@ def verify_command(
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = None,
 ) -> None:
-    """Build the C, run every row through it, and compare every score with Python.
+    """Run every row through the C, and compare it with Python.
 
-    The target is the host unless given. Ends with status 1 on one difference, or if a target is too
-    small for the model. For classifiers it also compares counters over 10,000 steps. Uses
-    the test part of DATA, or the held-out rows if the model was trained on DATA, or all rows.
+    Every score is compared. The target is the host unless given. Ends with status 1 on one
+    difference, or if a target is too small for the model. For classifiers it also compares counters
+    over 10,000 steps. Uses the test part of DATA, or the held-out rows if the model was trained on
+    DATA, or all rows.
 
     With --port a board that runs the export computes the scores, and reports time and stack.
     """

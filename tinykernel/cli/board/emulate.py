@@ -42,7 +42,7 @@ def emulate_command(
         ),
     ] = None,
 ) -> None:
-    """Run the program that an export puts on a board, in an emulator, until Ctrl-C.
+    """Run the program of a board in an emulator, until Ctrl-C.
 
     The first line that it prints is the port, for --port of other commands.
     """

@@ -50,10 +50,11 @@ def monitor_command(
         int | None, typer.Option("--decisions", min=1, help="end after so many")
     ] = None,
 ) -> None:
-    """Show the decisions of a board as they come, until Ctrl-C or the end of the recording.
+    """Show the decisions of a board as they come.
 
-    The board runs a sketch that prints m-results-[...] for each decision. With --send it runs the
-    program of an export, and ends with status 1 where a decision is not Python's.
+    It ends with Ctrl-C or the recording. The board runs a sketch that prints m-results-[...] for
+    each decision. With --send it runs the program of an export, and ends with status 1 where a
+    decision is not Python's.
     """
     from tinykernel.board.link import Link, find_port
     from tinykernel.cli.common.arguments import check_output_file

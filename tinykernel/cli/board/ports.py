@@ -9,7 +9,7 @@ from tinykernel.cli.common.output import print_json, print_table
 
 
 def ports_command(as_json: JsonOption = False) -> None:
-    """List the serial ports of this computer, boards with USB first."""
+    """List the serial ports, boards with USB first."""
     from tinykernel.board.link import list_ports
 
     ports = list_ports()

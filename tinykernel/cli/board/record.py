@@ -62,11 +62,11 @@ def record_command(
     ] = None,
     quiet: QuietOption = None,
 ) -> None:
-    """Record what a sketch prints, one file a recording, as train takes it.
+    """Record what a sketch prints, as train takes it.
 
-    A line is a sample: numbers between commas, blanks, tabs or semicolons, with names or without.
-    On a terminal keys begin and end recordings; elsewhere it records --seconds, or --count times
-    --window.
+    Each recording is a file. A line is a sample: numbers between commas, blanks, tabs or
+    semicolons, with names or without. On a terminal keys begin and end recordings; elsewhere it
+    records --seconds, or --count times --window.
     """
     from tinykernel.board.link import find_port
     from tinykernel.board.recording import FORMATS, Recorder, check_label, sensor_at

@@ -89,6 +89,7 @@ def _shown(quiet: bool | None) -> Iterator[Observer]:
         lines = PlainLines(lambda line: print(line, file=sys.stderr, flush=True))
         with _ticking(lines.tick):
             yield lines
+        lines.finish()
 
 
 class PlainLines:
@@ -110,6 +111,7 @@ class PlainLines:
         """Take one message."""
         with self._lock:
             if self._latest is None or self._latest.stage != progress.stage:
+                self._end()
                 self._entered = self._clock()
             self._latest, self._is_new = progress, True
         self.tick()
@@ -129,6 +131,16 @@ class PlainLines:
                 return
             self._written, self._is_new = now, False
             self._write(line)
+
+    def finish(self) -> None:
+        """Write the last message, if its phase was shown and it was not."""
+        with self._lock:
+            self._end()
+
+    def _end(self) -> None:
+        if self._latest is not None and self._is_new and self._written > self._entered:
+            self._write(_line(self._latest))
+        self._is_new = False
 
 
 def _line(progress: Progress) -> str:

@@ -68,9 +68,10 @@ def export_command(
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = None,
 ) -> None:
-    """Write C99: a PlatformIO project, a library for any build system, or a single source.
+    """Write C99: a project, a library, or a single source.
 
-    The target is that of the training unless given.
+    The project is PlatformIO's, and the library is for any build system. The target is that of the
+    training unless given.
     """
     if check:
         _check(ctx, check, model, data, as_json=as_json)

@@ -41,10 +41,10 @@ def flash_command(
         option("--data", "DATA", "rows for --verify; by default generated from the model"),
     ] = None,
 ) -> None:
-    """Build an exported project and put it on the connected board (pio run -t upload).
+    """Build an exported project, and put it on the board.
 
-    A build runs what the folder says. So the folder must be an export of tinykernel whose
-    platformio.ini is as it was written, unless --trust is given.
+    This is `pio run -t upload`. A build runs what the folder says. So the folder must be an export
+    of tinykernel whose platformio.ini is as it was written, unless --trust is given.
     """
     from tinykernel.build.upload import upload
 
