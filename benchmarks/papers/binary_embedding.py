@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - the pages write sigma and gamma in Greek
-"""001: binary embedding and ternary weights, the method this project deploys."""
+"""Lei & Lan 2021: binary embedding and ternary weights, the method this project deploys."""
 
 from __future__ import annotations
 
@@ -303,9 +303,9 @@ def bars(axis: Any, times: dict[str, list[list[float]]]) -> None:
 
 
 def run(bench: Bench) -> None:
-    """Write the page of 001."""
+    """Write the page of Lei & Lan 2021."""
     bench.open("binary-embedding")
-    page = Page(bench, "001: binary embedding and ternary weights", SOURCE)
+    page = Page(bench, "Lei & Lan 2021: binary embedding and ternary weights", SOURCE)
     page.text(
         "RFE: random Fourier features, BJLE: binary Johnson-Lindenstrauss embedding, BCSIK: binary "
         "codes for shift-invariant kernels, *ours*: the paper's binary Fastfood features with "

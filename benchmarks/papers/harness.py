@@ -58,7 +58,7 @@ class Data:
 
 
 def minmax(X: np.ndarray, *others: np.ndarray) -> list[np.ndarray]:
-    """Scale features to [-1, 1] by the range in `X`; constant ones to 0 (001, section 3.1)."""
+    """Scale features to [-1, 1] by the range in `X`; constant ones to 0 (Lei & Lan 2021, 3.1)."""
     low, high = X.min(axis=0).astype(np.float32), X.max(axis=0).astype(np.float32)
     span = np.where(high > low, high - low, np.inf).astype(np.float32)
     centre = (low + high) / 2

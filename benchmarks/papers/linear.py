@@ -42,7 +42,8 @@ def fit_linear(
 ) -> LinearOutputs:
     """Minimise ``1/n sum max(0, 1 - y f)^2 + lambda ||w||^2`` for every output, f = w.z + b.
 
-    This is (6) of 001 without the constraint on w: squared hinge and l2. `Z` may be int8.
+    This is (6) of Lei & Lan 2021 without the constraint on w: squared hinge and l2. `Z` may be
+    int8.
     """
     n, p = Z.shape
     if 4 * n * p <= _WIDEN_BYTES:

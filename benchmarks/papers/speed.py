@@ -1,4 +1,4 @@
-"""Time for one row, split into embedding and prediction (001, Figure 1 (b))."""
+"""Time for one row, split into embedding and prediction (Lei & Lan 2021, Figure 1 (b))."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def count_ones(word: Any) -> Any:
 
 @njit
 def predict_words(rows: Any, signs: Any, masks: Any, out: Any) -> None:
-    """Compute w.z of every output by XNOR, AND and POPCOUNT (001 (15))."""
+    """Compute w.z of every output by XNOR, AND and POPCOUNT (Lei & Lan 2021 (15))."""
     for i in range(rows.shape[0]):
         for o in range(signs.shape[0]):
             total = np.int64(0)

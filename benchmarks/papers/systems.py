@@ -1,4 +1,4 @@
-"""The six systems of 001: a feature map and a linear classifier each, and what they cost."""
+"""The six systems of Lei & Lan 2021: a feature map and a linear classifier each, and their cost."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tinykernel.training.layouts import LAYOUTS, components_within
 
 __all__ = ["NAMES", "Cost", "System", "cost_of", "learned_model", "table_bytes", "tune"]
 
-#: As 001 calls them, in the order of its Table 2.
+#: As Lei & Lan 2021 call them, in the order of its Table 2.
 NAMES = ("RFE", "Fastfood", "BJLE", "BCSIK", "ours", "ours-b")
 SIGMAS = tuple(2.0**k for k in range(-5, 6))
 PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)
@@ -122,7 +122,7 @@ def train(
 def ternary(
     packed: Any, y: np.ndarray, penalty: float, seed: int, **descent: Any
 ) -> TernaryOutputs:
-    """Run Algorithm 1 of 001 with its loss (7) and its start (12)."""
+    """Run Algorithm 1 of Lei & Lan 2021 with its loss (7) and its start (12)."""
     options = {"loss": "hinge", "init": "svm_sign", "regularization": penalty} | descent
     return fit_outputs(
         packed,
@@ -136,7 +136,7 @@ def ternary(
 
 
 def tune(bench: Bench, data: Data, name: str, p: int) -> tuple[float, float]:
-    """Choose sigma and lambda from the grids of 001 on a third of some training rows.
+    """Choose sigma and lambda from the grids of Lei & Lan 2021 on a third of some training rows.
 
     The grid is climbed, not searched in full: from the sigma nearest to the distance to the 50th
     neighbour and lambda 0.1, lambda and then sigma go on while the accuracy rises. The best lambda

@@ -20,8 +20,8 @@ from tinykernel.training.trainset import prepare
 class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierParameters):
     """A kernel machine with binary components and ternary weights, made for microcontrollers.
 
-    ``f(x) = alpha W sign(cos(R x' + b) + t) + beta`` with W in {-1, 0, 1}: after Lei & Lan 2021
-    (001), "Memory and Computation-Efficient Kernel SVM via Binary Embedding and Ternary Model
+    ``f(x) = alpha W sign(cos(R x' + b) + t) + beta`` with W in {-1, 0, 1}: after Lei & Lan
+    2021, "Memory and Computation-Efficient Kernel SVM via Binary Embedding and Ternary Model
     Coefficients", with everything but two diagonals learned by gradient (see
     `tinykernel.training.trainer`). x' are the scaled inputs, and the scaler is part of the model:
     the firmware takes raw sensor values of the dtype given to `fit`.

@@ -1,6 +1,6 @@
 """The trainer: phase windows, diagonals and weights learned together, as they are stored.
 
-The model is that of Lei & Lan 2021 (001), (3)-(6), with everything but B and P learned::
+The model is that of Lei & Lan 2021, (3)-(6), with everything but B and P learned::
 
     u = P H B x'                                        once for all blocks
     y = H (G_b * u)                                     one block of d projections

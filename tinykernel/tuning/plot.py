@@ -19,7 +19,8 @@ def needs_matplotlib(path: Path) -> None:
         import matplotlib  # noqa: F401
     except ImportError:
         raise TinykernelError(
-            f"{path}: a picture needs matplotlib; install it (pip install matplotlib) or write .csv"
+            f"{path}: a picture needs matplotlib; "
+            "install it (pip install 'tinykernel[curve]') or write .csv"
         ) from None
 
 

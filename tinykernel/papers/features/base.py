@@ -101,7 +101,7 @@ def neighbour_distance(
 ) -> float:
     """Return the mean distance from a row to its k-th nearest other row: a starting sigma.
 
-    The heuristic of Yu et al. (004, section 7). The distances run from a random sample of rows to
+    The heuristic of Yu et al. 2015 (section 7). The distances run from a random sample of rows to
     all rows, so that the estimate does not depend on the size of the sample.
 
     Parameters

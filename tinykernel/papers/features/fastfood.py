@@ -44,8 +44,8 @@ class Fastfood(FeatureMap):
     The rows of ``H G P H B`` all have the length ``sqrt(d) ||G||``. S gives them the lengths that
     rows of a Gaussian matrix have: ``S_ii = s_i / ||G||`` with s_i from the chi distribution with d
     degrees of freedom, so that row i has length ``s_i / sigma``. Each row of V is then exactly
-    N(0, I / sigma^2) (with Gaussian G), and z . z' is unbiased. (000, below (9) and in its code,
-    takes Uniform(0, 1) for S without the division by ||G||: the lengths would then be uniform
+    N(0, I / sigma^2) (with Gaussian G), and z . z' is unbiased. (Zhang 2022, below (9) and in its
+    code, takes Uniform(0, 1) for S without the division by ||G||: the lengths would then be uniform
     between 0 and ``||G|| / sigma``, half of what they should be on average, and the kernel wider
     than sigma says and not Gaussian.)
 

@@ -19,9 +19,9 @@ class RandomFourierFeatures(FeatureMap):
     """Random Fourier features: ``z(x) = sqrt(2 / p) cos(W' x + b)``.
 
     With the columns of W drawn from the Fourier transform of the kernel and b from Uniform(0, 2 pi)
-    the product ``z(x) . z(y)`` is an unbiased estimate of ``k(x - y)`` (Rahimi & Recht 2007; 000
-    (2)-(4), 002). One matrix product through BLAS: O(p d) time and memory; `Fastfood` does the
-    Gaussian kernel in O(p log d).
+    the product ``z(x) . z(y)`` is an unbiased estimate of ``k(x - y)`` (Rahimi & Recht 2007;
+    Zhang 2022 (2)-(4); Qi 2020). One matrix product through BLAS: O(p d) time and memory;
+    `Fastfood` does the Gaussian kernel in O(p log d).
 
     Parameters
     ----------
@@ -73,9 +73,9 @@ class BCSIK(RandomFourierFeatures):
     """Binary codes for shift-invariant kernels: ``z(x) = sign(cos(W' x + b) + t)``.
 
     W from the spectral density of the kernel, ``b ~ Uniform(0, 2 pi)``, ``t ~ Uniform(-1, 1)``
-    (Raginsky & Lazebnik 2009; 001 (1), 000 (6)). The expected share of differing features of two
-    rows is a function of their kernel value, within the bounds of Lemma 1. `RMBCSIK` does the same
-    in O(p log d).
+    (Raginsky & Lazebnik 2009; Lei & Lan 2021 (1); Zhang 2022 (6)). The expected share of differing
+    features of two rows is a function of their kernel value, within the bounds of Lemma 1.
+    `RMBCSIK` does the same in O(p log d).
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ from tinykernel.training.trainset import prepare
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PaperClassifier(MachineClassifier):
-    """Random binary components with ternary weights learned by coordinate descent (001).
+    """Random binary components with ternary weights learned by coordinate descent (Lei & Lan 2021).
 
     ``f(x) = alpha W sign(cos(R x' + b) + t) + beta`` with W in {-1, 0, 1}: Lei & Lan 2021, "Memory
     and Computation-Efficient Kernel SVM via Binary Embedding and Ternary Model Coefficients". R is
@@ -62,7 +62,7 @@ class PaperClassifier(MachineClassifier):
     diagonal : {"sign", "gaussian"}
         G: one bit a component, or 8.
     row_scale : {"one", "chi"}
-        S: none, or random lengths, which 001 has.
+        S: none, or random lengths, as Lei & Lan 2021 have.
     permutation : {"orbit", "stored", "identity"}
         P: generated from two numbers, stored, or none.
     class_weight : dict, "balanced" or None

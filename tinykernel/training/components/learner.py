@@ -152,7 +152,7 @@ class Learner:
         self._executor = ThreadPoolExecutor(max_workers=recipe.n_threads)
 
     def _draw(self) -> None:
-        """Draw the first parameters: Fastfood's, 001 (3)."""
+        """Draw the first parameters: Fastfood's, Lei & Lan 2021 (3)."""
         rng, layout = self.rng, self.layout
         shape = (self.n_blocks, self.dimension)
         diagonal = rng.standard_normal(shape)
