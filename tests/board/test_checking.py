@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,9 +36,7 @@ def verified(model: IntegerModel, target: str, n: int) -> BoardResult:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TOOLS)
-def test_every_kind_of_model_is_right_on_every_core(
-    target: str, require_tool: Callable[[str], Any]
-) -> None:
+def test_every_kind_of_model_is_right_on_every_core(target, require_tool) -> None:
     """Over a real serial line no score differs, and the stack is at most what the report says."""
     for tool in ("serial", *TOOLS[target]):
         require_tool(tool)
@@ -68,9 +65,7 @@ def altered(monkeypatch: pytest.MonkeyPatch, old: bytes, new: bytes) -> None:
     monkeypatch.setattr(emulator, "exported_files", render_changed)
 
 
-def test_a_board_that_lies_about_one_score_is_found(
-    monkeypatch: pytest.MonkeyPatch, require_tool: Callable[[str], Any]
-) -> None:
+def test_a_board_that_lies_about_one_score_is_found(monkeypatch, require_tool) -> None:
     """One score of one row that is off by one is told, with row and class."""
     require_tool("serial")
     done = b"say(TEXT_INFER_DONE)"
@@ -82,9 +77,7 @@ def test_a_board_that_lies_about_one_score_is_found(
     assert found.first_difference.got == found.first_difference.expected + 1
 
 
-def test_a_stack_of_which_all_paint_was_gone_held(
-    monkeypatch: pytest.MonkeyPatch, require_tool: Callable[[str], Any]
-) -> None:
+def test_a_stack_of_which_all_paint_was_gone_held(monkeypatch, require_tool) -> None:
     """Where an inference takes all bytes that the board looks at, its stack is not known."""
     require_tool("serial")
     pointer = b"top = (uint8_t *)__builtin_frame_address(0) - 64;\n#elif 0\n"
@@ -110,7 +103,7 @@ def painted(size: int) -> bytes:
     return b'#include "tk_selftest.h"\n#undef TK_BOARD_PAINTED\n#define TK_BOARD_PAINTED %d' % size
 
 
-def test_another_model_on_the_board_is_refused(require_tool: Callable[[str], Any]) -> None:
+def test_another_model_on_the_board_is_refused(require_tool) -> None:
     """A board that runs another model is not compared, however many of its scores agree."""
     require_tool("serial")
     model, other = KINDS["table"](), random_model(7, n_classes=4, **SMALL)
@@ -122,7 +115,7 @@ def test_another_model_on_the_board_is_refused(require_tool: Callable[[str], Any
         verify_on_board(Board(link), model, rows_of(model, 1))
 
 
-def test_times_of_a_board(require_tool: Callable[[str], Any]) -> None:
+def test_times_of_a_board(require_tool) -> None:
     """A board is timed by its own clock; this computer counts neither cycles nor instructions."""
     require_tool("serial")
     model = KINDS["table"]()
@@ -133,7 +126,7 @@ def test_times_of_a_board(require_tool: Callable[[str], Any]) -> None:
     assert (timing.cycles, timing.instructions, timing.cycles_per_instruction) == (None,) * 3
 
 
-def test_counters_of_a_board(require_tool: Callable[[str], Any]) -> None:
+def test_counters_of_a_board(require_tool) -> None:
     """The board counts its decisions by label, one for each command `infer`."""
     require_tool("serial")
     model = KINDS["table"]()

@@ -5,9 +5,6 @@ from __future__ import annotations
 import contextlib
 import shlex
 import subprocess
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,9 +12,7 @@ from tests.sessions import ROOT, blocks, commands, difference, environment, run_
 
 
 @pytest.mark.slow
-def test_the_page_runs_from_first_to_last_line(
-    tmp_path: Path, require_tool: Callable[[str], Any], require_platforms: Callable[[str], Any]
-) -> None:
+def test_the_page_runs_from_first_to_last_line(tmp_path, require_tool, require_platforms) -> None:
     """Whoever types the page sees what it shows; a board that is emulated ends before the next."""
     require_tool("serial")
     require_platforms("host")

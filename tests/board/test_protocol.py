@@ -9,8 +9,7 @@ import select
 import subprocess
 import time
 import tty
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -58,7 +57,7 @@ def table() -> Any:
 
 
 @pytest.fixture
-def client(table: Any) -> Iterator[Client]:
+def client(table) -> Iterator[Client]:
     """Return a client of the program on this computer."""
     with emulated_board(table) as board:
         found = Client(board.port)
@@ -73,7 +72,7 @@ def load(client: Client, row: bytes) -> None:
     assert answers == [[]] * (len(answers) - 1) + [["m-load-done"]]
 
 
-def test_answers_are_those_of_the_protocol(client: Client, table: Any) -> None:
+def test_answers_are_those_of_the_protocol(client, table) -> None:
     """Names, brackets and order are what MLPerf Tiny's runner matches."""
     raw = rows_of(table, 1)
     assert client.ask("name%") == [f"m-name-dut-[{board_name(None)}]"]
@@ -95,7 +94,7 @@ def test_answers_are_those_of_the_protocol(client: Client, table: Any) -> None:
     assert client.ask(" \r\n name  %") == client.ask("name%")
 
 
-def test_bad_commands_are_answered(client: Client, table: Any) -> None:
+def test_bad_commands_are_answered(client, table) -> None:
     """Each gets one line e-[what] and m-ready, and what comes next is right again."""
     row = rows_of(table, 1).astype("<i2").tobytes()
     wrong = {
@@ -136,7 +135,7 @@ def test_bad_commands_are_answered(client: Client, table: Any) -> None:
     assert len(client.ask("infer 1 0%")) == 7
 
 
-def test_a_line_that_is_cut_harms_nobody(table: Any, require_tool: Callable[[str], Any]) -> None:
+def test_a_line_that_is_cut_harms_nobody(table, require_tool) -> None:
     """Whoever connects after a cable was pulled in the middle of a command is understood."""
     require_tool("serial")
     with emulated_board(table) as board:
@@ -147,7 +146,7 @@ def test_a_line_that_is_cut_harms_nobody(table: Any, require_tool: Callable[[str
                 assert Board(link).profile.target == "host"
 
 
-def test_a_baud_of_ten_digits_was_a_traceback(require_tool: Callable[[str], Any]) -> None:
+def test_a_baud_of_ten_digits_was_a_traceback(require_tool) -> None:
     """A port that is not there, or has no such speed, is an error of one line."""
     require_tool("serial")
     here, there = os.openpty()
@@ -180,7 +179,7 @@ class Printing(Link):
         """Drop nothing."""
 
 
-def test_lines_without_end_were_read_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_without_end_were_read_for_ever(monkeypatch) -> None:
     """Neither the greeting nor an answer waits longer than its time, or takes all memory."""
     monkeypatch.setattr(protocol, "_ANSWER", 0.2)
     with pytest.raises(TinykernelError, match="no answer in 0 seconds"):
@@ -192,7 +191,7 @@ def test_lines_without_end_were_read_for_ever(monkeypatch: pytest.MonkeyPatch) -
         Board(Printing("m-ready"))
 
 
-def test_the_self_test_ran_while_a_stream_went_on(require_tool: Callable[[str], Any]) -> None:
+def test_the_self_test_ran_while_a_stream_went_on(require_tool) -> None:
     """It uses the memory of the stream; bytes that come after it are refused."""
     require_tool("serial")
     with emulated_board(KINDS["signal"]()) as place, Link(place.port) as link:
@@ -221,9 +220,7 @@ def random_line(source: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["table", "signal", "values"])
-def test_random_lines_never_leave_the_memory(
-    kind: str, tmp_path: Path, require_tool: Callable[[str], Any]
-) -> None:
+def test_random_lines_never_leave_the_memory(kind, tmp_path, require_tool) -> None:
     """Of 1,000 random lines each is answered, and the sanitizers have nothing to say."""
     compiler, source = require_tool("gcc"), random.Random(kind)
     model = KINDS[kind]()
@@ -248,7 +245,7 @@ def test_random_lines_never_leave_the_memory(
     assert done.stdout.count(b"m-infer-done\r\n") + done.stdout.count(b"m-load-done") > 5
 
 
-def test_it_takes_little_flash(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
+def test_it_takes_little_flash(tmp_path, require_tool) -> None:
     """Beside model and self-test the protocol of every kind takes 1.5 KB on a Cortex-M4."""
     require_tool("qemu-system-arm")
     size = require_tool("arm-none-eabi-gcc").replace("gcc", "size")

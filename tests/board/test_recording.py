@@ -14,10 +14,9 @@ import threading
 import time
 import tty
 import wave
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +33,7 @@ from tinykernel.errors import TinykernelError
 
 
 @pytest.fixture(autouse=True)
-def _needs_pyserial(require_tool: Callable[[str], Any]) -> None:
+def _needs_pyserial(require_tool) -> None:
     require_tool("serial")
 
 
@@ -79,7 +78,7 @@ def frames_of(samples: np.ndarray, rate: int, size: int = 256) -> bytes:
     comma=st.sampled_from([",", "\t", " ", ";", ", ", " ; "]),
     named=st.booleans(),
 )
-def test_a_line_is_read_as_it_was_printed(numbers: list[str], comma: str, named: bool) -> None:
+def test_a_line_is_read_as_it_was_printed(numbers, comma, named) -> None:
     """Whatever divides the numbers, with names or without, they are what the sketch printed."""
     names = tuple(f"ch{i}" for i in range(len(numbers))) if named else ()
     cells = [f"ch{i}:{number}" if named else number for i, number in enumerate(numbers)]
@@ -92,7 +91,7 @@ def test_what_is_no_sample_is_none() -> None:
         assert split_line(text) is None, text
 
 
-def test_no_sample_of_a_long_recording_is_lost(tmp_path: Path) -> None:
+def test_no_sample_of_a_long_recording_is_lost(tmp_path) -> None:
     """20,000 samples of six channels, with their times and labels, as `train` reads them."""
     n = 20_000
     samples = np.arange(6 * n).reshape(n, 6) % 1000
@@ -114,7 +113,7 @@ def test_no_sample_of_a_long_recording_is_lost(tmp_path: Path) -> None:
     assert first.endswith(",walk,ann")
 
 
-def test_frames_lose_nothing_and_find_what_is_lost(tmp_path: Path) -> None:
+def test_frames_lose_nothing_and_find_what_is_lost(tmp_path) -> None:
     """16 kHz of 16 bits arrive whole; a byte that is lost ends a recording and is counted."""
     samples = np.random.default_rng(0).integers(-32768, 32767, (40_000, 1))
     data = frames_of(samples, 16_000)
@@ -157,9 +156,7 @@ def test_noise_between_frames_is_skipped() -> None:
         (b"0\n1,2\n3,4\n5\n", "are no lines of numbers"),
     ],
 )
-def test_what_is_no_sensor_is_told_in_one_line(
-    sent: bytes, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_no_sensor_is_told_in_one_line(sent, message, monkeypatch) -> None:
     """A silent board, a wrong baud and another program: what was seen, and what to try."""
     monkeypatch.setattr(recording, "_LEARN", 2.0)
     with printing(sent, hold=3.0) as port:
@@ -167,7 +164,7 @@ def test_what_is_no_sensor_is_told_in_one_line(
     assert message in line
 
 
-def test_a_recording_is_what_train_takes(tmp_path: Path) -> None:
+def test_a_recording_is_what_train_takes(tmp_path) -> None:
     """From two movements of the emulated sensor to windows with labels, channels and rate."""
     for movement in ("still", "shaking"):
         with emulated_sensor(movement) as board:
@@ -183,7 +180,7 @@ def test_a_recording_is_what_train_takes(tmp_path: Path) -> None:
     assert cut.rate == 100
 
 
-def test_keys_begin_and_end_recordings(tmp_path: Path) -> None:
+def test_keys_begin_and_end_recordings(tmp_path) -> None:
     """On a terminal a blank begins and ends one, a digit chooses the label, and q ends."""
     here, there = pty.openpty()
     long = r"recording, ([3-9]\d|\d{3,}) samples"
@@ -207,7 +204,7 @@ def test_keys_begin_and_end_recordings(tmp_path: Path) -> None:
     assert all(len(path.read_text().splitlines()) > 30 for path in paths)
 
 
-def test_a_killed_recording_leaves_whole_ones(tmp_path: Path) -> None:
+def test_a_killed_recording_leaves_whole_ones(tmp_path) -> None:
     """After kill -9 in the middle of the second recording the first one is there, and readable."""
     with emulated_sensor("turning") as board:
         arguments = ("--label", "turning", "--count", 3, "--window", "0.5s")
@@ -225,7 +222,7 @@ def test_a_killed_recording_leaves_whole_ones(tmp_path: Path) -> None:
     assert len(table) >= 20
 
 
-def test_a_recording_that_was_too_short_for_a_rate_divided_by_zero(tmp_path: Path) -> None:
+def test_a_recording_that_was_too_short_for_a_rate_divided_by_zero(tmp_path) -> None:
     """It ends in one line, and leaves no file."""
     with printing(b"0\n" + b"1,2\n" * 12, hold=2.0) as port:
         line = failed(
@@ -236,9 +233,7 @@ def test_a_recording_that_was_too_short_for_a_rate_divided_by_zero(tmp_path: Pat
 
 
 @pytest.mark.parametrize("form", ["text", "s16le"])
-def test_a_sensor_that_fell_silent_was_waited_for(
-    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sensor_that_fell_silent_was_waited_for(form, tmp_path, monkeypatch) -> None:
     """A recording of so many samples ends with an error; those that came are there."""
     monkeypatch.setattr(recording, "_SILENCE", 0.3)
     data = b"0\n" + b"1,2\n" * 40 if form == "text" else frames_of(np.ones((600, 1)), 100)
@@ -251,7 +246,7 @@ def test_a_sensor_that_fell_silent_was_waited_for(
     assert not list(tmp_path.rglob("*.part"))
 
 
-def test_a_sensor_of_one_sample_a_second_was_no_sensor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sensor_of_one_sample_a_second_was_no_sensor(monkeypatch) -> None:
     """Three lines that agree are enough where no more come in time."""
     monkeypatch.setattr(recording, "_LEARN", 1.0)
     lines = b"0\nhi\n1,2\n3,4\n5,6\n"
@@ -262,7 +257,7 @@ def test_a_sensor_of_one_sample_a_second_was_no_sensor(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("rate", [0.3, 99.5, 1e12])
-def test_a_wav_of_half_a_sample_a_second_was_a_traceback(rate: float) -> None:
+def test_a_wav_of_half_a_sample_a_second_was_a_traceback(rate) -> None:
     """Only whole rates fit the header of the file."""
     arguments = ("record", "--port", "/dev/null", "--label", "x", "--format", "s16le")
     assert "a whole number from 1 to" in failed(*arguments, "--rate", rate, status=2)

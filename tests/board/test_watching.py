@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import tty
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +20,7 @@ from tinykernel.model import IntegerModel
 
 
 @pytest.fixture(autouse=True)
-def _needs_pyserial(require_tool: Callable[[str], Any]) -> None:
+def _needs_pyserial(require_tool) -> None:
     require_tool("serial")
 
 
@@ -33,7 +31,7 @@ def played(model: IntegerModel) -> list[LiveDecision]:
         return list(play(Board(link), model, recordings, None))
 
 
-def test_a_recording_is_played_and_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recording_is_played_and_compared(monkeypatch) -> None:
     """Every decision of a stream is there and Python's; one that is not is told."""
     model = KINDS["signal"]()
     decisions = played(model)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -60,7 +58,7 @@ def check_core(platform: Platform, folder: Path) -> None:
 
 @pytest.mark.parametrize("target", CORES)
 def test_every_core_computes_the_same_and_one_bit_is_noticed(
-    target: str, tmp_path: Path, require_platforms: Callable[[str], Any]
+    target, tmp_path, require_platforms
 ) -> None:
     """The promise of the project on every core; floats are NaN, infinite and subnormal too."""
     check_core(require_platforms(target)[0], tmp_path)
@@ -68,7 +66,7 @@ def test_every_core_computes_the_same_and_one_bit_is_noticed(
 
 @pytest.mark.parametrize("target", ["cortex-m0", "cortex-m7f", "esp32c3"])
 def test_zig_and_unicorn_need_no_system_package(
-    target: str, tmp_path: Path, require_tool: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+    target, tmp_path, require_tool, monkeypatch
 ) -> None:
     """Both come from PyPI, so verification works, and fails, where apt does not."""
     require_tool("ziglang")
@@ -79,9 +77,7 @@ def test_zig_and_unicorn_need_no_system_package(
     check_core(find_platforms(find_target(target))[0], tmp_path)
 
 
-def test_verify_runs_on_every_core_that_stands_for_a_target(
-    require_tool: Callable[[str], Any],
-) -> None:
+def test_verify_runs_on_every_core_that_stands_for_a_target(require_tool) -> None:
     """For an ESP32 both stand-ins must agree with Python, and the result says what they are."""
     for family in ("xtensa-lx106", "riscv64-unknown"):
         require_tool(f"{family}-elf-gcc")
@@ -94,9 +90,7 @@ def test_verify_runs_on_every_core_that_stands_for_a_target(
     assert result.note == find_target("esp32").emulated_as
 
 
-def test_dsp_code_traps_on_a_core_without_it(
-    tmp_path: Path, require_tool: Callable[[str], Any]
-) -> None:
+def test_dsp_code_traps_on_a_core_without_it(tmp_path, require_tool) -> None:
     """The emulated M3 must really be poorer than the M4, or running on it proves nothing."""
     require_tool("arm-none-eabi-gcc")
     require_tool("qemu-system-arm")
@@ -118,7 +112,7 @@ def test_dsp_code_traps_on_a_core_without_it(
     assert status == {"mps2-an386": 5, "mps2-an385": EXIT_FAULT}
 
 
-def test_model_too_large_for_the_small_board(require_platforms: Callable[[str], Any]) -> None:
+def test_model_too_large_for_the_small_board(require_platforms) -> None:
     """A model beyond 16 KB of RAM runs on a larger core, and the note says so."""
     require_platforms("cortex-m0")
     model = random_model(1, n_features=2048, n_blocks=1, raw_dtype="float32")
@@ -131,9 +125,7 @@ def test_model_too_large_for_the_small_board(require_platforms: Callable[[str], 
 @pytest.mark.parametrize(
     ("tool", "back_end"), [("arm-none-eabi-gcc", "qemu"), ("ziglang", "unicorn")]
 )
-def test_too_large_is_said_by_the_linker(
-    tool: str, back_end: str, tmp_path: Path, require_tool: Callable[[str], Any]
-) -> None:
+def test_too_large_is_said_by_the_linker(tool, back_end, tmp_path, require_tool) -> None:
     """Both linkers' words for it are understood, or no larger board would be tried."""
     require_tool(tool)
     require_tool("qemu-system-arm" if back_end == "qemu" else "unicorn")
@@ -160,12 +152,12 @@ def test_too_large_is_said_by_the_linker(
         ("undefined reference to f", ""),
     ],
 )
-def test_a_chip_too_small_was_a_line_of_the_linker(complaint: str, said: str) -> None:
+def test_a_chip_too_small_was_a_line_of_the_linker(complaint, said) -> None:
     """It showed the path of ld, and not how many bytes are needed and there."""
     assert _overflow(complaint, {"ROM": 32768, "RAM": 2048}) == said
 
 
-def test_missing_tools(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_tools(monkeypatch, tmp_path) -> None:
     """Without a compiler the message says what to install."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("PLATFORMIO_CORE_DIR", str(tmp_path))

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,7 +11,7 @@ from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
 
 
-def test_gcc_comes_before_zig(require_tool: Callable[[str], Any]) -> None:
+def test_gcc_comes_before_zig(require_tool) -> None:
     """The budget is defined by the compiler that firmware is built with, GCC."""
     require_tool("arm-none-eabi-gcc")
     require_tool("ziglang")
@@ -23,14 +20,14 @@ def test_gcc_comes_before_zig(require_tool: Callable[[str], Any]) -> None:
     assert find_toolchain("cortex-m4").name == "arm-none-eabi-gcc"
 
 
-def test_stand_in_says_so(require_tool: Callable[[str], Any]) -> None:
+def test_stand_in_says_so(require_tool) -> None:
     """A size measured with the compiler of a related core must not pass for the real one."""
     require_tool("xtensa-lx106-elf-gcc")
     assert find_toolchain("esp8266").stand_in == ""
     assert "LX106" in find_toolchain("esp32").stand_in
 
 
-def test_without_compilers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_compilers(monkeypatch, tmp_path) -> None:
     """A machine without cross compilers has zig at most, and for Xtensa nothing."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("PLATFORMIO_CORE_DIR", str(tmp_path))
@@ -39,9 +36,7 @@ def test_without_compilers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
         assert target.zig or name == "host" or find_toolchain(name) is None
 
 
-def test_platformio_toolchain_is_found(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, require_tool: Callable[[str], Any]
-) -> None:
+def test_platformio_toolchain_is_found(monkeypatch, tmp_path, require_tool) -> None:
     """Someone who has only PlatformIO has a compiler: in its packages folder."""
     real = require_tool("arm-none-eabi-gcc")
     folder = tmp_path / "packages" / "toolchain-gccarmnoneeabi" / "bin"
@@ -54,9 +49,7 @@ def test_platformio_toolchain_is_found(
     assert find_toolchain("cortex-m0", "gcc").command == (str(wrapper),)
 
 
-def test_error_of_the_compiler_is_one_line(
-    tmp_path: Path, require_tool: Callable[[str], Any]
-) -> None:
+def test_error_of_the_compiler_is_one_line(tmp_path, require_tool) -> None:
     """The user sees the first complaint of the compiler, not its whole output."""
     require_tool("gcc")
     source = tmp_path / "broken.c"

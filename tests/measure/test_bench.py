@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from tests.random_fronts import local_model, offset_model, random_signal_stage
@@ -49,9 +45,7 @@ LOOPS = {
 
 
 @pytest.mark.parametrize("machine", list(LOOPS))
-def test_a_loop_of_known_length(
-    machine: str, tmp_path: Path, require_tool: Callable[[str], Any]
-) -> None:
+def test_a_loop_of_known_length(machine, tmp_path, require_tool) -> None:
     """One instruction, a thousand times two, one return: 2002, not one more or less."""
     target, gcc, qemu, body = LOOPS[machine]
     require_tool(gcc)
@@ -73,9 +67,7 @@ def test_a_loop_of_known_length(
 
 
 @pytest.mark.parametrize("target", ["cortex-m0", "cortex-m4", "esp32c3", "esp8266"])
-def test_every_instruction_has_its_stage(
-    target: str, require_platforms: Callable[[str], Any]
-) -> None:
+def test_every_instruction_has_its_stage(target, require_platforms) -> None:
     """The stages add up to the whole, each has its share, and a clock gives a time."""
     exact = require_platforms(target)[0].back_end == "qemu" or target == "esp32c3"
     model = random_model(1, n_features=64, n_blocks=8, n_classes=10)
@@ -91,7 +83,7 @@ def test_every_instruction_has_its_stage(
     assert 5 < found.to_dict()["instructions_per_component"] < 120
 
 
-def test_work_goes_where_it_belongs(require_platforms: Callable[[str], Any]) -> None:
+def test_work_goes_where_it_belongs(require_platforms) -> None:
     """Twice the classes cost the scores and nothing else."""
     require_platforms("cortex-m3")
     few, many = (
@@ -102,7 +94,7 @@ def test_work_goes_where_it_belongs(require_platforms: Callable[[str], Any]) -> 
     assert many.stages["windows"] == pytest.approx(few.stages["windows"], rel=0.05)
 
 
-def test_unicorn_counts_about_the_same(require_tool: Callable[[str], Any]) -> None:
+def test_unicorn_counts_about_the_same(require_tool) -> None:
     """Without QEMU the count is near, and marked as not exact where it may not be."""
     for tool in ("ziglang", "unicorn", "arm-none-eabi-gcc", "qemu-system-arm"):
         require_tool(tool)
@@ -121,19 +113,19 @@ def test_host_is_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "hertz"), [("80MHz", 8e7), ("1.5 ghz", 1.5e9), ("32768Hz", 32768.0), (8e6, 8e6)]
 )
-def test_clock(text: str | float, hertz: float) -> None:
+def test_clock(text, hertz) -> None:
     """Frequencies as people write them."""
     assert parse_clock(text) == hertz
 
 
 @pytest.mark.parametrize("text", ["", "fast", "80", "0Hz", "80 MB", "-1MHz"])
-def test_wrong_clock(text: str) -> None:
+def test_wrong_clock(text) -> None:
     """A clock that cannot be read must not give a time."""
     with pytest.raises(TinykernelError, match="80MHz"):
         parse_clock(text)
 
 
-def test_a_stream_is_counted_call_by_call(require_platforms: Callable[[str], Any]) -> None:
+def test_a_stream_is_counted_call_by_call(require_platforms) -> None:
     """The mean and the worst sample and the decision, which the window call has all together."""
     require_platforms("cortex-m4")
     stage = random_signal_stage(1)
@@ -150,9 +142,7 @@ def test_a_stream_is_counted_call_by_call(require_platforms: Callable[[str], Any
     assert bench(local_model(random_signal_stage(1, hop=0), 1), "cortex-m4").stream is None
 
 
-def test_a_decision_that_was_asked_for_twice_was_measured(
-    require_platforms: Callable[[str], Any],
-) -> None:
+def test_a_decision_that_was_asked_for_twice_was_measured(require_platforms) -> None:
     """A window less its means is counted by the first call: the second was taken for it."""
     require_platforms("cortex-m4")
     result = bench(offset_model(1), "cortex-m4")
@@ -160,9 +150,7 @@ def test_a_decision_that_was_asked_for_twice_was_measured(
     assert result.stream.decision > 0.8 * result.instructions
 
 
-def test_a_stream_of_sound_tells_its_share_of_the_processor(
-    require_platforms: Callable[[str], Any],
-) -> None:
+def test_a_stream_of_sound_tells_its_share_of_the_processor(require_platforms) -> None:
     """A spectrum has a stage of its own, no sample takes its work at once, and cycles count all."""
     require_platforms("cortex-m4")
     found = bench(spectral_model(1), "cortex-m4", clock="10MHz", rate=8000)

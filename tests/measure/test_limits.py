@@ -80,7 +80,7 @@ def test_a_report_names_every_limit_that_is_exceeded():
 
 
 @pytest.mark.parametrize("target", [name for name, row in TARGETS.items() if row.family != "host"])
-def test_limits_of_time_hold_on_every_target(target: str) -> None:
+def test_limits_of_time_hold_on_every_target(target) -> None:
     """Instructions were counted for every core, and a report names what is over."""
     model = random_model(1, n_features=64, n_blocks=4, n_classes=4, raw_dtype="uint8")
     budget = "flash=100KB,instructions=1k,time=10us@80MHz"
@@ -98,7 +98,7 @@ def test_a_limit_of_time_for_a_stage_without_counts() -> None:
         report(separable_model(1), "cortex-m4", "instructions=1k", compiler="none")
 
 
-def test_a_limit_of_time_for_a_core_without_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_limit_of_time_for_a_core_without_counts(monkeypatch) -> None:
     """It is refused in one line, by a training before it begins."""
     monkeypatch.setattr("tinykernel.measure.instructions._measured", dict)
     budget = "flash=100KB,instructions=1k"

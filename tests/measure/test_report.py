@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -48,9 +45,7 @@ def model() -> IntegerModel:
 
 @pytest.mark.parametrize("target", COMPILER)
 @pytest.mark.parametrize("raw", ["float32", "uint8"])
-def test_linked_report_adds_up_and_the_estimate_is_near(
-    target: str, raw: str, require_tool: Callable[[str], Any]
-) -> None:
+def test_linked_report_adds_up_and_the_estimate_is_near(target, raw, require_tool) -> None:
     """Tables count to the byte, parts add up, and without a compiler the flash is known to 3 %.
 
     On AVR to 5 %: more of it is code, of which the sizes are fitted.
@@ -89,14 +84,14 @@ def test_linked_report_adds_up_and_the_estimate_is_near(
 
 
 @pytest.mark.parametrize("target", SAME)
-def test_estimate_of_a_target_with_the_code_of_another(target: str, model: IntegerModel) -> None:
+def test_estimate_of_a_target_with_the_code_of_another(target, model) -> None:
     """What is measured with the same compiler and options has the same estimate."""
     found, other = (report(model, name, compiler="none") for name in (target, SAME[target]))
     assert found.flash_parts == other.flash_parts
     assert found.stack == other.stack
 
 
-def test_code_without_a_measured_size_counted_nothing_without_a_word(model: IntegerModel) -> None:
+def test_code_without_a_measured_size_counted_nothing_without_a_word(model) -> None:
     """With 6000 inputs 2148 bytes were estimated and 2736 linked; the note names what lacks."""
     wide = random_model(1, n_features=6000, n_blocks=1)
     notes = estimate_footprint(wide, "cortex-m4").notes
@@ -104,7 +99,7 @@ def test_code_without_a_measured_size_counted_nothing_without_a_word(model: Inte
     assert not any("not measured" in note for note in estimate_footprint(model, "cortex-m4").notes)
 
 
-def test_zig_measures_too(model: IntegerModel, require_tool: Callable[[str], Any]) -> None:
+def test_zig_measures_too(model, require_tool) -> None:
     """Without any system package the linked truth comes from zig, near that of GCC."""
     require_tool("ziglang")
     require_tool("arm-none-eabi-gcc")
@@ -114,7 +109,7 @@ def test_zig_measures_too(model: IntegerModel, require_tool: Callable[[str], Any
     assert by_zig.flash == pytest.approx(by_gcc.flash, rel=0.15)
 
 
-def test_small_code_is_estimated_as_it_is_linked(require_tool: Callable[[str], Any]) -> None:
+def test_small_code_is_estimated_as_it_is_linked(require_tool) -> None:
     """The loops of small code are those of the compiler's, and save what the table says."""
     require_tool("arm-none-eabi-gcc")
     fast = random_model(1, n_features=60, n_classes=10, diagonal_kind="int4")
@@ -132,9 +127,7 @@ def test_small_code_is_estimated_as_it_is_linked(require_tool: Callable[[str], A
 
 @pytest.mark.parametrize("target", COMPILER)
 @pytest.mark.parametrize("kind", ["table", "signal"])
-def test_one_class_is_estimated_as_it_is_linked(
-    kind: str, target: str, require_tool: Callable[[str], Any]
-) -> None:
+def test_one_class_is_estimated_as_it_is_linked(kind, target, require_tool) -> None:
     """What watches a machine can be trained to a budget where there is no compiler."""
     require_tool(COMPILER[target])
     many = random_model(2, n_features=90, raw_dtype="int16", shared_scaler=False)
@@ -149,7 +142,7 @@ def test_one_class_is_estimated_as_it_is_linked(
     assert linked.stack <= estimate.stack
 
 
-def test_budget(model: IntegerModel) -> None:
+def test_budget(model) -> None:
     """Over budget must be said, with the bytes that are too many."""
     result = report(model, "cortex-m4", "4KB", compiler="none")
     over = result.flash - 4096
@@ -167,7 +160,7 @@ def test_chip_that_is_too_small() -> None:
     assert "RAM is" in result.problems[0]
 
 
-def test_json_and_verdict(model: IntegerModel) -> None:
+def test_json_and_verdict(model) -> None:
     """Other programs read the report, and a verdict names chip and target."""
     result = report(model, "esp32c3", "30KB", compiler="none")
     data = json.loads(json.dumps(result.to_dict()))
@@ -183,21 +176,19 @@ def test_json_and_verdict(model: IntegerModel) -> None:
     ("text", "size"),
     [("30KB", 30720), ("8kb", 8192), ("512", 512), (512, 512), ("1MB", 1048576), ("1.5 KB", 1536)],
 )
-def test_sizes(text: str | int, size: int) -> None:
+def test_sizes(text, size) -> None:
     """KB is 1024 bytes everywhere."""
     assert parse_size(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "KB", "-3KB", "0", "30 apples", "1e3", "nan"])
-def test_wrong_sizes(text: str) -> None:
+def test_wrong_sizes(text) -> None:
     """A budget that cannot be read must not pass for any number."""
     with pytest.raises(TinykernelError, match="as in 30KB"):
         parse_size(text)
 
 
-def test_wrong_requests(
-    model: IntegerModel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_wrong_requests(model, monkeypatch, tmp_path) -> None:
     """Unknown targets and compilers get one clear line."""
     with pytest.raises(TinykernelError, match="known ones are cortex-m0"):
         report(model, "z80")

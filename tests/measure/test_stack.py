@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from elftools.elf.elffile import ELFFile
@@ -63,9 +61,7 @@ def test_a_call_that_the_linker_made_shorter_moves_no_stack() -> None:
 
 
 @pytest.mark.parametrize("target", [target for target in COMPILER if target != "cortex-m4f"])
-def test_frames_equal_those_of_gcc(
-    target: str, tmp_path: Path, require_tool: Callable[[str], Any]
-) -> None:
+def test_frames_equal_those_of_gcc(target, tmp_path, require_tool) -> None:
     """Every frame read from machine code is the one that -fstack-usage states."""
     require_tool(COMPILER[target])
     functions = linked(PROGRAM, target, tmp_path, "gcc")
@@ -81,7 +77,7 @@ def test_frames_equal_those_of_gcc(
     assert bound.bytes >= sum(stated[name] for name in ("root", "larger", "loop", "leaf"))
 
 
-def test_a_last_routine_without_a_size(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
+def test_a_last_routine_without_a_size(tmp_path, require_tool) -> None:
     """GCC's conversion to int states no size, and nothing follows it: it has code all the same."""
     require_tool(COMPILER["esp8266"])
     program = "volatile float f; int main(void) { return (int)f; }\n"
@@ -91,9 +87,7 @@ def test_a_last_routine_without_a_size(tmp_path: Path, require_tool: Callable[[s
 
 
 @pytest.mark.parametrize("target", ["cortex-m0", "cortex-m4", "esp32c3"])
-def test_zig_code_is_read_as_well(
-    target: str, tmp_path: Path, require_tool: Callable[[str], Any]
-) -> None:
+def test_zig_code_is_read_as_well(target, tmp_path, require_tool) -> None:
     """With zig there is no -fstack-usage: the frame must hold the arrays at least."""
     require_tool("ziglang")
     functions = linked(PROGRAM, target, tmp_path, "zig")
@@ -115,9 +109,7 @@ def test_zig_code_is_read_as_well(
     ],
 )
 @pytest.mark.parametrize("target", ["cortex-m0", "cortex-m4", "esp32c3", "esp8266", "atmega328p"])
-def test_unbounded_stack_is_refused(
-    target: str, body: str, message: str, tmp_path: Path, require_toolchain: Callable[[str], Any]
-) -> None:
+def test_unbounded_stack_is_refused(target, body, message, tmp_path, require_toolchain) -> None:
     """No figure is better than a wrong one."""
     require_toolchain(target)
     program = f"volatile int sink;\n{body}\nint main(void) {{ return f(sink); }}\n"
