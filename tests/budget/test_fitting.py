@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -153,6 +154,35 @@ def test_ctrl_c_is_not_answered_by_another_training(monkeypatch):
     with pytest.raises(TinykernelError, match="interrupted and is not repeated"):
         train(*blobs(60, 0), budget="3KB", **QUICK)
     assert rounds == [64]
+
+
+def _linked_larger(monkeypatch, more):
+    """Let the linked program take more bytes than its estimate and the margin."""
+
+    def linked(model, target, limit=None, *, compiler="auto"):
+        sizes = report(model, target, limit, compiler="none")
+        more_flash = more if compiler == "auto" else 0
+        return replace(sizes, flash=sizes.flash + more_flash)
+
+    monkeypatch.setattr(fitting, "report", linked)
+    monkeypatch.setattr(fitting, "sizes_that_fit", lambda *given: {"n_components": 192})
+
+
+def test_a_linked_model_over_the_budget_ended_well(monkeypatch):
+    """30.4 KB of 30 KB were reported as -404 bytes left: it is made again, or the training fails.
+
+    What was learned is kept, and without a linker nothing changes.
+    """
+    X, y = blobs(60, 0)
+    _linked_larger(monkeypatch, 1300)
+    assert train(X, y, budget="3KB", link=False, **QUICK).classifier.n_components_ == 192
+    found = train(X, y, budget="3KB", **QUICK)
+    assert (found.trainings, found.memory.fits) == (2, True)
+    assert 0 < found.classifier.n_components_ < 192
+    for number in ({}, {"n_components": 192}):
+        _linked_larger(monkeypatch, 9000)
+        with pytest.raises(TinykernelError, match=r"over the budget of 3072; "):
+            train(X, y, budget="3KB", **number, **QUICK)
 
 
 @pytest.mark.parametrize("fault", [KeyboardInterrupt, OSError("No space left on device")])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from tests.cli.tools import QUICK, blobs, failed, json_of, run
 from tinykernel import load
+from tinykernel.measure import report as measure_report
 from tinykernel.modelfile import about
 
 
@@ -55,3 +57,13 @@ def test_whole_groups_are_kept_aside(data, tmp_path) -> None:
     assert "160 held-out rows cannot promise" in line
     assert "more than 299" in line
     assert not (tmp_path / "n.tkm").exists()
+
+
+def test_decisions_over_the_budget_ended_well(data, tmp_path, monkeypatch) -> None:
+    """A model whose decisions are over the budget was saved with status 0: no file, one line."""
+    linked = SimpleNamespace(over_budget=("flash is 1 B more",))
+    monkeypatch.setattr(measure_report, "report", lambda *given: linked)
+    given = ("--set", "max_error=15%", *QUICK, "--budget", "8KB")
+    line = failed("train", data, "-o", tmp_path / "m.tkm", *given)
+    assert line == "error: the trained model: flash is 1 B more; give a larger budget"
+    assert not (tmp_path / "m.tkm").exists()

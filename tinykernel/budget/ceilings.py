@@ -8,19 +8,22 @@ from tinykernel.codegen.targets import find_target
 from tinykernel.measure.capacity import decisive_report
 from tinykernel.measure.instructions import estimate_instructions, instruction_margin
 from tinykernel.measure.limits import Limits
+from tinykernel.measure.report import Report
 from tinykernel.model import IntegerModel
 
 _MOST_TRIES = 24
 
 
-def share_used(model: IntegerModel, limits: Limits, target: str) -> tuple[float, str]:
+def share_used(
+    model: IntegerModel, limits: Limits, target: str, sizes: Report | None = None
+) -> tuple[float, str]:
     """Return the share that a model uses of the limit that is tightest, and that in words.
 
-    Instructions are estimated, and a margin added.
+    Instructions are estimated, and a margin added; `sizes` are those that decide unless given.
     """
     if not limits.beside_flash:
         return 0.0, ""
-    sizes, row = decisive_report(model, target), find_target(target)
+    sizes, row = sizes or decisive_report(model, target), find_target(target)
     used: list[tuple[float, str]] = []
     memory = (("RAM", sizes.ram, limits.ram), ("stack", sizes.stack, limits.stack))
     for name, needed, limit in memory:

@@ -146,7 +146,7 @@ def train(
         Of the task "numbers": what `y` is, where it is no Series that has a name.
     link : bool, default=True
         With a budget: whether to link the trained model where there is a compiler, so that `memory`
-        is not an estimate. The model is the same without.
+        is not an estimate. The model is the same without, unless it is over the budget as linked.
     **parameters
         Of the classifier; those that are None have its defaults, and entries of ``options`` may
         also stand beside the others. Without ``n_components`` the largest number that keeps to the
@@ -215,8 +215,11 @@ def train(
         classifier = fitted(method, options, X, y, sample_weight, **rows)
         _name_inputs(classifier, None if shape is not None else feature_names, coding)
         model = as_integer_model(classifier)
-        sizes = _decisive(model, target)
-        over, reason = (0, "") if sizes is None or limits is None else _over(model, sizes, limits)
+        sizes, memory = _decisive(model, target), None
+        over, reason = _over(model, sizes, limits)
+        if over <= 0:
+            memory = _memory(model, target, limits, sizes, link)
+            over, reason = _over(model, memory, limits)
         if over <= 0:
             break
         stopped = _interrupted(classifier)
@@ -227,7 +230,7 @@ def train(
     return TrainResult(
         model=model,
         classifier=classifier,
-        memory=_memory(model, target, limits, sizes, link),
+        memory=memory,
         sizes=sizes,
         budget=None if limits is None else limits.flash,
         method=LEARNED if method == LEARNED else method.method,
@@ -352,12 +355,20 @@ def _estimated(model: IntegerModel, target: str, limit: Limits | None) -> Report
         return None
 
 
-def _over(model: IntegerModel, sizes: Report, limits: Limits) -> tuple[int, str]:
-    """Return how many bytes of flash a model must lose to keep to all limits, and why."""
-    over = 0 if limits.flash is None else needed_bytes(sizes) - limits.flash
-    words = f"{needed_bytes(sizes)} bytes of flash on {sizes.target} ({sizes.source} and margin), "
+def _over(model: IntegerModel, sizes: Report | None, limits: Limits | None) -> tuple[int, str]:
+    """Return how many bytes of flash a model must lose to keep to all limits, and why.
+
+    A report that knows the limits is the final one, to which no margin is added.
+    """
+    if sizes is None or limits is None:
+        return 0, ""
+    is_final = sizes.limits is not None
+    needed = sizes.flash if is_final else needed_bytes(sizes)
+    over = 0 if limits.flash is None else needed - limits.flash
+    words = f"{needed} bytes of flash on {sizes.target} ("
+    words += f"{sizes.source}{'' if is_final else ' and margin'}), "
     words += f"{over} over the budget of {limits.flash}"
-    share, tightest = share_used(model, limits, sizes.target)
+    share, tightest = share_used(model, limits, sizes.target, sizes)
     if share > 1:
         # Work is about in proportion to the tables.
         tables = sum(pack(model).table_bytes().values())

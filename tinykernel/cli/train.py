@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tinykernel.data.partition import Dataset, Rows
     from tinykernel.evaluation import Evaluation
     from tinykernel.measure.limits import Limits
+    from tinykernel.measure.report import Report
     from tinykernel.model import IntegerModel
 
 # Share of the training rows that max_error is calibrated on, and what decisions add to flash on any
@@ -176,10 +177,21 @@ def _decided(
     if hasattr(trained.classifier, "calibrate"):
         trained.classifier.decision_ = result.model.decision
     sizes = None if trained.memory is None else report(result.model, options["target"], budget)
+    _check_budget(sizes, output)
     flash = trained.budget if budget is None else budget.flash
     limits = budget or trained.limits
     trained = replace(trained, model=result.model, memory=sizes, budget=flash, limits=limits)
     return trained, about_calibration(aside, result)
+
+
+def _check_budget(sizes: Report | None, output: Path) -> None:
+    """Refuse a model that is over its budget, and remove its file."""
+    from tinykernel.errors import TinykernelError
+
+    if sizes is not None and sizes.over_budget:
+        output.unlink()
+        over = "; ".join(sizes.over_budget)
+        raise TinykernelError(f"the trained model: {over}; give a larger budget")
 
 
 def _with_caution(dataset: Dataset, model: IntegerModel) -> Dataset:

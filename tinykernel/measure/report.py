@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -91,23 +92,18 @@ class Report:
         return self.static + self.scratch + self.stack
 
     @property
+    def over_budget(self) -> tuple[str, ...]:
+        """What is more than the budget, and by how much."""
+        asked = self.limits or Limits(flash=self.budget)
+        limits = ("flash", self.flash, asked.flash), ("RAM", self.ram, asked.ram)
+        exceeded = _exceeded((*limits, ("stack", self.stack, asked.stack)), "of the budget")
+        return (*exceeded, *self._slow())
+
+    @property
     def problems(self) -> tuple[str, ...]:
         """What does not fit, and by how much."""
-        asked = self.limits or Limits(flash=self.budget)
-        limits = [
-            ("flash", self.flash, asked.flash, "of the budget"),
-            ("RAM", self.ram, asked.ram, "of the budget"),
-            ("stack", self.stack, asked.stack, "of the budget"),
-            ("flash", self.flash, self.chip_flash, "of the chip"),
-            ("RAM", self.ram, self.chip_ram, "of the chip"),
-        ]
-        exceeded = [
-            f"{name} is {format_size(needed)}, {format_size(needed - limit)} more than the "
-            f"{format_size(limit)} {whose}"
-            for name, needed, limit, whose in limits
-            if limit is not None and needed > limit
-        ]
-        return (*exceeded, *self._slow())
+        chip = ("flash", self.flash, self.chip_flash), ("RAM", self.ram, self.chip_ram)
+        return (*self.over_budget, *_exceeded(chip, "of the chip"))
 
     def _slow(self) -> list[str]:
         """Say by how much an inference takes longer than the budget allows."""
@@ -259,6 +255,16 @@ def report(
     instructions = estimate_instructions(integer_model, row) if asked else None
     found = _report(row, footprint, limits, _stream_bytes(integer_model, footprint))
     return replace(found, instructions=instructions)
+
+
+def _exceeded(limits: Iterable[tuple[str, int, int | None]], whose: str) -> list[str]:
+    """Say what is needed more of than there is."""
+    return [
+        f"{name} is {format_size(needed)}, {format_size(needed - limit)} more than the "
+        f"{format_size(limit)} {whose}"
+        for name, needed, limit in limits
+        if limit is not None and needed > limit
+    ]
 
 
 def _stream_bytes(model: IntegerModel, found: Footprint) -> dict[str, int] | None:

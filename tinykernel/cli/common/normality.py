@@ -128,15 +128,16 @@ def _fitted(
         if find_target(target).family == "host":
             return watch, None
         sizes = report(watch.model_, target, limits)
-        most = None if limits is None else limits.flash
-        if most is None or sizes.flash <= most:
+        if limits is None or not sizes.over_budget:
             return watch, sizes
-        each = 4 * -(-watch.model_.n_features // 8)
-        number = _n_prototypes(watch.model_) + (most - sizes.flash) // each
+        n, each = _n_prototypes(watch.model_), 4 * -(-watch.model_.n_features // 8)
+        over = 0 if limits.flash is None else sizes.flash - limits.flash
+        # Of the limits beside flash it is not known what a prototype takes.
+        number = n - -(-over // each) if over > 0 else n // 2
         if options["n_prototypes"] is not None or number < 1:
             raise TinykernelError(
-                f"the model needs {sizes.flash} bytes of flash on {target}, over the budget of "
-                f"{most}; give a larger budget, or fewer n_prototypes"
+                f"the trained model, target {target}: {'; '.join(sizes.over_budget)}; give a "
+                "larger budget, or fewer n_prototypes"
             )
 
 
