@@ -1,8 +1,7 @@
-"""The table of boards: what PlatformIO calls them, which core they have, and their memory.
+"""The table of boards: PlatformIO's names for them, their core and memory.
 
-A board is a row that names a core; the cores are in `tinykernel.codegen.targets`. Names of boards,
-platforms and frameworks are PlatformIO's; memory and clock are those of its board files or of the
-data sheet. Versions of platforms are pinned in ``templates/platformio/format.json``.
+Memory and clock are those of PlatformIO's board files or of the data sheet. Versions of platforms
+are pinned in ``templates/platformio/format.json``.
 """
 
 from __future__ import annotations
@@ -156,10 +155,8 @@ BOARDS: tuple[Board, ...] = tuple(_boards())
 
 
 def boards_of(target: str, count: int | None = None) -> tuple[Board, ...]:
-    """List the boards of a target, or the first ones of them.
+    """List the boards of a target, or the first ones.
 
-    Examples
-    --------
     >>> [board.title for board in boards_of("atmega328p", 1)]
     ['Arduino Uno']
     """

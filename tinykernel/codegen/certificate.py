@@ -28,12 +28,11 @@ _INT32 = 2**31 - 1
 def certificate(model: IntegerModel) -> bytes:
     """Write the bounds of all stages of the generated C, and inputs that reach them.
 
-    The JSON has the ``bounds`` of the C: where it does not know which places of its tables are
+    The JSON has the ``bounds`` of the C: where it cannot tell which places of its tables are
     components they are wider than `IntegerModel.ranges`. Its ``witnesses`` are inputs of all
     highest (+) and lowest (-) values that reach the bound of a value: exactly in the first
-    transform and the products, in the second transform within what rounding can do. ``source`` is
-    the text of all macros and the SHA-256 of all tables, ``memory`` the words of scratch and state.
-    Bounds that are too wide for 32 bits are a TinykernelError.
+    transform and the products, in the second within the rounding. ``source`` has the text of all
+    macros and the SHA-256 of all tables, ``memory`` the words of scratch and state.
     """
     stored = _stored(sort_kernels(model))
     packed, components = pack(stored), stored.find(Components)
@@ -73,7 +72,7 @@ def _source(packed: PackedModel) -> dict[str, str]:
 
 
 def _stored(model: IntegerModel) -> IntegerModel:
-    """Return a model without blocks of which no row is kept."""
+    """Return a model without unused blocks."""
     components = model.find(Components)
     if components is None:
         return model
@@ -120,7 +119,7 @@ def _of_kernels(model: IntegerModel, packed: PackedModel) -> dict[str, dict[str,
 
 
 def _of_ternary(model: IntegerModel, packed: PackedModel) -> dict[str, dict[str, int]]:
-    """Return the ranges of sums and scores where places that are no component may agree."""
+    """Return the ranges of sums and scores where places without a component may agree."""
     ternary = model.find(Ternary)
     assert ternary is not None
     places = np.array([32 * int(packed.n_words.sum())])
@@ -155,8 +154,7 @@ def _witness_transforms(
         components.halve_second,
     )
     gather = components.permutation.indices(components.dimension).astype(np.int64)
-    limits = np.iinfo(whole.input_dtype)
-    d = components.dimension
+    limits, d = np.iinfo(whole.input_dtype), components.dimension
 
     def row_before(row: int, stage: int) -> NDArray[np.int64]:
         """Return the coefficients of value `row` after so many stages."""
@@ -187,7 +185,7 @@ def _witness_transforms(
     for k, values in enumerate(first.stages):
         name = f"first transform, stage {k}{' (halved)' * components.halve_first[k]}"
         add(name, values, lambda index, k=k: row_before(index, k + 1))
-    add("product", second.product, lambda index: through_both(index, 0))
+    add("product", second.inputs, lambda index: through_both(index, 0))
     for k, values in enumerate(second.stages):
         name = f"second transform, stage {k}{' (halved)' * components.halve_second[k]}"
         add(name, values, lambda index, k=k: through_both(index, k + 1))

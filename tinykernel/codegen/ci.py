@@ -37,11 +37,10 @@ def render_ci(
     budget: str | int | None,
     coding: Coding | None = None,
 ) -> dict[str, bytes]:
-    """Return the workflow that rebuilds, verifies and measures an export, and what it needs.
+    """Return the workflow that rebuilds, verifies and measures an export, and its files.
 
-    `files` are the paths of the export, `rows` raw inputs (n_rows, n_inputs) to verify on.
-    The target is verified and measured; None stands for cortex-m4, as a library is for every
-    target. Without a budget the chip's memory is the limit.
+    `files` are the paths of the export, `rows` raw inputs (n_rows, n_inputs) to verify on. Without
+    a target it is cortex-m4, without a budget the chip's memory is the limit.
     """
     check_choice("ci", service, tuple(CI_SERVICES))
     if budget is not None and not re.fullmatch(r"[\w.,=@ ]+", str(budget), re.ASCII):
@@ -71,14 +70,14 @@ def render_ci(
 
 
 def _generated(files: Iterable[str], name: str) -> list[str]:
-    """Return the folders, or files at the top, that hold the generated C."""
+    """Return the folders, or files at the top, of the generated C."""
     paths = [PurePosixPath(path) for path in files]
     generated = [path for path in paths if path.name in (f"{name}.c", f"{name}.h")]
     return sorted({str(path if len(path.parts) == 1 else path.parent) for path in generated})
 
 
 def _file_of(model: IntegerModel, coding: Coding | None) -> bytes:
-    """Return the model as a file that holds nothing of its training but the coding."""
+    """Return the bytes of a model file without its training, but with the coding."""
     with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
         path = Path(folder, "model.tkm")
         save(model, path, None if coding is None else {"coding": coding.written()})

@@ -41,12 +41,9 @@ def compare(
 ) -> Differences:
     """Render an export again, and compare it byte by byte.
 
-    Name, target, format and the other options are those of its manifest, which itself is not
-    compared. Files that are neither generated nor named by the manifest do not matter.
-
-    `paths` are the export, or folders and files in it: only what lies there is compared. `vectors`
-    and `about` are those of `export`. A path in no export or in another one than the first, a
-    manifest that does not name the options, and a file that cannot be read are a TinykernelError.
+    The options are those of its manifest, which itself is not compared. `paths` are the export, or
+    folders and files in it: only these are compared. Files that are neither generated nor in the
+    manifest are ignored. `vectors` and `about` are those of `export`.
     """
     exports = [_export_of(path) for path in paths]
     folder, manifest = exports[0]
@@ -68,7 +65,7 @@ def compare(
 
 
 def _export_of(path: Path) -> tuple[Path, dict[str, Any]]:
-    """Return the export that a path is or lies in, and its manifest."""
+    """Return the export that contains a path, and its manifest."""
     for folder in (path.absolute(), *path.absolute().parents):
         manifest = read_manifest(folder)
         if manifest is not None and isinstance(manifest.get("files"), dict):
@@ -80,7 +77,7 @@ def _export_of(path: Path) -> tuple[Path, dict[str, Any]]:
 
 
 def _options(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of an export as its manifest names them."""
+    """Return the options in the manifest of an export."""
     listed = manifest.get("options")
     options = {"name": manifest.get("name"), **(listed if isinstance(listed, dict) else {})}
     is_known = options.keys() <= {"name", *OPTIONS} and "format" in options
@@ -92,7 +89,7 @@ def _options(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_in(name: str, places: Sequence[str]) -> bool:
-    """Say whether a file is one of the places, or lies in one."""
+    """Say whether a file is one of the places or below one."""
     return any(place in (".", name) or name.startswith(f"{place}/") for place in places)
 
 

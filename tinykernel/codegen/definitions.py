@@ -85,7 +85,7 @@ class Struct:
 
 @functools.cache
 def declared_members(kind: str) -> tuple[str, ...]:
-    """Return the members of a structure of the runtime: its header declares them, and their order.
+    """Return the members of a structure of the runtime, in the order of its header.
 
     >>> declared_members("tk_offset")
     ('rows', 'channels', 'hop', 'shift')
@@ -99,7 +99,7 @@ def declared_members(kind: str) -> tuple[str, ...]:
 
 
 def member_text(value: int | str | list[int] | None) -> str:
-    """Write a number, a list of numbers, or the name of a table, None for none."""
+    """Write a number, a list of numbers, the name of a table, or 0 for None."""
     if isinstance(value, list):
         return f"{{ {', '.join(map(member_text, value))} }}"
     if value is None:

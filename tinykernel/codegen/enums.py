@@ -76,10 +76,9 @@ class Constants:
 def constants_of(coding: Coding | None, model: IntegerModel, name: str) -> Constants:
     """Name classes, inputs, texts and the missing value in C, with the prefix `name`.
 
-    A name is ``NAME_CLASS``, ``NAME_COLUMN`` or ``NAME_COLUMN_TEXT`` in ASCII capitals. Names that
-    are taken get a number, those of one column in the order of the alphabet, so that a new order of
-    codes renames nothing. A missing value that the type of the inputs has not is a TinykernelError.
-    Classes that are the numbers 0, 1, 2, ... need no constants.
+    A name is ``NAME_CLASS``, ``NAME_COLUMN`` or ``NAME_COLUMN_TEXT`` in ASCII capitals. Taken names
+    get a number, those of one column in the order of the alphabet, so that a new order of codes
+    renames nothing. Classes that are the numbers 0, 1, 2, ... need no constants.
 
     >>> _name("thyroid", "sex", "F", set()), _name("m", "size >= 2", "*/ int x", set())
     ('THYROID_SEX_F', 'M_SIZE_GE_2_INT_X')
@@ -182,8 +181,7 @@ def _cut(identifier: str, length: int) -> str:
     """
     if len(identifier) <= length:
         return identifier
-    words = identifier[: length + 1].rpartition("_")[0]
-    return words or identifier[:length]
+    return identifier[: length + 1].rpartition("_")[0] or identifier[:length]
 
 
 def _ascii(text: str) -> str:
@@ -192,7 +190,7 @@ def _ascii(text: str) -> str:
         text = text.replace(sign, word)
     plain = unicodedata.normalize("NFKD", text).upper()
     plain = "".join(c for c in plain if not unicodedata.combining(c))
-    spelled = re.sub(r"[^\W\x00-\x7f]", lambda found: f" U{ord(found[0]):04X} ", plain)
+    spelled = re.sub(r"[^\W\x00-\x7f]", lambda match: f" U{ord(match[0]):04X} ", plain)
     return re.sub(r"[^A-Z0-9]+", "_", spelled).strip("_")
 
 

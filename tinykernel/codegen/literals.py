@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 from tinykernel.errors import TinykernelError
 
 
-def _words(text: str) -> frozenset[str]:
+def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _LONGEST_NAME = 40
 # A model of this name would have a header that hides one of C or of a framework.
-_HEADERS = _words(
+_HEADERS = _names(
     "arduino assert complex ctype errno fenv float inttypes iso646 limits locale main math setjmp "
     "signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath "
     "threads time uchar wchar wctype"
 )
-# Words of C and C++: a project or a library of this name cannot be referred to in code.
-_KEYWORDS = _words(
+# Keywords of C and C++: code cannot refer to a project or library of this name.
+_KEYWORDS = _names(
     "alignas alignof and asm auto bitand bitor bool break case catch char class compl concept "
     "const constexpr continue decltype default delete do double else enum explicit export extern "
     "false for friend goto if inline int long mutable namespace new noexcept not nullptr operator "
@@ -40,12 +40,8 @@ _MACROS = frozenset({"classes", "features", "scratch_words"})
 def check_name(name: str) -> str:
     """Return `name` if it can be the prefix of C identifiers and the stem of C files.
 
-    A small letter, then small letters, digits and underscores, at most 40 in all. No capitals:
-    ``Digits`` and ``digits`` would share their macros and, on some file systems, their files. The
-    TinykernelError of another name says why, and proposes one.
-
-    >>> check_name("gesture")
-    'gesture'
+    No capitals: ``Digits`` and ``digits`` would share their macros and, on some file systems, their
+    files. The TinykernelError of another name says why, and proposes one.
     """
     lower = name.lower()
     if not _IDENTIFIER.fullmatch(name) or len(name) > _LONGEST_NAME:
@@ -66,7 +62,7 @@ def check_name(name: str) -> str:
 
 
 def name_from(stem: str) -> str:
-    """Make a name that `check_name` accepts out of any string; ``"model"`` where nothing is left.
+    """Make a name that `check_name` accepts out of any string.
 
     >>> name_from("My Gestures-2"), name_from("7segment"), name_from("???")
     ('my_gestures_2', 'model_7segment', 'model')
@@ -82,7 +78,7 @@ def name_from(stem: str) -> str:
 
 
 def integer_literal(value: int, c_type: str = "int32_t") -> str:
-    """Write an integer as a C constant of a type wide enough for it; ``u`` follows unsigned ones.
+    """Write an integer as a C constant of a type wide enough for it.
 
     >>> integer_literal(7, "uint16_t"), integer_literal(-2**31)
     ('7u', '(-2147483647 - 1)')
@@ -96,12 +92,10 @@ def integer_literal(value: int, c_type: str = "int32_t") -> str:
 def float_literal(value: float) -> str:
     """Write a finite number as a C constant that reads back as exactly the same float32.
 
-    Nine significant digits identify every float32. What is not finite is a TinykernelError.
-
     >>> float_literal(0.1), float_literal(3), float_literal(1e30)
     ('0.100000001f', '3.0f', '1.00000002e+30f')
     """
-    single = np.float32(value)
+    single = np.float32(value)  # nine significant digits identify every float32
     if not np.isfinite(single):
         raise TinykernelError(f"a constant of the model is {value}, which C cannot write")
     digits = f"{single:.9g}"
@@ -127,7 +121,7 @@ def string_literal(text: str) -> str:
 
 
 def in_comment(text: str) -> str:
-    """Return a text that cannot end the comment it stands in."""
+    """Escape a text so that it cannot end the comment around it."""
     return text.replace("*/", "* /").replace("/*", "/ *")
 
 
@@ -149,8 +143,7 @@ def table_rows(
 ) -> Iterable[str]:
     """Write the values of a flat table, wrapped into lines without line ends, with commas between.
 
-    A line has `per_row` values, by default as many as fit, and at most `width` characters with its
-    indentation. ``uint32_t`` is written in hexadecimal, as packed words are.
+    A line has `per_row` values, by default as many as fit `width` characters.
 
     >>> list(table_rows([1, -2, 3], "int8_t", per_row=2))
     ['    1, -2,', '    3']

@@ -1,9 +1,7 @@
 """Lossless layout of an `IntegerModel`: its tables, and the memory that its chain needs.
 
-Each stage of a chain and each part of a read-out has its file in `tinykernel.codegen.pack`, which
-decides formats; `CODE` of ``KIND.py`` is what is known of a kind. ``tk_contract.h`` of the runtime
-names the same macros and tables, and its kernels read them. Nothing of this changes a value of the
-arithmetic.
+Each stage and part has its file in `tinykernel.codegen.pack`, which chooses formats.
+``tk_contract.h`` of the runtime names the same macros and tables.
 """
 
 from __future__ import annotations
@@ -31,9 +29,8 @@ from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages.components import Components
 
-#: Number of the contract between a generated model and the runtime, TK_RUNTIME_FORMAT there. It
-#: goes up whenever a macro or a table changes its meaning: then a model and another runtime do not
-#: compile.
+#: Version of the macros and tables, TK_RUNTIME_FORMAT of the runtime: a model does not compile with
+#: a runtime of another one.
 FORMAT = 4
 
 
@@ -63,10 +60,7 @@ class PackedModel:
 
 
 def pack(model: IntegerModel) -> PackedModel:
-    """Choose the formats of a model and fill its tables: equal models give equal ones.
-
-    A stage of a shape for which there is no C is a TinykernelError.
-    """
+    """Choose the formats of a model and fill its tables: equal models give equal ones."""
     model = sort_kernels(model)
     parts, layout, machine_words = _pack_machine(model)
     front = _pack_front(model)
@@ -99,7 +93,7 @@ def pack(model: IntegerModel) -> PackedModel:
 
 
 def _pack_machine(model: IntegerModel) -> tuple[Parts, Layout | None, int]:
-    """Pack the scale and what follows it; return the layout of components, and words of scratch."""
+    """Pack the scale and the rest of the machine; return the layout of components, and scratch."""
     components, weights, scale = model.find(Components), model.find(Ternary), model.scaler
     parts: Parts = [
         Definition("TK_FORMAT", str(FORMAT), "of macros and tables, see tk_contract.h"),
@@ -126,7 +120,7 @@ def _pack_machine(model: IntegerModel) -> tuple[Parts, Layout | None, int]:
 
 
 def _pack_offsets(model: IntegerModel) -> Parts:
-    """Store what is left of a machine without components."""
+    """Store a machine without components."""
     comment, parts, prototypes = "Score of inputs that are all 0.", [], model.find(Prototypes)
     if prototypes is not None:
         comment = "Score of an input that is a prototype."
@@ -188,10 +182,9 @@ def _pack_front(model: IntegerModel) -> list[Packed]:
 
 
 def _places(front: list[Packed]) -> dict[str, int]:
-    """Return where the state of each stage begins: the last stage comes first.
+    """Return the begin of the state of each stage: the last stage comes first.
 
-    Those that persist come behind these, and at the end what has words that a whole window does not
-    need.
+    States that persist follow, and last those with words that a whole window does not need.
     """
     places: dict[str, int] = {}
     at = 0

@@ -1,10 +1,8 @@
 """Exporting a model as a project that a firmware author can open and build.
 
-A project format is a folder in ``templates/``, and all its words are in that folder's
-``format.json``: where the generated sources go, which folders of templates make it up, which names
-are taken, and where a format is for boards, its frameworks and the versions of platforms. Files
-ending in ``.j2`` are Jinja templates, all others are copied as they are; ``NAME`` in a path stands
-for the name of the model. Nothing here knows any format, framework or build system by name.
+A project format is a folder in ``templates/`` with a ``format.json``: where the generated sources
+go, its template folders, taken names, frameworks and versions of platforms. Files ending in ``.j2``
+are Jinja templates, others are copied; ``NAME`` in a path is the name of the model.
 """
 
 from __future__ import annotations
@@ -50,32 +48,31 @@ def formats() -> tuple[str, ...]:
 
 
 def generated_inputs(model: IntegerModel, n_rows: int = _VECTORS) -> NDArray[Any]:
-    """Make inputs spread over the range that a model was scaled for, always the same ones.
+    """Make inputs (n_rows, n_inputs) over the range that a model was scaled for, always the same.
 
-    They have its raw type and the shape (n_rows, n_inputs). The first row is the lowest value of
-    every feature and the second row the highest; the others are uniform in between.
+    The first row has the lowest value of every feature, the second the highest, others are uniform.
     """
     # The legacy generator is frozen by NumPy, so the same bytes come out with every version.
     place = np.random.RandomState(0).random_sample((n_rows, model.n_inputs))
     place[:1], place[1:2] = 0.0, 1.0
     size = model.input.size
-    found = _at(model.raw_scaler, place[:, :size].reshape(-1, model.input.channels))
-    found = found.reshape(n_rows, size)
+    inputs = _at(model.raw_scaler, place[:, :size].reshape(-1, model.input.channels))
+    inputs = inputs.reshape(n_rows, size)
     if model.beside is None:
-        return found
+        return inputs
     entries = _at(model.beside.scaler, place[:, size:][:, model.beside.source])
     first = np.unique(model.beside.source, return_index=True)[1]
-    return np.hstack([found, entries[:, first]])
+    return np.hstack([inputs, entries[:, first]])
 
 
 def n_vectors(model: IntegerModel) -> int:
-    """Return how many test vectors an export holds: up to 8, in 16 KB of flash where one fits."""
+    """Return the number of test vectors of an export: up to 8, at least 1, in 16 KB of flash."""
     size = model.n_inputs * np.dtype(model.raw_dtype).itemsize
     return max(1, min(_VECTORS, _VECTOR_BYTES // size))
 
 
 def _usual_vectors(model: IntegerModel) -> NDArray[Any]:
-    """Return generated test vectors; where few fit, without those of the range's ends."""
+    """Return generated test vectors; where few fit, without the ends of the range."""
     n = n_vectors(model)
     return generated_inputs(model, n) if n > 2 else generated_inputs(model, n + 2)[2:]
 
@@ -109,7 +106,7 @@ def is_for_boards(format: str) -> bool:
 
 
 def default_folder(format: str, name: str, target: str | None) -> str:
-    """Name the folder that an export goes to where the user names none."""
+    """Name the default folder of an export."""
     return str(_format(format)[1]["folder"].format(name=name, target=target))
 
 
@@ -119,7 +116,7 @@ def next_step(format: str, name: str, folder: str | os.PathLike[str]) -> str:
 
 
 def _placed(files: dict[str, bytes], places: dict[str, str], name: str) -> dict[str, bytes]:
-    """Return the generated files that a format contains, at their paths in it."""
+    """Return the generated files of a format, at their paths in it."""
     moved: dict[str, bytes] = {}
     for source, place in places.items():
         source, place = source.replace("NAME", name), place.replace("NAME", name)
@@ -132,7 +129,7 @@ def _placed(files: dict[str, bytes], places: dict[str, str], name: str) -> dict[
 def _board_context(
     target: Target, board: Board, framework: str, description: dict[str, Any]
 ) -> dict[str, Any]:
-    """Collect what only templates of a format for boards may use."""
+    """Collect the context of templates of a format for boards."""
 
     def row_of(board: Board, framework: str) -> dict[str, str]:
         known = description["frameworks"].get(framework, {})
@@ -149,15 +146,15 @@ def _board_context(
 
     chosen = row_of(board, framework)
     rows = [row_of(other, name) for other in (board, *target.boards) for name in other.frameworks]
-    words = description["frameworks"][framework]
+    facts = description["frameworks"][framework]
     return {
         "target": target,
         "board": board,
         "platform": chosen["platform"],
         "framework": framework,
         "environment": chosen["environment"],
-        "framework_title": words["title"],
-        "board_language": words.get("language", "c"),
+        "framework_title": facts["title"],
+        "board_language": facts.get("language", "c"),
         "alternatives": [
             row for i, row in enumerate(rows) if row != chosen and row not in rows[:i]
         ],
@@ -165,7 +162,7 @@ def _board_context(
 
 
 def _context(model: IntegerModel, name: str, n_vectors: int) -> dict[str, Any]:
-    """Collect what every template may use."""
+    """Collect the context of every template."""
     return {
         "name": name,
         "macro": name.upper(),
@@ -201,7 +198,7 @@ def _render(folder: Path, parts: list[str], context: dict[str, Any]) -> dict[str
 def _render_format(
     format: str, sources: dict[str, bytes], context: dict[str, Any], chosen: _Chosen | None
 ) -> dict[str, bytes]:
-    """Render a format, with the other formats that it holds."""
+    """Render a format, with the other formats in it."""
     folder, description = _format(format)
     name = context["name"]
     if name in description["names_taken"]:
@@ -246,10 +243,7 @@ def _chosen(
 
 
 def _training(about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a manifest says of the training; JSON types.
-
-    `sizes` names the compiler that measured them: that of the table which comes with the package.
-    """
+    """Return the facts of the training for a manifest; JSON types."""
     training = {key: about[key] for key in _TRAINING if key in about}
     rows = about.get("training_rows")
     if isinstance(rows, dict):
@@ -259,7 +253,7 @@ def _training(about: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _period(about: Mapping[str, Any]) -> int | None:
-    """Return the microseconds from sample to sample, where a model file knows the recordings."""
+    """Return the microseconds from sample to sample, where a model file states the rate."""
     cutting = about.get("recordings")
     rate = cutting.get("rate") if isinstance(cutting, dict) else None
     if not isinstance(rate, int | float) or rate <= 0:

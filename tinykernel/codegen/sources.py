@@ -59,11 +59,7 @@ _SPDX = b"/* SPDX-License-Identifier: Apache-2.0 */\n"
 
 
 def runtime_files() -> dict[str, bytes]:
-    """Return the C runtime, which is the same for every model: content by path.
-
-    The paths are ``lib/tinykernel/LICENSE``, ``lib/tinykernel/src/tk_predict.h`` and those of the
-    other headers.
-    """
+    """Return the C runtime, the same for every model: content by path below ``lib/tinykernel``."""
     root = folder("firmware") / "tinykernel"
     files = sorted(path for path in root.rglob("*") if path.is_file())
     return {
@@ -74,18 +70,12 @@ def runtime_files() -> dict[str, bytes]:
 def render_sources(
     model: IntegerModel, name: str, *, coding: Coding | None = None
 ) -> dict[str, bytes]:
-    """Render the C of a model, with the runtime that it includes.
+    """Render the C of a model, with the runtime that it includes: content by path.
 
-    `name` is the prefix of everything public, e.g. ``"gesture"`` for ``gesture_predict``, and the
-    stem of the files; a TinykernelError says why it cannot be. `coding` holds the numbers of text
-    and of missing values, which become constants of the header.
-
-    Returns
-    -------
-    dict of str to bytes
-        Content by path: ``include/<name>.h``, ``src/<name>.c``, of classifiers
-        ``include/<name>_field.h``, and ``lib/tinykernel/...``. Equal models with the same feature
-        names and coding give equal bytes.
+    `name` is the prefix of everything public and the stem of the files. `coding` holds the numbers
+    of text and missing values, which become constants of the header. The files are
+    ``include/<name>.h``, ``src/<name>.c``, of classifiers ``include/<name>_field.h``, and
+    ``lib/tinykernel/...``. Equal models with equal feature names and coding give equal bytes.
     """
     check_name(name)
     packed = pack(model)
@@ -109,7 +99,7 @@ def _check_names(packed: PackedModel) -> None:
 
 
 def _unread(model: IntegerModel) -> set[str]:
-    """Return the headers of the runtime for stages and parts that a model does not have.
+    """Return the headers of the runtime for stages and parts that a model lacks.
 
     The conditions are those of ``tk_predict.h``; if one were wrong, the model would not compile.
     """
@@ -121,23 +111,25 @@ def _unread(model: IntegerModel) -> set[str]:
 
 
 def _included(text: bytes, runtime: dict[str, bytes], left_out: set[str]) -> dict[str, bytes]:
-    """Return the files of the runtime that a source includes, without the headers left out."""
+    """Return the files of the runtime that a source includes, without some headers."""
     places = {PurePosixPath(path).name: path for path in runtime}
-    found, waiting = set[str](), [text]
+    headers, waiting = set[str](), [text]
     while waiting:
         named = {match.decode() for match in _INCLUDE.findall(waiting.pop())}
-        new = (named & places.keys()) - found - left_out
-        found |= new
+        new = (named & places.keys()) - headers - left_out
+        headers |= new
         waiting += [runtime[places[name]] for name in new]
-    kept = (path for name, path in places.items() if name in found or not name.endswith(".h"))
-    return {path: runtime[path] for path in kept}
+    return {
+        path: runtime[path]
+        for name, path in places.items()
+        if name in headers or not name.endswith(".h")
+    }
 
 
 def render_vectors(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, bytes]:
-    """Render test vectors, ``include/<name>_vectors.h``: inputs and what the firmware must give.
+    """Render test vectors, ``include/<name>_vectors.h``: inputs and the expected outputs.
 
-    `X` has 1 to 256 rows of raw inputs, shape (n_rows, n_features), all finite, as C has no
-    constant for others; else a TinykernelError says what is wrong.
+    `X` has 1 to 256 rows of raw inputs, shape (n_rows, n_features), all finite.
     """
     check_name(name)
     raw = model.as_raw(X)
@@ -162,7 +154,7 @@ def render_vectors(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, by
 
 
 def _indented(rows: NDArray[Any], c_type: str) -> list[list[str]]:
-    """Return the lines of each row of a table of rows."""
+    """Return the lines of each row of a table."""
     return [list(table_rows(row, c_type, indent=8)) for row in rows]
 
 
@@ -180,11 +172,7 @@ def _decision_columns(
 
 
 def render_selftest(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, bytes]:
-    """Render a self-test: test vectors, as of `render_vectors`, and a function that compares them.
-
-    These are ``include/<name>_vectors.h``, ``include/<name>_selftest.h`` and
-    ``src/<name>_selftest.c``.
-    """
+    """Render a self-test: test vectors, and the C of a function that compares them."""
     decision = model.decision
     context = _named(model, name) | {
         "streams": model.hop > 0,
@@ -201,7 +189,7 @@ def render_selftest(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, b
 def render_single(files: dict[str, bytes], name: str) -> dict[str, bytes]:
     """Put the runtime into the C source of a model, whose files are those of `render_sources`.
 
-    Returns one file, ``single/<name>.c``, which includes ``<name>.h`` and headers of C only.
+    The one file, ``single/<name>.c``, includes ``<name>.h`` and headers of C only.
     """
     headers = {
         PurePosixPath(path).name: data
@@ -216,7 +204,7 @@ def _inlined(
 ) -> bytes:
     """Replace includes by headers that the compiler may not have seen before.
 
-    A header that stands in a condition is done only in it; the guard of a header is none.
+    A header within a condition counts as seen only there; the guard of a header is no condition.
     """
     lines, scopes = [], [done]
     for line in text.splitlines(keepends=True):
@@ -227,8 +215,8 @@ def _inlined(
             scopes[-1] = set(scopes[-2])
         elif line.startswith(b"#endif"):
             scopes.pop()
-        found = _INCLUDE.match(line)
-        header = found.group(1).decode() if found else ""
+        include = _INCLUDE.match(line)
+        header = include[1].decode() if include else ""
         if header not in headers:
             if not header.startswith("tk_"):  # others of the runtime are never read
                 lines.append(line)
@@ -244,7 +232,7 @@ def _render(template: str, context: dict[str, Any]) -> bytes:
 
 
 def _named(model: IntegerModel, name: str) -> dict[str, Any]:
-    """Return names for every template; of a regressor the values take the place of the scores."""
+    """Return names for every template; a regressor has values instead of scores."""
     values = model.answers if isinstance(model.answers, Values) else None
     decision = model.decision
     return {
@@ -312,7 +300,7 @@ def _sides(model: IntegerModel, packed: PackedModel) -> list[dict[str, str]]:
 
 
 def _field_context(model: IntegerModel) -> dict[str, Any]:
-    """Return what the header of the field says besides: raw values of levels as tables."""
+    """Return the context of the field header: raw values of levels as tables."""
     context = {
         "counters_magic": hex(COUNTERS_MAGIC),
         "counters_bytes": counters_bytes(model.n_classes),
@@ -337,20 +325,20 @@ def _field_context(model: IntegerModel) -> dict[str, Any]:
 
 
 def _statement(model: IntegerModel) -> list[str]:
-    """Return the lines of the promise about the decisions."""
+    """Return the lines of the statement about the decisions."""
     text = "" if model.decision is None else model.decision.statement
     ascii_text = in_comment(text).encode("ascii", "backslashreplace").decode()
     return textwrap.wrap(ascii_text, _COMMENT_WIDTH)
 
 
 def _novelty_threshold(model: IntegerModel) -> str:
-    """Return the threshold as C writes it; empty where there is none."""
+    """Return the threshold as C; empty where there is none."""
     threshold = None if model.decision is None else model.decision.novelty_threshold
     return "" if threshold is None else integer_literal(threshold)
 
 
 def _aligned(definitions: tuple[Definition, ...]) -> list[str]:
-    """Write macros with their values in one column."""
+    """Write macros with aligned values."""
     column = max(len(definition.name) for definition in definitions) + 1
     lines = []
     for definition in definitions:

@@ -1,6 +1,6 @@
 """The table of targets: one row says everything the rest of the package knows about a processor.
 
-To add a processor, add one row to `TARGETS`; its boards are in `tinykernel.codegen.boards`.
+To add a processor, add one row to `_ROWS`; its boards are in `tinykernel.codegen.boards`.
 """
 
 from __future__ import annotations
@@ -196,9 +196,7 @@ TARGETS: dict[str, Target] = {row.name: row for row in _ROWS}
 
 
 def find_target(name: str | Target) -> Target:
-    """Look a target up by its name.
-
-    Where there is no such target, the TinykernelError says which one was probably meant.
+    """Look a target up by its name; the TinykernelError of an unknown one proposes another.
 
     >>> find_target("cortex-m4").board.name
     'nucleo_f401re'
@@ -233,9 +231,8 @@ def board_for(
 ) -> tuple[Board, str]:
     """Choose the board and the framework of a project.
 
-    `board` is one of the target's, by PlatformIO's name, unless `platform` is given: that of a
-    board which the table does not know, perhaps with a version, as in ``"ststm32@19.0.0"``. What is
-    not known or does not fit is a TinykernelError.
+    `board` is one of the target's, by PlatformIO's name, unless `platform` names that of a board
+    missing in the table, perhaps with a version, as in ``"ststm32@19.0.0"``.
 
     >>> chosen, framework = board_for(find_target("esp32"), framework="espidf")
     >>> chosen.name, framework
@@ -285,7 +282,7 @@ def _unlisted_board(
 
 
 def _why_not(target: Target, board: str) -> str:
-    """Say why a board cannot be had, and which ones can."""
+    """Say why a board does not fit, and which ones do."""
     names, other = list(filter(None, _boards(target))), _target_of(board)
     if not names:
         return f"does not fit target {target.name}, which is this computer"

@@ -23,10 +23,7 @@ _THOUSANDS = re.compile(r"[+-]?\d{1,3},\d{3}")
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """The values of a column.
-
-    Numbers, NaN where a value is missing; of text the place of each in `texts`.
-    """
+    """The values of a column: numbers (of text the place in `texts`), NaN for missing ones."""
 
     values: NDArray[Any]  # (n_rows,)
     texts: tuple[str, ...] | None = None
@@ -63,7 +60,7 @@ def is_missing(cell: str) -> bool:
 
 
 def number_of(cell: str, decimal_comma: bool = False) -> float | None:
-    """Return a cell as a number, None where it is none: 1_000, which Python takes, is none."""
+    """Return a cell as a number, or None; 1_000 is none, although Python reads it."""
     if decimal_comma and cell.count(",") == 1 and "." not in cell:
         cell = cell.replace(",", ".")
     try:
@@ -73,12 +70,10 @@ def number_of(cell: str, decimal_comma: bool = False) -> float | None:
 
 
 def column_of(cells: NDArray[Any], *, as_text: bool = False, decimal_comma: bool = False) -> Column:
-    """Read all cells of a column: text where any cell that is not missing is no number.
+    """Read all cells of a column: text where any cell is neither a number nor missing.
 
     In a column of text "none" is a text, elsewhere a missing value.
 
-    Examples
-    --------
     >>> column_of(packed(["3", "?", "1.5"])).values.tolist()
     [3.0, nan, 1.5]
     >>> column = column_of(packed(["red", "7", "", "red"]))
@@ -103,8 +98,8 @@ def column_of(cells: NDArray[Any], *, as_text: bool = False, decimal_comma: bool
 def has_decimal_commas(columns: Sequence[NDArray[Any]], are_likely: bool) -> bool:
     """Say whether numbers of a table have decimal commas.
 
-    None has where a column of numbers has points: 1,234 may then be a thousand. Where commas part
-    the columns, a number such as 3,5 must show that no comma is a mark of thousands.
+    A column of numbers with points rules them out: 1,234 may then be a thousand. Where commas
+    separate the columns, a number such as 3,5 must show that commas mark no thousands.
     """
     with_commas = [cells for cells in columns if _holds(cells, ",")]
     if not with_commas:
@@ -127,8 +122,6 @@ def _holds(cells: NDArray[Any], sign: str) -> bool:
 def whole_numbers(X: NDArray[Any]) -> tuple[int, int] | None:
     """Return the lowest and the highest value where all are whole and fit 32 bits, else None.
 
-    Examples
-    --------
     >>> whole_numbers(np.array([[3.0, 16.0]])), whole_numbers(np.array([[0.5]]))
     ((3, 16), None)
     """

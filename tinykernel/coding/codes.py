@@ -22,23 +22,16 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Coding:
-    """What the numbers of a table stand for, beside themselves.
+    """The numbers that stand for text and for missing values in a table.
 
-    Parameters
-    ----------
-    texts : mapping of str to tuple of str
-        Of each column of text its different texts; the number of a text is its place, from 0.
-    gaps : mapping of str to float
-        Of each column that lacked values in training, the number that stands for a missing one.
-
-    Examples
-    --------
     >>> coding = Coding({"colour": ("blue", "red")}, {"colour": -1.0})
     >>> Coding.read(coding.written()) == coding
     True
     """
 
+    # texts of each column; the number of a text is its place, from 0
     texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # the number for a missing value of each column that lacked some
     gaps: Mapping[str, float] = field(default_factory=dict)
 
     def written(self) -> dict[str, Any]:
@@ -47,19 +40,21 @@ class Coding:
 
     @classmethod
     def read(cls, written: object) -> Coding | None:
-        """Return what a model file holds, None where that is nothing of the kind."""
+        """Return the coding of a model file, None for other content."""
         if not isinstance(written, dict) or set(written) != {"texts", "gaps"}:
             return None
         texts, gaps = written["texts"], written["gaps"]
         if not isinstance(texts, dict) or not isinstance(gaps, dict):
             return None
         plain = all(
-            isinstance(each, list)
-            and all(isinstance(text, str) for text in each)
-            and len(set(each)) == len(each)
+            isinstance(each, list) and all(isinstance(text, str) for text in each)
             for each in texts.values()
         )
-        if not plain or not all(type(value) in (int, float) for value in gaps.values()):
+        if (
+            not plain
+            or any(len(set(each)) < len(each) for each in texts.values())
+            or not all(type(value) in (int, float) for value in gaps.values())
+        ):
             return None
         return cls({k: tuple(v) for k, v in texts.items()}, {k: float(v) for k, v in gaps.items()})
 
@@ -73,12 +68,11 @@ def coding_of(
     """Choose the numbers that stand for text and for missing values of training rows.
 
     Two texts are in the order of the alphabet, more in the order of how often they occur: neither
-    knows a label, so rows that are held out from training later say nothing. Missing values are one
-    number below all others where no column loses much resolution by it, else one below those of the
-    column.
+    uses a label, so held-out rows leak nothing. Missing values are one number below all others
+    where no column loses much resolution by it, else one below those of the column.
 
     X (n, n_columns) has text as the numbers of `texts`, and NaN where a value is missing. `lacking`
-    says which columns lack values in any row of the file.
+    marks columns that lack values in any row of the file.
 
     >>> X, texts = np.array([[0.0], [2.0], [1.0], [2.0], [np.nan]]), {"size": ("l", "m", "s")}
     >>> coding_of(X, ["size"], texts, np.array([True]))
@@ -130,9 +124,8 @@ def recoded(
 ) -> NDArray[Any]:
     """Give text and missing values (NaN) of X (n, n_columns) the numbers of a coding.
 
-    `texts` are those that X has now, in the order of its numbers; the coding knows each of them.
-    NaN stays where the coding has no number for a missing value, and in columns that it does not
-    know.
+    `texts` are those of X, in the order of its numbers; the coding has each of them. NaN remains
+    where the coding has no number for a missing value.
     """
     X = X.copy()
     for name, own_texts in texts.items():
@@ -171,7 +164,7 @@ def refuse_new_gaps(X: NDArray[Any], columns: Sequence[str], file: object) -> No
 def in_words(
     coding: Coding, gaps: NDArray[np.bool_] | None, columns: Sequence[str]
 ) -> tuple[str, ...]:
-    """Say in lines what became of text and of missing values."""
+    """Describe in lines how text and missing values were coded."""
     said = []
     if coding.texts:
         shown = [_one(name, known) for name, known in list(coding.texts.items())[:_MOST_SHOWN]]

@@ -23,11 +23,11 @@ def is_frame(X: object) -> bool:
 
 
 def coded_frame(X: Any, coding: Coding | None = None) -> tuple[Any, Coding | None]:
-    """Return a frame of numbers, and what these stand for; other rows, and numbers, as they are.
+    """Return a frame of numbers and their coding; other rows, and numbers, unchanged.
 
-    Columns of text, of categories and of dates become numbers, and missing values one number each,
-    as in a table that is read from a file, or by the `coding` of an earlier training. Refuses text
-    that is different in nearly every row, and text and gaps that the training did not have.
+    Text, categories, dates and missing values become numbers as in a file, or by the `coding` of an
+    earlier training. Text that differs in nearly every row, and text and gaps that the training did
+    not have, are a TinykernelError.
     """
     if not is_frame(X) or not len(X):
         return X, None

@@ -26,8 +26,7 @@ def checked_array(
 ) -> NDArray[Any]:
     """Return a read-only contiguous copy of `value`, of exactly this type and shape.
 
-    None in a shape stands for any length of at least 1. A TinykernelError, which names the array,
-    says where the shape differs, a value does not fit `dtype`, or a float is not finite.
+    None in a shape stands for any length of at least 1. A TinykernelError names the array.
     """
     try:
         values = np.asarray(value)
@@ -50,8 +49,8 @@ def checked_array(
 def raw_values(X: ArrayLike, dtype: str) -> NDArray[Any]:
     """Convert inputs, shape (n_rows, n), to a raw type that the firmware takes.
 
-    Floats are rounded to float32; for integers every value must be one of the type. A
-    TinykernelError names the row and column of another one.
+    Floats are rounded to float32; a TinykernelError names the row and column of an integer that
+    does not fit.
     """
     values = np.asarray(X)
     if values.dtype.kind not in "biuf":
@@ -72,9 +71,7 @@ def raw_values(X: ArrayLike, dtype: str) -> NDArray[Any]:
 
 
 def chosen_labels(decisions: NDArray[Any]) -> NDArray[np.int64]:
-    """Return which label each row of decision values (n_rows, n_outputs) stands for, as int64.
-
-    It is the first of the largest values; of one output, for two classes, 1 where it is positive.
+    """Return the position of the first largest value of each row; of one column, 1 where positive.
 
     >>> chosen_labels(np.array([[0.5], [-0.5]])).tolist(), chosen_labels(np.eye(3)).tolist()
     ([1, 0], [0, 1, 2])

@@ -1,17 +1,10 @@
-"""Bounds of every value of the two integer transforms, over all possible inputs; arrays only.
+"""Bounds of every value of the two integer transforms, over all possible inputs.
 
-Both transforms are linear up to rounding, so the worst case of an intermediate value over the box
-of quantized inputs is the L1 norm of its row of coefficients times half the width of the box,
-exactly. (Interval arithmetic forgets that the same input enters many terms and is about ``sqrt(d)``
-times wider in the second transform.) To that comes the interval of all rounding errors so far, a
-few units. Nothing is assumed about the inputs: every value of the quantized type counts, for every
-input but the constant ones, whose values are ignored.
-
-The norms take ``n m d log2(d)`` steps, quadratic in the inputs. Where that is more than
-`MOST_STEPS`, their bounds by Cauchy and Schwarz take their place, in ``m d log2(d)`` steps. They
-are about ``sqrt(pi / 2 * d / n)`` times wider, a third of a bit to 0.8 of one.
-
-The limits of the 16-bit stages are -32767..32767, symmetric, so that no change of sign overflows.
+Both are linear up to rounding. So the worst case of a value over the box of inputs is exactly the
+L1 norm of its row of coefficients times half the width of the box, plus the interval of all
+rounding errors so far. (Interval arithmetic is about ``sqrt(d)`` times wider in the second.)
+The exact norms take ``n m d log2(d)`` steps. Above `MOST_STEPS` their bounds by Cauchy and Schwarz
+replace them, which are about ``sqrt(pi / 2 * d / n)`` times wider.
 """
 
 from __future__ import annotations
@@ -27,6 +20,7 @@ from tinykernel.compiled import njit
 from tinykernel.hadamard import padded_dimension, run_on_rows, useful_threads
 from tinykernel.model.diagonals import SHIFTS
 
+# Symmetric, so that no change of sign overflows.
 INT16_LIMIT = 32767
 #: Longest computation of exact norms, in butterflies: about two seconds.
 MOST_STEPS = 1 << 31
@@ -37,9 +31,8 @@ _STEPS_AT_ONCE = 1 << 27
 class Values:
     """Bounds of d values (of all blocks: shape (m, d)), and the error in them through rounding.
 
-    ``low <= value <= high`` in integers. Where the transforms without any rounding give the real
-    number y, ``value - y`` lies in ``[error_low, error_high]``. Errors are dyadic fractions of few
-    bits, which float64 holds exactly.
+    ``value - y`` lies in ``[error_low, error_high]``, where y is the real number without rounding.
+    Errors are dyadic fractions of few bits, which float64 holds exactly.
     """
 
     low: NDArray[np.int64]
@@ -93,14 +86,11 @@ def follow_stages(
     unit: int,
     schedule: Sequence[bool] | None,
 ) -> tuple[list[Values], tuple[bool, ...]]:
-    """Follow a transform stage by stage.
+    """Follow a transform stage by stage; without a `schedule`, halve as late as the proof allows.
 
-    Without a `schedule` one is chosen: halve as late as the proof allows, because what is rounded
-    off early is amplified by every later stage. Halving always fits: it averages values that do.
-
-    `norms` and `centre` give the exact range of the linear part: at stage k (k = 0 before the
-    first), times `unit` and two to the number of halvings so far, its doubled bounds are
-    ``centre[k] - norms[k]`` and ``centre[k] + norms[k]``.
+    What is rounded off early is amplified by every later stage. Halving always fits: it averages.
+    At stage k the doubled bounds of the linear part, times `unit` and two to the number of
+    halvings, are ``centre[k] - norms[k]`` and ``centre[k] + norms[k]``.
     """
     stages: list[Values] = []
     chosen: list[bool] = []
@@ -110,11 +100,8 @@ def follow_stages(
         n_halved = sum(chosen) + halve
         candidate = _linear(_stage(values, 1 << k, halve), norms, centre, k + 1, unit << n_halved)
         if schedule is None and not _fits(candidate):
-            halve = True
-            n_halved += 1
-            candidate = _linear(
-                _stage(values, 1 << k, True), norms, centre, k + 1, unit << n_halved
-            )
+            halve, doubled = True, unit << n_halved + 1
+            candidate = _linear(_stage(values, 1 << k, True), norms, centre, k + 1, doubled)
         chosen.append(halve)
         stages.append(candidate)
         values = candidate
@@ -217,10 +204,10 @@ def row_norms(
 
 
 def _norms_by_energy(n_varying: int, diagonal: NDArray[Any]) -> NDArray[np.int64]:
-    """Bound the L1 norms by ``sqrt(n)`` times the L2 norms, which are known.
+    """Bound the L1 norms by ``sqrt(n)`` times the L2 norms.
 
-    The rows of a Walsh-Hadamard matrix are orthogonal. So after stage k the coefficients of a row,
-    squared and added up over all d inputs, are d times the sum of g^2 over its group of 2^k rows.
+    The rows of a Walsh-Hadamard matrix are orthogonal. So after stage k the squared coefficients of
+    a row add up, over all d inputs, to d times the sum of g^2 over its group of 2^k rows.
     """
     m, d = diagonal.shape
     squares = diagonal.astype(np.int64) ** 2

@@ -20,13 +20,13 @@ _Piece = TypeVar("_Piece", bound=Stage | Part)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Chain(Record):
-    """An input and the stages that it passes, one of which is ``Scale``; see `IntegerModel`."""
+    """An input and the stages that process it, one of which is ``Scale``; see `IntegerModel`."""
 
     input: Grid
     stages: tuple[Stage, ...]
 
     def check_chain(self) -> None:
-        """Check that each stage takes what the one before it gives, and what else it reads."""
+        """Check that each stage takes what the one before it gives, and that inputs match."""
         if sum(isinstance(stage, Scale) for stage in self.stages) != 1:
             raise self.refuse("a chain has one stage scale")
         port = "samples"
@@ -146,9 +146,7 @@ class Chain(Record):
 
     def run(self, inputs: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Run the rest of the chain on checked quantized inputs; what each stage gives, by kind."""
-        made = {Scale.KIND: inputs}
-        for stage, grid in zip(
-            self.stages[self._entry :], self.grids()[self._entry :], strict=False
-        ):
+        made, first = {Scale.KIND: inputs}, self._entry
+        for stage, grid in zip(self.stages[first:], self.grids()[first:], strict=False):
             inputs = made[stage.KIND] = stage.run(inputs, grid)
         return made

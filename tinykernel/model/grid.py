@@ -23,24 +23,6 @@ class Grid(Record):
     A table is 1 x 1 x n; a signal rows x 1 x channels, its rows the samples, oldest first; an image
     rows x columns x channels. A row of values holds them in this order, channels innermost.
 
-    Parameters
-    ----------
-    rows, columns, channels : int
-        At least 1; together at most 2**20 values.
-    dtype : str
-        Name of the NumPy type that holds a value.
-    low, high : int
-        No value is ever outside, over every possible input; 0 and 0 of floats, which have no range.
-    constant : frozenset of int
-        Positions of values that are always 0 and take no part in anything.
-
-    Raises
-    ------
-    TinykernelError
-        If a number is out of range.
-
-    Examples
-    --------
     >>> Grid.raw("uint8", 28, 28).size
     784
     """
@@ -48,9 +30,10 @@ class Grid(Record):
     rows: int = field(metadata=limits(1, LARGEST))
     columns: int = field(metadata=limits(1, LARGEST))
     channels: int = field(metadata=limits(1, LARGEST))
-    dtype: str
-    low: int
+    dtype: str  # name of the NumPy type that holds a value
+    low: int  # the range over every possible input; 0 and 0 of floats, which have none
     high: int
+    # positions of values that are always 0 and take no part in anything
     constant: frozenset[int] = field(default=frozenset(), metadata={"stored": False})
 
     def check(self) -> None:
@@ -62,7 +45,7 @@ class Grid(Record):
 
     @staticmethod
     def raw(dtype: str, rows: int, columns: int, channels: int = 1) -> Grid:
-        """Return a grid of raw values: of anything that the type can hold."""
+        """Return a grid of raw values: anything that the type can hold."""
         kind = np.dtype(dtype)
         low, high = (0, 0)
         if kind.kind in "iu":
@@ -91,7 +74,7 @@ class Grid(Record):
 
     @property
     def kind(self) -> str:
-        """What it is of: table, signal or image."""
+        """Its name: table, signal or image."""
         return "table" if self.is_table else "signal" if self.is_signal else "image"
 
     @property

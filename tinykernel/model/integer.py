@@ -37,9 +37,9 @@ class IntegerModel(Predictions, Chain):
     scores are equal. Integers are two's complement; ``>>`` of a signed value is arithmetic, that is
     division by a power of two rounded **down** (floor), the one rounding rule of a model.
 
-    How a chain is read. `input` says what the firmware takes. Each of `stages` takes the `Grid` of
-    values that the one before it gives, checks that it can, and proves from its range alone that
-    nothing overflows. The chains are, with the class that specifies each step:
+    `input` says what the firmware takes. Each of `stages` takes the `Grid` of values that the one
+    before it gives, checks it, and proves from its range alone that nothing overflows. The chains
+    are, with the class that specifies each step:
 
     * a table: ``Scale``, and ``Components`` where there are any;
     * a signal or an image: ``Levels``, ``Kernels``, then the same as for a table;
@@ -67,7 +67,7 @@ class IntegerModel(Predictions, Chain):
     readout : Readout
     answers : Labels or Values
     decision : Decision, optional
-        When the label is an answer, and how sure it is; see `Decision`. Scores and labels stay.
+        When the label is an answer, and how sure it is. It changes no scores and labels.
     hop : int
         Signals: a stream begins a window every so many samples, at most a window; it and the window
         are multiples of the averaging. 0: no stream. Takes no part in the scores of a window.
@@ -128,7 +128,7 @@ class IntegerModel(Predictions, Chain):
         object.__setattr__(self, "_ranges", tuple(ranges))
 
     def _check_names(self) -> None:
-        """Take the spaces off the names, which tables have or have not, and count them."""
+        """Strip the names and count them."""
         if self.feature_names is None:
             return
         names = tuple(name.strip() for name in self.feature_names)
@@ -207,12 +207,12 @@ class IntegerModel(Predictions, Chain):
 
     @property
     def is_regressor(self) -> bool:
-        """Whether it predicts values, and no classes."""
+        """Whether it predicts values instead of classes."""
         return isinstance(self.answers, Values)
 
     @property
     def is_one_class(self) -> bool:
-        """Whether it tells what is known from what is not, by prototypes alone."""
+        """Whether it separates known from unknown rows, by prototypes alone."""
         return any(part.KIND == "prototypes" for part in self.readout.parts)
 
     @cached_property
@@ -303,16 +303,9 @@ class IntegerModel(Predictions, Chain):
         return out
 
     def quantized(self, Q: ArrayLike) -> NDArray[Any]:
-        """Return quantized inputs in `input_dtype`, those that are constant as 0.
+        """Return quantized inputs (n_rows, n_features) in `input_dtype`, constant ones as 0.
 
-        Parameters
-        ----------
-        Q : array-like of integers, shape (n_rows, n_features)
-
-        Raises
-        ------
-        TinykernelError
-            If the shape is wrong or a value does not fit `input_dtype`.
+        A TinykernelError says that the shape is wrong or that a value does not fit.
         """
         values = np.asarray(Q)
         if values.dtype.kind not in "biu":
@@ -372,7 +365,7 @@ class IntegerModel(Predictions, Chain):
         return self.scores_quantized(self.quantize_inputs(X))
 
     def facts(self) -> dict[str, str]:
-        """Return what tells models apart, in words."""
+        """Describe the model for people."""
         components = next((s for s in self.stages if s.KIND == "components"), None)
         size = 0 if components is None else self.grids()[self.stages.index(components) + 1].size
         return {

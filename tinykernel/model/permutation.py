@@ -14,22 +14,11 @@ from tinykernel.model.record import Record, limits
 class Permutation(Record):
     """The permutation P in ``V = S H G P H B`` (Lei & Lan 2021, formula (3)).
 
-    ``(P u)[j] = u[indices[j]]``.
+    ``(P u)[j] = u[indices[j]]``. "identity" keeps the order, "stored" keeps a table. "orbit" visits
+    ``s_0 = 0, s_{j+1} = (multiplier * s_j + increment) mod d``, a sequence of full period d when d
+    is a power of two, ``multiplier % 4 == 1`` and ``increment`` is odd (Hull & Dobell 1962). So the
+    firmware stores two numbers instead of d.
 
-    Parameters
-    ----------
-    kind : {"identity", "orbit", "stored"}
-        ``identity`` leaves the order as it is. ``orbit`` visits ``s_0 = 0,
-        s_{j+1} = (multiplier * s_j + increment) mod d``, a sequence of full period d when d is a
-        power of two, ``multiplier % 4 == 1`` and ``increment`` is odd (Hull & Dobell 1962), so that
-        the firmware stores two numbers in place of d. ``stored`` keeps a table.
-    multiplier, increment : int
-        Of the orbit; both in [0, 65535].
-    table : ndarray of uint16, shape (d,), optional
-        Of a stored permutation.
-
-    Examples
-    --------
     >>> Permutation("orbit", multiplier=5, increment=3).indices(8)
     array([0, 3, 2, 5, 4, 7, 6, 1], dtype=uint16)
     """
@@ -39,7 +28,7 @@ class Permutation(Record):
     kind: str = "identity"
     multiplier: int = field(default=1, metadata=limits(0, 65535))
     increment: int = field(default=1, metadata=limits(0, 65535))
-    table: NDArray[np.uint16] | None = None
+    table: NDArray[np.uint16] | None = None  # of a stored permutation, (d,)
 
     def check(self) -> None:
         """Refuse parameters that do not describe a permutation."""
@@ -54,10 +43,7 @@ class Permutation(Record):
             raise self.refuse("a table goes with kind 'stored' and only with it")
 
     def indices(self, dimension: int) -> NDArray[np.uint16]:
-        """Return where each output comes from, uint16 (dimension,), a power of two to 65536.
-
-        A stored table that is no permutation of ``0..dimension-1`` is a TinykernelError.
-        """
+        """Return the source of each output, uint16 (dimension,), a power of two to 65536."""
         if self.kind == "identity":
             return np.arange(dimension).astype(np.uint16)
         if self.kind == "orbit":

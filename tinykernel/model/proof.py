@@ -28,25 +28,14 @@ INT32_LIMIT = 2**31 - 1
 class Range:
     """The proved range of all values of one stage, over every possible input.
 
-    Parameters
-    ----------
-    stage : str
-        What is computed.
-    low, high : int
-        No value of the stage is ever outside.
-    limit_low, limit_high : int
-        What the integers of the stage may hold.
-
-    Examples
-    --------
     >>> Range("sum", -10, 10, -32767, 32767).fits
     True
     """
 
-    stage: str
-    low: int
+    stage: str  # what is computed
+    low: int  # no value of the stage is ever outside low..high
     high: int
-    limit_low: int
+    limit_low: int  # what the integers of the stage may hold
     limit_high: int
 
     @property
@@ -56,40 +45,31 @@ class Range:
 
 
 @dataclass(frozen=True)
-class _First:
-    """Bounds of the first transform: its inputs, and every stage."""
+class TransformBounds:
+    """Bounds of the inputs of a transform (of the second: the products with G), and its stages."""
 
     inputs: Values
     stages: list[Values]
     halve: tuple[bool, ...]
 
 
-def bound_first(sign: NDArray[Any], bits: int, halve: Sequence[bool] | None) -> _First:
+def bound_first(sign: NDArray[Any], bits: int, halve: Sequence[bool] | None) -> TransformBounds:
     """Bound the first transform; choose its schedule if that is None."""
     low, high = input_bounds(sign, bits)
     exact = np.zeros(low.shape)
     inputs = Values(low, high, exact, exact)
     # Here every butterfly joins values of disjoint sets of inputs, so that interval arithmetic is
     # exact, rounding included.
-    return _First(inputs, *follow_stages(inputs, None, None, 1, halve))
-
-
-@dataclass(frozen=True)
-class _Second:
-    """Bounds of the products with G and of every stage of the second transform."""
-
-    product: Values
-    stages: list[Values]
-    halve: tuple[bool, ...]
+    return TransformBounds(inputs, *follow_stages(inputs, None, None, 1, halve))
 
 
 def bound_second(
-    first: _First,
+    first: TransformBounds,
     permutation: Permutation,
     diagonal: NDArray[Any],
     diagonal_kind: str,
     halve: Sequence[bool] | None,
-) -> _Second:
+) -> TransformBounds:
     """Bound the second transform of all blocks; choose its schedule if that is None."""
     low, high = first.inputs.low, first.inputs.high
     gather = permutation.indices(low.size)
@@ -104,7 +84,7 @@ def bound_second(
     doubled_centre = exact_stages(low + high)[-1][gather]
     centre = exact_stages(diagonal.astype(np.int64) * doubled_centre)
     unit = 1 << (SHIFTS[diagonal_kind] + sum(first.halve))
-    return _Second(product, *follow_stages(product, norms, centre, unit, halve))
+    return TransformBounds(product, *follow_stages(product, norms, centre, unit, halve))
 
 
 def choose_schedules(
@@ -116,8 +96,7 @@ def choose_schedules(
 ) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
     """Choose schedules of both transforms, log2(d) each, that halve as late as the proof allows.
 
-    `sign` (n_features,) is 0 for constant inputs, `bits` is the width of the quantized inputs, 8 or
-    16; `diagonal` (n_blocks, d) holds levels of "int8", "int4" or "sign".
+    `sign` is 0 for constant inputs, `bits` the width of the quantized inputs, `diagonal` G.
 
     >>> signs = np.ones(4, dtype=np.int8)
     >>> choose_schedules(signs, 8, Permutation(), np.ones((1, 32)), "sign")[0]

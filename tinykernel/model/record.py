@@ -24,7 +24,7 @@ PLAIN: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a record. Whatever stores, reads, compares or checks fields goes by this."""
+    """One field of a record: what stores, reads, compares or checks fields uses this."""
 
     name: str
     # Of an array a NumPy type, or several with ``|`` between them. Else ``bool``, ``int``,
@@ -81,8 +81,8 @@ class Field:
             plain = float(plain)
         known = PLAIN.get(self.dtype)
         names = {known.__name__} if known else set(self.dtype.split("|"))
-        own = [type(plain)] if known else type(plain).__mro__
-        if not names & {cls.__name__ for cls in own}:
+        classes = [type(plain)] if known else type(plain).__mro__
+        if not names & {cls.__name__ for cls in classes}:
             article = "an" if self.dtype[0] in "aeiouAEIOU" else "a"
             named = {"int": "integer", "str": "text"}.get(self.dtype, self.dtype)
             raise TinykernelError(f"{owner}: {self.name} is not {article} {named}")
@@ -125,10 +125,10 @@ def limits(low: int | None = None, high: int | None = None, *shape: Any) -> dict
 
 
 class Listed:
-    """A dataclass whose `FIELDS` are read from its annotations.
+    """A dataclass whose `FIELDS` are read from its annotations and metadata.
 
-    The metadata of a field may say more: `limits`, ``dtype`` of several, or ``stored``, False of
-    what no file has; ``compare=False`` has no part in fingerprints.
+    Metadata are `limits`, ``dtype`` where several fit, and ``stored``, False of a field that files
+    omit. ``compare=False`` takes a field out of fingerprints.
     """
 
     FIELDS: ClassVar[tuple[Field, ...]] = ()

@@ -33,8 +33,8 @@ class Piece(Record, ABC):
 class Stage(Piece):
     """One step of the chain that turns raw values into what the read-out weighs.
 
-    The docstring of a stage is its specification, which Python and C follow. A stage is a frozen
-    dataclass; it knows nothing of the stages around it but the `Grid` that it is given.
+    The docstring of a stage is its specification, which Python and C follow. A stage knows nothing
+    of the others but the `Grid` that it takes.
     """
 
     #: Its ports: what it can stand behind, and what it gives. A chain begins with "samples".
@@ -50,17 +50,17 @@ class Stage(Piece):
 
     @property
     def words(self) -> str:
-        """What people call it; empty where other stages tell enough."""
+        """Name for people; empty where other stages say enough."""
         return ""
 
     @property
     def multiple(self) -> int:
-        """Of what the rows of a window of a stream must be a multiple."""
+        """Number whose multiple the rows of a window of a stream must be."""
         return 1
 
     @property
     def side_input(self) -> tuple[str, Grid] | None:
-        """Name and grid of a second input of the model, which it reads beside the chain."""
+        """Name and grid of a second input of the model that the stage reads."""
         return None
 
     @property

@@ -1,13 +1,10 @@
-"""Saving and loading models: ``.tkm``, which cannot hold code, and ``.pkl``, which is one inside.
+"""Saving and loading models: ``.tkm``, which cannot hold code, and ``.pkl``, which wraps one.
 
-A model is written as its fields: arrays in a container (`tinykernel.modelfile.container`), the rest
-as JSON (`tinykernel.modelfile.records`). What every field must be the records list themselves
-(`tinykernel.model.record.Field`); a file is read by these lists (`tinykernel.modelfile.schema`),
-and then through the constructors, which check the fields against each other and prove that nothing
-overflows.
-
-A pickled classifier is one call, `_from_bytes` of the bytes of a .tkm, see `ModelFileMixin`. So the
-reader of .pkl files needs no unpickler: it takes a pickle of exactly this form, nothing else.
+A model is written as its fields: arrays in a container, the rest as JSON. Each record lists its
+fields (`tinykernel.model.record.Field`); a file is read by these lists, then through the
+constructors, which check how fields fit together and prove that nothing overflows.
+A pickled classifier is one call, `_from_bytes` of the bytes of a .tkm. So .pkl files need no
+unpickler: only a pickle of exactly this form is read.
 """
 
 from __future__ import annotations
@@ -108,7 +105,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def about(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a model file says of how the model came about.
+    """Return the training information in a model file: what was given to `save`, unchecked.
 
     Parameters
     ----------
@@ -118,7 +115,7 @@ def about(path: str | os.PathLike[str]) -> dict[str, Any]:
     Returns
     -------
     dict of str to JSON types
-        What was given to `save`; empty where nothing was. Nobody has checked the values.
+        Empty where nothing was given.
 
     Raises
     ------
@@ -134,13 +131,7 @@ def about(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def written_by(path: str | os.PathLike[str]) -> str:
-    """Return the version of this package that wrote a model file; empty where it does not say.
-
-    Raises
-    ------
-    TinykernelError
-        As `about`.
-    """
+    """Return the version of this package that wrote a model file, or an empty text."""
     with _named(path):
         header, _ = read_container(_container_in(Path(path)))
     version = header.get("package_version", "")
@@ -149,7 +140,7 @@ def written_by(path: str | os.PathLike[str]) -> str:
 
 @contextmanager
 def _named(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Put the name of a file before what is wrong with it."""
+    """Put the name of a file before the text of an error."""
     try:
         yield
     except TinykernelError as error:
@@ -191,18 +182,15 @@ def _to_bytes(obj: object, about: Mapping[str, Any] | None = None) -> bytes:
 
     name, arrays = name_of(obj), Arrays()
     if name not in KINDS:
-        what = (
-            "a part of a model; save the whole model"
-            if name in CLASSES
-            else ("no tinykernel model; save an IntegerModel or a fitted classifier")
-        )
-        raise TinykernelError(f"a {name} is {what}")
-    record = encode_record(obj, "model", arrays)
+        problem = "no tinykernel model; save an IntegerModel or a fitted classifier"
+        if name in CLASSES:
+            problem = "a part of a model; save the whole model"
+        raise TinykernelError(f"a {name} is {problem}")
     header = {
         "kind": KINDS[name],
         "package_version": tinykernel.__version__,
+        "object": encode_record(obj, "model", arrays),
         "fingerprint": _integer_model(obj).fingerprint(),
-        "object": record,
     }
     coding = getattr(obj, "coding_", None)
     if coding is not None:
@@ -215,7 +203,7 @@ def _to_bytes(obj: object, about: Mapping[str, Any] | None = None) -> bytes:
 
 
 def _from_bytes(data: bytes) -> Any:
-    """Make the model of the bytes of a .tkm. Pickles call this by name: it must stay here."""
+    """Make the model of the bytes of a .tkm. Pickles call this name: do not move it."""
     header, arrays = read_container(data)
     try:
         ((kind, (name, fields)),) = header["object"].items()
@@ -235,7 +223,7 @@ def _from_bytes(data: bytes) -> Any:
 
 
 def _integer_model(obj: object) -> IntegerModel:
-    """Quantize what may be of any size: the fields have been checked one by one only."""
+    """Quantize a model of any size: only its single fields have been checked."""
     try:
         with np.errstate(all="ignore"):
             return as_integer_model(obj)
@@ -248,9 +236,8 @@ def _integer_model(obj: object) -> IntegerModel:
 class ModelFileMixin:
     """Pickles a fitted estimator as the bytes of a .tkm, so that `load` can read it.
 
-    An estimator that is not fitted, or that holds what a .tkm cannot (a random generator, an
-    attribute of a user), is pickled in Python's own way: copies lose nothing, but `load` refuses
-    the file.
+    An estimator that is not fitted, or holds what a .tkm cannot (a random generator, an attribute
+    of a user), is pickled in Python's own way: copies lose nothing, but `load` refuses the file.
     """
 
     def __reduce_ex__(self, protocol: Any) -> Any:

@@ -1,9 +1,8 @@
 """The container of a ``.tkm`` file: a JSON header and NumPy arrays in a zip, and no pickle.
 
 The members are ``header.json`` and one ``<name>.npy`` an array, stored uncompressed with fixed
-times, so that equal content gives equal bytes. `numpy.load` and any unzip tool open it. The reader
-takes nothing but what the writer writes: members that follow each other without a gap or an
-overlap, so that no more memory is needed than the file is long.
+times, so that equal content gives equal bytes. The reader takes only what the writer writes:
+members without gaps or overlaps, so that no more memory is needed than the file is long.
 """
 
 from __future__ import annotations
@@ -45,11 +44,9 @@ _ARRAY = re.compile(
 
 
 def write_container(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> bytes:
-    """Return the bytes of a container; equal for equal content.
+    """Return the bytes of a container of JSON types and arrays; equal for equal content.
 
-    The header holds JSON types; the format and its version are added where they are missing. Arrays
-    are of numbers, booleans or fixed-length strings. What would be longer than `read_container`
-    takes is a TinykernelError.
+    Content longer than `read_container` takes is a TinykernelError.
 
     >>> header, arrays = read_container(write_container({"kind": "x"}, {"a": np.arange(3)}))
     >>> header["kind"], arrays["a"].tolist()
@@ -77,13 +74,7 @@ def _write_member(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 
 
 def read_container(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the header and the arrays of a container.
-
-    Raises
-    ------
-    TinykernelError
-        If it is damaged, none of ours, too long, or of another version.
-    """
+    """Return the header and the arrays of a container; TinykernelError where it is damaged."""
     if len(data) > LARGEST:
         raise TinykernelError(f"longer than {LARGEST >> 20} MiB, which no model is")
     members = _members(data)
@@ -93,8 +84,8 @@ def read_container(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
     return header, {name.removesuffix(".npy"): _read_array(raw) for name, raw in members.items()}
 
 
-def _damaged(what: str = "truncated or damaged") -> NoReturn:
-    raise TinykernelError(f"{what}; save the model again")
+def _damaged(problem: str = "truncated or damaged") -> NoReturn:
+    raise TinykernelError(f"{problem}; save the model again")
 
 
 def _members(data: bytes) -> dict[str, memoryview]:
@@ -163,10 +154,8 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def plain_dtype(code: str) -> np.dtype[Any]:
-    """Return the dtype of a code such as ``<f8``; ValueError if it is no plain little-endian one.
+    """Return the dtype of a code such as ``<f8``; ValueError for any but plain little-endian ones.
 
-    Examples
-    --------
     >>> plain_dtype("<i2")
     dtype('int16')
     """

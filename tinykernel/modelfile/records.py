@@ -63,7 +63,7 @@ def _fields_of_classifier(obj: Any) -> dict[str, Any]:
 
 
 def _encode(value: Any, place: str, arrays: Arrays, depth: int = DEEPEST // 2) -> Any:
-    """Turn a plain value into JSON. What JSON has not is a one-key object that says what it is.
+    """Turn a plain value into JSON; other types become a one-key object that names the type.
 
     >>> arrays = {}
     >>> _encode((1, np.zeros(2)), "pair", arrays)
@@ -104,7 +104,7 @@ def _encode_all(values: Any, place: str, arrays: Arrays, depth: int) -> list[Any
 
 
 def _decode(value: Any, arrays: Arrays, depth: int = DEEPEST) -> Any:
-    """Turn back what `_encode` gave; what it cannot have given raises one of many exceptions."""
+    """Reverse `_encode`; a value that it cannot have written raises one of many exceptions."""
     if depth == 0:
         raise ValueError("nested too deeply")
     if isinstance(value, str):
@@ -135,9 +135,8 @@ def _decode(value: Any, arrays: Arrays, depth: int = DEEPEST) -> Any:
 def decode_record(name: str, encoded: dict[str, Any], arrays: Arrays) -> Any:
     """Make a model or a part of one, its parts first."""
     if name in CLASSIFIERS:
-        parts = PARTS_OF_CLASSIFIERS
         fields = {
-            key: _decode_part(name, key, parts.get(key, ()), content, arrays)
+            key: _decode_part(name, key, PARTS_OF_CLASSIFIERS.get(key, ()), content, arrays)
             if isinstance(content, dict) and "record" in content
             else _decode(content, arrays)
             for key, content in encoded.items()
@@ -149,20 +148,17 @@ def decode_record(name: str, encoded: dict[str, Any], arrays: Arrays) -> Any:
         field = known.get(key)
         if field is None or not is_record(field) or (content is None and field.optional):
             fields[key] = _decode(content, arrays)
-        elif field.many:
-            fields[key] = tuple(
-                _decode_part(name, key, field.dtype.split("|"), item, arrays)
-                for item in content["tuple"]
-            )
         else:
             allowed = field.dtype.split("|")
-            fields[key] = _decode_part(name, key, allowed, content, arrays)
+            items = content["tuple"] if field.many else [content]
+            parts = [_decode_part(name, key, allowed, item, arrays) for item in items]
+            fields[key] = tuple(parts) if field.many else parts[0]
     check_fields(name, fields)
     return CLASSES[name](**fields)
 
 
 def _decode_part(name: str, key: str, allowed: Iterable[str], content: Any, arrays: Arrays) -> Any:
-    """Make one part of a record, if it is of a class that is allowed there."""
+    """Make one part of a record, of one of the allowed classes."""
     if not isinstance(content, dict) or "record" not in content:
         raise TinykernelError(
             f"damaged {name}: {key} is no {' or '.join(allowed)}; save the model again"

@@ -30,8 +30,8 @@ CLASSIFIERS = {
     "TernaryKernelRegressor": "tinykernel.estimator",
     "PaperClassifier": "tinykernel.papers",
 }
-#: Records that a file may hold. What their fields must be, their own `FIELDS` say.
 _PIECES: tuple[type, ...] = (Decision, Grid, Labels, Permutation, Readout, Values)
+#: Records that a file may hold; their `FIELDS` say what is allowed.
 CLASSES: dict[str, Any] = {
     cls.__name__: cls for cls in (IntegerModel, KernelMachine, *_PIECES, *STAGES, *PARTS)
 }
@@ -51,7 +51,7 @@ def is_record(field: Field) -> bool:
 
 
 def _array(field: Field, value: Any) -> str:
-    """Say what is wrong with an array, or nothing: it is to hold finite numbers."""
+    """Say what is wrong with an array of finite numbers, or nothing."""
     if not isinstance(value, np.ndarray) or value.dtype.name not in field.dtype.split("|"):
         return f"is no {field.dtype.replace('|', ' or ')} array"
     if value.ndim != field.dimensions or not value.size:
@@ -60,7 +60,7 @@ def _array(field: Field, value: Any) -> str:
 
 
 def is_text(value: Any) -> bool:
-    """Say whether a value is text that can be encoded: no half of a surrogate pair."""
+    """Say whether a value is text that can be encoded."""
     try:
         return isinstance(value, str) and bool(value.encode() or True)
     except UnicodeEncodeError:  # half of a surrogate pair, which no terminal can print
@@ -88,11 +88,11 @@ def _problem(field: Field, value: Any) -> str:
         return _scalar(field, value)
     if not isinstance(value, tuple):
         return "is no tuple"
-    return next((found for item in value if (found := _scalar(field, item))), "")
+    return next(filter(None, (_scalar(field, item) for item in value)), "")
 
 
 def _label(value: Any) -> str:
-    """Ask for what may be the name of a class."""
+    """Say what is wrong with the name of a class, or nothing."""
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, float):
         return "" if np.isfinite(plain) else "holds NaN or infinity"

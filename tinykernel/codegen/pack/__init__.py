@@ -33,8 +33,9 @@ class Place:
     ) -> Parts:
         """Return tables, and the structure of a stage, whose members name them.
 
-        `tables` holds all of a `Table` but its name by the member, None for no table. What is no
-        table and not among `members` is an attribute of the stage. `kind` is tk_NAME by default.
+        `tables` holds all of a `Table` but its name by the member, None for no table. A member that
+        is neither a table nor in `members` is an attribute of the stage. `kind` is tk_NAME by
+        default.
         """
         name, kind = f"tk_{name}_{self.number}", kind or f"tk_{name}"
         made = {key: Table(f"{name}_{key}", *rest) for key, rest in tables.items() if rest}
@@ -61,7 +62,7 @@ class Packed:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the work of a stage depends on beside its shape."""
+    """Facts beside its shape that the work of a stage depends on."""
 
     macros: Mapping[str, str]
     tables: frozenset[str]  # names
@@ -89,11 +90,11 @@ class Code:
             return self.work(piece, grid, facts)
         line = next(iter(self.headers.values()))
         name = f"{piece.KIND}, " if line == "local" else ""
-        return {line: {f"{name}{what}s": float(n) for what, n in piece.work(grid).items()}}
+        return {line: {f"{name}{unit}s": float(n) for unit, n in piece.work(grid).items()}}
 
 
 def code_of(kind: str) -> Code:
-    """Return what code generation knows of a kind of stage or part: `CODE` of the file KIND.py."""
+    """Return the C of a kind of stage or part: `CODE` of the file KIND.py."""
     if kind == "ternary":
         return Code({}, lambda *_: {})  # packed and counted with the components
     code: Code = import_module(f"{__name__}.{kind}").CODE

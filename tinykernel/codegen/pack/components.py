@@ -1,17 +1,16 @@
 """Storage of components, as ``tk_transform.h``, ``tk_diagonal.h`` and ``tk_windows.h`` read it.
 
 * **Components** are stored in words of 32, because z and the weights are bits of 32-bit words. Only
-  the components of a block up to its last kept row are stored; where rows in between are dropped
-  and that pays, a bitmap of the kept rows lets the firmware move them together first.
+  the components of a block up to its last used row are stored. Where unused rows in between are
+  many, a bitmap of the used rows lets the firmware move them together first.
 * **Windows**: groups of four components, one word each of scales, starts and widths, so that cores
-  with packed instructions work on four bytes at a time and others read single bytes. The order is
-  that of ``tk_windows.h``. What components share leaves the table: all scales where those of each
-  block are equal, the starts where they depend only on whether a place is even or odd, the widths
-  where all are equal. With nothing left there is no table.
-* **Places without a component** (padding, or a dropped row that is stored) must not count. They
-  have width 0, so that they are always outside their window, and a sign bit that never agrees with
-  that; where no widths are stored, a mask bit of 0, or, if only the last words of blocks have such
-  places and there is no mask, the firmware is told which bits of those to set.
+  with packed instructions work on four bytes at a time. Shared values leave the table: all scales
+  where those of each block are equal, the starts where they depend only on whether a place is even
+  or odd, the widths where all are equal.
+* **Places without a component** (padding, or a stored unused row) must not count. They have width
+  0, so that they are always outside their window, and a sign bit that never agrees with that. Where
+  no widths are stored they have a mask bit of 0. If only the last words of blocks have such places
+  and there is no mask, the firmware knows which bits of those to set.
 * **Diagonal**: int8, four bits if its kind is 'int4', or one bit a row if it holds signs.
 * **Ternary weights**: a sign and a mask word for each output and 32 components, see
   ``tk_scores.h``. There is no mask where no weight of a stored component is zero.
@@ -50,24 +49,18 @@ _LONG_BLOCK = 16
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the components of the model go.
+    """The places of the components of a model."""
 
-    `place[r]` is the position of component r among all stored places (32 a word), `n_words` the
-    words of each block, `blocks` the blocks that are stored, `kept` their rows if a bitmap is.
-    `scales`, `starts` and `width` are shared values, by block, even and odd place, and for all, and
-    None where the table of windows holds them. `tails` are the bits of the last word of each block
-    that the firmware has to set, None if there are no such places or something else is done.
-    """
-
-    place: NDArray[np.int64]
-    n_words: NDArray[np.int64]
-    blocks: NDArray[np.int64]
-    kept: NDArray[np.bool_] | None
+    place: NDArray[np.int64]  # of each component among all stored places, 32 a word
+    n_words: NDArray[np.int64]  # of each block
+    blocks: NDArray[np.int64]  # that are stored
+    bitmap: NDArray[np.bool_] | None  # of the used rows of these
+    # Shared values by block, for even and odd places, and for all; None where a table has them.
     scales: NDArray[np.uint8] | None
     starts: tuple[int, int] | None
     width: int | None
     n_planes: int
-    tails: NDArray[np.uint32] | None
+    tails: NDArray[np.uint32] | None  # bits of the last word of each block that the firmware sets
 
     @property
     def n_places(self) -> int:
@@ -76,12 +69,12 @@ class Layout:
 
     @property
     def bit_words(self) -> int:
-        """Words of bits that wait to be counted; 0 where each block is counted by itself."""
+        """Words of waiting bits; 0 where each block is counted by itself."""
         alone = self.n_words.size == 1 or int(self.n_words.max()) >= _LONG_BLOCK
         return 0 if alone else min(int(self.n_words.sum()), _MOST_WAITING)
 
     def counted_together(self) -> list[int]:
-        """Return where the blocks end whose bits are counted together, as numbers of blocks."""
+        """Return the ends of the groups of blocks whose bits are counted together."""
         full = self.bit_words - int(self.n_words.max())
         ends, waiting = [], 0
         for block, count in enumerate(self.n_words.tolist()):
@@ -100,8 +93,8 @@ class Layout:
         """Flash by which layouts of one model differ."""
         words = int(self.n_words.sum())
         size = words * (WORD * self.n_fields + 4 * n_outputs * self.n_planes)
-        if self.kept is not None:
-            size += self.kept.size // 8 + _COMPACTION_CODE_BYTES
+        if self.bitmap is not None:
+            size += self.bitmap.size // 8 + _COMPACTION_CODE_BYTES
         return size + (0 if self.tails is None else 4 * self.tails.size)
 
 
@@ -178,16 +171,16 @@ def choose_layout(stage: Components, weights: Ternary) -> Layout:
 def _layout(stage: Components, weights: Ternary, compacted: bool, share_width: bool) -> Layout:
     """Return one layout: with a bitmap of the kept rows or not, with a table of widths or not."""
     blocks = np.flatnonzero(stage.row_kept.any(axis=1))
-    kept = stage.row_kept[blocks]
-    row = np.cumsum(kept, axis=1) - 1 if compacted else np.arange(stage.dimension)[None, :]
-    ends = np.where(kept, row + 1, 0).max(axis=1)  # places up to the last component
+    used = stage.row_kept[blocks]
+    row = np.cumsum(used, axis=1) - 1 if compacted else np.arange(stage.dimension)[None, :]
+    ends = np.where(used, row + 1, 0).max(axis=1)  # places up to the last component
     n_words = (-(-ends // WORD)).astype(np.int64)
     first = (np.cumsum(n_words) - n_words) * WORD
-    place = (first[:, None] + row)[kept]
+    place = (first[:, None] + row)[used]
     width = int(stage.width[0]) if share_width and np.ptp(stage.width) == 0 else None
     n_planes, tails = (2 if np.any(weights.weights == 0) else 1), None
     if width is not None and n_planes == 1 and int(n_words.sum()) * WORD > place.size:
-        if np.array_equal(ends, kept.sum(axis=1)):
+        if np.array_equal(ends, used.sum(axis=1)):
             tails = _tail_words(n_words * WORD - ends)
         else:
             n_planes = 2
@@ -195,7 +188,7 @@ def _layout(stage: Components, weights: Ternary, compacted: bool, share_width: b
         place,
         n_words,
         blocks,
-        kept if compacted else None,
+        used if compacted else None,
         _block_scales(stage),
         _parity_starts(stage, place),
         width,
@@ -221,9 +214,9 @@ def _parity_starts(stage: Components, place: NDArray[np.int64]) -> tuple[int, in
 
 
 def _pack_rows(layout: Layout) -> Parts:
-    parts: Parts = [flag("TK_KEPT", layout.kept is not None)]
-    if layout.kept is not None:
-        words = bit_words(layout.kept.ravel(), first_is_top=False)
+    parts: Parts = [flag("TK_KEPT", layout.bitmap is not None)]
+    if layout.bitmap is not None:
+        words = bit_words(layout.bitmap.ravel(), first_is_top=False)
         comment = "Rows that are components: one bit each, row 0 the bottom one."
         parts.append(Table("tk_kept", "uint32_t", words, "windows", comment))
     comment = "words of 32 components in each block"
@@ -297,7 +290,7 @@ def _weight_words(places: NDArray[np.bool_]) -> NDArray[np.uint32]:
 
 
 def pack_ternary(part: Ternary, offset: NDArray[np.int32], layout: Layout) -> Parts:
-    """Store the weights, and what an agreeing component and none are worth."""
+    """Store the weights, and the scores of an agreeing component and of none."""
     n_planes = layout.n_planes
     positive = _spread(layout, part.weights > 0, 0)
     present = _spread(layout, part.weights != 0, 0)

@@ -1,9 +1,8 @@
 """Storage of the kernels of images and signals, and the memory that they need.
 
 The formats are those of ``tk_kernels_image.h`` and ``tk_kernels_signal.h``. Kernels of signals are
-sorted by dilation and mixed channel, so that those that look at the same values follow each other.
-Without components the machine does not mind the order of its inputs, and is sorted with them; else
-a table says where each count is.
+sorted by dilation and mixed channel, so that those that read the same values follow each other.
+Without components the machine is sorted with them; else a table holds the order of the counts.
 """
 
 from __future__ import annotations
@@ -181,7 +180,7 @@ def _pack_signal(stage: Kernels, place: Place) -> Packed:
     grid, order = place.grid, _count_order(stage)
     stage = _sorted_stage(stage)
     windows = -(-grid.rows // place.hop)
-    kept = int(stage.spans().max()) + 1
+    ring_rows = int(stage.spans().max()) + 1
     dilations = np.unique(stage.dilation)
     codes, kinds = _signal_kernels(stage)
     turns = 1
@@ -195,7 +194,7 @@ def _pack_signal(stage: Kernels, place: Place) -> Packed:
     }
     comment = "Kernels: threshold and the three values that count thrice."
     ring = _AGES + windows
-    running = ring + -(-kept * grid.channels // 2)
+    running = ring + -(-ring_rows * grid.channels // 2)
     counts = running + _count_words(stage, place, stage.n_kernels)
     window = _count_words(stage, place, stage.n_counts)
     return Packed(
@@ -211,7 +210,7 @@ def _pack_signal(stage: Kernels, place: Place) -> Packed:
             cells=stage.cells[0],
             hop=place.hop,
             windows=windows,
-            kept=kept,
+            kept=ring_rows,
             distances=dilations.size,
             turns=turns,
             split=-(-dilations.size * turns // place.calls),

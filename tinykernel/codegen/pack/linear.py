@@ -33,7 +33,7 @@ def pack_weights(weights: NDArray[np.int8]) -> NDArray[np.uint32]:
 
 
 def pack_linear(part: Linear) -> Parts:
-    """Store the weights and what a product is worth; see ``tk_linear.h``."""
+    """Store the weights and the score of a product; see ``tk_linear.h``."""
     bits, words = weight_bits(part.weights), pack_weights(part.weights)
     comment = f"Linear part: weights of each output, {bits} bits each, the first one at the top."
     gains = "Score per unit of the linear part."

@@ -1,7 +1,6 @@
-"""Storage of the scale: its arrays, the inputs that are ignored, and the signs of B.
+"""Storage of the scale: its arrays, the ignored inputs, and the signs of B.
 
-An array whose values are equal for all inputs that are not constant becomes one literal, others the
-smallest integer type that holds them.
+An array whose values are equal for all inputs that are not constant becomes one literal.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def _scaler_array(
 
 
 def pack_scaler(scaler: Scale, used: NDArray[np.bool_], prefix: str = "") -> Parts:
-    """Store offsets, multipliers, spans and shifts of the inputs; `used` says which matter.
+    """Store offsets, multipliers, spans and shifts of the inputs; `used` marks which matter.
 
     `prefix` stands in the names of macros and tables, e.g. ``"local_"``.
     """
@@ -69,7 +68,7 @@ def pack_scaler(scaler: Scale, used: NDArray[np.bool_], prefix: str = "") -> Par
 
 
 def pack_scale(stage: Scale, constant: NDArray[np.bool_], components: Components | None) -> Parts:
-    """Store the scaler, which inputs are ignored, and which change their sign, of a transform."""
+    """Store the scaler, and which inputs are ignored or change their sign before a transform."""
     negative = np.zeros_like(constant) if components is None else components.sign < 0
     ends = "odd inputs high, even ones low."
     parts = pack_scaler(stage, ~constant)

@@ -12,7 +12,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.separable import POINT, SINGLE, Layer, Separable
 
-_KEPT_ROWS = 3  # of what a block is grid
+_KEPT_ROWS = 3  # of the input of a block
 _BLOCK_WORDS = 11  # of tk_block_t
 
 
@@ -47,7 +47,7 @@ def pack_separable(stage: Separable, place: Place) -> Packed:
 
 
 def _halves(stage: Separable, grid: Grid) -> int:
-    """Return the bytes of the longest row that all outputs of a layer look at."""
+    """Return the bytes of the longest row that all outputs of a layer read."""
     columns = [columns for _, columns in stage.sizes(grid)]
     single = (
         width * 16 * -(-len(layer.biases) // 8)
@@ -58,7 +58,7 @@ def _halves(stage: Separable, grid: Grid) -> int:
 
 
 def _words(stage: Separable, grid: Grid) -> int:
-    """Return the words of the blocks and of the rows that they keep."""
+    """Return the words of the blocks and of their stored rows."""
     size, row = 0, grid.columns * grid.channels
     # Blocks end with the layers that are not single.
     layers = zip(stage.layers, stage.sizes(grid), strict=True)
@@ -89,24 +89,24 @@ def _of_4_bits(layer: Layer) -> NDArray[np.int64]:
 
 def _single(layers: list[Layer]) -> NDArray[np.uint8]:
     """Return five bytes a channel: nine weights, the first one of a byte in its low half."""
-    found = [np.zeros(1, np.int64)]  # no empty table
+    parts = [np.zeros(1, np.int64)]  # no empty table
     for layer in layers:
         if layer.kind == SINGLE:
             nibbles = np.pad(_of_4_bits(layer), ((0, 0), (0, 1)))
-            found.append((nibbles[:, ::2] | nibbles[:, 1::2] << 4).ravel())
-    return np.concatenate(found[1:] or found).astype(np.uint8)
+            parts.append((nibbles[:, ::2] | nibbles[:, 1::2] << 4).ravel())
+    return np.concatenate(parts[1:] or parts).astype(np.uint8)
 
 
 def _points(layers: list[Layer]) -> NDArray[np.uint32]:
     """Return words of eight weights; 2k and 2k + 1 come to the top of halves by a shift of 4k."""
-    found = [np.zeros(1, np.int64)]
+    parts = [np.zeros(1, np.int64)]
     for layer in layers:
         if layer.kind == POINT:
             nibbles = _of_4_bits(layer)
             nibbles = np.pad(nibbles, ((0, 0), (0, -nibbles.shape[1] % 8))).reshape(-1, 8)
             shifts = np.array([12 - 4 * (i // 2) + 16 * (i % 2) for i in range(8)])
-            found.append((nibbles << shifts).sum(axis=1))
-    return np.concatenate(found[1:] or found).astype(np.uint32)
+            parts.append((nibbles << shifts).sum(axis=1))
+    return np.concatenate(parts[1:] or parts).astype(np.uint32)
 
 
 def _units(layers: list[Layer]) -> NDArray[np.uint32]:

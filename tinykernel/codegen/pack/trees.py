@@ -21,29 +21,17 @@ def pack_trees(trees: Trees) -> Parts:
         codes[: leaves.size] = leaves & 15
         leaves, leaf_type = codes[::2] | codes[1::2] << 4, "uint8_t"
         packing = ", 4 bits each, the first one of a byte in its low half"
+    nodes_said = "Nodes of all trees: number of a threshold, and of the nodes to skip above it."
+    threshold_type = "int8_t" if small else "int16_t"
+    feature_type = smallest_type(trees.feature)
     rows = (
         ("tree_counts", "uint16_t", counts, "Trees of each output."),
         ("tree_gains", "int32_t", trees.multiplier, "Score per unit of the leaves."),
         ("trees", "uint8_t", sizes, "Trees: number of nodes, and shift of the leaves."),
-        (
-            "nodes",
-            "uint8_t",
-            nodes,
-            "Nodes of all trees: number of a threshold, and of the nodes to skip above it.",
-        ),
+        ("nodes", "uint8_t", nodes, nodes_said),
         ("leaves", leaf_type, leaves, f"Leaves of all trees{packing}."),
-        (
-            "tree_inputs",
-            smallest_type(trees.feature),
-            trees.feature,
-            "Thresholds: the input of each.",
-        ),
-        (
-            "tree_thresholds",
-            "int8_t" if small else "int16_t",
-            trees.threshold,
-            "Thresholds: true above.",
-        ),
+        ("tree_inputs", feature_type, trees.feature, "Thresholds: the input of each."),
+        ("tree_thresholds", threshold_type, trees.threshold, "Thresholds: true above."),
     )
     return [
         Definition("TK_TREES", f"{trees.size.size}u"),

@@ -12,7 +12,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model.readouts.prototypes import LARGEST_MARGIN_LINE, check_distances, most_steps
 from tinykernel.model.record import Matrix, Record, limits
 
-#: What stands for "I do not know" where a label is expected.
+#: The label of "I do not know".
 UNKNOWN = -1
 #: Entries of the table of confidences.
 CONFIDENCES = 64
@@ -21,8 +21,6 @@ CONFIDENCES = 64
 def margins(scores: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.uint32]]:
     """Return the label of each row and by how much its score exceeds the second largest.
 
-    Examples
-    --------
     >>> labels, margin = margins(np.array([[5, 9, -2], [7, 7, 0]], dtype=np.int32))
     >>> labels.tolist(), margin.tolist()
     ([1, 0], [4, 0])
@@ -40,12 +38,8 @@ def deficits(scores: NDArray[np.int32]) -> NDArray[np.int64]:
 
 
 def novelties(scores: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return how little each row looks like any class: -1 less its largest score.
+    """Return -1 less the largest score of each row; the -1 keeps any score an int32.
 
-    The -1 keeps it an int32, whatever the score is.
-
-    Examples
-    --------
     >>> novelties(np.array([[5, 9, -2], [-(2**31), -(2**31), -(2**31)]], dtype=np.int32)).tolist()
     [-10, 2147483647]
     """
@@ -55,10 +49,8 @@ def novelties(scores: NDArray[np.int32]) -> NDArray[np.int32]:
 def nearer(
     distance: NDArray[np.int32], margin: NDArray[np.uint32], line: tuple[int, int, int]
 ) -> NDArray[np.int32]:
-    """Return the larger of a distance and of what a margin lacks, as a distance; see `Decision`.
+    """Return the larger of a distance and of a margin as a distance; see `Decision`.
 
-    Examples
-    --------
     >>> distance, margin = np.array([50, 50], dtype=np.int32), np.array([1, 90], dtype=np.uint32)
     >>> nearer(distance, margin, (100, 3, 0)).tolist()
     [97, 50]
@@ -93,9 +85,9 @@ class Decision(Record):
 
         distance = min over k of sum over i of (b_i - (16 * prototypes_ki + 8))**2
 
-    b_i is the quantized input: q_i of 8 bits, ``q_i >> 8`` of 16 bits, 0 of a constant input. And
-    where ``thresholds[label]`` is ``thresholds[0]`` if there is one for all classes. A confidence
-    c says that about c to c + 1 of 256 such answers are right. The other fields serve Python only.
+    b_i is the quantized input: q_i of 8 bits, ``q_i >> 8`` of 16 bits, 0 of a constant input.
+    ``thresholds[label]`` is ``thresholds[0]`` if there is one for all classes. A confidence c says
+    that about c to c + 1 of 256 such answers are right. The other fields serve Python only.
 
     Parameters
     ----------
@@ -112,18 +104,13 @@ class Decision(Record):
     set_levels : ndarray of float64, shape (k,)
         Ascending, above 0 and below 1: with what probability a new row falls short by no more.
     statement : str
-        What was promised, and on which rows. Information only.
+        The promise, and its rows. Information only.
     novelty_threshold : int or None
-        The largest novelty of what looks like a class, an int32; None where that was not asked for.
+        The largest novelty that counts as a known class, an int32; None without such a threshold.
     prototypes : ndarray of int8, shape (k, n_features), or None
         Rows of inputs that are known, -8..7; they go with a threshold of novelty and a margin line.
     margin_line : tuple of int or None
         Bias 0..2**31 - 1, gain 1..2**31 - 1 and steps 0..31: what a margin is worth as a distance.
-
-    Raises
-    ------
-    TinykernelError
-        If a field has the wrong type, shape or range.
     """
 
     OWNER = "decision"

@@ -18,25 +18,13 @@ class Labels(Record):
 
     With more than two classes there is one output a class and ``scores = total``. With two classes
     there is one output and ``scores = (-total_0, total_0)``. The label is the **first** index of
-    the largest score.
+    the largest score, and ``classes[label]`` the prediction.
 
-    Parameters
-    ----------
-    classes : tuple of str, int, float or bool
-        At least two different labels; ``classes[label]`` is the prediction.
-
-    Raises
-    ------
-    TinykernelError
-        If there are fewer than two different labels, or one is no label.
-
-    Examples
-    --------
     >>> Labels(("off", "on")).scores(np.array([[-3]], dtype=np.int32)).tolist()
     [[3, -3]]
     """
 
-    classes: tuple[Any, ...]
+    classes: tuple[Any, ...]  # at least two different str, int, float or bool
 
     def check(self) -> None:
         """Check that the labels differ."""
@@ -63,5 +51,5 @@ class Labels(Record):
         return labels
 
     def facts(self) -> dict[str, str]:
-        """Return what it answers, in words."""
+        """Describe the answers for people."""
         return {"classes": f"{self.n_scores} ({listed(self.classes, show=repr)})"}

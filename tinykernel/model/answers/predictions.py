@@ -16,7 +16,7 @@ from tinykernel.model.readouts.prototypes import distances
 
 
 class Predictions(ABC):
-    """The methods of `IntegerModel` that read scores; how these are computed is its own matter."""
+    """The methods of `IntegerModel` that read scores."""
 
     answers: Labels | Values
     decision: Decision | None
@@ -69,7 +69,7 @@ class Predictions(ABC):
         return self.answers.predict(self.scores(X))
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
-        """Return the accuracy, 0 to 1, or R2 of values; `tinykernel.evaluate` tells more.
+        """Return the accuracy, 0 to 1, or R2 of values; `tinykernel.evaluate` shows more.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class Predictions(ABC):
         Returns
         -------
         ndarray of uint8, shape (n_rows,)
-            Of c about c to c + 1 of 256 labels are right.
+            c means that about c to c + 1 of 256 labels are right.
 
         Raises
         ------
@@ -164,22 +164,7 @@ class Predictions(ABC):
     def novelty_quantized(
         self, Q: ArrayLike, scores: NDArray[np.int32] | None = None
     ) -> NDArray[np.int32]:
-        """Return the same from quantized inputs, and from their scores where they are known.
-
-        Parameters
-        ----------
-        Q : array-like of integers, shape (n_rows, n_features)
-        scores : ndarray of int32, shape (n_rows, n_classes), optional
-
-        Returns
-        -------
-        ndarray of int32, shape (n_rows,)
-
-        Raises
-        ------
-        TinykernelError
-            If the model was not calibrated.
-        """
+        """Compute novelty from quantized inputs, and from their scores where they are known."""
         decision, inputs = self._decides(), self.quantized(Q)
         known = self.scores_quantized(inputs) if scores is None else scores
         distance = None

@@ -17,26 +17,12 @@ LARGEST_SHIFT = 200
 class Values(Record):
     """Answers of a regressor: there is one output a value, and a value is ``score / 2**shift``.
 
-    Parameters
-    ----------
-    names : tuple of str
-        What each score is.
-    shift : int
-        -200..200, the same for all.
-
-    Raises
-    ------
-    TinykernelError
-        If a name is no text or given twice, there is none, or the shift is out of range.
-
-    Examples
-    --------
     >>> Values(("hours",), 8).unit
     0.00390625
     """
 
-    names: tuple[str, ...]
-    shift: int = field(metadata=limits(-LARGEST_SHIFT, LARGEST_SHIFT))
+    names: tuple[str, ...]  # of each score
+    shift: int = field(metadata=limits(-LARGEST_SHIFT, LARGEST_SHIFT))  # the same for all
 
     def check(self) -> None:
         """Check the names."""
@@ -63,11 +49,11 @@ class Values(Record):
         return values[:, 0] if self.n_scores == 1 else values
 
     def facts(self) -> dict[str, str]:
-        """Return what it answers, in words."""
+        """Describe the answers for people."""
         names = ", ".join(map(repr, self.names))
         return {"values": f"{names}, in 1 / 2**{self.shift}"}
 
     @property
     def unit(self) -> float:
-        """What a score of 1 is worth."""
+        """Value of a score of 1."""
         return 2.0**-self.shift

@@ -32,8 +32,8 @@ from tinykernel.model.stages.components import Components
 class _Blocks:
     """The quantized linear part: ``H G P H B x' = unit * (v - error) + centre``.
 
-    `index` says which blocks of the machine remain, `unit` has shape (n_blocks, 1). `centre` is
-    what the inputs ``q = 0`` give, `error` the mean of the rounding errors.
+    `index` lists the remaining blocks of the machine, `unit` has shape (n_blocks, 1). `centre` is
+    the value at inputs ``q = 0``, `error` the mean of the rounding errors.
     """
 
     index: NDArray[np.int64]
@@ -51,19 +51,16 @@ def quantize(
 ) -> IntegerModel:
     """Turn a float machine into the integer model that the firmware computes.
 
-    Anything else that `as_integer_model` takes may be given, too: a fitted classifier, or a fitted
-    Pipeline that ends in one.
-
     Deterministic: the same machine gives the same model. Rows that no class weighs are dropped, and
     rows whose component never changes become part of the class offsets.
-
-    Where all rows of a block have the same `row_scale`, the scale of the block takes no table.
 
     Parameters
     ----------
     machine : KernelMachine, or fitted classifier or Pipeline
+        As `as_integer_model` takes it. Where all rows of a block of a machine have the same
+        `row_scale`, the scale of the block takes no table.
     feature_names : tuple of str, optional
-        What the inputs are; the model remembers it. Classifiers know them by themselves.
+        Names of the inputs; the model remembers them. Classifiers know them by themselves.
 
     Returns
     -------
@@ -131,11 +128,11 @@ class Stored:
         `weights` have the shape (n_outputs, n_blocks, d), those returned (n_outputs, p).
         """
         windows = self.windows
-        kept = np.any(weights != 0, axis=0) & (windows.constant == 0)
-        if not kept.any():
+        used = np.any(weights != 0, axis=0) & (windows.constant == 0)
+        if not used.any():
             # The firmware has at least one component; this one has no weight.
-            kept[0, 0] = True
-        remaining = kept.any(axis=1)
+            used[0, 0] = True
+        remaining = used.any(axis=1)
         components = Components(
             sign=self.sign,
             permutation=self.permutation,
@@ -143,24 +140,23 @@ class Stored:
             diagonal_kind=self.kind,
             halve_first=self.halve[0],
             halve_second=self.halve[1],
-            row_kept=kept[remaining],
-            scale=np.maximum(windows.scale, 1)[kept],
-            start=windows.start[kept],
-            width=np.clip(windows.width, 1, STEPS_PER_TURN - 1)[kept],
+            row_kept=used[remaining],
+            scale=np.maximum(windows.scale, 1)[used],
+            start=windows.start[used],
+            width=np.clip(windows.width, 1, STEPS_PER_TURN - 1)[used],
             phase_shift=windows.phase_shift,
             small_code=small_code,
         )
         constant = np.sum(weights.astype(np.int64) * windows.constant, axis=(1, 2))
-        return components, weights[:, kept], constant
+        return components, weights[:, used], constant
 
 
 def snap_windows(machine: KernelMachine) -> KernelMachine:
     """Move start and width of every row to the nearest values that the integer model can hold.
 
-    The rounding of the windows to 8 bits is three quarters of all that `quantize` changes. Random
-    windows that are snapped **before** the weights are trained, and learned ones that are snapped
-    while they are learned, cost nothing, and quantization then leaves them where they are. Weights
-    and outputs of the machine are not read.
+    The rounding of the windows to 8 bits is three quarters of all that `quantize` changes. Windows
+    that are snapped **before** or while the weights are trained cost nothing, and quantization
+    leaves them unchanged. Weights and outputs of the machine are not read.
     """
     _check(machine)
     every = np.ones(machine.diagonal.shape, dtype=bool)
@@ -174,18 +170,10 @@ def snap_windows(machine: KernelMachine) -> KernelMachine:
 
 
 def as_integer_model(obj: object) -> IntegerModel:
-    """Return the integer model of anything that has one.
+    """Return the integer model of a machine, a fitted classifier or a Pipeline that ends in one.
 
-    Parameters
-    ----------
-    obj : IntegerModel, KernelMachine, fitted TernaryKernelClassifier, or Pipeline that ends in one
-        Scaling and column selection before the classifier become part of the model, which then
-        takes the selected columns as float32; see `tinykernel.model.quantization.pipelines.fold`.
-
-    Raises
-    ------
-    TinykernelError
-        If `obj` is something else, or a Pipeline has a step that cannot be folded, which is named.
+    Scaling and column selection before the classifier become part of the model, see
+    `pipelines.fold`. A TinykernelError names another object, or a step that cannot be folded.
     """
     if isinstance(obj, KernelMachine):
         return quantize(obj)
@@ -257,9 +245,9 @@ def _quantize_blocks(
 def _stretches(slopes: NDArray[np.float64], weighed: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return by how much to stretch each block so that one 8-bit scale serves it exactly.
 
-    That can be had where all rows of a block have the same slope; elsewhere the factor is 1. It is
-    at most 1 + 1/32, which costs the stretched numbers less than it saves. Slopes and `weighed`
-    have the shape (n_blocks, d); slopes are turns per unit, up to a common power of two.
+    That is possible where all rows of a block have the same slope; elsewhere the factor is 1. It is
+    at most 1 + 1/32, which costs the stretched numbers less than it saves. Slopes (n_blocks, d) are
+    turns per unit, up to a common power of two.
     """
     largest = np.where(weighed, slopes, 0).max(axis=1)
     smallest = np.where(weighed, slopes, np.inf).min(axis=1)

@@ -30,54 +30,28 @@ class KernelMachine(Listed):
 
     ``sign(cos(theta + b) + t)`` is the same component: with ``h = arccos(-t)`` it is +1 exactly
     where the phase ``theta + b + h`` lies in ``[0, 2 h)``, so ``start = b + h`` and ``width = 2
-    h``.
-
-    Parameters
-    ----------
-    classes : tuple
-        The c class labels in ascending order.
-    raw_dtype : {"float32", "uint8", "int8", "uint16", "int16", "int32"}
-        The type of the raw sensor values that the firmware takes.
-    input_offset, input_scale, input_low, input_high : ndarray of float64, shape (n_features,)
-        The scaler. ``input_scale`` is 0 for a constant input. Values outside
-        ``[input_low, input_high]`` saturate.
-    sign : ndarray of int8, shape (n_features,)
-        Diagonal of B, +-1. The padding is zero, so its signs do not matter.
-    permutation : Permutation
-        P, shared by all blocks.
-    diagonal : ndarray of float64, shape (n_blocks, d)
-        Diagonals of G, one row a block.
-    diagonal_kind : {"gaussian", "sign"}
-        Whether G holds any real numbers, or only +-1.
-    row_scale : ndarray of float64, shape (n_blocks, d)
-        Radians per unit: ``S / (sigma sqrt(d))`` of (3), where S already holds ``1 / ||G||``.
-    start, width : ndarray of float64, shape (n_blocks, d)
-        Phase windows in radians. ``width <= 0`` is never on, ``width >= 2 pi`` always.
-    weights : ndarray of int8, shape (n_outputs, n_blocks * d)
-        Entries -1, 0, +1. ``n_outputs`` is 1 for two classes, else c.
-    output_scale, output_offset : ndarray of float64, shape (n_outputs,)
-        The scale (alpha of (6)) and the offset of each output.
-    input_bits : {8, 16}
-        Width of the quantized inputs that the firmware works on.
+    h``. There are c classes, ascending, and ``n_outputs`` is 1 for two, else c.
     """
 
     classes: tuple[object, ...]
-    raw_dtype: str
+    raw_dtype: str  # of the sensor values that the firmware takes
+    # (n_features,), like the next four; scale 0 marks a constant input
     input_offset: NDArray[np.float64]
     input_scale: NDArray[np.float64]
     input_low: NDArray[np.float64]
     input_high: NDArray[np.float64]
-    sign: NDArray[np.int8]
-    permutation: Permutation
-    diagonal: Matrix[np.float64]
-    diagonal_kind: str
+    sign: NDArray[np.int8]  # diagonal of B, +-1
+    permutation: Permutation  # P, shared by all blocks
+    diagonal: Matrix[np.float64]  # of G, (n_blocks, d)
+    diagonal_kind: str  # "gaussian": any real numbers; "sign": only +-1
+    # radians per unit, ``S / (sigma sqrt(d))`` of (3), S with ``1 / ||G||``
     row_scale: Matrix[np.float64]
-    start: Matrix[np.float64]
+    start: Matrix[np.float64]  # radians, like width; <= 0 is never on, >= 2 pi always
     width: Matrix[np.float64]
-    weights: Matrix[np.int8]
-    output_scale: NDArray[np.float64]
+    weights: Matrix[np.int8]  # -1, 0, +1; (n_outputs, n_blocks * d)
+    output_scale: NDArray[np.float64]  # alpha of (6); (n_outputs,)
     output_offset: NDArray[np.float64]
-    input_bits: int = 8
+    input_bits: int = 8  # of the quantized inputs, 8 or 16
 
     @property
     def n_features(self) -> int:

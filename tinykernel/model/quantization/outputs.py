@@ -104,7 +104,8 @@ def _plain(sums: Sums, n_sums: NDArray[np.int64], _: NDArray[np.float64]) -> _Ou
 def _beside_linear(sums: Sums, n_sums: NDArray[np.int64], dots: NDArray[np.float64]) -> _Outputs:
     """Choose the unit so that a level of the linear part is a whole number of them, exactly.
 
-    Of none where it is worth less than half a unit of scores that fill their integers.
+    That number is 0 where a level is worth less than half a unit of scores that fill their
+    integers.
     """
     size = dots * sums.worth + np.abs(sums.scale) * n_sums + np.abs(sums.offset)
     most = (_INT32_MAX // 2) * sums.worth / float(size.max())

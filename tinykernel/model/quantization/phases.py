@@ -15,8 +15,8 @@ LARGEST_SCALE = 255
 class QuantizedWindows:
     """Phase windows of all rows, shape (n_blocks, d).
 
-    `falls` says where the phase falls as v grows, so that the window is mirrored; `constant` is +1
-    or -1 where the component is always or never on, 0 where it varies.
+    `falls` marks phases that fall as v grows, whose window is mirrored; `constant` is +1 or -1
+    where the component is always or never on, 0 where it varies.
     """
 
     scale: NDArray[np.int64]
@@ -32,8 +32,8 @@ def quantize_windows(
 ) -> QuantizedWindows:
     """Round scale, start and width of every row, in turns, to 8 bits.
 
-    The phase is ``slope * v + start``. What is rounded are the two phases at which a component
-    goes on and off.
+    The phase is ``slope * v + start``. The two phases at which a component turns on and off are
+    rounded.
     """
     if np.abs(slope).max() > 0.5:
         slope = slope - np.rint(slope)  # v is an integer: whole turns a unit change nothing

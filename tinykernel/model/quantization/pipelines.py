@@ -17,7 +17,7 @@ _FOLDED = "StandardScaler, MinMaxScaler, a selection of columns and ColumnTransf
 
 @dataclass(frozen=True)
 class _Line:
-    """What stands before the classifier: ``z_i = gain_i * x_(column_i) + shift_i``."""
+    """The steps before the classifier: ``z_i = gain_i * x_(column_i) + shift_i``."""
 
     column: NDArray[np.intp]
     gain: NDArray[np.float64]
@@ -38,10 +38,9 @@ def is_pipeline(obj: object) -> bool:
 def fold(pipeline: Any, model: IntegerModel) -> IntegerModel:
     """Put the steps before the classifier into the scaler of `model`, that of the last step.
 
-    The model takes the columns that are left, in their order, as float32; its `feature_names` say
-    which. A scaling moves the limits between two levels of an input by no more than what binary32
-    rounds, so that a level differs from that of the pipeline only where the input lies that close
-    to a limit. A TinykernelError names the step that cannot be folded.
+    The model takes the remaining columns, in their order, as float32; its `feature_names` name
+    them. A scaling moves the limits between two levels of an input by no more than what binary32
+    rounds. A TinykernelError names the step that cannot be folded.
     """
     from sklearn.utils.validation import check_is_fitted
 
@@ -54,16 +53,16 @@ def fold(pipeline: Any, model: IntegerModel) -> IntegerModel:
     if not model.input.is_table:
         raise TinykernelError("pipeline: a model of signals or images takes raw values only")
     selects = not np.array_equal(line.column, np.arange(n))
-    own = None
+    columns = None
     if names is not None or selects:
         known = [f"x{i}" for i in range(n)] if names is None else list(map(str, names))
-        own = tuple(known[i] for i in line.column)
+        columns = tuple(known[i] for i in line.column)
     scale, *others = model.stages
     assert isinstance(scale, Scale)
-    return replace(model, stages=(_folded(scale, line), *others), feature_names=own)
+    return replace(model, stages=(_folded(scale, line), *others), feature_names=columns)
 
 
-def _followed(line: _Line, what: str, step: Any) -> _Line:
+def _followed(line: _Line, place: str, step: Any) -> _Line:
     """Return a line followed by one step."""
     width = len(line.column)
     kind, everything = type(step).__name__, np.arange(width)
@@ -71,10 +70,10 @@ def _followed(line: _Line, what: str, step: Any) -> _Line:
         return line
     if is_pipeline(step):
         for name, inner in step.steps:
-            line = _followed(line, f"{what}, step {name!r}", inner)
+            line = _followed(line, f"{place}, step {name!r}", inner)
         return line
     if not type(step).__module__.startswith("sklearn."):
-        raise TinykernelError(f"{what} ({kind}) is not known; folded are {_FOLDED}")
+        raise TinykernelError(f"{place} ({kind}) is not known; folded are {_FOLDED}")
     if kind == "StandardScaler":
         gain = 1.0 if step.scale_ is None else 1 / step.scale_
         return line.then(everything, gain, 0.0 if not step.with_mean else -step.mean_ * gain)
@@ -83,17 +82,17 @@ def _followed(line: _Line, what: str, step: Any) -> _Line:
     if hasattr(step, "get_support"):
         return line.then(step.get_support(indices=True))
     if kind == "ColumnTransformer":
-        return _columns(line, what, step)
+        return _columns(line, place, step)
     if kind in ("OrdinalEncoder", "OneHotEncoder", "SimpleImputer"):
         raise TinykernelError(
-            f"{what} ({kind}) cannot be folded; leave it out: columns of text and missing values "
+            f"{place} ({kind}) cannot be folded; leave it out: columns of text and missing values "
             "of a frame are coded by the classifier"
         )
     reason = " with clip=True" if kind == "MinMaxScaler" else ""
-    raise TinykernelError(f"{what} ({kind}{reason}) cannot be folded; folded are {_FOLDED}")
+    raise TinykernelError(f"{place} ({kind}{reason}) cannot be folded; folded are {_FOLDED}")
 
 
-def _columns(line: _Line, what: str, step: Any) -> _Line:
+def _columns(line: _Line, place: str, step: Any) -> _Line:
     """Return a line followed by a ColumnTransformer: its parts side by side."""
     parts = []
     for name, inner, columns in step.transformers_:
@@ -101,12 +100,12 @@ def _columns(line: _Line, what: str, step: Any) -> _Line:
             continue
         known = list(getattr(step, "feature_names_in_", ()))
         chosen = _positions(columns, known, len(line.column))
-        part = _followed(line.then(chosen), f"{what}, part {name!r}", _bare(inner))
+        part = _followed(line.then(chosen), f"{place}, part {name!r}", _bare(inner))
         parts.append(part)
     if step.transformer_weights:
-        raise TinykernelError(f"{what} (ColumnTransformer with weights) cannot be folded")
+        raise TinykernelError(f"{place} (ColumnTransformer with weights) cannot be folded")
     if not parts:
-        raise TinykernelError(f"{what} (ColumnTransformer) leaves no column")
+        raise TinykernelError(f"{place} (ColumnTransformer) leaves no column")
     joined = (
         np.concatenate([getattr(part, name) for part in parts])
         for name in ("column", "gain", "shift")

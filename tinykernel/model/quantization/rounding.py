@@ -21,9 +21,9 @@ def mean_rounding_errors(
 ) -> NDArray[np.float64]:
     """Return the mean of ``v - y``, shape (n_blocks, d), where y is v without rounding.
 
-    Every shift rounds down. Where the lost bits are equally likely, a halving loses 1/4 in the
-    mean, a product shifted right by s with ``gcd(G, 2**s) = g`` loses ``(2**s - g) / 2**(s + 1)``;
-    the later stages are linear in these means.
+    Every shift rounds down. With equally likely lost bits a halving loses 1/4 in the mean, a
+    product shifted right by s with ``gcd(G, 2**s) = g`` loses ``(2**s - g) / 2**(s + 1)``; later
+    stages are linear in these means.
 
     >>> float(mean_rounding_errors([True] + 4 * [False], 5 * [False], Permutation(),
     ...     np.ones((1, 32)), "sign")[0, 0])

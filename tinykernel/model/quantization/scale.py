@@ -32,9 +32,8 @@ def quantize_scaler(
 ) -> QuantizedInputs:
     """Choose the integers that stand for scaled inputs.
 
-    Each level stands for the mean of the scaled values that fall on it. The lowest and the highest
-    level stand for ``low`` and ``high`` themselves, where saturated values and the
-    background of images lie.
+    Each level stands for the mean of the scaled values that fall on it, the lowest and the highest
+    for ``low`` and ``high``, where saturated values and the background of images lie.
 
     The quantized value 0 stands for the scaled value 0, so that no phase has to be corrected,
 
@@ -46,8 +45,7 @@ def quantize_scaler(
       ``low = -1`` and ``high = k * step * (last - first) - 1``, the same k for all inputs. This
       loses nothing.
 
-    `stretch`, at least 1, is the wanted step over the finest one. Integers that pass through
-    without any loss ignore it.
+    `stretch`, at least 1, is the desired step over the finest one; integers without loss ignore it.
     """
     varying = (scaling.scale > 0) & (scaling.high > scaling.low)
     if not varying.any():
@@ -64,7 +62,7 @@ def _constant_values(scaling: InputScaling) -> NDArray[np.float64]:
 
 
 def _shared(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the one value that all inputs have, if they have one, else all values."""
+    """Return one value if all inputs have the same, else all values."""
     return values[:1] if np.all(values == values[0]) else values
 
 
@@ -93,10 +91,7 @@ def _float_scaler(
 
 @dataclass(frozen=True)
 class _RawRange:
-    """The raw integers ``first..last`` that a scaler tells apart, on a straight line.
-
-    The scaled value of raw integer x is ``low + slope * (x - first)``.
-    """
+    """Raw integers ``first..last`` that a scaler distinguishes, as ``low + slope (x - first)``."""
 
     first: int
     last: int
@@ -120,7 +115,7 @@ def _samples(first: int, last: int) -> NDArray[np.int64]:
 
 
 def _raw_range(scaling: InputScaling, raw_dtype: str, i: int) -> _RawRange:
-    """Fit a straight line with ends to what the scaler makes of the raw integers of input i.
+    """Fit a straight line with ends to the scaled raw integers of input i.
 
     Where saturation begins between two integers, either the line has the slope of the scaler and
     ends at the integers nearest to saturation, or it joins the first saturated integers at both
@@ -148,7 +143,7 @@ def _integer_scaler(
 ) -> QuantizedInputs:
     """Choose offset, span and multiplier of every input, then what its levels stand for."""
     ranges = {int(i): _raw_range(scaling, raw_dtype, int(i)) for i in np.flatnonzero(varying)}
-    # Outside its raw type a input may have nothing left that varies.
+    # Within its raw type an input may be constant.
     centre = _constant_values(scaling)
     for i in [i for i, raw in ranges.items() if raw.last == raw.first or raw.width <= 0]:
         centre[i] = ranges.pop(i).low
@@ -169,7 +164,7 @@ def _integer_step(ranges: dict[int, _RawRange], top: int, stretch: float) -> flo
     """Return scaled units per level.
 
     Where all inputs have the same number of levels per raw unit, and at least one, a whole number
-    of levels loses nothing at all: bytes then pass through unchanged.
+    of levels loses nothing: bytes then pass through unchanged.
     """
     if not ranges:
         return 1.0

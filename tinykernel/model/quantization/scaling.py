@@ -11,15 +11,12 @@ from numpy.typing import NDArray
 from tinykernel.errors import TinykernelError
 
 _KEPT = ("uint8", "int8", "uint16", "int16")
-# Below this a range is no range: its reciprocal would not fit into the float32 of the firmware.
+# The reciprocal of a smaller range would not fit into the float32 of the firmware.
 _SMALLEST_RANGE = 1e-30
 
 
 def raw_dtype_of(dtype: np.dtype[Any]) -> str:
-    """Return which raw input type the firmware takes for training data of a dtype.
-
-    Floats become float32, bool becomes uint8, integers that need more than 16 bits int32; another
-    kind is a TinykernelError.
+    """Return the raw input type for training data of a dtype; int32 for integers over 16 bits.
 
     >>> raw_dtype_of(np.dtype("float64")), raw_dtype_of(np.dtype("int64"))
     ('float32', 'int32')
@@ -37,9 +34,6 @@ def to_raw(X: NDArray[Any], raw_dtype: str) -> NDArray[Any]:
     """Convert finite rows (n, n_features) to a raw type of `raw_dtype_of`, in C order.
 
     A TinykernelError names the first row and column whose value does not fit.
-
-    >>> to_raw(np.array([[1.5, 2.0]]), "float32").dtype.name
-    'float32'
     """
     dtype = np.dtype(raw_dtype)
     low, high = _limits(dtype)
@@ -58,26 +52,17 @@ def _limits(dtype: np.dtype[Any]) -> tuple[float, float]:
     return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
 
 
-# --- scaling -------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class InputScaling:
-    """The scaler, in the terms of `KernelMachine`.
+    """The scaler of `KernelMachine`: ``x' = clip((x - offset) * scale, low, high)``."""
 
-    Parameters
-    ----------
-    offset, scale, low, high : ndarray of float64, shape (n_features,)
-        ``x' = clip((x - offset) * scale, low, high)``.
-    """
-
-    offset: NDArray[np.float64]
+    offset: NDArray[np.float64]  # (n_features,), like the others
     scale: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
 
     def apply(self, X: NDArray[Any]) -> NDArray[np.float32]:
-        """Scale raw rows (n, n_features) to float32, exactly as `KernelMachine.scale_inputs`."""
+        """Scale raw rows (n, n_features) to float32."""
         scaled = np.subtract(X, self.offset, dtype=np.float64)
         scaled *= self.scale
         return np.asarray(np.clip(scaled, self.low, self.high), dtype=np.float32)
@@ -86,8 +71,7 @@ class InputScaling:
 def choose_scope(X: NDArray[Any], scope: str) -> str:
     """Decide whether inputs (n, n_features) have a scaler each, "feature", or share one, "global".
 
-    "auto" takes one for all where the inputs are in one unit: where most of those that vary span at
-    least half of the range of all.
+    "auto" shares one where most of the inputs that vary span at least half of the common range.
 
     >>> choose_scope(np.array([[0, 0], [16, 12]]), "auto")
     'global'
@@ -109,9 +93,9 @@ def choose_scope(X: NDArray[Any], scope: str) -> str:
 def fit_scaling(X: NDArray[Any], scope: str) -> InputScaling:
     """Find the scaler that takes the range of raw rows (n, n_features) to [-1, 1].
 
-    `scope` is that of `choose_scope`: one offset and one scale for all inputs cost no table in the
-    firmware. The scale of a constant input is 0 with "feature"; with "global" it is that of all
-    inputs, unless all are one and the same constant.
+    With `scope` "global" one offset and scale for all inputs cost no table in the firmware. The
+    scale of a constant input is 0 with "feature", and with "global" where all are the same
+    constant.
 
     >>> fit_scaling(np.array([[0, 10], [2, 10]]), "feature").scale.tolist()
     [1.0, 0.0]

@@ -20,19 +20,11 @@ _LARGEST_ERROR = 0.05
 
 @dataclass(frozen=True, eq=False)
 class ValueUnits:
-    """How the outputs of a float machine become values: ``offset + scale * f``.
-
-    Parameters
-    ----------
-    names : tuple of str
-        What each output is.
-    offset, scale : ndarray of float64, shape (n_outputs,)
-        Scale is 0 for a value that never varies, else positive.
-    """
+    """How the outputs of a float machine become values: ``offset + scale * f``."""
 
     names: tuple[str, ...]
-    offset: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    offset: NDArray[np.float64]  # (n_outputs,)
+    scale: NDArray[np.float64]  # (n_outputs,), 0 for a value that never varies, else positive
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +50,10 @@ def to_fixed_point(
     All have the shape (n_outputs,); `sums` and `dots` bound the magnitudes of sum and dot, 0 where
     there is none. Outputs that differ too much in size for one fixed point are a TinykernelError.
 
-    >>> one = np.ones(1)
-    >>> found = to_fixed_point(ValueUnits(("y",), 20 * one, one), one / 64, 0 * one, 0 * one,
-    ...                        64 * one, 0 * one)
-    >>> found.values.shift, found.multiplier.tolist(), found.offset.tolist()
+    >>> unit, none = np.ones(1), np.zeros(1)
+    >>> fixed = to_fixed_point(ValueUnits(("y",), 20 * unit, unit), unit / 64, none, none,
+    ...                        64 * unit, none)
+    >>> fixed.values.shift, fixed.multiplier.tolist(), fixed.offset.tolist()
     (21, [32768], [41943040])
     """
     real = np.stack([scale * units.scale, linear * units.scale])
@@ -71,7 +63,7 @@ def to_fixed_point(
     if not (np.all(np.isfinite(real)) and np.all(np.isfinite(start))):
         raise TinykernelError("regressor: the values are too large; give them in another unit")
     shift = _finest(real, bounds, start)
-    factors, rounded = _rounded(real, start, shift)
+    factors, rounded = np.rint(real * 2.0**shift), np.rint(start * 2.0**shift)
     error = (np.abs(factors - real * 2.0**shift) * bounds).sum(axis=0) + 1
     if np.any((error > _LARGEST_ERROR * units.scale * 2.0**shift) & (units.scale > 0)):
         remedy = "give outputs that differ much in size a model each"
@@ -86,12 +78,6 @@ def to_fixed_point(
     )
 
 
-def _rounded(
-    real: NDArray[np.float64], start: NDArray[np.float64], shift: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return np.rint(real * 2.0**shift), np.rint(start * 2.0**shift)
-
-
 def _finest(
     real: NDArray[np.float64], bounds: NDArray[np.float64], start: NDArray[np.float64]
 ) -> int:
@@ -104,8 +90,8 @@ def _finest(
     )
     shift = int(np.clip(np.floor(np.log2(at / size)), -LARGEST_SHIFT, LARGEST_SHIFT))
     while shift > -LARGEST_SHIFT:
-        factors, rounded = _rounded(real, start, shift)
-        most = (np.abs(factors) * bounds).sum(axis=0) + np.abs(rounded)
+        factors, rounded = np.rint(np.abs(real) * 2.0**shift), np.rint(np.abs(start) * 2.0**shift)
+        most = (factors * bounds).sum(axis=0) + rounded
         if most.max() <= _INT32_MAX:
             break
         shift -= 1

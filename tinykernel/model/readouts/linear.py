@@ -25,14 +25,6 @@ class Linear(Part):
         dot_o = sum over i of weights_oi * q_i
         multiplier_o * dot_o
 
-    Parameters
-    ----------
-    weights : ndarray of int8, shape (n_outputs, n)
-        -127..127; 0 for constant values.
-    multiplier : ndarray of int32, shape (n_outputs,)
-
-    Examples
-    --------
     >>> Linear([[1, -2]], [3]).totals(np.array([[10, 4]], dtype=np.int8)).tolist()
     [[6]]
     """
@@ -40,6 +32,7 @@ class Linear(Part):
     KIND = "linear"
     READS = "scale"
 
+    # 0 for constant values
     weights: Matrix[np.int8] = field(metadata=limits(-127, 127, "outputs", None))
     multiplier: NDArray[np.int32] = field(metadata=limits(None, None, "outputs"))
 

@@ -25,15 +25,13 @@ def coarse(Q: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def centres(prototypes: NDArray[np.int8]) -> NDArray[np.int64]:
-    """Return what the levels -8..7 of prototypes stand for, on the scale of 8-bit inputs."""
+    """Return the values of levels -8..7 of prototypes, on the scale of 8-bit inputs."""
     return prototypes.astype(np.int64) * 16 + 8
 
 
 def distances(Q: NDArray[Any], prototypes: NDArray[np.int8]) -> NDArray[np.int32]:
     """Return the squared distance of each row to the nearest prototype.
 
-    Examples
-    --------
     >>> Q = np.array([[0, -128], [127, 5]], dtype=np.int8)
     >>> distances(Q, np.array([[0, 0], [7, 0]], dtype=np.int8)).tolist()
     [18560, 58]
@@ -73,18 +71,6 @@ class Prototypes(Part):
 
         distance = min over k of sum over i of (b_i - (16 * levels_ki + 8))**2
 
-    Parameters
-    ----------
-    levels : ndarray of int8, shape (k, n)
-        Rows that are known, -8..7.
-
-    Raises
-    ------
-    TinykernelError
-        If a level is out of range, or a distance could leave int32.
-
-    Examples
-    --------
     >>> Prototypes([[0, 0], [7, 0]]).totals(np.array([[127, 5]], dtype=np.int8)).tolist()
     [[58]]
     """
@@ -92,7 +78,7 @@ class Prototypes(Part):
     KIND = "prototypes"
     READS = "scale"
 
-    levels: Matrix[np.int8] = field(metadata=limits(-8, 7))
+    levels: Matrix[np.int8] = field(metadata=limits(-8, 7))  # known rows, (k, n)
 
     def check(self) -> None:
         """Check the largest distance."""

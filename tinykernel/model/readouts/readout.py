@@ -17,22 +17,10 @@ from tinykernel.model.stage import Part
 
 @dataclass(frozen=True, eq=False)
 class Readout(Record):
-    """The parts of a read-out, and an offset: ``total_o = offset_o + what every part adds``.
+    """The parts of a read-out, and an offset: ``total_o = offset_o + sum over the parts``."""
 
-    Parameters
-    ----------
-    parts : tuple of Part
-        At least one, no two of a kind.
-    offset : ndarray of int32, shape (n_outputs,)
-
-    Raises
-    ------
-    TinykernelError
-        If there is no part, or two are of one kind.
-    """
-
-    parts: tuple[Part, ...]
-    offset: NDArray[np.int32]
+    parts: tuple[Part, ...]  # at least one, no two of a kind
+    offset: NDArray[np.int32]  # (n_outputs,)
 
     def check(self) -> None:
         """Check the kinds of the parts."""

@@ -24,14 +24,6 @@ class Ternary(Part):
         sum_o = sum over r of weights_or * z_r
         multiplier_o * sum_o
 
-    Parameters
-    ----------
-    weights : ndarray of int8, shape (n_outputs, p)
-        W: -1, 0, +1.
-    multiplier : ndarray of int32, shape (n_outputs,)
-
-    Examples
-    --------
     >>> Ternary([[1, -1, 0]], [5]).totals(np.array([[True, False, True]])).tolist()
     [[10]]
     """

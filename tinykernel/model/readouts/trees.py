@@ -41,29 +41,9 @@ class Trees(Part):
 
         multiplier_o * sum over the trees t with output_t = o of (leaves[leaf_t] << shift_t)
 
-    Parameters
-    ----------
-    feature : ndarray of uint16, shape (n_thresholds,), 1 to 256 thresholds
-    threshold : ndarray of int16, shape (n_thresholds,)
-    size, output, shift : ndarray of uint8, shape (n_trees,)
-        Nodes of each tree, 0 to 255; the output it adds to, not decreasing; 0 to 15.
-    test, left : ndarray of uint8, shape (n_nodes,)
-    leaves : ndarray of int8, shape (n_nodes + n_trees,)
-        Where all are -8..7, the firmware stores them in 4 bits.
-    multiplier : ndarray of int32, shape (n_outputs,)
-
-    Raises
-    ------
-    TinykernelError
-        If a number is out of range, or nodes and leaves make no trees.
-
-    Notes
-    -----
     Boosted trees are those of Friedman, Annals of Statistics 29, 2001. A threshold takes as much
     flash as a node and a half, so trees share them.
 
-    Examples
-    --------
     One tree of two nodes: q_0 > 3, and below it where that is true q_1 > -5.
 
     >>> trees = Trees([0, 1], [3, -5], [2], [0], [1], [0, 1], [0, 0], [-7, 1, 4], [10])
@@ -74,15 +54,17 @@ class Trees(Part):
     KIND = "trees"
     READS = "scale"
 
+    # 1 to 256 thresholds
     feature: NDArray[np.uint16] = field(metadata=limits(None, None, "thresholds"))
     threshold: NDArray[np.int16] = field(metadata=limits(None, None, "thresholds"))
-    size: NDArray[np.uint8] = field(metadata=limits(None, None, "trees"))
+    size: NDArray[np.uint8] = field(metadata=limits(None, None, "trees"))  # nodes of each tree
+    # the output of each tree, not decreasing
     output: NDArray[np.uint8] = field(metadata=limits(None, None, "trees"))
     shift: NDArray[np.uint8] = field(metadata=limits(0, 15, "trees"))
     test: NDArray[np.uint8] = field(metadata=limits(None, None, "nodes"))
     left: NDArray[np.uint8] = field(metadata=limits(None, None, "nodes"))
-    leaves: NDArray[np.int8]
-    multiplier: NDArray[np.int32]
+    leaves: NDArray[np.int8]  # (n_nodes + n_trees,); the firmware stores -8..7 in 4 bits
+    multiplier: NDArray[np.int32]  # (n_outputs,)
 
     def check(self) -> None:
         """Check the lengths, and that the nodes of each tree are a tree."""
@@ -113,24 +95,14 @@ class Trees(Part):
     def totals(self, values: NDArray[Any]) -> NDArray[np.int32]:
         """Return what it adds to each output; see `Part`."""
         sums = np.zeros((len(values), self.multiplier.size), dtype=np.int32)
-        _sum_rows(
-            np.ascontiguousarray(values),
-            self.feature,
-            self.threshold,
-            self.size,
-            self.output,
-            self.shift,
-            self.test,
-            self.left,
-            self.leaves,
-            sums,
-        )
+        names = ("feature", "threshold", "size", "output", "shift", "test", "left", "leaves")
+        _sum_rows(np.ascontiguousarray(values), *(getattr(self, name) for name in names), sums)
         return np.asarray(sums * self.multiplier, dtype=np.int32)
 
     def extremes(self, partial: bool = False) -> NDArray[np.int64]:
         """Return the least and the largest sum of leaves of each output, shape (2, n_outputs).
 
-        Partial sums are those of any trees of the output, 0 of none: what the loop goes through.
+        Partial sums are those of any trees of the output, 0 of none: the values within the loop.
         """
         ends = np.cumsum(self.size.astype(np.int64) + 1)
         leaves, shift = self.leaves.astype(np.int64), self.shift.astype(np.int64)

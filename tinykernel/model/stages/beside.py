@@ -14,17 +14,17 @@ from tinykernel.model.record import Field, limits
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.scale import Scale
 
-#: Counts that numbers may become.
+#: Most entries.
 MOST_ENTRIES = 256
 
 
 @dataclass(frozen=True, eq=False)
 class Beside(Stage):
-    """The stage *beside*: numbers that pass no kernel become counts behind those of a window.
+    """The stage *beside*: numbers that bypass the kernels become counts behind those of a window.
 
-    It takes a table of counts, uint8 or uint16 from 0 up, which it hands on. The numbers follow the
-    values of a window in an input, and have their type. Entry i looks at number ``source[i]``: with
-    ``q`` that `scaler` makes of it, and ``>>`` that rounds down, its count is::
+    It takes a table of counts, uint8 or uint16 from 0 up, which it passes on. The numbers follow
+    the values of a window in an input, and have their type. Entry i reads number ``source[i]``.
+    With ``q`` that `scaler` makes of it, and ``>>`` that rounds down, its count is::
 
         ((q + 128) * (top + 1)) >> 8
 
@@ -32,22 +32,6 @@ class Beside(Stage):
     together the linear part then bends where ranges meet. All counts are uint8 where these are
     below 256, else uint16.
 
-    Parameters
-    ----------
-    scaler : Scale
-        Of 8 bits, with a value an entry in each array; none is constant (multiplier 0).
-    source : ndarray of uint8, shape (n_entries,)
-        1 to 256 entries. The numbers are 0 to the largest, and each is looked at.
-    top : int
-        1 to 65535: the count of the largest number.
-
-    Raises
-    ------
-    TinykernelError
-        If a field has the wrong type, shape or range, or there are no counts to join.
-
-    Examples
-    --------
     >>> scaler = Scale("int16", 8, [0, 300], [65536, 65536], [255, 255], [0, 0])
     >>> beside = Beside(scaler, [0, 1], 255)
     >>> beside.run(np.array([[7, 9, -5, 310]]), Grid(1, 1, 2, "uint8", 0, 50)).tolist()
@@ -60,34 +44,31 @@ class Beside(Stage):
     OWNER = "beside"
     FIELDS = (Field("scaler", "Scale"), Field("source", "uint8", 1), Field("top", "int"))
 
-    scaler: Scale
-    source: NDArray[np.uint8]
-    top: int = field(metadata=limits(1, 65535))
+    scaler: Scale  # of 8 bits; one value an entry in each array, none constant
+    source: NDArray[np.uint8]  # 1 to 256 entries; 0 to the largest number, each used
+    top: int = field(metadata=limits(1, 65535))  # count of the largest number
 
     def check(self) -> None:
         """Check the entries."""
         lengths = {array.shape[0] for array in self.scaler.arrays.values()}
-        if (
-            self.scaler.bits != 8
-            or lengths != {self.n_entries}
-            or not 0 < self.n_entries <= MOST_ENTRIES
-        ):
+        fits = lengths == {self.n_entries} and 0 < self.n_entries <= MOST_ENTRIES
+        if self.scaler.bits != 8 or not fits:
             raise self.refuse(
                 f"takes a scaler of 8 bits, with a value for each of 1 to {MOST_ENTRIES} entries"
             )
         if np.unique(self.source).size != self.n_numbers:
-            raise self.refuse("no entry looks at one of the numbers")
+            raise self.refuse("no entry reads one of the numbers")
         if np.any(self.scaler.multiplier == 0):
             raise self.refuse("a number is constant; leave it out")
 
     @property
     def n_entries(self) -> int:
-        """How many counts are made."""
+        """Number of counts that are added."""
         return int(self.source.shape[0])
 
     @property
     def n_numbers(self) -> int:
-        """How many numbers there are."""
+        """Number of input numbers."""
         return int(self.source.max()) + 1
 
     @property
@@ -97,7 +78,7 @@ class Beside(Stage):
 
     @property
     def words(self) -> str:
-        """What people call it; see `Stage`."""
+        """Name for people; see `Stage`."""
         return f"{self.n_numbers} number{'s' if self.n_numbers > 1 else ''} beside"
 
     def gives(self, grid: Grid) -> Grid:
@@ -130,12 +111,12 @@ class Beside(Stage):
 
 
 def as_counts(levels: NDArray[Any], top: int) -> NDArray[np.int32]:
-    """Return what levels 0..255 count for, 0 to `top`."""
+    """Return the counts, 0 to `top`, of levels 0..255."""
     return (levels.astype(np.int32) * (top + 1)) >> 8
 
 
 def as_rows(windows: NDArray[Any], n_numbers: int) -> NDArray[Any]:
-    """Return inputs of windows whose last channels are numbers: those of the last sample count.
+    """Flatten windows whose last channels are numbers, of which those of the last sample count.
 
     >>> as_rows(np.arange(8).reshape(1, 2, 4), 1).tolist()  # 3 channels and a number
     [[0, 1, 2, 4, 5, 6, 7]]
@@ -146,7 +127,7 @@ def as_rows(windows: NDArray[Any], n_numbers: int) -> NDArray[Any]:
 
 
 def as_windows(rows: NDArray[Any], grid: Grid) -> NDArray[Any]:
-    """Return windows of such inputs; every sample has the numbers of its window.
+    """Reverse `as_rows`: every sample gets the numbers of its window.
 
     >>> as_windows(np.array([[0, 1, 2, 4, 5, 6, 7]]), Grid.raw("int16", 2, 1, 3)).tolist()
     [[[0, 1, 2, 7], [4, 5, 6, 7]]]

@@ -63,46 +63,16 @@ class Components(Stage):
     ``scale_r * v_j`` is an int32 product (below 2**23 in magnitude); bits that leave the top of
     the shift are lost on purpose. It gives a table of p bits, set where z is +1.
 
-    Parameters
-    ----------
-    sign : ndarray of int8, shape (n,)
-        Diagonal of B: +-1, and 0 exactly for the constant values.
-    permutation : Permutation
-        P, shared by all blocks.
-    diagonal : ndarray of int8, shape (n_blocks, d), at most 2**20 numbers
-        G in [-127, 127] ('int8'), [-7, 7] ('int4') or +-1 ('sign').
-    diagonal_kind : {"int8", "int4", "sign"}
-    halve_first, halve_second : tuple of bool, length log2(d)
-        Shift schedules of the two transforms.
-    row_kept : ndarray of bool, shape (n_blocks, d)
-        Rows that are components; at least one.
-    scale, start, width : ndarray of uint8, shape (p,)
-        Phase windows in component order; start and width in 1/256 turn. Scale and width are 1..255.
-    phase_shift : int
-        0..31, shared by all components.
-    small_code : bool
-        Whether the firmware is to have little code rather than few instructions. Bits are the same.
-
-    Raises
-    ------
-    TinykernelError
-        If a field has the wrong type, shape or range; from `ranges` if a value could overflow.
-
-    Notes
-    -----
     The components are RM-BCSIK of Lei & Lan, AAAI 2021, formulas (3)-(5): ``sign(cos(V x + b) +
     t)`` is +1 exactly where the phase lies in a window, so that no cosine is computed.
 
-    Examples
-    --------
     >>> kept = np.zeros((1, 32), dtype=bool)
     >>> kept[0, 0] = True  # the sum of the inputs: its sign
     >>> components = Components(
     ...     sign=[1, 1], permutation=Permutation(), diagonal=np.ones((1, 32), int),
     ...     diagonal_kind="sign", halve_first=(False,) * 5, halve_second=(False,) * 5,
     ...     row_kept=kept, scale=[1], start=[0], width=[128], phase_shift=16)
-    >>> given = Grid.table("int8", 2)
-    >>> components.run(np.array([[3, 0], [-3, 0]], np.int8), given).tolist()
+    >>> components.run(np.array([[3, 0], [-3, 0]], np.int8), Grid.table("int8", 2)).tolist()
     [[True], [False]]
     """
 
@@ -110,17 +80,22 @@ class Components(Stage):
     TAKES = ("inputs",)
     GIVES = "components"
 
+    # diagonal of B: +-1, and 0 exactly for the constant values; (n,)
     sign: NDArray[np.int8] = field(metadata=limits(-1, 1))
-    permutation: Permutation
+    permutation: Permutation  # P, shared by all blocks
+    # G in [-127, 127] ('int8'), [-7, 7] ('int4') or +-1 ('sign'); at most 2**20 numbers
     diagonal: Matrix[np.int8] = field(metadata=limits(None, None, "blocks", "d"))
     diagonal_kind: str
-    halve_first: tuple[bool, ...]
+    halve_first: tuple[bool, ...]  # shift schedules of the two transforms, length log2(d)
     halve_second: tuple[bool, ...]
+    # rows that are components; at least one
     row_kept: Matrix[np.bool_] = field(metadata=limits(None, None, "blocks", "d"))
+    # phase windows in component order; start and width in 1/256 turn
     scale: NDArray[np.uint8] = field(metadata=limits(1, 255, "p"))
     start: NDArray[np.uint8] = field(metadata=limits(0, 255, "p"))
     width: NDArray[np.uint8] = field(metadata=limits(1, 255, "p"))
     phase_shift: int = field(metadata=limits(0, 31))
+    # little code in the firmware rather than few instructions; the bits are the same
     small_code: bool = False
 
     def check(self) -> None:
@@ -196,7 +171,7 @@ class Components(Stage):
         d, n = self.dimension, len(values)
         blocks, rows = np.nonzero(self.row_kept)
         ends = np.searchsorted(blocks, np.arange(self.n_blocks + 1)).astype(np.int64)
-        halve = [np.array(one, np.int16) for one in (self.halve_first, self.halve_second)]
+        halve = [np.array(steps, np.int16) for steps in (self.halve_first, self.halve_second)]
         bits = np.empty((n, rows.size), dtype=np.bool_)
         run_on_rows(
             reference.run_components,
@@ -215,7 +190,7 @@ class Components(Stage):
         g, kind = self.diagonal, self.diagonal_kind
         first = bound_first(self.sign, 8 * np.dtype(grid.dtype).itemsize, self.halve_first)
         second = bound_second(first, self.permutation, g, kind, self.halve_second)
-        inputs, product = first.inputs, second.product
+        inputs, product = first.inputs, second.inputs
         name = "input of the first transform"
         ranges = [range_of(name, inputs.low, inputs.high, INT16_LIMIT)]
         ranges += stage_ranges("first transform", first.stages, first.halve)
@@ -224,8 +199,8 @@ class Components(Stage):
             ranges.append(range_of("product before its shift", -largest, largest))
         ranges.append(range_of("product", product.low, product.high, INT16_LIMIT))
         ranges += stage_ranges("second transform", second.stages, second.halve)
-        rows, factor, kept = second.stages[-1], self.scale.astype(np.int64), self.row_kept
-        ends = factor * rows.low[kept], factor * rows.high[kept]
+        rows, factor, stored = second.stages[-1], self.scale.astype(np.int64), self.row_kept
+        ends = factor * rows.low[stored], factor * rows.high[stored]
         ranges.append(range_of("scale times row", *ends))
         return proved(ranges, self.OWNER, "halve in an earlier stage")
 

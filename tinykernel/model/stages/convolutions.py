@@ -26,35 +26,15 @@ class Convolutions(Stage):
 
     After the networks for small processors of BitNetMCU (T. Boescke, 2024). It takes an image of
     one channel of levels, uint8 from 0 up, with `padding` zeros around it. Each channel c is a
-    chain of its own: it begins with that image, and each layer l makes a smaller map of the one
+    separate chain: it begins with that image, and each layer l makes a smaller map of the one
     before it, f. ``>>`` rounds down. At every row y and column x where the kernel is inside of f::
 
         a = biases[l, c] + sum over i, j of weights[l, c, i, j] * f[y + i, x + j]
         g[y, x] = min(max(a >> shifts[l], 0), 255)
 
-    and with ``pools[l]`` the largest of two by two neighbours of g stands for them; a last odd row
+    With ``pools[l]`` the largest of two by two neighbours of g replaces them; a last odd row
     or column is left out. It gives the last maps, uint8, as an image with as many channels.
 
-    Parameters
-    ----------
-    weights : ndarray of int8, shape (layers, channels, 3, 3)
-        -127..127, at most 8 layers of at most 256 channels. Where all are -8..7, the firmware
-        stores them in 4 bits.
-    biases : ndarray of int32, shape (layers, channels)
-        -2**24..2**24.
-    shifts : ndarray of uint8, shape (layers,)
-        0 to 15.
-    pools : ndarray of bool, shape (layers,)
-    padding : {0, 1}
-
-    Raises
-    ------
-    TinykernelError
-        If a field has the wrong type, shape or range; and from `gives`, if an image is too small or
-        has other values.
-
-    Examples
-    --------
     >>> weights = np.array([[[[0, 0, 0], [-1, 2, 0], [0, 0, 0]]]])
     >>> convolutions = Convolutions(weights, biases=[[3]], shifts=[1], pools=[False])
     >>> image = np.array([[0, 0, 0, 0, 5, 6, 1, 0, 0, 0, 0, 0]], dtype=np.uint8)  # 3 rows of 4
@@ -67,6 +47,7 @@ class Convolutions(Stage):
     GIVES = "maps"
     OWNER = "convolutions"
 
+    # the firmware stores -8..7 in 4 bits
     weights: NDArray[np.int8] = field(metadata=limits(-127, 127, "layers", "channels", 3, 3))
     biases: Matrix[np.int32] = field(
         metadata=limits(-_LARGEST_BIAS, _LARGEST_BIAS, "layers", "channels")
@@ -88,7 +69,7 @@ class Convolutions(Stage):
 
     @property
     def words(self) -> str:
-        """What people call it; see `Stage`."""
+        """Name for people; see `Stage`."""
         return f"{self.n_channels} channels of {self.pools.size} convolutions"
 
     def sizes(self, grid: Grid) -> list[tuple[int, int]]:

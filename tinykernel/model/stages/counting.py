@@ -12,9 +12,8 @@ def count_images(begin, end, levels, kernels, cut, out):  # type: ignore[no-unty
     """Add up steps 4 and 5 of some inputs; `levels` (n, n_mixed, rows, columns).
 
     kernels: ends, places, taps, dilations, channels, thresholds; cut: rows of a kernel, padding,
-    cells down and across, columns of a cell.
-
-    A tap is added to a row of responses at once, which compilers turn into vector instructions.
+    cells down and across, columns of a cell. A tap is added to a row of responses at once, which
+    compilers turn into vector instructions.
     """
     ends, places, taps, dilations, channels, thresholds = kernels
     kernel_rows, padding, n_cells_y, n_cells_x, cell_columns = cut

@@ -17,31 +17,13 @@ from tinykernel.model.stage import Stage, dot_ends, proved
 
 @dataclass(frozen=True, eq=False)
 class Dense(Stage):
-    """The stage *dense*: a hidden layer of units, each of which looks at all values.
+    """The stage *dense*: a hidden layer of units, each of which reads all values.
 
     It takes any grid of uint8 from 0 up, whose values in their order are v. ``>>`` rounds down.
-    Unit o is::
+    It gives a table of units, uint8. Unit o is::
 
-        min(max((biases[o] + sum over i of weights[o, i] * v[i]) >> shifts[o], 0), 255)
+        min(max((biases[o] + sum over i of weights[o, i] * v[i]) >> shift, 0), 255)
 
-    It gives a table of units, uint8.
-
-    Parameters
-    ----------
-    weights : ndarray of int8, shape (n_units, n)
-        -127..127; at most 1024 units. The firmware stores them in 1, 2, 4 or 8 bits.
-    biases : ndarray of int32, shape (n_units,)
-    shift : int
-        0 to 30.
-
-    Raises
-    ------
-    TinykernelError
-        If a field has the wrong type, shape or range; and from `gives` and `ranges`, if there are
-        other values, or a sum could overflow 32 bits.
-
-    Examples
-    --------
     >>> dense = Dense([[1, -1], [1, 1]], biases=[0, 1], shift=1)
     >>> dense.run(np.array([[3, 5]], dtype=np.uint8), Grid(1, 1, 2, "uint8", 0, 15)).tolist()
     [[0, 4]]
@@ -68,7 +50,7 @@ class Dense(Stage):
 
     @property
     def words(self) -> str:
-        """What people call it; see `Stage`."""
+        """Name for people; see `Stage`."""
         return f"hidden layer of {self.n_units} units"
 
     def gives(self, grid: Grid) -> Grid:

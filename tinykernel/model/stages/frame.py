@@ -35,32 +35,15 @@ class Frame(Stage):
       | r >> 2`` of the upper 5 bits r, green ``g << 2 | g >> 4`` of the next 6, blue as red.
     * ``yuyv``: two pixels are the bytes Y0 U Y1 V. With u = U - 128 and v = V - 128, red is ``Y +
       ((91881 v + 32768) >> 16)``, green ``Y - ((22554 u + 46802 v + 32768) >> 16)`` and blue ``Y +
-      ((116130 u + 32768) >> 16)``, each held within 0..255 (JFIF's full range).
+      ((116130 u + 32768) >> 16)``, each clipped to 0..255 (JFIF's full range).
 
     Grey (`channels` 1) is Y of yuyv, else ``(19595 red + 38470 green + 7471 blue + 32768) >> 16``.
 
-    **2. Crop and mean.** The part of the ratio of the image, and the mean of areas, as
+    **2. Crop and mean.** The centre with the ratio of the image, and the mean of areas, as
     `tinykernel.resizing` has them: ``(2 sum + N M) // (2 N M)`` for a part of N x M pixels.
 
-    Lines may come one by one: what is kept is a row of sums and the image.
+    Lines may come one by one: a row of sums and the image are all that is stored.
 
-    Parameters
-    ----------
-    pixel_format : {"grey8", "rgb888", "rgb565", "rgb565le", "yuyv"}
-    width, height : int
-        Of the camera, 2 to 4096; width is even for yuyv. The part that is taken has at most 2**22
-        pixels.
-    rows, columns : int
-    channels : {1, 3}
-        3 is red, green and blue; not of grey8.
-
-    Raises
-    ------
-    TinykernelError
-        If a field is out of range; and from `gives`, if the input is not such a frame.
-
-    Examples
-    --------
     >>> frame = Frame("grey8", 4, 2, 1, 1, 1)
     >>> frame.run(np.array([[0, 10, 20, 90, 30, 40, 50, 90]], np.uint8), frame.taken).tolist()
     [[30]]
@@ -71,12 +54,12 @@ class Frame(Stage):
     GIVES = "image"
     OWNER = "frame"
 
-    pixel_format: str
+    pixel_format: str  # a key of `FORMATS`
     width: int = field(metadata=limits(2, _MOST_SIDE))  # a column alone would be a signal
     height: int = field(metadata=limits(2, _MOST_SIDE))
     rows: int = field(metadata=limits(1, 1024))
     columns: int = field(metadata=limits(1, 1024))
-    channels: int
+    channels: int  # 3: red, green and blue; not of grey8
 
     def check(self) -> None:
         """Check the format, and what depends on it."""
@@ -107,17 +90,17 @@ class Frame(Stage):
 
     @property
     def box(self) -> tuple[int, int, int, int]:
-        """Top, left, height and width of the part that is taken."""
+        """Top, left, height and width of the crop."""
         return crop_box(self.height, self.width, self.rows, self.columns)
 
     @property
     def area(self) -> int:
-        """Pixels of the part that is taken."""
+        """Pixels of the crop."""
         return self.box[2] * self.box[3]
 
     @property
     def words(self) -> str:
-        """What it takes; see `Stage`."""
+        """Name for people; see `Stage`."""
         return f"frames of {self.width} x {self.height} {self.pixel_format}"
 
     def gives(self, grid: Grid) -> Grid:
@@ -173,17 +156,7 @@ class Frame(Stage):
         return grey[..., None]
 
     def encoded(self, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Return the bytes of pixels as the camera gives them.
-
-        Parameters
-        ----------
-        pixels : ndarray of uint8, shape (height, width, 3)
-            Red, green and blue.
-
-        Returns
-        -------
-        ndarray of uint8, shape (height, width, bytes)
-        """
+        """Encode red, green and blue (height, width, 3) as bytes (height, width, bytes)."""
         red, green, blue = np.moveaxis(pixels.astype(np.int64), -1, 0)
         light = (19595 * red + 38470 * green + 7471 * blue + 32768) >> 16
         if self.pixel_format == "grey8":

@@ -31,7 +31,7 @@ class Kernels(Stage):
     ``top``, of a signal (one column) or an image; `Levels` makes one. ``//`` rounds down.
 
     **1. Responses.** `padding` rows of zeros stand before and after the input. Kernel k of size
-    (kh, kw) and dilation d looks at channel ``channel[k]``. At every padded row ``y >= (kh -
+    (kh, kw) and dilation d reads channel ``channel[k]``. At every padded row ``y >= (kh -
     1) d`` and every column x, with values outside of the columns 0::
 
         r = sum over i, j of taps[k, i, j] * f[y - (kh - 1 - i) d, x + (j - kw // 2) d]
@@ -45,29 +45,6 @@ class Kernels(Stage):
 
     It gives a table of counts: uint8, or uint16 where a cell has more than 255 positions.
 
-    Parameters
-    ----------
-    taps : ndarray of int8, shape (n_kernels, kh, kw)
-        Images: entries -1, 0, 1, kh and kw odd and at most 7, no kernel all 0. Signals: kh is 9 and
-        kw 1, and a kernel is one of three kinds: three 2 and six -1 (MiniRocket's), nine 1, or a 1
-        for the newest sample alone.
-    dilation : ndarray of uint8, shape (n_kernels,)
-        At least 1.
-    channel : ndarray of uint8, shape (n_kernels,)
-    threshold : ndarray of int32, shape (n_kernels,)
-    cells : (int, int)
-        The second is 1 for signals and 1, 2 or 4 for images.
-    padding : int
-        Rows of zeros before and after; 0 for signals.
-
-    Raises
-    ------
-    TinykernelError
-        If a field has the wrong type, shape or range; and from `gives` and `ranges`, if a kernel
-        does not fit into a grid, or a response could overflow 16 bits.
-
-    Examples
-    --------
     >>> taps = np.array([[[0, 0, 0], [-1, 1, 0], [0, 0, 0]]])  # brighter than the left neighbour
     >>> kernels = Kernels(taps, dilation=[1], channel=[0], threshold=[0], cells=(1, 2), padding=1)
     >>> image = np.array([[0, 5, 5, 12, 0, 0, 0, 0, 1, 1, 0, 0]], dtype=np.uint8)  # 3 rows of 4
@@ -80,11 +57,14 @@ class Kernels(Stage):
     GIVES = "counts"
     OWNER = "kernels"
 
+    # (n_kernels, kh, kw). Images: -1, 0, 1, kh and kw odd and at most 7, no kernel all 0. Signals:
+    # kh is 9 and kw 1, with three 2 and six -1 (MiniRocket), nine 1, or a 1 for the newest sample.
     taps: NDArray[np.int8] = field(metadata=limits(None, None, "kernels", None, None))
     dilation: NDArray[np.uint8] = field(metadata=limits(1, 255, "kernels"))
     channel: NDArray[np.uint8] = field(metadata=limits(0, 255, "kernels"))
     threshold: NDArray[np.int32] = field(metadata=limits(None, None, "kernels"))
-    cells: tuple[int, int]
+    cells: tuple[int, int]  # the second is 1 for signals and 1, 2 or 4 for images
+    # rows of zeros before and after; 0 for signals
     padding: int = field(default=0, metadata=limits(0, 255))
 
     def check(self) -> None:
@@ -152,8 +132,8 @@ class Kernels(Stage):
     def lane_bits(self, grid: Grid) -> int:
         """Return the width of the packed integers in C that hold any ``r - threshold``: 8 or 16.
 
-        A response is kept as ``r - threshold - 1 + 2**(bits - 1)``, which is in ``0..2**bits - 1``;
-        its top bit says whether ``r > threshold``.
+        A response is stored as ``r - threshold - 1 + 2**(bits - 1)``: its top bit is ``r >
+        threshold``.
         """
         low, high = self._margins(grid)
         return 8 if low.min() >= -128 and high.max() <= 127 else 16

@@ -16,13 +16,12 @@ from tinykernel.model.stages.scale import Scale
 
 @dataclass(frozen=True, eq=False)
 class Levels(Stage):
-    """The stage *levels*: what kernels look at, integers from 0 to `top`.
+    """The stage *levels*: the input of kernels, integers from 0 to `top`.
 
     It takes a signal (one column) or an image of raw values. ``>>`` rounds down.
 
     **1. Levels.** ``e = (q + 2**(bits - 1)) >> level_shift`` where q is what `scaler` makes of a
-    raw value; its arrays have one entry a channel, or one for all. So e is in ``0..top``, ``top =
-    2**(bits - level_shift) - 1``.
+    raw value. So e is in ``0..top``, ``top = 2**(bits - level_shift) - 1``.
 
     **2. Averaging.** With `average` 2, two by two neighbours become ``(e + e + e + e) >> 2``, two
     samples of a signal ``(e + e) >> 1``; a last odd row or column is left out.
@@ -32,23 +31,6 @@ class Levels(Stage):
 
     It gives a grid of the averaged rows and columns, with one channel a row of `mix`.
 
-    Parameters
-    ----------
-    scaler : Scale
-        No value of a channel is constant (multiplier 0).
-    level_shift : int
-        From 0 to ``bits - 1``.
-    average : {1, 2}
-    mix : ndarray of int8, shape (n_mixed, channels)
-        Entries -1, 0, 1; one or two in a row are not 0.
-
-    Raises
-    ------
-    TinykernelError
-        If a field has the wrong type, shape or range.
-
-    Examples
-    --------
     >>> levels = Levels(Scale("uint8", 8, [0], [65536], [255]), 4, 2, [[1], [-1]])
     >>> image = np.array([[16, 32, 0, 0, 48, 64, 255, 255]], dtype=np.uint8)  # 2 rows of 4
     >>> levels.run(image, Grid.raw("uint8", 2, 4)).tolist()  # for each position both channels
@@ -60,9 +42,10 @@ class Levels(Stage):
     GIVES = "levels"
     OWNER = "levels"
 
-    scaler: Scale
+    scaler: Scale  # one entry a channel in each array, or one for all; none constant
     level_shift: int
     average: int = field(metadata=limits(1, 2))
+    # (n_mixed, channels); one or two entries of a row are not 0
     mix: Matrix[np.int8] = field(metadata=limits(-1, 1))
 
     def check(self) -> None:

@@ -24,13 +24,6 @@ class Offset(Stage):
     ``2**k <= rows``: of windows of 2**k samples it is their mean, rounded down, of others that of
     2**k samples that are evenly spread. It takes whole numbers of 8 or 16 bits and gives 32 bits.
 
-    Raises
-    ------
-    TinykernelError
-        From `gives`, if the input is no such signal, or has more than 65535 samples.
-
-    Examples
-    --------
     >>> Offset().run(np.array([[3, 5, 4, 5]]), Grid.raw("uint8", 4, 1)).tolist()  # less 17 >> 2
     [[-1, 1, 0, 1]]
     """
@@ -43,7 +36,7 @@ class Offset(Stage):
 
     @property
     def words(self) -> str:
-        """What it does; see `Stage`."""
+        """Name for people; see `Stage`."""
         return "means removed"
 
     def gives(self, grid: Grid) -> Grid:
@@ -79,5 +72,5 @@ class Offset(Stage):
 
 
 def mean_shift(grid: Grid) -> int:
-    """Return log2 of how many samples the mean is of."""
+    """Return log2 of the number of samples in the mean."""
     return grid.rows.bit_length() - 1

@@ -31,7 +31,7 @@ class Scale(Stage):
 
     * ``multiplier_i == 0`` marks a constant input: ``q = 0``, whatever x is.
     * raw float32: ``t = (x - offset_i) * multiplier_i``, two IEEE 754 binary32 operations, each
-      rounded to nearest even on its own (never contracted). Then, by comparisons in this order,
+      rounded to nearest even by itself (never contracted). Then, by comparisons in this order,
       ``t = 0 unless t > 0`` (so that NaN gives 0) and ``t = top if t > top``. ``q = int(t) - half``
       where ``int`` truncates; t is not negative, so that is the floor.
     * raw integer: ``u = 0 if x <= offset_i``, ``u = span_i if x - offset_i >= span_i``, else
@@ -41,27 +41,6 @@ class Scale(Stage):
 
     The result is in ``[-half, half - 1]``: int8 for 8 bits, int16 for 16.
 
-    Parameters
-    ----------
-    raw_dtype : {"float32", "uint8", "int8", "uint16", "int16", "int32"}
-        Type of x.
-    bits : {8, 16}
-        Width of q.
-    offset : ndarray of float32 (raw float32) or int32 (raw integer), shape (n_features,) or (1,)
-    multiplier : ndarray of float32 or uint32, shape (n_features,) or (1,)
-        Levels per raw unit; for raw integers times ``2**(16 + pre_shift)``. Not negative.
-    span : ndarray of uint32, shape (n_features,) or (1,), or None
-        Raw integers only: where the range ends above the offset.
-    pre_shift : ndarray of uint8, shape (n_features,) or (1,)
-        Raw integers only (zero for float32): 0 unless the span needs more than 16 bits.
-
-    Raises
-    ------
-    TinykernelError
-        If a field has the wrong type or shape, or a product could leave its range.
-
-    Examples
-    --------
     >>> scaler = Scale("uint8", 8, [0], [65536], [255])
     >>> scaler.quantize(np.array([[0, 1, 255]], dtype=np.uint8)).tolist()
     [[-128, -127, 127]]
@@ -71,11 +50,14 @@ class Scale(Stage):
     TAKES = ("samples", "counts", "maps", "units")
     GIVES = "inputs"
 
-    raw_dtype: str
-    bits: int
+    raw_dtype: str  # of `RAW_DTYPES`
+    bits: int  # 8 or 16
     offset: NDArray[Any] = field(metadata={"dtype": "float32|int32"})
+    # levels per raw unit; for raw integers times ``2**(16 + pre_shift)``
     multiplier: NDArray[Any] = field(metadata={"dtype": "float32|uint32"})
+    # raw integers only: where the range ends above the offset
     span: NDArray[np.uint32] | None = None
+    # raw integers only: 0 unless the span needs more than 16 bits
     pre_shift: NDArray[np.uint8] = field(
         default_factory=lambda: np.zeros(1, dtype=np.uint8), metadata=limits(0, 31)
     )

@@ -24,22 +24,13 @@ MIXED, SINGLE, POINT = "mixed", "single", "point"
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """One layer of `Separable`.
+    """One layer of `Separable`."""
 
-    Parameters
-    ----------
-    kind : {"mixed", "single", "point"}
-        3 x 3 kernels of all channels, 3 x 3 kernels of one channel each, or sums at one position.
-    stride : {1, 2}
-    weights : ndarray of int8, shape (channels, 3, 3, given), (channels, 3, 3) or (channels, given)
-    biases : ndarray of int32, shape (channels,)
-    multipliers, shifts : ndarray of uint8, shape (channels,)
-    """
-
-    kind: str
+    kind: str  # "mixed", "single" or "point"
     stride: int
+    # (channels, 3, 3, channels before), (channels, 3, 3) or (channels, channels before)
     weights: NDArray[np.int8]
-    biases: NDArray[np.int32]
+    biases: NDArray[np.int32]  # (channels,), as multipliers and shifts
     multipliers: NDArray[np.uint8]
     shifts: NDArray[np.uint8]
 
@@ -48,9 +39,9 @@ class Layer:
 class Separable(Stage):
     """The stage *separable*: a mixed layer, then blocks of a single and a point layer.
 
-    After MobileNets (Howard et al. 2017). It takes an image of any channels, uint8 from 0 up, and
-    f is what a layer sees, with zeros around it. ``>>`` rounds down. At row y and column x of
-    every stride-th position, with w the weights of channel c::
+    After MobileNets (Howard et al. 2017). It takes an image of any channels, uint8 from 0 up; f is
+    the input of a layer, with zeros around it. ``>>`` rounds down. At row y and column x of every
+    stride-th position, with w the weights of channel c::
 
         mixed   a = biases[c] + sum over i, j, d of w[i, j, d] * f[y + i - 1, x + j - 1, d]
         single  a = biases[c] + sum over i, j of w[i, j] * f[y + i - 1, x + j - 1, c]
@@ -59,34 +50,10 @@ class Separable(Stage):
         g[y, x, c] = min(max((a * multipliers[c]) >> shifts[c], 0), 255)
 
     Block 0 is the mixed layer. Each block after it has a single layer, which has the stride of the
-    block, and a point layer. It gives a table of channels: with n positions of the last image
+    block, and a point layer. Weights, biases, multipliers and shifts hold the layers one after the
+    other. It gives a table of channels: with n positions of the last image
     ``(sum of a channel over all positions) * (65536 // n) >> 16``.
 
-    Parameters
-    ----------
-    channels : ndarray of uint16, shape (blocks,)
-        Of what each block gives; at most 16 blocks of at most 256 channels.
-    strides : ndarray of uint8, shape (blocks,)
-        1 or 2.
-    given : int
-        Channels of the image.
-    weights : ndarray of int8
-        -127..127, of the layers one after the other, each in the order of its axes in `Layer`.
-    biases : ndarray of int32
-        Less than 2**19 off 0, of the layers one after the other.
-    multipliers : ndarray of uint8
-        0 to 127.
-    shifts : ndarray of uint8
-        0 to 24.
-
-    Raises
-    ------
-    TinykernelError
-        If a field has the wrong type, shape or range; and from `gives` and `ranges`, if the image
-        is another one, or a product could overflow 32 bits.
-
-    Examples
-    --------
     >>> weights = np.zeros((1, 3, 3, 1), np.int8)
     >>> weights[0, 1, 1, 0] = 3
     >>> stage = Separable([1], [1], 1, weights.ravel(), [1], [1], [1])
@@ -99,9 +66,10 @@ class Separable(Stage):
     GIVES = "units"
     OWNER = "separable"
 
+    # outputs of each block
     channels: NDArray[np.uint16] = field(metadata=limits(1, MOST_CHANNELS, "blocks"))
     strides: NDArray[np.uint8] = field(metadata=limits(1, 2, "blocks"))
-    given: int = field(metadata=limits(1, MOST_CHANNELS))
+    given: int = field(metadata=limits(1, MOST_CHANNELS))  # channels of the image
     weights: NDArray[np.int8] = field(metadata=limits(-127, 127))
     biases: NDArray[np.int32] = field(metadata=limits(-_LARGEST_BIAS, _LARGEST_BIAS, "units"))
     multipliers: NDArray[np.uint8] = field(metadata=limits(0, 127, "units"))
@@ -130,15 +98,15 @@ class Separable(Stage):
         layers, weight, unit = [], 0, 0
         for kind, stride, shape in self._shapes():
             weights = self.weights[weight : weight + _size(shape)].reshape(shape)
-            own = slice(unit, unit + shape[0])
-            parts = self.biases[own], self.multipliers[own], self.shifts[own]
+            units = slice(unit, unit + shape[0])
+            parts = self.biases[units], self.multipliers[units], self.shifts[units]
             layers.append(Layer(kind, stride, weights, *parts))
             weight, unit = weight + _size(shape), unit + shape[0]
         return layers
 
     @property
     def words(self) -> str:
-        """What people call it; see `Stage`."""
+        """Name for people; see `Stage`."""
         return (
             f"{self.channels.size} blocks of separable convolutions, {self.channels[-1]} channels"
         )
@@ -152,12 +120,12 @@ class Separable(Stage):
         return sizes
 
     def factor(self, grid: Grid) -> int:
-        """Return what the sum of all positions is multiplied with, over 65536."""
+        """Return the multiplier of the sum of all positions, over 65536."""
         rows, columns = self.sizes(grid)[-1]
         return 65536 // (rows * columns)
 
     def gives(self, grid: Grid) -> Grid:
-        """Return the means or the last image; see `Stage`."""
+        """Return the means of the last image; see `Stage`."""
         if grid.channels != self.given or grid.dtype != "uint8" or grid.low != 0:
             raise self.refuse(
                 f"takes {self.given} channels of uint8, not {grid.channels} of {grid.dtype}"

@@ -78,26 +78,6 @@ class Spectrum(Stage):
     Where that is one, the next sample takes the levels, and up to 24 that are left before the next
     frame count the kernels.
 
-    Parameters
-    ----------
-    length : {64, 128, 256, 512}
-    hop : int
-        From 1 to `length`.
-    edges : ndarray of uint16, shape (n_bands + 1,)
-        Rising; from 2, as bins 0 and 1 hold what does not swing, to ``length / 2``.
-    log_bits : {1, 2, 3}
-        2, 4 or 8 levels an octave of power; one of 4 is 0.75 dB.
-    floor : int
-        What is taken off, in levels.
-
-    Raises
-    ------
-    TinykernelError
-        If a field has the wrong type, shape or range; and from `gives`, if the input is no signal
-        of whole numbers or shorter than a frame.
-
-    Examples
-    --------
     >>> stage = Spectrum(length=64, hop=32, edges=[2, 4, 8, 16, 32], log_bits=2, floor=64)
     >>> n = np.arange(128)
     >>> tone = np.rint(20000 * np.sin(2 * np.pi * 10 * n / 64)).astype(np.int16)  # bin 10
@@ -110,11 +90,13 @@ class Spectrum(Stage):
     GIVES = "rows"
     OWNER = "spectrum"
 
-    length: int
-    hop: int
+    length: int  # of `LENGTHS`
+    hop: int  # 1 to `length`
+    # rising; from 2, as bins 0 and 1 hold the constant part, to ``length / 2``
     edges: NDArray[np.uint16]
+    # 2, 4 or 8 levels an octave of power; one of 4 is 0.75 dB
     log_bits: int = field(metadata=limits(1, 3))
-    floor: int = field(metadata=limits(0, 511))
+    floor: int = field(metadata=limits(0, 511))  # subtracted, in levels
 
     def check(self) -> None:
         """Check every field."""
@@ -134,7 +116,7 @@ class Spectrum(Stage):
 
     @property
     def words(self) -> str:
-        """How many bands; see `Stage`."""
+        """Name for people; see `Stage`."""
         return f"spectrum of {self.n_bands} bands"
 
     @property
@@ -180,11 +162,11 @@ class Spectrum(Stage):
         return order
 
     def shift(self, grid: Grid) -> int:
-        """Return by how much samples are shifted to the left in step 1; it may be negative."""
+        """Return the left shift of samples in step 1; it may be negative."""
         return _LOADED_BITS - max(abs(grid.low) - 1, grid.high).bit_length()
 
     def frames(self, rows: int) -> int:
-        """Return how many frames there are in so many samples."""
+        """Return the number of frames in so many samples."""
         return (rows - self.length) // self.hop + 1
 
     def first(self, rows: int) -> int:
@@ -225,9 +207,9 @@ class Spectrum(Stage):
     def ranges(self, grid: Grid) -> tuple[Range, ...]:
         """Return the bounds of every step; see `Stage`.
 
-        All are bounds of magnitudes of complex numbers, so of both their parts. The magnitude
-        of a sum is at most the sum of theirs; a product with c - j s is larger than its factor by
-        at most 2**-15, the error of the table, before each rounding down adds at most 1 to a part.
+        They bound magnitudes of complex numbers, hence both parts. The magnitude of a sum is at
+        most the sum of theirs. A product with c - j s exceeds its factor by at most 2**-15, the
+        error of the table; each rounding down then adds at most 1 to a part.
         """
         root = 2**0.5
         pair = root * 2.0**_LOADED_BITS
