@@ -36,28 +36,14 @@ _ROWS_WITH_STACK = 8  # each costs another inference
 
 @dataclass(frozen=True)
 class Timing:
-    """What inferences took on a board.
+    """Time of inferences on a board."""
 
-    Parameters
-    ----------
-    name, target : str
-        Of the board, and of the export that it runs.
-    microseconds : float
-        Of one inference, the median; 0 where the board does not know its clock.
-    cycles : int or None
-        Of one inference, the median; None where the board has no counter of cycles.
-    instructions : int or None
-        As `bench` counts them for the target; None for this computer.
-    instructions_source : str
-        The emulator that counted, or "estimate".
-    """
-
-    name: str
-    target: str
-    microseconds: float
-    cycles: int | None
-    instructions: int | None
-    instructions_source: str
+    name: str  # of the board
+    target: str  # of the export on it
+    microseconds: float  # of one inference, the median; 0 where the board has no clock
+    cycles: int | None  # of one inference, the median; None where the board counts none
+    instructions: int | None  # as `bench` counts them for the target; None for this computer
+    instructions_source: str  # the emulator that counted, or "estimate"
 
     @property
     def cycles_per_instruction(self) -> float | None:
@@ -79,11 +65,10 @@ class Timing:
 
 @dataclass(frozen=True)
 class BoardResult:
-    """What `verify_on_board` compared and measured.
+    """The comparison and measurements of `verify_on_board`.
 
-    `stack` is the most stack that an inference was seen to take, in bytes, and `stack_promised`
-    what `report` says; None where they are not known. A board that saw all of what it looks at
-    used says 0, which is not known, too.
+    `stack` is the most stack of an inference, in bytes, and `stack_promised` that of `report`; None
+    where unknown. A board whose stack used all that it looks at answers 0: unknown, too.
     """
 
     verification: VerifyResult
@@ -93,7 +78,7 @@ class BoardResult:
 
     @property
     def stack_holds(self) -> bool:
-        """Whether the stack is as `report` promises, as far as it is known."""
+        """Whether the stack is within the promise, as far as it is known."""
         known = self.stack is not None and self.stack_promised is not None
         return not known or self.stack <= self.stack_promised  # type: ignore[operator]
 
@@ -104,7 +89,7 @@ class BoardResult:
 
 
 def check_model(board: Board, model: IntegerModel) -> None:
-    """Refuse a board on which another model is."""
+    """Refuse a board with another model."""
     expected = model.fingerprint()[:8]
     if board.profile.model != expected:
         raise TinykernelError(
@@ -121,23 +106,9 @@ def verify_on_board(
     *,
     recordings: Sequence[ArrayLike] | None = None,
 ) -> BoardResult:
-    """Run rows on a board and compare every score with Python's; streams, too.
+    """Run rows on a board and compare every score with Python's, and those of streams.
 
-    Parameters
-    ----------
-    board : Board
-        Refused where it runs another model.
-    model : IntegerModel
-    X : array-like, shape (n_rows, n_features)
-        Raw inputs, at least one row.
-    y : array-like, shape (n_rows,), optional
-        Labels, for the accuracy.
-    recordings : sequence of array-like, each of shape (n_samples, n_channels), optional
-        For a model with a hop, as `verify` takes them.
-
-    Returns
-    -------
-    BoardResult
+    X, y and recordings are those of `verify`; the board must run the model.
     """
     check_model(board, model)
     raw = model.as_raw(X)
@@ -168,7 +139,7 @@ def time_on_board(board: Board, model: IntegerModel, X: ArrayLike, times: int = 
 def _run_rows(
     board: Board, model: IntegerModel, raw: NDArray[Any], times: int = 1
 ) -> tuple[NDArray[np.int64], Timing, int | None]:
-    """Return scores of rows, what they took, and the most stack."""
+    """Return scores of rows, their time, and the most stack."""
     rows, scores, laps, cycles = raw.astype(raw.dtype.newbyteorder("<")), [], [], []
     begun, stack = time.monotonic(), 0
     for at, row in enumerate(rows):
@@ -225,7 +196,7 @@ def _compare(
     outputs: dict[str, NDArray[np.int64]],
     y: ArrayLike | None,
 ) -> VerifyResult:
-    """Compare scores of all entries, and say where they are from."""
+    """Compare scores of all entries, and name the board."""
     n_differences, first = 0, None
     for entry, wanted in expected.items():
         scores = outputs[entry]

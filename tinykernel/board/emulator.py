@@ -59,7 +59,7 @@ class EmulatedBoard:
 
 
 def _platforms(target: Target) -> list[Platform]:
-    """List what builds and runs the program for a target, the closest first; at least one."""
+    """List compilers and emulators for a target, the closest first; at least one."""
     if target.family == "host":
         return find_platforms(target)
     machines = [machine for machine in machines_for(target) if machine.name in _UARTS]
@@ -121,14 +121,7 @@ def _build(model: IntegerModel, target: Target, platform: Platform, folder: Path
 
 @contextmanager
 def emulated_board(model: IntegerModel, target: str | Target = "host") -> Iterator[EmulatedBoard]:
-    """Build and start the program that answers for a model, until the end of the ``with`` block.
-
-    Raises
-    ------
-    TinykernelError
-        If the target has no emulated board with a serial line, a tool is missing, or the model is
-        too large for the board.
-    """
+    """Build and start the program that answers for a model, until the end of the ``with`` block."""
     with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
         program = build_program(model, target, Path(folder))
         with _running(program) as port:

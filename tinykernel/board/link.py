@@ -48,7 +48,7 @@ def list_ports() -> list[Port]:
 
 
 def find_port(port: str | None) -> str:
-    """Return the port that is asked for, or that of the only USB device that is there."""
+    """Return `port`, or that of the only USB device."""
     if port is not None:
         return port
     boards = [row.name for row in list_ports() if row.usb]
@@ -62,21 +62,10 @@ def find_port(port: str | None) -> str:
 
 
 class Link:
-    """An open serial port.
+    """An open serial port; errors of opening it, or of a lost board, are a TinykernelError.
 
-    Parameters
-    ----------
-    port : str
-        A device such as ``/dev/ttyACM0`` or ``COM3``, or a URL of pyserial, ``socket://host:port``.
-    baud : int
-        Of a USB device or a pseudo terminal any will do.
-    patience : float
-        Seconds in which a port may appear that is not there yet.
-
-    Raises
-    ------
-    TinykernelError
-        If the port cannot be opened, or later if the board goes away.
+    `port` is a device such as ``/dev/ttyACM0`` or ``COM3``, or a URL of pyserial. A USB device
+    ignores `baud`. Within `patience`, in seconds, a missing port may appear.
     """
 
     def __init__(self, port: str, baud: int = BAUD, patience: float = 0.0) -> None:

@@ -1,6 +1,6 @@
 """The commands that a board answers, as `templates/platformio/common/src/tk_protocol.c.j2` does.
 
-They are those of MLPerf Tiny's devices, and some beside them; docs/board.md lists all.
+They are those of MLPerf Tiny's devices and more; docs/board.md lists all.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _RESULTS = re.compile(r"m-results-\[(-?\d+(?:,-?\d+)*)\]")
 
 @dataclass(frozen=True)
 class Profile:
-    """What a board says of itself."""
+    """The profile of a board."""
 
     name: str
     program: str  # the first words of its profile: "tinykernel 0.1.0"
@@ -32,7 +32,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class Inference:
-    """What one timed command ``infer`` gave."""
+    """The result of one timed command ``infer``."""
 
     scores: list[int]
     microseconds: float  # of one inference
@@ -49,18 +49,7 @@ def scores_of(line: str) -> list[int] | None:
 
 
 class Board:
-    """A board that answers at the other end of a line.
-
-    Parameters
-    ----------
-    link : Link
-        The open port. The board may be in the middle of anything: it is brought to listen first.
-
-    Raises
-    ------
-    TinykernelError
-        If it does not answer, or answers that a command is wrong.
-    """
+    """A board that answers on a link; it is first brought to listen, whatever it does."""
 
     def __init__(self, link: Link) -> None:
         self.link = link

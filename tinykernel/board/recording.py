@@ -32,7 +32,7 @@ _CLIPPED = 0.01  # share of samples at an end of the range that is told
 
 @dataclass
 class Watch:
-    """What was seen of a channel."""
+    """Range and latest values of a channel."""
 
     low: float = float("inf")
     high: float = float("-inf")
@@ -49,13 +49,9 @@ class Watch:
 
 
 class Sensor:
-    """The samples of a port, taken by a thread so that none waits in a full buffer.
+    """The samples of a port, read by a thread so that none waits in a full buffer.
 
-    Attributes
-    ----------
-    samples, repeated : int
-        Samples since the start, and those that equal the one before.
-    channels : list of Watch
+    `samples` counts those since the start, `repeated` those equal to the one before.
     """
 
     def __init__(self, link: Link, form: str = "text") -> None:
@@ -99,10 +95,7 @@ class Sensor:
 
     @property
     def rate(self) -> float:
-        """Samples a second: what frames say, else what was counted since the channels are known.
-
-        0 until samples have come since then.
-        """
+        """Samples a second: of frames, else counted since the channels are known; 0 before that."""
         layout = self._reader.layout
         if layout is not None and layout.rate is not None:
             return layout.rate
@@ -118,9 +111,9 @@ class Sensor:
         ]
 
     def take(self) -> tuple[list[Any], bool]:
-        """Return samples that have come, or frames, and whether some are missing before them.
+        """Return new samples, or frames, and whether some are missing before them.
 
-        Waits a moment where nothing has come. A board that goes away is a TinykernelError.
+        It waits a moment where there are none.
         """
         if self._waiting:
             waiting, self._waiting = self._waiting, []
@@ -202,13 +195,7 @@ class Sensor:
 class Recording:
     """One file that is being written, under a hidden name until it is whole.
 
-    Parameters
-    ----------
-    folder : Path
-        The file becomes ``folder/LABEL/LABEL-N``, with N the next free number.
-    label, group : str
-    sensor : Sensor
-        Whose channels it has.
+    It becomes ``folder/LABEL/LABEL-N``, with N the next free number.
     """
 
     def __init__(self, folder: Path, label: str, group: str | None, sensor: Sensor) -> None:
@@ -308,7 +295,7 @@ def sensor_at(port: str, baud: int, form: str) -> Iterator[Sensor]:
 class Recorder:
     """Makes one recording after the other from a sensor.
 
-    A gap in frames ends a recording, and another one begins; so each file has all its samples.
+    A gap in frames ends a recording and begins another one; so each file is complete.
     """
 
     def __init__(
@@ -330,7 +317,7 @@ class Recorder:
             self.paths += [] if path is None else [path]
 
     def step(self) -> None:
-        """Take what has come into the recording; a board that goes away ends it first."""
+        """Add new samples to the recording; a board that goes away ends it first."""
         try:
             samples, gap = self.sensor.take()
         except TinykernelError:
@@ -344,9 +331,9 @@ class Recorder:
             self.recording.take(samples)
 
     def record(self, label: str, seconds: float) -> None:
-        """Make a recording of so many seconds, or of as many samples as these have at `rate`.
+        """Make a recording of so many seconds, or of that many samples at `rate`.
 
-        A sensor that falls silent ends it with a TinykernelError; what came before is kept.
+        A silent sensor ends it with a TinykernelError; earlier samples are saved.
         """
         self.begin(label)
         try:
@@ -363,5 +350,5 @@ class Recorder:
 
 
 def _round_rate(rate: float) -> float:
-    """Take a rate for the whole number beside it, as far as a clock of a board may be wrong."""
+    """Round a rate to the nearest integer within the tolerance of a clock."""
     return float(round(rate)) if abs(rate - round(rate)) <= 0.01 * rate else rate

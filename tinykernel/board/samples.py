@@ -1,4 +1,4 @@
-"""What sketches print: numbers a line, or frames of 16-bit samples."""
+"""The output of sketches: numbers a line, or frames of 16-bit samples."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Layout:
 
 
 def split_line(line: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Return names and numbers of a line, the numbers as they stand there; None of another line.
+    """Return names and numbers of a line, the numbers as text; None of another line.
 
     >>> split_line("ax:0.1, ay:-3")
     (('ax', 'ay'), ('0.1', '-3'))
@@ -65,12 +65,8 @@ def _channel_name(name: str) -> str:
 class Lines:
     """Samples of a sketch that prints a line for each.
 
-    Attributes
-    ----------
-    layout : Layout or None
-        None until enough lines have come.
-    lost : int
-        Lines that are no sample: cut, damaged, or a message.
+    `layout` is None until enough lines have come; `lost` counts lines that are cut, damaged or
+    text.
     """
 
     def __init__(self) -> None:

@@ -26,32 +26,19 @@ _SILENCE = 30.0  # seconds without a decision
 
 @dataclass(frozen=True)
 class LiveDecision:
-    """A decision of a board.
+    """A decision of a board."""
 
-    Parameters
-    ----------
-    seconds : float
-        Since the beginning.
-    scores : list of int
-    label : object
-        The class, or None for "I do not know"; of a regressor the first value.
-    confidence : int or None
-        Of a calibrated model, 0 to 255.
-    right : bool or None
-        Whether Python computes the same scores; None where it does not know the inputs.
-    """
-
-    seconds: float
+    seconds: float  # since the start
     scores: list[int]
-    label: object
-    confidence: int | None
-    right: bool | None = None
+    label: object  # the class, None for "I do not know"; of a regressor the first value
+    confidence: int | None  # of a calibrated model, 0 to 255
+    right: bool | None = None  # whether Python computes the same scores; None without known inputs
 
 
 def decide(
     model: IntegerModel, scores: list[int], seconds: float, expected: list[int] | None = None
 ) -> LiveDecision:
-    """Say what follows from the scores that a board computed."""
+    """Make the decision that follows from the scores of a board."""
     if len(scores) != model.n_scores:
         raise TinykernelError(
             f"the board answers with {len(scores)} scores, the model has {model.n_scores}; is it "

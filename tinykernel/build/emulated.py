@@ -26,10 +26,7 @@ _OPEN, _WRITE0, _WRITE, _READ, _EXIT_EXTENDED = 0x01, 0x04, 0x05, 0x06, 0x20
 
 
 def emulator_name(machine: Machine, back_end: str) -> str | None:
-    """Return name and version of an emulator for a report.
-
-    None when ``"qemu"``, ``"unicorn"`` or ``"simavr"`` is not installed or lacks the machine.
-    """
+    """Return name and version of an emulator, None where it is missing or lacks the machine."""
     if (back_end == "simavr") != (machine.family == "avr"):
         return None
     if back_end == "simavr":
@@ -41,8 +38,8 @@ def emulator_name(machine: Machine, back_end: str) -> str | None:
     program = shutil.which(machine.qemu[0])
     if program is None:
         return None
-    words = run_command([program, "--version"]).stdout.split()
-    return f"QEMU {words[3]}" if len(words) > 3 and words[2] == "version" else "QEMU"
+    parts = run_command([program, "--version"]).stdout.split()
+    return f"QEMU {parts[3]}" if len(parts) > 3 and parts[2] == "version" else "QEMU"
 
 
 def run(
@@ -75,7 +72,7 @@ def run(
 
 
 def trace(machine: Machine, program: Path, *, back_end: str = "qemu") -> list[int]:
-    """Run an ELF file to its end and list the address of every instruction that it executed."""
+    """Run an ELF file to its end and list the address of every executed instruction."""
     addresses: list[int] = []
     if back_end == "unicorn":
         emulator = _Unicorn(machine, program)

@@ -33,11 +33,8 @@ def run_steps(
     """Return what the C makes of `given_steps`, as `expected_steps` does; `folder` is new."""
     folder.mkdir()
     include = write_sources(folder, render_sources(model, MODEL))
-    names = [
-        f"-DFIELD_HEADER={MODEL}_field.h",
-        f"-DMODEL={MODEL}",
-        f"-DMODEL_UPPER={MODEL.upper()}",
-    ]
+    names = [f"-DFIELD_HEADER={MODEL}_field.h", f"-DMODEL={MODEL}"]
+    names.append(f"-DMODEL_UPPER={MODEL.upper()}")
     if model.decision is not None:
         names.append("-DDECISIONS=1")
     program = build(

@@ -109,7 +109,7 @@ def _output_kind(model: IntegerModel, entry: str) -> np.dtype[Any]:
 
 
 def _output_rows(model: IntegerModel, entry: str, n_rows: int) -> int:
-    """Return how many rows the harness writes for these: of a stream those of whole windows."""
+    """Return the number of rows that the harness writes: of a stream those of whole windows."""
     if entry != "stream":
         return n_rows
     return max(0, (n_rows - model.delay - model.input.rows) // model.hop + 1)

@@ -27,7 +27,7 @@ from tinykernel.model.stages.beside import as_rows, as_windows
 from tinykernel.progress import report as say
 
 _ROWS_AT_ONCE, _HOPS_AT_ONCE = 8192, 1024
-# What follows the scores, as far as a model has it.
+# Columns after the scores, as far as a model has them.
 _COLUMNS = ("label", "decision", "margin", "confidence", "novelty", "whether it is novel")
 
 
@@ -38,8 +38,8 @@ class Difference:
     Parameters
     ----------
     entry : {"raw", "quantized", "quantize", "stream", "sequence"}
-        Through which function of the C: scores and label from raw inputs, from quantized inputs,
-        the quantization of inputs, decisions of a stream, or counters.
+        The function of the C: scores and label from raw inputs, from quantized inputs, the
+        quantization of inputs, decisions of a stream, or counters.
     row : int
         Row of the data, from 0; of a stream the decision, of a sequence the step.
     what : str
@@ -66,7 +66,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class VerifyResult:
-    """What `verify` compared, and what it found.
+    """The comparison of `verify`.
 
     Parameters
     ----------
@@ -75,22 +75,22 @@ class VerifyResult:
     compiler : str
         The compiler's name and version.
     rows, scores : int
-        How many rows were run, and how many scores they have: rows times classes. Each was
-        compared twice, from raw and from quantized inputs; with a local stage once.
+        Rows that ran, and their scores: rows times classes. Each was compared twice, from raw and
+        from quantized inputs; with a local stage once.
     hops : int
-        Decisions of a stream, whose scores were compared beside these.
+        Decisions of a stream, whose scores were compared, too.
     steps, refusals : int
-        Steps of counters that were compared beside these, and how many of them were no answer.
+        Steps of counters that were compared, too, and how many of them were no answer.
     differences : int
-        How many scores, labels and quantized inputs differ.
+        Number of scores, labels and quantized inputs that differ.
     first_difference : Difference or None
     accuracy : float or None
         Share of the rows that the C labels right, 0 to 1; None without labels, or of a regressor.
     r2 : float or None
-        R2 of the values of a regressor that the C computes, the mean of those of several; None
-        without values to compare with.
+        R2 of the values of a regressor that the C computes, the mean over several; None without
+        true values.
     emulator, core : str
-        On what the C ran; empty for the host.
+        Where the C ran; empty for the host.
     note : str
         What the run does not prove about the target; mostly empty.
     """
@@ -197,7 +197,7 @@ def verify(
 def _sequence(
     model: IntegerModel, raw: NDArray[Any], n: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:
-    """Return the steps and what Python makes of them; a regressor has no counters."""
+    """Return steps and what Python makes of them; a regressor has no counters."""
     if model.is_regressor or not n:
         return None
     steps = given_steps(model, raw, n)
@@ -211,7 +211,7 @@ def _with_steps(
     sequence: tuple[NDArray[np.int32], NDArray[np.int32]],
     flags: Sequence[str] | None,
 ) -> VerifyResult:
-    """Run the sequence, too, where the program did, and add what it found."""
+    """Run the sequence where the program ran, and add its differences."""
     steps, wanted = sequence
     folder = program.path.parent / "field"
     try:
@@ -230,7 +230,7 @@ def _with_steps(
 
 
 def _platforms(target: Target, compiler: str | Sequence[str] | None) -> list[Platform]:
-    """List where to run: with the compiler that was asked for, or what this computer has."""
+    """List where to run: with the compiler of the caller, or those of this computer."""
     if compiler is None:
         return find_platforms(target)
     if target.family != "host":
@@ -257,7 +257,7 @@ def _build(
 def entry_rows(
     model: IntegerModel, raw: NDArray[Any], recordings: Sequence[ArrayLike] | None = None
 ) -> Inputs:
-    """Return what each entry of the C is given, for rows of raw inputs and streams of samples."""
+    """Return the input of each entry of the C, for rows of raw inputs and streams of samples."""
     if not model.hop:
         if recordings is not None:
             raise TinykernelError("verify: recordings are given, but the model has no hop")
@@ -304,7 +304,7 @@ def expected_values(model: IntegerModel, entries: Inputs) -> dict[str, NDArray[A
 
 
 def _with_labels(model: IntegerModel, Q: NDArray[Any]) -> NDArray[np.int32]:
-    """Return scores and labels of quantized inputs, and what a model that decides says of them."""
+    """Return scores and labels of quantized inputs, and the columns of a model that decides."""
     scores = model.scores_quantized(Q)
     if model.is_regressor:  # and whether a second call gives others
         return np.column_stack([scores, np.zeros(len(scores), dtype=np.int32)])
@@ -319,9 +319,9 @@ def _with_labels(model: IntegerModel, Q: NDArray[Any]) -> NDArray[np.int32]:
 
 
 def _of_stream(model: IntegerModel, samples: NDArray[Any]) -> Iterator[NDArray[np.int32]]:
-    """Yield what Python makes of the windows of a recording, one every hop.
+    """Yield what Python makes of the windows of a recording, one every hop, a few at a time.
 
-    Few windows are made at a time: of a long recording with a short hop all would fill the memory.
+    All windows of a long recording with a short hop would fill the memory.
     """
     window = model.input.rows
     if len(samples) >= window:
@@ -371,7 +371,7 @@ def compare(
 
 
 def _at(result: VerifyResult, target: Target, platform: Platform) -> VerifyResult:
-    """Say in a result where it was found."""
+    """Put target and platform into a result."""
     return replace(
         result,
         target=target.name,
@@ -383,7 +383,7 @@ def _at(result: VerifyResult, target: Target, platform: Platform) -> VerifyResul
 
 
 def _merge(results: Sequence[VerifyResult]) -> VerifyResult:
-    """Make one result of those of all cores; differences add up, a wrong core comes first."""
+    """Merge the results of all cores; differences add up, a wrong core comes first."""
     first = next((result for result in results if not result.ok), results[0])
 
     def every(name: str) -> str:

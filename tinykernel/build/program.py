@@ -23,13 +23,7 @@ from tinykernel.model import IntegerModel
 MODEL = "tested"
 #: The language and the warnings that generated C is clean under; each is an error here.
 WARNING_FLAGS = (
-    "-std=c99",
-    "-Wall",
-    "-Wextra",
-    "-Wpedantic",
-    "-Wconversion",
-    "-Wshadow",
-    "-Werror",
+    *("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"),
 )
 _START_FLAGS = ("-Os", "-std=gnu99")
 _START = {"xtensa": ("start.c", "rom.c")}
@@ -106,7 +100,7 @@ def _note(target: Target, machine: Machine) -> str:
 
 
 def find_platform(target: Target, machine: Machine, back_end: str = "auto") -> Platform | None:
-    """Find a compiler and an emulator (`back_end`: one of them) for a machine, if there are any."""
+    """Find a compiler and an emulator (`back_end`: one of them) for a machine, or None."""
     for kind, emulator in _BACK_ENDS:
         if back_end not in ("auto", emulator):
             continue
@@ -140,9 +134,9 @@ def find_platforms(target: Target, back_end: str = "auto") -> list[Platform]:
 
 
 def lacking_memory(model: IntegerModel, target: Target) -> str:
-    """Say about how much memory no emulated board of a target has for a model with the harness.
+    """Say how much memory no emulated board of a target has for a model with the harness.
 
-    Empty where one has it, or none stands for the target; the linker has the last word.
+    Empty where one has it, or no board stands for the target; the linker has the last word.
     """
     machines = machines_for(target)
     packed = pack(model)
@@ -211,8 +205,8 @@ def build(
 def _linker_script(machine: Machine, folder: Path) -> Path:
     """Write the script that places a program in the memory of a machine."""
     boards = resources.folder("firmware") / "boards"
-    own = boards / machine.family / "board.ld"
-    text = (own if own.exists() else boards / "board.ld").read_text(encoding="utf-8")
+    special = boards / machine.family / "board.ld"
+    text = (special if special.exists() else boards / "board.ld").read_text(encoding="utf-8")
     for name, value in zip(
         ("ROM", "ROM_SIZE", "RAM", "RAM_SIZE"), (*machine.rom, *machine.ram), strict=True
     ):
@@ -223,7 +217,7 @@ def _linker_script(machine: Machine, folder: Path) -> Path:
 
 
 def optimisation(platform: Platform, flags: Sequence[str] | None) -> Sequence[str]:
-    """Return these flags: by default -O2 on this computer, and on boards -Os, as frameworks do."""
+    """Return the flags, by default -O2 on this computer, and on boards -Os, as frameworks do."""
     return flags if flags is not None else ("-O2",) if platform.machine is None else ("-Os",)
 
 

@@ -46,12 +46,7 @@ def _library() -> Any:
     library = ctypes.CDLL(ctypes.util.find_library("simavr"))
     library.avr_make_mcu_by_name.restype = ctypes.c_void_p
     library.avr_make_mcu_by_name.argtypes = [ctypes.c_char_p]
-    library.avr_loadcode.argtypes = [
-        ctypes.c_void_p,
-        ctypes.c_char_p,
-        ctypes.c_uint32,
-        ctypes.c_uint32,
-    ]
+    library.avr_loadcode.argtypes = [ctypes.c_void_p, ctypes.c_char_p, *[ctypes.c_uint32] * 2]
     for name in ("avr_init", "avr_run", "avr_reset", "avr_terminate"):
         getattr(library, name).argtypes = [ctypes.c_void_p]
     for name in ("avr_register_io_read", "avr_register_io_write"):
@@ -68,15 +63,7 @@ def _library() -> Any:
 
 
 class Simavr:
-    """A program in an emulated AVR, and its files.
-
-    Parameters
-    ----------
-    mcu : str
-        simavr's name of the chip.
-    program : Path
-        An ELF file; ``in.bin`` and ``out.bin`` lie beside it.
-    """
+    """A program (ELF) in an emulated AVR, by simavr's name of the chip, and its files beside it."""
 
     def __init__(self, mcu: str, program: Path) -> None:
         self.library = _library()
@@ -108,7 +95,7 @@ class Simavr:
     def _find_fields(self) -> tuple[int, int]:
         """Find the program counter and the cycles in a structure whose layout is not public.
 
-        They are what counts by two and by one when the chip, whose flash is empty, does nothing.
+        They count by two and by one when the chip, whose flash is empty, does nothing.
         """
         empty = bytes(64)
         self.library.avr_loadcode(self.avr, empty, len(empty), 0)
@@ -144,7 +131,7 @@ class Simavr:
             self._field(cycles + 16).value = most
 
     def trace(self, addresses: list[int], timeout: float) -> tuple[int, str]:
-        """Do the same, and append the address of every instruction."""
+        """Run to the end, and append the address of every instruction."""
         return self._run(timeout, addresses)
 
     def _run(self, timeout: float, addresses: list[int] | None) -> tuple[int, str]:

@@ -105,8 +105,8 @@ class Toolchain:
     ) -> None:
         """Link object files, placed by a linker script, to an ELF file.
 
-        What is too large for the script's memory is a `ProgramTooLarge`; `room` are the bytes of
-        the regions ROM and RAM, which its message names.
+        A program too large for the script's memory is a `ProgramTooLarge`; its message names
+        `room`, the bytes of the regions ROM and RAM.
         """
         placed = [] if script is None else ["-T", str(script)]
         complaint = self._run(
@@ -125,7 +125,7 @@ class Toolchain:
 
 
 def _overflow(complaint: str, room: Mapping[str, int]) -> str:
-    """Say how many bytes are needed and there of memory that is too small; empty if not known."""
+    """Say how many bytes a program needs and a region has; empty where it is not known."""
     over = dict.fromkeys(room, -1)
     for region, n in _OVERFLOW.findall(complaint):
         over[region] = max(over.get(region, -1), int(n or 0))
@@ -141,7 +141,7 @@ def _overflow(complaint: str, room: Mapping[str, int]) -> str:
 
 
 def _first_complaint(text: str) -> str:
-    """Pick the line that says what is wrong; the driver's own "ld returned 1" does not."""
+    """Return the line that states the error; "ld returned 1" does not."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = re.compile(r"\b(error|undefined|overflowed|will not fit)\b")
     wrong = [line for line in lines if telling.search(line) and not line.startswith("collect2")]
@@ -272,11 +272,10 @@ def _find_all(target: Target, _path: str, _core: str, _cc: str) -> tuple[Toolcha
 
 
 def find_toolchains(target: str | Target) -> tuple[Toolchain, ...]:
-    """List the toolchains of this machine that build for a target, the preferred first.
+    """List the toolchains on this computer that build for a target, the preferred first.
 
     A GCC for the very processor comes first (from the PATH, then from PlatformIO's packages), then
-    zig's C compiler, then a GCC for a related processor. For the host it is the compiler that the
-    variable CC names, gcc, clang, cc and zig.
+    zig's C compiler, then a GCC for a related processor. For the host: CC, gcc, clang, cc and zig.
     """
     return _find_all(
         find_target(target),
@@ -287,12 +286,8 @@ def find_toolchains(target: str | Target) -> tuple[Toolchain, ...]:
 
 
 def find_toolchain(target: str | Target, kind: str | None = None) -> Toolchain | None:
-    """Find the preferred toolchain for a target, of one make where `kind` is given.
+    """Find the preferred toolchain for a target, or the one of a `kind`; None without any.
 
-    None when no such compiler is on the machine.
-
-    Examples
-    --------
     >>> chain = find_toolchain("host")
     >>> chain is None or chain.kind in ("gcc", "clang", "zig")
     True

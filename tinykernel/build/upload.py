@@ -33,10 +33,8 @@ def upload(
 ) -> None:
     """Run ``pio run -t upload`` in a project that export wrote; its output goes to stderr.
 
-    `environment` is one of its ``platformio.ini``, by default all; PlatformIO looks for the port
-    where none is given. With `trust` a project runs that was not written by export, or changed
-    since. A TinykernelError says that the project, PlatformIO or the board is missing, or that the
-    build failed.
+    `environment` is one of its ``platformio.ini``, by default all. `trust` allows a project that
+    was not written by export, or changed since.
     """
     _check_project(folder, environment)
     if not trust:

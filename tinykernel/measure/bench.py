@@ -25,15 +25,8 @@ from tinykernel.model.stages.components import Components
 from tinykernel.progress import report as say
 
 _HARNESS = (
-    "tk_measured",
-    "tk_measured_push",
-    "run_row",
-    "run_stream",
-    "stack_used",
-    "fill_scratch",
-    "judge_scores",
-    "judge_far",
-    "main",
+    *("tk_measured", "tk_measured_push", "run_row", "run_stream", "stack_used", "fill_scratch"),
+    *("judge_scores", "judge_far", "main"),
 )
 
 
@@ -46,7 +39,7 @@ class StreamCost:
     push_mean : float
         Of one sample, over the samples of a hop once the first window is full.
     push_worst : int
-        Of the sample that takes most.
+        Of the slowest sample.
     decision : int
         Of the first call for a window, once a hop.
     hop : int
@@ -144,7 +137,7 @@ class BenchResult:
 
     @property
     def spread(self) -> float:
-        """By what part of the most instructions the rows differ."""
+        """Spread of the rows, as a share of the most instructions."""
         return (self.instructions - self.fewest) / self.instructions
 
     @property
@@ -316,17 +309,16 @@ def count_calls(
 ) -> list[list[Counter[str]]]:
     """Run a program on its board and count the instructions of every call of some functions.
 
-    Calls include what they call; of a call within a call of another of them nothing is counted
-    apart. The functions of the harness end a call; those that the program lacks do no harm.
-    Returned are the calls of each name in the order of time, each by stage as far as debugging data
-    tell it.
+    Calls include their callees; a call within another of these calls is not counted apart.
+    Functions of the harness end a call. Returned are the calls of each name in the order of time,
+    each by stage as far as debugging data state it.
     """
     functions, stages = function_ranges(program.path), stage_map(program.path)
     outside = frozenset[int]().union(*(functions[name] for name in harness if name in functions))
     calls: list[list[Counter[str]]] = [[] for _ in names]
     begins = {
-        functions[name].start: found
-        for name, found in zip(names, calls, strict=True)
+        functions[name].start: counts
+        for name, counts in zip(names, calls, strict=True)
         if name in functions
     }
     inside: Counter[str] | None = None

@@ -1,11 +1,8 @@
 """How many components or kernels fit into a budget of flash, found before the long training.
 
-The size of the firmware depends on the layout and the number of components, or on the number of
-kernels of a local stage, and hardly on what was learned. So an untrained model stands for the
-trained one: it is measured, and the number corrected until the budget is used up.
-
-What decides is the estimate from the table of code sizes, and a margin for compilers, so that the
-same data, seed and options give the same model whatever compiler is installed.
+The size of the firmware hardly depends on what was learned. So an untrained model is measured, and
+its size corrected until the budget is used up. The measure is the estimate from the table of code
+sizes with a margin for compilers, so that models do not depend on the installed compiler.
 """
 
 from __future__ import annotations
@@ -29,9 +26,8 @@ from tinykernel.training.layouts import Layout, components_within
 #: More components than this are not chosen, however large the budget: training time grows in
 #: proportion and the accuracy hardly.
 MOST_CHOSEN = 32768
-#: The same for kernels of signals and images. On sets of the UCR archive 768 are 0.2 points better
-#: than 384. A stream keeps to 4 KB of RAM with 512, and pays every kernel with every sample, or
-#: behind a spectrum with every frame.
+#: Most kernels of signals and images. On sets of the UCR archive 768 are 0.2 points better than
+#: 384. A stream has 4 KB of RAM with 512, and pays every kernel with every sample or spectrum.
 MOST_KERNELS = {"signal": 1024, "stream": 512, "spectrum": 2048, "image": 192}
 MOST_CHANNELS = 192
 _WORD = 32  # components are stored in words of 32
@@ -51,7 +47,7 @@ def some_rows(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Take rows of every class and all extremes, on which the form of the scaler depends.
 
-    Of values `codes` are their strata, of which not every one has rows.
+    Of values `codes` are their strata, some of which may have no rows.
     """
     codes = np.unique(y if codes is None else codes, return_inverse=True)[1]
     order = np.argsort(codes, kind="stable")
@@ -65,7 +61,7 @@ def some_rows(
 def decisive_report(model: IntegerModel, target: str) -> Report:
     """Return the sizes by which training decides: those of the table of code sizes.
 
-    Where it does not know the code of a model or a target, the linked program takes its place.
+    The linked program replaces them where the table does not know the code of a model or a target.
     """
     try:
         return report(model, target, compiler="none")
@@ -83,8 +79,8 @@ def most_components(
 ) -> tuple[int, int]:
     """Return how many components of a model fit, 0 for none, and the least size measured.
 
-    What is not a table of the layout grows slowly with the number of components. It is taken from
-    one measurement to guess the number for the next, until a guess repeats.
+    The code grows slowly with the number of components. Each measurement gives a better guess of
+    the number, until a guess repeats.
     """
     allowed, (most, d) = allowed_bytes(budget), _size(model)
     sizes: dict[int, int] = {}
@@ -109,8 +105,8 @@ def most_kernels(
 ) -> tuple[int, int]:
     """Return how many kernels fit, 0 for none, and the least size measured.
 
-    `make` returns an untrained model of so many kernels; its tables grow in proportion to them.
-    Training changes nothing of the code but leaves kernels out, so that no slack is needed.
+    `make` returns an untrained model of so many kernels; its tables grow in proportion. Training
+    changes none of the code but drops kernels, so that no slack is needed.
     """
     sizes = dict[int, int]()
     n = min(_FIRST_KERNELS, most)
@@ -126,8 +122,8 @@ def most_kernels(
 def least_size(model: IntegerModel, layout: Layout, n_components: int, target: str) -> int:
     """Return how many bytes of flash a model of so many components takes at least.
 
-    It is the size of the untrained model, less what training may change. Ternary weights may
-    leave components without any weight, which are not stored: a quarter is taken to remain.
+    It is the size of the untrained model, less what training may change: ternary weights may leave
+    components without any weight, of which a quarter is taken to remain.
     """
     p = max(1, n_components // 4) if layout.ternary else n_components
     return needed_bytes(decisive_report(cut(model, p), target)) - _SLACK
@@ -141,7 +137,7 @@ def _size(model: IntegerModel) -> tuple[int, int]:
 
 
 def random_layout(machine: KernelMachine) -> Layout:
-    """Return what is stored of a machine with random blocks."""
+    """Return the layout of a machine with random blocks."""
     return Layout(
         name="random",
         diagonal_kind="sign" if machine.diagonal_kind == "sign" else "int8",

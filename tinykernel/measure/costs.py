@@ -13,8 +13,7 @@ from tinykernel.measure.limits import parse_clock
 from tinykernel.measure.supply import Supply
 from tinykernel.model import IntegerModel
 
-#: Where nobody names a clock.
-_CLOCKS = "16MHz,48MHz,160MHz"
+_CLOCKS = "16MHz,48MHz,160MHz"  # by default
 
 
 @dataclass(frozen=True)
@@ -77,10 +76,8 @@ def cost_on(model: IntegerModel, target: str, *, counted: bool = True) -> Cost:
 
 
 def parse_clocks(text: str | float | None) -> tuple[float, ...]:
-    """Read clocks parted by commas; some usual ones by default.
+    """Read clocks separated by commas.
 
-    Examples
-    --------
     >>> parse_clocks("16MHz, 0.5GHz")
     (16000000.0, 500000000.0)
     """
@@ -92,8 +89,6 @@ def parse_clocks(text: str | float | None) -> tuple[float, ...]:
 def format_clock(clock: float) -> str:
     """Write a clock for people.
 
-    Examples
-    --------
     >>> format_clock(16e6), format_clock(32768)
     ('16 MHz', '32.768 kHz')
     """

@@ -1,11 +1,8 @@
-"""Just enough of four instruction sets to see what code does to the stack and whom it calls.
+"""Just enough of four instruction sets to follow the stack and the calls of machine code.
 
-A stack bound read from the machine code holds for every compiler and also for the library routines
-that have no source here (software floating point, memcpy), which the compilers' own stack reports
-leave out. Each decoder returns an `Effect` for one instruction; what it does not know by name can
-neither move the stack pointer nor call.
-
-Sources of the encodings: Armv7-M Architecture Reference Manual (A5, A7), The RISC-V Instruction
+A bound read from machine code holds for every compiler and for library routines without sources.
+Each decoder returns an `Effect`; an instruction that it does not know can neither move the stack
+pointer nor call. Encodings: Armv7-M Architecture Reference Manual (A5, A7), The RISC-V Instruction
 Set Manual (chapters 2 and 16), Xtensa Instruction Set Architecture Reference Manual (chapter 7),
 AVR Instruction Set Manual (chapter 5).
 """
@@ -18,7 +15,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Effect:
-    """What one instruction means for the stack and the control flow."""
+    """The effect of one instruction on the stack and the control flow."""
 
     size: int  # bytes of the instruction.
     grows: int = 0  # bytes by which the stack grows, 0 if it does not.
@@ -32,8 +29,8 @@ class Effect:
 class Machine:
     """The memory of the program and the registers whose values are known constants.
 
-    A decoder forgets a register when an instruction might write it. It may forget too much: then a
-    bound is refused and never wrong.
+    A decoder forgets a register that an instruction might write. It may forget too much: then a
+    bound is refused, never wrong.
     """
 
     read: Callable[[int, int], bytes | None]
@@ -59,8 +56,6 @@ VARIABLE_STACK = "its stack frame has a variable size"
 def signed(value: int, bits: int) -> int:
     """Read the low `bits` bits of a number as two's complement.
 
-    Examples
-    --------
     >>> signed(0xFF, 8)
     -1
     """

@@ -1,10 +1,8 @@
 """The memory of a model without any compiler: exact tables, and code from measured sizes.
 
-Tables are known to the byte from `tinykernel.codegen.plan`. The size of the code is nearly a sum:
-what each stage and part of the read-out adds, whose C is a header of the runtime, and a few
-properties that change it (`code_properties`). ``benchmarks/code_size.py`` links many models for
-every core, fits the sizes by least squares and writes them to ``code_sizes.json`` beside this file,
-with the errors that remained.
+The size of the code is nearly a sum over the stages and parts, and a few properties that change it
+(`code_properties`). ``benchmarks/code_size.py`` links many models for every core, fits the sizes by
+least squares and writes them, with the remaining errors, to ``code_sizes.json``.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ def _code_sizes() -> dict[str, Any]:
 
 
 def code_properties(model: IntegerModel) -> dict[str, float]:
-    """List what the size of the generated code depends on, each with how often it counts."""
+    """List the properties that determine the size of the code, and how often each counts."""
     packed = pack(model)
     value = {definition.name: definition.value for definition in packed.definitions}
     names = {table.name for table in packed.tables}

@@ -1,4 +1,4 @@
-"""What a model really takes on a chip, read from a linked program."""
+"""The memory of a model on a chip, read from a linked program."""
 
 from __future__ import annotations
 
@@ -65,10 +65,8 @@ def measure_footprint(
 ) -> Footprint:
     """Build a program with the model and one without it, and compare the two.
 
-    `entries` are the functions of it that are called: by default predict, or decide, confidence and
-    is_novel where it has them; with prototypes decide_novelty and confidence.
-
-    What does not compile, and a stack without a bound, is an error.
+    `entries` are the functions that it calls, by default those of `_entries`. A program that does
+    not compile, and a stack without a bound, are errors.
     """
     row = find_target(target)
     names = entries or _entries(model)
@@ -111,8 +109,8 @@ def measure_footprint(
 def size_script(target: Target) -> Path:
     """Return the linker script for measuring a program of a target."""
     boards = resources.folder("firmware") / "boards"
-    own = boards / target.family / "size.ld"
-    return own if own.exists() else boards / "size.ld"
+    special = boards / target.family / "size.ld"
+    return special if special.exists() else boards / "size.ld"
 
 
 def flash_parts(model: IntegerModel) -> tuple[str, ...]:
@@ -157,11 +155,11 @@ def _compare(
     with empty.open("rb") as stream:
         empty_flash, empty_static = _section_sizes(ELFFile(stream))
     with code.open("rb") as stream:
-        own = {symbol.name for symbol in _symbols(ELFFile(stream))}
+        of_model = {symbol.name for symbol in _symbols(ELFFile(stream))}
     with full.open("rb") as stream:
         elf = ELFFile(stream)
         flash, static = _section_sizes(elf)
-        parts = _sort_symbols(elf, own, part_of)
+        parts = _sort_symbols(elf, of_model, part_of)
         scratch = next(s["st_size"] for s in _symbols(elf) if s.name == "scratch")
     parts["code"] = flash - empty_flash - sum(parts.values())
     return parts, static - empty_static, scratch
@@ -196,7 +194,7 @@ def _section_sizes(elf: ELFFile) -> tuple[int, int]:
     return flash, static
 
 
-def _sort_symbols(elf: ELFFile, own: set[str], part_of: dict[str, str]) -> dict[str, int]:
+def _sort_symbols(elf: ELFFile, of_model: set[str], part_of: dict[str, str]) -> dict[str, int]:
     """Add up the tables by part, and what comes from libraries; code is what remains."""
     parts = dict.fromkeys((*FLASH_PARTS, "decision"), 0)
     library: list[tuple[int, int]] = []
@@ -206,7 +204,7 @@ def _sort_symbols(elf: ELFFile, own: set[str], part_of: dict[str, str]) -> dict[
         name, size, index = symbol.name, symbol["st_size"], symbol["st_shndx"]
         if name in part_of:
             parts[part_of[name]] += size
-        elif name not in own and name != "main" and isinstance(index, int) and constant[index]:
+        elif name not in of_model and name != "main" and isinstance(index, int) and constant[index]:
             start = symbol["st_value"] & ~1
             # Hand-written routines may state no size: they end where the next one begins.
             following = starts[bisect.bisect_right(starts, start) :][:1] or [start]

@@ -1,9 +1,8 @@
-"""Instructions of an inference without compiler or emulator: what a model does, times a price.
+"""Instructions of an inference without compiler or emulator: work times a price.
 
-What a model does follows from its shapes (`work_of`); ``benchmarks/instruction_counts.py`` counts
-the instructions of many models one by one in an emulator, fits what each piece of work costs on a
-core, and writes that to ``instruction_counts.json`` beside this file, with the largest error that
-remained.
+``benchmarks/instruction_counts.py`` counts the instructions of many models in an emulator, fits the
+price of each piece of work on a core, and writes it, with the largest error that remained, to
+``instruction_counts.json``.
 """
 
 from __future__ import annotations
@@ -42,17 +41,17 @@ def _measured() -> dict[str, Any]:
     """
     targets: dict[str, Any] = json.loads(PRICES.read_text(encoding="utf-8"))["targets"]
     targets |= {name: targets[counted] for name, counted in SAME.items()}
-    for name, own in targets.items():
+    for name, entry in targets.items():
         if TARGETS[name].soft:
             soft = targets[TARGETS[name].soft]
-            excess = max(own["largest_excess"], soft["largest_excess"])
-            prices = soft["prices"] | own["prices"]
-            targets[name] = own | {"largest_excess": excess, "prices": prices}
+            excess = max(entry["largest_excess"], soft["largest_excess"])
+            prices = soft["prices"] | entry["prices"]
+            targets[name] = entry | {"largest_excess": excess, "prices": prices}
     return targets
 
 
 def work_of(model: IntegerModel) -> dict[str, dict[str, float]]:
-    """List what an inference does: by stage of `bench`, how often a piece of work is done."""
+    """List the work of an inference: by stage of `bench`, the number of each operation."""
     packed = pack(model)
     facts = Facts(
         {definition.name: definition.value for definition in packed.definitions},
@@ -63,8 +62,8 @@ def work_of(model: IntegerModel) -> dict[str, dict[str, float]]:
     if not model.is_one_class and model.find(Trees) is None:
         work["scores"]["outputs"] = float(model.n_outputs)
     grids = (*model.grids()[:-1], *[model.quantized_grid] * len(model.readout.parts))
-    for piece, given in zip((*model.stages, *model.readout.parts), grids, strict=True):
-        for name, pieces in code_of(piece.KIND).work_of(piece, given, facts).items():
+    for piece, grid in zip((*model.stages, *model.readout.parts), grids, strict=True):
+        for name, pieces in code_of(piece.KIND).work_of(piece, grid, facts).items():
             work[name] = work.get(name, {}) | pieces
     return work
 
@@ -90,7 +89,7 @@ def instruction_margin(target: str | Target) -> float:
 def steps_within(model: IntegerModel, target: str | Target, most: float) -> int:
     """Return how many steps trees may take in so many instructions, margin included.
 
-    A tree counts as one more step. All else is as in `model`, which has few trees.
+    A tree counts as one more step. Everything else is as in `model`, which has few trees.
     """
     prices, margin = check_counted(target)["scores"], 1 + instruction_margin(target)
     trees = model.find(Trees)
@@ -104,10 +103,7 @@ def steps_within(model: IntegerModel, target: str | Target, most: float) -> int:
 
 
 def estimate_instructions(model: IntegerModel, target: str | Target) -> int:
-    """Estimate what `bench` would count, for a row that takes the longest.
-
-    A TinykernelError says that the core was not measured.
-    """
+    """Estimate the count of `bench`, for a row that takes the longest."""
     row = find_target(target)
     prices = check_counted(row)
     total = 0.0

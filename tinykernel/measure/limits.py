@@ -29,8 +29,6 @@ def _read(text: str, units: dict[str, float] | dict[str, int]) -> float:
 def parse_size(text: str | int) -> int:
     """Read a size in bytes: a number with B, KB (1024 bytes) or MB, without a unit in bytes.
 
-    What is no size of at least 1 byte is a TinykernelError.
-
     >>> parse_size("30KB"), parse_size("1.5 KB"), parse_size("512")
     (30720, 1536, 512)
     """
@@ -43,10 +41,8 @@ def parse_size(text: str | int) -> int:
 
 
 def format_size(size: int) -> str:
-    """Write a size for people: bytes, with KB where there are some.
+    """Write a size for people: bytes, from 1024 on also KB.
 
-    Examples
-    --------
     >>> format_size(30720)
     '30720 bytes (30.0 KB)'
     """
@@ -56,8 +52,6 @@ def format_size(size: int) -> str:
 def parse_clock(text: str | float) -> float:
     """Read a clock frequency, a number of hertz or text with its unit; return hertz.
 
-    Examples
-    --------
     >>> parse_clock("80MHz")
     80000000.0
     """
@@ -71,7 +65,7 @@ def parse_clock(text: str | float) -> float:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a model may take; None where nothing is said.
+    """Limits of a model; None where there is none.
 
     Parameters
     ----------
@@ -106,7 +100,7 @@ class Limits:
 
     @property
     def beside_flash(self) -> bool:
-        """Whether there is a limit of anything else."""
+        """Whether anything but flash is limited."""
         return any(getattr(self, each.name) is not None for each in fields(self)[1:])
 
     def __str__(self) -> str:
@@ -124,21 +118,11 @@ class Limits:
 
 
 def parse_limits(text: str | int | Limits) -> Limits:
-    """Read a budget: a size of flash, or limits by name.
+    """Read a budget: a size of flash as ``"8KB"``, or limits by name.
 
-    Parameters
-    ----------
-    text : str, int or Limits
-        ``"8KB"``, or ``"flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz"``, any of them;
-        ``instructions=200k`` stands for a time.
+    Their form is ``"flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz"``, any of them;
+    ``instructions=200k`` replaces a time.
 
-    Raises
-    ------
-    TinykernelError
-        For an unknown name, a value without a unit, or a time without a clock.
-
-    Examples
-    --------
     >>> parse_limits("ram=2KB,instructions=200k").instructions
     200000
     """

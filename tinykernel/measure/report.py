@@ -20,10 +20,8 @@ from tinykernel.progress import report as say
 
 
 def format_kb(size: int) -> str:
-    """Write a size as short as a table wants it.
+    """Write a short size for a table.
 
-    Examples
-    --------
     >>> format_kb(532), format_kb(30720), format_kb(4194304)
     ('532 B', '30.0 KB', '4 MB')
     """
@@ -93,7 +91,7 @@ class Report:
 
     @property
     def over_budget(self) -> tuple[str, ...]:
-        """What is more than the budget, and by how much."""
+        """Limits of the budget that are exceeded, and by how much."""
         asked = self.limits or Limits(flash=self.budget)
         limits = ("flash", self.flash, asked.flash), ("RAM", self.ram, asked.ram)
         exceeded = _exceeded((*limits, ("stack", self.stack, asked.stack)), "of the budget")
@@ -106,7 +104,7 @@ class Report:
         return (*self.over_budget, *_exceeded(chip, "of the chip"))
 
     def _slow(self) -> list[str]:
-        """Say by how much an inference takes longer than the budget allows."""
+        """Say by how much an inference exceeds the time of the budget."""
         if self.limits is None or self.instructions is None:
             return []
         exceeded, most = [], self.limits.instructions
@@ -133,7 +131,7 @@ class Report:
 
     @property
     def fits(self) -> bool:
-        """Whether flash keeps to the budget, and flash and RAM to the chip."""
+        """Whether flash and other limits of the budget, and flash and RAM of the chip, suffice."""
         return not self.problems
 
     @property
@@ -176,14 +174,14 @@ class Report:
         where = f"the {self.chip} (target {self.target})"
         if not self.fits:
             return f"It does not fit {where}: {'; '.join(self.problems)}."
-        words = f"It fits {where}: {format_kb(self.flash)} of {format_kb(self.chip_flash)} flash, "
-        words += f"{format_kb(self.ram)} of {format_kb(self.chip_ram)} RAM"
+        text = f"It fits {where}: {format_kb(self.flash)} of {format_kb(self.chip_flash)} flash, "
+        text += f"{format_kb(self.ram)} of {format_kb(self.chip_ram)} RAM"
         if self.limits is not None and self.limits.beside_flash:
-            words += f"; it keeps to {self.limits}"
+            text += f"; it keeps to {self.limits}"
         elif self.budget is not None:
-            words += f"; {format_kb(self.budget - self.flash)} of the budget of "
-            words += f"{format_kb(self.budget)} flash are left"
-        return words + "."
+            text += f"; {format_kb(self.budget - self.flash)} of the budget of "
+            text += f"{format_kb(self.budget)} flash are left"
+        return text + "."
 
     def _repr_html_(self) -> str:
         """Return a small table for notebooks; `tinykernel.report_page` shows more."""
@@ -253,12 +251,12 @@ def report(
         footprint = measure_footprint(integer_model, row, chain)
     asked = limits is not None and limits.most_instructions(1.0) is not None
     instructions = estimate_instructions(integer_model, row) if asked else None
-    found = _report(row, footprint, limits, _stream_bytes(integer_model, footprint))
-    return replace(found, instructions=instructions)
+    sizes = _report(row, footprint, limits, _stream_bytes(integer_model, footprint))
+    return replace(sizes, instructions=instructions)
 
 
 def _exceeded(limits: Iterable[tuple[str, int, int | None]], whose: str) -> list[str]:
-    """Say what is needed more of than there is."""
+    """Say which limits are exceeded, and by how much."""
     return [
         f"{name} is {format_size(needed)}, {format_size(needed - limit)} more than the "
         f"{format_size(limit)} {whose}"
@@ -267,13 +265,17 @@ def _exceeded(limits: Iterable[tuple[str, int, int | None]], whose: str) -> list
     ]
 
 
-def _stream_bytes(model: IntegerModel, found: Footprint) -> dict[str, int] | None:
-    """Return what a stream takes of RAM, as the generated header says it, and the sum."""
+def _stream_bytes(model: IntegerModel, footprint: Footprint) -> dict[str, int] | None:
+    """Return the RAM of a stream, as the generated header states it, and the sum."""
     if not model.hop:
         return None
     packed = pack(model)
     state, scratch = 4 * packed.state_words, 4 * packed.stream_words
-    return {"state": state, "scratch": scratch, "ram": found.static + state + scratch + found.stack}
+    return {
+        "state": state,
+        "scratch": scratch,
+        "ram": footprint.static + state + scratch + footprint.stack,
+    }
 
 
 def _report(

@@ -91,7 +91,7 @@ class _Program:
 
 
 def read_functions(elf: ELFFile, family: str) -> dict[str, Function]:
-    """Find the functions of a linked program, their frames and whom they call, by name."""
+    """Find the functions of a linked program, their frames and callees, by name."""
     program = _Program(elf)
     addresses = sorted(program.starts)
     functions: dict[str, Function] = {}
@@ -126,7 +126,7 @@ def _effects(
     """Decode a function from its first byte to its last; `joins` are reached from elsewhere too."""
     decode = DECODERS[family]
     machine = Machine(program.read)
-    found: list[tuple[int, Effect]] = []
+    effects: list[tuple[int, Effect]] = []
     targets = set(joins)
     at = function.start
     while at < function.end:
@@ -136,7 +136,7 @@ def _effects(
         if at in joins:
             machine.known.clear()
         effect = decode(machine, at)
-        found.append((at, effect))
+        effects.append((at, effect))
         at += effect.size
         if effect.jump is not None:
             targets.add(effect.jump)
@@ -145,20 +145,20 @@ def _effects(
         if effect.ends and family == "xtensa":
             # Padding before a branch target would be read as instructions, out of step.
             at = min((goal for goal in targets if goal >= at), default=function.end)
-    return found
+    return effects
 
 
 def _walk(
     function: Function, program: _Program, family: str, owner: Callable[[int], Function | None]
 ) -> None:
-    """Find the frame of one function and whom it calls."""
+    """Find the frame and the callees of one function."""
     joins: set[int] = set()
     while True:
         effects = _effects(function, program, family, joins)
-        found = {effect.jump for _, effect in effects if effect.jump is not None}
-        if found <= joins:
+        branches = {effect.jump for _, effect in effects if effect.jump is not None}
+        if branches <= joins:
             break
-        joins |= found  # a branch back may lead to code that was taken for padding
+        joins |= branches  # a branch back may lead to code that was taken for padding
     for _, effect in effects:
         function.frame += effect.grows
         function.problem = function.problem or effect.problem
@@ -173,7 +173,7 @@ def _walk(
 
 
 def _follow(function: Function, program: _Program, owner: Callable[[int], Function | None]) -> None:
-    """Do the same along the branches: routines of AVR's library share code beyond their ends."""
+    """Walk along the branches: routines of AVR's library share code beyond their ends."""
     machine = Machine(program.read)
     function.frame = 2  # the return address, which a call puts on the stack
     waiting, seen = [function.start], set()
@@ -218,8 +218,7 @@ def _connect(
 def worst_case_stack(functions: dict[str, Function], roots: Iterable[str]) -> StackBound:
     """Add up the frames along the deepest chain of calls from any of the roots.
 
-    Recursion, a call through a pointer and a frame of variable size are errors: then no bound
-    exists, and none is invented.
+    Recursion, a call through a pointer and a frame of variable size have no bound and are errors.
     """
     group = _routines(functions)
     done: dict[frozenset[str], StackBound] = {}
@@ -240,8 +239,8 @@ def worst_case_stack(functions: dict[str, Function], roots: Iterable[str]) -> St
                 )
         called = set().union(*(functions[member].calls for member in members))
         jumped = set().union(*(functions[member].jumps for member in members)) - members
-        found = [visit(callee, (*above, name)) for callee in sorted(called | jumped)]
-        best = max(found, key=lambda bound: bound.bytes, default=StackBound(0, ()))
+        below = [visit(callee, (*above, name)) for callee in sorted(called | jumped)]
+        best = max(below, key=lambda bound: bound.bytes, default=StackBound(0, ()))
         frame = sum(functions[member].frame for member in members)
         done[members] = StackBound(frame + best.bytes, (name, *best.chain))
         return done[members]
@@ -253,7 +252,7 @@ def worst_case_stack(functions: dict[str, Function], roots: Iterable[str]) -> St
 def _routines(functions: dict[str, Function]) -> dict[str, frozenset[str]]:
     """Group functions that branch into one another: hand-written routines with several names.
 
-    A branch back and forth inside such a routine is a loop and not recursion.
+    A branch back and forth inside such a routine is a loop, not recursion.
     """
     reach: dict[str, set[str]] = {}
     for name in functions:

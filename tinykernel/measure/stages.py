@@ -28,7 +28,7 @@ FIRST_STAGES = tuple(kind.KIND for kind in KINDS if kind.GIVES in ("rows", "imag
 
 def function_ranges(program: Path) -> dict[str, range]:
     """List the addresses of every function of an ELF file."""
-    found = {}
+    ranges = {}
     with program.open("rb") as stream:
         elf = ELFFile(stream)
         thumb = elf["e_machine"] == "EM_ARM"
@@ -37,8 +37,8 @@ def function_ranges(program: Path) -> dict[str, range]:
                 for symbol in table.iter_symbols():
                     if symbol["st_info"]["type"] == "STT_FUNC" and symbol["st_size"]:
                         start = symbol["st_value"] & ~1 if thumb else symbol["st_value"]
-                        found[symbol.name] = range(start, start + symbol["st_size"])
-    return found
+                        ranges[symbol.name] = range(start, start + symbol["st_size"])
+    return ranges
 
 
 def stage_map(program: Path) -> dict[int, str]:

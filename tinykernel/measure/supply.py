@@ -29,19 +29,17 @@ class Supply:
 def parse_supply(text: str | None) -> Supply | None:
     """Read a current, or a current and a voltage, such as ``"4mA@3V"``.
 
-    Examples
-    --------
     >>> parse_supply("4mA@3V"), parse_supply("500uA")
     (Supply(amperes=0.004, volts=3.0), Supply(amperes=0.0005, volts=None))
     """
     if text is None:
         return None
     number = r"\s*(\d+(?:\.\d+)?|\.\d+)\s*"
-    found = re.fullmatch(rf"{number}([mµu]?a)\s*(?:@{number}v\s*)?", str(text), re.IGNORECASE)
-    amperes = float(found[1]) * _AMPERES[found[2].lower()] if found else 0.0
-    if found is None or not amperes or (found[3] is not None and not float(found[3])):
+    match = re.fullmatch(rf"{number}([mµu]?a)\s*(?:@{number}v\s*)?", str(text), re.IGNORECASE)
+    amperes = float(match[1]) * _AMPERES[match[2].lower()] if match else 0.0
+    if match is None or not amperes or (match[3] is not None and not float(match[3])):
         raise TinykernelError(
             f"{text!r} is not a current; write one with its unit, as in 4mA, or with the voltage "
             "of the chip, as in 4mA@3V"
         )
-    return Supply(amperes, None if found[3] is None else float(found[3]))
+    return Supply(amperes, None if match[3] is None else float(match[3]))
