@@ -52,7 +52,7 @@ def _prove(model: IntegerModel) -> list:
     first = bound_first(own.sign, model.scaler.bits, own.halve_first)
     diagonal = own.diagonal, own.diagonal_kind
     second = bound_second(first, own.permutation, *diagonal, own.halve_second)
-    return [*first.stages, second.product, *second.stages]
+    return [*first.stages, second.inputs, *second.stages]
 
 
 def _unrounded_rows(model: IntegerModel) -> np.ndarray:
