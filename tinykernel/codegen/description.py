@@ -18,8 +18,8 @@ _MAIN = ("spectrum", "kernels", "convolutions", "separable", "components", "tree
 def taken_by(model: IntegerModel) -> str:
     """Say what a model takes: inputs, or windows or images of a shape, and numbers beside."""
     first = model.stages[0]
-    what = first.words if first.GIVES == "image" else _looked_at(model)
-    return what + (f" and {model.beside.words}" if model.beside is not None else "")
+    taken = first.words if first.GIVES == "image" else _looked_at(model)
+    return taken + (f" and {model.beside.words}" if model.beside is not None else "")
 
 
 def _looked_at(model: IntegerModel) -> str:

@@ -73,8 +73,8 @@ def pack(model: IntegerModel) -> PackedModel:
     joined = layout is not None or model.find(Trees) is not None
     dots = model.n_outputs if joined and model.find(Linear) is not None else 0
     # Of signals it is the same memory, in which counts are joined.
-    words = (max if model.input.is_signal else sum)([stage.words for stage in front] or [0])
-    stream = first + dots + model.n_scores + words
+    stage_words = (max if model.input.is_signal else sum)([stage.words for stage in front] or [0])
+    stream = first + dots + model.n_scores + stage_words
     state = sum(stage.state_words for stage in front)
     window = state - sum(stage.kept_words for stage in front)
     return PackedModel(
@@ -107,16 +107,16 @@ def _pack_machine(model: IntegerModel) -> tuple[Parts, Layout | None, int]:
         layout = choose_layout(components, weights)
         parts += pack_components(components, layout)
         parts += pack_ternary(weights, model.readout.offset, layout)
-        words = components.dimension + layout.bit_words
+        scratch = components.dimension + layout.bit_words
     else:
         layout = None
         parts += _pack_offsets(model)
-        words = -(-model.n_features * scale.bits // WORD)
+        scratch = -(-model.n_features * scale.bits // WORD)
     linear, trees = model.find(Linear), model.find(Trees)
     parts += [] if linear is None else pack_linear(linear)
     parts += [] if trees is None else pack_trees(trees)
     parts += [] if model.decision is None else _pack_decision(model.decision)
-    return parts, layout, words
+    return parts, layout, scratch
 
 
 def _pack_offsets(model: IntegerModel) -> Parts:

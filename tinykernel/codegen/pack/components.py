@@ -91,8 +91,8 @@ class Layout:
 
     def n_bytes(self, n_outputs: int) -> int:
         """Flash by which layouts of one model differ."""
-        words = int(self.n_words.sum())
-        size = words * (WORD * self.n_fields + 4 * n_outputs * self.n_planes)
+        n_words = int(self.n_words.sum())
+        size = n_words * (WORD * self.n_fields + 4 * n_outputs * self.n_planes)
         if self.bitmap is not None:
             size += self.bitmap.size // 8 + _COMPACTION_CODE_BYTES
         return size + (0 if self.tails is None else 4 * self.tails.size)
@@ -136,17 +136,17 @@ def _pack_permutation(stage: Components) -> Parts:
 def _pack_diagonal(stage: Components, layout: Layout) -> Parts:
     diagonal = stage.diagonal[layout.blocks]
     if stage.diagonal_kind == "sign":
-        bits, words = 1, pair_words((diagonal < 0).ravel(), even_high=True)
+        bits, packed = 1, pair_words((diagonal < 0).ravel(), even_high=True)
         comment = "Signs of the rows of each block (G), 1 = negative: even rows high, odd rows low."
     elif stage.diagonal_kind == "int4":
-        bits, words = 4, _level_words(diagonal)
+        bits, packed = 4, _level_words(diagonal)
         comment = "Factors of the rows of each block (G), times 8: 4 bits, even rows high, odd low."
     else:
-        words = np.ascontiguousarray(diagonal).view(np.uint8).reshape(-1, 4).view("<u4").ravel()
+        packed = np.ascontiguousarray(diagonal).view(np.uint8).reshape(-1, 4).view("<u4").ravel()
         bits, comment = 8, "Factors of the rows of each block (G), times 128: int8, four a word."
     return [
         Definition("TK_DIAGONAL_BITS", str(bits)),
-        Table("tk_diagonal", "uint32_t", words.astype(np.uint32), "transform", comment),
+        Table("tk_diagonal", "uint32_t", packed.astype(np.uint32), "transform", comment),
     ]
 
 
@@ -154,8 +154,8 @@ def _level_words(diagonal: NDArray[np.int8]) -> NDArray[np.uint32]:
     """Pack -7..7: of rows 2 i and 2 i + 1 in each 8, from bit 28 - 4 i and from bit 12 - 4 i."""
     levels = (diagonal.astype(np.int64) & 15).reshape(-1, 4, 2)
     shifts = np.array([28, 12]) - 4 * np.arange(4)[:, np.newaxis]
-    words: NDArray[np.uint32] = (levels << shifts).sum(axis=(1, 2)).astype(np.uint32)
-    return words
+    packed: NDArray[np.uint32] = (levels << shifts).sum(axis=(1, 2)).astype(np.uint32)
+    return packed
 
 
 def choose_layout(stage: Components, weights: Ternary) -> Layout:
@@ -200,8 +200,8 @@ def _layout(stage: Components, weights: Ternary, compacted: bool, share_width: b
 def _tail_words(unused: NDArray[np.int64]) -> NDArray[np.uint32]:
     """Return words with a 1 for each of the last `unused` places."""
     places = np.arange(WORD) >= WORD - unused[:, np.newaxis]
-    words: NDArray[np.uint32] = _weight_words(places.reshape(1, -1))[0]
-    return words
+    packed: NDArray[np.uint32] = _weight_words(places.reshape(1, -1))[0]
+    return packed
 
 
 def _parity_starts(stage: Components, place: NDArray[np.int64]) -> tuple[int, int] | None:
@@ -216,9 +216,9 @@ def _parity_starts(stage: Components, place: NDArray[np.int64]) -> tuple[int, in
 def _pack_rows(layout: Layout) -> Parts:
     parts: Parts = [flag("TK_KEPT", layout.bitmap is not None)]
     if layout.bitmap is not None:
-        words = bit_words(layout.bitmap.ravel(), first_is_top=False)
+        packed = bit_words(layout.bitmap.ravel(), first_is_top=False)
         comment = "Rows that are components: one bit each, row 0 the bottom one."
-        parts.append(Table("tk_kept", "uint32_t", words, "windows", comment))
+        parts.append(Table("tk_kept", "uint32_t", packed, "windows", comment))
     comment = "words of 32 components in each block"
     full = max(layout.bit_words - int(layout.n_words.max()), 0)
     return [
@@ -276,10 +276,10 @@ def _pack_windows(stage: Components, layout: Layout) -> Parts:
         return parts
     groups = np.stack([_by_group(places) for places in fields.values()], axis=2)
     # word, group, field, byte
-    words = np.ascontiguousarray(groups).reshape(-1, 4).view("<u4").ravel().astype(np.uint32)
+    packed = np.ascontiguousarray(groups).reshape(-1, 4).view("<u4").ravel().astype(np.uint32)
     comment = f"Phase windows in 1/256 turn: {', '.join(fields)} of four components, a byte each."
     per_row = 6 if len(fields) == 3 else 8
-    return [*parts, Table("tk_windows", "uint32_t", words, "windows", comment, per_row)]
+    return [*parts, Table("tk_windows", "uint32_t", packed, "windows", comment, per_row)]
 
 
 def _weight_words(places: NDArray[np.bool_]) -> NDArray[np.uint32]:
@@ -301,7 +301,7 @@ def pack_ternary(part: Ternary, offset: NDArray[np.int32], layout: Layout) -> Pa
     interleaved = np.stack(planes, axis=-1)  # output, word, plane
     ends = np.cumsum(layout.n_words)[np.array(layout.counted_together()) - 1]
     groups = np.split(interleaved, ends[:-1], axis=1)
-    words = np.concatenate([group.ravel() for group in groups])
+    packed = np.concatenate([group.ravel() for group in groups])
     # sum of w z = 2 * agreeing - (number of weights), see tk_scores.h; wraps like the firmware.
     totals = np.count_nonzero(part.weights, axis=1)
     gains = 2 * part.multiplier.astype(np.int64)
@@ -315,7 +315,7 @@ def pack_ternary(part: Ternary, offset: NDArray[np.int32], layout: Layout) -> Pa
     none = "Score when no component agrees with its weight."
     return parts + [
         Definition("TK_PLANES", str(n_planes), f"{planes_said} bits of the weights"),
-        Table("tk_weights", "uint32_t", words, "weights", comment),
+        Table("tk_weights", "uint32_t", packed, "weights", comment),
         Table("tk_gains", "int32_t", _wrapped(gains), "weights", "Score per agreeing component."),
         Table("tk_biases", "int32_t", _wrapped(biases), "weights", none),
     ]
@@ -344,9 +344,9 @@ def _work(stage: Components, grid: Grid, facts: Facts) -> Work:
     windows = {f"windows, {kind}": float(stage.n_components), "blocks": float(blocks)}
     if macros["TK_KEPT"] == "1":
         windows["rows with a bitmap"] = blocks * d
-    words = float(-(-stage.n_components // WORD) * facts.n_outputs)
+    n_words = float(-(-stage.n_components // WORD) * facts.n_outputs)
     scores = {
-        f"words, {macros['TK_PLANES']} planes": words,
+        f"words, {macros['TK_PLANES']} planes": n_words,
         "blocks and outputs": float(blocks * facts.n_outputs),
     }
     return {"scale": {"values": d}, "transform": transform, "windows": windows, "scores": scores}

@@ -10,10 +10,10 @@ from tinykernel.model.stages.dense import Dense
 
 def pack_dense(stage: Dense, place: Place) -> Packed:
     """Store the units; the formats are those of ``tk_dense.h``."""
-    bits, words = weight_bits(stage.weights), pack_weights(stage.weights)
+    bits, packed = weight_bits(stage.weights), pack_weights(stage.weights)
     comment = f"Hidden layer: weights of each unit, {bits} bits each, the first one at the top."
     tables = {
-        "weights": ("uint32_t", words, "weights", comment),
+        "weights": ("uint32_t", packed, "weights", comment),
         "biases": ("int32_t", stage.biases, "weights", "Biases of the units."),
     }
     return Packed(

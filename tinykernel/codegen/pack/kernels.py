@@ -254,14 +254,14 @@ def _signal_tables(
 
 def _signal_kernels(stage: Kernels) -> tuple[NDArray[np.uint32], bool]:
     """Return the word of each kernel, and whether any is not one of MiniRocket's."""
-    words, kinds = [], False
+    codes, kinds = [], False
     for taps, threshold in zip(stage.taps[:, :, 0], stage.threshold.tolist(), strict=True):
         thrice = np.flatnonzero(taps == 2).tolist()
         if not thrice:
             thrice, kinds = ([9, 11, 11] if np.all(taps == 1) else [10, 11, 11]), True
         code = sum(place << 4 * i for i, place in enumerate(thrice))
-        words.append(code | (threshold & 0xFFFF) << 16)
-    return np.array(words, dtype=np.uint32), kinds
+        codes.append(code | (threshold & 0xFFFF) << 16)
+    return np.array(codes, dtype=np.uint32), kinds
 
 
 def _work(stage: Kernels, grid: Grid, facts: Facts) -> Work:

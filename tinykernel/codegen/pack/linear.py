@@ -28,18 +28,18 @@ def pack_weights(weights: NDArray[np.int8]) -> NDArray[np.uint32]:
     padded = np.zeros((n_rows, -(-n // per_word) * per_word), dtype=np.int64)
     padded[:, :n] = codes & ((1 << bits) - 1)
     shifts = WORD - bits * (1 + np.arange(per_word))
-    words: NDArray[np.uint32] = (padded.reshape(-1, per_word) << shifts).sum(axis=1)
-    return words.astype(np.uint32)
+    packed: NDArray[np.uint32] = (padded.reshape(-1, per_word) << shifts).sum(axis=1)
+    return packed.astype(np.uint32)
 
 
 def pack_linear(part: Linear) -> Parts:
     """Store the weights and the score of a product; see ``tk_linear.h``."""
-    bits, words = weight_bits(part.weights), pack_weights(part.weights)
+    bits, packed = weight_bits(part.weights), pack_weights(part.weights)
     comment = f"Linear part: weights of each output, {bits} bits each, the first one at the top."
     gains = "Score per unit of the linear part."
     return [
         Definition("TK_LINEAR_BITS", str(bits), "width of a weight of the linear part"),
-        Table("tk_linear", "uint32_t", words, "weights", comment),
+        Table("tk_linear", "uint32_t", packed, "weights", comment),
         Table("tk_linear_gains", "int32_t", part.multiplier, "weights", gains),
     ]
 

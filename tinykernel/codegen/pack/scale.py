@@ -78,8 +78,8 @@ def pack_scale(stage: Scale, constant: NDArray[np.bool_], components: Components
         ("tk_constants", constant, f"Inputs that never varied and are ignored: {ends}"),
     ):
         if np.any(bits):
-            words = pair_words(bits, even_high=False)
-            parts.append(Table(name, "uint32_t", words, "scaler", comment))
+            packed = pair_words(bits, even_high=False)
+            parts.append(Table(name, "uint32_t", packed, "scaler", comment))
     return parts
 
 

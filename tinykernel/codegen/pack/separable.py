@@ -111,11 +111,11 @@ def _points(layers: list[Layer]) -> NDArray[np.uint32]:
 
 def _units(layers: list[Layer]) -> NDArray[np.uint32]:
     """Return a word a unit: bias << 12, multiplier << 5, shift."""
-    words = [
+    packed = [
         layer.biases.astype(np.int64) << 12 | layer.multipliers.astype(np.int64) << 5 | layer.shifts
         for layer in layers
     ]
-    return (np.concatenate(words) & 0xFFFFFFFF).astype(np.uint32)
+    return (np.concatenate(packed) & 0xFFFFFFFF).astype(np.uint32)
 
 
 CODE = Code({"tk_separable.h": "local"}, pack=pack_separable)
