@@ -186,7 +186,7 @@ def test_only_exports_are_replaced(tmp_path) -> None:
         if mark is not None:
             (data / MANIFEST).write_bytes(mark)
         before = contents(tmp_path)
-        with pytest.raises(TinykernelError, match="no export of tinykernel"):
+        with pytest.raises(TinykernelError, match="not an export of tinykernel"):
             replace_folder_atomically(data, {"a": b""}, force=True)
         assert contents(tmp_path) == before
 

@@ -1,13 +1,7 @@
 """A deployment compiler for microcontrollers: kernel machines as C99 firmware, bit for bit.
 
-The public names are imported when they are first used, so that ``tinykernel --help`` and shell
-completion need not wait for scikit-learn and numba.
-
-Examples
---------
->>> import tinykernel
->>> tinykernel.TinykernelError.__mro__[1]
-<class 'ValueError'>
+Public names are imported on first use, so that ``tinykernel --help`` and shell completion need
+not wait for scikit-learn and numba.
 """
 
 from __future__ import annotations
@@ -84,7 +78,7 @@ _HOME = {
 
 
 def _version() -> str:
-    """Return the version that ``pyproject.toml`` states: the only place where it is written."""
+    """Return the version in ``pyproject.toml``, the only place where it is written."""
     from tinykernel.resources import checkout
 
     root = checkout()
@@ -92,7 +86,7 @@ def _version() -> str:
         from importlib.metadata import version
 
         return version("tinykernel")
-    # Read from the file in a checkout, where the metadata may be older, or there may be none.
+    # In a checkout the metadata may be outdated or missing.
     for line in (root / "pyproject.toml").read_text(encoding="utf-8").splitlines():
         if line.startswith("version = "):
             return line.split('"')[1]

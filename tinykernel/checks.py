@@ -9,32 +9,21 @@ from tinykernel.errors import TinykernelError
 
 
 def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
-    """Refuse a parameter, called `name`, that is not one of `choices`; TinykernelError.
-
-    >>> check_choice("kernel", "gaussian", ("gaussian",))
-    """
+    """Raise TinykernelError for a parameter, called `name`, that is not one of `choices`."""
     if not any(value is choice or value == choice for choice in choices):
         listed = ", ".join(repr(choice) for choice in choices)
         raise TinykernelError(f"{name} must be one of {listed}; got {value!r}")
 
 
 def check_count(name: str, value: object, low: int = 1) -> int:
-    """Return a parameter that is a whole number of at least `low`; TinykernelError for all else.
-
-    >>> check_count("n_components", 5)
-    5
-    """
+    """Return a whole number of at least `low`; raise TinykernelError for anything else."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < low:
         raise TinykernelError(f"{name} must be a whole number of at least {low}; got {value!r}")
     return int(value)
 
 
 def check_positive(name: str, value: object) -> float:
-    """Return a parameter that is a finite number greater than 0; TinykernelError for all else.
-
-    >>> check_positive("sigma", 2)
-    2.0
-    """
+    """Return a finite number above 0 as float; raise TinykernelError for anything else."""
     number = isinstance(value, Real)
     if isinstance(value, bool) or not number or not 0 < value < math.inf:  # type: ignore[operator]
         raise TinykernelError(f"{name} must be a positive number; got {value!r}")
@@ -42,11 +31,7 @@ def check_positive(name: str, value: object) -> float:
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """Return how many threads an ``n_jobs`` stands for: None and -1 for all that numba uses.
-
-    >>> thread_count(2)
-    2
-    """
+    """Return the number of threads for an ``n_jobs``: None and -1 for all that numba uses."""
     if n_jobs in (None, -1):
         import numba  # takes a second, which not every command needs
 

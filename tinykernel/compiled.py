@@ -1,12 +1,9 @@
-"""Compiling functions, with a cache on disk that can be missing, full or damaged.
+"""Compile functions by numba, with a cache on disk that may be missing, full or damaged.
 
-Numba's own cache makes the import of a package fail where no folder can be written, and every call
-fail where a file in it is damaged. Here an entry is one file that names all it depends on and
-carries a checksum; what cannot be read is compiled again, what cannot be written is not kept.
-
-The folder is the one that numba would take: that of ``NUMBA_CACHE_DIR``, ``__pycache__`` beside
-the source, or the user's cache folder. Entries hold code, so a folder that others can write, such
-as the temporary one, is never tried.
+Numba's own cache fails on import or call in these cases. Here an entry is one file, named by a
+hash of all it depends on, with a checksum: an unreadable one is compiled again. The folder is
+that of numba (``NUMBA_CACHE_DIR``, ``__pycache__`` or the user's cache folder). Entries hold
+code, so folders that others can write, such as the temporary one, are never used.
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ from numba.core.serialize import dumps
 
 from tinykernel.progress import report_anywhere
 
-#: What a user sees while functions are compiled.
+#: Progress stage while functions are compiled.
 STAGE = "compiling, once for this computer"
 
 
@@ -59,25 +56,12 @@ _CLOCK = _Clock()
 
 
 def seconds_compiling() -> float:
-    """Return how long this process has compiled functions so far; estimates leave it out.
-
-    Examples
-    --------
-    >>> seconds_compiling() >= 0
-    True
-    """
+    """Return the seconds this process has spent compiling; estimates of time leave them out."""
     return _CLOCK.seconds
 
 
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function as `numba.njit` does, with its options but ``cache``, which is our own.
-
-    >>> @njit(nogil=True)
-    ... def double(x):
-    ...     return 2 * x
-    >>> double(21)
-    42
-    """
+    """Compile a function as `numba.njit` does, with the cache of this module."""
 
     def compile_lazily(function: Callable[..., Any]) -> Any:
         dispatcher = numba.njit(**options)(function)
@@ -89,7 +73,7 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 def _sources(function: Callable[..., Any]) -> list[tuple[str, int, int]]:
-    """Return the files, with their stamps, of the package's functions compiled into one."""
+    """Return the files, with time and size, of all functions of the package compiled into one."""
     files, seen, waiting = set(), {function}, [function]
     while waiting:
         function = waiting.pop()
@@ -107,7 +91,7 @@ def _sources(function: Callable[..., Any]) -> list[tuple[str, int, int]]:
 
 
 class _Implementation(CompileResultCacheImpl):  # type: ignore[misc]
-    """Looks for a folder where numba does; a user without a home has none of his own."""
+    """Looks for a folder where numba does; a user without a home has no cache folder."""
 
     _locator_classes = (
         caching.UserProvidedCacheLocator,
@@ -126,7 +110,7 @@ class _CheckedCache(_Cache):  # type: ignore[misc]
 
     @functools.cached_property
     def _about(self) -> tuple[Any, ...]:
-        """What the code depends on, but for types and processor."""
+        """All that the code depends on, except types and processor."""
         versions = (numba.__version__, llvmlite.__version__)
         code = (self._function.__code__.co_code, self._options, _sources(self._function))
         return (*versions, config.OPT, config.BOUNDSCHECK, *code)
@@ -151,7 +135,7 @@ class _CheckedCache(_Cache):  # type: ignore[misc]
         return Path(self.cache_path, f"{self._impl.filename_base}.{digest}.tkc")
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """Return the compiled function, or None where there is none that is whole."""
+        """Return the compiled function, or None if it is missing or damaged."""
         compiled = self._load(signature, target_context)
         if compiled is None:
             _CLOCK.start()
@@ -172,7 +156,7 @@ class _CheckedCache(_Cache):  # type: ignore[misc]
             return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Keep a compiled function, unless the disk is full or was made read-only."""
+        """Store a compiled function, unless the disk is full or read-only."""
         _CLOCK.stop()
         report_anywhere(STAGE, 1)
         if not self._enabled or not self._impl.check_cachable(compiled):

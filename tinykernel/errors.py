@@ -1,4 +1,4 @@
-"""The one exception type for problems that the user can mend."""
+"""The exception for problems that the user can fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing files so that an interrupted run leaves no half-written file under its name."""
+"""Write files atomically: an interrupted run leaves no half-written file under its name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MANIFEST = "manifest.json"
 _EXPORT = "tinykernel-export"
 _EXPORT_VERSION = 1
 _LARGEST_MANIFEST = 1 << 20
-# Of temporary files and folders, which stand beside their target. A killed run may leave one.
+# Names of temporary files and folders beside their target. A killed run may leave one.
 _PREFIX, _SUFFIX = ".tinykernel-", ".tmp"
 
 
@@ -29,43 +29,29 @@ def _unwritable(path: Path, error: OSError) -> TinykernelError:
     return TinykernelError(f"{path}: cannot be written ({reason}); choose another output path")
 
 
-def _usual_mode(mode: int) -> int:
-    """Return `mode` without the permissions that the user's umask takes away."""
+def _new_file_mode() -> int:
+    """Return the permissions of a new file under the user's umask."""
     umask = os.umask(0)
     os.umask(umask)
-    return mode & ~umask
-
-
-def _mode_of(path: Path) -> int | None:
-    """Return the type and permissions of `path`, or None where nothing is there."""
-    try:
-        return path.stat().st_mode
-    except FileNotFoundError:
-        return None
+    return 0o666 & ~umask
 
 
 def write_bytes_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Write `data` to a temporary file beside `path`, then rename it to `path`.
 
-    An existing file keeps its permissions and a symbolic link keeps pointing where it does. What is
-    not a file at all (``/dev/stdout``, a named pipe) is written to directly. A folder that does not
-    exist or cannot be written is a TinykernelError. A run that is killed may leave a ``.tmp``.
-
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_bytes_atomically(Path(folder, "model.bin"), b"abc")
-    ...     Path(folder, "model.bin").read_bytes()
-    b'abc'
+    An existing file keeps its permissions, a symbolic link its target. A device or named pipe
+    (``/dev/stdout``) is written directly. A missing or read-only folder is a TinykernelError.
     """
     output = Path(path)
     try:
         if output.is_dir():
             raise TinykernelError(f"{output}: is a folder; choose another output file")
         target = output.resolve()
-        mode = _mode_of(target)
+        mode = target.stat().st_mode if target.exists() else None
         if mode is not None and not stat.S_ISREG(mode):
             target.write_bytes(data)
             return
-        _replace_file(target, data, _usual_mode(0o666) if mode is None else stat.S_IMODE(mode))
+        _replace_file(target, data, _new_file_mode() if mode is None else stat.S_IMODE(mode))
     except OSError as error:
         raise _unwritable(output, error) from None
 
@@ -85,29 +71,12 @@ def _replace_file(target: Path, data: bytes, mode: int) -> None:
 def replace_folder_atomically(
     path: str | os.PathLike[str], files: Mapping[str, bytes], *, force: bool = False
 ) -> None:
-    """Write an export under a temporary name beside `path`, then rename it to `path`.
+    """Write an export, content by relative POSIX path, under a temporary name; rename it to `path`.
 
-    Parameters
-    ----------
-    path : path-like
-        The folder to create. Missing parents are created too.
-    files : mapping of str to bytes
-        Content by relative POSIX path, e.g. ``{"src/main.c": b"..."}``. With a manifest of
-        `manifest` the folder can be replaced later.
-    force : bool, default=False
-        Replace an earlier export, of which all content goes.
+    Missing parents are created. `force` replaces an earlier export with all its content. A folder
+    that `refuse_occupied` refuses or that cannot be written is a TinykernelError and is left
+    untouched; a name in `files` that leads out of the folder is a ValueError.
 
-    Raises
-    ------
-    TinykernelError
-        If `path` is a file; is a folder that is not empty, and `force` is false or it is no
-        export; is a folder whose loss nobody can mean (the working folder or one above it, the
-        home folder, a repository); or cannot be written. The old content is then untouched.
-    ValueError
-        If a key of `files` leads out of the folder.
-
-    Examples
-    --------
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     replace_folder_atomically(Path(folder, "out"), {"src/main.c": b"int x;"})
     ...     Path(folder, "out", "src", "main.c").read_bytes()
@@ -139,9 +108,9 @@ def replace_folder_atomically(
 
 
 def manifest(files: Mapping[str, bytes], **details: object) -> bytes:
-    """Return the manifest of an export as JSON text: the mark of a folder that may be replaced.
+    """Return the manifest of an export as JSON; it marks a folder that may be replaced.
 
-    `files` are all other files, `details` say in JSON types what was exported, and by what.
+    `files` are all other files, `details` JSON values about the export.
 
     >>> json.loads(manifest({"a.c": b""}, tool="tinykernel 1.0"))["files"]["a.c"][:8]
     'e3b0c442'
@@ -152,16 +121,16 @@ def manifest(files: Mapping[str, bytes], **details: object) -> bytes:
 
 
 def is_export(folder: Path) -> bool:
-    """Say whether a folder has the manifest of an export."""
+    """Whether a folder has the manifest of an export."""
     return _digests(folder) is not None
 
 
 def is_unchanged_export(folder: Path, besides: Iterable[str] = ()) -> bool:
-    """Say whether a folder holds the files of its manifest as they were written, and no others.
+    """Whether a folder holds exactly the files of its manifest, unchanged.
 
-    What stands in a folder of `besides`, of a build for example, does not matter.
+    Content of the folders `besides`, such as build output, is ignored.
     """
-    expected, found = _digests(folder), {}
+    expected, digests = _digests(folder), {}
     try:
         for path in folder.rglob("*"):
             name = path.relative_to(folder)
@@ -169,14 +138,14 @@ def is_unchanged_export(folder: Path, besides: Iterable[str] = ()) -> bool:
                 continue
             if not stat.S_ISREG(path.lstat().st_mode):
                 return False
-            found[name.as_posix()] = hashlib.sha256(path.read_bytes()).hexdigest()
+            digests[name.as_posix()] = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError:
         return False
-    return found == expected
+    return digests == expected
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """Return what the manifest of an export says, or None where there is no such."""
+    """Return the manifest of an export, or None where there is none."""
     file = folder / MANIFEST
     try:
         if not stat.S_ISREG(file.lstat().st_mode) or file.stat().st_size > _LARGEST_MANIFEST:
@@ -189,13 +158,13 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def _digests(folder: Path) -> object:
-    """Return what the manifest of an export says of its files, or None where there is no such."""
+    """Return the digests in the manifest of an export, or None where there is none."""
     content = read_manifest(folder)
     return None if content is None else content.get("files", {})
 
 
 def is_file_of_export(folder: Path, name: str) -> bool:
-    """Say whether a folder is an export and still holds a file as it was written."""
+    """Whether a folder is an export and a file in it is unchanged."""
     digests = _digests(folder)
     try:
         digest = hashlib.sha256((folder / name).read_bytes()).hexdigest()
@@ -205,9 +174,10 @@ def is_file_of_export(folder: Path, name: str) -> bool:
 
 
 def refuse_occupied(path: str | os.PathLike[str], *, force: bool) -> None:
-    """Refuse an output folder that must not be replaced, as `replace_folder_atomically` does.
+    """Refuse an output folder that must not be replaced: a file, or a folder that is not empty.
 
-    Nothing is touched. Raises TinykernelError, or OSError if the folder cannot be read.
+    Without `force` any such folder is refused, with it those that are not an export of
+    tinykernel, and the working folder or one above it, the home folder, and repositories.
     """
     output, target = Path(path), Path(path).resolve()
     if not target.exists():
@@ -224,8 +194,8 @@ def refuse_occupied(path: str | os.PathLike[str], *, force: bool) -> None:
         )
     if not is_export(target):
         raise TinykernelError(
-            f"{output}: folder is no export of tinykernel (it has no {MANIFEST} of one), so "
-            "that not even --force replaces it; choose another output folder (-o)"
+            f"{output}: folder is not an export of tinykernel (it has no {MANIFEST} of one), "
+            "so --force does not replace it; choose another output folder (-o)"
         )
     if not force:
         raise TinykernelError(
@@ -234,7 +204,7 @@ def refuse_occupied(path: str | os.PathLike[str], *, force: bool) -> None:
 
 
 def home() -> Path | None:
-    """Return the home folder; None for a user who has none, as in many containers."""
+    """Return the home folder; None for a user without one, as in many containers."""
     try:
         return Path.home().resolve()
     except RuntimeError:
@@ -242,19 +212,19 @@ def home() -> Path | None:
 
 
 def refuse_inputs(output: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]]) -> None:
-    """Refuse an output that is an input, or a folder that holds one; the error names both."""
+    """Refuse an output that is an input, or a folder that holds one."""
     target = Path(output).resolve()
-    for given in inputs:
-        source = Path(given).resolve()
+    for path in inputs:
+        source = Path(path).resolve()
         if target in (source, *source.parents):
-            what = "is" if source == target else "holds"
+            relation = "is" if source == target else "holds"
             raise TinykernelError(
-                f"{output}: {what} the input {given}, which would be lost; choose another output"
+                f"{output}: {relation} the input {path}, which would be lost; choose another output"
             )
 
 
 def _put(new: Path, target: Path, old: Path) -> None:
-    """Put `new` in the place of `target`; what stood there is then `old`."""
+    """Rename `new` to `target`; an earlier `target` becomes `old`."""
     if not target.exists():
         os.replace(new, target)
         return
@@ -273,7 +243,10 @@ def _put(new: Path, target: Path, old: Path) -> None:
 
 
 def _fill(empty: Path, new: Path) -> None:
-    """Move what is in `new` into an empty folder, in which a shell may stand; the manifest last."""
+    """Move the content of `new` into an empty folder, the manifest last.
+
+    The folder itself stays, as it may be the working folder of a shell.
+    """
     try:
         for child in sorted(new.iterdir(), key=lambda path: (path.name == MANIFEST, path.name)):
             os.replace(child, empty / child.name)

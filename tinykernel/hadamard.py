@@ -33,11 +33,7 @@ _BUTTERFLIES_PER_THREAD = 1 << 20
 def padded_dimension(n_features: int) -> int:
     """Return the length to which 1 to 65536 inputs are padded: a power of two, at least 32.
 
-    At least 32, so that one block of features fills one 32-bit word of the firmware. Another number
-    of inputs is a TinykernelError.
-
-    >>> padded_dimension(1), padded_dimension(256), padded_dimension(257)
-    (32, 256, 512)
+    With 32 or more, a block of components fills whole 32-bit words of the firmware.
     """
     if not 1 <= n_features <= _LARGEST:
         raise TinykernelError(
@@ -88,7 +84,7 @@ def fwht_lanes(x, d):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def _halving_lanes(x, d, shifts):  # type: ignore[no-untyped-def]
-    """Do what `fwht_lanes` does in int16, with halving; shifts[k] is 1 where stage k halves."""
+    """Transform like `fwht_lanes`, in int16 with halving; shifts[k] is 1 where stage k halves."""
     lanes = x.shape[0] // d
     h = 1
     stage = 0
@@ -150,10 +146,7 @@ def _lay_back(x, rows):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def fwht_rows(begin, end, rows):  # type: ignore[no-untyped-def]
-    """Transform ``rows[begin:end]`` in place; for other compiled loops.
-
-    rows: C-contiguous, shape (n, d); d a power of two (not checked).
-    """
+    """Transform ``rows[begin:end]`` in place; C-contiguous (n, d), d a power of two, unchecked."""
     d = rows.shape[1]
     x = np.empty(d * LANES, rows.dtype)
     for first in range(begin, end, LANES):
@@ -186,16 +179,10 @@ def fwht_rows_halving(begin, end, rows, shifts):  # type: ignore[no-untyped-def]
 def run_on_rows(
     kernel: Callable[..., None], n_rows: int, n_threads: int, *arguments: object
 ) -> None:
-    """Call ``kernel(begin, end, *arguments)`` so that the ranges, one a thread, cover all rows.
+    """Call ``kernel(begin, end, *arguments)`` in threads, on ranges that together cover all rows.
 
-    Plain threads around a compiled function that releases the interpreter lock: they nest, they
-    survive a fork, and they compile in a fraction of the time of numba's parallel loops. The
-    function returns nothing, and rows must be independent.
-
-    >>> rows = []
-    >>> run_on_rows(lambda begin, end: rows.append((begin, end)), 5, 1)
-    >>> rows
-    [(0, 5)]
+    Plain threads with a compiled function that releases the interpreter lock: they nest, survive
+    a fork, and compile in a fraction of the time of numba's parallel loops. Rows are independent.
     """
     n_threads = max(1, min(n_threads, n_rows))
     if n_threads == 1:
@@ -212,13 +199,7 @@ def run_on_rows(
 
 
 def useful_threads(n_butterflies: int) -> int:
-    """Return how many threads pay for themselves, 1 to `numba.config.NUMBA_NUM_THREADS`.
-
-    The work is in units of one pair of additions in vector code (0.1 ns).
-
-    >>> useful_threads(1000)
-    1
-    """
+    """Return how many threads pay off for a number of butterflies of 0.1 ns each."""
     available = int(numba.config.NUMBA_NUM_THREADS)
     return max(1, min(available, n_butterflies // _BUTTERFLIES_PER_THREAD))
 
@@ -226,7 +207,7 @@ def useful_threads(n_butterflies: int) -> int:
 def _in_place(
     kernel: Callable[..., None], x: _ArrayT, dtypes: tuple[type, ...], *arguments: object
 ) -> _ArrayT:
-    """Run a kernel on all rows of an array, which is returned; refuse one that it cannot change."""
+    """Run a kernel on all rows of an array and return it; refuse an array it cannot change."""
     if not isinstance(x, np.ndarray) or x.dtype not in dtypes or not x.dtype.isnative:
         names = ", ".join(np.dtype(dtype).name for dtype in dtypes)
         kind = x.dtype if isinstance(x, np.ndarray) else type(x).__name__
@@ -247,9 +228,9 @@ def _in_place(
 
 
 def fwht(x: _ArrayT) -> _ArrayT:
-    """Multiply every row (..., d), floats, by the Walsh-Hadamard matrix, in place; return x itself.
+    """Multiply every row (..., d) of floats by the Walsh-Hadamard matrix, in place; return x.
 
-    d is a power of two from 1 to 65536. What is not C-contiguous is written back from a copy.
+    d is a power of two from 1 to 65536.
 
     >>> fwht(np.array([[1.0, 2.0, 3.0, 4.0]]))
     array([[10., -2., -4.,  0.]])

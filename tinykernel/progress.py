@@ -1,7 +1,6 @@
-"""How trainers tell how far they are, without knowing who listens.
+"""Progress messages of the trainers: `report` sends them, `observing` receives them.
 
-A trainer calls `report`; whoever wants to show it (the command line, a notebook) subscribes with
-`observing`. The subscription is a context variable, so that two fits in two threads keep apart.
+The receiver is a context variable, so that fits in different threads do not mix.
 """
 
 from __future__ import annotations
@@ -14,30 +13,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Progress:
-    """One message of a trainer.
+    """One message of a trainer."""
 
-    Parameters
-    ----------
-    stage : str
-        What is going on, in words for the user, e.g. "choosing sigma". A new stage begins when
-        this text changes.
-    done : int
-        Steps of the stage that are finished.
-    total : int or None
-        Steps of the stage; None where that is not known. A stage may end before it reaches this.
-    message : str
-        Details, e.g. the objective; may be empty.
-
-    Examples
-    --------
-    >>> Progress("choosing sigma", 1, 6, "").done
-    1
-    """
-
-    stage: str
-    done: int
-    total: int | None
-    message: str = ""
+    stage: str  # e.g. "choosing sigma"; a new text begins a new stage.
+    done: int  # finished steps of the stage.
+    total: int | None  # steps of the stage at most, where known.
+    message: str = ""  # details, e.g. the objective.
 
 
 Observer = Callable[[Progress], None]
@@ -48,15 +29,10 @@ _observer: ContextVar[Observer | None] = ContextVar("tinykernel_training_observe
 
 @contextmanager
 def observing(observer: Observer | None) -> Iterator[None]:
-    """Send the progress of all training inside the ``with`` block to `observer`.
+    """Send progress within the ``with`` block to `observer`; None silences it.
 
-    Parameters
-    ----------
-    observer : callable taking a Progress, or None
-        Called in the thread that trains. What it raises ends the training. None silences.
+    It is called in the thread that trains. An exception that it raises ends the training.
 
-    Examples
-    --------
     >>> with observing(lambda progress: print(progress.stage, progress.done)):
     ...     report("sweeps", 1, 20)
     sweeps 1
@@ -69,10 +45,7 @@ def observing(observer: Observer | None) -> Iterator[None]:
 
 
 def report(stage: str, done: int, total: int | None, message: str = "") -> None:
-    """Tell the observer, if there is one; the arguments are those of `Progress`.
-
-    >>> report("sweeps", 1, 20)
-    """
+    """Send a `Progress` of these arguments to the observer, if there is one."""
     observer = _observer.get()
     if observer is not None:
         observer(Progress(stage, done, total, message))
@@ -80,7 +53,7 @@ def report(stage: str, done: int, total: int | None, message: str = "") -> None:
 
 @contextmanager
 def observing_all_threads(observer: Observer) -> Iterator[None]:
-    """Also send `observer` what `report_anywhere` tells, in any thread, in the ``with`` block."""
+    """Also send `observer` the messages of `report_anywhere`, from any thread."""
     _anywhere.append(observer)
     try:
         yield
@@ -89,9 +62,6 @@ def observing_all_threads(observer: Observer) -> Iterator[None]:
 
 
 def report_anywhere(stage: str, done: int, message: str = "") -> None:
-    """Tell the observers of the process what the thread of no fit in particular does.
-
-    As in `Progress`; done is 0 when it begins, 1 when it is over.
-    """
+    """Report work that belongs to no fit, such as compiling: done is 0 at its begin, then 1."""
     for observer in tuple(_anywhere):
         observer(Progress(stage, done, None, message))

@@ -1,14 +1,13 @@
-"""Crop and resize a picture by the mean of areas, in whole numbers with one rounding.
+"""Crop and resize a picture to n x m by the mean of areas, in integers with one rounding.
 
-From N x M pixels to n x m of the same ratio, in one channel, with integer division //:
+In one channel, with integer division //, for N x M pixels after cropping:
 
     sum[i, j]    = sum over y, x of overlap(i, y, N, n) * overlap(j, x, M, m) * pixel[y, x]
     result[i, j] = (2 * sum[i, j] + N * M) // (2 * N * M)
 
 `overlap(i, y, N, n)` is the length that output i and pixel y share, in n-ths of a pixel: output i
 covers i * N to (i + 1) * N, pixel y covers y * n to (y + 1) * n. The overlaps of an output sum to
-N, so a result is the mean of the area, rounded once, a half upwards. A picture of the size that is
-asked for stays as it is, and one that is smaller repeats its pixels.
+N, so a result is the mean of the area, rounded half up. A smaller picture repeats its pixels.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Rows of a picture that are summed at a time: memory does not grow with its height.
+# Rows of a picture summed at a time, so that memory does not grow with its height.
 _ROWS_AT_ONCE = 64
 
 
 def crop_box(height: int, width: int, rows: int, columns: int) -> tuple[int, int, int, int]:
-    """Return top, left, height and width of the centred part that has the ratio of a shape.
+    """Return top, left, height and width of the centred part with the ratio of a shape.
 
-    Lengths and places are rounded down, and a length is at least 1.
+    All are rounded down; a length is at least 1.
 
     >>> crop_box(120, 160, 32, 32), crop_box(160, 120, 24, 48)
     ((0, 20, 120, 120), (50, 0, 60, 120))
@@ -39,7 +38,7 @@ def crop_box(height: int, width: int, rows: int, columns: int) -> tuple[int, int
 
 
 def area_sums(pixels: NDArray[Any], n: int) -> NDArray[np.int64]:
-    """Return the sums of the formula along axis 0 of integers (N, ...), int64 (n, ...).
+    """Return the sums of the formula along axis 0 of integers (N, ...): int64 (n, ...).
 
     >>> area_sums(np.array([10, 20, 30]), 2).tolist()
     [40, 80]
@@ -63,10 +62,9 @@ def resized(
     rows: int,
     columns: int,
 ) -> NDArray[np.uint8]:
-    """Crop a picture to the ratio of a shape and bring it to that shape.
+    """Crop a picture to the ratio of a shape and resize it to that shape.
 
-    `rows_of` returns the pixels of rows top to end of a picture of `height` and `width`, shape (end
-    - top, width, channels).
+    `rows_of(top, end)` returns these rows of the picture, shape (end - top, width, channels).
 
     >>> picture = np.array([[0, 10, 20, 90], [30, 40, 50, 90]], np.uint8)[:, :, None]
     >>> resized(lambda top, end: picture[top:end], 2, 4, 1, 1).ravel().tolist()

@@ -1,4 +1,4 @@
-"""Where the templates and the C runtime are, in a checkout and in an installed wheel."""
+"""Paths of the templates and the C runtime, in a checkout and in an installed wheel."""
 
 from __future__ import annotations
 
@@ -15,14 +15,8 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def checkout() -> Path | None:
-    """Return the root of the source tree that the package runs from; None for an installed wheel.
-
-    >>> root = checkout()
-    >>> root is None or (root / "pyproject.toml").is_file()
-    True
-    """
-    # A folder of installed packages may hold a "templates", a "firmware" and even a pyproject.toml
-    # that belong to somebody else.
+    """Return the root of the source tree of the package; None for an installed wheel."""
+    # site-packages may hold "templates", "firmware" and even pyproject.toml of other packages.
     root = _PACKAGE.parent
     try:
         project = (root / "pyproject.toml").read_text(encoding="utf-8")
@@ -32,25 +26,21 @@ def checkout() -> Path | None:
 
 
 def folder(name: str) -> Path:
-    """Return the folder of packaged files called `name`, "templates" or "firmware".
+    """Return the packaged folder `name`, "templates" or "firmware".
 
-    In a checkout they stand beside the package; the wheel installs them inside it. An installation
-    without them is a FileNotFoundError.
-
-    >>> folder("templates").is_dir()
-    True
+    In a checkout they stand beside the package; the wheel installs them inside it.
     """
-    found = (checkout() or _PACKAGE) / name
-    if not found.is_dir():
+    path = (checkout() or _PACKAGE) / name
+    if not path.is_dir():
         raise FileNotFoundError(
-            f"{found}: this folder of tinykernel is missing; install the package again"
+            f"{path}: this folder of tinykernel is missing; install the package again"
         )
-    return found
+    return path
 
 
 @functools.cache
 def templates() -> jinja2.Environment:
-    """Return what renders the templates, by their paths; each is compiled once in a process."""
+    """Return the environment that renders the templates; one a process, as it caches them."""
     import jinja2
 
     engine = jinja2.Environment(

@@ -1,4 +1,4 @@
-"""Text of somebody else, such as labels and names of columns, as it can be shown."""
+"""Text from users' data, such as labels and column names, made safe to show."""
 
 from __future__ import annotations
 
@@ -8,23 +8,8 @@ from typing import Any
 
 
 def visible(text: str) -> str:
-    r"""Write escapes for what is obeyed or hidden where a text is shown, and not seen.
+    r"""Escape control characters, line ends, and invisible marks such as U+202E.
 
-    Control characters, which a terminal follows, ends of lines, and marks without a width, such as
-    those that turn the direction of what follows (U+202E).
-
-    Parameters
-    ----------
-    text : str
-        Of somebody else: a label, the name of a column.
-
-    Returns
-    -------
-    str
-        In one line.
-
-    Examples
-    --------
     >>> print(visible("k\u00f6nig"), visible("a\x1b[31m"), visible("a\u202eb"))
     k\xf6nig a\x1b[31m a\u202eb
     """
@@ -36,10 +21,8 @@ def visible(text: str) -> str:
 
 
 def similar(name: str, known: Iterable[str]) -> str:
-    """Say which known name was probably meant, or nothing.
+    """Return "did you mean NAME?" for the most similar known name, or an empty text.
 
-    Examples
-    --------
     >>> similar("n_component", ["n_components", "layout"]), similar("x", ["layout"])
     ('did you mean n_components?', '')
     """
@@ -48,10 +31,8 @@ def similar(name: str, known: Iterable[str]) -> str:
 
 
 def in_code_span(value: object) -> str:
-    """Write text between two backticks of Markdown; it cannot end them, nor their line.
+    """Escape text for a code span of Markdown.
 
-    Examples
-    --------
     >>> print(in_code_span("a`b"))
     `a'b`
     """
@@ -59,7 +40,7 @@ def in_code_span(value: object) -> str:
 
 
 def listed(items: Sequence[Any], most: int = 6, show: Callable[[Any], str] = str) -> str:
-    """Write the first items with commas between them; dots stand for the others.
+    """Join the first items with commas; dots stand for the others.
 
     >>> listed("abc", 2), listed("ab", 2, repr)
     ('a, b, ...', "'a', 'b'")

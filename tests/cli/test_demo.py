@@ -16,7 +16,7 @@ def test_demo_keeps_what_is_not_its_own(tmp_path, monkeypatch):
     folder, files = tmp_path / "demo", {"include/digits.h": b""}
     folder.mkdir()
     (folder / "mine.txt").write_text("mine")
-    assert "not even --force" in failed("demo", "-o", folder, "-q", "--force")
+    assert "--force does not replace it" in failed("demo", "-o", folder, "-q", "--force")
     assert (folder / "mine.txt").read_text() == "mine"
 
     def stop(*_: object, **__: object) -> None:

@@ -1,4 +1,4 @@
-"""The scikit-learn faces of models: classes, values, and one class."""
+"""scikit-learn estimators: classifier, regressor, and novelty detection."""
 
 from __future__ import annotations
 

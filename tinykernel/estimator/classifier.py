@@ -1,4 +1,4 @@
-"""The scikit-learn face of a classifier that becomes firmware."""
+"""The classifier: a scikit-learn estimator that becomes firmware."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tinykernel.decisions import Calibration, calibrate
 from tinykernel.estimator.machines import KernelEstimator, MachineClassifier, flat
 from tinykernel.model.answers.decision import Decision
 from tinykernel.training.options import declared
-from tinykernel.training.options.parameters import ClassifierParameters, told_by
+from tinykernel.training.options.parameters import ClassifierParameters, trainer_options
 from tinykernel.training.trainset import prepare
 
 
 @declared
 class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierParameters):
-    """A kernel machine with binary components and ternary weights, made for microcontrollers.
+    """A classifier with binary components and ternary weights, made for microcontrollers.
 
     ``f(x) = alpha W sign(cos(R x' + b) + t) + beta`` with W in {-1, 0, 1}: after Lei & Lan
     2021, "Memory and Computation-Efficient Kernel SVM via Binary Embedding and Ternary Model
@@ -46,31 +46,28 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
     machine_ : IntegerModel
         What was learned: the very function that the firmware computes.
     input_shape_ : tuple of int or None
-        Of an input, where there is a local stage: (samples, channels), or (height, width,
-        channels).
+        Shape of a window or an image: (samples, channels), or (height, width, channels).
     layout_ : str or None
-        Given or chosen; None without components.
+        Layout of the components; None without components.
     n_components_ : int
-        p of the machine.
+        Number of components, p.
     sigma_, noise_ : float or None
-        Given or chosen; None without components.
+        Kernel width and training noise; None without components.
     options_ : dict of str to object
-        Everything the training went by: the fields of
-        `tinykernel.training.options.Recipe` but for the number of threads; without components
-        those of a plan in `tinykernel.training.images` or `tinykernel.training.signals`, or of
-        `LinearRecipe` (`tinykernel.training.readouts.linear`).
+        All settings of the training: the fields of `tinykernel.training.options.Recipe` except
+        the number of threads; without components those of a plan in
+        `tinykernel.training.images` or `tinykernel.training.signals`, or of `LinearRecipe`.
     trials_ : list of dict
-        The short trainings by which all that was chosen: the fields of
-        `tinykernel.training.search.Trial`.
+        The short trainings of the search: fields of `tinykernel.training.search.Trial`.
     search_ : dict of str to object
-        What the search did: number of "trials", "chosen" in words, "log_loss" of it and
-        "log_loss_usual" of the usual values on rows held out (None where they are not
+        Result of the search: number of "trials", "chosen" as text, "log_loss" of it and
+        "log_loss_usual" of the defaults on held-out rows (None where they are not
         comparable), "interrupted". Empty without a search.
     n_iter_ : int
-        Epochs made.
+        Number of epochs.
     history_ : dict of str to ndarray
-        "loss" and, with rows for validation, "accuracy" of each epoch. Ridge regression has one,
-        with the mean squared error of rows left out, or NaN where none could be.
+        "loss" and, with validation rows, "accuracy" of each epoch. Ridge regression has one
+        entry, the mean squared error of held-out rows (NaN where there were none).
     interrupted_ : bool
         Whether Ctrl-C ended the training.
     decision_ : tinykernel.model.answers.decision.Decision
@@ -117,10 +114,10 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
         y : array-like, shape (n,)
             Labels: numbers, strings or bools, of at least two classes.
         sample_weight : array-like, shape (n,), optional
-            Not negative. Rows of weight 0 are left out.
+            Not negative. Rows of weight 0 are ignored.
         groups : array-like, shape (n,), optional
-            Which person, record or batch each row belongs to. Rows of a group stay together where
-            rows are left out to choose hyper-parameters. A single group counts as none.
+            Which person, record or batch each row belongs to. Rows of a group stay together when
+            rows are held out to choose hyper-parameters. A single group is ignored.
         validation : (X, y), optional
             Rows by which the best epoch is chosen.
 
@@ -138,10 +135,10 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
         Warns
         -----
         ConvergenceWarning
-            If Ctrl-C ended the training after its first epoch: the best until then is kept.
-            Earlier, KeyboardInterrupt is raised.
+            If Ctrl-C ended the training after its first epoch: the best model so far is used.
+            Before that, KeyboardInterrupt is raised.
         """
-        options = told_by(self)
+        options = trainer_options(self)
         X, sides = flat(self._coded(X))
         shape = options.input_shape(sides)
         options.check_for(shape)
@@ -161,8 +158,6 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
         self.classes_ = classes
         return self
 
-    # -- decisions ----------------------------------------------------------------------------
-
     def calibrate(
         self,
         X: ArrayLike,
@@ -176,9 +171,9 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
         false_alarms: float | None = None,
         known: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> Calibration:
-        """Fit probabilities, and when to answer, to rows that were not trained on.
+        """Fit probabilities and thresholds to rows that were not trained on.
 
-        The models of `quantize` then decide, and `predict_proba` is there, until the next `fit`.
+        Until the next `fit`, models of `quantize` use them, and `predict_proba` is available.
 
         Parameters
         ----------
@@ -188,7 +183,7 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
         Returns
         -------
         Calibration
-            What can be promised.
+            The guarantees, and the calibrated model.
 
         Raises
         ------
@@ -214,7 +209,7 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
 
     @available_if(lambda estimator: hasattr(estimator, "decision_"))
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return calibrated probabilities; there after `calibrate` only.
+        """Return calibrated probabilities; available after `calibrate`.
 
         Parameters
         ----------
@@ -223,7 +218,7 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
         Returns
         -------
         ndarray of float64, shape (n, n_classes)
-            Of the scores, with the temperature of the calibration.
+            Softmax of the scores at the temperature of the calibration.
         """
         decisions = self.decision_function(X)
         if decisions.ndim == 1:

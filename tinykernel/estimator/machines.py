@@ -1,4 +1,4 @@
-"""What the estimators share: checked rows, the integer model, training by the options."""
+"""What the estimators share: input checks, training, the integer model."""
 
 from __future__ import annotations
 
@@ -28,18 +28,17 @@ from tinykernel.training.options.parameters import EstimatorParameters, check_en
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.trainset import TrainSet
 
-# Of the names that entries of `options` have in grids.
-_ENTRY = "options__"
+_ENTRY = "options__"  # prefix of entries of `options` in `set_params` and grids
 
 
 class MachineEstimator(ModelFileMixin, BaseEstimator):
-    """What every estimator shares that trains a machine: checked rows, the integer model."""
+    """Base of the estimators that train a machine."""
 
     machine_: KernelMachine | IntegerModel
     coding_: dict[str, Any]
 
     def _coded(self, X: Any) -> Any:
-        """Return rows to train on; of a frame text and missing values become numbers."""
+        """Return training rows; text and missing values of a frame become numbers."""
         if hasattr(self, "coding_"):
             del self.coding_  # that of another model
         rows, coding = coded_frame(X)
@@ -48,7 +47,7 @@ class MachineEstimator(ModelFileMixin, BaseEstimator):
         return rows
 
     def _in_numbers(self, X: Any) -> Any:
-        """Return rows of a frame by the numbers of the training."""
+        """Code the text and missing values of a frame as in training."""
         return coded_frame(X, coding=Coding.read(getattr(self, "coding_", None)) or Coding())[0]
 
     def _checked_rows(self, X: ArrayLike) -> NDArray[Any]:
@@ -66,8 +65,8 @@ class MachineEstimator(ModelFileMixin, BaseEstimator):
             The same object until the next `fit`.
         """
         check_is_fitted(self)
-        given_names = getattr(self, "feature_names_in_", None)
-        names = None if given_names is None else tuple(np.atleast_1d(given_names).tolist())
+        column_names = getattr(self, "feature_names_in_", None)
+        names = None if column_names is None else tuple(np.atleast_1d(column_names).tolist())
         cached: tuple[KernelMachine | IntegerModel, Any, IntegerModel] | None = getattr(
             self, "_quantized", None
         )
@@ -86,7 +85,7 @@ class MachineEstimator(ModelFileMixin, BaseEstimator):
 
 
 class MachineClassifier(ClassifierMixin, MachineEstimator):
-    """What every classifier shares that trains a machine: how it predicts."""
+    """Base of the classifiers."""
 
     classes_: NDArray[Any]
 
@@ -126,7 +125,7 @@ class MachineClassifier(ClassifierMixin, MachineEstimator):
 
 
 class KernelEstimator(MachineEstimator, EstimatorParameters):
-    """What the classifier and the regressor share: training by the options."""
+    """Base of the classifier and the regressor: training with options."""
 
     input_shape_: tuple[int, ...] | None
     layout_: str | None
@@ -141,7 +140,7 @@ class KernelEstimator(MachineEstimator, EstimatorParameters):
     interrupted_: bool
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; `deep` also has entries of `options`, as ``options__NAME``."""
+        """Return the parameters; with `deep` also entries of `options` as ``options__NAME``."""
         params: dict[str, Any] = super().get_params(deep)
         if deep and isinstance(self.options, Mapping):
             params |= {f"{_ENTRY}{name}": value for name, value in self.options.items()}
@@ -153,30 +152,30 @@ class KernelEstimator(MachineEstimator, EstimatorParameters):
         Raises
         ------
         TinykernelError
-            For a name that is not known.
+            For an unknown name.
         """
-        own = {name: value for name, value in params.items() if not name.startswith(_ENTRY)}
-        more = {name.removeprefix(_ENTRY): params[name] for name in params.keys() - own.keys()}
+        direct = {name: value for name, value in params.items() if not name.startswith(_ENTRY)}
+        more = {name.removeprefix(_ENTRY): params[name] for name in params.keys() - direct.keys()}
         known = {option.name for option in fields(self.KIND)}
-        wrong = wrong_name(own, self._get_param_names(), known)
+        wrong = wrong_name(direct, self._get_param_names(), known)
         if wrong:
             raise TinykernelError(f"{type(self).__name__}: {wrong}")
         check_entries(type(self), more)
-        super().set_params(**own)
+        super().set_params(**direct)
         self.__post_init__()
         if more:
             self.options = {**(self.options or {}), **more}
         return self
 
     def _run(self, data: TrainSet, options: TrainerOptions, shape: tuple[int, ...] | None) -> None:
-        """Train, and keep the result and how it came about."""
+        """Train and set the fitted attributes."""
         result = trainer.fit(data, options, shape)
         # Not earlier, or an interrupted second fit would mix two models.
         self.machine_, self.input_shape_ = result.machine, shape
         self.options_ = asdict(result.recipe)
-        for kept in (self.options_, self.options_.get("linear", {})):
-            kept.pop("n_threads", None)  # changes nothing but the time
-            kept.pop("losses", None)  # those of the loss
+        for settings in (self.options_, self.options_.get("linear", {})):
+            settings.pop("n_threads", None)  # does not change the result
+            settings.pop("losses", None)  # follow from `loss`
         self.trials_ = [asdict(trial) for trial in result.trials]
         self.search_ = {} if result.outcome is None else result.outcome.summary()
         if result.contest is not None:
@@ -196,17 +195,17 @@ class KernelEstimator(MachineEstimator, EstimatorParameters):
         if self.interrupted_:
             after = f" after {self.n_iter_} epochs" if self.n_iter_ > 1 else ""
             warnings.warn(
-                f"training was interrupted{after}; the best model until then is kept",
+                f"training was interrupted{after}; the best model so far is used",
                 ConvergenceWarning,
                 stacklevel=4,
             )
 
     def _checked_pair(
-        self, validation: tuple[ArrayLike, ArrayLike], what: str, **checks: bool
+        self, validation: tuple[ArrayLike, ArrayLike], target: str, **checks: bool
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Check rows held out, and what belongs to them: `what` says what that is."""
+        """Check validation rows and their labels or values; `target` names these in errors."""
         if not isinstance(validation, tuple | list) or len(validation) != 2:
-            raise TinykernelError(f"validation: give a pair (X, y) of rows and {what}")
+            raise TinykernelError(f"validation: give a pair (X, y) of rows and {target}")
         rows, known = validate_data(
             self,
             flat(self._in_numbers(validation[0]))[0],
@@ -219,7 +218,7 @@ class KernelEstimator(MachineEstimator, EstimatorParameters):
 
 
 def flat(X: ArrayLike) -> tuple[Any, tuple[int, ...] | None]:
-    """Return inputs as rows, and the shape of one input where they are an array of more."""
+    """Return inputs as rows, and the shape of one input of a 3-D or 4-D array."""
     n_dimensions = getattr(X, "ndim", 2)
     if n_dimensions not in (3, 4):
         return X, None

@@ -1,8 +1,8 @@
-"""The scikit-learn face of a model of one class: what is far from all that was normal is novel."""
+"""Novelty detection: a model of normal rows alone."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,31 +30,31 @@ from tinykernel.training.signals.training import pooled_signals
 
 #: Classes of the integer model, in this order.
 CLASSES = ("normal", "novel")
-_ROWS_EACH = 25
+_ROWS_PER_PROTOTYPE = 25
 _MOST_BYTES = 4096
-_KERNELS = 128
 
 
+@dataclass(eq=False, repr=False)
 class TernaryKernelNovelty(OutlierMixin, BaseEstimator):
-    """Tells what is unlike the rows of the training, of which only normal ones are given.
+    """Detects inputs unlike the training rows, all of which are normal.
 
-    The novelty of a row is its squared distance to the nearest of some prototypes: means of
-    clusters of the training rows, in 4 bits an input. All of it is integers, the same in Python and
-    in C, where ``NAME_predict`` returns 0 for what is normal and 1 for what is novel.
+    The novelty of a row is its squared distance to the nearest prototype. Prototypes are means of
+    clusters of the training rows, in 4 bits an input. Python and C compute the same integers;
+    ``NAME_predict`` returns 0 for normal and 1 for novel.
 
     Parameters
     ----------
     n_prototypes : int or None
-        None takes one for 25 rows, at most 4096 bytes of them. Each takes half a byte an input.
+        Each takes half a byte an input. None takes one for 25 rows, at most 4096 bytes in all.
     false_alarms : float
-        Share of normal rows that may be taken for novel, at most, above 0 and below 1.
+        Largest share of normal rows reported as novel, above 0 and below 1.
     calibration_size : float
-        Share of the rows, or of groups, that is kept aside for the threshold.
+        Share of the rows, or of groups, held out to set the threshold.
     window_shape : (int, int) or None
-        Samples and channels, where rows are windows of a signal: they are then counted by kernels,
-        drawn from the pool of `TernaryKernelClassifier`.
+        Samples and channels, where rows are windows of a signal. Kernels from the pool of
+        `TernaryKernelClassifier` then count patterns in them.
     n_kernels : int
-        Of windows.
+        Number of kernels, for windows.
     hop : int
         Samples from one window of a stream to the next; 0 for no stream.
     random_state : int, RandomState or None
@@ -66,10 +66,10 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):
         Only when `X` had column names.
     model_ : IntegerModel
     alarms_ : tinykernel.decisions.novelty.Alarms or None
-        What is promised; None where the rows kept aside were too few for it. The threshold is then
-        the largest novelty among them.
+        The guarantee; None where the held-out rows were too few. The threshold is then the
+        largest novelty among them.
     refusal_ : str
-        Why nothing is promised; empty where it is.
+        Why there is no guarantee; else empty.
     offset_ : float
         The threshold with the sign of `score_samples`.
 
@@ -84,28 +84,13 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):
     True
     """
 
-    model_: IntegerModel
-    alarms_: Alarms | None
-    refusal_: str
-    offset_: float
-
-    def __init__(
-        self,
-        n_prototypes: int | None = None,
-        false_alarms: float = 0.01,
-        calibration_size: float = 0.2,
-        window_shape: tuple[int, int] | None = None,
-        n_kernels: int = _KERNELS,
-        hop: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_prototypes = n_prototypes
-        self.false_alarms = false_alarms
-        self.calibration_size = calibration_size
-        self.window_shape = window_shape
-        self.n_kernels = n_kernels
-        self.hop = hop
-        self.random_state = random_state
+    n_prototypes: int | None = None
+    false_alarms: float = 0.01
+    calibration_size: float = 0.2
+    window_shape: tuple[int, int] | None = None
+    n_kernels: int = 128
+    hop: int = 0
+    random_state: Any = None
 
     def fit(
         self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None
@@ -119,8 +104,8 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):
         y : object
             Ignored, for scikit-learn.
         groups : array-like, shape (n,), optional
-            Which person, record or batch each row belongs to: whole groups are kept aside, and the
-            promise is for new ones.
+            Which person, record or batch each row belongs to. Whole groups are held out, and the
+            guarantee is for new groups.
 
         Returns
         -------
@@ -144,17 +129,20 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):
         names = None if groups is None else np.asarray(groups)
         if names is not None and names.shape != (len(raw),):
             raise TinykernelError(f"groups: shape {names.shape} for {len(raw)} rows")
-        aside = _aside(len(raw), names, self.calibration_size, rng)
-        model = self._known(raw[~aside], raw_dtype, shape, seed, rng)
-        kept = None if names is None else names[aside]
-        self.alarms_, self.refusal_ = None, ""
+        held_out = _held_out(len(raw), names, self.calibration_size, rng)
+        model = self._fit_prototypes(raw[~held_out], raw_dtype, shape, seed, rng)
+        self.alarms_: Alarms | None = None
+        self.refusal_ = ""
         try:
             model, self.alarms_ = calibrate_one_class(
-                model, raw[aside], self.false_alarms, groups=kept
+                model,
+                raw[held_out],
+                self.false_alarms,
+                groups=None if names is None else names[held_out],
             )
         except TinykernelError as error:
             self.refusal_ = str(error).removeprefix("calibrate: ")
-            model = _with_threshold(model, int(_novelty(model, raw[aside]).max()))
+            model = _with_threshold(model, int(_novelty(model, raw[held_out]).max()))
         self.model_, self.offset_ = model, float(model.readout.offset[0])
         return self
 
@@ -170,7 +158,7 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):
         if self.hop and self.window_shape is None:
             raise TinykernelError("hop: give signals, with a window_shape, e.g. (128, 6)")
 
-    def _known(
+    def _fit_prototypes(
         self,
         raw: NDArray[Any],
         raw_dtype: str,
@@ -178,8 +166,8 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):
         seed: int,
         rng: np.random.Generator,
     ) -> IntegerModel:
-        """Fit scaler, kernels of windows and prototypes to normal rows."""
-        taken, names = Grid.table(raw_dtype, raw.shape[1]), None
+        """Fit scaler or kernels, and prototypes, to normal rows."""
+        grid, names = Grid.table(raw_dtype, raw.shape[1]), None
         stages: tuple[Stage, ...]
         if shape is None:
             bits, scaling = choose_scaling(raw, raw_dtype, "auto", "auto")
@@ -192,20 +180,30 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):
                     f"window_shape: {shape} for rows of {raw.shape[1]} values; windows have "
                     "samples and channels, and images have no kernels here"
                 )
-            taken, stages = pooled_signals(raw, raw_dtype, options, shape)
-        model = _one_class(taken, stages, self.hop, names)
-        inputs = model.quantize_inputs(raw)
-        wished = self.n_prototypes or min(
-            max(1, len(raw) // _ROWS_EACH), max(1, _MOST_BYTES // (4 * -(-inputs.shape[1] // 8)))
+            grid, stages = pooled_signals(raw, raw_dtype, options, shape)
+        output = grid
+        for stage in stages:
+            output = stage.gives(output)
+        model = IntegerModel(
+            input=grid,
+            stages=stages,
+            readout=Readout(
+                (Prototypes(np.zeros((1, output.size), np.int8)),), np.zeros(1, np.int32)
+            ),
+            answers=Labels(CLASSES),
+            hop=self.hop,
+            feature_names=None if names is None else tuple(names.tolist()),
         )
-        means = nearest_means(coarse(inputs), wished, rng)
-        known = Prototypes(as_levels(means))
-        return replace(model, readout=replace(model.readout, parts=(known,)))
-
-    # -- use ----------------------------------------------------------------------------------
+        inputs = model.quantize_inputs(raw)
+        n_prototypes = self.n_prototypes or min(
+            max(1, len(raw) // _ROWS_PER_PROTOTYPE),
+            max(1, _MOST_BYTES // (4 * -(-inputs.shape[1] // 8))),
+        )
+        prototypes = Prototypes(as_levels(nearest_means(coarse(inputs), n_prototypes, rng)))
+        return replace(model, readout=replace(model.readout, parts=(prototypes,)))
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the negative novelty of rows: the larger, the more normal.
+        """Return the negative novelty of rows; larger is more normal.
 
         Parameters
         ----------
@@ -222,7 +220,7 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):
         return -_novelty(self.model_, rows).astype(np.float64)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return by how much rows are nearer than the threshold; negative for what is novel.
+        """Return the threshold minus the novelty; negative for novel rows.
 
         Parameters
         ----------
@@ -235,7 +233,7 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Return 1 for what is normal and -1 for what is novel.
+        """Return 1 for normal and -1 for novel rows.
 
         Parameters
         ----------
@@ -253,7 +251,7 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):
         Returns
         -------
         IntegerModel
-            Of the classes "normal" and "novel".
+            With the classes "normal" and "novel".
         """
         check_is_fitted(self)
         return self.model_
@@ -267,70 +265,38 @@ def calibrate_one_class(
     confidence: float = 0.95,
     groups: ArrayLike | None = None,
 ) -> tuple[IntegerModel, Alarms]:
-    """Set the threshold of a model of one class on rows that it was not trained on.
+    """Set the threshold of a model of one class on normal rows that it was not trained on.
 
-    Parameters
-    ----------
-    model : IntegerModel
-        Of `TernaryKernelNovelty`.
-    X : array-like
-        Normal rows.
-    false_alarms : float
-        Share of such rows that may be taken for novel, at most.
-    confidence : float, default=0.95
-        Of that promise.
-    groups : array-like, shape (n,), optional
-        Which person, record or batch each row belongs to.
-
-    Raises
-    ------
-    TinykernelError
-        If the model has several classes, or the rows cannot support the promise.
+    At most the share `false_alarms` of such rows is reported as novel, at a `confidence`; with
+    groups, of rows of new groups. A TinykernelError if the model has several classes or the rows
+    are too few for this.
     """
     names = None if groups is None else np.asarray(groups)
-    promise = alarms(_novelty(model, X), names, false_alarms, 1 - confidence)
-    return _with_threshold(model, promise.threshold), promise
+    guarantee = alarms(_novelty(model, X), names, false_alarms, 1 - confidence)
+    return _with_threshold(model, guarantee.threshold), guarantee
 
 
 def _novelty(model: IntegerModel, X: ArrayLike) -> NDArray[np.int32]:
     """Return the distance of rows to the nearest prototype."""
-    known = model.find(Prototypes)
-    if known is None:
-        raise TinykernelError("calibrate: this is no model of one class")
-    return distances(model.quantize_inputs(X), known.levels)
+    prototypes = model.find(Prototypes)
+    if prototypes is None:
+        raise TinykernelError("calibrate: not a model of one class")
+    return distances(model.quantize_inputs(X), prototypes.levels)
 
 
 def _with_threshold(model: IntegerModel, threshold: int) -> IntegerModel:
-    """Return the model whose score of "novel" is positive above a distance."""
+    """Return the model with a positive score of "novel" above a distance."""
     offset = np.array([-min(threshold, LARGEST_MARGIN_LINE)], np.int32)
     return replace(model, readout=replace(model.readout, offset=offset))
 
 
-def _aside(
+def _held_out(
     n: int, groups: NDArray[Any] | None, share: float, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Choose rows, or whole groups, to keep aside: at least one, and not all."""
+    """Return a mask of rows, or whole groups, to hold out: at least one, and not all."""
     units = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
     number = int(units.max()) + 1
     if number < 2:
-        raise TinykernelError("groups: one alone; nothing can be kept aside for the threshold")
+        raise TinykernelError("groups: only one; the threshold needs rows of two or more")
     chosen = rng.permutation(number)[: int(np.clip(round(share * number), 1, number - 1))]
     return np.asarray(np.isin(units, chosen))
-
-
-def _one_class(
-    taken: Grid, stages: tuple[Stage, ...], hop: int, names: NDArray[Any] | None
-) -> IntegerModel:
-    """Return a model with one prototype of zeros and the threshold 0."""
-    given = taken
-    for stage in stages:
-        given = stage.gives(given)
-    nothing = Prototypes(np.zeros((1, given.size), np.int8))
-    return IntegerModel(
-        input=taken,
-        stages=stages,
-        readout=Readout((nothing,), np.zeros(1, np.int32)),
-        answers=Labels(CLASSES),
-        hop=hop,
-        feature_names=None if names is None else tuple(names.tolist()),
-    )

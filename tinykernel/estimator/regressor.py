@@ -1,4 +1,4 @@
-"""The scikit-learn face of a kernel regressor that becomes firmware."""
+"""The regressor: a scikit-learn estimator that becomes firmware."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tinykernel.errors import TinykernelError
 from tinykernel.estimator.machines import KernelEstimator, flat
 from tinykernel.model import IntegerModel
 from tinykernel.training.options import declared
-from tinykernel.training.options.parameters import RegressorParameters, told_by
+from tinykernel.training.options.parameters import RegressorParameters, trainer_options
 from tinykernel.training.options.regression import RegressorOptions
 from tinykernel.training.values.valueset import prepare_values
 
 
 @declared
 class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameters):
-    """A kernel machine that predicts values: binary components, ternary weights, a linear part.
+    """A regressor with binary components, ternary weights and a linear part.
 
-    The machine is that of `TernaryKernelClassifier`, trained with another loss. The firmware gives
+    The model is that of `TernaryKernelClassifier`, trained with another loss. The firmware gives
     values in fixed point, ``NAME_predict(input, scratch, values)``: a value is
     ``values[i] / 2^NAME_SCALE_SHIFT``.
 
@@ -33,8 +33,8 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
     Attributes
     ----------
     outputs_ : tuple of str
-        What each output is: the names of the columns of `y` where it has some, or "value" ("value0"
-        and so on of several); of quantiles with their level, "value q0.9".
+        Names of the outputs: those of the columns of `y`, or "value" ("value0" and so on of
+        several); for quantiles with their level, "value q0.9".
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only when `X` had column names.
@@ -44,8 +44,8 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
     interrupted_
         As of `TernaryKernelClassifier`.
     history_ : dict of str to ndarray
-        "loss" and, with rows for validation, "accuracy" of each epoch: the share of the loss of the
-        best constant that is gone, R2 of squared errors.
+        "loss" and, with validation rows, "accuracy" of each epoch: 1 minus the ratio to the loss
+        of the best constant, which is R2 for squared errors.
 
     Notes
     -----
@@ -79,17 +79,10 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
 
         Parameters
         ----------
-        X : array-like, shape (n, n_features)
-            As of `TernaryKernelClassifier.fit`.
+        X, sample_weight, groups, validation
+            As for `TernaryKernelClassifier.fit`.
         y : array-like, shape (n,) or (n, n_values)
             Finite numbers.
-        sample_weight : array-like, shape (n,), optional
-            Not negative. Rows of weight 0 are left out.
-        groups : array-like, shape (n,), optional
-            Which person, record or batch each row belongs to. Rows of a group stay together where
-            rows are left out to choose hyper-parameters. A single group counts as none.
-        validation : (X, y), optional
-            Rows by which the best epoch is chosen.
 
         Returns
         -------
@@ -100,14 +93,8 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
         TinykernelError
             If a parameter is not allowed, a value does not fit, or the values differ so much in
             size that one fixed point cannot hold all.
-        ValueError
-            From scikit-learn's checks of `X` and `y`, e.g. for NaN.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If Ctrl-C ended the training after its first epoch: the best until then is kept.
-            Earlier, KeyboardInterrupt is raised.
+        ValueError, ConvergenceWarning
+            As for `TernaryKernelClassifier.fit`.
         """
         return self._fit(X, y, sample_weight, groups=groups, validation=validation)
 
@@ -121,8 +108,8 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
         validation: tuple[ArrayLike, ArrayLike] | None = None,
         value_name: str | None = None,
     ) -> TernaryKernelRegressor:
-        """Train; `value_name` names a single value that `y` does not name."""
-        options = told_by(self)
+        """Train; `value_name` is the name of a single value where `y` has none."""
+        options = trainer_options(self)
         assert isinstance(options, RegressorOptions)
         names = _names(y) or (None if value_name is None else (value_name,))
         X, sides = flat(self._coded(X))
@@ -176,7 +163,7 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
         return np.asarray(self.machine_.predict(rows), dtype=np.float64)
 
     def __sklearn_tags__(self) -> Any:
-        """Say that `y` may have several columns."""
+        """Declare that `y` may have several columns."""
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = True
@@ -189,7 +176,7 @@ def _columns(values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _names(y: object) -> tuple[str, ...] | None:
-    """Return the names of values in a pandas Series or DataFrame; None where they have none."""
+    """Return the names of the columns of a pandas Series or DataFrame, or None."""
     columns = getattr(y, "columns", None)
     if columns is not None:
         return tuple(map(str, columns))

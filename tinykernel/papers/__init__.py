@@ -1,4 +1,4 @@
-"""The source papers: feature maps, classifiers, and Algorithm 1 of Lei & Lan 2021."""
+"""The methods of the source papers: feature maps, and the classifier of Lei & Lan 2021."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["PaperClassifier"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the classifier on first use: the feature maps need no training (PEP 562)."""
+    """Import the classifier on first use (PEP 562): the feature maps need no training."""
     if name != "PaperClassifier":
         raise AttributeError(f"module 'tinykernel.papers' has no attribute {name!r}")
     from tinykernel.papers.ternary.classifier import PaperClassifier

@@ -49,7 +49,7 @@ from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.loop import History
 from tinykernel.training.options import TrainerOptions, parts_of
 from tinykernel.training.options.recipe import Recipe, recipe_for, usual_epochs
-from tinykernel.training.readouts.contest import Rival, found_trees, trees_ahead, trees_compete
+from tinykernel.training.readouts.contest import Rival, fit_trees, trees_ahead, trees_compete
 from tinykernel.training.readouts.linear_training import fit_linear
 from tinykernel.training.readouts.trees import TreeTrial
 from tinykernel.training.result import TrainingResult
@@ -236,7 +236,7 @@ def _trees_alone(data: TrainSet, options: TrainerOptions) -> TrainingResult:
     if any(data.losses):
         raise TinykernelError('model="trees": only for loss="squared"')
     seed = recipe_for(options, data.codes.size, data.usual()).seed
-    return _of_trees(*found_trees(data, options, trial_folds(data.codes, data.groups, seed)))
+    return _of_trees(*fit_trees(data, options, trial_folds(data.codes, data.groups, seed)))
 
 
 def _linear_or_trees(data: TrainSet, options: TrainerOptions) -> TrainingResult:

@@ -50,7 +50,7 @@ def test_sigma_is_found_inside_and_beyond_the_grid(multiple, monkeypatch):
 
     def hits(self, sigma, regularization, part):
         far = abs(np.log(sigma / (multiple * self.distance))) + abs(np.log(regularization / 0.03))
-        return part.left_out.sum() * np.exp(-0.3 * far)
+        return part.held_out.sum() * np.exp(-0.3 * far)
 
     monkeypatch.setattr(selection._Search, "hits", hits)
     X, y = load_digits(n_class=3, return_X_y=True)
@@ -68,7 +68,7 @@ def test_scores_that_round_to_more_than_1(monkeypatch):
 
     def hits(self, sigma, regularization, part):
         share = 1 + 1e-15 if regularization == 0.3 else 0.1
-        return share * part.left_out.sum()
+        return share * part.held_out.sum()
 
     monkeypatch.setattr(selection._Search, "hits", hits)
     X, y = load_digits(n_class=2, return_X_y=True)

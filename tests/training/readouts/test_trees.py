@@ -188,7 +188,7 @@ def test_rows_without_a_signal_ended_in_an_error_of_trees(monkeypatch):
     """Where no tree is the best of the trees, the other form is taken."""
 
     def none(*_):
-        raise TinykernelError("trees: no threshold of any input tells anything of the rows")
+        raise TinykernelError("trees: no threshold of any input separates the rows")
 
     monkeypatch.setattr("tinykernel.training.readouts.contest.tree_model", none)
     i = np.arange(48)

@@ -1,4 +1,4 @@
-"""Random feature maps of the source papers as scikit-learn transformers, one family a file."""
+"""Random feature maps of the source papers as scikit-learn transformers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all random feature maps share: fitting, checking, and the width of the kernel."""
+"""Base class of the random feature maps, and a starting value of the kernel width."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ _DISTANCES_AT_ONCE = 1 << 22
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
-    """Base of the feature maps: subclasses draw parameters and map checked rows.
+    """Base of the feature maps: a subclass has its parameters as fields, `_draw` and `_map`.
 
-    A subclass lists its parameters as fields, and defines `_draw` and `_map`. Rows are float32 or
-    float64; features keep that dtype unless ``_dtype_out`` says otherwise.
+    Rows are float32 or float64; features keep that dtype unless ``_dtype_out`` says otherwise.
     """
 
     n_components: int = 256
@@ -81,8 +80,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        kept = ["float64", "float32"] if self._dtype_out is None else []
-        tags.transformer_tags.preserves_dtype = kept
+        dtypes = ["float64", "float32"] if self._dtype_out is None else []
+        tags.transformer_tags.preserves_dtype = dtypes
         return tags
 
 
@@ -101,8 +100,8 @@ def neighbour_distance(
 ) -> float:
     """Return the mean distance from a row to its k-th nearest other row: a starting sigma.
 
-    The heuristic of Yu et al. 2015 (section 7). The distances run from a random sample of rows to
-    all rows, so that the estimate does not depend on the size of the sample.
+    The heuristic of Yu et al. 2015 (section 7). Distances are measured from a random sample of
+    rows to all rows, so that the estimate does not depend on the size of the sample.
 
     Parameters
     ----------
@@ -113,17 +112,11 @@ def neighbour_distance(
     n_rows : int
         Size of the sample.
     random_state : int, RandomState or None
-        Chooses the sample.
 
     Returns
     -------
     float
         In the units of the features; 1.0 when the distances are 0, as for identical rows.
-
-    Raises
-    ------
-    TinykernelError
-        If `k` or `n_rows` is less than 1, or there are fewer than two rows.
 
     Examples
     --------
@@ -139,7 +132,7 @@ def neighbour_distance(
     rng = check_random_state(random_state)
     sample = np.sort(rng.permutation(n)[:n_rows])
     k = min(k, n - 1)
-    # Far from the origin the differences of large squares below would be rounding errors.
+    # Far from the origin, differences of large squares would be rounding errors.
     rows = rows - rows.mean(axis=0)
     norms = np.einsum("ij,ij->i", rows, rows)
     total = 0.0
@@ -147,7 +140,7 @@ def neighbour_distance(
     for first in range(0, sample.size, step):
         chosen = sample[first : first + step]
         squares = norms[chosen, None] + norms - 2 * (rows[chosen] @ rows.T)
-        # The row itself is not its neighbour, whatever rounding makes of its distance to itself.
+        # A row is not its own neighbour.
         squares[np.arange(chosen.size), chosen] = np.inf
         nearest = np.partition(squares, k - 1, axis=1)[:, k - 1]
         total += float(np.sqrt(np.maximum(nearest, 0)).sum(dtype=np.float64))

@@ -1,4 +1,4 @@
-"""Fastfood: random Fourier features through the fast Walsh-Hadamard transform, and their signs."""
+"""Fastfood: random Fourier features by the fast Walsh-Hadamard transform, and their signs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tinykernel.hadamard import fwht, padded_dimension
 from tinykernel.model.permutation import Permutation
 from tinykernel.papers.features.base import TURN, FeatureMap, cosines
 
-# Rows are worked on in parts of this many features in all.
+# Features computed at a time.
 _VALUES_AT_ONCE = 1 << 22
 
 
 def _draw_permutation(kind: str, d: int, rng: np.random.RandomState) -> Permutation:
-    """Draw P. An orbit takes a multiplier of 5 modulo 8, which mixes the low bits best."""
+    """Draw P; the multiplier of an orbit is 5 modulo 8, which mixes the low bits best."""
     if kind == "identity":
         return Permutation()
     if kind == "stored":
@@ -108,7 +108,7 @@ class Fastfood(FeatureMap):
         self.offset_ = rng.uniform(0.0, TURN, shape)
 
     def _turns(self, X: NDArray[Any], scaled: type) -> NDArray[Any]:
-        """Compute the projections ``R x`` in turns (1 is an angle of 2 pi), scaled in a dtype."""
+        """Return the projections ``R x`` in turns (1 is 2 pi), scaled in a dtype."""
         d = self.diagonal_.shape[1]
         mixed = np.zeros((X.shape[0], d), dtype=X.dtype)
         mixed[:, : X.shape[1]] = X * self.sign_

@@ -1,9 +1,8 @@
 """Binary features of a training set, one bit each, feature by feature.
 
 Coordinate descent reads one feature of all rows at a time. Rows come in chunks of ``8 * width``;
-bit k of byte w of chunk c belongs to row ``(8 c + k) * width + w``. Bytes that lie side by side
-thus hold, at one bit position, rows that lie side by side, and a sum over the rows whose bit is set
-becomes masked vector additions: eight times less memory than bytes, and faster.
+bit k of byte w of chunk c belongs to row ``(8 c + k) * width + w``. So a sum over the rows whose
+bit is set becomes masked vector additions.
 """
 
 from __future__ import annotations
@@ -22,10 +21,9 @@ _WIDTH = 128
 
 @dataclass(frozen=True, eq=False)
 class PackedFeatures:
-    """Binary components of some rows; a set bit stands for +1.
+    """Binary components of rows, 1 for +1: `planes` uint8 (n_components, n_chunks, width).
 
-    `planes` is uint8, shape (n_components, n_chunks, width). Bits of padding rows are 0; `n_rows`
-    does not count them.
+    Bits of padding rows are 0; `n_rows` does not count them.
     """
 
     planes: NDArray[np.uint8]
@@ -45,9 +43,7 @@ class PackedFeatures:
 def pack_features(
     transform: Callable[[NDArray[Any]], NDArray[np.int8]], X: NDArray[Any], n_features: int
 ) -> PackedFeatures:
-    """Compute and pack the components of all rows, chunk by chunk, to bound the memory.
-
-    `transform` gives int8, shape (rows, n_features); positive is +1.
+    """Compute and pack the components of all rows in chunks; positive values of `transform` are +1.
 
     >>> signs = np.array([[1, -1], [1, 1]], dtype=np.int8)
     >>> pack_features(lambda rows: rows, signs, 2).planes.tolist()
@@ -89,9 +85,9 @@ def _masked_chunk(chunk, values):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def masked_sum(feature, values):  # type: ignore[no-untyped-def]
-    """Add up the values of the rows whose bit is set: exact, so in whatever order.
+    """Return the exact sum of the values of the rows whose bit is set.
 
-    `feature` is one plane, (n_chunks, width). The values, one for every padded row, lie within
+    `feature` is one plane, (n_chunks, width). There is a value for every padded row, within
     2**21 - 1, so that 1024 of them fit into 32 bits.
     """
     total = np.int64(0)

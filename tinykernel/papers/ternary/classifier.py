@@ -74,10 +74,10 @@ class PaperClassifier(MachineClassifier):
         An output is finished when a sweep lowers its objective by less than this share.
     cv : int, splitter or iterable
         How to choose sigma and regularization: the number of parts, at least 2; or a splitter of
-        scikit-learn; or pairs of arrays of row numbers, in training and left out. With groups (see
+        scikit-learn; or pairs of arrays of row numbers, training and held out. With groups (see
         `fit`) a number of parts keeps rows of a group together.
     random_state : int, RandomState or None
-        Of every random choice.
+        Random seed.
     n_jobs : int or None
         Threads; None or -1 for all that numba uses. The result does not depend on it.
 
@@ -150,10 +150,10 @@ class PaperClassifier(MachineClassifier):
         y : array-like, shape (n,)
             Labels: numbers, strings or bools, of at least two classes.
         sample_weight : array-like, shape (n,), optional
-            Not negative. Rows of weight 0 are left out.
+            Not negative. Rows of weight 0 are ignored.
         groups : array-like, shape (n,), optional
-            Which person, record or batch each row belongs to. Rows of a group stay together where
-            rows are left out to choose hyper-parameters.
+            Which person, record or batch each row belongs to. Rows of a group stay together when
+            rows are held out to choose hyper-parameters.
 
         Returns
         -------
@@ -190,22 +190,22 @@ class PaperClassifier(MachineClassifier):
 
     @property
     def chosen_(self) -> dict[str, float]:
-        """What a smaller model need not search again."""
+        """Hyper-parameters that a smaller model need not search again."""
         return {"sigma": self.sigma_, "regularization": self.regularization_}
 
     @classmethod
     def untrained(
         cls, X: NDArray[Any], y: NDArray[Any], parameters: Mapping[str, Any]
     ) -> KernelMachine:
-        """Train one block as shortly as can be, by which a budget tells sizes."""
-        few = {"n_components": padded_dimension(X.shape[1]), "max_iter": 1, "init": "random"}
-        few |= {"sigma": parameters.get("sigma", 1.0), "regularization": 0.1}
-        machine = cls(**{**parameters, **few}).fit(X, y).machine_
+        """Train one block in one sweep: a machine to estimate sizes with."""
+        small = {"n_components": padded_dimension(X.shape[1]), "max_iter": 1, "init": "random"}
+        small |= {"sigma": parameters.get("sigma", 1.0), "regularization": 0.1}
+        machine = cls(**{**parameters, **small}).fit(X, y).machine_
         assert isinstance(machine, KernelMachine)
         return machine
 
     def _options(self) -> PaperOptions:
-        """Check the parameters, which scikit-learn wants done in `fit`."""
+        """Return the checked parameters; scikit-learn wants them checked in `fit`."""
         check_choice("scaler_scope", self.scaler_scope, ("auto", "feature", "global"))
         return PaperOptions(
             n_components=self.n_components,
@@ -227,7 +227,7 @@ class PaperClassifier(MachineClassifier):
     def _splits(
         self, X: NDArray[Any], y: NDArray[Any], groups: ArrayLike | None
     ) -> tuple[tuple[NDArray[np.bool_], NDArray[np.bool_]], ...]:
-        """Return the parts that the user chose, as masks of training rows and rows left out."""
+        """Return the user's splits as masks of training and held-out rows."""
         if isinstance(self.cv, Number) and groups is None:
             return ()
         splitter = check_cv(self.cv, y, classifier=True)
@@ -236,6 +236,6 @@ class PaperClassifier(MachineClassifier):
             splitter = GroupKFold(min(check_count("cv", self.cv, 2), n_groups))
         n = X.shape[0]
         return tuple(
-            (np.bincount(kept, minlength=n) > 0, np.bincount(out, minlength=n) > 0)
-            for kept, out in splitter.split(X, y, groups)
+            (np.bincount(inside, minlength=n) > 0, np.bincount(outside, minlength=n) > 0)
+            for inside, outside in splitter.split(X, y, groups)
         )

@@ -18,17 +18,14 @@ from tinykernel.papers.ternary.options import PaperOptions
 
 _START_ROWS = 2000
 _START_EPOCHS = 10
-# Twice this is the l2 penalty of the SVM that only gives the start; it need not be tuned.
+# Half the l2 penalty of the SVM that gives the start; it need not be tuned.
 _START_PENALTY = 0.1
 _CUT = 0.7
 
 
 @dataclass(frozen=True, eq=False)
 class TernaryOutputs:
-    """The outputs that `fit_outputs` found: ``f = alpha (w.z) + beta``.
-
-    `weights` is int8, shape (n_outputs, p); the others have one entry an output.
-    """
+    """Outputs ``f = alpha (w.z) + beta``; `weights` is (n_outputs, p), the others (n_outputs,)."""
 
     weights: NDArray[np.int8]
     alpha: NDArray[np.float64]
@@ -44,7 +41,7 @@ class TernaryOutputs:
 
 @njit(nogil=True)
 def _sums(planes, weights):  # type: ignore[no-untyped-def]
-    """Compute h = w.z of all rows (with the padding)."""
+    """Return h = w.z of all rows, with the padding."""
     sums = np.zeros(8 * planes.shape[1] * planes.shape[2], np.int32)
     for j in range(planes.shape[0]):
         if weights[j] != 0:
@@ -54,7 +51,7 @@ def _sums(planes, weights):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def _unpack_rows(planes, rows):  # type: ignore[no-untyped-def]
-    """Return the features of some rows as signs, one row after the other."""
+    """Return the features of chosen rows as signs, (rows, p)."""
     signs = np.empty((rows.shape[0], planes.shape[0]), np.int8)
     width = planes.shape[2]
     for position in range(rows.shape[0]):
@@ -66,7 +63,7 @@ def _unpack_rows(planes, rows):  # type: ignore[no-untyped-def]
     return signs
 
 
-# Inlined, as the kernels of the trainer are: a second copy could add in another order.
+# Inlined: a second compiled copy could add in another order.
 @njit(nogil=True, forceinline=True)
 def _dot(weights, signs):  # type: ignore[no-untyped-def]
     total = np.float32(0)
@@ -80,7 +77,7 @@ def _linear_svm(signs, targets, costs, orders):  # type: ignore[no-untyped-def]
     """Train a linear SVM with squared hinge loss and l2 penalty by dual coordinate descent.
 
     Minimises ``||w||^2 / 2 + sum_i costs_i max(0, 1 - y_i w.z_i)^2`` (Hsieh et al., ICML 2008).
-    Each row of `orders` says in which order one epoch visits the rows.
+    Each row of `orders` is the order of the rows in one epoch.
     """
     m, p = signs.shape
     weights = np.zeros(p, np.float32)
@@ -103,23 +100,22 @@ def _linear_svm(signs, targets, costs, orders):  # type: ignore[no-untyped-def]
 def _ternary_start(weights: NDArray[np.float32], cut: float) -> tuple[NDArray[np.int8], float]:
     """Round float weights to ternary ones; return them and alpha.
 
-    ``w_j = sign(v_j)`` where ``|v_j| > cut * mean |v|``, else 0, and alpha is the mean of the
-    magnitudes kept, 0 where there are none. With ``cut = 0`` this is formula (12) of Lei & Lan
-    2021, and weights of exactly 0 become +1; 0.7 is the rule of ternary weight networks (Li, Zhang
-    & Liu 2016).
+    ``w_j = sign(v_j)`` where ``|v_j| > cut * mean |v|``, else 0; alpha is the mean magnitude of
+    the weights that stay. ``cut = 0`` is (12) of Lei & Lan 2021, 0.7 the rule of ternary weight
+    networks (Li, Zhang & Liu 2016).
     """
     size = np.abs(weights.astype(np.float64))
-    kept = size > cut * size.mean() if cut else np.ones(size.shape, dtype=bool)
-    ternary = np.where(weights < 0, -1, 1) * kept
-    return ternary.astype(np.int8), float(size[kept].mean()) if kept.any() else 0.0
+    nonzero = size > cut * size.mean() if cut else np.ones(size.shape, dtype=bool)
+    ternary = np.where(weights < 0, -1, 1) * nonzero
+    return ternary.astype(np.int8), float(size[nonzero].mean()) if nonzero.any() else 0.0
 
 
 def stratified_rows(
     codes: NDArray[Any], n_wanted: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Choose random rows, of every class in proportion and of every class at least one.
+    """Return at most `n_wanted` random rows, ascending, in proportion to the classes.
 
-    Returns them in ascending order; all rows where there are no more than `n_wanted`.
+    Every class has at least one.
     """
     if codes.shape[0] <= n_wanted:
         return np.arange(codes.shape[0])
@@ -146,7 +142,7 @@ class _Output:
         self.finished = False
 
     def _start(self) -> tuple[NDArray[np.int8], float]:
-        """Choose the weights to start from: (12), or at random."""
+        """Return the first weights and alpha: (12), or at random."""
         problem, p = self.problem, self.problem.features.n_features
         if problem.options.init == "random":
             choices = np.array([-1, 0, 1], dtype=np.int8)
@@ -174,7 +170,7 @@ class _Output:
         )
         self.n_sweeps += 1
         gain = self.objective - objective
-        # The first sweep may start from an alpha so poor that hardly a weight moves.
+        # The first sweep may start from so poor an alpha that hardly any weight moves.
         settled = self.n_sweeps > 1 and not gain > options.tol * abs(objective)
         self.finished = settled or self.n_sweeps >= options.max_iter
         self.objective = objective
@@ -182,7 +178,7 @@ class _Output:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """What all outputs share."""
+    """Data and options shared by all outputs."""
 
     features: PackedFeatures
     codes: NDArray[np.int64]
@@ -207,18 +203,11 @@ def fit_outputs(
 
     Every output minimises (7) on its own: alpha by (8), then each weight in turn, in random order,
     by comparing its three values (10)-(11), until a sweep over all weights gains less than
-    ``options.tol``. The objective never rises. Each sweep begins with (8), as that step costs
-    next to nothing; the paper repeats the sweeps at fixed alpha first.
+    ``options.tol``. Each sweep begins with (8); the paper repeats the sweeps at fixed alpha first.
+    The objective never rises, and the result does not depend on the threads.
 
-    Two classes give one output, positive for class 1; else there is one output a class. The result
-    depends on the seed, never on the threads. `stage` is the name under which progress is reported.
-
-    >>> from tinykernel.papers.ternary.bits import pack_features
-    >>> z = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]], dtype=np.int8)
-    >>> features = pack_features(lambda rows: rows, z, 2)
-    >>> codes, equal = np.array([1, 0, 1, 0]), np.ones(4)
-    >>> fit_outputs(features, codes, equal, 2, PaperOptions(regularization=0.1)).weights
-    array([[0, 1]], dtype=int8)
+    Two classes give one output, positive for class 1; else there is one output a class. `stage`
+    is the name under which progress is reported.
     """
     share = np.asarray(sample_weight, dtype=np.float64)
     rows = np.empty(0, dtype=np.int64)
@@ -227,7 +216,7 @@ def fit_outputs(
     signs = _unpack_rows(features.planes, rows)
     problem = _Problem(features, codes, share / share.sum(), options, rows, signs)
     indices = [1] if n_classes == 2 else list(range(n_classes))
-    # Leaving the block, also by Ctrl-C, waits for the sweeps that run, which are short.
+    # Leaving the block, also by Ctrl-C, waits for the running sweeps, which are short.
     with ThreadPoolExecutor(max(1, min(n_threads, len(indices)))) as pool:
         outputs = _collect(pool, lambda index: _Output(problem, index, seed), indices)
         _run(pool, outputs, options.max_iter, stage)

@@ -4,18 +4,17 @@ With ``h_i = w.z_i``, an integer, and r the number of weights that are not 0, th
 
     sum_i c_i loss(y_i (alpha h_i + beta)) + lambda alpha^2 r          sum_i c_i = 1
 
-where the last term is the penalty ``lambda alpha^2 sum w^2`` of (7), and beta an intercept, 0 in
-the paper. The loss of a margin m is ``max(0, 1 - m)``, "hinge", or its square, "squared_hinge".
+The last term is the penalty ``lambda alpha^2 sum w^2`` of (7); beta is an intercept, 0 in the
+paper. The loss of a margin m is ``max(0, 1 - m)``, "hinge", or its square, "squared_hinge".
 
-As h is an integer, the loss takes few values at fixed alpha and beta. They are tabulated, with
-their differences, as ``levels[y, h, :]``. Moving w_j by s changes every h_i by +s or -s, so the
-change of the loss of all rows is ``sum_i below_i + sum over set bits of (above_i - below_i)``,
-where below and above are the changes at h - s and h + s: the first sum does not depend on j, and
-the second is a masked sum over the bits of the feature. (10)-(11) for one j is one or two of them.
+The loss of all integers h is tabulated at fixed alpha and beta, with its differences, as
+``levels[y, h, :]``. Moving w_j by s changes every h_i by +s or -s, so the change of the loss is
+``sum_i below_i + sum over set bits of (above_i - below_i)``, with below and above the changes at
+h - s and h + s: the first sum does not depend on j, the second is a masked sum over the bits of
+the feature. (10)-(11) for one j is one or two of them.
 
-The masked sums run over differences rounded to 22-bit integers, which makes them exact, fast and
-independent of the order. What they promise is checked in float64 before a change is kept, so the
-objective never rises.
+Masked sums run over differences rounded to 22-bit integers: exact, fast and independent of the
+order. A change is checked in float64 before it is made, so the objective never rises.
 """
 
 from __future__ import annotations
@@ -26,29 +25,28 @@ from numpy.typing import NDArray
 from tinykernel.compiled import njit
 from tinykernel.papers.ternary.bits import add_feature, masked_sum
 
-#: Names of the losses; compiled code takes the position.
+#: Names of the losses; compiled code takes the index.
 LOSSES = ("hinge", "squared_hinge")
 
 _LIMIT = 2.0**21 - 1.0
 # Differences may double within a sweep before they saturate.
 _TOP = 2.0**20
 _SMALLEST_ALPHA = 1e-8
-# Of a line search, in units of its direction.
-_LONGEST = 1e8
+_LONGEST = 1e8  # end of a line search, in units of its direction
 # Columns of the levels, and of the sums over the rows.
 _HERE, _BELOW_1, _SPREAD_1, _BELOW_2, _SPREAD_2 = 0, 1, 2, 3, 4
 
 
 @njit(nogil=True)
 def loss_value(loss, margin):  # type: ignore[no-untyped-def]
-    """Compute a loss; `loss` is its position in `LOSSES`."""
+    """Return a loss; `loss` is its index in `LOSSES`."""
     short = max(0.0, 1.0 - margin)
     return short if loss == 0 else short * short
 
 
 @njit(nogil=True)
 def loss_slope(loss, margin):  # type: ignore[no-untyped-def]
-    """Compute the derivative of a loss by the margin; the left one where the hinge bends."""
+    """Return the derivative of a loss by the margin; the left one where the hinge bends."""
     if loss == 0:
         return -1.0 if margin <= 1.0 else 0.0
     return -2.0 * max(0.0, 1.0 - margin)
@@ -107,10 +105,7 @@ def _refresh(sums, side, share, levels, units, steps, totals):  # type: ignore[n
 
 @njit(nogil=True)
 def _best_move(feature, weight, price, steps, units, totals):  # type: ignore[no-untyped-def]
-    """Compare the values that one weight may take: formulas (10) and (11).
-
-    Returns how far the weight should move and by how much the objective then changes.
-    """
+    """Return the best move of one weight, and the change of the objective: (10) and (11)."""
     move = 0
     best = 0.0
     spread = masked_sum(feature, steps[0]) / units[0]
@@ -213,10 +208,9 @@ def _search(loss, scale, d_alpha, d_beta, rate, counts, low, high):  # type: ign
 
 @njit(nogil=True)
 def _scale_step(loss, scale, penalty, r, counts, low, high, before):  # type: ignore[no-untyped-def]
-    """Minimise over alpha (8), and over the intercept; never to something worse.
+    """Minimise over alpha (8) and the intercept, unless the result is worse.
 
-    Lines along both axes and along the way made so far take turns, which needs few rounds also in
-    a narrow valley (Powell 1964).
+    Lines along both axes and along the way so far take turns (Powell 1964).
     """
     new = scale.copy()
     rate = penalty * 2 * r
@@ -264,7 +258,7 @@ def _visit(planes, side, share, order, price, weights, sums, levels, units):  # 
     r = np.int64(0)
     for k in range(weights.shape[0]):
         r += abs(np.int64(weights[k]))
-    # Rounding errors of the integer differences: a change that promises less is not worth a look.
+    # Changes below the rounding error of the integer differences are skipped.
     noise = 2.0 * np.sqrt(share.shape[0]) / min(units[0], units[1])
     n_changes = 0
     j, weight, move = np.int64(0), np.int64(0), np.int64(0)
@@ -278,7 +272,7 @@ def _visit(planes, side, share, order, price, weights, sums, levels, units):  # 
             if change >= -noise - 1e-13 * before:
                 continue
         new_r = r - abs(weight) + abs(weight + move)
-        # Second time: rounding promised what float64 does not keep, and the move is taken back.
+        # Second time: float64 finds no gain, and the move is taken back.
         for direction in (1, -1):
             add_feature(planes[j], direction * move, sums)
             _refresh(sums, side, share, levels, units, steps, totals)
@@ -304,11 +298,9 @@ def sweep(
 ) -> tuple[float, int]:
     """Solve (8), then visit every weight once and give it its best value (10)-(11).
 
-    `planes` are those of `PackedFeatures`, `side` is 1 for the rows with y = +1 and else 0, `share`
-    is c_i, `order` says in which order to visit the weights, `penalty` is lambda. `weights`,
-    `scale` (alpha and beta) and `sums` (h of all rows) change in place.
-
-    Returns the objective at the end, and how many weights changed.
+    `side` is 1 for the rows with y = +1 and else 0, `share` is c_i, `order` that of the visits,
+    `penalty` lambda. `weights`, `scale` (alpha and beta) and `sums` (h of all rows) change in
+    place. Returns the objective, and how many weights changed.
     """
     p, r = planes.shape[0], int(np.count_nonzero(weights))
     code = LOSSES.index(loss)

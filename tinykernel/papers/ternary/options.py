@@ -1,4 +1,4 @@
-"""What the paper's method gets: its options, and a training set with a scaler."""
+"""Options and training set of the paper's method."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ _CHOICES: dict[str, tuple[object, ...]] = {
 class PaperOptions:
     """The parameters of `PaperClassifier` of the same names, checked.
 
-    `sigma` and `regularization` are None where cross-validation chooses them. `cv` counts the parts
-    where the rows bring none. "svm" and "svm_sign" end equally accurate, the former sooner and with
-    fewer weights.
+    `sigma` and `regularization` are None where cross-validation chooses them. "svm" and
+    "svm_sign" end equally accurate, the former sooner and with fewer weights.
     """
 
     n_components: int = 2048
@@ -46,7 +45,7 @@ class PaperOptions:
     n_threads: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse what is not allowed."""
+        """Refuse values that are not allowed."""
         for name, choices in _CHOICES.items():
             check_choice(name, getattr(self, name), choices)
         if check_count("n_components", self.n_components) > _MOST_COMPONENTS:

@@ -20,10 +20,10 @@ _SHARE_THAT_MAY_CHANGE = 0.01
 
 
 def train_paper(problem: PaperRows, options: PaperOptions) -> tuple[KernelMachine, Choice, int]:
-    """Train by Algorithm 1; return the machine, what was chosen, and the sweeps made."""
+    """Train by Algorithm 1; return the machine, its hyper-parameters, and the number of sweeps."""
     choice = choose(problem, options)
     features = draw_features(problem.X.shape[1], choice.sigma, options, options.seed)
-    # Weights that are learned on windows which the firmware can hold lose next to nothing later.
+    # Weights learned on windows that the firmware can hold lose little by quantization.
     machine = snap_windows(_machine_without_weights(problem, options, features))
     features.start_, features.width_ = machine.start, machine.width
     packed = pack_features(
@@ -56,7 +56,7 @@ def train_paper(problem: PaperRows, options: PaperOptions) -> tuple[KernelMachin
 def _machine_without_weights(
     problem: PaperRows, options: PaperOptions, features: RMBCSIK
 ) -> KernelMachine:
-    """Return the machine of the drawn features, all of whose weights are zero."""
+    """Return the machine of the drawn features, with zero weights."""
     n_outputs = 1 if problem.n_classes == 2 else problem.n_classes
     return KernelMachine(
         classes=problem.classes,

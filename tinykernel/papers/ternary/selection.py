@@ -14,14 +14,13 @@ from tinykernel.papers.ternary.bits import pack_features
 from tinykernel.papers.ternary.coordinate import fit_outputs, stratified_rows
 from tinykernel.papers.ternary.options import PaperOptions, PaperRows
 
-# Multiples of the mean distance to the 50th neighbour, and lambdas, in the order in which they are
-# preferred when they score the same. Measured on ten data sets, the best multiple lies between 1
-# and 4 and the best lambda between 0.03 and 0.3, almost independently of each other.
+# Multiples of the mean distance to the 50th neighbour, and lambdas, likelier ones first. On ten
+# data sets the best multiple lies between 1 and 4, the best lambda between 0.03 and 0.3.
 _MULTIPLES = (1.4, 2.0, 1.0, 2.8, 0.7, 4.0)
 _STEP = 1.4
 _MOST_EXTENSIONS = 6
 _PENALTIES = (0.1, 0.03, 0.3, 0.01, 1.0)
-# Rows are taken until rows * outputs * components reach the work, which takes seconds a trial.
+# Rows of a trial are limited by rows * outputs * components, so that it takes seconds.
 _LEAST_ROWS, _MOST_ROWS, _WORK = 4000, 12000, 2.5e8
 # The best lambda falls with the number of rows: on MNIST by 6 from 1500 to 20000 rows.
 _DECAY = 0.5
@@ -29,16 +28,16 @@ _DECAY = 0.5
 _ROWS_FOR_ONE_SPLIT = 1500
 _MOST_SPLITS = 5
 _MARGIN = 0.5
-# Far from the end the order of the candidates no longer changes.
+# Candidates keep their order long before the descent ends.
 _TOLERANCE, _SWEEPS = 1e-3, 12
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What `choose` chose, and what it tried.
+    """The chosen hyper-parameters, and all trials.
 
-    `cv_results` has "sigma", "regularization" and "score" (weighted accuracy on the parts left out,
-    0 to 1), one entry a trial; it is empty where nothing was tried.
+    `cv_results` has "sigma", "regularization" and "score" (weighted accuracy on held-out parts, 0
+    to 1), one entry a trial; it is empty without trials.
     """
 
     sigma: float
@@ -47,7 +46,7 @@ class Choice:
 
 
 def draw_features(n_inputs: int, sigma: float, options: PaperOptions, seed: int) -> RMBCSIK:
-    """Draw the components for scaled inputs; a seed draws the same ones, but for sigma."""
+    """Draw the components for scaled inputs; apart from sigma they depend on the seed alone."""
     drawn = RMBCSIK(
         n_components=options.n_components,
         sigma=sigma,
@@ -63,9 +62,7 @@ def draw_features(n_inputs: int, sigma: float, options: PaperOptions, seed: int)
 def assign_folds(
     codes: NDArray[np.int64], n_folds: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Deal the rows of every class out to the parts of cross-validation, one after the other.
-
-    The only row of a class belongs to part -1: it is never left out.
+    """Deal the rows of every class out to folds in turn; the only row of a class is in none (-1).
 
     >>> folds = assign_folds(np.array([0, 0, 1, 1, 2]), 2, np.random.default_rng(0))
     >>> sorted(folds[:2].tolist()), int(folds[4])
@@ -81,15 +78,15 @@ def assign_folds(
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Weights of the rows in training and in the part left out, and the seed of the features."""
+    """Row weights in training and in the held-out part, and the seed of the features."""
 
     training: NDArray[np.float64]
-    left_out: NDArray[np.float64]
+    held_out: NDArray[np.float64]
     seed: int
 
 
 class _Search:
-    """Scores pairs of sigma and lambda on the same parts of the same rows, and keeps the scores."""
+    """Scores pairs of sigma and lambda on the same held-out parts, and stores the scores."""
 
     def __init__(self, problem: PaperRows, options: PaperOptions) -> None:
         rng = np.random.default_rng([options.seed, 1])
@@ -100,11 +97,10 @@ class _Search:
         self.codes, self.n_classes = problem.codes[rows], problem.n_classes
         self.options, self.tried = options, dict[tuple[float, float], float]()
         self.decay = (rows.size / problem.codes.size) ** _DECAY
-        parts = [_Part(kept[rows], out[rows], options.seed) for kept, out in problem.splits]
+        parts = [_Part(train[rows], out[rows], options.seed) for train, out in problem.splits]
         if not parts:
             parts = self._split(problem.sample_weight[rows], rng)
-        # Without those in which there is nothing to learn from or to score.
-        self.parts = [part for part in parts if part.training.any() and part.left_out.any()]
+        self.parts = [part for part in parts if part.training.any() and part.held_out.any()]
         self.distance = (
             neighbour_distance(self.X, random_state=options.seed) if rows.size > 1 else 1.0
         )
@@ -115,12 +111,12 @@ class _Search:
         for split in range(min(_MOST_SPLITS, -(-_ROWS_FOR_ONE_SPLIT // self.codes.size))):
             folds = assign_folds(self.codes, n_folds, rng)
             for fold in range(n_folds):
-                left_out = np.where(folds == fold, weight, 0.0)
-                parts.append(_Part(weight - left_out, left_out, self.options.seed + split))
+                held_out = np.where(folds == fold, weight, 0.0)
+                parts.append(_Part(weight - held_out, held_out, self.options.seed + split))
         return parts
 
     def hits(self, sigma: float, regularization: float, part: _Part) -> float:
-        """Train on all but one part; return the weight of the rows of it that come out right."""
+        """Train on all but one part; return the weight of its rows that are classified right."""
         features = draw_features(self.X.shape[1], sigma, self.options, part.seed)
         p = self.options.n_components
         rows = part.training > 0
@@ -137,13 +133,13 @@ class _Search:
             ),
             seed=part.seed,
         )
-        rows = part.left_out > 0
+        rows = part.held_out > 0
         values = outputs.decide(pack_features(features.transform, self.X[rows], p))
         labels = values.argmax(axis=1) if self.n_classes > 2 else values[:, 0] > 0
-        return float(part.left_out[rows] @ (labels == self.codes[rows]))
+        return float(part.held_out[rows] @ (labels == self.codes[rows]))
 
     def _score(self, stage: str, pairs: list[tuple[float, float]]) -> None:
-        """Keep the weighted accuracy of every pair."""
+        """Store the weighted accuracy of every pair."""
         trials = [(*pair, part) for pair in pairs for part in self.parts]
         hits = []
         with ThreadPoolExecutor(max(1, self.options.n_threads)) as pool:
@@ -154,25 +150,22 @@ class _Search:
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-        total = sum(float(part.left_out.sum()) for part in self.parts)
+        total = sum(float(part.held_out.sum()) for part in self.parts)
         for i, pair in enumerate(pairs):
             first = i * len(self.parts)
             self.tried[pair] = sum(hits[first : first + len(self.parts)]) / total
 
     def best(self, stage: str, pairs: list[tuple[float, float]]) -> int:
-        """Score the pairs; return the position of the first that is as good as the best.
-
-        As good is what is worse by less than half a standard error: earlier pairs are likelier.
-        """
+        """Return the index of the first pair within half a standard error of the best score."""
         self._score(stage, [pair for pair in pairs if pair not in self.tried])
         scores = np.array([self.tried[pair] for pair in pairs])
         top = scores.max()
-        # The weights of all rows, added up in another order, may come out below those of the hits.
+        # Sums of weights in another order may differ, so that the score passes 1.
         error = np.sqrt(top * max(0.0, 1 - top) / self.codes.size)
         return int(np.argmax(scores >= top - _MARGIN * error))
 
     def sigma(self, regularization: float) -> float:
-        """Try the grid, then go on where the best value lies at its edge."""
+        """Return the best sigma of a grid, which is extended while the best is at its edge."""
         stage = "choosing sigma"
         grid = [(m * self.distance, regularization) for m in _MULTIPLES]
         sigma = _MULTIPLES[self.best(stage, grid)]
@@ -187,23 +180,21 @@ class _Search:
         return sigma * self.distance
 
     def results(self) -> dict[str, NDArray[np.float64]]:
-        """Return what was tried, in the form of `Choice`."""
+        """Return all trials as `Choice.cv_results`."""
         rows = [(*pair, score) for pair, score in self.tried.items()]
         columns = np.array(rows, dtype=np.float64).T
         return dict(zip(("sigma", "regularization", "score"), columns, strict=True))
 
 
 def choose(problem: PaperRows, options: PaperOptions) -> Choice:
-    """Choose what was not given of sigma and lambda, by stratified cross-validation.
+    """Choose sigma and lambda, where not set, by stratified cross-validation.
 
-    First sigma at a middling lambda, on a grid of multiples of the distance to the 50th neighbour
-    (`neighbour_distance`), then lambda at that sigma. What is scored is the trainer itself, on at
-    most 12000 rows. Sets of less than 1500 rows are split up to five times, each time with other
-    random components. A lambda chosen on a part of the rows is multiplied by the square root of
-    that part.
+    First sigma at lambda 0.1, on a grid of multiples of `neighbour_distance`, then lambda at that
+    sigma. Trials run the trainer itself on at most 12000 rows. Sets of less than 1500 rows are
+    split up to five times, each with other random components. A lambda chosen on a part of the
+    rows is multiplied by the square root of that part.
 
-    When no class has two rows nothing can be left out, and the middling values are taken: 1.4 times
-    that distance, and 0.1.
+    When no class has two rows, the values are 1.4 times that distance, and 0.1.
     """
     sigma, regularization = options.sigma, options.regularization
     if sigma is not None and regularization is not None:

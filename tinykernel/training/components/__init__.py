@@ -1,1 +1,1 @@
-"""The training of components: `learner` leads, in passes over mini-batches that are compiled."""
+"""Training of components: `learner` runs the loop, the passes over mini-batches are compiled."""

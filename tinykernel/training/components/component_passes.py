@@ -1,8 +1,7 @@
-"""Compiled kernels of the trainer: forward, backward, and update of a mini-batch.
+"""Compiled kernels of the trainer: forward and backward pass of a mini-batch.
 
-Rows travel in groups of `LANES` that lie side by side in memory, the component outside and the row
-inside, so that every operation, the stride-1 stages of the transform included, is a
-vector operation on `LANES` numbers. For one group, with u = P H B x / sqrt(d) (shared by all
+Rows travel in groups of `LANES` side by side, the component outside and the row inside, so that
+every operation is a vector operation. For one group, with u = P H B x / sqrt(d) (shared by all
 blocks) the forward pass is::
 
     y     = H (G_b * u)                      H: unnormalised Walsh-Hadamard, all rows of a block
@@ -11,16 +10,13 @@ blocks) the forward pass is::
     z     = sign(s)
     f     = scale * (W z) + offset
 
-and the backward pass replaces the derivative of the sign by ``g(s) = k / (1 + (k s)^2 / 2)^2``,
-which follows ``k sech^2(k s)``, the derivative of tanh(k s), without an exponential. H is its own
-transpose, so the gradient goes back through the same transform.
-
-`forward_group_stored` computes the same with the integers of the firmware, which are exact in
-float32: its components are bit for bit those of the integer model.
+The backward pass replaces the derivative of the sign by ``g(s) = k / (1 + (k s)^2 / 2)^2``, close
+to ``k sech^2(k s)``, the derivative of tanh(k s), without an exponential. H is its own transpose,
+so the gradient goes back through the same transform.
 
 The compiler may neither regroup additions nor fuse them with products, so that every processor
-gives the same bits; sums over the rows of a group are those of `eights`. Kernels are compiled into
-the function that Python calls (`inlined`), with nothing left to call.
+gives the same bits; sums over the rows of a group are those of `eights`. Kernels are inlined into
+the function that Python calls.
 """
 
 from __future__ import annotations
@@ -49,7 +45,7 @@ _HALF = np.float32(0.5)
 
 @inlined
 def _fwht_lanes_halving(x, d, factors):  # type: ignore[no-untyped-def]
-    """Transform as `tinykernel.hadamard.fwht_halving` does; factors[k] = 1/2 where stage k halves.
+    """Transform as `tinykernel.hadamard.fwht_halving`; factors[k] = 1/2 where stage k halves.
 
     x holds integers below 2^15, so that every float32 operation is exact.
     """
@@ -86,7 +82,7 @@ def _fwht_lanes_halving(x, d, factors):  # type: ignore[no-untyped-def]
 
 @inlined
 def hash_keep(z, base, seeds, j, threshold, inverse):  # type: ignore[no-untyped-def]
-    """Multiply z by the dropout mask of input j; counter-based, so that it can be repeated."""
+    """Multiply z by the dropout mask of input j, a hash of the row's seed: it can be repeated."""
     mixed = np.uint32(np.uint32(j + 1) * np.uint32(0x9E3779B1))
     for k in range(LANES):
         # Without the casts numba goes on in 64 bits.
@@ -98,7 +94,7 @@ def hash_keep(z, base, seeds, j, threshold, inverse):  # type: ignore[no-untyped
 
 @inlined
 def gather_group(mixed, rows, pool, starts, noise, u):  # type: ignore[no-untyped-def]
-    """Copy LANES rows of the data side by side and add noise from a pool of normal numbers."""
+    """Copy LANES rows side by side and add noise from a pool of normal numbers."""
     d = mixed.shape[1]
     for k in range(LANES):
         row = rows[k]
@@ -123,7 +119,7 @@ def store_group(u, mean, unit):  # type: ignore[no-untyped-def]
 
 @inlined
 def centre_group(u, mean, unit):  # type: ignore[no-untyped-def]
-    """Undo `store_group`, but for the rounding."""
+    """Undo `store_group`, except the rounding."""
     for j in range(mean.shape[0]):
         shift = mean[j]
         for k in range(j * LANES, (j + 1) * LANES):
@@ -169,11 +165,11 @@ def forward_group(u, windows, weights, y, sums):  # type: ignore[no-untyped-def]
 
 @inlined
 def forward_group_stored(u, windows, weights, y, sums):  # type: ignore[no-untyped-def]
-    """Do what `forward_group` does with the integers of the firmware, exactly.
+    """Do `forward_group` exactly as the integer model does; integers are exact in float32.
 
-    u (d * LANES,) and, afterwards, y hold integers. Of the `Windows` diagonal (m, d) holds
-    levels; product is 1 / 2^shift, factors (log2 d,) as in `_fwht_lanes_halving`, rate (m * d,)
-    turns a unit of y, start and width (m * d,) turns.
+    u and, afterwards, y hold integers. Of the `Windows` diagonal holds levels; product is
+    1 / 2^shift, factors (log2 d,) as in `_fwht_lanes_halving`, rate (m * d,) turns a unit of y,
+    start and width (m * d,) turns.
     """
     levels, product, factors = windows.diagonal, windows.product, windows.factors
     rate, start, width = windows.rate, windows.start, windows.width
@@ -207,7 +203,7 @@ def forward_group_stored(u, windows, weights, y, sums):  # type: ignore[no-untyp
 
 @inlined
 def _add_tile(tile, weights, first, n_outputs, sums):  # type: ignore[no-untyped-def]
-    """Add the contribution of `_TILE` components to the sums of all outputs."""
+    """Add `_TILE` components to the sums of all outputs."""
     for o in range(n_outputs):
         w0 = weights[first, o]
         w1 = weights[first + 1, o]

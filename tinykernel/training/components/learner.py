@@ -1,4 +1,4 @@
-"""The loop: learned parameters, mini-batches, Adam, best state."""
+"""The training loop of components: learned parameters, mini-batches, Adam, best state."""
 
 from __future__ import annotations
 
@@ -38,22 +38,19 @@ from tinykernel.training.loss import prior, share_right
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.readouts.linear import input_moments, linear_dropout, round_linear
 
-# Gradients of a batch are added up in this number of parts, whatever the number of threads.
+# Gradients of a batch are added up in so many parts, whatever the number of threads.
 _SLOTS = 4
 _POOL = 1 << 20
 _NO_INPUTS = np.zeros((0, 0), dtype=np.int16)
-# k of the surrogate derivative.
-_SLOPE = 2.0
+_SLOPE = 2.0  # k of the surrogate derivative
 # Steps of start and width (radians), G (unit variance), S (times 1 / sigma), and the linear part,
 # as multiples of that of the weights.
 _WINDOW_STEP, _DIAGONAL_STEP, _FREQUENCY_STEP, _LINEAR_STEP = 10.0, 15.0, 0.5, 7.0
 _GAIN_STEP = 10.0
-# Share of the steps in which these grow.
-_WARM_UP = 0.1
+_WARM_UP = 0.1  # share of the training in which the steps grow
 # Ternary weights are 0 below this multiple of the mean magnitude of their output.
 _THRESHOLD = 0.7
-# Deviation of the first shadow weights.
-_WEIGHT_SPREAD = 0.01
+_WEIGHT_SPREAD = 0.01  # standard deviation of the first shadow weights
 # Share of the training after which the forward pass uses the integers that are exported.
 _QUANTIZE_FROM = 0.7
 _NAMES = ("diagonal", "rate", "centre", "level", "shadow", "offset", "gain", "linear")
@@ -63,7 +60,7 @@ _Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Forward:
-    """Everything that the forward pass uses."""
+    """Parameters of the forward pass."""
 
     windows: Windows
     weights: _Floats
@@ -73,40 +70,22 @@ class Forward:
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """Rows kept aside: mixed (n, d) inputs, what they are, and weights (n,).
+    """Validation rows."""
 
-    `truth` are the codes (n,) of the labels, or targets (n, n_outputs) of values.
-
-    `inputs` (n, n_features) are the quantized inputs, for a linear part.
-    """
-
-    mixed: _Floats
-    truth: NDArray[Any]
-    weight: _Floats
-    inputs: NDArray[Any] | None = None
+    mixed: _Floats  # (n, d)
+    truth: NDArray[Any]  # (n,) codes of the labels, or (n, n_outputs) targets.
+    weight: _Floats  # (n,)
+    inputs: NDArray[Any] | None = None  # (n, n_features): quantized inputs of a linear part.
 
 
 class Learner:
     """All learned parameters of one model and the steps that change them.
 
-    Parameters
-    ----------
-    mixed : ndarray of float32, shape (n, d)
-        ``P H B x / sqrt(d)``, minus `mean`.
-    targets : ndarray of float32, shape (n, n_outputs)
-        Probability of each class; of the second class where there are two. Or values.
-    weight : ndarray of float32, shape (n,)
-        Of the rows; mean 1.
-    recipe : Recipe
-    mean : ndarray of float32, shape (d,)
-        What was subtracted. It moves the starts of the exported windows and nothing else.
-    arithmetic : callable from ndarray of int8 (m, d) to Arithmetic, optional
-        How the firmware computes with these levels of G. Only the short trainings of the search do
-        without: for them the transforms are exact in the last part, too, as proofs take time.
-    cancelled : threading.Event, optional
-        Ends a training with `CancelledError` when it is set.
-    inputs : ndarray of integers, shape (n, n_features), optional
-        Quantized inputs, where the recipe has a linear part.
+    `mixed` (n, d) is ``P H B x / sqrt(d)`` minus `mean` (d,), which only moves the exported starts.
+    `targets` (n, n_outputs) are values, or probabilities of the classes (of the second of two);
+    `weight` (n,) has a mean of 1. `arithmetic` gives the firmware's arithmetic for levels of G;
+    without it, as in short trainings, the transforms stay exact, which needs no proof. `cancelled`
+    ends a training with `CancelledError`. `inputs` are quantized inputs for a linear part.
     """
 
     def __init__(
@@ -157,11 +136,9 @@ class Learner:
         shape = (self.n_blocks, self.dimension)
         diagonal = rng.standard_normal(shape)
         norm = np.sqrt(np.square(diagonal).sum(axis=1, keepdims=True))
-        length = (
-            np.sqrt(rng.chisquare(self.dimension, shape))
-            if layout.scale_per_row
-            else (np.full(shape, np.sqrt(self.dimension)))
-        )
+        length = np.full(shape, np.sqrt(self.dimension))
+        if layout.scale_per_row:
+            length = np.sqrt(rng.chisquare(self.dimension, shape))
         self.diagonal = (diagonal * np.sqrt(self.dimension) / norm).astype(np.float32)
         rate = length / np.sqrt(self.dimension) / (2 * np.pi * self.sigma)
         self.rate = rate.astype(np.float32).ravel()
@@ -186,7 +163,7 @@ class Learner:
         self._draw_linear()
 
     def _draw_linear(self) -> None:
-        """Draw the first weights of the linear part, which weighs as much as the components."""
+        """Draw the first weights of the linear part, whose sums are as large as the components'."""
         n = self.inputs.shape[1]
         self.linear = np.zeros((n, self.n_outputs), dtype=np.float32)
         self._linear_mean, self._linear_unit = np.zeros(n, dtype=np.float32), np.float32(1)
@@ -198,13 +175,13 @@ class Learner:
             self._linear_mean, self._linear_unit = mean, np.float32(unit * ratio)
 
     def _rounded_linear(self) -> tuple[_Floats, np.float32]:
-        """Return the levels of the linear part, and what one is worth in its units."""
+        """Return the levels of the linear part, and the value of one level."""
         if self.recipe.linear_bits is None:
             return self.linear, np.float32(1)
         return round_linear(self.linear, self.recipe.linear_bits)
 
     def stored_linear(self) -> tuple[NDArray[np.int8], float, NDArray[np.float64]] | None:
-        """Return levels (outputs, n_features), the worth of one a unit of q, and moved offsets."""
+        """Return levels (outputs, n_features), the value of one a unit of q, and offsets."""
         if self.recipe.linear_bits is None:
             return None
         levels, step = self._rounded_linear()
@@ -212,23 +189,21 @@ class Learner:
         shift = np.einsum("io,i->o", levels.astype(np.float64), self._linear_mean)
         return levels.T.astype(np.int8), worth, -worth * shift
 
-    # -- forward ------------------------------------------------------------------------------
-
     def forward(self) -> Forward:
         """Return the parameters of the forward pass; the arrays may be reused by the next step."""
         threshold = _THRESHOLD if self.layout.ternary else 0.0
         ternarise(self.shadow, np.float32(threshold), np.float32(self._live.sum()), self._weights)
         self._weights *= self._live
         scale = np.float32(self.gain[0] / np.sqrt(self.recipe.n_components))
-        given = Parameters(self.diagonal, self.rate, self.centre, self.level)
+        learned = Parameters(self.diagonal, self.rate, self.centre, self.level)
         if self.quantized and self._arithmetic is not None:
-            windows = stored_windows(given, self.layout, self.mean, self._arithmetic)
+            windows = stored_windows(learned, self.layout, self.mean, self._arithmetic)
         else:
-            windows = float_windows(given, self.layout, self.mean, self.quantized)
+            windows = float_windows(learned, self.layout, self.mean, self.quantized)
         return Forward(windows, self._weights, scale, self.offset)
 
     def _outputs(self, forward: Forward) -> Outputs:
-        """Return how components and quantized inputs make decisions."""
+        """Return the read-out of components and linear part."""
         levels, worth = self._rounded_linear()
         return Outputs(
             forward.weights,
@@ -240,7 +215,7 @@ class Learner:
         )
 
     def prove(self) -> None:
-        """Let the firmware's arithmetic follow the present G, whose size its shifts depend on."""
+        """Update the firmware's arithmetic, whose shifts depend on the size of G."""
         if self._arithmetic_of is None:
             return
         levels, _ = diagonal_levels(self.diagonal, self.layout)
@@ -260,51 +235,37 @@ class Learner:
         list(self._executor.map(part, range(edges.size - 1)))
         return out
 
-    # -- learning -----------------------------------------------------------------------------
-
     def learn(self, rows: NDArray[np.int64], step: float) -> float:
-        """Take one step on some rows; returns their mean loss."""
-        o = self.recipe
+        """Take one step on a batch of rows; return their mean loss."""
         starts = self.rng.integers(0, _POOL, rows.size)
         seeds = self.rng.integers(0, 2**32, rows.size, dtype=np.uint32)
         f = self.forward()
-        left_out = linear_dropout(self.inputs.shape[1])
-        batched = Rows(self.mixed, self.inputs, self.targets, self.weight, rows)
+        dropout = linear_dropout(self.inputs.shape[1])
+        batch = Rows(self.mixed, self.inputs, self.targets, self.weight, rows)
         noise = Noise(
             self._pool,
             starts,
             self._noise,
             seeds,
-            np.uint32(int(left_out * 2**32)),
-            np.float32(1 / (1 - left_out)),
+            np.uint32(int(dropout * 2**32)),
+            np.float32(1 / (1 - dropout)),
         )
-        windows, outputs, slope = f.windows, self._outputs(f), np.float32(_SLOPE)
+        model = (f.windows, self._outputs(f), np.float32(_SLOPE), self._losses, self.n_outputs)
         gradients = self._gradients
+        sums = (*gradients[:6], gradients[7], self._totals)
 
         def part(slot: int) -> None:
-            own = (*gradients[:6], gradients[7], self._totals)
-            learn_slot(
-                slot,
-                _SLOTS,
-                batched,
-                noise,
-                windows,
-                outputs,
-                slope,
-                self._losses,
-                self.n_outputs,
-                Gradients(*(g[slot] for g in own)),
-            )
+            learn_slot(slot, _SLOTS, batch, noise, *model, Gradients(*(g[slot] for g in sums)))
 
         list(self._executor.map(part, range(_SLOTS)))
-        gradients[6][:, 0] = self._totals[:, 1] / np.sqrt(o.n_components)
+        gradients[6][:, 0] = self._totals[:, 1] / np.sqrt(self.recipe.n_components)
         if f.windows.are_stored:
             self._from_stored(f.windows)
         self._update(step, np.float32(1.0 / rows.size))
         return float(self._totals[:, 0].sum() / rows.size)
 
     def _from_stored(self, windows: Windows) -> None:
-        """Turn gradients for levels of G and turns a unit of v into those for G and the rate."""
+        """Turn gradients of levels of G and turns a unit of v into those of G and the rate."""
         diagonal, rate, centre = self._gradients[:3]
         diagonal /= windows.worth.astype(np.float32)
         by_block = rate.reshape(_SLOTS, self.n_blocks, self.dimension)
@@ -312,7 +273,7 @@ class Learner:
         rate -= windows.shift * centre
 
     def _update(self, step: float, factor: np.float32) -> None:
-        """Let Adam move every learned parameter."""
+        """Update every learned parameter by Adam."""
         layout = self.layout
         if not layout.scale_per_row:
             tied = self._gradients[1].reshape(_SLOTS, self.n_blocks, self.dimension)
@@ -334,23 +295,12 @@ class Learner:
             _NAMES, steps, self._moments, self._gradients, strict=True
         ):
             if size > 0 and moments.size:
-                value = getattr(self, name).reshape(-1)
-                adam(
-                    value,
-                    g.reshape(_SLOTS, -1),
-                    moments[0],
-                    moments[1],
-                    np.float32(size),
-                    first,
-                    second,
-                    factor,
-                )
+                value, parts = getattr(self, name).reshape(-1), g.reshape(_SLOTS, -1)
+                adam(value, parts, *moments, np.float32(size), first, second, factor)
         self.shadow *= self._live
 
-    # -- the loop -----------------------------------------------------------------------------
-
     def run(self, validation: Validation | None = None) -> History:
-        """Train, and end in the best state (by `validation`, if given), quantized."""
+        """Train, and end quantized in the best state (by `validation`, where there is one)."""
         judge = None if validation is None else partial(self.accuracy, validation)
         stage = "training" if self._cancelled is None else None
         history = run_epochs(self, self.recipe.epochs, judge, stage)
@@ -363,12 +313,12 @@ class Learner:
         return [getattr(self, name).copy() for name in _NAMES]
 
     def restore(self, state: list[_Floats]) -> None:
-        """Put back learned parameters."""
+        """Restore learned parameters."""
         for name, value in zip(_NAMES, state, strict=True):
             getattr(self, name)[...] = value
 
     def epoch(self, number: int) -> float:
-        """Go through all rows once; returns the mean loss."""
+        """Train on all rows once; return the mean loss."""
         o, total, n_batches = self.recipe, 0.0, 0
         if (number + 1) / o.epochs > _QUANTIZE_FROM:
             self.prove()
@@ -382,7 +332,7 @@ class Learner:
         return float(total / n_batches)
 
     def accuracy(self, validation: Validation) -> float:
-        """Compute how right the quantized parameters are, see `share_right`."""
+        """Return the accuracy of the quantized parameters, see `share_right`."""
         was, self.quantized = self.quantized, True
         self.prove()
         decisions = self.decide(validation.mixed, validation.inputs)

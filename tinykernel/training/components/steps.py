@@ -1,4 +1,4 @@
-"""Compiled steps of the trainer: a mini-batch, the decisions of many rows, and the update."""
+"""Compiled steps of the trainer: gradients of a mini-batch, decisions of many rows, and updates."""
 
 from __future__ import annotations
 
@@ -36,24 +36,22 @@ class Rows(NamedTuple):
     inputs: NDArray[Any]  # (n, n_features) or (0, 0): quantized inputs, for the linear part.
     target: NDArray[np.float32]  # (n, n_outputs)
     weight: NDArray[np.float32]  # (n,)
-    chosen: NDArray[np.int64]  # (k,): the rows that are in the batch.
+    chosen: NDArray[np.int64]  # (k,): the rows in the batch.
 
 
 class Noise(NamedTuple):
-    """What is drawn for the rows of a mini-batch, so that a model regularises."""
+    """Random noise and dropout of a mini-batch."""
 
-    # Normal numbers; those of a row begin at `starts`, shape (k,), and are multiplied by `size`.
-    pool: NDArray[np.float32]
-    starts: NDArray[np.int64]  # (k,)
-    size: np.float32
-    seeds: NDArray[np.uint32]  # (k,): of what is left out of a row.
-    # Share of the quantized inputs left out, times 2**32, and one over the share that stays.
-    threshold: np.uint32
-    inverse: np.float32
+    pool: NDArray[np.float32]  # normal numbers.
+    starts: NDArray[np.int64]  # (k,): where the numbers of a row begin in the pool.
+    size: np.float32  # factor of the numbers.
+    seeds: NDArray[np.uint32]  # (k,): of the dropout of a row.
+    threshold: np.uint32  # share of dropped inputs, times 2**32.
+    inverse: np.float32  # one over the share of the other inputs.
 
 
 class Outputs(NamedTuple):
-    """How decisions are made: ``scale * (W z + V (q - centre) worth) + offset``."""
+    """The read-out: ``scale * (W z + V (q - centre) worth) + offset``."""
 
     weights: NDArray[np.float32]  # (m * d, outputs): W.
     scale: np.float32
@@ -64,7 +62,7 @@ class Outputs(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """Where a slot adds up its gradients, of the shapes of the parameters; totals (2,) float64."""
+    """Gradients of a slot, of the shapes of the parameters; totals (2,): loss, d scale."""
 
     diagonal: NDArray[np.float32]
     rate: NDArray[np.float32]
@@ -78,7 +76,7 @@ class Gradients(NamedTuple):
 
 @inlined
 def forward(u, windows, weights, y, sums):  # type: ignore[no-untyped-def]
-    """Fill y and sums by one group: in floats, or with factors in the integers of the firmware."""
+    """Fill y and sums from one group: in floats, or with factors in the firmware's integers."""
     w = windows
     if w.factors.shape[0] > 0:
         store_group(u, w.mean, w.unit)
@@ -89,12 +87,10 @@ def forward(u, windows, weights, y, sums):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, error_model="numpy")
 def learn_slot(slot, n_slots, batch, noise, windows, outputs, slope, losses, n_real, gradients):  # type: ignore[no-untyped-def]
-    """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`.
+    """Add up the gradients of every n_slots-th group of the batch, from group `slot`.
 
-    `windows` are `Windows`; with factors (none before the inputs of the forward pass are
-    integers) its `diagonal` holds levels and `rate` turns a unit of the integer projections, see
-    `forward_group_stored`. `slope` is k of the surrogate derivative, `n_real` the number of outputs
-    without padding.
+    With `windows.factors` the forward pass computes in integers (`forward_group_stored`).
+    `slope` is k of the surrogate derivative, `n_real` the number of outputs without padding.
     """
     w = windows
     weights, linear = outputs.weights, outputs.linear
@@ -181,9 +177,9 @@ def decide_rows(mixed, inputs, first, last, windows, outputs, decisions):  # typ
 
 @njit(nogil=True, error_model="numpy")
 def adam(value, gradients, first, second, rate, correction1, correction2, factor):  # type: ignore[no-untyped-def]
-    """Adam (Kingma & Ba 2015) on one flat parameter; gradients has one row a slot, summed in order.
+    """Update a flat parameter by Adam (Kingma & Ba 2015), beta1 = 0.9, beta2 = 0.999.
 
-    beta1 = 0.9, beta2 = 0.999.
+    gradients has one row a slot; they are summed in order.
     """
     b1 = np.float32(0.9)
     b2 = np.float32(0.999)

@@ -1,4 +1,4 @@
-"""The model of learned components: the whole numbers that they were learned as."""
+"""The integer model of learned components."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tinykernel.training.trainset import TrainSet
 def stored_model(
     learner: Learner, transform: SharedTransform, data: TrainSet, *, small_code: bool
 ) -> IntegerModel:
-    """Return the model of a learner that is quantized."""
+    """Return the integer model of a quantized learner."""
     forward, n_outputs = learner.forward(), learner.n_outputs
     windows, shape = forward.windows, (learner.n_blocks, learner.dimension)
     weights = forward.weights[:, :n_outputs].T.astype(np.int8).reshape(-1, *shape)
@@ -33,14 +33,14 @@ def stored_model(
     stored = Stored(
         transform.live_sign, transform.permutation, levels, kind, (transform.halve, halve), rounded
     )
-    components, kept, constant = stored.components(weights[:, blocks], small_code)
+    components, ternary, constant = stored.components(weights[:, blocks], small_code)
     scale = np.full(n_outputs, float(forward.scale))
     offset = forward.offset[:n_outputs].astype(np.float64) + scale * constant
     sums, linear = Sums(scale, offset), learner.stored_linear()
     if linear is not None:
         levels, worth, moved = linear
-        # It was learned for inputs of 2**(1 - bits) a level, of which 0 stands for 0.
+        # The trainer's unit of an input is 2**(bits - 1) levels, from 0.
         worth *= 2.0 ** (transform.scaler.bits - 1)
         moved += worth * (levels.astype(np.float64) * transform.inputs.centre).sum(axis=1)
         sums = Sums(scale, offset + moved, levels, worth * transform.inputs.step)
-    return kernel_model(transform.scaler, components, kept, sums, data.meaning)
+    return kernel_model(transform.scaler, components, ternary, sums, data.meaning)

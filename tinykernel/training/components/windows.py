@@ -1,4 +1,4 @@
-"""What the forward pass of the trainer computes with: floats at first, then stored integers.
+"""Windows of the trainer's forward pass: floats at first, then the integers of the firmware.
 
 In the last part of the training every parameter takes the value that the firmware stores, and the
 arithmetic is that of the integer model: with ``u = unit * u'`` and ``G = g * levels``::
@@ -7,8 +7,8 @@ arithmetic is that of the integer model: with ``u = unit * u'`` and ``G = g * le
     phase = rate * v + start                 in turns; rate = scale * 2^k, scale in 1..255
     z     = +1 where the phase lies in [0, width)
 
-All these numbers are exact in float32, so that what is trained is what is exported. Gradients pass
-through the roundings as if they were not there: ``v`` stands for the projection ``y = worth * v``.
+All these numbers are exact in float32. Gradients pass straight through the roundings: ``v`` stands
+for the projection ``y = worth * v``.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Parameters:
 class Arithmetic:
     """How the firmware computes a projection."""
 
-    unit: float  # what one step of the integers ``P H B q`` is worth in the trainer's inputs.
+    unit: float  # one step of the integers ``P H B q`` in the trainer's inputs.
     halve: tuple[bool, ...]  # schedule of the second transform.
 
 
 class Windows(NamedTuple):
-    """Arguments of the compiled forward pass, and what its projections are worth."""
+    """Arguments of the compiled forward pass, and the unit of its projections."""
 
     # As in `Parameters`; with an `Arithmetic` the levels of G and turns a unit of v.
     diagonal: _Floats
@@ -63,9 +63,8 @@ class Windows(NamedTuple):
     start: _Floats = _NONE
     width: _Floats = _NONE
     unit: np.float32 = np.float32(1)
-    worth: NDArray[np.float64] = _ONE  # (m, 1): what one unit of v is worth.
-    # By how much subtracting the mean of the inputs moves the projections.
-    shift: _Floats = _NONE  # (m * d,)
+    worth: NDArray[np.float64] = _ONE  # (m, 1): one unit of v in the trainer's projections.
+    shift: _Floats = _NONE  # (m * d,): projections of the mean of the inputs.
 
     @property
     def are_stored(self) -> bool:
@@ -73,24 +72,24 @@ class Windows(NamedTuple):
         return self.factors.size > 0
 
 
-def float_windows(given: Parameters, layout: Layout, mean: _Floats, rounded: bool) -> Windows:
-    """Return the windows for the forward pass in floats.
+def float_windows(learned: Parameters, layout: Layout, mean: _Floats, rounded: bool) -> Windows:
+    """Return the windows of the forward pass in floats; `mean` (d,) was subtracted from the inputs.
 
-    `mean`, shape (d,), was subtracted from the inputs. `rounded` numbers take values that can be
-    stored, but the transforms are exact: so short trainings of the search end, which need no proof.
+    With `rounded` numbers take values that can be stored, but the transforms stay exact: short
+    trainings of the search end so, without a proof.
     """
     if not rounded:
-        return Windows(given.diagonal, given.rate, given.centre, given.level, mean)
-    levels, worth = diagonal_levels(given.diagonal, layout)
+        return Windows(learned.diagonal, learned.rate, learned.centre, learned.level, mean)
+    levels, worth = diagonal_levels(learned.diagonal, layout)
     diagonal = (levels * worth).astype(np.float32)
-    rate = given.rate
+    rate = learned.rate
     if layout.scale_per_row:
         unit = rate.max() / np.float32(LARGEST_SCALE)
         rate = (np.clip(np.rint(rate / unit), 1, LARGEST_SCALE) * unit).astype(np.float32)
     if not layout.learns_start:
-        return Windows(diagonal, rate, given.centre, given.level, mean)
+        return Windows(diagonal, rate, learned.centre, learned.level, mean)
     shift = rate * fwht(diagonal * mean).ravel()
-    start, width = _round_windows(given, shift)
+    start, width = _round_windows(learned, shift)
     centre = start - width / 2 + shift
     centre -= np.rint(centre)
     level = -cosines(np.pi * width)
@@ -98,18 +97,18 @@ def float_windows(given: Parameters, layout: Layout, mean: _Floats, rounded: boo
 
 
 def stored_windows(
-    given: Parameters, layout: Layout, mean: _Floats, arithmetic: Arithmetic
+    learned: Parameters, layout: Layout, mean: _Floats, arithmetic: Arithmetic
 ) -> Windows:
-    """Return the windows for the forward pass in the integers of the firmware."""
-    m, d = given.diagonal.shape
-    levels, level_worth = diagonal_levels(given.diagonal, layout)
+    """Return the windows of the forward pass in the integers of the firmware."""
+    m, d = learned.diagonal.shape
+    levels, level_worth = diagonal_levels(learned.diagonal, layout)
     product = 2.0**-layout.product_shift
     worth = level_worth * arithmetic.unit / product * 2.0 ** sum(arithmetic.halve)
-    slope = given.rate.reshape(m, d) * worth
+    slope = learned.rate.reshape(m, d) * worth
     exponent = phase_shift_for(float(slope.max())) - 32
     rate = np.clip(np.rint(slope * 2.0**-exponent), 1, LARGEST_SCALE) * 2.0**exponent
     moved = fwht(levels * level_worth * mean)
-    start, width = _round_windows(given, (rate / worth * moved).ravel())
+    start, width = _round_windows(learned, (rate / worth * moved).ravel())
     return Windows(
         diagonal=levels.astype(np.float32),
         rate=rate.astype(np.float32).ravel(),
@@ -129,9 +128,9 @@ def stored_windows(
 def diagonal_levels(
     diagonal: _Floats, layout: Layout
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return G (m, d) as whole numbers, and what one is worth in each block (m, 1).
+    """Return G (m, d) as integers, and the value of one in each block (m, 1).
 
-    With few levels that is chosen for the bulk: the outermost level starts at three deviations.
+    With few levels the unit suits the bulk: the outermost level starts at three deviations.
     """
     exact, top = diagonal.astype(np.float64), layout.largest
     if layout.diagonal_kind == "int8":
@@ -142,10 +141,10 @@ def diagonal_levels(
 
 
 def _round_windows(
-    given: Parameters, shift: NDArray[Any]
+    learned: Parameters, shift: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return start and width in turns, whole steps; starts are those of inputs with their mean."""
-    half = np.arccos(np.clip(-given.level.astype(np.float64), -1, 1)) / (2 * np.pi)
+    """Return start and width in turns, whole steps, for inputs with their mean."""
+    half = np.arccos(np.clip(-learned.level.astype(np.float64), -1, 1)) / (2 * np.pi)
     width = np.clip(np.rint(2 * STEPS_PER_TURN * half), 1, STEPS_PER_TURN - 1) / STEPS_PER_TURN
-    start = np.rint(STEPS_PER_TURN * (given.centre - shift + half)) / STEPS_PER_TURN
+    start = np.rint(STEPS_PER_TURN * (learned.centre - shift + half)) / STEPS_PER_TURN
     return start, width

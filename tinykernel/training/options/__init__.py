@@ -1,4 +1,4 @@
-"""What a user can tell the trainer (`fields`, `values`); `recipe` is what it works by."""
+"""Options of the trainer (`fields`, `regression`), and the recipe that follows from them."""
 
 from __future__ import annotations
 

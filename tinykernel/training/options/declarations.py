@@ -1,4 +1,4 @@
-"""How options are declared: fields with a check and a text, which docstrings show."""
+"""Declare options: fields with a check and a text for docstrings and ``tinykernel options``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tinykernel.text import similar
 _ClassT = TypeVar("_ClassT", bound=type)
 
 
-# What reads options: the parts of models of tables, and those of windows and images.
+# Readers of options: the parts of models of tables, and those of windows and images.
 COMPONENTS, LINEAR, TREES = TABLES = ("components", "a linear part alone", "trees")
 WINDOWS, GRADIENTS = "the local stage of signals", "gradients for signals"
 IMAGES = "the local stage of images"
@@ -37,19 +37,18 @@ def option(
     idle: tuple[object, ...] = (),
     internal: bool = False,
 ) -> Any:
-    """Declare an option; the metadata say all that is known of it.
+    """Declare an option.
 
-    `reads` are the parts of a model that read it, none for all; with `idle` values it has no
-    effect. What is `internal` is no setting: the trainer, or `tinykernel.train` for a budget, finds
-    it and says it in this way.
+    `reads` are the parts of a model that read it (none: all); `idle` values have no effect. An
+    `internal` option is set by the trainer or by `tinykernel.train` for a budget.
     """
-    known = {"check": check, "type": kind, "text": text, "range": getattr(check, "range", "")}
+    description = {"check": check, "type": kind, "text": text, "range": getattr(check, "range", "")}
     use = {"reads": reads, "idle": (default, *idle), "internal": internal}
-    return field(default=default, metadata=known | use)
+    return field(default=default, metadata=description | use)
 
 
 def check_reads(options: Any, readers: Sequence[str]) -> None:
-    """Refuse options that nothing in a model reads; the first reader is named."""
+    """Refuse options that no part of a model reads; the error names the first reader."""
     for each in fields(options):
         reads = each.metadata["reads"]
         value = getattr(options, each.name)
@@ -62,46 +61,49 @@ def check_reads(options: Any, readers: Sequence[str]) -> None:
 def declared(cls: _ClassT) -> _ClassT:
     """Document the options of a class, and have it refuse others with the most similar name.
 
-    Its docstring has the lines ``{options}`` and, of an estimator, ``{more}``.
+    ``{options}`` and, for an estimator, ``{more}`` in its docstring are replaced.
     """
-    own = fields(cls)
-    names = [option.name for option in own]
+    parameters = fields(cls)
+    names = [option.name for option in parameters]
     known = {option.name: option for option in fields(getattr(cls, "KIND", cls))}
     if cls.__doc__ is not None:
         more = [option for name, option in known.items() if name not in names]
-        cls.__doc__ = cls.__doc__.replace("{options}", _entries(own))
+        cls.__doc__ = cls.__doc__.replace("{options}", _entries(parameters))
         cls.__doc__ = cls.__doc__.replace("{more}", _entries(more))
     plain = cls.__init__  # type: ignore[misc]
 
     @wraps(plain)
-    def named(self: Any, *args: Any, **given: Any) -> None:
-        # Options of the trainer are given to `train`, whose user does not know their class.
-        of = f"{cls.__name__}: " if hasattr(cls, "KIND") else ""
+    def named(self: Any, *args: Any, **options: Any) -> None:
+        # Users pass trainer options to `train` and do not know this class.
+        prefix = f"{cls.__name__}: " if hasattr(cls, "KIND") else ""
         if args:
-            raise TypeError(f"{of}give parameters by name, e.g. n_components=64")
-        wrong = wrong_name(given, names, known)
+            raise TypeError(f"{prefix}give parameters by name, e.g. n_components=64")
+        wrong = wrong_name(options, names, known)
         if wrong:
-            raise TypeError(of + wrong)
-        plain(self, **given)
+            raise TypeError(prefix + wrong)
+        plain(self, **options)
 
     cls.__init__ = named  # type: ignore[misc]
     return cls
 
 
-def wrong_name(given: Iterable[str], names: Iterable[str], known: Iterable[str]) -> str:
-    """Say which name is no parameter, and what to give; `known` are also those of options."""
+def wrong_name(used: Iterable[str], names: Iterable[str], known: Iterable[str]) -> str:
+    """Return an error for the first used name that is not a parameter, or an empty text.
+
+    `known` are names of parameters and entries of `options`.
+    """
     names = list(names)
-    for name in given:
+    for name in used:
         if name not in names:
             hint = similar(name, names) or f"there are {', '.join(names)}"
             if name in known:
                 hint = f"give options={{{name!r}: ...}}"
-            return f"{name} is no parameter; {hint}"
+            return f"{name} is not a parameter; {hint}"
     return ""
 
 
 def _entries(options: Iterable[Field[Any]]) -> str:
-    """Write options as numpydoc has parameters."""
+    """Format options as parameters of numpydoc."""
     space = " " * 8
     return "\n    ".join(
         f"{option.name} : {option.metadata['type']}\n"

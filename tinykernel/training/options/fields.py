@@ -1,10 +1,8 @@
-"""What a user can tell the trainer.
+"""Options of the trainer: one field of `TrainerOptions` each.
 
-An option is one field of `TrainerOptions`: name, default, check, and the text that the docstrings
-of the estimators and ``tinykernel options`` show. Those of `Parameters` are parameters of the
-estimators, the others entries of their parameter `options`. A new one has two places: its field
-here and the file of the trainer that reads it. The command line reads this module before anything
-heavy.
+A field has name, default, check, and the text for docstrings and ``tinykernel options``. Fields of
+`Parameters` are parameters of the estimators, the others entries of their `options`. The command
+line imports this module before anything heavy.
 """
 
 from __future__ import annotations
@@ -47,13 +45,13 @@ from tinykernel.training.options.ranges import (
 )
 
 _DEFAULT_COMPONENTS = 2048
-# How inputs are varied, by the sides of a shape, and what these are.
+# Augmentations by the number of sides of a shape, and the name of such inputs.
 _VARIED: dict[int | None, tuple[tuple[str, ...], str]] = {
     None: ((), "rows without a shape; give image_shape or window_shape"),
     2: (("shift", "affine", "scale", "noise", "rotate"), "signals"),
     3: (("shift", "affine", "flip"), "images"),
 }
-#: By itself a spectrum is taken of windows of so many samples, of so many a second.
+#: spectrum="auto" needs windows of so many samples, and so many samples a second.
 LEAST_RATE, LEAST_SAMPLES = 1000.0, 1000
 
 if TYPE_CHECKING:
@@ -176,7 +174,7 @@ class Parameters:
         None,
         ranges.seed,
         "int, RandomState or None",
-        "Of every random choice.",
+        "Random seed.",
     )
     n_jobs: int | None = option(
         None,
@@ -202,10 +200,10 @@ class ClassParameters(Parameters):
 @declared
 @dataclass(kw_only=True, eq=False, repr=False)
 class TrainerOptions(ClassParameters):
-    """Everything that a user can tell the trainer.
+    """All options of the trainer.
 
     The metadata of each field hold "check" (a function of name and value), "type", "range", "text",
-    "reads": the parts of a model that read it, "idle": values without a use, and "internal".
+    "reads": the parts of a model that read it, "idle": values without effect, and "internal".
 
     Parameters
     ----------
@@ -217,16 +215,15 @@ class TrainerOptions(ClassParameters):
     {'windows': 64}
     """
 
-    #: The layout of those that name none.
     usual_layout: ClassVar[str] = DEFAULT_LAYOUT
-    #: What kernels of signals are learned by: in closed form, and not in epochs.
+    #: Readers of options for signals.
     of_windows: ClassVar[tuple[str, ...]] = (WINDOWS,)
     validation_fraction: float | None = option(
         None,
         unless_none(between(0, 0.5, "above 0 and below 0.5", open_ends=True)),
         "float or None",
-        "Share of the training rows, below 0.5, that is kept aside to choose the best epoch, "
-        "where `fit` is not given any: whole groups, or rows of every class.",
+        "Share of the training rows, below 0.5, held out to choose the best epoch, where `fit` "
+        "has no validation rows: whole groups, or rows of every class.",
     )
     code: str = option(
         "auto",
@@ -287,7 +284,7 @@ class TrainerOptions(ClassParameters):
         idle=("off",),
     )
 
-    # What the trainer, or `tinykernel.train` for a budget, finds.
+    # Set by the trainer, or by `tinykernel.train` for a budget.
     noise: float | None = option(
         None,
         unless_none(between(0, 10, "from 0 to 10")),
@@ -335,31 +332,27 @@ class TrainerOptions(ClassParameters):
     )
 
     def check(self) -> None:
-        """Refuse values that are not allowed, or that contradict each other or have no use."""
+        """Refuse values that are not allowed or contradict each other."""
         for each in fields(self):
             each.metadata["check"](each.name, getattr(self, each.name))
         self.capacity()
         self._check_shape()
 
     def _check_shape(self) -> None:
-        """Refuse shapes without a use, and images moved out of sight."""
+        """Refuse two shapes, and shifts of more than half an input."""
         if self.window_shape is not None and self.image_shape is not None:
             raise TinykernelError("window_shape, image_shape: give one of them")
         shift = int((self.augment or {}).get("shift", 0))
-        if self.image_shape is not None and shift > max(self.image_shape[:2]) // 2:
-            height, width = self.image_shape[:2]
+        sides = (self.image_shape or ())[:2] or (self.window_shape or ())[:1]
+        if sides and shift > max(sides) // 2:
+            unit = "samples" if self.image_shape is None else "pixels"
             raise TinykernelError(
-                f"augment: a shift of {shift} pixels moves images of {height} x {width} out of "
-                f"sight; give at most {max(height, width) // 2}"
-            )
-        if self.window_shape is not None and shift > self.window_shape[0] // 2:
-            raise TinykernelError(
-                f"augment: a shift of {shift} samples moves windows of {self.window_shape[0]} out "
-                f"of sight; give at most {self.window_shape[0] // 2}"
+                f"augment: a shift of {shift} {unit} is more than half of "
+                f"{' x '.join(map(str, sides))}; give at most {max(sides) // 2}"
             )
 
     def has_spectrum(self, shape: tuple[int, ...], raw_dtype: str) -> bool:
-        """Whether windows of (samples, channels) should go through a spectrum."""
+        """Whether inputs of this shape go through a spectrum."""
         if self.spectrum == "off" or len(shape) != 2:
             return False
         if self.spectrum != "auto":
@@ -369,26 +362,23 @@ class TrainerOptions(ClassParameters):
         known = self.rate is not None and self.rate >= LEAST_RATE
         return known and shape[0] >= LEAST_SAMPLES and not raw_dtype.startswith("float")
 
-    def input_shape(self, given: tuple[int, ...] | None = None) -> tuple[int, ...] | None:
-        """Return the shape for a local stage, or None: (samples, channels), or three numbers.
+    def input_shape(self, sides: tuple[int, ...] | None = None) -> tuple[int, ...] | None:
+        """Return (samples, channels), (height, width, channels), or None for tables.
 
-        `given` is the shape of one input of an array, where it has one.
+        `sides` is the shape of one input of an array, if it has one.
         """
-        image = self.image_shape
-        if image is not None:
-            image = (*map(int, image), 1)[:3] if len(image) == 2 else tuple(map(int, image))
-        window = None if self.window_shape is None else tuple(map(int, self.window_shape))
-        shape = image or window
-        if given is not None and shape is None:
-            shape = tuple(given)
-        if self.frame is not None and shape is not None:
-            return shape
-        if given is not None and shape is not None and math.prod(given) != math.prod(shape):
-            raise TinykernelError(f"inputs have the shape {given}, not {shape}")
+        chosen = self.image_shape or self.window_shape
+        if chosen is None:
+            return None if sides is None else tuple(sides)
+        shape = tuple(map(int, chosen))
+        if self.image_shape is not None and len(shape) == 2:
+            shape = (*shape, 1)
+        if self.frame is None and sides is not None and math.prod(sides) != math.prod(shape):
+            raise TinykernelError(f"inputs have the shape {sides}, not {shape}")
         return shape
 
     def check_for(self, shape: tuple[int, ...] | None) -> None:
-        """Refuse options that have no use for inputs of a shape, from `input_shape`."""
+        """Refuse options that have no effect on inputs of a shape (`input_shape`)."""
         kind = None if shape is None else len(shape)
         varied, of = _VARIED[kind]
         for key, amount in (self.augment or {}).items():
@@ -414,24 +404,24 @@ class TrainerOptions(ClassParameters):
                 raise TinykernelError(text)
 
     def _readers(self, shape: tuple[int, ...] | None) -> tuple[str, ...]:
-        """Return which parts of models of inputs of a shape read options."""
+        """Return the parts of models for a shape, readers of options."""
         if shape is not None:
             return self.of_windows if len(shape) == 2 else (IMAGES,)
         parts = (LINEAR, COMPONENTS) if any(self.capacity().values()) else (LINEAR,)
         return parts if self.model == "kernels" else (*parts, TREES)
 
     def linear_bits(self, shape: tuple[int, ...] | None) -> int | None:
-        """Return the bits of the linear part, None without one."""
+        """Return the bits of the linear part; None without one."""
         if self.linear == "auto":
             return 4 if shape is not None else 8 if self.n_components == 0 else None
         return None if self.linear == "off" else int(self.linear)
 
     def width(self) -> int | str:
-        """Return the width of quantized inputs; "auto" leaves it to the rows."""
+        """Return the bits of quantized inputs; "auto" depends on the rows."""
         return "auto"
 
     def capacity(self) -> dict[str, int]:
-        """Return the forms (`form_of`) that may be chosen, each with its number of components."""
+        """Return the forms (`form_of`) to choose from, with their numbers of components."""
         if not isinstance(self.n_components, Mapping):
             n = _DEFAULT_COMPONENTS if self.n_components is None else int(self.n_components)
             return {form_of(self.usual_layout if n else None, self.linear_bits(None)): n}

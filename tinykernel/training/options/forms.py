@@ -1,8 +1,8 @@
-"""The names of forms: a layout of components, a linear part, or both."""
+"""Names of forms: a layout of components, a linear part, or both."""
 
 from __future__ import annotations
 
-#: Of `tinykernel.training.layouts.LAYOUTS`, which takes longer to import.
+#: Names in `tinykernel.training.layouts.LAYOUTS`, which takes longer to import.
 LAYOUT_NAMES = ("compact", "phases", "windows")
 DEFAULT_LAYOUT = "compact"
 LINEAR_BITS = (2, 4, 8)
@@ -31,7 +31,7 @@ def parts_of(form: str) -> tuple[str | None, int | None]:
 
 
 def is_form(form: object) -> bool:
-    """Say whether this is the name of a form."""
+    """Whether this is the name of a form."""
     if not isinstance(form, str):
         return False
     layout, bits = parts_of(form)

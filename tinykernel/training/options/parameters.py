@@ -1,4 +1,4 @@
-"""Which options are parameters of an estimator, and which stand in its parameter `options`."""
+"""Which options are parameters of an estimator, and which are entries of `options`."""
 
 from __future__ import annotations
 
@@ -51,50 +51,52 @@ class RegressorParameters(EstimatorParameters, ValueParameters):
     KIND: ClassVar[type[TrainerOptions]] = RegressorOptions
 
 
-def told_by(estimator: EstimatorParameters) -> TrainerOptions:
-    """Return what the parameters of an estimator tell the trainer, checked."""
-    told = {field.name: getattr(estimator, field.name) for field in fields(estimator)}
-    more = told.pop("options")
+def trainer_options(estimator: EstimatorParameters) -> TrainerOptions:
+    """Return the checked options of the trainer from the parameters of an estimator."""
+    parameters = {field.name: getattr(estimator, field.name) for field in fields(estimator)}
+    more = parameters.pop("options")
     check_entries(type(estimator), more)
-    options = estimator.KIND(**told, **(more or {}))
+    options = estimator.KIND(**parameters, **(more or {}))
     options.check()
     return options
 
 
 def check_entries(cls: type[EstimatorParameters], options: Any) -> None:
-    """Refuse a parameter `options` of an estimator that has other names than it may."""
+    """Refuse unknown names in the parameter `options` of an estimator."""
     _mapping("options", options)
-    own = {field.name for field in fields(cls)}
-    allowed = {field.name: field for field in fields(cls.KIND) if field.name not in own}
+    parameters = {field.name for field in fields(cls)}
+    allowed = {field.name: field for field in fields(cls.KIND) if field.name not in parameters}
     listed = [name for name, field in allowed.items() if not field.metadata["internal"]]
     for name in options or ():
-        if name in own:
+        if name in parameters:
             raise TinykernelError(f"options: {name} is a parameter itself; give {name}=...")
         if name not in allowed:
             hint = similar(str(name), allowed) or f"there are {', '.join(listed)}"
             raise TinykernelError(f"options: {name!r} is not known; {hint}")
 
 
-def flattened(given: Mapping[str, Any], cls: type[EstimatorParameters]) -> dict[str, Any]:
-    """Return parameters that are not None, entries of `options` beside the others.
+def flattened(parameters: Mapping[str, Any], cls: type[EstimatorParameters]) -> dict[str, Any]:
+    """Merge the entries of `options` into the other parameters, without those that are None.
 
     >>> flattened({"epochs": 3, "sigma": None, "options": {"code": "small"}}, ClassifierParameters)
     {'epochs': 3, 'code': 'small'}
     """
-    more = given.get("options")
+    more = parameters.get("options")
     check_entries(cls, more)
-    for name in given.keys() & (more or {}).keys():
+    for name in parameters.keys() & (more or {}).keys():
         raise TinykernelError(f"options: {name} is given beside it, too; leave one out")
-    flat = {**given, **(more or {}), "options": None}
+    flat = {**parameters, **(more or {}), "options": None}
     return {name: value for name, value in flat.items() if value is not None}
 
 
-def sorted_out(parameters: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Put options that are no parameters of an estimator into its parameter `options`.
+def sorted_out(names: Iterable[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Move options that are not parameters (`names`) of an estimator into its `options`.
 
     >>> sorted_out(["epochs", "options"], {"epochs": 3, "code": "small"})
     {'epochs': 3, 'options': {'code': 'small'}}
     """
-    own, names = dict(given), set(parameters)
-    more = {name: own.pop(name) for name in given if name not in names}
-    return {**own, "options": {**(own.get("options") or {}), **more}} if more else own
+    parameters, allowed = dict(options), set(names)
+    more = {name: parameters.pop(name) for name in options if name not in allowed}
+    if not more:
+        return parameters
+    return {**parameters, "options": {**(parameters.get("options") or {}), **more}}

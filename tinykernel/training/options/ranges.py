@@ -1,4 +1,4 @@
-"""Checks of options: each takes the name of an option and its value, and refuses."""
+"""Checks of options: functions of the name and the value."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from tinykernel.checks import check_choice, check_count
 from tinykernel.errors import TinykernelError
 from tinykernel.training.options.forms import LAYOUT_NAMES, is_form, parts_of
 
-#: Of scikit-learn and NumPy.
-LARGEST_SEED = 2**32 - 1
-#: Training would take days, and no target has the flash.
+LARGEST_SEED = 2**32 - 1  # of scikit-learn and NumPy
+#: With more, training takes days, and no target has the flash.
 MOST_COMPONENTS = 65536
 AUGMENTATIONS = ("shift", "affine", "flip", "scale", "noise", "rotate")
 MOST_CELLS = 255
@@ -22,7 +21,7 @@ MOST_CELLS = 255
 
 @dataclass(frozen=True)
 class Check:
-    """A function of name and value that refuses, and the range in words where it has one."""
+    """A function of name and value that refuses, and its range as text."""
 
     test: Callable[[str, Any], object]
     range: str = ""
@@ -32,59 +31,59 @@ class Check:
         return self.test(name, value)
 
 
-# What `convolutions` is for each form that a mapping of numbers of kernels names.
+# The value of `convolutions` for each key of a mapping `n_kernels`.
 FORMS = {"kernels": "off", "convolutions": "on", "deep": "deep", "mixed": "mixed"}
 
 
 def one_of(*choices: object) -> Check:
-    """Take one of the choices."""
+    """Accept one of the choices."""
     return Check(lambda name, value: check_choice(name, value, choices))
 
 
 def at_least(low: int) -> Check:
-    """Take whole numbers from `low`."""
+    """Accept whole numbers from `low`."""
     return Check(lambda name, value: check_count(name, value, low), f"{low} or more")
 
 
 def unless_none(check: Check) -> Check:
-    """Take None, too."""
+    """Accept None, too."""
     return Check(lambda name, value: None if value is None else check(name, value), check.range)
 
 
-def between(low: float, high: float, words: str, *, open_ends: bool = False) -> Check:
-    """Take numbers of a range."""
+def between(low: float, high: float, text: str, *, open_ends: bool = False) -> Check:
+    """Accept numbers of a range; `text` describes it."""
 
     def check(name: str, value: Any) -> None:
         number = isinstance(value, Real)
         inside = number and not isinstance(value, bool)
         inside = inside and (low < value < high if open_ends else low <= value <= high)
         if not inside:
-            raise TinykernelError(f"{name} must be a number {words}; got {value!r}")
+            raise TinykernelError(f"{name} must be a number {text}; got {value!r}")
 
-    return Check(check, words.removeprefix("from "))
+    return Check(check, text.removeprefix("from "))
 
 
 def components(name: str, value: Any) -> None:
-    """Refuse numbers of components, or a mapping of forms to them."""
+    """Check a number of components, or a mapping of forms to numbers."""
     if not isinstance(value, Mapping):
         if check_count(name, value, 0) > MOST_COMPONENTS:
             raise TinykernelError(f"{name} must be at most {MOST_COMPONENTS}; got {value}")
         return
     unknown = [form for form in value if not is_form(form)]
     if unknown or not value:
-        what = repr(unknown[0]) if unknown else "an empty mapping"
+        wrong = repr(unknown[0]) if unknown else "an empty mapping"
         raise TinykernelError(
-            f"{name}: {what}; its layouts are {', '.join(LAYOUT_NAMES)}, each with +linear2, "
+            f"{name}: {wrong}; its layouts are {', '.join(LAYOUT_NAMES)}, each with +linear2, "
             "+linear4 or +linear8 for a linear part, or linear2, linear4, linear8 alone"
         )
     for form, number in value.items():
-        # Of a layout none would be another form.
+        # A layout with 0 components would be another form.
         check_count(f"{name}[{form!r}]", number, 0 if parts_of(form)[0] is None else 1)
         components(f"{name}[{form!r}]", number)
 
 
 def kernels(name: str, value: Any) -> None:
-    """Refuse numbers of kernels, or a mapping to them."""
+    """Check a number of kernels, or a mapping to numbers."""
     if not isinstance(value, Mapping):
         check_count(name, value, 1)
         return
@@ -98,7 +97,7 @@ def kernels(name: str, value: Any) -> None:
 
 
 def augmentation(name: str, value: Any) -> None:
-    """Refuse what is no variation."""
+    """Check a mapping of augmentations to amounts."""
     if not isinstance(value, Mapping):
         raise TinykernelError(f'{name}: give a mapping such as {{"shift": 1}} or None')
     for key, amount in value.items():
@@ -112,13 +111,13 @@ def augmentation(name: str, value: Any) -> None:
             raise TinykernelError(f"{name}: {key!r} is not known; give one of {known}")
 
 
-def sides(what: str, *lengths: int) -> Check:
-    """Take so many sides."""
+def sides(form: str, *lengths: int) -> Check:
+    """Accept shapes of so many sides; `form` describes them."""
 
     def check(name: str, value: Any) -> None:
         is_list = hasattr(value, "__len__") and not isinstance(value, str)
         if not is_list or len(value) not in lengths:
-            raise TinykernelError(f"{name}: {value!r}; give {what}")
+            raise TinykernelError(f"{name}: {value!r}; give {form}")
         for side in value:
             check_count(name, side)
 
@@ -126,13 +125,13 @@ def sides(what: str, *lengths: int) -> Check:
 
 
 def frame(name: str, value: Any) -> None:
-    """Refuse what describes no frames of a camera."""
+    """Check the description of frames of a camera."""
     if not isinstance(value, str) or not re.fullmatch(r"[1-9]\d{0,3}x[1-9]\d{0,3}:\w+", value):
         raise TinykernelError(f"{name}: {value!r}; write WIDTHxHEIGHT:FORMAT, as 160x120:rgb565")
 
 
 def spectrum(name: str, value: Any) -> None:
-    """Refuse what describes no frames."""
+    """Check the description of the frames of a spectrum."""
     if not isinstance(value, str) or not re.fullmatch(r"auto|off|on|\d+/\d+/\d+", value):
         raise TinykernelError(
             f"{name} must be auto, off, on, or length/hop/bands of frames such as 512/320/12; got "
@@ -141,13 +140,13 @@ def spectrum(name: str, value: Any) -> None:
 
 
 def cells(name: str, value: Any) -> None:
-    """Refuse too many cells."""
+    """Check a number of cells."""
     if value != "auto" and check_count(name, value) > MOST_CELLS:
         raise TinykernelError(f"{name}: {value}; {MOST_CELLS} are the most")
 
 
 def class_weight(name: str, value: Any) -> None:
-    """Refuse what is neither a mapping nor balanced."""
+    """Check the weights of classes."""
     if not isinstance(value, Mapping) and value != "balanced":
         raise TinykernelError(
             f"{name} must be balanced, or weights of labels as in yes:2,no:1; got {value!r}"
@@ -155,13 +154,13 @@ def class_weight(name: str, value: Any) -> None:
 
 
 def threads(name: str, value: Any) -> None:
-    """Refuse numbers of threads."""
+    """Check a number of threads."""
     if value != -1:
         check_count(name, value)
 
 
 def seed(name: str, value: Any) -> None:
-    """Refuse what seeds nothing."""
+    """Check a random seed."""
     if value is not None and not isinstance(value, int):
         from sklearn.utils import check_random_state  # takes seconds
 

@@ -1,4 +1,4 @@
-"""The recipe that the trainer works by: options, and what is searched."""
+"""The recipe of a training: options, and hyper-parameters that are searched."""
 
 from __future__ import annotations
 
@@ -20,53 +20,25 @@ _WORD = 32
 
 @dataclass(frozen=True)
 class Recipe:
-    """How one model is trained: what follows from the options, and what is searched.
-
-    Parameters
-    ----------
-    layout : str
-    n_components : int
-        p.
-    epochs : int
-    batch_rows : int
-        Rows of a mini-batch, a multiple of 32.
-    sigma : float or None
-        Kernel width at the start, in scaled inputs; None takes it from `sigma_multiple`.
-    sigma_multiple : float
-        sigma over the mean distance to the 50th neighbour.
-    noise : float
-        Gaussian noise is added to P H B x so that the phases of the first components vary by this
-        deviation, in radians: the length of the noise vector is `noise` times sigma.
-    peak_step : float
-        Largest step of Adam, for the weights; one cycle.
-    gain : float
-        First value of a in ``logits = a / sqrt(p) (W z) + offset``.
-    linear_bits : {2, 4, 8} or None
-        Bits of the weights of a linear part; None without one.
-    seed : int
-    n_threads : int
-        Changes nothing but the time.
-    losses : tuple of float
-        What each output of a regressor minimises: 0 for the squared error, or the level of a
-        quantile. Empty for classes.
-    """
+    """How one model is trained."""
 
     layout: str = DEFAULT_LAYOUT
     n_components: int = 4096
     epochs: int = 30
-    batch_rows: int = 128
-    sigma: float | None = None
-    sigma_multiple: float = 1.0
-    noise: float = 0.3
-    peak_step: float = 1.5e-3
-    gain: float = 2.0
-    linear_bits: int | None = None
+    batch_rows: int = 128  # a multiple of 32.
+    sigma: float | None = None  # first kernel width, in scaled inputs; None: `sigma_multiple`.
+    sigma_multiple: float = 1.0  # sigma over the mean distance to the 50th neighbour.
+    noise: float = 0.3  # length of the noise added to P H B x, over sigma: radians of the phase.
+    peak_step: float = 1.5e-3  # largest step of Adam, for the weights; one cycle.
+    gain: float = 2.0  # first value of a in ``logits = a / sqrt(p) (W z) + offset``.
+    linear_bits: int | None = None  # {2, 4, 8}, or None without a linear part.
     seed: int = 0
-    n_threads: int = 1
+    n_threads: int = 1  # does not change the result.
+    # Loss of each output of a regressor: 0 for the squared error, or the level of a quantile.
     losses: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be trained."""
+        """Refuse values that are not allowed."""
         check_choice("layout", self.layout, tuple(LAYOUTS))
         check_count("n_components", self.n_components, 0)
         for name in ("epochs", "n_threads"):
@@ -80,7 +52,7 @@ class Recipe:
         return form_of(self.layout if self.n_components else None, self.linear_bits)
 
     def in_form(self, form: str, n_components: int) -> Recipe:
-        """Return the same in another form, with so many components."""
+        """Return the recipe of another form, with so many components."""
         layout, bits = parts_of(form)
         return replace(
             self, layout=layout or self.layout, linear_bits=bits, n_components=n_components
@@ -88,7 +60,7 @@ class Recipe:
 
 
 def recipe_for(options: TrainerOptions, n_rows: int, usual: Mapping[str, Any]) -> Recipe:
-    """Return the recipe for so many rows before anything is searched; see `TrainSet.usual`."""
+    """Return the recipe before the search; `usual` is `TrainSet.usual`."""
     capacity = options.capacity()
     form = next(iter(capacity))
     layout, linear_bits = parts_of(form)
@@ -109,7 +81,7 @@ def recipe_for(options: TrainerOptions, n_rows: int, usual: Mapping[str, Any]) -
 
 
 def usual_epochs(n_rows: int) -> int:
-    """Return how often so many rows are learned from.
+    """Return the epochs for a number of rows.
 
     >>> usual_epochs(60000), usual_epochs(1000)
     (30, 120)

@@ -1,4 +1,4 @@
-"""What a user can tell the trainer of a regressor."""
+"""Options of the trainer of a regressor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tinykernel.training.options.fields import Parameters, TrainerOptions
 from tinykernel.training.options.forms import parts_of
 
 LOSSES = ("squared", "absolute")
-#: Of a linear part, which values have unless they are asked to do without.
+#: Default bits of the linear part on inputs, and on counts.
 BITS_BESIDE, _BITS_ON_COUNTS = 8, 4
 
 
@@ -47,7 +47,7 @@ class ValueParameters(Parameters):
 @declared
 @dataclass(kw_only=True, eq=False, repr=False)
 class RegressorOptions(ValueParameters, TrainerOptions):
-    """Everything that a user can tell the trainer of a regressor.
+    """All options of the trainer of a regressor.
 
     Parameters
     ----------
@@ -59,30 +59,29 @@ class RegressorOptions(ValueParameters, TrainerOptions):
     (0.1, 0.9)
     """
 
-    # Smooth values need starts and widths more than many components: docs/training.md.
+    # Smooth values need learned starts and widths more than many components: docs/training.md.
     usual_layout: ClassVar[str] = "windows"
     of_windows: ClassVar[tuple[str, ...]] = (WINDOWS, GRADIENTS)
-    # Only classes have these.
     class_weight: ClassVar[None] = None  # type: ignore[misc]
 
     def linear_bits(self, shape: tuple[int, ...] | None) -> int | None:
-        """Return the bits of the linear part: values follow inputs more closely with one."""
+        """Return the bits of the linear part, which values have by default."""
         if self.linear == "auto":
             return BITS_BESIDE if shape is None else _BITS_ON_COUNTS
         return super().linear_bits(shape)
 
     def width(self) -> int | str:
-        """Return the width of quantized inputs: 8 bits leave more of 32 to a linear part."""
+        """Return the bits of quantized inputs; 8 leave more of 32 to a linear part."""
         return 8 if any(parts_of(form)[1] for form in self.capacity()) else "auto"
 
     def levels(self) -> tuple[float, ...]:
-        """Return the losses of one value, see `Recipe.losses`."""
+        """Return the losses of one value (`Recipe.losses`)."""
         if isinstance(self.loss, str):
             return (0.0,) if self.loss == "squared" else (0.5,)
         return tuple(map(float, self.loss))
 
     def losses(self, n_values: int) -> tuple[float, ...]:
-        """Return the losses of all outputs: the levels of each value side by side."""
+        """Return the losses of all outputs, those of a value side by side."""
         return self.levels() * n_values
 
     def names(self, values: Sequence[str]) -> tuple[str, ...]:

@@ -1,13 +1,12 @@
-"""A linear part of few rows in closed form: ridge regression by the error of rows left out.
+"""Ridge regression of few rows in closed form; the penalty has the least held-out error.
 
 With Z the centred inputs, ``K = Z Z'`` and targets Y, centred as well, the dual weights are
-``C = (K + penalty)^-1 Y`` and those of the inputs ``W = Z' C``. The error of a row that is left out
-needs no second fit: it is ``C_i / ((K + penalty)^-1)_ii`` (Golub, Heath, Wahba, Technometrics
-1979). For a group of rows B it is ``((K + penalty)^-1_BB)^-1 C_B``. The penalty has the least
-squared error left out.
+``C = (K + penalty)^-1 Y`` and those of the inputs ``W = Z' C``. The error of a row that is held
+out is ``C_i / ((K + penalty)^-1)_ii`` (Golub, Heath, Wahba, Technometrics 1979), of a group of
+rows B ``((K + penalty)^-1_BB)^-1 C_B``.
 
-Inputs are whole numbers, so that K has no rounding errors. All else is added up in the order of the
-source, so that every processor gives the same bits.
+Inputs are integers, so that K is exact. All else is added up in the order of the source, so that
+every processor gives the same bits.
 """
 
 from __future__ import annotations
@@ -25,11 +24,10 @@ from tinykernel.training.matrices import product
 PENALTIES = np.array([10.0 ** (k / 2) for k in range(-10, 5)])
 #: Matrix products of whole numbers are exact below this.
 EXACT = 2.0**53
-# Of a standardised input.
-_DEVIATION = 256.0
-#: In medians of the deviations.
+_DEVIATION = 256.0  # of a standardised input
+#: Least deviation that inputs are divided by, in medians of the deviations.
 LEAST_DEVIATION = 0.25
-#: Steps between levels that are tried, as shares of the largest that reaches every weight.
+#: Steps between levels to try, as shares of the step at which no weight is clipped.
 STEPS = np.array([2.0 ** (-k / 2) for k in range(12)])
 
 _Doubles = NDArray[np.float64]
@@ -41,11 +39,10 @@ class Fit(NamedTuple):
     weights: _Doubles  # (n_inputs, n_outputs): of one unit of an input.
     offset: _Doubles  # (n_outputs,)
     penalty: float  # added to the diagonal of K.
-    # What a fit without a row, or without its group, says of it.
-    left_out: _Doubles  # (n, n_outputs)
+    left_out: _Doubles  # (n, n_outputs): predictions of fits without the row, or its group.
 
     def fitted(self, inputs: NDArray[Any]) -> _Doubles:
-        """Return what the fit says of inputs (n, n_inputs), added up input by input."""
+        """Return the predictions for inputs (n, n_inputs), added up input by input."""
         columns = np.ascontiguousarray(inputs.T, dtype=np.float64)
         total: _Doubles = combined(columns, self.weights) + self.offset
         return total
@@ -60,8 +57,8 @@ def fit_ridge(
 ) -> Fit:
     """Fit ridge regression to few rows: inputs (n, n_inputs), targets (n, n_outputs), weights (n,).
 
-    Inputs are integers of which sums of products are below 2**53. Rows of a group are left out
-    together, by default each by itself; penalties are shares of the mean of the diagonal of K.
+    Inputs are integers with sums of products below 2**53. Rows of a group are held out together;
+    penalties are shares of the mean of the diagonal of K.
 
     >>> rows = np.array([[0, 5], [1, 5], [2, 5], [3, 5]])
     >>> fit = fit_ridge(rows, 2.0 * rows[:, :1] + 1, np.ones(4))
@@ -95,7 +92,7 @@ def fit_ridge(
 
 
 def products_of_rows(rows: _Doubles) -> _Doubles:
-    """Return the products of all pairs of rows, whose sums are whole and therefore exact."""
+    """Return the products of all pairs of integer rows, which are exact."""
     bound = np.abs(rows).max(initial=0.0) ** 2 * rows.shape[1]
     assert bound < EXACT
     result: _Doubles = rows @ rows.T
@@ -105,10 +102,10 @@ def products_of_rows(rows: _Doubles) -> _Doubles:
 def standardised(
     inputs: NDArray[Any], n_strong: int = 0
 ) -> tuple[NDArray[np.int32], _Doubles, _Doubles, _Doubles]:
-    """Return inputs of one deviation each, in 1/256, their means and deviations, and their units.
+    """Return inputs in units of 1/256 deviation, their means, deviations, and units.
 
-    Each of the last `n_strong` inputs has as little penalty as if it stood there as often as there
-    are inputs.
+    Each of the last `n_strong` inputs has as little penalty as if it occurred as often as there are
+    inputs.
     """
     total = inputs.sum(axis=0, dtype=np.int64)
     squares = np.square(inputs.astype(np.int64)).sum(axis=0)
@@ -136,11 +133,10 @@ def fit_standardised(
     group: NDArray[Any] | None,
     n_strong: int = 0,
 ) -> tuple[Fit, _Doubles]:
-    """Fit to inputs of one deviation each; returns the fit to `inputs`, and the deviations.
+    """Fit to standardised inputs; return the fit to `inputs`, and the deviations.
 
-    The penalty is then the same for inputs that vary much and for those that vary little. Without
-    it small sets of windows lose 4 to 8 points (``benchmarks/series.py``). Each of the last
-    `n_strong` inputs has as little of it as if it stood there as often as there are inputs.
+    The penalty is then the same for all inputs. Without it small sets of windows lose 4 to 8
+    points (``benchmarks/series.py``). For `n_strong` see `standardised`.
     """
     rows, mean, deviation, unit = standardised(inputs, n_strong)
     fit = fit_ridge(rows, targets, weight, group)
@@ -152,9 +148,9 @@ def fit_standardised(
 def round_fit(
     fit: Fit, inputs: NDArray[Any], bits: int
 ) -> tuple[NDArray[np.int8], float, _Doubles]:
-    """Round the weights to levels; returns these, (n_outputs, n_inputs), their worth, the offsets.
+    """Round the weights to levels (n_outputs, n_inputs); return these, their unit, and the offsets.
 
-    The worth of a level has the least squared error on the inputs. Larger weights are cut off.
+    The unit has the least squared error on the inputs. Larger weights are clipped.
     """
     most = 2 ** (bits - 1) - 1
     mean = inputs.sum(axis=0, dtype=np.int64) / len(inputs)
@@ -176,7 +172,7 @@ def weighted_mean(rows: NDArray[Any], share: _Doubles) -> _Doubles:
 
 
 def centred_products(gram: _Doubles, share: _Doubles) -> _Doubles:
-    """Return the products of rows from which their weighted mean is taken, times the roots."""
+    """Return the products of rows less their weighted mean, times the roots of the weights."""
     near = product(gram, share[:, None])[:, 0] / added(share)
     middle = added(share * near) / added(share)
     out: _Doubles = gram - near[:, None]
@@ -187,7 +183,7 @@ def centred_products(gram: _Doubles, share: _Doubles) -> _Doubles:
 
 
 def added(values: NDArray[Any]) -> float:
-    """Return the sum of values, from the first to the last."""
+    """Return the sum of values, added from first to last."""
     return float(np.cumsum(values)[-1])
 
 
@@ -230,9 +226,9 @@ def _invert(matrix):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def _solve(gram, targets, root, penalty, blocks):  # type: ignore[no-untyped-def]
-    """Return the dual weights and the errors of left-out blocks of rows, both (n, n_outputs).
+    """Return the dual weights and the errors of held-out blocks of rows, both (n, n_outputs).
 
-    The mean is no part of the penalty: along `root`, where the centred K is 0, the inverse is 0.
+    The mean has no penalty: along `root`, where the centred K is 0, the inverse is 0.
     """
     n = gram.shape[0]
     inverse = gram.copy()
@@ -254,7 +250,7 @@ def _solve(gram, targets, root, penalty, blocks):  # type: ignore[no-untyped-def
             left = combined(block, dual[first:last])
         else:
             left = dual[first:last] / block[0, 0]
-        # One by one: the compiler takes three seconds for an array that is put into another.
+        # A loop: assigning an array to a slice takes three seconds to compile.
         for i in range(first, last):
             for o in range(dual.shape[1]):
                 error[i, o] = left[i - first, o]

@@ -1,4 +1,4 @@
-"""Trees against components and a linear part, on the same rows left out."""
+"""Compare trees with components and a linear part on the same held-out rows."""
 
 from __future__ import annotations
 
@@ -28,40 +28,39 @@ from tinykernel.training.trainset import TrainSet
 
 #: Trees of more inputs are not compared.
 MOST_INPUTS = 1024
-# Trees of each output.
-_MOST_QUICKLY = 64
+_QUICK_TREES = 64  # of each output, with effort="quick"
 # With so many times the rows of a trial the options are chosen again.
 _MANY_ROWS = 2
-# Of so many rows a quarter says little, and all four quarters are left out in turn.
+# With fewer rows all four quarters are held out in turn, not one alone.
 _FEW_ROWS = 1000
-# Who is so many times behind in short trainings is not trained in full.
+# Ratio of losses in short trainings at which no model is trained in full.
 _FAR_BEHIND = 2.0
 
 
 @dataclass(frozen=True, eq=False)
 class Rival:
-    """What trees are compared with."""
+    """A model that trees are compared with."""
 
     name: str
     log_loss: float  # in short trainings.
     score: float
-    #: Trains it as it would be delivered, on the rows inside a fold, and judges those outside.
+    #: Trains it in full on the rows inside a fold, and judges it on those outside.
     judged: Callable[[Fold], Candidate]
-    cost: int = 2  # a rank, in flash and time; 1 are trees.
+    cost: int = 2  # rank in flash and time; that of trees is 1.
 
 
-def found_trees(
+def fit_trees(
     data: TrainSet, options: TrainerOptions, folds: Sequence[Fold]
 ) -> tuple[IntegerModel, TreeTrial]:
-    """Train trees alone; TinykernelError where rows are too few to choose their number by."""
+    """Train trees alone; TinykernelError where rows are too few to choose their number."""
     rows = TreeData.of(data, options)
     if options.effort == "quick":
-        most = _MOST_QUICKLY * rows.aim.target.shape[1]
+        most = _QUICK_TREES * rows.aim.target.shape[1]
         trial = TreeTrial(TreeOptions(), most, np.inf, 0.0)
     elif folds:
         trial = _for_all(searched(rows, folds, np.inf), rows, folds)
     else:
-        raise TinykernelError("trees: too few rows of a class to choose the number of trees by")
+        raise TinykernelError("trees: too few rows of a class to choose the number of trees")
     return tree_model(rows, trial), trial
 
 
@@ -81,9 +80,9 @@ def trees_ahead(
 ) -> tuple[Choice | None, tuple[IntegerModel, TreeTrial] | None]:
     """Train trees, and compare them with `rivals` on the rows outside `final`.
 
-    Options are chosen by `folds`; the rows outside `final` have chosen nothing. Where one side is
-    far behind in short trainings, these decide. Returns what was compared, None where trees could
-    not be made of what won, and the trees where they won.
+    Options are chosen by `folds`; the rows outside `final` have chosen nothing. If the losses in
+    short trainings differ widely, these decide. Returns the comparison, None if no tree could be
+    grown, and the trees if they won.
     """
     rows = TreeData.of(data, options)
     limit = min(rival.log_loss for rival in rivals)
@@ -101,7 +100,7 @@ def trees_ahead(
     trial = _for_all(trial, rows, folds)
     try:
         model = tree_model(rows, trial)
-    except TinykernelError:  # no tree was the best: nothing can be learned of these rows
+    except TinykernelError:  # no tree helps: nothing can be learned from these rows
         return None, None
     progress.report(STAGE, 0, None, choice.in_words)
     return choice, (model, trial)
@@ -110,7 +109,7 @@ def trees_ahead(
 def _in_full(
     rows: TreeData, quarters: Sequence[Fold], rivals: Sequence[Rival], trial: TreeTrial, name: str
 ) -> Choice:
-    """Compare trees and others that are trained as they would be delivered."""
+    """Compare trees and rivals, all trained in full."""
     data = rows.data
 
     def judged(fold: Fold) -> Candidate:
@@ -127,7 +126,7 @@ def _in_full(
 
 
 def _by_trials(rivals: Sequence[Rival], trial: TreeTrial, name: str, *, of_values: bool) -> Choice:
-    """Choose by short trainings, where one side is far ahead."""
+    """Choose by the losses of short trainings."""
     judged = [(rival.name, rival.log_loss, rival.score) for rival in rivals]
     names, losses, scores = zip(*judged, (name, trial.log_loss, trial.accuracy), strict=True)
     best = int(np.argmin(losses))
@@ -135,7 +134,7 @@ def _by_trials(rivals: Sequence[Rival], trial: TreeTrial, name: str, *, of_value
 
 
 def _for_all(trial: TreeTrial, rows: TreeData, folds: Sequence[Fold]) -> TreeTrial:
-    """Choose again by all rows that are not left out, where a trial had a small part of them."""
+    """Choose again with all rows outside each fold's test part, if trials had few of them."""
     if len(rows.Q) < _MANY_ROWS * folds[0].inside.size:
         return trial
     whole = [Fold(others(fold.outside, rows.data), fold.outside) for fold in folds]
@@ -143,7 +142,7 @@ def _for_all(trial: TreeTrial, rows: TreeData, folds: Sequence[Fold]) -> TreeTri
 
 
 def others(outside: NDArray[np.int64], data: TrainSet) -> NDArray[np.int64]:
-    """Return all rows but these, and but their groups."""
+    """Return all rows except these and their groups."""
     if data.groups is not None:
         groups = np.asarray(data.groups)
         return np.flatnonzero(~np.isin(groups, groups[outside]))

@@ -1,4 +1,4 @@
-"""Boosted trees that are worth their bytes: grown on the loss, then all leaves fitted together."""
+"""Boosted trees in few bytes: grown on the loss, then all leaves are fitted together."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from tinykernel.training.loss import judge
 from tinykernel.training.readouts.growth import Bins, Growth, Tree, grow
 
 _Floats = NDArray[np.float64]
-# Of a tree (nodes, output and shift), a node, a threshold (input, level), in flash.
+# Bytes in flash of a tree (nodes, output and shift), a node, a threshold (input, level).
 _TREE_BYTES, _NODE_BYTES, _THRESHOLD_BYTES = 2, 2, 3
-# What a linear part adds to the code, about.
-_LINEAR_CODE = 260
+_LINEAR_CODE = 260  # bytes of code of a linear part, about
 _MOST_BINS = 128
 _SUMS_BYTES = 1 << 26
 _FIRST_STEPS = 20
@@ -32,36 +31,35 @@ _LONGEST_STEP = 4.0
 
 @dataclass(frozen=True)
 class TreeOptions:
-    """What a search chooses."""
+    """Hyper-parameters of trees."""
 
     leaves: int = 16  # most leaves of a tree, 2 to 256.
-    rate: float = 0.3  # part of the best step that a new tree makes.
-    l2: float = 1.0  # holds leaves back, in rows of weight 1.
+    rate: float = 0.3  # learning rate.
+    l2: float = 1.0  # penalty of leaves, in rows of weight 1.
     bits: int = 4  # {4, 8}: of a leaf.
-    together: bool = True  # whether the leaves of all trees are fitted again after each new tree.
-    # Whether trees are grown to the error of a linear part, which stands beside them.
-    lines: bool = False
+    together: bool = True  # whether all leaves are fitted again as trees are added.
+    lines: bool = False  # whether trees are grown to the error of a linear part beside them.
 
 
 @dataclass(frozen=True)
 class Room:
-    """What trees may take."""
+    """Limits of trees."""
 
     n_bytes: int  # of their tables in flash.
-    steps: float = np.inf  # of all trees to their farthest leaves, one more for each tree.
+    steps: float = np.inf  # sum of the depths of all trees plus one each.
 
 
 @dataclass(frozen=True, eq=False)
 class Aim:
-    """What the outputs are to be: the loss of `tinykernel.training.loss`, by row weight."""
+    """Targets and weights of the loss in `tinykernel.training.loss`."""
 
-    # Of values these; of one output the probability of the second class, else of every class.
+    # Values, or probabilities: of the second class for one output, else of every class.
     target: _Floats  # (n, n_outputs)
     weight: _Floats  # (n,): not negative, with mean 1.
     values: bool  # whether `target` holds values, and the loss is half the squared error.
 
     def of(self, rows: NDArray[np.int64] | slice) -> Aim:
-        """Return what some rows are to be."""
+        """Return the targets of some rows."""
         return Aim(self.target[rows], self.weight[rows], self.values)
 
     def slopes(self, f: _Floats, o: int) -> tuple[_Floats, _Floats]:
@@ -85,10 +83,7 @@ class Aim:
 
 @dataclass(eq=False)
 class Forest:
-    """Trees so far, and what they make of the training rows.
-
-    Of several classes ``exp(f)`` is kept: a tree changes one column.
-    """
+    """Trees so far, and their outputs f for the training rows; for several classes also exp(f)."""
 
     bins: NDArray[np.uint8]
     first: NDArray[np.int64]
@@ -112,7 +107,7 @@ class Forest:
         options: TreeOptions,
         base: _Floats | None = None,
     ) -> Forest:
-        """Return a forest without trees; `base` are the outputs of a linear part beside it."""
+        """Return a forest without trees; `base` are outputs of a linear part beside it."""
         offset = aim.start() if base is None else np.zeros(aim.target.shape[1])
         f = np.tile(offset, (len(bins), 1)) if base is None else base.copy()
         forest = Forest(bins, first, aim, options, offset, f, np.zeros(int(first[-1]), np.bool_))
@@ -124,7 +119,7 @@ class Forest:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of its tables in flash, about."""
+        """Bytes of its tables in flash, estimated."""
         nodes = self.n_leaves - len(self.trees)
         leaves = self.n_leaves * self.options.bits
         weights = self.bins.shape[1] * len(self.offset)
@@ -137,7 +132,7 @@ class Forest:
         )
 
     def add(self, o: int, room: Room) -> bool:
-        """Grow one more tree, for output o; False where none helps or there is no more room."""
+        """Grow one more tree for output o; False if none helps or there is no room."""
         options = self.options
         leaf = _NODE_BYTES + options.bits / 8
         left = room.n_bytes - self.n_bytes - _TREE_BYTES
@@ -173,18 +168,18 @@ class Forest:
         return slope, bend
 
     def fit_leaves(self) -> None:
-        """Fit the leaves of every tree again, with those of all others as they are."""
+        """Fit the leaves of every tree again, one tree after the other."""
         for i, (o, _) in enumerate(self.trees):
             self._fit(i, o)
 
     def _fit(self, i: int, o: int) -> _Floats:
-        """Take a Newton step of one tree's leaves; returns them."""
+        """Take a Newton step of one tree's leaves; return them."""
         old, (slope, bend) = self.values[i], self._slopes(o)
         sums = _leaf_sums(self.reached[i], slope, bend, len(old))
         l2 = self.options.l2
         step = (sums[0] + l2 * old) / (sums[1] + l2)
         if not self.aim.values:
-            # Sure rows have next to no curvature, and a step by it would be far too long.
+            # Sure rows have little curvature, by which a step would be far too long.
             step = np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
         new: _Floats = old - step
         self._put(i, o, new)
@@ -195,10 +190,9 @@ class Forest:
         self.values[i] = new
 
     def rounded(self) -> tuple[list[NDArray[np.int8]], list[int], _Floats]:
-        """Round the leaves, fitting the others to what rounding changes.
+        """Round the leaves of each tree, fitting the others to the rounding error.
 
-        Returns the leaves of each tree in int8, their shifts, and what 1 of a leaf, shifted by 0,
-        stands for in each output.
+        Returns the leaves in int8, their shifts, and the unit of a leaf of shift 0, by output.
         """
         top = 2 ** (self.options.bits - 1) - 1
         shifts = [0] * len(self.trees)
@@ -218,16 +212,16 @@ class Forest:
         largest = np.array([np.abs(values).max(initial=0) for values in self.values])
         output = np.array([o for o, _ in self.trees], np.int64)
         for o in range(len(unit)):
-            own = largest[(output == o) & (largest > 0)]
-            small, most = own.min(initial=np.inf), own.max(initial=0)
-            if not own.size:
+            sizes = largest[(output == o) & (largest > 0)]
+            small, most = sizes.min(initial=np.inf), sizes.max(initial=0)
+            if not sizes.size:
                 small = most = 1.0
             unit[o] = 2.0 ** np.floor(np.log2(max(small, 2.0**-10 * most) / top))
         return unit
 
 
 def _rounded(values: _Floats, bend: _Floats, unit: float, top: int) -> tuple[int, NDArray[np.int8]]:
-    """Return the shift, and leaves rounded by it, that change the loss least."""
+    """Return the shift, and the rounded leaves, that change the loss least."""
     best = (np.inf, 0, np.zeros(0, np.int8))
     for shift in range(12):
         step = unit * 2.0**shift
@@ -239,16 +233,16 @@ def _rounded(values: _Floats, bend: _Floats, unit: float, top: int) -> tuple[int
 
 
 def most_bins(n_inputs: int, leaves: int) -> int:
-    """Return how many bins an input may have, for the memory that growing a tree takes."""
+    """Return the most bins of an input, which limits the memory of growing a tree."""
     return int(np.clip(_SUMS_BYTES // (8 * leaves * n_inputs), 8, _MOST_BINS))
 
 
 def grown(forest: Forest, room: Room, most: int, watch: Watch | None = None) -> Forest:
-    """Grow trees until the room is used up, `most` are there, or none helps."""
+    """Grow trees until there is no room, there are `most`, or none helps."""
     n_outputs, helpless, o, fitted = len(forest.offset), 0, 0, 0.0
     while len(forest.trees) < most and helpless < n_outputs:
         helpless = 0 if forest.add(o, room) else helpless + 1
-        # All leaves again whenever there are a quarter more trees: as many fits as trees, about.
+        # Fit all leaves again whenever there are a quarter more trees.
         if forest.options.together and o == n_outputs - 1 and len(forest.trees) >= fitted:
             forest.fit_leaves()
             fitted = _FIT_AGAIN * len(forest.trees)
@@ -260,7 +254,7 @@ def grown(forest: Forest, room: Room, most: int, watch: Watch | None = None) -> 
 
 @dataclass(eq=False)
 class Watch:
-    """Rows left out, by which the number of trees is chosen."""
+    """Held-out rows that choose the number of trees."""
 
     bins: NDArray[np.uint8]
     truth: NDArray[Any]
@@ -271,16 +265,13 @@ class Watch:
     reached: list[NDArray[np.uint8]] = field(default_factory=list)
 
     def goes_on(self, forest: Forest) -> bool:
-        """Note loss and accuracy with the trees so far; False where they have not fallen long."""
-        self._note(forest)
-        loss = [each[1] for each in self.losses]
-        return len(loss) - int(np.argmin(loss)) <= _PATIENCE
-
-    def _note(self, forest: Forest) -> None:
+        """Record loss and accuracy with the trees so far; False if the loss has stopped falling."""
         decisions = self.decide(forest)
         losses = (0.0,) * decisions.shape[1] if self.values else ()
         loss, right = judge(decisions, self.truth, self.weight, losses)
         self.losses.append((len(forest.trees), loss, right))
+        path = [each[1] for each in self.losses]
+        return len(path) - int(np.argmin(path)) <= _PATIENCE
 
     def decide(self, forest: Forest) -> NDArray[np.float32]:
         """Return the decisions (n, n_outputs) of a forest, which grows between two calls."""
@@ -293,10 +284,7 @@ class Watch:
 
 
 def packed(forest: Forest, bins: Bins) -> tuple[Trees, _Floats]:
-    """Round a forest to the part of a model; also what 1 of a multiplier of 1 stands for.
-
-    Units are powers of two, so that multipliers of the smallest one are whole.
-    """
+    """Return the trees of a model, and the unit of each output, a power of two."""
     leaves, shifts, unit = forest.rounded()
     order = sorted(range(len(forest.trees)), key=lambda i: forest.trees[i][0])
     at = np.flatnonzero(forest.used)
@@ -323,9 +311,6 @@ def packed(forest: Forest, bins: Bins) -> tuple[Trees, _Floats]:
         np.ones(len(unit), np.int32),
     )
     return trees, unit
-
-
-# --- derivatives ---------------------------------------------------------------------------------
 
 
 @njit(nogil=True)

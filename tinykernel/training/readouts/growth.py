@@ -1,4 +1,4 @@
-"""One tree: the leaf that gains most is split, until there are as many leaves as wanted."""
+"""Grow one tree: the leaf of the largest gain is split until there are as many leaves as wanted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinykernel.compiled import njit
 from tinykernel.model.readouts.trees import MOST_THRESHOLDS
 
 _Floats = NDArray[np.float64]
-# Sums of gradients are integers, so that their order does not matter.
+# Gradients are summed as integers, so that their order does not matter.
 _LARGEST_SUM = 2.0**30
 
 
@@ -26,7 +26,7 @@ class Bins:
 
     @staticmethod
     def of(Q: NDArray[Any], most: int) -> Bins:
-        """Choose at most `most` bins an input, by how many rows they hold."""
+        """Choose at most `most` bins an input, with about as many rows each."""
         borders = tuple(_borders(column, most) for column in Q.T)
         sizes = [len(each) + 1 for each in borders]
         return Bins(borders, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
@@ -40,11 +40,11 @@ class Bins:
 
 
 def _borders(levels: NDArray[Any], most: int) -> NDArray[np.int16]:
-    """Return borders midway between levels, between all of them if they are few."""
+    """Return borders midway between levels; between all levels if they are few."""
     values, count = np.unique(levels.astype(np.int64), return_counts=True)
     middle = (values[1:] + values[:-1]) >> 1
     if len(values) > most:
-        # Bins of about as many rows each: they end where another share of the rows is full.
+        # A bin ends where another share of the rows is full.
         share = np.cumsum(count)[:-1] * most // len(levels)
         middle = middle[np.flatnonzero(np.diff(share, prepend=0) > 0)]
     return middle.astype(np.int16)
@@ -54,10 +54,10 @@ def _borders(levels: NDArray[Any], most: int) -> NDArray[np.int16]:
 class Tree:
     """A grown tree. Node k asks ``bin[input] > cut``; its children are `child` and `child` + 1."""
 
-    input: NDArray[np.int32]  # (n,): `input` is -1 of leaves.
+    input: NDArray[np.int32]  # (n,): -1 of leaves.
     cut: NDArray[np.int32]  # (n,)
     child: NDArray[np.int32]  # (n,)
-    leaf: NDArray[np.int32]  # (n,): the number of a leaf among the leaves in preorder; 0 of nodes.
+    leaf: NDArray[np.int32]  # (n,): number of a leaf in preorder; 0 of nodes.
 
     @property
     def n_leaves(self) -> int:
@@ -68,7 +68,7 @@ class Tree:
     def depth(self) -> int:
         """Most nodes on the way to a leaf."""
         depth = np.zeros(len(self.input), np.int64)
-        for k in np.flatnonzero(self.input >= 0):  # children stand behind their node
+        for k in np.flatnonzero(self.input >= 0):  # children follow their node
             depth[self.child[k] : self.child[k] + 2] = depth[k] + 1
         return int(depth.max())
 
@@ -79,10 +79,10 @@ class Tree:
         return out
 
     def preorder(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return its nodes in preorder, and how many stand in the false part of each."""
+        """Return its nodes in preorder, and the number of nodes in the false part of each."""
         order = _preorder(self.input, self.child)
         nodes, below = order[self.input[order] >= 0], np.zeros(len(self.input), np.int64)
-        for k in np.flatnonzero(self.input >= 0)[::-1]:  # children stand behind their node
+        for k in np.flatnonzero(self.input >= 0)[::-1]:  # children follow their node
             below[k] = 1 + below[self.child[k]] + below[self.child[k] + 1]
         return nodes, below[self.child[nodes]]
 
@@ -100,13 +100,12 @@ def _preorder(feature: NDArray[np.int32], child: NDArray[np.int32]) -> NDArray[n
 
 @dataclass(frozen=True)
 class Growth:
-    """How a tree grows."""
+    """Options of growing a tree."""
 
     leaves: int  # most leaves, 2 to 256.
     l2: float  # added to the curvature of every leaf, in rows of weight 1.
     least: float  # least curvature of a leaf.
-    # What the gain of a threshold that no tree has yet is multiplied by: its bytes count, too.
-    known: float
+    known: float  # factor of the gain of a new threshold, as it takes more bytes.
 
 
 def grow(
@@ -120,18 +119,16 @@ def grow(
     """Grow one tree to the gradient of a loss (Friedman 2001; Chen & Guestrin 2016, formula 7).
 
     The gain of a split is ``G_l^2 / (H_l + l2) + G_r^2 / (H_r + l2) - G^2 / (H + l2)``, with G the
-    sum of `slope` and H that of `bend` over the rows. The leaf of the largest gain is split next.
-
-    Bins (n, n_inputs) and `first` are those of `Bins`; slope and bend (n,) the derivatives of the
-    loss, each times the weight of the row. `used` (n_bins,) says which thresholds the model has;
-    those of this tree are marked, too. None where no split gains anything.
+    sum of `slope` and H that of `bend` over the rows: first and second derivatives of the loss,
+    times row weights. `used` (n_bins,) marks thresholds of the model, also those of this tree.
+    Returns None if no split gains anything.
     """
     total, bent = float(np.abs(slope).sum()), float(bend.sum())
     if total <= 0 or bent <= 0:
         return None
     per = np.array([_LARGEST_SUM / total, _LARGEST_SUM / bent])
     first_sum, second_sum = (
-        np.rint(each * one).astype(np.int64) for each, one in zip((slope, bend), per, strict=True)
+        np.rint(each * unit).astype(np.int64) for each, unit in zip((slope, bend), per, strict=True)
     )
     both = (first_sum << 32) + second_sum
     nodes = np.full((3, 2 * growth.leaves), -1, np.int32)
@@ -202,7 +199,7 @@ def _grow(bins, both, first, used, most_used, leaves, settings, nodes):  # type:
     n_bins = first[-1]
     sums = np.zeros((leaves, n_bins), np.int64)
     rows = np.arange(bins.shape[0]).astype(np.int32)
-    kept = np.empty_like(rows)
+    upper = np.empty_like(rows)
     begin = np.zeros(2 * leaves, np.int64)
     end = np.zeros(2 * leaves, np.int64)
     place = np.zeros(2 * leaves, np.int64)
@@ -239,12 +236,12 @@ def _grow(bins, both, first, used, most_used, leaves, settings, nodes):  # type:
                 rows[middle] = row
                 middle += 1
             else:
-                kept[m] = row
+                upper[m] = row
                 m += 1
         for i in range(m):
-            rows[middle + i] = kept[i]
+            rows[middle + i] = upper[i]
         begin[n], end[n], begin[n + 1], end[n + 1] = begin[k], middle, middle, end[k]
-        # Only the rows of the smaller child are added up; the other has the rest.
+        # Only the rows of the smaller child are added up; the other child has the rest.
         small = n if middle - begin[k] <= end[k] - middle else n + 1
         large = 2 * n + 1 - small
         place[large], place[small] = place[k], n_leaves

@@ -1,10 +1,10 @@
-"""Weights of the largest likelihood of classes, by steps with the one factor of ridge regression.
+"""Logistic regression in steps that share one factored matrix.
 
-With few inputs squared errors hide a class between two others; the likelihood does not. With Z the
+With few inputs squared errors miss a class between two others; the likelihood does not. With Z the
 standardised inputs, Y the targets 0 and 1, and P the softmax (of one output the logistic function)
-of what weights W say, the Hessian of the mean log-likelihood of an output is at most ``Z' Z / 2``,
-of one output ``Z' Z / 4`` (Boehning, Ann. Inst. Statist. Math. 1992). So one matrix serves all
-steps, made where momentum has carried W (Nesterov, Soviet Math. Dokl. 1983)::
+of the outputs of weights W, the Hessian of the mean log-likelihood of an output is at most
+``Z' Z / 2``, of one output ``Z' Z / 4`` (Boehning, Ann. Inst. Statist. Math. 1992). So one matrix
+serves all steps, with momentum (Nesterov, Soviet Math. Dokl. 1983)::
 
     W += 2 (Z' Z + penalty)^-1 (Z' (Y - P) - penalty W / 2)
 """
@@ -23,7 +23,7 @@ from tinykernel.elementary import exp, logs
 from tinykernel.training.matrices import substitute
 from tinykernel.training.readouts.closed_form import weighted_mean
 
-#: With 100 steps, beats and movements left out are told as often.
+#: 100 steps classify held-out beats and movements no better.
 STEPS = 30
 
 _Doubles = NDArray[np.float64]
@@ -44,8 +44,8 @@ def likeliest(
 ) -> tuple[_Doubles, _Doubles, bool]:
     """Return weights of standardised inputs, (n_inputs, n_outputs), and offsets (n_outputs,).
 
-    Inputs (n, n_inputs) are whole, targets (n, n_outputs) are -1 and 1, `share` (n,) are weights of
-    rows. Ctrl-C ends the steps, which the last value says; in the first it is passed on.
+    Inputs (n, n_inputs) are integers, targets (n, n_outputs) -1 and 1, `share` (n,) row weights.
+    The last value says whether Ctrl-C ended the steps; in the first step it is raised.
     """
     truth = (targets.astype(np.float64) + 1.0) / 2
     bound = 0.5 if truth.shape[1] > 1 else 0.25

@@ -1,11 +1,11 @@
-"""The linear part, learned as it is stored: levels of 2, 4 or 8 bits from the first step on.
+"""The linear part, trained with weights of 2, 4 or 8 bits from the first step.
 
-With q the integers that the machine sees (counts of a local stage, or quantized inputs)::
+With q the integers that the machine sees (counts, or quantized inputs)::
 
     f = scale * sum over i of V_oi (q_i - mean_i) * unit + offset_o,      V = step_o * level
 
-The levels are rounded from a float shadow, whose gradient is that of V. The loss is that of the
-components (`loss`), and Adam follows one cycle. The mean goes into the offsets of the model.
+Levels are rounded from a float shadow, which takes the gradient of V. The mean goes into the
+offsets of the model.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from tinykernel.training.loop import batches, one_cycle
 from tinykernel.training.loss import prior
 from tinykernel.training.readouts import linear_passes as passes
 
-# Gradients of a batch are added up in this number of parts, whatever the number of threads.
+# Gradients of a batch are added up in so many parts, whatever the number of threads.
 SLOTS = 4
-#: Step between levels of so many bits over the root mean square of the weights: least squares for a
-#: normal law.
+#: Step between levels by bits, over the root mean square of the weights: least squares for normal
+#: weights.
 LEVEL_STEPS = {2: 1.22, 4: 0.36}
 _LARGEST_OFFSET = 2**30
 _ROWS_AT_ONCE = 8192
@@ -60,9 +60,9 @@ class LinearRecipe:
 
 
 def linear_dropout(n_inputs: int) -> float:
-    """Return which share of quantized inputs to leave out: none of few.
+    """Return the dropout of quantized inputs, 0 for few of them.
 
-    On dna (180 inputs, 2000 rows) 0.2 gives 3 points on rows held out, on HAR nothing.
+    On dna (180 inputs, 2000 rows) 0.2 gives 3 points on held-out rows, on HAR nothing.
     """
     return 0.2 if n_inputs >= 32 else 0.0
 
@@ -92,11 +92,10 @@ def input_moments(inputs: NDArray[Any]) -> tuple[_Floats, NDArray[np.float64], n
 
 
 class LinearLearner:
-    """A linear part and the steps that change it.
+    """A linear part and the steps that change it, on inputs q (n, n_inputs).
 
-    Inputs (n, n_inputs) are q of the training rows; targets (n, n_outputs) and weights (n,), of
-    mean 1, are float32. What has stages before the linear part overrides `draw`, `steps` and
-    `accumulate`.
+    Targets (n, n_outputs) and weights (n,), of mean 1, are float32. A subclass with stages before
+    the linear part overrides `draw`, `steps` and `accumulate`.
     """
 
     def __init__(
@@ -119,7 +118,7 @@ class LinearLearner:
         self._step = 0
 
     def draw(self) -> None:
-        """Draw all that is learned."""
+        """Draw all learned parameters."""
         self.measure(self.inputs)
         self.draw_linear()
 
@@ -135,8 +134,6 @@ class LinearLearner:
         self.offset = prior(self.targets, self.weight, self.recipe.losses)
         self.gain = np.ones(1, dtype=np.float32)
 
-    # -- the loop -----------------------------------------------------------------------------
-
     def steps(self) -> dict[str, float]:
         """Return the names of all learned parameters, each with its largest step."""
         step = self.recipe.peak_step
@@ -147,16 +144,16 @@ class LinearLearner:
         return [getattr(self, name).copy() for name in self.steps()]
 
     def restore(self, state: list[_Floats]) -> None:
-        """Put back learned parameters."""
+        """Restore learned parameters."""
         for name, value in zip(self.steps(), state, strict=True):
             getattr(self, name)[...] = value
 
     def epoch(self, number: int) -> float:
-        """Go through all rows once; returns the mean loss."""
+        """Train on all rows once; return the mean loss."""
         recipe, total, n_batches = self.recipe, 0.0, 0
         dealt = batches(self.rng, len(self.targets), recipe.batch_rows, number, recipe.epochs)
         with ThreadPoolExecutor(max_workers=recipe.n_threads) as executor:
-            # One thread would only be waited for: half the time of small batches.
+            # An executor of one thread doubles the time of small batches.
             run = map if recipe.n_threads == 1 else executor.map
             for rows, done in dealt:
                 self.accumulate(rows, run)
@@ -166,7 +163,7 @@ class LinearLearner:
         return total / n_batches
 
     def scale(self) -> np.float32:
-        """Return what sums are multiplied with."""
+        """Return the factor of the sums."""
         return np.float32(8 * self.gain[0] / np.sqrt(self.n_inputs))
 
     def accumulate(self, rows: NDArray[np.int64], run: Callable[..., Iterable[None]]) -> None:
@@ -179,7 +176,7 @@ class LinearLearner:
         list(run(part, range(SLOTS)))
 
     def batch(self, rows: NDArray[np.int64]) -> passes.LinearBatch:
-        """Say what some rows are learned by, and draw which inputs are left out."""
+        """Return the arguments of a step on some rows, with dropout drawn."""
         recipe, keep = self.recipe, np.empty((0, 0), dtype=np.uint32)
         if recipe.dropout:  # bit k of a word is for row k of a group
             shape = (rows.size // LANES, self.n_inputs, LANES)
@@ -196,12 +193,12 @@ class LinearLearner:
         return levels * step, self.scale(), self.offset, self.mean, self.unit
 
     def room(self, slot: int) -> passes.LinearGradients:
-        """Return where a slot adds up the gradients of the linear part."""
+        """Return the gradients of a slot."""
         linear, offset = self.gradients["linear"][slot], self.gradients["offset"][slot]
         return passes.LinearGradients(linear, offset, self.totals[slot])
 
     def update(self, share: float, factor: np.float32) -> None:
-        """Let Adam move every learned parameter."""
+        """Update every learned parameter by Adam."""
         self.gradients["gain"][:, 0] = self.totals[:, 1] * float(self.scale() / self.gain[0])
         if self.recipe.decay:
             self.gradients["linear"][0] += np.float32(self.recipe.decay / factor) * self.linear
@@ -212,8 +209,6 @@ class LinearLearner:
             gradients, moments = self.gradients[name].reshape(SLOTS, -1), self._moments[name]
             adam(value, gradients, *moments, np.float32(share * step), *corrections, factor)
 
-    # -- the result ---------------------------------------------------------------------------
-
     def decide(self, inputs: NDArray[Any]) -> _Floats:
         """Compute the decision values (n, n_outputs)."""
         out = np.empty((len(inputs), self.n_outputs), dtype=np.float32)
@@ -222,7 +217,7 @@ class LinearLearner:
         return out
 
     def stored(self) -> tuple[NDArray[np.int8], float, NDArray[np.float64]]:
-        """Return levels (outputs, inputs), the worth of one a unit of q, and the offsets."""
+        """Return levels (outputs, inputs), the value of one a unit of q, and the offsets."""
         levels, step = round_linear(self.linear, self.recipe.bits)
         levels[self.spread == 0] = 0
         worth = float(self.scale()) * float(self.unit) * float(step)
@@ -238,7 +233,7 @@ def linear_model(
     worth: float,
     offset: NDArray[np.float64],
 ) -> IntegerModel:
-    """Make the model of a linear part alone, behind stages that take `taken`.
+    """Make the model of a linear part alone, behind stages with the input `taken`.
 
     `meaning` are the classes, or units of values; the arguments after it are those of `stored`.
     """

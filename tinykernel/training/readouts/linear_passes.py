@@ -1,4 +1,4 @@
-"""Compiled kernels of the linear part: inputs side by side, dot products, and their gradients."""
+"""Compiled kernels of the linear part: forward pass and gradients."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ class LinearBatch(NamedTuple):
     offset: NDArray[np.float32]  # (n_outputs,)
     mean: NDArray[np.float32]  # (n_inputs,)
     unit: np.float32
-    # Bit i is whether row i of a group has the input.
-    keep: NDArray[np.uint32]  # (k / LANES, n_inputs) or (0, 0)
-    inverse: np.float32  # one over the share of inputs that are kept.
+    keep: NDArray[np.uint32]  # (k / LANES, n_inputs) or (0, 0): dropout mask, bit i of row i.
+    inverse: np.float32  # one over the share of inputs not dropped.
 
 
 class LinearGradients(NamedTuple):
-    """Where a slot adds up the gradients of a linear part; totals (2,) float64."""
+    """Gradients of a slot; totals (2,): loss, d scale."""
 
     linear: NDArray[np.float32]
     offset: NDArray[np.float32]
@@ -40,7 +39,7 @@ class LinearGradients(NamedTuple):
 
 @inlined
 def clear(gradients):  # type: ignore[no-untyped-def]
-    """Begin to add up."""
+    """Set gradients to 0."""
     gradients.linear[:] = 0
     gradients.offset[:] = 0
     gradients.totals[:] = 0
@@ -76,7 +75,7 @@ def linear_backward(f, dsums, d_linear):  # type: ignore[no-untyped-def]
 
 @inlined
 def leave_out(f, keep, inverse):  # type: ignore[no-untyped-def]
-    """Set the inputs that are left out to their mean, and give the others more weight."""
+    """Set dropped inputs to their mean, and scale the others up."""
     for i in range(f.shape[0]):
         for lane in range(LANES):
             f[i, lane] *= inverse * np.float32((keep[i] >> np.uint32(lane)) & np.uint32(1))
@@ -98,7 +97,7 @@ def learn_group(f, group, batch, gradients, sums, dsums):  # type: ignore[no-unt
 
 @njit(nogil=True, error_model="numpy")
 def learn_rows(slot, n_slots, inputs, batch, gradients):  # type: ignore[no-untyped-def]
-    """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`."""
+    """Add up the gradients of every n_slots-th group of the batch, from group `slot`."""
     n_inputs, n_outputs = batch.linear.shape
     f = np.empty((n_inputs, LANES), dtype=np.float32)
     sums = np.empty((n_outputs, LANES), dtype=np.float32)

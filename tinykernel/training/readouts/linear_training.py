@@ -1,4 +1,4 @@
-"""Training of a linear part: rows, epochs and the model, of tables from first to last."""
+"""Training of a linear part: rows, epochs and the model."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ _Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows to learn from, and rows to choose the best epoch by, where there are any."""
+    """Training rows, and validation rows where there are any."""
 
     rows: NDArray[Any]
     targets: _Floats
     weight: _Floats
     held: tuple[NDArray[Any], NDArray[Any], _Floats] | None  # rows, truth, weights.
 
-    def seen(self, seen: Callable[[NDArray[Any]], NDArray[Any]]) -> Rows:
-        """Return what a function makes of all rows in their place."""
-        held = self.held and (seen(self.held[0]), *self.held[1:])
-        return replace(self, rows=seen(self.rows), held=held)
+    def seen(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Rows:
+        """Apply a function to all rows."""
+        held = self.held and (function(self.held[0]), *self.held[1:])
+        return replace(self, rows=function(self.rows), held=held)
 
 
 def split_rows(data: TrainSet, options: TrainerOptions, seed: int) -> Rows:
-    """Bring targets and weights into the form of the learners, and keep rows aside.
+    """Return rows with targets and weights, and split off validation rows.
 
-    Varied copies of rows that are kept aside are not learned from, and judge nothing.
+    Augmented copies of validation rows are used nowhere.
     """
     weight, targets = data.weight, data.targets()
     if options.validation_fraction:
@@ -71,7 +71,7 @@ def run_training(
     inputs: Callable[[NDArray[Any]], NDArray[Any]],
     rows: Rows,
 ) -> History:
-    """Run the epochs; `inputs` turns held-out rows into what the linear part sees."""
+    """Run the epochs; `inputs` computes inputs of the linear part from validation rows."""
 
     def score() -> float:
         assert rows.held is not None
@@ -109,7 +109,7 @@ def chained_model(
     meaning: Any,
     stored: tuple[NDArray[np.int8], float, NDArray[np.float64]],
 ) -> IntegerModel:
-    """Make the model of a linear part on bytes, which it learned without the 128 less."""
+    """Make the model of a linear part on bytes, which are 128 less than in training."""
     weights, worth, offset = stored
     moved = offset + 128 * worth * weights.astype(np.int64).sum(axis=1)
     return linear_model(chain, taken, meaning, weights, worth, moved)

@@ -1,4 +1,4 @@
-"""A linear part that trees stand beside: trained first, so that they are grown to its error."""
+"""A linear part beside trees: it is trained first, and trees are grown to its error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tinykernel.training.readouts.linear import (
 
 _Floats = NDArray[np.float64]
 _BITS = 8
-# For 60,000 rows; of fewer rows each is seen more often.
+# Epochs for 60,000 rows; fewer rows take more.
 _EPOCHS, _ROWS, _MOST_EPOCHS = 25, 60_000, 60
 
 
@@ -27,8 +27,7 @@ class Lines:
     """A linear part in integers: output o is ``offset_o + worth_o * (weights_o . q)``."""
 
     weights: NDArray[np.int8]  # (n_outputs, n_inputs)
-    # A power of two in units of the scores, so that multipliers are exact.
-    worth: _Floats  # (n_outputs,)
+    worth: _Floats  # (n_outputs,): powers of two in units of the scores.
     offset: _Floats  # (n_outputs,)
 
     @staticmethod
@@ -39,7 +38,7 @@ class Lines:
         losses: tuple[float, ...],
         scale: _Floats,
     ) -> Lines:
-        """Train it on levels Q; `scale` is what 1 of each output stands for in the scores."""
+        """Train it on levels Q; `scale` is the unit of each output in the scores."""
         epochs = min(_MOST_EPOCHS, round(_EPOCHS * max(1.0, np.sqrt(_ROWS / len(Q)))))
         recipe = LinearRecipe(
             _BITS, epochs, batch_rows=64, dropout=linear_dropout(Q.shape[1]), losses=losses
@@ -55,6 +54,6 @@ class Lines:
         return Lines(weights.astype(np.int8), worth, learner.offset.astype(np.float64) - shift)
 
     def outputs(self, Q: NDArray[Any]) -> _Floats:
-        """Return what it gives levels, shape (n, n_outputs)."""
+        """Return its outputs for levels, shape (n, n_outputs)."""
         dots = Q.astype(np.int64) @ self.weights.T.astype(np.int64)
         return np.asarray(self.offset + self.worth * dots)

@@ -1,13 +1,13 @@
-"""A linear part of many rows in closed form: ridge regression by its normal equations, rounded.
+"""Ridge regression of many rows by its normal equations, with weights rounded to few bits.
 
 With Z the inputs, w the weights of rows and Y the targets, all centred, the weights are
-``(G + penalty)^-1 Z' w Y``, where ``G = Z' w Z``. The penalty has the least squared error on folds
-that are left out. With ``G + penalty = L L'`` the loss of levels Q of a step s is ``|L' (W - s
-Q)|^2``: the last input is rounded first, and each before it makes up for the errors behind it
-(the nearest plane of Babai, Combinatorica 1986).
+``(G + penalty)^-1 Z' w Y``, where ``G = Z' w Z``. The penalty has the least squared error on
+held-out folds. With ``G + penalty = L L'`` the loss of levels Q of a step s is
+``|L' (W - s Q)|^2``: the last input is rounded first, and each before it makes up for the errors
+behind it (the nearest plane of Babai, Combinatorica 1986).
 
-Sums of products of numbers of few bits are exact. All else is added up in the order of the
-source, so that every processor gives the same bits.
+Products of integers of few bits are exact. All else is added up in the order of the source, so
+that every processor gives the same bits.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ PENALTIES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 UNKNOWN, LIKELY = 0.1, 0.003
 #: Of more inputs the matrix takes gigabytes, and minutes.
 MOST_INPUTS = 9216
-# The penalty is found by at most so many of them.
+# Most inputs that the penalty is chosen with.
 _TRIED_INPUTS = 2048
 _ROWS_AT_ONCE, _INPUTS_AT_ONCE = 4096, 1024
-# The penalty by which kernels are chosen.
+# Penalty for ranking kernels.
 _RANKING = 0.3
-# Weights of rows are multiples of this, and targets of that.
+# Row weights are multiples of the first, targets of the second.
 _SHARE, _SHADE = 2.0**-12, np.float32(2.0**-8)
 
 _Doubles = NDArray[np.float64]
-#: Weights (n_outputs, n_inputs) of few bits, what a unit of them is worth, and offsets.
+#: Weights (n_outputs, n_inputs) of few bits, their unit, and offsets.
 Levels: TypeAlias = tuple[NDArray[np.int8], float, _Doubles]
 
 
 class LevelFit(NamedTuple):
-    """Weights of few bits and how they came about."""
+    """Weights of few bits."""
 
     stored: Levels
-    error: float  # mean squared error left out, NaN without folds.
-    interrupted: bool = False  # whether Ctrl-C ended it; these are the best until then.
+    error: float  # mean squared error on held-out rows, NaN without folds.
+    interrupted: bool = False  # whether Ctrl-C ended the fit; these are the best so far.
 
 
 def fit_levels(
@@ -73,17 +73,17 @@ def fit_levels(
     likely: bool = False,
     n_learned: int | None = None,
 ) -> LevelFit:
-    """Fit ridge regression to many rows, with weights of so many bits.
+    """Fit ridge regression to many rows, with weights of few bits.
 
-    Inputs (n, n_inputs) are whole, targets (n, n_outputs) in -1..1 and taken in steps of 1/256;
-    weights (n,) have a mean of 1. Rows from `n_learned` on are for folds alone. `likely` goes on to
-    the weights of the largest likelihood (`likelihood`).
+    Inputs (n, n_inputs) are integers, targets (n, n_outputs) in -1..1 are rounded to 1/256; weights
+    (n,) have a mean of 1. Rows from `n_learned` on are for folds alone. `likely` goes on to the
+    weights of the largest likelihood (`likelihood`).
     """
     targets = np.rint(targets / _SHADE) * _SHADE
     share = np.maximum(np.rint(weight.astype(np.float64) / _SHARE), 1.0)
     stride = -(-inputs.shape[1] // _TRIED_INPUTS)
     tried = np.arange(0, inputs.shape[1], stride)
-    # One of each few, drawn: counts of the cells of a kernel follow each other.
+    # One of each `stride`, drawn: counts of the cells of a kernel follow each other.
     tried += np.random.default_rng(0).integers(0, stride, tried.size)
     tried = np.minimum(tried, inputs.shape[1] - 1)
     penalty, error = LIKELY if likely else UNKNOWN, float("nan")
@@ -103,7 +103,7 @@ def fit_levels(
 
 
 def _products(inputs: NDArray[np.int16], targets: NDArray[np.float32], share: _Doubles) -> _Doubles:
-    """Return weighted products of all pairs of inputs, targets and 1: of few bits, thus exact."""
+    """Return exact weighted products of all pairs of inputs, targets and 1."""
     largest = max(float(np.abs(inputs).max(initial=1)), 1 / float(_SHADE))
     assert largest**2 * share.sum() < EXACT
     size = inputs.shape[1] + targets.shape[1] + 1
@@ -141,13 +141,13 @@ class _System:
         self.centred, self.n_inputs = centred, p
 
     def solve(self, penalty: float, stage: str = "") -> tuple[_Doubles, _Doubles, float]:
-        """Return the weights of standardised inputs, L', and what was added to the diagonal."""
+        """Return the weights of standardised inputs, L', and the penalty on the diagonal."""
         p = self.n_inputs
         matrix = self.centred[:p, :p].copy()
         return _solve(matrix, self.centred[:p, p:].copy(), penalty, stage)
 
     def error(self, products: _Doubles, solved: _Doubles) -> float:
-        """Return the squared error, times the weights, of what is solved on products of others."""
+        """Return the weighted squared error of a solution on products of other rows."""
         weights = solved / self.unit[:, None]
         p, n_outputs = weights.shape
         offset = self.mean[p:] - combined(self.mean[:p, None], weights)[0]
@@ -160,13 +160,13 @@ def _solve(
 ) -> tuple[_Doubles, _Doubles, float]:
     """Solve for (n, n_outputs) with a penalty in means of the diagonal.
 
-    Also returns L', which stands in the upper half of the matrix, and what the penalty added.
+    Also returns L', the upper half of the matrix, and the penalty on the diagonal.
     """
     n = len(matrix)
     added = max(penalty * diagonal_mean(matrix), 1e-9)
     matrix[np.arange(n), np.arange(n)] += added
     total = -(-n // PANEL)
-    # Panel by panel, so that the user can end it.
+    # Panel by panel, so that Ctrl-C can end it.
     for done in range(total):
         if stage:
             progress.report(stage, done, total)
@@ -182,12 +182,12 @@ def input_power(
     weight: NDArray[np.float32],
     n_strong: int = 0,
 ) -> _Doubles:
-    """Return how much each input moves what ridge regression says: by its dual, for few rows."""
+    """Return the effect of each input on the outputs of ridge regression, by its dual."""
     rows, _, deviation, unit = standardised(inputs, n_strong)
     share = weight.astype(np.float64)
     gram = centred_products(products_of_rows(rows.astype(np.float64)), share)
     wanted = (targets - weighted_mean(targets, share)) * np.sqrt(share)[:, None]
-    # The mean of the diagonal of Z' w Z is so much of that of its dual.
+    # Ratio of the means of the diagonals of Z' w Z and its dual.
     penalty = _RANKING * len(rows) / rows.shape[1]
     dual, *_ = _solve(gram, wanted, penalty, "ranking")
     weights = combined(rows, dual * np.sqrt(share)[:, None])
@@ -219,9 +219,9 @@ def _choose(
 def _round(
     upper: _Doubles, solved: _Doubles, unit: _Doubles, bits: int
 ) -> tuple[_Doubles, float, bool]:
-    """Round what is solved, (n_inputs, n_outputs), to levels of a step; also says if Ctrl-C came.
+    """Round a solution (n_inputs, n_outputs) to levels; also return the step, and if Ctrl-C came.
 
-    It is passed on before the first step.
+    Before the first step is done, Ctrl-C is raised.
     """
     most = 2 ** (bits - 1) - 1
     largest = max(float(np.abs(solved / unit[:, None]).max()), 1e-12) / most

@@ -1,4 +1,4 @@
-"""The search for trees: their size, rate and shrinkage by rows left out, and the model of them."""
+"""Search for trees on held-out rows (size, rate, shrinkage), and the model of them."""
 
 from __future__ import annotations
 
@@ -39,11 +39,10 @@ from tinykernel.training.readouts.lines import Lines
 from tinykernel.training.trainset import TrainSet
 
 STAGE = "choosing trees"
-#: Bytes of the tables of trees where nobody says how many.
-_USUAL_BYTES = 8192
+_DEFAULT_BYTES = 8192  # of the tables of trees
 _MOST_TREES = 4000
 _LARGEST_DOT = _LARGEST_MULTIPLIER = 2**30
-#: What is tried: sizes of trees, then these changes one after the other.
+#: The search tries sizes of trees, then these changes one after the other.
 _LEAVES, _LEAST_LEAF_BYTES = (16, 4, 8, 32, 64, 256), 3
 _CHANGES: tuple[dict[str, Any], ...] = (
     {"l2": 4.0},
@@ -58,14 +57,14 @@ _CHANGES: tuple[dict[str, Any], ...] = (
     {"l2": 8.0},
 )
 _FAR_BEHIND = 1.5
-#: Then, of trees beside a linear part.
+#: Then those for trees beside a linear part.
 _CHANGES_OF_BOTH: tuple[dict[str, Any], ...] = (
     {"l2": 4.0},
     {"leaves": 8},
     {"leaves": 16},
     {"rate": 0.1},
 )
-#: The same of many rows.
+#: Start and changes for many rows.
 _OF_MANY_ROWS: dict[str, Any] = {"leaves": 256, "rate": 0.3, "l2": 1.0}
 _CHANGES_OF_MANY_ROWS: tuple[dict[str, Any], ...] = (
     {"leaves": 128},
@@ -77,43 +76,43 @@ _CHANGES_OF_MANY_ROWS: tuple[dict[str, Any], ...] = (
 
 @dataclass(frozen=True)
 class TreeRecipe(TreeOptions):
-    """How a model of trees is trained: the options, and the most trees."""
+    """Options of the training of trees."""
 
     n_trees: int = 0
 
 
 @dataclass(frozen=True, eq=False)
 class TreeTrial:
-    """Options that a search tried, and how they did."""
+    """Options of a trial, and its result."""
 
     options: TreeOptions
-    n_trees: int  # the number that did best.
-    log_loss: float  # on the rows left out; see `tinykernel.training.loss.judge`.
+    n_trees: int  # the best number.
+    log_loss: float  # on held-out rows; see `tinykernel.training.loss.judge`.
     accuracy: float
-    largest: int = 0  # most leaves of a tree that was grown.
+    largest: int = 0  # most leaves of a tree.
 
     @property
     def recipe(self) -> TreeRecipe:
-        """How the model is trained."""
+        """Options of the training."""
         return TreeRecipe(**vars(self.options), n_trees=self.n_trees)
 
 
 @dataclass(frozen=True, eq=False)
 class TreeData:
-    """Rows for trees, and what these may take."""
+    """Quantized rows for trees, and limits of these."""
 
     data: TrainSet
     room: Room
     scaler: Scale
     Q: NDArray[Any]  # (n, n_inputs): levels of the training rows.
     aim: Aim
-    scale: NDArray[np.float64]  # (n_outputs,): what 1 of each output stands for, of values.
+    scale: NDArray[np.float64]  # (n_outputs,): unit of each output, for values.
 
     @staticmethod
     def of(data: TrainSet, options: TrainerOptions) -> TreeData:
-        """Quantize rows: in 8 bits where raw values have no more, else in 16.
+        """Quantize rows to 8 bits if raw values have no more, else to 16.
 
-        Whole numbers that these bits hold have one scale for all, which loses nothing.
+        Integers that fit into these bits share one scale, which loses nothing.
         """
         narrow = data.raw_dtype in ("uint8", "int8")
         scope = str(options.scaler_scope)
@@ -126,9 +125,9 @@ class TreeData:
         weight = data.sample_weight / data.sample_weight.mean()
         aim = Aim(targets, weight, data.quantity is not None)
         scale = np.ones(targets.shape[1])
-        if data.quantity is not None:  # 0 of a value that never varies
+        if data.quantity is not None:  # its scale is 0 for a value that never varies
             scale = np.where(data.quantity.units.scale > 0, data.quantity.units.scale, 1.0)
-        room = Room(options.tree_bytes or _USUAL_BYTES, options.tree_steps or np.inf)
+        room = Room(options.tree_bytes or _DEFAULT_BYTES, options.tree_steps or np.inf)
         return TreeData(data, room, scaler, scaler.quantize(data.X), aim, scale)
 
     def lines(self, rows: NDArray[np.int64] | slice) -> Lines:
@@ -147,7 +146,7 @@ class TreeData:
         return bins, Forest.planted(sorted_, bins.first, self.aim.of(rows), options, base)
 
     def watch(self, bins: Bins, rows: NDArray[np.int64], lines: Lines | None) -> Watch:
-        """Return what judges a forest by rows left out."""
+        """Return the judge of a forest by held-out rows."""
         levels, aim = self.Q[rows], self.aim.of(rows)
         base = None if lines is None else lines.outputs(levels)
         weight = aim.weight.astype(np.float32)
@@ -157,10 +156,7 @@ class TreeData:
 def tried(
     data: TreeData, options: TreeOptions, folds: Sequence[Fold], lines: Sequence[Lines] = ()
 ) -> TreeTrial:
-    """Grow forests on the rows inside each fold, and measure them on those outside.
-
-    `lines` are the linear parts of the folds, where the options have one.
-    """
+    """Grow forests inside each fold, and judge them outside; `lines` are their linear parts."""
     paths, largest = [], 0
     for number, fold in enumerate(folds):
         beside = lines[number] if options.lines else None
@@ -179,7 +175,7 @@ def tried(
 
 
 def decisions_of(data: TreeData, trial: TreeTrial, fold: Fold) -> NDArray[np.float32]:
-    """Grow what a search found on the rows inside a fold; return decisions of those outside."""
+    """Grow the forest of a trial inside a fold; return its decisions of the rows outside."""
     lines = data.lines(fold.inside) if trial.options.lines else None
     bins, forest = data.planted(trial.options, fold.inside, lines)
     grown(forest, data.room, trial.n_trees)
@@ -187,7 +183,7 @@ def decisions_of(data: TreeData, trial: TreeTrial, fold: Fold) -> NDArray[np.flo
 
 
 def _at(path: list[tuple[int, float, float]], n: int) -> tuple[float, float]:
-    """Return loss and accuracy with n trees; a fold that ended before has its last ones."""
+    """Return loss and accuracy with n trees, or with the last trees of a shorter path."""
     return next((each[1:] for each in reversed(path) if each[0] <= n), path[0][1:])
 
 
@@ -214,7 +210,7 @@ class _Search:
         return trial
 
     def climb(self, best: TreeTrial, changes: Sequence[dict[str, Any]]) -> TreeTrial:
-        """Try changes one after the other, each to the best so far."""
+        """Try changes one after the other on the best so far."""
         for change in changes:
             options = replace(best.options, **change)
             if not any(_grow_the_same(known, options) for known in self.trials):
@@ -223,9 +219,9 @@ class _Search:
 
 
 def searched(data: TreeData, folds: Sequence[Fold], limit: float) -> TreeTrial:
-    """Return the options that do best on rows left out: sizes of trees first, then the rest.
+    """Return the best options on held-out rows: size of trees first, then the rest.
 
-    The search ends early where trees are far behind `limit`, the log loss of another model.
+    The search ends early if trees are far behind `limit`, the log loss of another model.
     """
     search = _Search(data, folds)
     best = search.attempt(TreeOptions(leaves=_LEAVES[0]))
@@ -233,7 +229,7 @@ def searched(data: TreeData, folds: Sequence[Fold], limit: float) -> TreeTrial:
         return best
     sizes = [{"leaves": n} for n in _LEAVES[1:] if n * _LEAST_LEAF_BYTES <= data.room.n_bytes]
     best = search.climb(best, [*sizes, *_CHANGES])
-    # No dot product of the linear part may come near the end of 32 bits.
+    # Dot products of the linear part must stay far below 32 bits.
     largest = data.Q.shape[1] * 127 * 2 ** (8 * data.Q.itemsize - 1)
     if np.isfinite(data.room.steps) or largest >= _LARGEST_DOT:
         return best
@@ -242,29 +238,26 @@ def searched(data: TreeData, folds: Sequence[Fold], limit: float) -> TreeTrial:
 
 
 def searched_again(data: TreeData, folds: Sequence[Fold], best: TreeTrial) -> TreeTrial:
-    """Return options for many more rows than `best` was chosen by: larger trees, held back less."""
+    """Return options for many more rows than `best` was chosen with, starting at larger trees."""
     search = _Search(data, folds)
     first = search.attempt(replace(best.options, **_OF_MANY_ROWS))
     return search.climb(first, _CHANGES_OF_MANY_ROWS)
 
 
 def _grow_the_same(known: TreeTrial, options: TreeOptions) -> bool:
-    """Whether options give trees that are known: where none has so many leaves, more may not."""
+    """Whether options give the trees of a trial; a limit of leaves that none reaches is idle."""
     same = replace(known.options, leaves=options.leaves) == options
     fewest = min(known.options.leaves, options.leaves)
     return same and (known.options == options or known.largest < fewest)
 
 
-# --- the model -----------------------------------------------------------------------------------
-
-
 def tree_model(rows: TreeData, trial: TreeTrial) -> IntegerModel:
-    """Grow the trees that a search found on all rows, and make the model of them."""
+    """Grow the trees of a trial on all rows, and make the model of them."""
     data, lines = rows.data, rows.lines(slice(None)) if trial.options.lines else None
     bins, forest = rows.planted(trial.options, slice(None), lines)
     grown(forest, rows.room, trial.n_trees)
     if not forest.trees:
-        raise TinykernelError("trees: no threshold of any input tells anything of the rows")
+        raise TinykernelError("trees: no threshold of any input separates the rows")
     trees, unit = packed(forest, bins)
     taken = Grid.table(data.raw_dtype, data.X.shape[1])
     if lines is None:
@@ -301,17 +294,17 @@ def _in_integers(
     lines: tuple[NDArray[np.float64], NDArray[np.float64]],
     offset: NDArray[np.float64],
 ) -> _Integers:
-    """Choose multipliers, by what 1 of the trees and of the linear part stand for."""
+    """Choose multipliers from the units of the trees and of the linear part."""
     (trees, unit), (worth, dots) = grown, lines
     if data.quantity is not None:
         bound = np.abs(trees.extremes()).max(axis=0)
         fixed = to_fixed_point(data.quantity.units, unit, worth, offset, bound, dots)
         multipliers, values = (fixed.multiplier, fixed.linear_multiplier), fixed.values
         return _Integers(*multipliers, fixed.offset, values, values.unit)
-    # All are powers of two, so that multipliers of the smallest one are whole.
-    one = float(min(unit.min(), worth[worth > 0].min(initial=np.inf)))
-    exact = [np.rint(x / one) for x in (unit, worth, offset)]
+    # All are powers of two, so that multipliers of the smallest are integers.
+    smallest = float(min(unit.min(), worth[worth > 0].min(initial=np.inf)))
+    exact = [np.rint(x / smallest) for x in (unit, worth, offset)]
     if max(np.abs(x).max() for x in exact) >= _LARGEST_MULTIPLIER:
         raise TinykernelError("trees: the leaves differ by too much for 32 bits")
     first, second, third = (x.astype(np.int32) for x in exact)
-    return _Integers(first, second, third, Labels(tuple(data.classes)), one)
+    return _Integers(first, second, third, Labels(tuple(data.classes)), smallest)

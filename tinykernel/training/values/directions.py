@@ -1,9 +1,9 @@
-"""Along which directions of the inputs values change, learned of the rows.
+"""Directions of the inputs along which values change, learned from the rows.
 
-A Gaussian kernel takes all inputs for equally important. A recursive feature machine
-(Radhakrishnan, Beaglehole, Pandit & Belkin 2024) fits, measures distances by the mean outer product
-of the gradients of the fit from then on, and fits again. How often is decided on rows left out, and
-only a gain above two standard errors counts: of few rows, directions are soon learned of noise.
+A recursive feature machine (Radhakrishnan, Beaglehole, Pandit & Belkin 2024) fits, then measures
+distances by the mean outer product of the gradients of the fit, and fits again. The number of
+steps is chosen on held-out rows; only a gain above two standard errors counts, as directions of
+few rows soon follow noise.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tinykernel.training.matrices import cholesky, product
 from tinykernel.training.values.ridge import Ridge, Rows
 
 _MOST_STEPS = 4
-# Of more inputs the outer products take long, and few rows tell little of them.
+# Of more inputs the outer products take long, and few rows do not determine them.
 _MOST_INPUTS = 256
 _FOLDS, _ROWS_OF_FOLDS = 4, 600
 # A gain must exceed so many of its standard errors.
@@ -28,7 +28,7 @@ _Doubles = NDArray[np.float64]
 
 
 def seen(rows: Rows) -> tuple[_Doubles, Ridge]:
-    """Return the matrix by which inputs are multiplied for distances, (d, d), and a fit with it."""
+    """Return the matrix (d, d) that inputs are multiplied by for distances, and a fit with it."""
     steps = _steps(rows) if rows.X.shape[1] <= _MOST_INPUTS else 0
     return list(_views(rows, steps))[-1]
 
@@ -48,10 +48,10 @@ def _views(rows: Rows, steps: int) -> Iterator[tuple[_Doubles, Ridge]]:
 
 
 def _steps(rows: Rows) -> int:
-    """Return how many steps have the least error on groups left out, 0 where that may be chance."""
+    """Return the number of steps of least error on held-out groups, 0 if that may be chance."""
     few = rows.of(np.arange(0, len(rows.X), -(-len(rows.X) // _ROWS_OF_FOLDS)))
     group = np.unique(few.group, return_inverse=True)[1]
-    # Groups lie in canonical order, too: every fourth one is of all kinds.
+    # Groups are in canonical order, so every fourth one is a fair sample.
     fold, n_groups = group % _FOLDS, int(group.max()) + 1
     errors = np.zeros((_MOST_STEPS + 1, len(group)))
     for out in range(_FOLDS if n_groups >= _FOLDS else 0):

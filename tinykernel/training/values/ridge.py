@@ -1,7 +1,7 @@
-"""Kernel ridge regression with a Gaussian kernel; width and penalty have the least error left out.
+"""Kernel ridge regression with a Gaussian kernel; width and penalty have the least held-out error.
 
-Rows of more weight count as if they were there more often. All is added up in the order of the
-source (`matrices`), so that every processor gives the same bits.
+Weights of rows count as repetitions. All is added up in the order of the source (`matrices`), so
+that every processor gives the same bits.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ class Rows:
     X: _Doubles  # (n, d)
     targets: _Doubles  # (n, n_outputs)
     weight: _Doubles  # (n,): roots of the weights of the rows, whose mean is 1.
-    group: NDArray[Any]  # (n,): which rows are left out together.
+    group: NDArray[Any]  # (n,): rows of a group are held out together.
 
     def of(self, chosen: NDArray[Any]) -> Rows:
         """Return some of the rows."""
         return Rows(self.X[chosen], self.targets[chosen], self.weight[chosen], self.group[chosen])
 
     def seen(self, view: _Doubles) -> Rows:
-        """Return the same with inputs ``X @ view``."""
+        """Return rows with inputs ``X @ view``."""
         return Rows(product(self.X, view), self.targets, self.weight, self.group)
 
 
 class Ridge:
-    """A fit to rows: width and penalty are those of another, or have the least error left out.
+    """A fit to rows, with width and penalty of `like`, or of the least held-out error.
 
-    With `near` only widths about that of another fit are tried.
+    With `near` only widths close to that of another fit are tried.
     """
 
     def __init__(self, rows: Rows, *, like: Ridge | None = None, near: Ridge | None = None) -> None:
@@ -65,7 +65,7 @@ class Ridge:
         return np.concatenate([product(kernel, self.factors) for kernel in kernels])
 
     def slopes(self) -> _Doubles:
-        """Return the mean outer product of the gradients at the rows, but for a factor; (d, d)."""
+        """Return the mean outer product of the gradients at the rows, up to a factor; (d, d)."""
         X = self.rows.X
         kernel = _kernel(X, X, self.width)
         total = np.zeros((X.shape[1], X.shape[1]))
@@ -78,13 +78,13 @@ class Ridge:
 
 
 def _kernel(rows: _Doubles, others: _Doubles, width: float) -> _Doubles:
-    """Return the Gaussian kernel; `width` is that of one input, of many wider by their root."""
+    """Return the Gaussian kernel of a width of `width` times the root of the number of inputs."""
     squares: _Doubles = distances(np.ascontiguousarray(rows), others.T.copy())
     return exps(squares / (-2 * rows.shape[1] * width**2))
 
 
 def _chosen(rows: Rows, near: float | None) -> tuple[float, float]:
-    """Return width and penalty of the least squared error of groups (of one row) left out."""
+    """Return width and penalty of the least squared error on held-out groups."""
     rows = rows.of(np.argsort(rows.group, kind="stable"))
     if near is None:
         return min(_least(rows, width) for width in _WIDTHS)[1:]
@@ -97,10 +97,10 @@ def _chosen(rows: Rows, near: float | None) -> tuple[float, float]:
 
 
 def _least(rows: Rows, width: float) -> tuple[float, float, float]:
-    """Return the least error that a penalty gives, the width, and that penalty.
+    """Return the least error of any penalty, the width, and that penalty.
 
-    With M = (K + penalty)^-1 the errors of left-out rows B are ``M_BB^-1 (M y)_B``; the rows of a
-    group lie side by side.
+    With M = (K + penalty)^-1 the errors of held-out rows B are ``M_BB^-1 (M y)_B``; rows of a group
+    are consecutive.
     """
     y = rows.targets * rows.weight[:, None]
     parts = np.split(np.arange(len(y)), np.flatnonzero(np.diff(rows.group)) + 1)
@@ -112,7 +112,7 @@ def _least(rows: Rows, width: float) -> tuple[float, float, float]:
         if len(parts) == len(y):
             errors = dual / np.square(root).sum(axis=0)[:, None]
         else:
-            own = ((root[:, b].copy(), dual[b].copy()) for b in parts)
-            errors = np.concatenate([solve(product(z.T.copy(), z), left) for z, left in own])
+            blocks = ((root[:, b].copy(), dual[b].copy()) for b in parts)
+            errors = np.concatenate([solve(product(z.T.copy(), z), left) for z, left in blocks])
         tried.append((float(np.square(errors).mean()), width, penalty))
     return min(tried)

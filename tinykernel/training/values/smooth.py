@@ -1,9 +1,9 @@
-"""A smooth fit of few rows with values, and the many rows of it that a machine learns from.
+"""A smooth fit of few rows with values, and the many rows drawn from it for the trainer.
 
-Binary components follow the noise of few rows, and noise on the inputs that prevents it hides what
-the values depend on. So kernel ridge regression is fitted to the rows (`ridge`), by distances along
-the directions that matter (`directions`), and the machine learns the values of this fit: at the
-rows, and at others drawn around them. It has no noise that could be learned.
+Binary components follow the noise of few rows, and training noise that prevents it hides the
+function. So kernel ridge regression is fitted to the rows (`ridge`), by distances along learned
+directions (`directions`), and the trainer gets the values of this fit, which have no noise: at the
+rows, and at others drawn around them.
 """
 
 from __future__ import annotations
@@ -23,16 +23,15 @@ from tinykernel.training.trainset import TrainSet
 from tinykernel.training.values.directions import seen
 from tinykernel.training.values.ridge import Ridge, Rows
 
-# Fewer rows tell no width; of more, a fit takes long, and noise does less harm.
+# Fewer rows do not determine a width; with more, a fit takes long, and noise does less harm.
 _FEWEST_ROWS, _MOST_ROWS = 30, 4000
 _ROWS_TO_LEARN, _MOST_OF_ONE = 16000, 16
-# Of the drawn rows: deviation from a row, in deviations of each input.
+# Deviation of drawn rows from a row, in deviations of each input.
 _DISTANCE = 0.3
-# Passes over fewer rows are more.
 _FEWEST_EPOCHS, _MOST_EPOCHS = 30, 60
-# Directions, width and penalty are chosen on so many rows.
+# Rows that directions, width and penalty are chosen on.
 _ROWS_TO_CHOOSE = 1000
-# Targets are whole multiples of this: few rows tell no more.
+# Targets are multiples of this: few rows have no more precision.
 _STEP = 2.0**-12
 
 _Doubles = NDArray[np.float64]
@@ -42,22 +41,22 @@ _Doubles = NDArray[np.float64]
 class Smooth:
     """A smooth fit to the rows of a training set."""
 
-    rows: Rows  # seen along the directions that matter.
-    like: Ridge  # a fit to some of them, whose width and penalty are taken.
+    rows: Rows  # transformed by the learned directions.
+    like: Ridge  # a fit to some of them, with the width and penalty to use.
 
     def values(self, X: _Doubles) -> _Doubles:
-        """Fit to all rows, and return the values of others, (k, n_outputs)."""
+        """Return the values of a fit to all rows, (k, n_outputs)."""
         return Ridge(self.rows, like=self.like).values(X)
 
     def held_out(self, fold: Fold) -> NDArray[np.float32]:
-        """Fit to the rows inside a fold, and return the values of those outside."""
+        """Return the values of a fit inside a fold for the rows outside."""
         fit = Ridge(self.rows.of(fold.inside), like=self.like)
         return _rounded(fit.values(self.rows.X[fold.outside]))
 
     def judged(self, data: TrainSet, folds: Sequence[Fold]) -> tuple[float, float]:
-        """Return loss and R2 of fits to the rows inside the folds, on those outside.
+        """Return loss and R2 of fits inside the folds, on the rows outside.
 
-        Directions, width and penalty are those of all rows, so both are rather too good.
+        Both are slightly optimistic: directions, width and penalty are those of all rows.
         """
         assert data.quantity is not None
         weight, scores = data.weight, []
@@ -71,9 +70,9 @@ class Smooth:
 def smoothed(
     data: TrainSet, options: TrainerOptions, recipe: Recipe
 ) -> tuple[TrainSet, Recipe, Smooth | None]:
-    """Return rows of a smooth fit in place of few rows with squared errors, and how to learn them.
+    """Replace few rows with squared errors by rows of a smooth fit, with their recipe.
 
-    Everything else comes back as it is, with None.
+    Other data are returned unchanged, with None.
     """
     n = len(data.X)
     if data.quantity is None or any(data.quantity.losses):
@@ -112,7 +111,7 @@ def _rounded(values: _Doubles) -> NDArray[np.float32]:
 
 
 def _fitted(rows: _Doubles, data: TrainSet) -> tuple[Smooth, _Doubles]:
-    """Return a fit to the rows of the data, and by what inputs are multiplied for it."""
+    """Return a fit to the rows of the data, and the matrix that inputs are multiplied by."""
     assert data.quantity is not None
     n = len(rows)
     known = Rows(
@@ -121,6 +120,6 @@ def _fitted(rows: _Doubles, data: TrainSet) -> tuple[Smooth, _Doubles]:
         np.sqrt(data.sample_weight / data.sample_weight.mean()),
         np.arange(n) if data.groups is None else data.groups,
     )
-    # Rows in canonical order lie side by side: every k-th is of all kinds.
+    # Rows are in canonical order, so every k-th one is a fair sample.
     view, fit = seen(known.of(np.arange(0, n, -(-n // _ROWS_TO_CHOOSE))))
     return Smooth(known.seen(view), fit), view

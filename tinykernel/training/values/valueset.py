@@ -1,4 +1,4 @@
-"""From values that a user gives to `fit` to the one form in which trainers take a training set."""
+"""Bring rows with values into the form in which trainers take a training set."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STRATA = 8
 
 
 def strata(y: NDArray[Any]) -> NDArray[np.int64]:
-    """Return which of eight strata of the first value each row is in, equally many in each.
+    """Return the stratum of each row: eight of equal size by the first value.
 
     >>> strata(np.array([5.0, 1.0, 1.0, 9.0])).tolist()
     [2, 0, 0, 5]
@@ -44,10 +44,9 @@ def prepare_values(
     groups: ArrayLike | None = None,
     validation: tuple[NDArray[Any], NDArray[np.float64]] | None = None,
 ) -> TrainSet:
-    """Bring rows and values into the canonical form, and everything that belongs to rows with them.
+    """Bring finite rows X (n, n_features) and y (n, n_values) into the canonical form.
 
-    X (n, n_features) and y (n, n_values) are finite; the others are those of
-    `tinykernel.training.trainset.prepare`. What does not fit to the rows is a TinykernelError.
+    The other arguments are those of `tinykernel.training.trainset.prepare`.
     """
     if not sample_weight.any():
         raise TinykernelError("sample_weight: all weights are 0; give some rows a weight")
@@ -56,8 +55,8 @@ def prepare_values(
     rows, known = to_raw(X, raw_dtype)[used], y[used]
     group = None if groups is None else group_codes(groups, used)
     if group is not None and not group.any():
-        group = None  # of a single group nothing can be left out
-    # Equal rows of equal values become one, as those of a class do.
+        group = None  # a single group cannot be held out
+    # Equal rows of equal values are merged, as those of a class are.
     different, codes = np.unique(known, axis=0, return_inverse=True)
     rows, codes, weight, position = canonical_rows(
         rows, codes.ravel().astype(np.int64), sample_weight[used], group
@@ -69,8 +68,8 @@ def prepare_values(
     values = different[codes]
     units = _units(values, weight, options)
 
-    def targets(given: NDArray[np.float64]) -> NDArray[np.float32]:
-        repeated = np.repeat(given, len(options.levels()), axis=1)
+    def targets(values: NDArray[np.float64]) -> NDArray[np.float32]:
+        repeated = np.repeat(values, len(options.levels()), axis=1)
         worth = np.where(units.scale > 0, units.scale, 1.0)
         return np.ascontiguousarray((repeated - units.offset) / worth, dtype=np.float32)
 
@@ -97,14 +96,14 @@ def prepare_values(
 def _units(
     values: NDArray[np.float64], weight: NDArray[np.float64], options: RegressorOptions
 ) -> ValueUnits:
-    """Measure the values: mean and deviation, which all levels of a value share."""
+    """Return mean and deviation of the values, shared by all quantiles of a value."""
     with np.errstate(over="ignore", invalid="ignore"):
         share = weight / weight.sum()
         centre = np.einsum("i,ij->j", share, values)
         spread = np.sqrt(np.einsum("i,ij->j", share, np.square(values - centre)))
     if not (np.all(np.isfinite(centre)) and np.all(np.isfinite(spread))):
         raise TinykernelError("y: its values are too large; give them in another unit")
-    # What rounding leaves of values that are all the same.
+    # Equal values may differ from their mean by rounding.
     spread = np.where(spread > 1e-12 * np.abs(centre), spread, 0.0)
     times = len(options.levels())
     return ValueUnits((), np.repeat(centre, times), np.repeat(spread, times))
