@@ -160,7 +160,7 @@ def _in_words(
     if not grid.is_table:
         shape = " x ".join(map(str, grid.shape))
         unit_of_shape = "samples and channels" if grid.is_signal else "pixels"
-        beside = "" if integer.beside is None else f" and {integer.beside.words}"
+        beside = "" if integer.beside is None else f" and {integer.beside.title}"
         inputs = f"{shape} {unit_of_shape}{beside} of {grid.dtype}"
         counts = f"{integer.n_features} x {integer.scaler.raw_dtype}, used as {integer.input_dtype}"
     if isinstance(answers, Values):

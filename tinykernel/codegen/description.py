@@ -18,8 +18,8 @@ _MAIN = ("spectrum", "kernels", "convolutions", "separable", "components", "tree
 def taken_by(model: IntegerModel) -> str:
     """Say what a model takes: inputs, or windows or images of a shape, and numbers beside."""
     first = model.stages[0]
-    taken = first.words if first.GIVES == "image" else _looked_at(model)
-    return taken + (f" and {model.beside.words}" if model.beside is not None else "")
+    taken = first.title if first.GIVES == "image" else _looked_at(model)
+    return taken + (f" and {model.beside.title}" if model.beside is not None else "")
 
 
 def _looked_at(model: IntegerModel) -> str:
@@ -54,6 +54,6 @@ def consists_of(model: IntegerModel) -> str:
             pieces.append(f"{piece.size.size} trees of {piece.leaves.size} leaves, {inputs}")
         elif isinstance(piece, Linear):
             pieces.append(f"linear part of {inputs}, {weight_bits(piece.weights)} bits")
-        elif isinstance(piece, Stage) and piece.words:
-            pieces.append(piece.words)
+        elif isinstance(piece, Stage) and piece.title:
+            pieces.append(piece.title)
     return ", ".join(pieces)

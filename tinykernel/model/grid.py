@@ -96,13 +96,13 @@ class Grid(Record):
         whole = (self.rows, self.columns, self.channels)
         shapes = ((self.size + more,),) if more else ((self.size,), self.shape, whole)
         if values.ndim < 2 or values.shape[1:] not in shapes:
-            words = f"{self.words}, then {more} beside them" if more else self.words
-            raise TinykernelError(f"inputs: shape {values.shape}, but the model takes {words}")
+            taken = f"{self.title}, then {more} beside them" if more else self.title
+            raise TinykernelError(f"inputs: shape {values.shape}, but the model takes {taken}")
         return raw_values(values.reshape(values.shape[0], self.size + more), self.dtype)
 
     @property
-    def words(self) -> str:
-        """What an input is, in words."""
+    def title(self) -> str:
+        """Name for people."""
         if self.is_table:
             return f"rows of {self.channels} inputs"
         if self.is_signal:

@@ -49,7 +49,7 @@ class Stage(Piece):
         return 1
 
     @property
-    def words(self) -> str:
+    def title(self) -> str:
         """Name for people; empty where other stages say enough."""
         return ""
 

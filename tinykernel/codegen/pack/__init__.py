@@ -54,7 +54,7 @@ class Packed:
     header: str  # of the runtime: its structure and functions.
     parts: Parts
     first_words: int = 0  # words of scratch that the machine can use afterwards.
-    words: int = 0  # words of scratch beside those of the machine.
+    more_words: int = 0  # words of scratch beside those of the machine.
     state_words: int = 0  # words of a stream; a window of a signal needs a stream of its own.
     kept_words: int = 0  # the last ones of these, which a whole window does not need.
     persists: bool = False  # whether the begin of a window leaves its state as it is.

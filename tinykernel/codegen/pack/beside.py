@@ -36,7 +36,7 @@ def pack_beside(stage: Beside, place: Place) -> Packed:
             entries=stage.n_entries,
             factor=stage.top + 1,
         ),
-        words=-(-made.size * (2 if made.dtype == "uint16" else 1) // 4),
+        more_words=-(-made.size * (2 if made.dtype == "uint16" else 1) // 4),
         state_words=-(-stage.n_entries // 2),
         persists=True,
     )

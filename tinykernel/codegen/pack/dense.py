@@ -21,7 +21,7 @@ def pack_dense(stage: Dense, place: Place) -> Packed:
         place.structure(
             "dense", stage, tables, values=place.grid.size, units=stage.n_units, bits=bits
         ),
-        words=-(-stage.n_units // 4),
+        more_words=-(-stage.n_units // 4),
     )
 
 

@@ -221,7 +221,7 @@ def _pack_signal(stage: Kernels, place: Place) -> Packed:
             window=window,
             **widths,
         ),
-        words=0 if is_sorted else window,
+        more_words=0 if is_sorted else window,
         state_words=counts + windows * window,
     )
 

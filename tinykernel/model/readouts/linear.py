@@ -37,13 +37,11 @@ class Linear(Part):
     multiplier: NDArray[np.int32] = field(metadata=limits(None, None, "outputs"))
 
     def check_grid(self, grid: Grid, n_outputs: int) -> None:
-        """Refuse other numbers of inputs and outputs, and weights of constant inputs."""
         self.require_shape("weights", (n_outputs, grid.size))
         if np.any(self.weights[:, sorted(grid.constant)]):
             raise self.refuse("linear weighs a constant feature")
 
     def totals(self, values: NDArray[Any]) -> NDArray[np.int32]:
-        """Return what it adds to each output; see `Part`."""
         return np.asarray(reference.dots(values, self.weights) * self.multiplier)
 
     def _dots(self, grid: Grid) -> NDArray[np.int64]:
@@ -54,7 +52,6 @@ class Linear(Part):
         return self.multiplier.astype(np.int64) * self._dots(grid)
 
     def ranges(self, grid: Grid) -> tuple[Range, ...]:
-        """Return the ranges of the dot products, and of these times the multipliers."""
         dots, products = self._dots(grid), self._products(grid)
         return (
             range_of("dot product", dots[0], dots[1]),
@@ -62,7 +59,6 @@ class Linear(Part):
         )
 
     def reach(self, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the least and the most of ``multiplier * dot``."""
         products = self._products(grid)
         return products.min(axis=0), products.max(axis=0)
 

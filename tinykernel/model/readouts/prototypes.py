@@ -81,25 +81,20 @@ class Prototypes(Part):
     levels: Matrix[np.int8] = field(metadata=limits(-8, 7))  # known rows, (k, n)
 
     def check(self) -> None:
-        """Check the largest distance."""
         check_distances(self.levels)
 
     def check_grid(self, grid: Grid, n_outputs: int) -> None:
-        """Refuse other inputs, or more than one output."""
         self.require_shape("levels", (None, grid.size))
         if n_outputs != 1:
             raise self.refuse("prototypes need two classes, the known one first")
 
     def totals(self, values: NDArray[Any]) -> NDArray[np.int32]:
-        """Return the distances, shape (n, 1)."""
         return distances(values, self.levels)[:, np.newaxis]
 
     def ranges(self, grid: Grid) -> tuple[Range, ...]:
-        """Return the range of the distance."""
         return (range_of("distance", 0, farthest(self.levels)),)
 
     def reach(self, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return 0 and the largest distance."""
         return np.zeros(1, dtype=np.int64), np.array([farthest(self.levels)])
 
     def work(self, grid: Grid) -> dict[str, float]:

@@ -35,11 +35,9 @@ class Ternary(Part):
     multiplier: NDArray[np.int32] = field(metadata=limits(None, None, "outputs"))
 
     def check_grid(self, grid: Grid, n_outputs: int) -> None:
-        """Refuse other numbers of components and outputs."""
         self.require_shape("weights", (n_outputs, grid.size))
 
     def totals(self, values: NDArray[np.bool_]) -> NDArray[np.int32]:
-        """Return what it adds to each output; see `Part`."""
         return np.asarray(reference.sums(values, self.weights) * self.multiplier)
 
     def _sums(self) -> NDArray[np.int64]:
@@ -47,11 +45,9 @@ class Ternary(Part):
         return np.asarray(np.count_nonzero(self.weights, axis=1), dtype=np.int64)
 
     def ranges(self, grid: Grid) -> tuple[Range, ...]:
-        """Return the range of the sums."""
         return (range_of("sum", -self._sums(), self._sums()),)
 
     def reach(self, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the least and the most of ``multiplier * sum``."""
         radius = np.abs(self.multiplier.astype(np.int64)) * self._sums()
         return -radius, radius
 

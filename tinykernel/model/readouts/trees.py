@@ -67,7 +67,6 @@ class Trees(Part):
     multiplier: NDArray[np.int32]  # (n_outputs,)
 
     def check(self) -> None:
-        """Check the lengths, and that the nodes of each tree are a tree."""
         n, trees, nodes = self.feature.size, self.size.size, self.test.size
         if n > MOST_THRESHOLDS:
             raise self.refuse(f"trees have {n} thresholds; {MOST_THRESHOLDS} are the most")
@@ -80,7 +79,6 @@ class Trees(Part):
             raise self.refuse("a node of a tree skips more nodes than there are below it")
 
     def check_grid(self, grid: Grid, n_outputs: int) -> None:
-        """Refuse thresholds of inputs, and outputs, that are not there."""
         self.require_shape("multiplier", (n_outputs,))
         if np.any(self.feature >= grid.size) or np.any(self.output >= n_outputs):
             raise self.refuse("trees name an input or an output that is not there")
@@ -93,7 +91,6 @@ class Trees(Part):
         return 4 if np.all((self.leaves >= -8) & (self.leaves <= 7)) else 8
 
     def totals(self, values: NDArray[Any]) -> NDArray[np.int32]:
-        """Return what it adds to each output; see `Part`."""
         sums = np.zeros((len(values), self.multiplier.size), dtype=np.int32)
         names = ("feature", "threshold", "size", "output", "shift", "test", "left", "leaves")
         _sum_rows(np.ascontiguousarray(values), *(getattr(self, name) for name in names), sums)
@@ -114,7 +111,6 @@ class Trees(Part):
         return sums
 
     def ranges(self, grid: Grid) -> tuple[Range, ...]:
-        """Return the ranges of the sums of leaves, and of these times the multipliers."""
         sums, (low, high) = self.extremes(partial=True), self.reach(grid)
         return (
             range_of("sum of leaves", sums[0], sums[1]),
@@ -122,7 +118,6 @@ class Trees(Part):
         )
 
     def reach(self, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the least and the most of ``multiplier * sum``."""
         products = self.extremes() * self.multiplier.astype(np.int64)
         return products.min(axis=0), products.max(axis=0)
 

@@ -49,7 +49,6 @@ class Beside(Stage):
     top: int = field(metadata=limits(1, 65535))  # count of the largest number
 
     def check(self) -> None:
-        """Check the entries."""
         lengths = {array.shape[0] for array in self.scaler.arrays.values()}
         fits = lengths == {self.n_entries} and 0 < self.n_entries <= MOST_ENTRIES
         if self.scaler.bits != 8 or not fits:
@@ -73,23 +72,19 @@ class Beside(Stage):
 
     @property
     def side_input(self) -> tuple[str, Grid]:
-        """The numbers; see `Stage`."""
         return "numbers", Grid.table(self.scaler.raw_dtype, self.n_numbers)
 
     @property
-    def words(self) -> str:
-        """Name for people; see `Stage`."""
+    def title(self) -> str:
         return f"{self.n_numbers} number{'s' if self.n_numbers > 1 else ''} beside"
 
     def gives(self, grid: Grid) -> Grid:
-        """Return the table of all counts; see `Stage`."""
         if grid.dtype not in ("uint8", "uint16") or grid.low != 0 or not grid.is_table:
-            raise self.refuse(f"takes counts, not {grid.words} of {grid.dtype}")
+            raise self.refuse(f"takes counts, not {grid.title} of {grid.dtype}")
         high = max(grid.high, self.top)
         return Grid(1, 1, grid.size + self.n_entries, "uint8" if high < 256 else "uint16", 0, high)
 
     def run(self, values: NDArray[Any], grid: Grid) -> NDArray[Any]:
-        """Join counts and numbers, which follow them in a row; see `Stage`."""
         counts = as_counts(self.levels(values[:, grid.size :]), self.top)
         return np.hstack([values[:, : grid.size], counts]).astype(self.gives(grid).dtype)
 
@@ -99,7 +94,6 @@ class Beside(Stage):
         return self.scaler.quantize(raw).astype(np.int32) + 128
 
     def ranges(self, grid: Grid) -> tuple[Range, ...]:
-        """Return the range of a level times its factor, and of a count of a number."""
         return (
             Range("level of a number, scaled", 0, 255 * (self.top + 1), 0, (1 << 32) - 1),
             Range("count of a number", 0, self.top, 0, np.iinfo(self.gives(grid).dtype).max),

@@ -99,7 +99,6 @@ class Components(Stage):
     small_code: bool = False
 
     def check(self) -> None:
-        """Check B, P, G, the schedules, the kept rows and their windows."""
         self._check_blocks()
         for name in ("halve_first", "halve_second"):
             stages = len(getattr(self, name))
@@ -158,7 +157,6 @@ class Components(Stage):
         return int(np.count_nonzero(self.row_kept))
 
     def gives(self, grid: Grid) -> Grid:
-        """Return a table of bits; see `Stage`."""
         self.require_shape("sign", (grid.size,))
         if grid.dtype not in ("int8", "int16"):
             raise self.refuse(f"components take int8 or int16, not {grid.dtype}")
@@ -167,7 +165,6 @@ class Components(Stage):
         return Grid(1, 1, self.n_components, "bool", 0, 1)
 
     def run(self, values: NDArray[Any], grid: Grid) -> NDArray[np.bool_]:
-        """Compute the bits of rows of quantized values; see `Stage`."""
         d, n = self.dimension, len(values)
         blocks, rows = np.nonzero(self.row_kept)
         ends = np.searchsorted(blocks, np.arange(self.n_blocks + 1)).astype(np.int64)
@@ -186,7 +183,6 @@ class Components(Stage):
         return bits
 
     def ranges(self, grid: Grid) -> tuple[Range, ...]:
-        """Return the ranges of the transforms and of the phases, over every possible input."""
         g, kind = self.diagonal, self.diagonal_kind
         first = bound_first(self.sign, 8 * np.dtype(grid.dtype).itemsize, self.halve_first)
         second = bound_second(first, self.permutation, g, kind, self.halve_second)

@@ -57,7 +57,6 @@ class Convolutions(Stage):
     padding: int = field(default=0, metadata=limits(0, 1))
 
     def check(self) -> None:
-        """Check the number of layers and channels."""
         layers, channels = self.weights.shape[:2]
         if layers > _MOST_LAYERS or channels > MOST_CHANNELS:
             raise self.refuse(f"{layers} layers of {channels} channels; 8 of 256 are the most")
@@ -68,8 +67,7 @@ class Convolutions(Stage):
         return int(self.weights.shape[1])
 
     @property
-    def words(self) -> str:
-        """Name for people; see `Stage`."""
+    def title(self) -> str:
         return f"{self.n_channels} channels of {self.pools.size} convolutions"
 
     def sizes(self, grid: Grid) -> list[tuple[int, int]]:
@@ -88,7 +86,6 @@ class Convolutions(Stage):
         return sizes
 
     def gives(self, grid: Grid) -> Grid:
-        """Return the last maps; see `Stage`."""
         if grid.channels != 1 or grid.dtype != "uint8" or grid.low != 0 or grid.columns < 2:
             raise self.refuse(f"takes one channel of uint8, not {grid.channels} of {grid.dtype}")
         rows, columns = (side >> self.pools[-1] for side in self.sizes(grid)[-1])
@@ -96,7 +93,6 @@ class Convolutions(Stage):
         return Grid(int(rows), int(columns), self.n_channels, "uint8", 0, high)
 
     def run(self, values: NDArray[Any], grid: Grid) -> NDArray[Any]:
-        """Compute the last maps of rows of levels; see `Stage`."""
         made = self.gives(grid)
         out = np.empty((len(values), made.size), dtype=np.uint8)
         at_once = max(1, _VALUES_AT_ONCE // (grid.size * self.n_channels))
@@ -135,7 +131,6 @@ class Convolutions(Stage):
         return np.asarray(np.clip(self._responses(grid)[1] >> self.shifts[:, None], 0, 255))
 
     def ranges(self, grid: Grid) -> tuple[Range, ...]:
-        """Return the ranges of the responses of each layer, and of its maps."""
         ranges = []
         for layer, (low, most) in enumerate(zip(*self._responses(grid), strict=True)):
             ends = int(low.min()), int(most.max())

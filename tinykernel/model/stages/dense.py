@@ -39,7 +39,6 @@ class Dense(Stage):
     shift: int = field(metadata=limits(0, 30))
 
     def check(self) -> None:
-        """Check the number of units."""
         if self.n_units > 1024:
             raise self.refuse(f"has {self.n_units} units; 1024 are the most")
 
@@ -49,12 +48,10 @@ class Dense(Stage):
         return int(self.weights.shape[0])
 
     @property
-    def words(self) -> str:
-        """Name for people; see `Stage`."""
+    def title(self) -> str:
         return f"hidden layer of {self.n_units} units"
 
     def gives(self, grid: Grid) -> Grid:
-        """Return a table of units; see `Stage`."""
         if grid.dtype != "uint8" or grid.low != 0 or grid.size != self.weights.shape[1]:
             raise self.refuse(
                 f"takes {self.weights.shape[1]} values of uint8, not {grid.size} of {grid.dtype}"
@@ -63,7 +60,6 @@ class Dense(Stage):
         return Grid(1, 1, self.n_units, "uint8", 0, high)
 
     def run(self, values: NDArray[Any], grid: Grid) -> NDArray[Any]:
-        """Compute the units of rows of values; see `Stage`."""
         sums = (reference.dots(values, self.weights) + self.biases) >> self.shift
         return np.asarray(np.clip(sums, 0, 255), dtype=np.uint8)
 
@@ -76,7 +72,6 @@ class Dense(Stage):
         return np.asarray(np.clip(self._sums(grid)[1] >> self.shift, 0, 255))
 
     def ranges(self, grid: Grid) -> tuple[Range, ...]:
-        """Return the ranges of the sums, and of the units."""
         low, most = self._sums(grid)
         ranges = (
             Range("sum of a unit", int(low.min()), int(most.max()), -INT32_LIMIT, INT32_LIMIT),

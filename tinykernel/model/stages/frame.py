@@ -62,7 +62,6 @@ class Frame(Stage):
     channels: int  # 3: red, green and blue; not of grey8
 
     def check(self) -> None:
-        """Check the format, and what depends on it."""
         if self.pixel_format not in FORMATS:
             raise self.refuse(f"{self.pixel_format!r} is no format; give {', '.join(FORMATS)}")
         if self.channels not in (1, 3) or (self.channels == 3 and self.pixel_format == "grey8"):
@@ -99,22 +98,19 @@ class Frame(Stage):
         return self.box[2] * self.box[3]
 
     @property
-    def words(self) -> str:
-        """Name for people; see `Stage`."""
+    def title(self) -> str:
         return f"frames of {self.width} x {self.height} {self.pixel_format}"
 
     def gives(self, grid: Grid) -> Grid:
-        """Return the grid of the image; see `Stage`."""
         if (grid.rows, grid.columns, grid.channels, grid.dtype) != (
             *self.taken.shape[:2],
             self.taken.channels,
             "uint8",
         ):
-            raise self.refuse(f"it takes {self.words}, not {grid.words} of {grid.dtype}")
+            raise self.refuse(f"it takes {self.title}, not {grid.title} of {grid.dtype}")
         return Grid.raw("uint8", self.rows, self.columns, self.channels)
 
     def run(self, values: NDArray[np.generic], grid: Grid) -> NDArray[np.generic]:
-        """Compute the images of frames; see `Stage`."""
         top, left, high, wide = self.box
         images = np.empty((len(values), self.rows * self.columns * self.channels), np.uint8)
         for first in range(0, len(values), _FRAMES_AT_ONCE):
@@ -175,7 +171,6 @@ class Frame(Stage):
         return np.asarray(np.stack(both, axis=-1), np.uint8)
 
     def ranges(self, grid: Grid) -> tuple[Range, ...]:
-        """Return the bounds of the sums; see `Stage`."""
         return (
             Range("sum of a line", 0, 255 * self.box[3], 0, _UINT32),
             Range("sum of an area", 0, 255 * self.area, 0, _UINT32),

@@ -68,7 +68,6 @@ class Kernels(Stage):
     padding: int = field(default=0, metadata=limits(0, 255))
 
     def check(self) -> None:
-        """Check the kernels, as far as no grid is needed."""
         self._check_taps()
         if len(self.cells) != 2:
             raise self.refuse("cells is not a pair of numbers")
@@ -141,10 +140,9 @@ class Kernels(Stage):
     # -- the stage ----------------------------------------------------------------------------
 
     def gives(self, grid: Grid) -> Grid:
-        """Return the table of counts; see `Stage`."""
         if grid.low != 0 or self.is_signal != (grid.columns == 1):
             raise self.refuse(
-                f"taps of {self.taps.shape[1]} x {self.taps.shape[2]} for {grid.words}"
+                f"taps of {self.taps.shape[1]} x {self.taps.shape[2]} for {grid.title}"
             )
         if self.channel.max() >= grid.channels:
             raise self.refuse("a channel does not exist")
@@ -157,7 +155,6 @@ class Kernels(Stage):
         return Grid(1, 1, self.n_counts, "uint8" if most < 256 else "uint16", 0, most)
 
     def run(self, values: NDArray[Any], grid: Grid) -> NDArray[Any]:
-        """Count the positions of rows of levels; see `Stage`."""
         out = np.zeros((len(values), self.n_counts), dtype=self.gives(grid).dtype)
         positions = (grid.rows + 2 * self.padding) * grid.columns
         work = positions * int(self._tap_table[0][-1])
@@ -192,7 +189,6 @@ class Kernels(Stage):
         return low - above, high - above
 
     def ranges(self, grid: Grid) -> tuple[Range, ...]:
-        """Return the ranges of levels, responses, responses less thresholds, and counts."""
         low, high = self._responses(grid)
         margin_low, margin_high = self._margins(grid)
         made, bits = self.gives(grid), self.lane_bits(grid)

@@ -49,7 +49,6 @@ class Levels(Stage):
     mix: Matrix[np.int8] = field(metadata=limits(-1, 1))
 
     def check(self) -> None:
-        """Check the scaler and the mixed channels."""
         self.require("level_shift", 0, self.scaler.bits - 1)
         channels = self.mix.shape[1]
         if channels > 64:
@@ -64,17 +63,14 @@ class Levels(Stage):
 
     @property
     def step(self) -> int:
-        """Rows of a level; see `Stage`."""
         return self.average
 
     @property
     def multiple(self) -> int:
-        """Rows that are averaged; see `Stage`."""
         return self.average
 
     @property
     def raw_scaler(self) -> Scale:
-        """The scaler of the channels; see `Stage`."""
         return self.scaler
 
     def calls(self, grid: Grid) -> int:
@@ -87,7 +83,6 @@ class Levels(Stage):
         return int((1 << (self.scaler.bits - self.level_shift)) - 1)
 
     def gives(self, grid: Grid) -> Grid:
-        """Return the grid of levels; see `Stage`."""
         if grid.dtype != self.scaler.raw_dtype or grid.channels != self.mix.shape[1]:
             raise self.refuse(
                 f"the scaler takes {self.mix.shape[1]} channels of {self.scaler.raw_dtype}, not "
@@ -104,7 +99,6 @@ class Levels(Stage):
         return Grid(rows, columns, self.mix.shape[0], dtype, 0, self.top)
 
     def run(self, values: NDArray[np.generic], grid: Grid) -> NDArray[np.generic]:
-        """Compute the levels of rows of raw values; see `Stage`."""
         made = self.gives(grid)
         half = 1 << (self.scaler.bits - 1)
         by_channel = values.reshape(-1, grid.channels)

@@ -35,12 +35,10 @@ class Offset(Stage):
     WHOLE = True
 
     @property
-    def words(self) -> str:
-        """Name for people; see `Stage`."""
+    def title(self) -> str:
         return "means removed"
 
     def gives(self, grid: Grid) -> Grid:
-        """Return the grid of samples less their mean; see `Stage`."""
         if not grid.is_signal or grid.dtype not in NARROW or grid.rows > _MOST_ROWS:
             raise self.refuse(
                 f"it takes signals of at most {_MOST_ROWS} whole numbers of 8 or 16 bits"
@@ -49,7 +47,6 @@ class Offset(Stage):
         return Grid(grid.rows, 1, grid.channels, "int32", -span, span)
 
     def run(self, values: NDArray[np.generic], grid: Grid) -> NDArray[np.generic]:
-        """Take the means off rows of samples; see `Stage`."""
         shift = mean_shift(grid)
         samples = values.reshape(len(values), grid.rows, grid.channels).astype(np.int32)
         spread = samples[:, np.arange(1 << shift) * grid.rows >> shift]
@@ -58,7 +55,6 @@ class Offset(Stage):
         return less
 
     def ranges(self, grid: Grid) -> tuple[Range, ...]:
-        """Return the bounds of a sum and of a sample less the mean; see `Stage`."""
         shift, kind, span = mean_shift(grid), np.iinfo(np.int32), grid.high - grid.low
         ends = int(kind.min), int(kind.max)
         return (

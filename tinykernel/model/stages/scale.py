@@ -63,7 +63,6 @@ class Scale(Stage):
     )
 
     def check(self) -> None:
-        """Check the ranges of every field."""
         if self.raw_dtype not in RAW_DTYPES:
             raise self.refuse(f"unknown raw type {self.raw_dtype!r}")
         if self.bits not in (8, 16):
@@ -110,11 +109,9 @@ class Scale(Stage):
 
     @property
     def raw_scaler(self) -> Scale:
-        """Itself; see `Stage`."""
         return self
 
     def gives(self, grid: Grid) -> Grid:
-        """Return a table of quantized values; see `Stage`."""
         if grid.dtype != self.raw_dtype:
             raise self.refuse(f"the scaler takes {self.raw_dtype}, not {grid.dtype}")
         for name, array in self.arrays.items():
@@ -127,11 +124,9 @@ class Scale(Stage):
         return Grid(1, 1, grid.size, self.input_dtype.name, -half, half - 1, constant)
 
     def run(self, values: NDArray[Any], grid: Grid) -> NDArray[Any]:
-        """Quantize rows; see `Stage`."""
         return self.quantize(values)
 
     def ranges(self, grid: Grid) -> tuple[Range, ...]:
-        """Return the range of the quantized values."""
         half = 1 << (self.bits - 1)
         return (Range("quantized input", -half, half - 1, -half, half - 1),)
 

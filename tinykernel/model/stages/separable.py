@@ -76,7 +76,6 @@ class Separable(Stage):
     shifts: NDArray[np.uint8] = field(metadata=limits(0, 24, "units"))
 
     def check(self) -> None:
-        """Check the number of blocks, and that there are weights and units for all layers."""
         if self.channels.size > _MOST_BLOCKS:
             raise self.refuse(f"{self.channels.size} blocks, allowed are 1..{_MOST_BLOCKS}")
         shapes = list(self._shapes())
@@ -105,8 +104,7 @@ class Separable(Stage):
         return layers
 
     @property
-    def words(self) -> str:
-        """Name for people; see `Stage`."""
+    def title(self) -> str:
         return (
             f"{self.channels.size} blocks of separable convolutions, {self.channels[-1]} channels"
         )
@@ -125,7 +123,6 @@ class Separable(Stage):
         return 65536 // (rows * columns)
 
     def gives(self, grid: Grid) -> Grid:
-        """Return the means of the last image; see `Stage`."""
         if grid.channels != self.given or grid.dtype != "uint8" or grid.low != 0:
             raise self.refuse(
                 f"takes {self.given} channels of uint8, not {grid.channels} of {grid.dtype}"
@@ -136,7 +133,6 @@ class Separable(Stage):
         return Grid(1, 1, int(self.channels[-1]), "uint8", 0, high)
 
     def run(self, values: NDArray[Any], grid: Grid) -> NDArray[Any]:
-        """Compute what rows of images give; see `Stage`."""
         made = self.gives(grid)
         out = np.empty((len(values), made.size), dtype=np.uint8)
         at_once = max(1, _VALUES_AT_ONCE // (grid.rows * grid.columns * int(max(self.channels))))
@@ -167,7 +163,6 @@ class Separable(Stage):
         return ends
 
     def ranges(self, grid: Grid) -> tuple[Range, ...]:
-        """Return the ranges of the products of each layer, and of its values."""
         ranges = []
         for number, (low, most, high) in enumerate(self._ends(grid)):
             ranges.append(Range(f"product of layer {number}", low, most, -INT32_LIMIT, INT32_LIMIT))

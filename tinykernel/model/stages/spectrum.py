@@ -99,7 +99,6 @@ class Spectrum(Stage):
     floor: int = field(metadata=limits(0, 511))  # subtracted, in levels
 
     def check(self) -> None:
-        """Check every field."""
         if self.length not in LENGTHS:
             raise self.refuse(f"length is {self.length}, not one of {LENGTHS}")
         self.require("hop", 1, self.length)
@@ -111,12 +110,10 @@ class Spectrum(Stage):
 
     @property
     def step(self) -> int:
-        """Samples from frame to frame; see `Stage`."""
         return self.hop
 
     @property
-    def words(self) -> str:
-        """Name for people; see `Stage`."""
+    def title(self) -> str:
         return f"spectrum of {self.n_bands} bands"
 
     @property
@@ -174,7 +171,6 @@ class Spectrum(Stage):
         return (rows - self.length) % self.hop
 
     def gives(self, grid: Grid) -> Grid:
-        """Return the grid of levels; see `Stage`."""
         if grid.columns != 1 or np.dtype(grid.dtype).kind not in "iu":
             raise self.refuse("it takes signals of whole numbers")
         if grid.rows < self.length:
@@ -183,7 +179,6 @@ class Spectrum(Stage):
         return Grid(self.frames(grid.rows), 1, channels, "uint8", 0, 255)
 
     def run(self, values: NDArray[np.generic], grid: Grid) -> NDArray[np.generic]:
-        """Compute the levels of rows of samples; see `Stage`."""
         made = self.gives(grid)
         samples = np.ascontiguousarray(values).reshape(-1, grid.rows, grid.channels)
         samples = samples[:, self.first(grid.rows) :]
