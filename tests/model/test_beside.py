@@ -70,7 +70,7 @@ def test_numbers_reach_the_scores_and_wrong_rows_are_refused():
     stages = tuple(floats if stage is beside else stage for stage in model.stages)
     with pytest.raises(TinykernelError, match="the numbers are not of the type int16"):
         replace(model, stages=stages)
-    with pytest.raises(TinykernelError, match="no entry looks at one of the numbers"):
+    with pytest.raises(TinykernelError, match="no entry reads one of the numbers"):
         replace(beside, source=[0, 2, 2])
 
 

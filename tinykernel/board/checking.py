@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from statistics import median
 from typing import Any
@@ -13,16 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.board.protocol import Board
+from tinykernel.build import parity
 from tinykernel.build.harness import sections
-from tinykernel.build.parity import (
-    VerifyResult,
-    accuracy_of,
-    column_name,
-    differences,
-    entry_rows,
-    expected_values,
-    r2_of,
-)
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.bench import bench
@@ -54,10 +46,10 @@ class Timing:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON types."""
-        fields = asdict(self)
+        timing = asdict(self)
         return {
-            "board": fields.pop("name"),
-            **fields,
+            "board": timing.pop("name"),
+            **timing,
             "instructions_source": self.instructions_source or None,
             "cycles_per_instruction": self.cycles_per_instruction,
         }
@@ -71,7 +63,7 @@ class BoardResult:
     where unknown. A board whose stack used all that it looks at answers 0: unknown, too.
     """
 
-    verification: VerifyResult
+    verification: parity.VerifyResult
     timing: Timing
     stack: int | None
     stack_promised: int | None
@@ -112,21 +104,19 @@ def verify_on_board(
     """
     check_model(board, model)
     raw = model.as_raw(X)
-    entries = entry_rows(model, raw, recordings)
+    entries = parity.entry_rows(model, raw, recordings)
     entries = {name: rows for name, rows in entries.items() if name in ("raw", "stream")}
     expected = {
         name: values[:, : model.n_scores]
-        for name, values in expected_values(model, entries).items()
+        for name, values in parity.expected_values(model, entries).items()
     }
     scores, timing, stack = _run_rows(board, model, raw)
     outputs = {"raw": scores}
     if "stream" in entries:
         outputs["stream"] = _run_streams(board, model, entries["stream"])
     verification = _compare(board, model, expected, outputs, y)
-    target = board.profile.target
-    promised = None
-    if stack is not None and target in TARGETS:
-        promised = report(model, target).stack
+    is_known = stack is not None and board.profile.target in TARGETS
+    promised = report(model, board.profile.target).stack if is_known else None
     return BoardResult(verification, timing, stack, promised)
 
 
@@ -195,7 +185,7 @@ def _compare(
     expected: dict[str, NDArray[Any]],
     outputs: dict[str, NDArray[np.int64]],
     y: ArrayLike | None,
-) -> VerifyResult:
+) -> parity.VerifyResult:
     """Compare scores of all entries, and name the board."""
     n_differences, first = 0, None
     for entry, wanted in expected.items():
@@ -205,18 +195,19 @@ def _compare(
                 f"{board.link.port}: {len(scores)} decisions of a stream instead of {len(wanted)}; "
                 "were bytes lost?"
             )
-        number, difference = differences(entry, wanted, scores, partial(column_name, model, entry))
+        name = partial(parity.column_name, model, entry)
+        number, difference = parity.differences(entry, wanted, scores, name)
         n_differences, first = n_differences + number, first or difference
     labels = None if y is None else np.asarray(y)
-    result = VerifyResult(
+    return parity.VerifyResult(
         target=board.profile.target,
         compiler=board.profile.program,
         rows=len(expected["raw"]),
         scores=int(expected["raw"].size),
         differences=n_differences,
         first_difference=first,
-        accuracy=accuracy_of(model, outputs["raw"].argmax(axis=1), labels),
+        accuracy=parity.accuracy_of(model, outputs["raw"].argmax(axis=1), labels),
         emulator=f"{board.profile.name} at {board.link.port}",
         hops=len(expected.get("stream", ())),
+        r2=parity.r2_of(model, outputs["raw"], labels),
     )
-    return replace(result, r2=r2_of(model, outputs["raw"], labels))

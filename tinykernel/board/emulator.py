@@ -15,16 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tinykernel import resources
+from tinykernel.build import program as programs
 from tinykernel.build.machines import Machine, machines_for
-from tinykernel.build.program import (
-    WARNING_FLAGS,
-    Platform,
-    Program,
-    build,
-    find_platform,
-    find_platforms,
-    write_sources,
-)
+from tinykernel.build.program import Platform, Program, build, find_platform, find_platforms
 from tinykernel.build.simavr import Simavr
 from tinykernel.build.toolchains import ProgramTooLarge
 from tinykernel.codegen.projects import exported_files, generated_inputs
@@ -99,7 +92,8 @@ def build_program(model: IntegerModel, target: str | Target, folder: Path) -> Pr
 def _build(model: IntegerModel, target: Target, platform: Platform, folder: Path) -> Program:
     machine = platform.machine
     vectors = generated_inputs(model, _ROWS_OF_SELFTEST.get(target.family, 8))
-    include = write_sources(folder, exported_files(model, target, name=_NAME, vectors=vectors))
+    files = exported_files(model, target, name=_NAME, vectors=vectors)
+    include = programs.write_sources(folder, files)
     project = folder / "src"
     sources = [
         folder / f"lib/{_NAME}/src/{_NAME}.c",
@@ -107,7 +101,7 @@ def _build(model: IntegerModel, target: Target, platform: Platform, folder: Path
         project / "tk_protocol.c",
         project / "tk_selftest.c",
     ]
-    flags = [*WARNING_FLAGS, "-Os", f'-DTK_BOARD_NAME="{board_name(machine)}"']
+    flags = [*programs.WARNING_FLAGS, "-Os", f'-DTK_BOARD_NAME="{board_name(machine)}"']
     if machine is None:
         sources += [project / "main.c", project / "tk_board.c"]
     else:
@@ -137,7 +131,7 @@ def emulated_sensor(movement: str) -> Iterator[EmulatedBoard]:
     (platform,) = find_platforms(find_target("host"))
     with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
         compiled, path = Path(folder, "sensor.o"), Path(folder, "sensor")
-        platform.chain.compile(source, compiled, flags=WARNING_FLAGS)
+        platform.chain.compile(source, compiled, flags=programs.WARNING_FLAGS)
         platform.chain.link([compiled], path)
         with _pseudo_terminal() as (here, port), _as_process([str(path), movement], here):
             yield EmulatedBoard(port, f"a sensor of something {movement}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import time
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 from tinykernel.errors import TinykernelError
@@ -95,12 +94,7 @@ class Link:
     def __enter__(self) -> Link:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the port."""
         self._device.close()
 

@@ -72,10 +72,13 @@ class Board:
                 if line == "m-ready":
                     self.link.drain(0.1)
                     return
-        raise TinykernelError(
-            f"{self.link.port}: no answer in {_ANSWER:.0f} seconds at {self.link.baud} baud; is "
-            "the program of an export on the board, and no other one at the port?"
+        raise self._error(
+            f"no answer in {_ANSWER:.0f} seconds at {self.link.baud} baud; is the program of an "
+            "export on the board, and no other one at the port?"
         )
+
+    def _error(self, problem: str) -> TinykernelError:
+        return TinykernelError(f"{self.link.port}: {problem}")
 
     def _lines(self, seconds: float) -> Iterator[str]:
         """Yield the lines that come within a time, however many they are."""
@@ -88,26 +91,23 @@ class Board:
     def ask(self, command: str) -> list[str]:
         """Send a command and return the lines of its answer, without ``m-ready``."""
         self.link.write(f"{command}%")
-        lines: list[str] = []
+        lines, word = list[str](), command.split()[0]
         for line in self._lines(_ANSWER):
             if line == "m-ready":
                 break
             if len(lines) == _MOST_LINES:
-                raise TinykernelError(
-                    f"{self.link.port}: {_MOST_LINES} lines without an end answer "
-                    f"{command.split()[0]!r}; does another program print there?"
+                raise self._error(
+                    f"{_MOST_LINES} lines without an end answer {word!r}; does another program "
+                    "print there?"
                 )
             lines.append(line)
         else:
-            raise TinykernelError(
-                f"{self.link.port}: no answer to {command.split()[0]!r} in {_ANSWER:.0f} "
-                "seconds; was the board reset?"
+            raise self._error(
+                f"no answer to {word!r} in {_ANSWER:.0f} seconds; was the board reset?"
             )
         for line in lines:
             if line.startswith("e-["):
-                raise TinykernelError(
-                    f"{self.link.port}: the board refuses {command.split()[0]!r}: {line[3:-1]}"
-                )
+                raise self._error(f"the board refuses {word!r}: {line[3:-1]}")
         return lines
 
     def send(self, data: bytes) -> list[str]:
@@ -121,14 +121,14 @@ class Board:
         """Load one input: its values as they lie in the memory of the board."""
         self.ask(f"db load {len(row)}")
         if "m-load-done" not in self.send(row):
-            raise TinykernelError(f"{self.link.port}: the board lost bytes of an input")
+            raise self._error("the board lost bytes of an input")
 
     def infer(self, times: int = 1, warmups: int = 0) -> Inference:
         """Run what is loaded: `warmups` inferences that are not timed, then some that are."""
         lines = self.ask(f"infer {times} {warmups}")
         laps = [int(line[9:]) for line in lines if re.fullmatch(r"m-lap-us-\d+", line)]
         if len(laps) != 2:
-            raise TinykernelError(f"{self.link.port}: an answer without two time stamps")
+            raise self._error("an answer without two time stamps")
         elapsed = (laps[1] - laps[0]) % 2**32
         return Inference(self.scores(lines)[0], elapsed / times)
 
@@ -136,7 +136,7 @@ class Board:
         """Return the scores of each decision in an answer; at least one."""
         scores = [row for row in map(scores_of, lines) if row is not None]
         if not scores:
-            raise TinykernelError(f"{self.link.port}: an answer without scores")
+            raise self._error("an answer without scores")
         return scores
 
     def number(self, command: str) -> int:
@@ -144,7 +144,7 @@ class Board:
         for line in self.ask(command):
             if re.fullmatch(rf"m-{command}-\d+", line):
                 return int(line.rpartition("-")[2])
-        raise TinykernelError(f"{self.link.port}: {command!r} was answered by no number")
+        raise self._error(f"{command!r} was answered by no number")
 
     def counters(self) -> list[int]:
         """Return the decisions by label, and after them the refusals of a model that decides."""
@@ -159,6 +159,4 @@ class Board:
         for line in lines:
             if line.startswith(f"{begin}[") and line.endswith("]"):
                 return line[len(begin) + 1 : -1]
-        raise TinykernelError(
-            f"{self.link.port}: an answer without {begin}[...]: another program answers there"
-        )
+        raise self._error(f"an answer without {begin}[...]: another program answers there")

@@ -9,14 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel import resources
-from tinykernel.build.program import (
-    MODEL,
-    WARNING_FLAGS,
-    Platform,
-    build,
-    optimisation,
-    write_sources,
-)
+from tinykernel.build import program as programs
+from tinykernel.build.program import MODEL, Platform
 from tinykernel.codegen.sources import render_sources
 from tinykernel.decisions.sequence import COLUMNS, KEPT_EVERY
 from tinykernel.errors import TinykernelError
@@ -32,17 +26,17 @@ def run_steps(
 ) -> NDArray[np.int32]:
     """Return what the C makes of `given_steps`, as `expected_steps` does; `folder` is new."""
     folder.mkdir()
-    include = write_sources(folder, render_sources(model, MODEL))
+    include = programs.write_sources(folder, render_sources(model, MODEL))
     names = [f"-DFIELD_HEADER={MODEL}_field.h", f"-DMODEL={MODEL}"]
     names.append(f"-DMODEL_UPPER={MODEL.upper()}")
     if model.decision is not None:
         names.append("-DDECISIONS=1")
-    program = build(
+    program = programs.build(
         platform,
         [resources.folder("firmware") / "boards" / "field.c", folder / "src" / f"{MODEL}.c"],
         folder,
         include=include,
-        flags=[*WARNING_FLAGS, *optimisation(platform, flags), *names],
+        flags=[*programs.WARNING_FLAGS, *programs.optimisation(platform, flags), *names],
     )
     (folder / "in.bin").write_bytes(steps.astype("<i4").tobytes())
     program.run()

@@ -180,8 +180,10 @@ def verify(
     say("computing in Python", 0, None, f"{len(raw)} rows")
     rows = entry_rows(integer, raw, recordings)
     expected = expected_values(integer, rows)
-    sequence = _sequence(integer, raw, steps)
-    results = []
+    sequence, results = None, []
+    if steps and not integer.is_regressor:  # which has no counters
+        decisions = given_steps(integer, raw, steps)
+        sequence = decisions, expected_steps(integer, decisions)
     with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
         say("building", 0, None, row.name)
         for program in _build(integer, row, platforms, Path(folder), flags):
@@ -192,16 +194,6 @@ def verify(
                 result = _with_steps(result, integer, program, sequence, flags)
             results.append(_at(result, row, program.platform))
     return _merge(results)
-
-
-def _sequence(
-    model: IntegerModel, raw: NDArray[Any], n: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:
-    """Return steps and what Python makes of them; a regressor has no counters."""
-    if model.is_regressor or not n:
-        return None
-    steps = given_steps(model, raw, n)
-    return steps, expected_steps(model, steps)
 
 
 def _with_steps(
@@ -418,8 +410,7 @@ def accuracy_of(
     if labels is None or model.is_regressor:
         return None
     valid = (predicted >= 0) & (predicted < model.n_classes)
-    classes = np.array(model.classes)
-    named = classes[np.where(valid, predicted, 0)]
+    named = np.array(model.classes)[np.where(valid, predicted, 0)]
     return float(np.mean((named == labels) & valid))
 
 

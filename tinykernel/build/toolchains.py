@@ -148,16 +148,11 @@ def _first_complaint(text: str) -> str:
     return (wrong or lines or ["no message"])[0]
 
 
-def _package_folders() -> list[Path]:
-    """List the folders where PlatformIO keeps the compilers that it has installed."""
-    core = os.environ.get("PLATFORMIO_CORE_DIR")
-    root = Path(core) if core else (home() or Path("/nonexistent")) / ".platformio"
-    return sorted((root / "packages").glob("toolchain-*/bin"))
-
-
 def _which(program: str) -> str | None:
     """Find a program on the PATH or among PlatformIO's packages."""
-    folders = [None, *map(str, _package_folders())]
+    core = os.environ.get("PLATFORMIO_CORE_DIR")
+    root = Path(core) if core else (home() or Path("/nonexistent")) / ".platformio"
+    folders = [None, *map(str, sorted((root / "packages").glob("toolchain-*/bin")))]
     paths = (shutil.which(program, path=folder) for folder in folders)
     return next((path for path in paths if path is not None), None)
 
@@ -250,19 +245,15 @@ def host_toolchain(command: Sequence[str]) -> Toolchain:
     )
 
 
-def _host_toolchains() -> list[Toolchain]:
-    """Find the compilers of this computer."""
-    asked = os.environ.get("CC")
-    names = dict.fromkeys(([asked] if asked else []) + ["gcc", "clang", "cc"])
-    paths = [path for path in map(shutil.which, names) if path is not None]
-    return [host_toolchain([path]) for path in paths if _output_of([path, "--version"])]
-
-
 @functools.cache
-def _find_all(target: Target, _path: str, _core: str, _cc: str) -> tuple[Toolchain, ...]:
+def _find_all(target: Target, _path: str, _core: str, cc: str) -> tuple[Toolchain, ...]:
     """List all toolchains; the environment is part of the key so that changes are noticed."""
     if target.family == "host":
-        chains: list[Toolchain | None] = [*_host_toolchains()]
+        names = dict.fromkeys(filter(None, (cc, "gcc", "clang", "cc")))
+        paths = [path for path in map(shutil.which, names) if path is not None]
+        chains: list[Toolchain | None] = [
+            host_toolchain([path]) for path in paths if _output_of([path, "--version"])
+        ]
     else:
         chains = [_cross_gcc(target, compiler) for compiler in target.compilers]
     exact = [chain for chain in chains if chain is not None and not chain.stand_in]

@@ -138,9 +138,6 @@ def _of_ternary(model: IntegerModel, packed: PackedModel) -> dict[str, dict[str,
     return {"sum": _ends(-places, places), "score": _ends(low, high)}
 
 
-# -- witnesses --------------------------------------------------------------------------------
-
-
 def _witness_transforms(
     whole: IntegerModel, components: Components, witnesses: list[dict[str, Any]]
 ) -> Values:

@@ -51,11 +51,14 @@ def render_ci(
     on_chip = row.family != "host"
     # What comes with tinykernel[emulate] compiles and runs ARM and RISC-V.
     emulated = on_chip and row.zig is not None and bool(row.machines)
+    # The folders, or files at the top, of the generated C.
+    paths = map(PurePosixPath, files)
+    generated = [path for path in paths if path.name in (f"{name}.c", f"{name}.h")]
     template = resources.templates().get_template(f"ci/{service}.yml.j2")
     text = template.render(
         version=tinykernel.__version__,
         name=name,
-        compared=_generated(files, name),
+        compared=sorted({str(path if len(path.parts) == 1 else path.parent) for path in generated}),
         verified=f"host,{row.name}" if emulated else "host",
         reported=row.name if on_chip else "",
         budget=shlex.quote(str(budget)) if budget else "",
@@ -67,13 +70,6 @@ def render_ci(
         f"ci/{name}.tkm": _file_of(model, coding),
         "ci/rows.npy": array.getvalue(),
     }
-
-
-def _generated(files: Iterable[str], name: str) -> list[str]:
-    """Return the folders, or files at the top, of the generated C."""
-    paths = [PurePosixPath(path) for path in files]
-    generated = [path for path in paths if path.name in (f"{name}.c", f"{name}.h")]
-    return sorted({str(path if len(path.parts) == 1 else path.parent) for path in generated})
 
 
 def _file_of(model: IntegerModel, coding: Coding | None) -> bytes:

@@ -43,22 +43,20 @@ def check_name(name: str) -> str:
     No capitals: ``Digits`` and ``digits`` would share their macros and, on some file systems, their
     files. The TinykernelError of another name says why, and proposes one.
     """
-    lower = name.lower()
-    if not _IDENTIFIER.fullmatch(name) or len(name) > _LONGEST_NAME:
-        reason = f"is not a C identifier of at most {_LONGEST_NAME} letters, digits and underscores"
-    elif lower.startswith("tk_") or lower == "tk":
-        reason = "begins like the names of the runtime, tk_"
-    elif name != lower:
-        reason = "has capital letters, and its macros would be those of its small letters"
-    elif name in _HEADERS:
-        reason = "is the name of a file that C or its frameworks have already"
-    elif name in _KEYWORDS:
-        reason = "is a word of C or C++"
-    elif name in _MACROS:
-        reason = "would be mistaken for a macro of the test programs"
-    else:
-        return name
-    raise TinykernelError(f"name {name!r} {reason}; try {name_from(name)!r}")
+    lower, short = name.lower(), len(name) <= _LONGEST_NAME
+    problems = {
+        f"is not a C identifier of at most {_LONGEST_NAME} letters, digits and underscores": not (
+            short and _IDENTIFIER.fullmatch(name)
+        ),
+        "begins like the names of the runtime, tk_": lower.split("_")[0] == "tk",
+        "has capital letters, and its macros would be those of its small letters": name != lower,
+        "is the name of a file that C or its frameworks have already": name in _HEADERS,
+        "is a word of C or C++": name in _KEYWORDS,
+        "would be mistaken for a macro of the test programs": name in _MACROS,
+    }
+    for problem in filter(problems.get, problems):
+        raise TinykernelError(f"name {name!r} {problem}; try {name_from(name)!r}")
+    return name
 
 
 def name_from(stem: str) -> str:

@@ -73,7 +73,9 @@ def pack(model: IntegerModel) -> PackedModel:
     joined = layout is not None or model.find(Trees) is not None
     dots = model.n_outputs if joined and model.find(Linear) is not None else 0
     # Of signals it is the same memory, in which counts are joined.
-    stage_words = (max if model.input.is_signal else sum)([stage.more_words for stage in front] or [0])
+    stage_words = (max if model.input.is_signal else sum)(
+        [stage.more_words for stage in front] or [0]
+    )
     stream = first + dots + model.n_scores + stage_words
     state = sum(stage.state_words for stage in front)
     window = state - sum(stage.kept_words for stage in front)

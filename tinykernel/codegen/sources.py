@@ -250,6 +250,7 @@ def _named(model: IntegerModel, name: str) -> dict[str, Any]:
 def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, Any]:
     ranges, components = model.ranges()[-1], model.find(Components)
     quantized, taken = model.quantized_grid, model.grids()[1]
+    threshold = None if model.decision is None else model.decision.novelty_threshold
     answers = model.answers.names if isinstance(model.answers, Values) else model.classes
     names = [string_literal(str(label)) for label in answers]
     return {
@@ -265,7 +266,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "taken": taken,
         "taken_type": _C_TYPES[taken.dtype],
         "statement": _statement(model),
-        "novelty_threshold": _novelty_threshold(model),
+        "novelty_threshold": "" if threshold is None else integer_literal(threshold),
         "count_type": _C_TYPES[model.scaler.raw_dtype],
         "raw_type": _C_TYPES[model.raw_dtype],
         "raw_is_float": model.raw_dtype == "float32",
@@ -329,12 +330,6 @@ def _statement(model: IntegerModel) -> list[str]:
     text = "" if model.decision is None else model.decision.statement
     ascii_text = in_comment(text).encode("ascii", "backslashreplace").decode()
     return textwrap.wrap(ascii_text, _COMMENT_WIDTH)
-
-
-def _novelty_threshold(model: IntegerModel) -> str:
-    """Return the threshold as C; empty where there is none."""
-    threshold = None if model.decision is None else model.decision.novelty_threshold
-    return "" if threshold is None else integer_literal(threshold)
 
 
 def _aligned(definitions: tuple[Definition, ...]) -> list[str]:

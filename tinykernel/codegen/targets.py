@@ -206,15 +206,10 @@ def find_target(name: str | Target) -> Target:
     try:
         return TARGETS[name]
     except (KeyError, TypeError):
-        raise TinykernelError(f"unknown target {name!r}; {_meant(str(name))}") from None
-
-
-def _meant(name: str) -> str:
-    """Say which target was probably meant; boards are known, too."""
-    target = _target_of(name)
-    if target is not None:
-        return f"it is a board of target {target}"
-    return f"{similar(name, TARGETS)} the known ones are {', '.join(TARGETS)}".lstrip()
+        target = _target_of(str(name))
+        hint = f"{similar(str(name), TARGETS)} the known ones are {', '.join(TARGETS)}".lstrip()
+        hint = hint if target is None else f"it is a board of target {target}"
+        raise TinykernelError(f"unknown target {name!r}; {hint}") from None
 
 
 def _boards(target: Target) -> dict[str, Board]:

@@ -172,18 +172,9 @@ class IntegerModel(Predictions, Chain):
         return (*self.stages, *self.readout.parts)
 
     def ranges(self) -> tuple[Range, ...]:
-        """Return the proved bound of every value, in the order of the computation.
-
-        Returns
-        -------
-        tuple of Range
-            Every range is inside its limits: a model for which that cannot be proved is refused
-            when it is made.
-        """
+        """Return the proved range of every value, in the order of the computation."""
         ranges: tuple[Range, ...] = vars(self)["_ranges"]
         return ranges
-
-    # -- sizes --------------------------------------------------------------------------------
 
     @property
     def classes(self) -> tuple[Any, ...]:
@@ -280,22 +271,7 @@ class IntegerModel(Predictions, Chain):
         )
 
     def quantize_inputs(self, X: ArrayLike) -> NDArray[Any]:
-        """Quantize raw inputs: run the chain up to the stage scale.
-
-        Parameters
-        ----------
-        X : array-like
-            As for `as_raw`.
-
-        Returns
-        -------
-        ndarray of int8 or int16, shape (n_rows, n_features)
-
-        Raises
-        ------
-        TinykernelError
-            If the shape is wrong or a value does not fit the raw type.
-        """
+        """Quantize raw inputs, as for `as_raw`: int8 or int16, shape (n_rows, n_features)."""
         raw = self.as_raw(X)
         out = np.empty((len(raw), self.n_features), dtype=self.input_dtype)
         for first in range(0, len(raw), _ROWS_AT_ONCE):
@@ -322,22 +298,7 @@ class IntegerModel(Predictions, Chain):
         return quantized
 
     def scores_quantized(self, Q: ArrayLike) -> NDArray[np.int32]:
-        """Compute the scores from quantized inputs.
-
-        Parameters
-        ----------
-        Q : array-like of integers, shape (n_rows, n_features)
-            Values of `input_dtype`.
-
-        Returns
-        -------
-        ndarray of int32, shape (n_rows, n_scores)
-
-        Raises
-        ------
-        TinykernelError
-            If the shape is wrong or a value does not fit `input_dtype`.
-        """
+        """Compute the scores, int32 (n_rows, n_scores), from inputs as of `quantize_inputs`."""
         inputs = self.quantized(Q)
         out = np.empty((len(inputs), self.n_scores), dtype=np.int32)
         for first in range(0, len(inputs), _ROWS_AT_ONCE):

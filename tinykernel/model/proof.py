@@ -9,15 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.model.bounds import (
-    INT16_LIMIT,
-    Values,
-    exact_stages,
-    follow_stages,
-    input_bounds,
-    product_bounds,
-    row_norms,
-)
+from tinykernel.model import bounds
+from tinykernel.model.bounds import INT16_LIMIT, Values, exact_stages, follow_stages
 from tinykernel.model.diagonals import SHIFTS
 from tinykernel.model.permutation import Permutation
 
@@ -55,7 +48,7 @@ class TransformBounds:
 
 def bound_first(sign: NDArray[Any], bits: int, halve: Sequence[bool] | None) -> TransformBounds:
     """Bound the first transform; choose its schedule if that is None."""
-    low, high = input_bounds(sign, bits)
+    low, high = bounds.input_bounds(sign, bits)
     exact = np.zeros(low.shape)
     inputs = Values(low, high, exact, exact)
     # Here every butterfly joins values of disjoint sets of inputs, so that interval arithmetic is
@@ -75,9 +68,9 @@ def bound_second(
     gather = permutation.indices(low.size)
     last = first.stages[-1]
     mixed = Values(*(getattr(last, name)[gather] for name in Values.__annotations__))
-    product = product_bounds(mixed, diagonal, diagonal_kind)
+    product = bounds.product_bounds(mixed, diagonal, diagonal_kind)
     varying = np.flatnonzero(high > low)
-    norms = row_norms(varying, diagonal, gather)
+    norms = bounds.row_norms(varying, diagonal, gather)
     if varying.size:
         # All varying inputs have the same width; their centres are 0 (16 bits) or -+ 1/2.
         norms = norms * (high - low).max()

@@ -74,12 +74,10 @@ class Stage(Piece):
 
     def calls(self, grid: Grid) -> int:
         """Return over how many samples a stream can spread what follows on a row of it."""
-        del grid
         return 1
 
     def delay(self, grid: Grid) -> int:
         """Return how many samples after the last one of a window a stream gives its last row."""
-        del grid
         return 0
 
     @abstractmethod

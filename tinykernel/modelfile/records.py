@@ -10,20 +10,9 @@ from typing import Any
 import numpy as np
 
 from tinykernel.errors import TinykernelError
+from tinykernel.modelfile import schema
 from tinykernel.modelfile.container import plain_dtype
-from tinykernel.modelfile.schema import (
-    CLASSES,
-    CLASSIFIERS,
-    DEEPEST,
-    FITTED,
-    KINDS,
-    PARTS_OF_CLASSIFIERS,
-    Arrays,
-    check_classifier,
-    check_fields,
-    is_record,
-    is_text,
-)
+from tinykernel.modelfile.schema import CLASSES, CLASSIFIERS, DEEPEST, FITTED, Arrays
 
 
 def name_of(obj: object) -> str:
@@ -32,7 +21,7 @@ def name_of(obj: object) -> str:
     home = sys.modules.get(CLASSIFIERS.get(cls.__name__, ""))
     if CLASSES.get(cls.__name__) is cls or getattr(home, cls.__name__, None) is cls:
         return str(cls.__name__)
-    return f"{cls.__name__} " if cls.__name__ in KINDS | CLASSES else cls.__name__
+    return f"{cls.__name__} " if cls.__name__ in schema.KINDS | CLASSES else cls.__name__
 
 
 def encode_record(obj: Any, place: str, arrays: Arrays) -> Any:
@@ -40,11 +29,11 @@ def encode_record(obj: Any, place: str, arrays: Arrays) -> Any:
     name = name_of(obj)
     if name in CLASSIFIERS:
         fields = _fields_of_classifier(obj)
-        check_classifier(fields, set(obj.get_params(deep=False)))
+        schema.check_classifier(fields, set(obj.get_params(deep=False)))
     else:
         values = {field.name: getattr(obj, field.name) for field in obj.FIELDS}
         fields = {key: value for key, value in values.items() if value is not None}
-        check_fields(name, fields)
+        schema.check_fields(name, fields)
     encoded = {key: _encode(value, f"{place}.{key}", arrays) for key, value in fields.items()}
     return {"record": [name, encoded]}
 
@@ -77,7 +66,7 @@ def _encode(value: Any, place: str, arrays: Arrays, depth: int = DEEPEST // 2) -
         return encode_record(value, place, arrays)
     if isinstance(value, np.generic):
         return {"scalar": [value.dtype.str, _encode(value.item(), place, arrays, depth - 1)]}
-    if value is None or isinstance(value, (bool, int)) or is_text(value):
+    if value is None or isinstance(value, (bool, int)) or schema.is_text(value):
         return value
     if isinstance(value, float):
         return value if np.isfinite(value) else {"float": repr(value)}
@@ -136,7 +125,7 @@ def decode_record(name: str, encoded: dict[str, Any], arrays: Arrays) -> Any:
     """Make a model or a part of one, its parts first."""
     if name in CLASSIFIERS:
         fields = {
-            key: _decode_part(name, key, PARTS_OF_CLASSIFIERS.get(key, ()), content, arrays)
+            key: _decode_part(name, key, schema.PARTS_OF_CLASSIFIERS.get(key, ()), content, arrays)
             if isinstance(content, dict) and "record" in content
             else _decode(content, arrays)
             for key, content in encoded.items()
@@ -146,14 +135,14 @@ def decode_record(name: str, encoded: dict[str, Any], arrays: Arrays) -> Any:
     fields = {}
     for key, content in encoded.items():
         field = known.get(key)
-        if field is None or not is_record(field) or (content is None and field.optional):
+        if field is None or not schema.is_record(field) or (content is None and field.optional):
             fields[key] = _decode(content, arrays)
         else:
             allowed = field.dtype.split("|")
             items = content["tuple"] if field.many else [content]
             parts = [_decode_part(name, key, allowed, item, arrays) for item in items]
             fields[key] = tuple(parts) if field.many else parts[0]
-    check_fields(name, fields)
+    schema.check_fields(name, fields)
     return CLASSES[name](**fields)
 
 
@@ -174,7 +163,7 @@ def _make_classifier(name: str, fields: dict[str, Any]) -> Any:
     """Make a fitted classifier of its parameters and its fitted attributes."""
     cls = getattr(import_module(CLASSIFIERS[name]), name)
     names = set(cls().get_params(deep=False))
-    check_classifier(fields, names)
+    schema.check_classifier(fields, names)
     params = {key: value for key, value in fields.items() if key in names}
     fitted = {key: value for key, value in fields.items() if FITTED.fullmatch(key)}
     unknown = sorted(fields.keys() - params.keys() - fitted.keys())

@@ -45,9 +45,6 @@ def _count_words(stage: Kernels, place: Place, n_counts: int) -> int:
     return -(-n_counts * (2 if made.dtype == "uint16" else 1) // 4)
 
 
-# -- images -----------------------------------------------------------------------------------
-
-
 def _pack_image(stage: Kernels, place: Place) -> Packed:
     grid = place.grid
     lanes, strip = _lanes(stage, grid)
@@ -121,9 +118,6 @@ def _image_kernels(stage: Kernels, lanes: int) -> NDArray[np.uint8]:
     numbers = (trits.reshape(stage.n_kernels, -1, _TRITS) * weights).sum(axis=2)
     codes = (numbers * 256 + 242) // 243
     return np.column_stack([*columns, codes]).astype(np.uint8)
-
-
-# -- signals ----------------------------------------------------------------------------------
 
 
 def _kernel_order(stage: Kernels) -> NDArray[np.int64]:

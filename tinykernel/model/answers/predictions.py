@@ -38,8 +38,6 @@ class Predictions(ABC):
     def scores(self, X: ArrayLike) -> NDArray[np.int32]:
         """Compute the scores from raw inputs."""
 
-    # -- labels and values --------------------------------------------------------------------
-
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the outputs in the units of the float machine.
 
@@ -94,8 +92,6 @@ class Predictions(ABC):
 
             return float(r2_score(true, labels))
         return float(np.mean(labels == true))
-
-    # -- decisions ----------------------------------------------------------------------------
 
     def decide(self, X: ArrayLike) -> NDArray[np.int64]:
         """Return labels, or -1 where the model does not know: ``<name>_decide`` of the C code.

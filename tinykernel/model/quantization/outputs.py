@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,14 +35,8 @@ class Sums:
     worth: float = 1.0
 
 
-@dataclass(frozen=True)
-class _Outputs:
-    """Integers of the outputs, and the worth of a unit of the scores."""
-
-    multiplier: NDArray[Any]
-    offset: NDArray[Any]
-    unit: float
-    linear_multiplier: NDArray[Any] | None = None
+# Multipliers and offsets of the outputs, the worth of a unit, and multipliers of the linear part.
+_Outputs: TypeAlias = tuple[NDArray[Any], NDArray[Any], float, NDArray[Any]]
 
 
 def kernel_model(
@@ -66,19 +60,20 @@ def kernel_model(
         worth = np.full(dots.size, 0.0 if sums.levels is None else sums.worth)
         fixed = to_fixed_point(meaning, sums.scale, worth, sums.offset, n_sums, dots)
         answers, unit = fixed.values, fixed.values.unit
-        outputs = _Outputs(fixed.multiplier, fixed.offset, unit, fixed.linear_multiplier)
+        multiplier, offset, linear = fixed.multiplier, fixed.offset, fixed.linear_multiplier
     else:
         answers = Labels(meaning)
-        outputs = (_plain if sums.levels is None else _beside_linear)(sums, n_sums, dots)
-    parts: list[Part] = [Ternary(weights, outputs.multiplier.astype(np.int32))]
-    if sums.levels is not None and outputs.linear_multiplier is not None:
-        parts.append(Linear(sums.levels, outputs.linear_multiplier.astype(np.int32)))
+        choose = _plain if sums.levels is None else _beside_linear
+        multiplier, offset, unit, linear = choose(sums, n_sums, dots)
+    parts: list[Part] = [Ternary(weights, multiplier.astype(np.int32))]
+    if sums.levels is not None:
+        parts.append(Linear(sums.levels, linear.astype(np.int32)))
     return IntegerModel(
         input=Grid.table(scaler.raw_dtype, components.n_features),
         stages=(scaler, components),
-        readout=Readout(tuple(parts), outputs.offset.astype(np.int32)),
+        readout=Readout(tuple(parts), offset.astype(np.int32)),
         answers=answers,
-        decision_scale=outputs.unit,
+        decision_scale=unit,
         feature_names=feature_names,
     )
 
@@ -98,7 +93,7 @@ def _plain(sums: Sums, n_sums: NDArray[np.int64], _: NDArray[np.float64]) -> _Ou
         np.rint(np.abs(scale) / unit) * n_sums + np.rint(np.abs(offset) / unit) > _INT32_MAX
     ):
         unit *= 2
-    return _Outputs(np.rint(scale / unit), np.rint(offset / unit), unit)
+    return np.rint(scale / unit), np.rint(offset / unit), unit, np.zeros(0)
 
 
 def _beside_linear(sums: Sums, n_sums: NDArray[np.int64], dots: NDArray[np.float64]) -> _Outputs:
@@ -113,4 +108,4 @@ def _beside_linear(sums: Sums, n_sums: NDArray[np.int64], dots: NDArray[np.float
     whole = int(min(most, _EQUAL_MULTIPLIER)) if most >= 1 else int(most > 0.51)
     unit = sums.worth / whole if whole else float(size.max()) / (_INT32_MAX // 2)
     multiplier, rounded = np.rint(sums.scale / unit), np.rint(sums.offset / unit)
-    return _Outputs(multiplier, rounded, unit, np.full(n_sums.size, float(whole)))
+    return multiplier, rounded, unit, np.full(n_sums.size, float(whole))

@@ -97,8 +97,6 @@ class Kernels(Stage):
         if not known:
             raise self.refuse("taps holds a kernel that is of no known kind")
 
-    # -- sizes --------------------------------------------------------------------------------
-
     @property
     def is_signal(self) -> bool:
         """Whether the kernels are those of signals."""
@@ -136,8 +134,6 @@ class Kernels(Stage):
         """
         low, high = self._margins(grid)
         return 8 if low.min() >= -128 and high.max() <= 127 else 16
-
-    # -- the stage ----------------------------------------------------------------------------
 
     def gives(self, grid: Grid) -> Grid:
         if grid.low != 0 or self.is_signal != (grid.columns == 1):
@@ -192,17 +188,11 @@ class Kernels(Stage):
         low, high = self._responses(grid)
         margin_low, margin_high = self._margins(grid)
         made, bits = self.gives(grid), self.lane_bits(grid)
-        half = 1 << (bits - 1)
+        half, ends = 1 << (bits - 1), (int(margin_low.min()), int(margin_high.max()))
         ranges = (
             Range("level", 0, grid.high, 0, (1 << bits) - 1),
             Range("response", int(low.min()), int(high.max()), -(1 << 31), (1 << 31) - 1),
-            Range(
-                "response less threshold",
-                int(margin_low.min()),
-                int(margin_high.max()),
-                -half,
-                half - 1,
-            ),
+            Range("response less threshold", *ends, -half, half - 1),
             Range("count", 0, made.high, 0, int(np.iinfo(made.dtype).max)),
         )
         return proved(ranges, self.OWNER, "use fewer levels or smaller taps")

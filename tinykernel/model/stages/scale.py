@@ -105,8 +105,6 @@ class Scale(Stage):
         """Type of the quantized values: int8 or int16."""
         return np.dtype(np.int8 if self.bits == 8 else np.int16)
 
-    # -- the stage ----------------------------------------------------------------------------
-
     @property
     def raw_scaler(self) -> Scale:
         return self
@@ -133,8 +131,6 @@ class Scale(Stage):
     def work(self, grid: Grid) -> dict[str, float]:
         """Return one scaling a value."""
         return {"scale": grid.size}
-
-    # -- values -------------------------------------------------------------------------------
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:

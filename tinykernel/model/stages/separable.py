@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,7 @@ class Separable(Stage):
         if self.channels.size > _MOST_BLOCKS:
             raise self.refuse(f"{self.channels.size} blocks, allowed are 1..{_MOST_BLOCKS}")
         shapes = list(self._shapes())
-        units, weights = sum(s[0] for _, _, s in shapes), sum(_size(s) for _, _, s in shapes)
+        units, weights = sum(s[0] for _, _, s in shapes), sum(prod(s) for _, _, s in shapes)
         self.require_shape("weights", (weights,))
         self.require_shape("biases", (units,))
 
@@ -96,11 +97,11 @@ class Separable(Stage):
         """All layers, in their order."""
         layers, weight, unit = [], 0, 0
         for kind, stride, shape in self._shapes():
-            weights = self.weights[weight : weight + _size(shape)].reshape(shape)
+            weights = self.weights[weight : weight + prod(shape)].reshape(shape)
             units = slice(unit, unit + shape[0])
             parts = self.biases[units], self.multipliers[units], self.shifts[units]
             layers.append(Layer(kind, stride, weights, *parts))
-            weight, unit = weight + _size(shape), unit + shape[0]
+            weight, unit = weight + prod(shape), unit + shape[0]
         return layers
 
     @property
@@ -178,10 +179,6 @@ class Separable(Stage):
             work["unit"] = work.get("unit", 0.0) + rows * columns * layer.biases.size
             work["row"] = work.get("row", 0.0) + rows
         return work
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    return int(np.prod(shape))
 
 
 def _values(layer: Layer, maps: NDArray[Any]) -> NDArray[np.uint8]:
