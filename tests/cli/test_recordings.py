@@ -116,7 +116,7 @@ def test_a_hop_that_is_not_the_model_s_is_damage(recorded, tmp_path):
     said["recordings"]["hop"] = 8
     save(load(recorded / "m.tkm"), tmp_path / "m.tkm", said)
     message = failed("predict", tmp_path / "m.tkm", "--stream", recorded / "rec" / "p0.csv")
-    assert "does not say of its own model how it was cut" in message
+    assert "settings of recordings do not fit its model" in message
 
 
 def test_predict_a_stream(recorded, tmp_path):

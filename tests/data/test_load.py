@@ -395,7 +395,7 @@ def test_label_column_that_is_not_there(tmp_path):
         ),
         ({"X": np.zeros((5, 3, 0)), "y": np.arange(5)}, "is empty (5 rows, 0 inputs)"),
         ({"X": np.zeros((0, 3, 2)), "y": np.zeros(0)}, "is empty (0 rows, 6 inputs)"),
-        ({"X": _FOUR[:2], "y": np.array([b"\xff\xfe", b"a"])}, "no text in UTF-8"),
+        ({"X": _FOUR[:2], "y": np.array([b"\xff\xfe", b"a"])}, "but not UTF-8"),
         ({"X": _FOUR[:2], "y": np.array([0.0, 1e300])}, "row 1 has 1e+300"),
         ({"X": _FOUR[:2], "y": np.array(["a", "b\udc80"])}, "half of a surrogate pair"),
     ],

@@ -239,7 +239,7 @@ def test_bad_sounds(tmp_path):
     whole = b.read_bytes()
     for size in (0, 10, 40, len(whole) - 3):
         b.write_bytes(whole[:size])
-        assert "b.wav: is no .wav of PCM or floats" in refused(b, 10)
+        assert "b.wav: is not a PCM or float WAV file" in refused(b, 10)
     wavfile.write(b, 8000, np.array([0, np.nan], np.float32))
     assert "b.wav: holds NaN or infinite samples" in refused(b, 1)
     wavfile.write(b, 8000, np.array([0, 8000], np.float32))
@@ -336,7 +336,7 @@ def test_names_of_files_tell_label_and_group(tmp_path):
     pattern = "{label}_{person}_{n}"
     assert "noise.wav: its name is not of the form" in refused(tmp_path / "flat", 40, name=pattern)
     assert "no field is the label" in refused(tmp_path / "flat", 40, name="{a}_{b}")
-    assert "a field stands there twice" in refused(tmp_path / "flat", 40, name="{y}/{y}")
+    assert "a field occurs twice" in refused(tmp_path / "flat", 40, name="{y}/{y}")
     assert "a brace on each side" in refused(tmp_path / "flat", 40, name="{label}_{person")
     assert "nothing stands between" in refused(tmp_path / "flat", 40, name="{label}{person}")
     alone = windows(tmp_path / "flat" / "noise.wav", 40, name=pattern, labels_needed=False)

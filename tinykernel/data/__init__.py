@@ -1,5 +1,5 @@
-"""Data sets from files: `load_data` gives rows to train on, `load_rows` rows for a finished model.
+"""Data sets from files: `load_data` for training, `load_rows` for a finished model.
 
-`paths` finds files, `formats` reads each kind of file, `faults` refuses what is no data set,
-`partition` splits rows. Every fault is one line that names the file and the place in it.
+`paths` finds files, `formats` reads each kind of file, `faults` checks the data, `partition` splits
+rows. Every fault is one line that names the file and the place in it.
 """

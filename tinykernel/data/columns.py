@@ -1,4 +1,4 @@
-"""Columns that are no inputs: times, counters, identifiers, and those that say nothing."""
+"""Columns that are not inputs: times, counters, identifiers, and columns without information."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.stored import MOST_ROWS
 from tinykernel.text import listed, visible
 
-GAP = 1.5  # a step of more than this many usual ones is a gap
+GAP = 1.5  # a step of more median steps is a gap
 _PER_SECOND = {
     1: ("s", "sec", "secs", "second", "seconds"),
     10**3: ("ms", "msec", "millis", "millisecond", "milliseconds"),
@@ -27,25 +27,25 @@ _PER_SECOND = {
 _UNITS = {name: count for count, names in _PER_SECOND.items() for name in names}
 _TIMES = ("t", "ts", "time", "timestamp", "datetime", "elapsed", "clock")
 _IDENTIFIERS = ("id", "idx", "index", "uuid", "guid", "key", "row", "serial")
-# Fewer rows than this increase by chance, or say too little.
+# Fewer rows may increase by chance.
 _FEW = 12
 _ROWS_FIRST = 64
 _OUT_OF_ORDER = 0.01
-# A column of which fewer than one cell in so many holds a value is nearly empty.
+# A column with a value in fewer than one of so many cells is nearly empty.
 _NEARLY_EMPTY = 200
-# Of the cells of a column so many percent have a unit where it is one of numbers with units.
+# Least percentage of cells that are numbers, with or without a unit, in a column with units.
 _PERCENT_WITH_UNITS = 90
 _WITH_UNIT = re.compile(r"[^\w\s.,+-]?\s?[+-]?\d[\d.,'\u2019\u00a0 ]*\s?[^\d\s]{0,4}")
 
 
 def _words(name: str) -> list[str]:
-    """Split ``TimeStamp (ms)`` or ``sampleId`` into lower-case words."""
+    """Split a name such as ``TimeStamp (ms)`` or ``sampleId`` into lower-case words."""
     apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.replace("TimeStamp", "Timestamp"))
     return re.findall(r"[a-zµ]+|\d+", apart.lower().replace("µ", "u"))
 
 
 def is_time_name(name: str) -> bool:
-    """Whether a column is called like a time: ``t``, ``time_ms``, ``Timestamp [s]``, ``millis``."""
+    """Whether a name is that of a time: ``t``, ``time_ms``, ``Timestamp [s]``, ``millis``."""
     parts = _words(name)
     alone = len(parts) == 1 and len(parts[0]) > 4 and parts[0] in _UNITS
     return alone or (
@@ -54,19 +54,19 @@ def is_time_name(name: str) -> bool:
 
 
 def ticks_per_second(name: str, first: float) -> int | None:
-    """Return how many units of a time column are a second: by its name, or for times since 1970."""
+    """Return the units a second of a time column, by its name or for times since 1970."""
     parts = _words(name)
     if parts and parts[-1] in _UNITS:
         return _UNITS[parts[-1]]
-    # From 2001 to 2096; no other unit gives a number of this size.
+    # From 2001 to 2096, which no other unit gives.
     return next((count for count in _PER_SECOND if 1e9 <= first / count < 4e9), None)
 
 
 def strictly_monotone(values: NDArray[Any]) -> bool:
-    """Whether numbers rise from each to the next, or fall from each to the next."""
+    """Whether numbers strictly increase, or strictly decrease."""
     if values.dtype.kind not in "iuf" or len(values) < _FEW:
         return False
-    for part in (values[:_ROWS_FIRST], values):  # nearly all columns are told by a few rows
+    for part in (values[:_ROWS_FIRST], values):  # a few rows decide nearly all columns
         before, after = part[:-1], part[1:]
         if not ((after > before).all() or (after < before).all()):
             return False
@@ -74,14 +74,14 @@ def strictly_monotone(values: NDArray[Any]) -> bool:
 
 
 def mostly_increasing(values: NDArray[Any]) -> bool:
-    """Whether numbers usually rise and hardly ever fall, as times of several sessions do."""
+    """Whether numbers usually rise and rarely fall, as times of several sessions do."""
     rises = np.count_nonzero(values[1:] > values[:-1])
     falls = np.count_nonzero(values[1:] < values[:-1])
     return bool(2 * rises > len(values) - 1 and falls <= max(1, _OUT_OF_ORDER * len(values)))
 
 
 def regular(values: NDArray[Any]) -> bool:
-    """Whether numbers rise by equal steps, but for gaps."""
+    """Whether numbers rise by equal steps, except gaps."""
     if not strictly_monotone(values) or values[1] < values[0]:
         return False
     steps = np.diff(values.astype(np.float64) if values.dtype.kind == "u" else values)
@@ -90,17 +90,15 @@ def regular(values: NDArray[Any]) -> bool:
 
 
 def suspicious_inputs(X: NDArray[Any], names: Sequence[str]) -> dict[str, str]:
-    """Find columns of a table that are no measurement: times, counters, identifiers.
+    """Find columns of a table that are not measurements; return a reason by name.
 
-    A model that takes one of them as an input looks excellent on rows of the same file and is
-    worthless on any other. X has all rows of the file, in its order. A column is reported with a
-    reason, which goes behind "the column NAME", if
+    With times, counters or identifiers as inputs a model looks excellent on this file and is
+    worthless on any other. X has all rows of the file, in its order. A column is reported if
 
     - it is strictly increasing or strictly decreasing (12 rows at least);
-    - it holds whole numbers, as many different ones as rows, without much room between them: a
-      counter whose rows were shuffled;
-    - it is called like a time or an identifier (``time_ms``, ``t``, ``id``, ``sampleIndex``) and
-      never repeats, or is called like a time and hardly ever goes back.
+    - it holds whole numbers, all different and nearly consecutive: a shuffled counter;
+    - its name is that of a time or an identifier and it never repeats, or its name is that of a
+      time and it rarely falls.
 
     >>> X = np.column_stack([np.arange(100) * 20, np.sin(np.arange(100))])
     >>> suspicious_inputs(X, ["time_ms", "ax"])
@@ -111,7 +109,7 @@ def suspicious_inputs(X: NDArray[Any], names: Sequence[str]) -> dict[str, str]:
 
 
 def _suspicion(values: NDArray[Any], name: str) -> str:
-    """Say in words why a column is no input, or nothing; missing values do not count."""
+    """Return why a column is not an input, or an empty text; missing values are ignored."""
     if values.dtype.kind == "f":
         values = values[~np.isnan(values)]
     n = len(values)
@@ -126,7 +124,7 @@ def _suspicion(values: NDArray[Any], name: str) -> str:
         return "is called like a time and increases"
     low, high = float(values.min()), float(values.max())
     if not named and not n <= high - low + 1 <= 2 * n:
-        return ""  # no counter: spares the sorting of nearly all columns
+        return ""  # not a counter: saves sorting nearly all columns
     if named or bool((values == np.floor(values)).all()):
         ordered = np.sort(values)
         if (ordered[1:] > ordered[:-1]).all():
@@ -135,11 +133,11 @@ def _suspicion(values: NDArray[Any], name: str) -> str:
 
 
 def without_needless(part: Part) -> tuple[Part, tuple[str, ...]]:
-    """Leave out the columns of a table that are no inputs, and say in lines which and why.
+    """Drop the columns of a table that are not inputs, and return notes on them.
 
-    That is a column in which hardly a cell or no other value stands, of text that is different in
-    nearly every row, and those of `suspicious_inputs`. A line also tells which columns of text are
-    numbers with units, and labels that differ in nothing but case.
+    These are nearly empty or constant columns, text that differs in nearly every row, and those of
+    `suspicious_inputs`. Notes also name text columns of numbers with units, and labels that differ
+    in case only.
     """
     assert part.columns is not None
     X = part.X[:MOST_ROWS]
@@ -171,7 +169,7 @@ def without_needless(part: Part) -> tuple[Part, tuple[str, ...]]:
 
 
 def _reason(part: Part, values: NDArray[Any], j: int) -> str:
-    """Say why a column is no input, or nothing."""
+    """Return why a column is not an input, or an empty text."""
     assert part.columns is not None
     n, name = len(values), part.columns[j]
     if values.dtype.kind == "f":
@@ -197,9 +195,9 @@ def _reason(part: Part, values: NDArray[Any], j: int) -> str:
 
 
 def _units(part: Part, X: NDArray[Any]) -> str:
-    """Tell of columns of text that are numbers with units, or with marks of thousands."""
+    """Return a note on text columns of numbers with units or thousands separators."""
     assert part.columns is not None
-    said = []
+    columns = []
     for name, texts in part.texts.items():
         codes = X[:, part.columns.index(name)]
         count = np.bincount(codes[~np.isnan(codes)].astype(np.intp), minlength=len(texts))
@@ -207,17 +205,17 @@ def _units(part: Part, X: NDArray[Any]) -> str:
         unit = np.array([_WITH_UNIT.fullmatch(text) is not None for text in texts]) & ~plain
         if 100 * count[plain | unit].sum() >= _PERCENT_WITH_UNITS * count.sum() and unit.any():
             example = visible(texts[int(np.flatnonzero(unit)[0])])
-            said.append(f"{visible(name)}: {int(count[unit].sum()):,} cells such as {example!r}")
-    if not said:
+            columns.append(f"{visible(name)}: {int(count[unit].sum()):,} cells such as {example!r}")
+    if not columns:
         return ""
     return (
-        f"numbers with a unit or a mark of thousands are text ({listed(said)}); write plain "
+        f"numbers with a unit or a mark of thousands are text ({listed(columns)}); write plain "
         "numbers to have them as such"
     )
 
 
 def _cases(part: Part) -> str:
-    """Tell of labels that differ in nothing but case."""
+    """Return a note on labels that differ in case only."""
     labels = [] if part.y is None or part.y.dtype.kind != "U" else np.unique(part.y).tolist()
     alike: dict[str, list[str]] = {}
     for label in labels:

@@ -1,4 +1,4 @@
-"""What must hold for the rows and labels of a data file; each fault is one line that names it."""
+"""Checks of the rows and labels of a data file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tinykernel.text import listed, visible
 
 _LARGEST = float(np.finfo(np.float32).max)
 _INT32 = np.iinfo(np.int32)
-_LARGEST_LABEL = 2.0**53  # up to here floats are exact integers
+_LARGEST_LABEL = 2.0**53  # floats below are exact integers
 _ROWS_AT_ONCE = 16384
 
 
@@ -31,28 +31,27 @@ def checked_part(
     gaps: bool = False,
     values: bool = False,
 ) -> Part:
-    """Check a part as it was read from a file, and bring it into one form.
+    """Check a part of a file; return it with 2-D numbers X and clean labels or values y.
 
-    Rows must have `n_features`, as `like` has; `gaps` says whether values may be missing (NaN), and
-    `values` whether y holds values, not labels. X then has two dimensions and numbers that fit the
-    firmware's types, in memory where some are missing; y has one of integers, booleans or text.
+    Rows must have `n_features`, as `like` has; with `gaps` values may be missing (NaN), with
+    `values` y holds values. X with missing values is read into memory.
     """
-    what = f"{part.file}: {part.name}".rstrip(": ")
+    where = f"{part.file}: {part.name}".rstrip(": ")
     X = part.X
     if X.dtype.kind not in "biuf":
         kind = "text" if X.dtype.kind in "US" else f"values of type {X.dtype}"
-        raise TinykernelError(f"{what} holds {kind}; it must hold numbers")
+        raise TinykernelError(f"{where} holds {kind}; it must hold numbers")
     if X.ndim < 2:
         raise TinykernelError(
-            f"{what} has shape {X.shape}; it must have two dimensions, rows and inputs"
+            f"{where} has shape {X.shape}; it must have two dimensions, rows and inputs"
         )
     X = X.reshape(X.shape[0], math.prod(X.shape[1:]))
     X = X.astype(np.float32) if X.dtype == np.float16 else X
     if not X.size:
-        raise TinykernelError(f"{what} is empty ({X.shape[0]} rows, {X.shape[1]} inputs)")
+        raise TinykernelError(f"{where} is empty ({X.shape[0]} rows, {X.shape[1]} inputs)")
     if n_features is not None and X.shape[1] != n_features:
         verb = "takes" if like == "the model" else "has"
-        raise TinykernelError(f"{what} has {X.shape[1]} inputs, {like} {verb} {n_features}")
+        raise TinykernelError(f"{where} has {X.shape[1]} inputs, {like} {verb} {n_features}")
     _all_representable(part, X, gaps)
     if gaps and isinstance(X, StoredRows) and lacks_some(X):
         X = X[:]
@@ -61,12 +60,12 @@ def checked_part(
     for name, array in (("labels", y), ("groups", part.group)):
         if array is not None and array.shape[:1] != X.shape[:1]:
             count = len(array) if array.ndim else 1
-            raise TinykernelError(f"{what} has {len(X)} rows but there are {count} {name}")
+            raise TinykernelError(f"{where} has {len(X)} rows but there are {count} {name}")
     return replace(part, X=X, y=y)
 
 
 def refuse_new_texts(part: Part, coding: Coding) -> None:
-    """Refuse text that an earlier training did not know, in a column of numbers or of text."""
+    """Refuse text that did not occur in an earlier training."""
     for name, texts in part.texts.items():
         known = coding.texts.get(name)
         wrong = [
@@ -90,14 +89,14 @@ def refuse_new_texts(part: Part, coding: Coding) -> None:
 
 
 def lacks_some(X: NDArray[Any] | StoredRows) -> bool:
-    """Say whether a value is missing."""
+    """Whether a value is missing."""
     return X.dtype.kind == "f" and any(np.isnan(rows).any() for _, rows in row_blocks(X))
 
 
 def without_gaps(part: Part) -> tuple[Part, tuple[str, ...]]:
-    """Leave out the rows of a checked part that lack a value, and note how many.
+    """Drop the rows of a checked part that lack a value, and note how many.
 
-    Rows that stay in a file lack none: see `checked_part`.
+    `StoredRows` lack none: see `checked_part`.
     """
     if part.X.dtype.kind != "f" or isinstance(part.X, StoredRows):
         return part, ()
@@ -116,7 +115,7 @@ def without_gaps(part: Part) -> tuple[Part, tuple[str, ...]]:
 def fill_gaps(
     X: NDArray[Any], medians: NDArray[Any], file: object, columns: Sequence[str] | None
 ) -> tuple[NDArray[Any], str]:
-    """Put medians in the place of NaN, and say in words how many."""
+    """Replace NaN by medians, and return a note on them."""
     gaps = np.isnan(X) if X.dtype.kind == "f" else np.zeros(0, bool)
     if not gaps.any():
         return X, ""
@@ -133,7 +132,7 @@ def fill_gaps(
 
 
 def check_columns(part: Part, feature_names: Sequence[str] | None) -> None:
-    """Refuse a table whose columns are not those that a model was trained with, in their order."""
+    """Refuse a table whose columns are not those of the training, in their order."""
     if feature_names is None or part.columns is None:
         return
     columns = [column.strip() for column in part.columns]
@@ -149,7 +148,7 @@ def check_columns(part: Part, feature_names: Sequence[str] | None) -> None:
 
 
 def _all_representable(part: Part, X: NDArray[Any], gaps: bool) -> None:
-    """Refuse the first value that is NaN, infinite or beyond what the firmware's types hold."""
+    """Refuse values that are NaN, infinite, or too large for the firmware's types."""
     if X.dtype.kind == "b" or (X.dtype.kind in "iu" and X.dtype.itemsize <= 2):
         return
     low, high = (-_LARGEST, _LARGEST) if X.dtype.kind == "f" else (_INT32.min, _INT32.max)
@@ -178,12 +177,12 @@ def _one_a_row(part: Part, y: NDArray[Any], values: bool) -> NDArray[Any]:
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim != 1:
         way = "give one a row" if values else "give one a row (one-hot labels: use argmax)"
-        raise TinykernelError(f"{_what(part, values)} have shape {y.shape}; {way}")
+        raise TinykernelError(f"{_labels_of(part, values)} have shape {y.shape}; {way}")
     return y
 
 
-def _what(part: Part, values: bool = False) -> str:
-    """Name the labels or values of a part in a message."""
+def _labels_of(part: Part, values: bool = False) -> str:
+    """Return the labels or values of a part as the subject of a message."""
     of = f" of {part.name}" if part.name else ""
     return f"{part.file}: the {'values' if values else 'labels'}{of}"
 
@@ -194,41 +193,41 @@ def _clean_labels(part: Part, y: NDArray[Any]) -> NDArray[Any]:
         try:
             y = np.char.decode(y, "utf-8")
         except UnicodeDecodeError:
-            raise TinykernelError(f"{_what(part)} are bytes that are no text in UTF-8") from None
+            raise TinykernelError(f"{_labels_of(part)} are bytes, but not UTF-8") from None
     if y.dtype.kind == "f":
         whole = (np.abs(y.astype(np.float64)) < _LARGEST_LABEL) & (y == np.floor(y))  # NaN: False
         if not whole.all():
             row = int((~whole).argmax())
             raise TinykernelError(
-                f"{_what(part)} are not classes: {part.place(row)} has {y[row]}; give integers or "
-                "text, or --task numbers to predict values"
+                f"{_labels_of(part)} are not classes: {part.place(row)} has {y[row]}; give "
+                "integers or text, or --task numbers to predict values"
             )
         y = y.astype(np.int64)
     if y.dtype.kind not in "biuU":
-        raise TinykernelError(f"{_what(part)} have type {y.dtype}; give integers or text")
+        raise TinykernelError(f"{_labels_of(part)} have type {y.dtype}; give integers or text")
     if y.dtype.kind == "U":
         try:
             "".join(np.unique(y)).encode()
         except UnicodeEncodeError:
             raise TinykernelError(
-                f"{_what(part)} hold half of a surrogate pair, which is no text; mend the file"
+                f"{_labels_of(part)} hold half of a surrogate pair, which is not text; correct it"
             ) from None
     return y
 
 
 def _clean_values(part: Part, y: NDArray[Any]) -> NDArray[np.float64]:
     """Return values to predict as finite numbers."""
-    what, numbers = _what(part, values=True), _as_numbers(y)
+    where, numbers = _labels_of(part, values=True), _as_numbers(y)
     if numbers is None:
-        raise TinykernelError(f"{what} to predict are no numbers (the first is {shown(y[0])!r})")
+        raise TinykernelError(f"{where} to predict are no numbers (the first is {shown(y[0])!r})")
     if not np.all(np.isfinite(numbers)):
         row = int((~np.isfinite(numbers)).argmax())
-        raise TinykernelError(f"{what}: {part.place(row)} has {y[row]}; remove the row")
+        raise TinykernelError(f"{where}: {part.place(row)} has {y[row]}; remove the row")
     return numbers
 
 
 def _as_numbers(y: NDArray[Any]) -> NDArray[np.float64] | None:
-    """Return labels as numbers, which tables hold as text; None where one is none."""
+    """Return labels as numbers, also from text; None if one is not a number."""
     try:
         return y.astype(np.float64) if y.dtype.kind in "biufU" else None
     except ValueError:
@@ -236,7 +235,7 @@ def _as_numbers(y: NDArray[Any]) -> NDArray[np.float64] | None:
 
 
 def refuse_values(part: Part, y: NDArray[Any]) -> None:
-    """Raise TinykernelError where the labels of a table are values: numbers that hardly repeat."""
+    """Refuse labels of a table that are probably values: numbers that hardly repeat."""
     if y.dtype.kind != "U" or np.unique(y).size <= max(20, len(y) // 4):
         return
     numbers = _as_numbers(y)
@@ -248,20 +247,20 @@ def refuse_values(part: Part, y: NDArray[Any]) -> None:
 
 
 def needed_labels(part: Part) -> NDArray[Any]:
-    """Return the labels of a part; TinykernelError where it has none."""
+    """Return the labels of a part; TinykernelError if it has none."""
     if part.y is None:
         raise TinykernelError(f"{part.file}: {part.name} has no labels; add y{part.name[1:]}")
     return part.y
 
 
 def shown(label: object) -> str:
-    """Return a label as a message can hold it: in one line, and not too long."""
+    """Return a label for a message: one short line."""
     text = visible(str(label))
     return text if len(text) <= 40 else text[:37] + "..."
 
 
 def same_kind(train: Part, test: Part) -> None:
-    """Raise TinykernelError where one part has text as labels and the other numbers."""
+    """Refuse parts of which one has text as labels and the other numbers."""
     y, y_test = needed_labels(train), needed_labels(test)
     if (y.dtype.kind == "U") != (y_test.dtype.kind == "U"):
         kinds = ("text", "numbers") if y.dtype.kind == "U" else ("numbers", "text")
@@ -272,7 +271,7 @@ def same_kind(train: Part, test: Part) -> None:
 
 
 def at_least_two_classes(part: Part, y: NDArray[Any]) -> None:
-    """Raise TinykernelError where all labels are the same."""
+    """Refuse labels that are all the same."""
     if (y == y[0]).all():
         raise TinykernelError(
             f"{part.file}: one class only, all {len(y)} training rows have the label "
@@ -281,10 +280,7 @@ def at_least_two_classes(part: Part, y: NDArray[Any]) -> None:
 
 
 def as_classes(part: Part, y: NDArray[Any], classes: Sequence[object]) -> NDArray[Any]:
-    """Give labels the type of the model's classes, which are all text or none.
-
-    TinykernelError where they cannot have it; the part says where the labels come from.
-    """
+    """Convert labels to the type of the model's classes, which are all text or none."""
     text = isinstance(classes[0], str)
     if text and y.dtype.kind != "U":
         return y.astype(np.str_)

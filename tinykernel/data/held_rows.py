@@ -1,4 +1,4 @@
-"""Which rows are kept aside to test on: some of every class, whole groups, or any."""
+"""Split off test rows: stratified, by whole groups, or at random."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from tinykernel.data.faults import shown
 from tinykernel.data.formats import Part
 from tinykernel.errors import TinykernelError
 
-# Numbers with fewer rows each, and more of them than that, are rather values than classes.
+# Integer labels with fewer rows each, and more of them, are probably values.
 _ROWS_A_CLASS = 5
 _MOST_LABELS = 20
 
 
-def kept_aside(
+def held_out_rows(
     part: Part, y: NDArray[Any], test_size: float, seed: int, *, by_group: bool
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], str]:
-    """Return the rows to train on, those to keep aside, and in words how they were told apart."""
+    """Return training rows, test rows, and the kind of the split as text."""
     is_class = y.dtype.kind != "f"  # values are floats, labels never
     codes = y if is_class else np.zeros(len(y), dtype=np.int64)
     split = _group_split if by_group else _stratified_split
-    kept, aside = split(part, codes, test_size, seed)
-    missing = np.setdiff1d(codes, codes[kept])
+    train, test = split(part, codes, test_size, seed)
+    missing = np.setdiff1d(codes, codes[train])
     if missing.size:
         raise TinykernelError(
-            f"{part.file}: keeping {len(aside)} of {len(y)} rows aside leaves no training row of "
+            f"{part.file}: keeping {len(test)} of {len(y)} rows aside leaves no training row of "
             f"the class {shown(missing[0])}; use a smaller --test"
         )
-    return kept, aside, "whole groups" if by_group else "stratified" if is_class else "at random"
+    return train, test, "whole groups" if by_group else "stratified" if is_class else "at random"
 
 
 def _stratified_split(
     part: Part, y: NDArray[Any], test_size: float, seed: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the indices of the rows to train on and of those to keep aside."""
+    """Return the indices of training and test rows."""
     from sklearn.model_selection import train_test_split
 
     labels, counts = np.unique(y, return_counts=True)
@@ -52,14 +52,14 @@ def _stratified_split(
             f"{part.file}: keeping {n_test} of {len(y)} rows aside leaves fewer training rows than "
             f"the {len(labels)} classes; use a smaller --test{_hint(y, len(labels))}"
         )
-    kept, aside = train_test_split(
+    train, test = train_test_split(
         np.arange(len(y)), test_size=n_test, stratify=y, random_state=seed
     )
-    return kept, aside
+    return train, test
 
 
 def _hint(y: NDArray[Any], n_labels: int) -> str:
-    """Say what to do where labels are rather values: numbers that hardly repeat."""
+    """Return a hint where labels are probably values: integers that hardly repeat."""
     if y.dtype.kind not in "iu" or n_labels <= _MOST_LABELS or len(y) >= _ROWS_A_CLASS * n_labels:
         return ""
     return f"; to predict numbers such as these {n_labels} give --task numbers"
@@ -68,7 +68,7 @@ def _hint(y: NDArray[Any], n_labels: int) -> str:
 def _group_split(
     part: Part, y: NDArray[Any], test_size: float, seed: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Keep whole groups aside."""
+    """Return the indices of training and test rows, split by groups."""
     names, group = np.unique(np.asarray(part.group), return_inverse=True)
     n_parts = min(max(2, round(1 / test_size)), names.size)
     if n_parts < 2:
@@ -77,16 +77,16 @@ def _group_split(
         )
     if np.unique(y, return_counts=True)[1].max() < n_parts:
         raise TinykernelError(f"{part.file}: too few rows to keep groups aside; use --test 0")
-    kept, aside = group_folds(n_parts, y, group, seed)[0]
-    if not len(aside):
+    train, test = group_folds(n_parts, y, group, seed)[0]
+    if not len(test):
         raise TinykernelError(f"{part.file}: too few groups to keep some aside; use --test 0")
-    return kept, aside
+    return train, test
 
 
 def group_folds(
     n_parts: int, y: NDArray[Any], group: NDArray[Any], seed: int
 ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Return for each of some parts, whole groups of about the same labels, the rest and it."""
+    """Return folds of whole groups with similar shares of labels: (rest, fold) pairs."""
     from sklearn.model_selection import StratifiedGroupKFold
 
     with warnings.catch_warnings():

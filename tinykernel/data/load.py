@@ -1,7 +1,4 @@
-"""Load and check the DATA files of the command line.
-
-Rows for training come from `load_data`, rows to run a finished model on from `load_rows`.
-"""
+"""Load and check data files: `load_data` for training, `load_rows` for a finished model."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ from tinykernel.data.faults import (
     without_gaps,
 )
 from tinykernel.data.formats import Part, Parts, names_in, read_parts, whole
-from tinykernel.data.held_rows import kept_aside
+from tinykernel.data.held_rows import held_out_rows
 from tinykernel.data.partition import TEST_PART, Dataset, Rows, as_split, split_part
 from tinykernel.data.paths import find_data, is_pictures
 from tinykernel.data.pictures import PictureReading, read_pictures
@@ -51,22 +48,17 @@ def load_data(
     values: bool = False,
     pictures: PictureReading | None = None,
 ) -> Dataset:
-    """Load a data file to train on, and keep rows aside to test on.
+    """Load a data file to train on, and hold out test rows.
 
     A file without a test part is split by ``sklearn.model_selection.train_test_split(...,
-    test_size=test_size, stratify=y, random_state=seed)``, so that anyone can repeat the split.
-    Where that would be fewer test rows than classes, as many rows as classes are kept aside.
-    Arrays of more than two dimensions (images) are flattened in row-major order. A table of whole
-    numbers holds integers, even where they are written as 3.0.
+    test_size=test_size, stratify=y, random_state=seed)``, with at least as many test rows as
+    classes; with `groups` by the first part of ``StratifiedGroupKFold(round(1 / test_size),
+    shuffle=True, random_state=seed)``; values at random. A `test_size` of 0 holds out none.
 
-    `label` and `groups` name columns of a table, arrays of an ``.npz`` or ``.npy`` files. With
-    groups a file without a test part is split by whole ones, of
-    ``StratifiedGroupKFold(round(1 / test_size), shuffle=True, random_state=seed)`` the first. With
-    a `test_size` of 0 all rows are for training. `input_type` is that of the inputs, as in the file
-    by default; `values` says that labels are values to predict, kept aside at random.
-
-    A TinykernelError says where a file is missing, unreadable, empty, without labels, of one class,
-    or holds anything but finite numbers.
+    `label` and `groups` name columns of a table, arrays of an ``.npz`` or ``.npy`` files.
+    `input_type` is that of the inputs, by default as in the file; a table of whole numbers holds
+    integers, also if written as 3.0. With `values` labels are values to predict. Arrays of more
+    than two dimensions are flattened in row-major order.
     """
     if not 0 <= test_size < 1:
         raise TinykernelError(f"test size must be at least 0 and below 1, got {test_size}")
@@ -97,7 +89,7 @@ def _dataset(
     seed: int,
     by_group: bool,
 ) -> Dataset:
-    """Check parts, keep rows aside, and give text and missing values numbers."""
+    """Check parts, hold out test rows, and code text and missing values."""
     part, test = parts.train, parts.test
     if part is None:
         assert test is not None
@@ -106,11 +98,11 @@ def _dataset(
     if selection.coding is not None:
         refuse_new_texts(part, selection.coding)
     if selection.inputs is None and part.columns is not None:
-        part, said = without_needless(part)
-        notes += said
+        part, column_notes = without_needless(part)
+        notes += column_notes
     may_lack = _may_lack(part, selection)
-    train, said = _checked(part, selection, gaps=may_lack, values=values)
-    notes += said
+    train, gap_notes = _checked(part, selection, gaps=may_lack, values=values)
+    notes += gap_notes
     y = needed_labels(train)
     if not values:
         at_least_two_classes(train, y)
@@ -129,18 +121,18 @@ def _dataset(
 
 
 def _checked(part: Part, selection: Selection, **how: Any) -> tuple[Part, tuple[str, ...]]:
-    """Check a part, and leave out rows that lack a value where that is asked for."""
+    """Check a part, and with missing="drop" drop rows that lack a value."""
     part = checked_part(part, **how)
     return without_gaps(part) if selection.missing == "drop" else (part, ())
 
 
 def _may_lack(part: Part, selection: Selection) -> bool:
-    """Whether the values of a part may be missing: in tables, or where that is asked for."""
+    """Whether values of a part may be missing: in tables, or with an option `missing`."""
     return selection.may_lack and (selection.missing is not None or part.columns is not None)
 
 
 def _coded(data: Dataset, part: Part, selection: Selection) -> Dataset:
-    """Give text and missing values the numbers of the training rows, or of an earlier training."""
+    """Code text and missing values by the training rows, or as in an earlier training."""
     X, columns = data.X_train, part.columns or tuple(map(str, range(data.X_train.shape[1])))
     keeps = selection.missing in (None, "keep")
     may_lack = keeps and not isinstance(part.X, StoredRows)
@@ -160,7 +152,7 @@ def _coded(data: Dataset, part: Part, selection: Selection) -> Dataset:
 
 
 def _filled(data: Dataset, selection: Selection) -> Dataset:
-    """Fill gaps with the medians of the training rows, where that is asked for."""
+    """With missing="median" fill gaps with the medians of the training rows."""
     if selection.missing != "median":
         return data
     medians, X_test = medians_of(data.X_train), data.X_test
@@ -174,7 +166,7 @@ def _filled(data: Dataset, selection: Selection) -> Dataset:
 
 
 def _typed(data: Dataset, input_type: str | None) -> Dataset:
-    """Give the inputs the type that is asked for, or say which smaller one would hold them."""
+    """Convert the inputs to `input_type`, or note a smaller type that would hold them."""
     ranges = [whole_numbers(X) for X in (data.X_train, data.X_test) if X is not None]
     known = [each for each in ranges if each is not None]
     is_whole = len(known) == len(ranges)
@@ -184,7 +176,7 @@ def _typed(data: Dataset, input_type: str | None) -> Dataset:
     elif is_whole and data.columns is not None and data.X_train.dtype.kind in "fi":
         texts = {} if data.coding is None else data.coding.texts
         only_text = all(name in texts for name in data.columns)
-        # A table of 3.0 and 4.0; of text alone the range is known.
+        # The range of text alone is known; other whole numbers, such as 3.0, are int64 here.
         input_type = smallest_type(low, high) if only_text else "int64"
     if input_type is not None:
         X_test = None if data.X_test is None else data.X_test.astype(input_type)
@@ -194,7 +186,7 @@ def _typed(data: Dataset, input_type: str | None) -> Dataset:
 
 
 def _check_type(data: Dataset, input_type: str, limits: tuple[int, int] | None) -> None:
-    """Refuse a type that does not hold the inputs; `limits` are theirs where they are whole."""
+    """Refuse a type that does not hold the inputs; `limits` are those of whole numbers."""
     from tinykernel.model import RAW_DTYPES  # takes a second
 
     check_choice("input type", input_type, RAW_DTYPES)
@@ -202,15 +194,15 @@ def _check_type(data: Dataset, input_type: str, limits: tuple[int, int] | None) 
         return
     info = np.iinfo(input_type)
     if limits is None or limits[0] < info.min or limits[1] > info.max:
-        what = "not all whole numbers"
+        kind = "not all whole numbers"
         if limits is not None:
-            what = f"whole numbers from {limits[0]} to {limits[1]}"
-        raise TinykernelError(f"{data.source}: the inputs are {what}, which is no {input_type}")
+            kind = f"whole numbers from {limits[0]} to {limits[1]}"
+        raise TinykernelError(f"{data.source}: the inputs are {kind}, which is no {input_type}")
 
 
 def _smaller_type(X: NDArray[Any], low: int, high: int) -> str:
-    """Say in one line which type takes fewer bytes for the same whole numbers."""
-    taken = min(X.dtype.itemsize, 4)  # the firmware knows nothing wider
+    """Return a note on a type that takes fewer bytes for the same whole numbers."""
+    taken = min(X.dtype.itemsize, 4)  # the widest of the firmware
     name = smallest_type(low, high)
     saved = (taken - np.dtype(name).itemsize) * X.shape[1]
     if saved <= 0:
@@ -237,13 +229,12 @@ def load_rows(
     keep_all: bool = False,
     pictures: PictureReading | None = None,
 ) -> Rows:
-    """Load rows to run a finished model on: the test part of the file, else all its rows.
+    """Load rows for a finished model: the test part of the file, else all rows.
 
-    The parameters of `load_data` mean the same; labels are used where the file has them. Rows must
-    have `n_features`, and a table the columns `feature_names` in this order. Number labels become
-    text where the `classes` of the model are text. With `test_size`, rows of a file without a test
-    part are those that `load_data` keeps aside. With `keep_all` rows of a table without a label
-    stay, and no label is used where one is missing.
+    Parameters are those of `load_data`; labels are optional. Rows must have `n_features`, and a
+    table the columns `feature_names` in this order. Labels get the type of `classes`. With
+    `test_size`, rows of a file without a test part are the test rows of `load_data`. With
+    `keep_all` rows of a table without a label stay, and if one is missing no label is used.
     """
     if n_features is None and feature_names is not None:
         n_features = len(feature_names)
@@ -252,7 +243,7 @@ def load_rows(
         by_group = part.group is not None
     else:
         file = find_data(path)
-        # An array of groups is needed for a split only; a column must be told from the inputs.
+        # An array of groups is needed for a split only; a column must not become an input.
         is_table = file.suffix.lower() not in (".npz", ".npy")
         if test_size is None and not is_table and groups not in names_in(file):
             groups = None
@@ -273,15 +264,15 @@ def load_rows(
     if rows.part == TEST_PART or test_size is None:
         return rows
     labels = needed_labels(part)
-    _, aside, kind = kept_aside(part, labels, test_size, seed, by_group=by_group)
-    which = f"{kind}{',' if by_group else ''} {100 * len(aside) / len(labels):.3g} %, seed {seed}"
-    return replace(rows.at(aside), part=which)
+    _, test, kind = held_out_rows(part, labels, test_size, seed, by_group=by_group)
+    which = f"{kind}{',' if by_group else ''} {100 * len(test) / len(labels):.3g} %, seed {seed}"
+    return replace(rows.at(test), part=which)
 
 
 def _picture_rows(
     path: str | os.PathLike[str], how: PictureReading | None, classes: Sequence[object] | None
 ) -> tuple[Rows, Part]:
-    """Load pictures to run a finished model on; labels that are no classes of it say nothing."""
+    """Load pictures for a finished model; labels none of which is a class are ignored."""
     if how is None:
         raise TinykernelError(
             f"{path}: is a picture or a folder of pictures, but the model takes no images of 8 bits"
@@ -303,7 +294,7 @@ def _complete(
     selection: Selection,
     values: bool,
 ) -> Part:
-    """Check rows for a finished model; without those that lack a value, or with numbers there."""
+    """Check rows for a finished model, and drop, fill or code missing values."""
     may_lack, coding = _may_lack(part, selection), selection.coding or Coding()
     how = {"n_features": n_features, "like": "the model", "gaps": may_lack, "values": values}
     part = checked_part(part, **how)  # type: ignore[arg-type]
@@ -318,7 +309,7 @@ def _complete(
         X, note = fill_gaps(X, medians, part.file, part.columns)
         notes = (note,) if note else ()
     else:
-        # An array has the columns of the model.
+        # An array has the columns of the model, in their order.
         columns = part.columns or tuple(feature_names or map(str, range(X.shape[1])))
         gaps = np.isnan(X) if X.dtype.kind == "f" else None
         notes = in_words(Coding({}, coding.gaps), gaps, columns)

@@ -1,4 +1,4 @@
-"""Rows of one class: what is normal, with or without labels that say so."""
+"""Training data of novelty detection: normal rows."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from tinykernel.text import listed
 
 @dataclass(frozen=True, eq=False)
 class NormalRows:
-    """Rows to learn what is normal from."""
+    """Normal rows."""
 
     X: NDArray[Any]  # (n, n_inputs) or (n, samples, channels)
     group: NDArray[Any] | None  # (n,)
     columns: tuple[str, ...] | None  # names of the inputs.
     source: str  # name of the file or folder.
     hop: int  # of recordings; 0 of rows.
-    about: dict[str, Any]  # what a model file is to remember.
-    notes: tuple[str, ...] = ()  # what was done to the rows, one line each.
+    about: dict[str, Any]  # settings that the model file stores.
+    notes: tuple[str, ...] = ()  # changes to the rows, one line each.
 
 
 def normal_rows(
     path: str | os.PathLike[str], *, label: str | None, groups: str | None, selection: Selection
 ) -> NormalRows:
-    """Load all rows of a file; labels are not needed, and several of them are refused."""
+    """Load all rows of a file; labels are optional, but several classes are refused."""
     file = find_data(path)
     parts = read_parts(
         file, label=label, labels_needed=False, groups=groups, selection=selection, keep_all=True
@@ -45,9 +45,9 @@ def normal_rows(
     part = parts.train or parts.any_part
     notes = part.notes
     if selection.inputs is None and part.columns is not None:
-        part, said = without_needless(part)
-        notes += said
-    part = checked_part(part, n_features=None, like="the model", gaps=False, values=False)
+        part, column_notes = without_needless(part)
+        notes += column_notes
+    part = checked_part(part)
     _check_one(file.name, part.y)
     if part.beside:
         raise TinykernelError(f"{file}: a model of one class takes no numbers beside windows")
@@ -61,14 +61,14 @@ def normal_rows(
 
 
 def normal_recordings(path: str | os.PathLike[str], **how: Any) -> NormalRows:
-    """Cut all windows of recordings; `how` are further parameters of `windows`."""
+    """Cut recordings into windows; `how` are parameters of `windows`."""
     cut = windows(path, labels_needed=False, **how)
     _check_one(cut.source, cut.y)
     return NormalRows(cut.X, cut.groups, None, cut.source, cut.hop or 0, cutting_of(cut, how))
 
 
 def _check_one(source: str, labels: Sequence[Any] | NDArray[Any] | None) -> None:
-    """Refuse rows of several classes, some of which cannot be normal."""
+    """Refuse rows of several classes."""
     classes = [] if labels is None else np.unique(np.asarray(labels)).tolist()
     if len(classes) > 1:
         shown = listed(classes, 3, repr)

@@ -1,4 +1,4 @@
-"""Rows to train on, to test on, to run a model on; and the rows of a file, split and drawn."""
+"""Data sets: training rows, test rows, and rows for a finished model."""
 
 from __future__ import annotations
 
@@ -12,34 +12,33 @@ from tinykernel import stored
 from tinykernel.coding.codes import Coding
 from tinykernel.data.faults import needed_labels
 from tinykernel.data.formats import Part
-from tinykernel.data.held_rows import kept_aside
+from tinykernel.data.held_rows import held_out_rows
 from tinykernel.stored import drawn_places, rows_at
 
-#: What `Rows` call the rows that a file has for tests.
-TEST_PART = "the test part"
+TEST_PART = "the test part"  # `Rows.part` of the test rows of a file
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Rows to train on and rows to test on."""
+    """Training rows and test rows."""
 
     X_train: NDArray[Any]  # (n_train, n_features): finite numbers, in the type of the file
     y_train: NDArray[Any]  # (n_train,): integers, booleans or text; floats are values
     X_test: NDArray[Any] | None
     y_test: NDArray[Any] | None
     source: str  # name of the file
-    split: str  # how the parts came about, in words that stand beside every accuracy
-    # Which person, record or batch each row belongs to, where the file says so.
+    split: str  # description of the split, printed beside every accuracy
+    # Person, record or batch of each row, where known.
     group_train: NDArray[Any] | None = None
     group_test: NDArray[Any] | None = None
     columns: tuple[str, ...] | None = None  # features of a table, channels of recordings
-    shape: tuple[int, ...] | None = None  # of one input in the file, where it is known
-    notes: tuple[str, ...] = ()  # what was done to the values, one line each
-    medians: tuple[float, ...] | None = None  # one an input, where gaps were filled with them
+    shape: tuple[int, ...] | None = None  # of one input in the file, where known
+    notes: tuple[str, ...] = ()  # changes to the values, one line each
+    medians: tuple[float, ...] | None = None  # one an input, where they filled gaps
     label: str | None = None  # name of the column of labels of a table
-    coding: Coding | None = None  # the numbers of text and of missing values
-    drawn_of: int | None = None  # training rows of the file, where `X_train` is a sample of them
-    beside: int = 0  # values at the end of a row that the file has for numbers beside windows
+    coding: Coding | None = None  # codes of text and of missing values
+    drawn_of: int | None = None  # training rows of the file, where `X_train` is a sample
+    beside: int = 0  # numbers beside a window, the last values of a row
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,14 +48,12 @@ class Rows:
     X: NDArray[Any]  # (n_rows, n_features): finite numbers, in the type of the file
     y: NDArray[Any] | None  # (n_rows,): labels, where the file has them
     source: str  # name of the file
-    part: str  # which rows of the file these are, in words
-    group: NDArray[Any] | None = None  # (n_rows,): person, record or batch, where the file says it
-    notes: tuple[str, ...] = ()  # what became of missing values, and what was left out
-    # Of recordings: the samples that the rows were cut from.
-    streams: tuple[NDArray[Any], ...] = ()  # (n_samples, n_channels)
-    # Of recordings: the number of the one that a row was cut from.
-    clip: NDArray[np.int64] | None = None  # (n_rows,)
-    names: tuple[str, ...] | None = None  # of pictures; of windows files and first samples
+    part: str  # description of these rows of the file
+    group: NDArray[Any] | None = None  # (n_rows,): person, record or batch, where known
+    notes: tuple[str, ...] = ()  # on missing values and ignored rows
+    streams: tuple[NDArray[Any], ...] = ()  # (n_samples, n_channels) of recordings
+    clip: NDArray[np.int64] | None = None  # (n_rows,): number of the recording
+    names: tuple[str, ...] | None = None  # of pictures, or file:first sample of windows
 
     def at(self, places: NDArray[Any]) -> Rows:
         """Return some of the rows."""
@@ -66,7 +63,7 @@ class Rows:
 
 
 def as_split(train: Part, test: Part, seed: int) -> Dataset:
-    """Take the parts as the file splits them."""
+    """Return the data set of a file that has both parts."""
     n, n_test = len(train.X), len(test.X)
     split = f"{n} training rows, {n_test} test rows (as the file splits them)"
     return _dataset((train, None), (test, None), split, seed)
@@ -75,26 +72,26 @@ def as_split(train: Part, test: Part, seed: int) -> Dataset:
 def split_part(
     part: Part, y: NDArray[Any], test_size: float, seed: int, by_group: bool = False
 ) -> Dataset:
-    """Keep rows of a checked part aside."""
+    """Hold out test rows of a checked part."""
     if test_size == 0:
         split = f"{len(y)} training rows, no test rows"
         return replace(_dataset((part, None), None, split, seed), columns=part.columns)
-    kept, aside, kind = kept_aside(part, y, test_size, seed, by_group=by_group)
-    percent = f"{100 * len(aside) / len(y):.3g} %"
+    train, test, kind = held_out_rows(part, y, test_size, seed, by_group=by_group)
+    percent = f"{100 * len(test) / len(y):.3g} %"
     if by_group:
         share = f"{kind} kept aside, {percent}, seed {seed}"
     else:
         share = f"{kind} {percent} kept aside, seed {seed}"
         share += "" if part.group is None else "; groups mixed"
-    split = f"{len(kept)} training rows, {len(aside)} test rows ({share})"
-    return replace(_dataset((part, kept), (part, aside), split, seed), columns=part.columns)
+    split = f"{len(train)} training rows, {len(test)} test rows ({share})"
+    return replace(_dataset((part, train), (part, test), split, seed), columns=part.columns)
 
 
 _Places = tuple[Part, NDArray[np.intp] | None]
 
 
 def _dataset(train: _Places, test: _Places | None, split: str, seed: int) -> Dataset:
-    """Return the rows at some places of parts, of too many a sample, and say so."""
+    """Return rows of parts; of too many rows a sample, which the split mentions."""
     X, y, group, n = _drawn(*train, seed)
     X_test, y_test, group_test, n_test = (None,) * 3 + (0,) if test is None else _drawn(*test, seed)
     sampled = [f"{len(y)} training rows"] if len(y) < n else []
@@ -108,7 +105,7 @@ def _dataset(train: _Places, test: _Places | None, split: str, seed: int) -> Dat
 def _drawn(
     part: Part, places: NDArray[np.intp] | None, seed: int
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None, int]:
-    """Return rows, labels and groups at some places, of too many a sample; also how many."""
+    """Return rows, labels and groups, or a sample of too many; and the number before it."""
     y, most = needed_labels(part), min(stored.MOST_ROWS, stored.MOST_VALUES // part.X.shape[1])
     n = len(y if places is None else places)
     if n > most:

@@ -1,6 +1,6 @@
-"""Where data are: a file or folder as it is given, or in the folder TINYKERNEL_DATA.
+"""Find data: a path as written, or a bare name in the folder TINYKERNEL_DATA.
 
-The command line reads this module before anything heavy.
+The command line imports this module before anything heavy.
 """
 
 from __future__ import annotations
@@ -18,10 +18,7 @@ RECORDINGS = (".csv", ".tsv", ".parquet", ".npz", *SOUNDS)
 
 
 def find_data(path: str | os.PathLike[str]) -> Path:
-    """Find a data file: as it is given or, for a bare file name, in the folder TINYKERNEL_DATA.
-
-    A file that is in neither place is a TinykernelError.
-    """
+    """Find a data file; a bare name may also be in the folder TINYKERNEL_DATA."""
     file = Path(path)
     if file.is_file():
         return file
@@ -37,7 +34,7 @@ def find_data(path: str | os.PathLike[str]) -> Path:
 
 
 def data_folder(path: str | os.PathLike[str]) -> Path | None:
-    """Find a folder: as it is given or, for a bare name, in TINYKERNEL_DATA; None of a file."""
+    """Find a folder, a bare name also in TINYKERNEL_DATA; None for a file."""
     folder, shared = Path(path), os.environ.get("TINYKERNEL_DATA")
     if folder.is_dir():
         return folder
@@ -49,9 +46,9 @@ def data_folder(path: str | os.PathLike[str]) -> Path | None:
 def files_below(
     folder: Path, circles: list[Path], above: frozenset[tuple[int, int]] = frozenset()
 ) -> Iterator[Path]:
-    """Yield the files of a folder and below it, without hidden ones.
+    """Yield the files of a folder and below it, except hidden ones.
 
-    Links to folders are followed, but for those to a folder `above`: `circles` gets these.
+    Links to folders are followed, except links to a folder `above`, which go into `circles`.
     """
     try:
         status = folder.stat()
@@ -72,7 +69,7 @@ def files_below(
 
 
 def files_with(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
-    """Return the files of a folder and below it that have one of the suffixes, in order."""
+    """Return the files of a folder and below it with one of the suffixes, sorted."""
     circles = list[Path]()
     files = sorted(f for f in files_below(folder, circles) if f.name.lower().endswith(suffixes))
     if circles:
@@ -81,9 +78,9 @@ def files_with(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
-    """Return what a path is by its name: "recordings", "pictures" or "rows".
+    """Return the kind of data at a path by its name: "recordings", "pictures" or "rows".
 
-    A folder holds pictures where it has more of them than of recordings.
+    A folder is one of pictures if it has more of them than recordings.
     """
     folder = data_folder(path)
     if folder is None:
@@ -97,10 +94,10 @@ def kind_of(path: str | os.PathLike[str]) -> str:
 
 
 def is_recording(path: str | os.PathLike[str]) -> bool:
-    """Whether a path can only mean recordings: a sound, a folder that holds no pictures."""
+    """Whether a path is a sound or a folder of recordings."""
     return kind_of(path) == "recordings"
 
 
 def is_pictures(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is a picture, or a folder that holds more pictures than recordings."""
+    """Whether a path is a picture, or a folder with more pictures than recordings."""
     return kind_of(path) == "pictures"

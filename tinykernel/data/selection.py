@@ -1,4 +1,4 @@
-"""Which columns of a table are inputs, and what becomes of the values that it lacks."""
+"""Which columns of a table are inputs, and how missing values are treated."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tinykernel.errors import TinykernelError
 
 @dataclass(frozen=True)
 class Selection:
-    """What is taken of a table."""
+    """Columns to take from a table, and the treatment of missing values."""
 
     inputs: tuple[str, ...] | None = None  # columns in this order; else all but label and groups
     drop: tuple[str, ...] = ()  # columns to ignore
-    # What becomes of missing values: "keep" has a number of their own, "drop" leaves out rows,
-    # "median" is that of the training rows, "error" refuses; None keeps those of tables only.
+    # Missing values: "keep" codes them, "drop" drops rows, "median" fills in that of the training
+    # rows, "error" refuses them; None is "keep" for tables and "error" otherwise.
     missing: str | None = None
     medians: tuple[float, ...] | None = None  # of an earlier training, one an input
     coding: Coding | None = None  # of an earlier training
@@ -37,14 +37,11 @@ class Selection:
 
     @property
     def names_columns(self) -> bool:
-        """Whether it needs a table."""
+        """Whether it names columns, which needs a table."""
         return self.inputs is not None or bool(self.drop)
 
     def positions(self, file: object, columns: Sequence[str], others: Sequence[int]) -> list[int]:
-        """Return the positions of the inputs among the columns of a table, without `others`.
-
-        Those are the positions of label and groups; the file is for messages.
-        """
+        """Return the positions of the inputs of a table; `others` are those of label and groups."""
         for name in [*(self.inputs or ()), *self.drop]:
             if name not in columns:
                 raise TinykernelError(f"{file}: has no column called {name!r}")
@@ -61,7 +58,7 @@ class Selection:
 
 
 def medians_of(X: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the lower median of each column, a value that it has; NaN where it has none."""
+    """Return the lower median of each column; NaN for an empty one."""
     with np.errstate(all="ignore"):
         ordered = np.sort(X, axis=0)  # NaN at the end
     count = np.sum(~np.isnan(X), axis=0)

@@ -1,8 +1,4 @@
-"""Recordings as the command line takes them: cut, split, and cut again as a model remembers.
-
-A model file remembers how the recordings of its training were cut. So later recordings are cut the
-same way, and others are refused.
-"""
+"""Recordings on the command line: cut, split, and cut again as for the training of a model."""
 
 from __future__ import annotations
 
@@ -31,7 +27,7 @@ _TABLES = (".csv", ".tsv", ".parquet")
 
 
 def cutting_of(cut: Windows, how: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a model file is to remember of windows, as JSON types; `how` is a `Reading`."""
+    """Return the settings of cutting for a model file, as JSON types; `how` is a `Reading`."""
     if cut.hop is None:
         return {}
     names = ("label", "groups", "time", "mixed", "missing", "name", "short")
@@ -44,11 +40,10 @@ def cutting_of(cut: Windows, how: Mapping[str, Any]) -> dict[str, Any]:
 def load_recordings(
     path: str, *, test_size: float, seed: int, test: str | None = None, **how: Any
 ) -> tuple[Dataset, Windows, dict[str, Any]]:
-    """Cut recordings of a file or folder to train on, and keep whole ones aside, or cut others.
+    """Cut recordings to train on, and hold out whole ones, or cut those of `test`.
 
-    `test` is a file or folder of recordings to test on; then none are kept aside.
-    Size and seed are those of `split_recordings`, further parameters those of `windows`. Returned
-    are the dataset, the windows, and what `remembered` takes, empty for windows that were ready.
+    Size and seed are those of `split_recordings`, `how` parameters of `windows`. Returns the
+    dataset, the windows, and the settings for `remembered`, empty for ready windows.
     """
     cut = windows(path, **how)
     shape = cut.X.shape[1], len(cut.channels)
@@ -58,7 +53,7 @@ def load_recordings(
 
 
 def _tested_on(path: str, dataset: Dataset, cut: Windows, how: Mapping[str, Any]) -> Dataset:
-    """Test on the windows of other recordings, which are cut as those of the training."""
+    """Return the dataset with test windows from other recordings, cut in the same way."""
     if cut.hop is None:
         raise TinykernelError(f"{path}: {cut.source} holds ready windows; put test windows into it")
     same = {"window": cut.X.shape[1], "hop": cut.hop, "inputs": cut.channels, "drop": ()}
@@ -66,7 +61,9 @@ def _tested_on(path: str, dataset: Dataset, cut: Windows, how: Mapping[str, Any]
     if other.y is None:
         raise TinykernelError(f"{path}: has no labels; --test needs them")
     if (other.y.dtype.kind == "U") != (dataset.y_train.dtype.kind == "U"):
-        raise TinykernelError(f"{path}: its labels and those of {cut.source} are of two kinds")
+        raise TinykernelError(
+            f"{path}: its labels and those of {cut.source} must be both text or both numbers"
+        )
     X, kind = other.inputs, dataset.X_train.dtype
     if not np.array_equal(X.astype(kind), X):
         raise TinykernelError(f"{path}: its values do not fit {kind}, the type of {cut.source}")
@@ -80,24 +77,24 @@ def _tested_on(path: str, dataset: Dataset, cut: Windows, how: Mapping[str, Any]
 def remembered(about: Mapping[str, Any], model: IntegerModel) -> Reading | None:
     """Return how a model's recordings were cut, or None for a model of other inputs.
 
-    A file that does not say it leaves window and hop to the model, and channels to the recording.
+    A model file without these settings leaves the channels to the recording.
     """
     if not model.input.is_signal:
         return None
-    own: dict[str, Any] = {"window": model.input.rows, "hop": model.hop}
+    lengths: dict[str, Any] = {"window": model.input.rows, "hop": model.hop}
     cutting = about.get("recordings")
     if not isinstance(cutting, dict):
-        return Reading(**own, labels_needed=False)
-    cutting = {"channels": [], "beside": [], **own, **cutting}
+        return Reading(**lengths, labels_needed=False)
+    cutting = {"channels": [], "beside": [], **lengths, **cutting}
     lists = [cutting.pop("channels"), cutting.pop("beside")]
     known = {field.name: cutting[field.name] for field in fields(Reading) if field.name in cutting}
     if (
-        {name: known[name] for name in own} != own
+        {name: known[name] for name in lengths} != lengths
         or not all(isinstance(names, list) for names in lists)
         or len(lists[0]) not in (0, model.input.channels)
         or len(lists[1]) != model.n_numbers
     ):
-        raise TinykernelError("the model file does not say of its own model how it was cut")
+        raise TinykernelError("the model file's settings of recordings do not fit its model")
     channels, beside = (tuple(map(str, names)) for names in lists)
     return Reading(**known | {"labels_needed": False}, inputs=channels or None, beside=beside)
 
@@ -105,10 +102,9 @@ def remembered(about: Mapping[str, Any], model: IntegerModel) -> Reading | None:
 def cut_for(
     path: str, model: IntegerModel, reading: Reading, *, mixed: str | None = None
 ) -> Windows:
-    """Cut recordings as those that a model was trained on.
+    """Cut recordings as for the training of a model; `mixed` overrides that of `reading`.
 
-    `mixed` takes the place of what `reading` says. Refuses what `windows` refuses, and other
-    channels, another rate, or labels that the model does not know.
+    Other channels, another rate, and labels that are not classes of the model are refused.
     """
     if not reading.hop:
         raise TinykernelError(
@@ -124,11 +120,10 @@ def cut_for(
 
 
 def _as_classes(cut: Windows, model: IntegerModel, in_names: bool) -> NDArray[Any] | None:
-    """Return labels of the kind of the classes; None where the recordings have none.
+    """Return labels in the type of the classes; None without labels.
 
-    Where none is a class of the model, they say nothing about it: another column, or other names.
-    With `in_names`, a sound may lie in any folder; only a folder of background says something: it
-    is the model's background, whatever either is called.
+    Labels none of which is a class are refused. With `in_names` sounds may lie in any folder; the
+    name of a folder of background becomes the model's class of background.
     """
     if cut.y is None:
         return None
@@ -152,17 +147,17 @@ def _as_classes(cut: Windows, model: IntegerModel, in_names: bool) -> NDArray[An
 
 
 def signal_rows(cut: Windows, test_size: float | None = None, seed: int = 0) -> Rows:
-    """Return windows as rows: all, or those that training keeps aside."""
+    """Return windows as rows: all, or the test windows of the training."""
     test, where = np.ones(len(cut.X), bool), "all windows"
     if test_size is not None:
         _, test = split_recordings(cut, test_size, seed)
         where = f"recordings held out, {100 * test.mean():.3g} % of the windows, seed {seed}"
     y, group = (None if array is None else array[test] for array in (cut.y, cut.groups))
-    # Of a recording without a window that counts, its labels are mixed, all samples stay.
-    aside = set() if cut.groups is None or test.all() else set(cut.groups[~test])
-    streams = tuple(stretch.X for stretch in cut.stretches if stretch.group not in aside)
+    # Recordings without windows, because their labels are mixed, stay in the stream.
+    train = set() if cut.groups is None or test.all() else set(cut.groups[~test])
+    streams = tuple(stretch.X for stretch in cut.stretches if stretch.group not in train)
     clip, starts = cut.recording[test], cut.starts[test].tolist()
-    # Of ready windows the number, of recordings the first sample.
+    # file:first sample, or file:number for ready windows
     names = tuple(f"{cut.recordings[i]}:{at}" for i, at in zip(clip.tolist(), starts, strict=True))
     return Rows(
         cut.inputs[test], y, cut.source, where, group, cut.notes, streams, clip=clip, names=names
@@ -170,11 +165,7 @@ def signal_rows(cut: Windows, test_size: float | None = None, seed: int = 0) -> 
 
 
 def stretch(cut: Windows, n: int) -> NDArray[Any]:
-    """Return n windows that follow each other without a gap, where there are most labels.
-
-    Side by side they are a piece of a recording, or windows one after the other where no such piece
-    is long enough.
-    """
+    """Return n adjacent windows with the most labels, or the first n where none are adjacent."""
     window = cut.X.shape[1]
     place = {key: i for i, key in enumerate(zip(cut.segments, cut.starts, strict=True))}
     best, most = np.arange(min(n, len(cut.X))), 0
@@ -190,7 +181,7 @@ def stretch(cut: Windows, n: int) -> NDArray[Any]:
 
 
 def takes_recordings(path: str, model: IntegerModel, about: Mapping[str, Any]) -> bool:
-    """Whether a file or folder holds recordings for a model of signals, and no ready windows."""
+    """Whether a file or folder holds recordings for a model of signals, not ready windows."""
     if not model.input.is_signal:
         return False
     if is_recording(path):
@@ -201,5 +192,5 @@ def takes_recordings(path: str, model: IntegerModel, about: Mapping[str, Any]) -
     try:
         table = read_recording(file, Reading(labels_needed=False))
     except TinykernelError:
-        return False  # the reader of rows says what is wrong
+        return False  # the reader of rows reports the fault
     return not table.window and len(table.columns) != model.n_inputs

@@ -1,4 +1,4 @@
-"""Keep whole recordings aside to test on."""
+"""Hold out whole recordings to test on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.data.formats import Part
-from tinykernel.data.held_rows import group_folds, kept_aside
+from tinykernel.data.held_rows import group_folds, held_out_rows
 from tinykernel.data.partition import Dataset, Rows
 from tinykernel.data.recordings import Windows, count
 from tinykernel.errors import TinykernelError
@@ -19,30 +19,12 @@ from tinykernel.errors import TinykernelError
 def split_recordings(
     data: Windows, test_size: float = 0.2, seed: int = 0
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Keep whole recordings (or groups) aside to test on, never single windows.
+    """Return masks of training and test windows; whole recordings (or groups) are held out.
 
-    Windows of one recording overlap and resemble each other, so a window whose neighbour was
-    trained on says nothing. The parts are those of ``sklearn.model_selection.StratifiedGroupKFold(
-    round(1 / test_size), shuffle=True, random_state=seed)``; of the parts without which every
-    class still has training windows, the first one that holds most classes is kept aside.
-
-    Parameters
-    ----------
-    data : Windows
-        With labels.
-    test_size : float, default=0.2
-        Part of the windows to keep aside, about, 0 <= test_size < 1; 0 keeps none.
-    seed : int, default=0
-
-    Returns
-    -------
-    train, test : ndarray of bool, shape (n,)
-
-    Raises
-    ------
-    TinykernelError
-        If there is one recording only, or if nothing can be kept aside without losing a class.
-        The message says what to do.
+    Windows of one recording overlap and resemble each other, so they must not be split. The parts
+    are those of ``sklearn.model_selection.StratifiedGroupKFold(round(1 / test_size), shuffle=True,
+    random_state=seed)``. Of the parts without which every class still has training windows, the
+    first one with the most classes is held out. A `test_size` of 0 holds out none.
     """
     if data.y is None:
         raise TinykernelError(f"{data.source}: has no labels to train on")
@@ -54,10 +36,10 @@ def split_recordings(
     groups = np.zeros(0, np.str_) if data.groups is None else data.groups
     n_groups = len(np.unique(groups))
     if n_groups < 2:
-        one = "recording" if len(data.recordings) == 1 else "group"
-        what = "no groups" if n_groups == 0 else f"one {one} only"
+        unit = "recording" if len(data.recordings) == 1 else "group"
+        number = "no groups" if n_groups == 0 else f"one {unit} only"
         raise TinykernelError(
-            f"{data.source}: has {what}, and neighbouring windows are too alike to test on; give "
+            f"{data.source}: has {number}, and neighbouring windows are too alike to test on; give "
             "several files, name what belongs together with --groups, or use --test 0"
         )
     codes = np.unique(data.y, return_inverse=True)[1]
@@ -78,7 +60,7 @@ def split_recordings(
 def _parts(
     n_parts: int, codes: NDArray[np.intp], group: NDArray[np.intp], seed: int
 ) -> Iterator[NDArray[np.intp]]:
-    """Yield the parts that may be kept aside: those of the splitter, then every single group."""
+    """Yield candidates for the test part: those of the splitter, then every single group."""
     if np.bincount(codes).max() >= n_parts:
         yield from (aside for _, aside in group_folds(n_parts, codes, group, seed))
     for number in np.random.default_rng(seed).permutation(group.max() + 1):
@@ -99,35 +81,20 @@ def _why_no_split(data: Windows, codes: NDArray[np.intp], group: NDArray[np.intp
 
 
 def as_dataset(data: Windows, test_size: float = 0.2, seed: int = 0) -> Dataset:
-    """Split windows into rows to train on and rows to test on, as `split_recordings` does.
+    """Split windows into training and test rows by `split_recordings`.
 
-    Parameters
-    ----------
-    data : Windows
-    test_size : float, default=0.2
-    seed : int, default=0
-
-    Returns
-    -------
-    Dataset
-        With X of shape (n, samples, channels), or with numbers beside the windows (n, values);
-        `columns` are the channels, `split` says how many recordings were held out.
-
-    Raises
-    ------
-    TinykernelError
-        As `split_recordings`.
+    X has shape (n, samples, channels), or with numbers beside the windows (n, values).
     """
     train, test = split_recordings(data, test_size, seed)
     assert data.y is not None
     split = f"{count(int(train.sum()), 'training window')}, no test windows"
     groups = data.groups
     if test.any() and groups is not None:
-        n_kept, n_aside = (len(np.unique(groups[part])) for part in (train, test))
+        n_train, n_test = (len(np.unique(groups[part])) for part in (train, test))
         unit = "recording" if set(groups) <= set(data.recordings) else "group"
-        which = f": {', '.join(np.unique(groups[test]))}" if n_aside <= 3 else ""
+        which = f": {', '.join(np.unique(groups[test]))}" if n_test <= 3 else ""
         split = split.replace("no test windows", count(int(test.sum()), "test window")) + (
-            f" ({n_aside} of {count(n_kept + n_aside, unit)} held out{which}; seed {seed})"
+            f" ({n_test} of {count(n_train + n_test, unit)} held out{which}; seed {seed})"
         )
     parts = (data.inputs, data.y, groups) if test.any() else (None, None, None)
     X_test, y_test, group_test = (None if each is None else each[test] for each in parts)
@@ -148,24 +115,24 @@ def as_dataset(data: Windows, test_size: float = 0.2, seed: int = 0) -> Dataset:
 def keep_for_calibration(
     data: Dataset, size: float, seed: int, *, by_group: bool
 ) -> tuple[Dataset, Rows]:
-    """Return other training rows, and those kept aside, by which a trained model is calibrated.
+    """Split training rows into those to train on and those to calibrate on.
 
-    Kept are stratified rows, or with `by_group` the first part of ``StratifiedGroupKFold(round(1 /
-    size), shuffle=True, random_state=seed)``. A part without a class is a TinykernelError.
+    The latter are stratified rows, or with `by_group` the first part of
+    ``StratifiedGroupKFold(round(1 / size), shuffle=True, random_state=seed)``.
     """
     group, labels = data.group_train, data.y_train
     by_group = by_group and group is not None
     part = Part(Path(data.source), "", data.X_train, labels, group)
     try:
-        kept, aside, _ = kept_aside(part, labels, size, seed, by_group=by_group)
+        train, aside, _ = held_out_rows(part, labels, size, seed, by_group=by_group)
     except TinykernelError:
-        kept = aside = np.zeros(0, np.intp)
+        train = aside = np.zeros(0, np.intp)
     if len(np.unique(labels[aside])) < len(np.unique(labels)):
         raise TinykernelError(
             f"{data.source}: too few rows or groups to keep some of every class aside for the "
             "calibration; train without max_error, and calibrate on other rows"
         )
-    groups, others = (None if group is None else group[rows] for rows in (aside, kept))
+    groups, others = (None if group is None else group[rows] for rows in (aside, train))
     unit = f"{np.unique(groups).size} groups" if groups is not None and by_group else "stratified"
     which = f"{len(aside)} training rows kept aside to calibrate, {unit}, seed {seed}"
     rows = Rows(
@@ -173,8 +140,8 @@ def keep_for_calibration(
     )
     rest = replace(
         data,
-        X_train=data.X_train[kept],
-        y_train=labels[kept],
+        X_train=data.X_train[train],
+        y_train=labels[train],
         split=f"{data.split}; {which}",
         group_train=others,
     )

@@ -1,4 +1,4 @@
-"""Decisions about a stream, one a hop, and smoothed ones."""
+"""Decisions on a stream, one a hop, and smoothed decisions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tinykernel.errors import TinykernelError
 
 @dataclass(frozen=True)
 class Decision:
-    """What a model says of a stream at one moment."""
+    """The decision of a model at one moment of a stream."""
 
     recording: str  # the name of the file
     sample: int  # the last one of the window, from the beginning of the recording
@@ -30,9 +30,9 @@ class Decision:
 
 @dataclass(frozen=True)
 class FalseAlarms:
-    """What a model takes background for."""
+    """False alarms on background."""
 
-    count: int  # how often a decision turns to something else, or from that to another
+    count: int  # changes of the decision to a label that is not background
     hours: float  # of background
 
     @property
@@ -42,10 +42,9 @@ class FalseAlarms:
 
 
 def false_alarms(data: Windows, said: Sequence[object]) -> FalseAlarms | None:
-    """Count the decisions, one a window, that begin where the recordings hold background.
+    """Count the decisions, one a window, that begin during background (`is_background`).
 
-    Background is what `is_background` finds in the labels of the windows; the decision None
-    refuses. None where no label is background, or the rate is not known.
+    None decides nothing. Returns None if no label is background, or the rate is not known.
     """
     if data.y is None or data.rate is None or data.hop is None:
         return None
@@ -62,9 +61,8 @@ def false_alarms(data: Windows, said: Sequence[object]) -> FalseAlarms | None:
 def decisions(data: Windows, labels: ArrayLike, last: int = 5) -> Iterator[Decision]:
     """Yield a decision for every window, with its time and a smoothed one.
 
-    Windows are cut with ``mixed="majority"``, so that none is left out; `labels` are what the model
-    says of each. The smoothed decision is the majority of the `last`, of which none before a gap in
-    time counts. Another number of labels, or a `last` below 1, is a TinykernelError.
+    Windows are cut with ``mixed="majority"``, so that none is missing; `labels` are the decisions
+    of the model. A smoothed one is the majority of the `last`, since the last gap in time.
     """
     said = np.asarray(labels)
     if said.shape != data.starts.shape:
@@ -77,10 +75,9 @@ def decisions(data: Windows, labels: ArrayLike, last: int = 5) -> Iterator[Decis
 
 
 def smoothed(labels: ArrayLike, last: int, segments: ArrayLike | None = None) -> NDArray[Any]:
-    """Return the majority of the `last` decisions at each; of equally many, the latest.
+    """Return the majority of the `last` decisions at each; of a tie the latest.
 
-    Where the number of a segment changes, nothing before counts any more. A `last` below 1 is a
-    TinykernelError.
+    A new segment starts afresh.
 
     >>> smoothed(["a", "a", "b", "a", "b", "b"], 3).tolist()
     ['a', 'a', 'a', 'a', 'b', 'b']

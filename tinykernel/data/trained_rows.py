@@ -1,9 +1,9 @@
-"""Which rows a model was trained on, in a few kilobytes.
+"""Recognise training rows, by a record of a few kilobytes in the model file.
 
-A model file keeps the smallest digests of the training rows (Bar-Yossef et al. 2002, "Counting
-distinct elements in a data stream"). The share of them that rows of the same range of digests have
-is an estimate of the share of rows that were trained on: exact up to `KEPT` training rows. Digests
-of every second input tell rows in which little was changed: one changed input leaves others equal.
+It holds the smallest digests of the training rows (Bar-Yossef et al. 2002, "Counting distinct
+elements in a data stream"). The share of other rows' digests in the same range that it holds
+estimates the share of training rows: exactly up to `KEPT` training rows. Digests of every second
+input find rows with small changes: a changed input leaves the digest of the others equal.
 """
 
 from __future__ import annotations
@@ -22,15 +22,13 @@ KEPT = 1024
 HALVES_KEPT = 128
 _BYTES = 5
 _ROWS_AT_ONCE = 4096
-# Rows of fewer inputs share every second one by chance. More than chance is a fifth more, by a test
-# that is wrong once in ten thousand; nothing has less of a chance than a hundredth.
+# Rows of fewer inputs share every second one by chance. Near copies are a fifth more than chance
+# (1 % at least), by a test of this risk.
 _LEAST_INPUTS, _MORE, _RISK, _LEAST_CHANCE = 6, 0.2, 1e-4, 0.01
 
 
 def digests(X: NDArray[Any], inputs: slice = slice(None)) -> NDArray[np.uint64]:
-    """Return 40 bits for some inputs of each row, the same for equal rows of any type.
-
-    Values count as float32, of which the firmware sees no more.
+    """Return 40-bit digests of some inputs of each row, as float32, whatever their type.
 
     >>> rows = np.array([[1, 2], [2, 1], [1, 2]])
     >>> first, second, third = digests(rows)
@@ -49,7 +47,7 @@ def digests(X: NDArray[Any], inputs: slice = slice(None)) -> NDArray[np.uint64]:
 
 
 def rows_among(X: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which rows equal one of others, by their digests."""
+    """Return a mask of rows equal to one of others, by their digests."""
     return np.isin(digests(X), digests(others))
 
 
@@ -65,7 +63,7 @@ def hash_of(X: NDArray[Any], y: NDArray[Any]) -> str:
 
 
 def record_of(X: NDArray[Any]) -> dict[str, Any]:
-    """Return what a model file keeps of its training rows, as JSON types."""
+    """Return the record of training rows for a model file, as JSON types."""
     return _sample(digests(X), KEPT) | {"halves": [_half_record(X, half) for half in _halves(X)]}
 
 
@@ -78,15 +76,15 @@ def _sample(hashes: NDArray[np.uint64], most: int) -> dict[str, Any]:
 
 
 def _halves(X: NDArray[Any]) -> list[slice]:
-    """Return every second input, and the others; nothing of rows of few inputs."""
+    """Return slices of the even and odd inputs; none for few inputs."""
     many = math.prod(X.shape[1:]) >= _LEAST_INPUTS
     return [slice(0, None, 2), slice(1, None, 2)] if many else []
 
 
 def _half_record(X: NDArray[Any], half: slice) -> dict[str, Any]:
-    """Return digests of every second input, and which share of new rows has one by chance.
+    """Return digests of every second input, and the share of new rows with one by chance.
 
-    That is the share that every fifth row has among the others, where equal ones count once.
+    That is the share of every fifth row that the others have, where equal ones count once.
     """
     hashes, fifth = digests(X, half), np.arange(len(X)) % 5 == 0
     shared = float(np.isin(np.unique(hashes[fifth]), hashes[~fifth]).mean()) if len(X) > 1 else 0.0
@@ -94,7 +92,7 @@ def _half_record(X: NDArray[Any], half: slice) -> dict[str, Any]:
 
 
 def seen_before(X: NDArray[Any], record: object) -> float | None:
-    """Return the share of rows that were trained on; None where that cannot be told.
+    """Return the share of rows that were trained on; None where it cannot be estimated.
 
     >>> X = np.arange(20.0).reshape(10, 2)
     >>> seen_before(X, record_of(X[5:]))
@@ -110,7 +108,7 @@ def seen_before(X: NDArray[Any], record: object) -> float | None:
 
 
 def equal_rows(X: NDArray[Any], record: object) -> NDArray[np.bool_] | None:
-    """Return which rows were trained on, or None where a record does not know all of them.
+    """Return a mask of rows that were trained on, or None if the record is not complete.
 
     >>> X = np.arange(8.0).reshape(4, 2)
     >>> equal_rows(X, record_of(X[3:])).tolist()
@@ -121,10 +119,10 @@ def equal_rows(X: NDArray[Any], record: object) -> NDArray[np.bool_] | None:
 
 
 def near_copies(X: NDArray[Any], record: object) -> float:
-    """Return the share of new rows in which little was changed since the training, at least.
+    """Return the share of rows that are near copies of training rows, at least.
 
-    They are equal to a training row in every second input, by more than is usual among the training
-    rows themselves; 0 where that cannot be told by the record, of `record_of`.
+    Near copies equal a training row in every second input. The share is 0 where it is not above
+    that among the training rows themselves, or the record has no such digests.
 
     >>> X = np.random.default_rng(0).normal(size=(50, 8))
     >>> other = X + np.eye(8)[0]
@@ -155,7 +153,7 @@ def near_copies(X: NDArray[Any], record: object) -> float:
 
 
 def _known(record: object) -> tuple[NDArray[np.uint64], bool] | None:
-    """Return the digests of a record, and whether they are all; None of anything else."""
+    """Return the digests of a record, and whether they are all; None for another object."""
     try:
         raw = base64.b64decode(record["digests"], validate=True)  # type: ignore[index]
         complete = record["all"] is True  # type: ignore[index]

@@ -1,4 +1,4 @@
-"""Read data files: `suffixes` chooses the reader, and gives the parts of `tables`."""
+"""Read data files: `suffixes` chooses the reader, which returns parts of `tables`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of text: .csv and .tsv, with commas, semicolons, bars or tabs between the columns."""
+"""Text tables, .csv and .tsv, separated by commas, semicolons, bars or tabs."""
 
 from __future__ import annotations
 
@@ -27,14 +27,13 @@ from tinykernel.coding.cells import (
 from tinykernel.data.formats.tables import LABEL_NAMES, ColumnChooser, Part, part_of, refuse_doubles
 from tinykernel.errors import TinykernelError
 
-#: A line of 65,536 numbers of 60 digits.
-_LONGEST_LINE = 4_000_000
+_LONGEST_LINE = 4_000_000  # 65,536 numbers of 60 digits
 _ROWS_AT_ONCE = 8192
 _MARKS = (",", ";", "\t", "|")
-# Excel writes the mark in front of the header.
+# Excel writes the separator before the header.
 _MARK_LINE = re.compile(r"sep=(.)")
 _YEARS = range(1900, 2101)
-# A missing value elsewhere; of a label it may be the answer.
+# Missing values elsewhere, but possible labels.
 _ANSWERS = ("none", "na", "n/a")
 
 
@@ -46,7 +45,7 @@ class TextTable:
     names: tuple[str, ...]  # of the columns.
     columns: list[NDArray[Any]]  # cells of each column, as `packed` returns them.
     lines: Sequence[int]  # (n_rows,): line numbers, counted from 1.
-    mark: str  # between the columns.
+    mark: str  # separator of the columns.
     notes: tuple[str, ...] = ()
 
     def inputs(
@@ -56,10 +55,10 @@ class TextTable:
         label: int | None,
         y: NDArray[Any] | None,
     ) -> tuple[list[Column], NDArray[Any] | None]:
-        """Return columns as numbers, or as text where a cell is text or `as_text` names them.
+        """Return columns as numbers, or as text if a cell is text or `as_text` names them.
 
-        Also returns the labels `y`, which come from column `label`. Whether numbers have decimal
-        commas is decided by these columns alone.
+        Also returns the labels `y` of column `label`, with decimal points. Decimal commas are
+        detected in these columns alone.
         """
         cells = [self.columns[i] for i in (*places, *([] if label is None else [label]))]
         commas = has_decimal_commas(cells, are_likely=self.mark != ",")
@@ -70,7 +69,7 @@ class TextTable:
         return columns, _with_points(y) if commas and y is not None else y
 
     def labels(self, place: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Return the labels in a column, and which rows lack one."""
+        """Return the labels of a column, and a mask of rows without one."""
         kinds, places = kinds_of(self.columns[place])
         there = [kind for kind in kinds if not is_missing(kind) or kind.lower() in _ANSWERS]
         label = dict(zip(there, text_labels(there).tolist(), strict=True))
@@ -79,7 +78,7 @@ class TextTable:
         return np.array([label.get(kind, filled) for kind in kinds])[places], missing[places]
 
     def groups(self, place: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Return the groups in a column, and which rows lack one."""
+        """Return the groups of a column, and a mask of rows without one."""
         kinds, places = kinds_of(self.columns[place])
         groups = np.array(kinds, np.str_)[places]
         return groups, groups == ""
@@ -91,7 +90,7 @@ class TextTable:
 
 
 def _open(path: Path) -> Any:
-    """Open a file as text: UTF-16 where it begins with its mark, else UTF-8."""
+    """Open a file as text: UTF-16 if it has its byte order mark, else UTF-8."""
     with path.open("rb") as stream:
         start = stream.read(2)
     encoding = "utf-16" if start in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
@@ -99,7 +98,7 @@ def _open(path: Path) -> Any:
 
 
 def _first(lines: Iterator[str]) -> list[str]:
-    """Return the blank lines that a file begins with, and the line behind them."""
+    """Return the first line that is not blank, after the blank lines before it."""
     first = [""]
     for line in lines:
         first = [line] if first == [""] else [*first, line]
@@ -109,18 +108,18 @@ def _first(lines: Iterator[str]) -> list[str]:
 
 
 def _mark(path: Path, first: str) -> str:
-    """Return what parts the columns: of the usual marks that which the first line has most of."""
+    """Return the separator of the columns: the most frequent candidate in the first line."""
     if path.suffix.lower() == ".tsv":
         return "\t"
-    said = _MARK_LINE.fullmatch(first.strip("\r\n"))
-    if said is not None:
-        return said[1]
+    declared = _MARK_LINE.fullmatch(first.strip("\r\n"))
+    if declared is not None:
+        return declared[1]
     unquoted = re.sub(r'"[^"]*"', "", first)
     return max(_MARKS, key=unquoted.count)
 
 
 def _lines(path: Path, stream: Any) -> Iterator[str]:
-    """Yield lines; a file of zeros would be one line of its whole length."""
+    """Yield lines; refuse too long ones, such as that of a file of zeros."""
     for number in count(1):
         line = stream.readline(_LONGEST_LINE + 1)
         if len(line) > _LONGEST_LINE:
@@ -148,10 +147,10 @@ def _rows(path: Path, lines: Iterable[str], mark: str) -> Iterator[tuple[int, li
 
 
 def _is_header(cells: Sequence[str], known: frozenset[str]) -> bool:
-    """Say whether the first line names the columns.
+    """Whether the first line is a header.
 
-    It does where one cell is a name that is `known`, or none is a number, or all numbers count on
-    from 0, 1 or a year.
+    It is if one cell is a `known` name, or none is a number, or the numbers count up from 0, 1 or a
+    year.
     """
     folded = [cell.casefold() for cell in cells]
     if any(folded.count(name.casefold()) == 1 for name in known):
@@ -172,7 +171,7 @@ def _is_header(cells: Sequence[str], known: frozenset[str]) -> bool:
 def _names(
     path: Path, rows: Iterator[tuple[int, list[str]]], known: Iterable[str]
 ) -> tuple[tuple[str, ...], Iterator[tuple[int, list[str]]], bool]:
-    """Return the names of the columns, the other rows, and whether there is a header."""
+    """Return the names of the columns, the data rows, and whether there is a header."""
     line, cells = next(rows, (0, []))
     names = [" ".join(cell.split()) for cell in cells]
     if not any(names):
@@ -195,7 +194,7 @@ def names_of(path: Path) -> tuple[str, ...]:
 
 
 def read_table(path: Path, known: Iterable[str] = ()) -> TextTable:
-    """Read the cells of a file; `known` are names that tell a header."""
+    """Read the cells of a file; `known` are names that identify a header."""
     try:
         with _open(path) as stream:
             lines = _lines(path, stream)
@@ -231,20 +230,19 @@ def _table(
                     f"{path}: row {len(numbers)} (line {line}): has {len(cells)} values, the "
                     f"header has {n}; mend or remove line {line}"
                 )
-        for found, column in zip(
-            blocks, zip(*(cells for _, cells in block), strict=True), strict=True
-        ):
-            found.append(packed(column))
+        columns = zip(*(cells for _, cells in block), strict=True)
+        for parts, column in zip(blocks, columns, strict=True):
+            parts.append(packed(column))
     return TextTable(path, names, [joined(each) for each in blocks], numbers.tolist(), mark, notes)
 
 
 def read_csv(path: Path, chooser: ColumnChooser) -> Part:
-    """Read numbers, text as numbers, labels and groups of every line."""
+    """Read inputs, labels and groups of every line."""
     return part_of(read_table(path, chooser.known), chooser)
 
 
 def _with_points(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return labels with decimal points if all of them are numbers with decimal commas."""
+    """Replace decimal commas of labels if all of them are numbers."""
     kinds, places = kinds_of(labels)
     if labels.dtype.kind != "U" or any(number_of(kind, True) is None for kind in kinds):
         return labels
@@ -252,7 +250,7 @@ def _with_points(labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def text_labels(labels: list[str]) -> NDArray[Any]:
-    """Labels of a CSV file: integers where every one of them is, text otherwise."""
+    """Return labels as integers if all of them are, else as text."""
     if all(re.fullmatch(r"[+-]?\d{1,18}", label) for label in labels):
         return np.array([int(label) for label in labels], dtype=np.int64)
     if all(re.fullmatch(r"[+-]?\d{1,15}\.0*", label) for label in labels):

@@ -1,4 +1,4 @@
-"""Files of NumPy: .npz archives, and .npy with the labels in a file beside it."""
+"""NumPy files: .npz archives, and .npy with the labels in another file."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ from tinykernel.stored import KeptFile, StoredRows
 
 @contextmanager
 def _one_line(problem: str) -> Iterator[None]:
-    """Refuse damaged files: NumPy and zipfile raise a dozen kinds of exceptions for them.
-
-    Wrap nothing but calls of theirs, so that a fault of our own is not called damage.
-    """
+    """Replace the many exceptions of NumPy and zipfile for damaged files; wrap only their calls."""
     try:
         yield
     except (MemoryError, OSError):
@@ -37,10 +34,9 @@ def _one_line(problem: str) -> Iterator[None]:
 
 
 def _array(path: Path, name: str, stream: Any, length: int, in_pieces: bool = False) -> Any:
-    """Load one array of a stream of this length without unpickling anything.
+    """Load one array of a stream of this length, without unpickling.
 
-    Many rows that may be read in pieces stay in the file; those of an archive, which cannot be read
-    from the middle, go to a temporary one.
+    With `in_pieces` many rows stay in the file; those of an archive are copied to a temporary file.
     """
     where = f"{path}: {name}"
     problem = f"{where} cannot be read (damaged or cut short)"
@@ -60,13 +56,13 @@ def _array(path: Path, name: str, stream: Any, length: int, in_pieces: bool = Fa
 def _checked_header(
     where: str, stream: Any, length: int, problem: str
 ) -> tuple[tuple[int, ...], np.dtype[Any]] | None:
-    """Return shape and type of an array of rows of numbers, None of another.
+    """Return shape and type of an array of rows of numbers; None for another array.
 
-    Refuses an array that is longer than its file: NumPy reserves what a header says.
+    Arrays longer than the file are refused, as NumPy would allocate their size.
     """
     with _one_line(problem):
         first = npy.read_magic(stream) == (1, 0)
-        # Versions 2 and 3 differ in the encoding of names of fields only.
+        # Versions 2 and 3 differ only in the encoding of field names.
         read = npy.read_array_header_1_0 if first else npy.read_array_header_2_0
         shape, by_columns, dtype = read(stream)
     if dtype.hasobject:
@@ -81,7 +77,7 @@ def _checked_header(
 
 @contextmanager
 def open_npz(path: Path) -> Iterator[Any]:
-    """Open an archive, whose arrays `npz_array` loads."""
+    """Open an archive for `npz_array`."""
     with path.open("rb") as stream:
         with _one_line(f"{path}: is not a readable .npz file"):
             archive = np.load(stream, allow_pickle=False)
@@ -101,7 +97,7 @@ def npz_array(path: Path, archive: Any, key: str, in_pieces: bool = False) -> An
 
 
 def read_npz(path: Path, label: str | None, groups: str | None, in_pieces: bool = False) -> Parts:
-    """Read X_train, y_train, X_test, y_test, or X and y, whatever the case of their letters."""
+    """Read X_train, y_train, X_test, y_test, or X and y, in any case."""
     with open_npz(path) as archive:
         return _npz_parts(path, archive, label, groups, in_pieces)
 
@@ -144,7 +140,7 @@ def _npz_parts(
 
 
 def _with_numbers(path: Path, X: Any, beside: NDArray[Any]) -> NDArray[Any]:
-    """Put the numbers beside windows at the end of rows, in the type of these."""
+    """Append the numbers beside windows to their rows, in the type of these."""
     problem = ""
     if isinstance(X, StoredRows) or X.ndim < 2 or beside.dtype.kind not in "biuf":
         problem = "beside takes numbers, of rows that fit into memory; put them into X"
@@ -174,7 +170,7 @@ def _one_a_row(path: Path, name: str, group: NDArray[Any] | None) -> NDArray[Any
 
 
 def _label_file(path: Path) -> Path | None:
-    """Find the labels of ``X.npy``, ``gesture_X.npy`` or ``X_train.npy``: y in place of X."""
+    """Return the file of labels: ``X.npy``, ``gesture_X.npy`` or ``X_train.npy`` with y for X."""
     stem = re.sub(r"(^|_)X(_|$)", r"\1y\2", path.stem)
     return None if stem == path.stem else path.with_name(stem + path.suffix)
 
@@ -182,7 +178,7 @@ def _label_file(path: Path) -> Path | None:
 def read_npy(
     path: Path, label: str | None, labels_needed: bool, groups: str | None, in_pieces: bool = False
 ) -> Parts:
-    """Read an array, its labels, and the test part that stands beside ``X_train.npy``."""
+    """Read an array, its labels, and the test part beside ``X_train.npy``."""
 
     def load(file: Path, in_pieces: bool = False) -> Any:
         with file.open("rb") as stream:
@@ -194,10 +190,9 @@ def read_npy(
         labels = path.with_name(label)
     if labels is None or not labels.exists():
         if labels_needed or label is not None:
-            what = f"no file {labels}" if labels is not None else "no file of labels"
             raise TinykernelError(
-                f"{path}: {what}; name the labels with --label FILE.npy, or call the two files "
-                "NAME_X.npy and NAME_y.npy"
+                f"{path}: no file {labels or 'of labels'}; name the labels with --label FILE.npy, "
+                "or call the two files NAME_X.npy and NAME_y.npy"
             )
         return Parts(Part(path, "X", load(path, in_pieces)), None)
     group = None

@@ -1,4 +1,4 @@
-"""Tables of .parquet, read by pyarrow where that is installed."""
+"""Parquet tables, read by pyarrow."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tinykernel.data.formats.tables import ColumnChooser, Part, part_of, refuse_
 from tinykernel.errors import TinykernelError
 from tinykernel.stored import StoredRows
 
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 
 
 def read_parquet(path: Path, chooser: ColumnChooser, in_pieces: bool = False) -> Part:
-    """Read numbers, labels and groups of every row."""
+    """Read inputs, labels and groups of every row."""
 
     def pieces(file: Any) -> Part | None:
         return _stored_part(path, file, chooser) if in_pieces else None
@@ -29,11 +29,11 @@ def read_parquet(path: Path, chooser: ColumnChooser, in_pieces: bool = False) ->
 
 
 def parquet_table(
-    path: Path, use: Callable[[Any], _Found], pieces: Callable[[Any], _Found | None] | None = None
-) -> _Found:
-    """Open a file as a table of pyarrow and return what is made of it; faults become one line.
+    path: Path, use: Callable[[Any], _Result], pieces: Callable[[Any], _Result | None] | None = None
+) -> _Result:
+    """Return `pieces` of the file, or if this is None `use` of its pyarrow table.
 
-    The table is read where `pieces` makes nothing of the file itself.
+    Faults of the file are a TinykernelError.
     """
     try:
         import pyarrow as pa
@@ -44,18 +44,18 @@ def parquet_table(
             "the data as .npz or .csv"
         ) from None
     try:
-        # read_table calls a file damaged in which two columns have one name.
+        # read_table reports two columns of one name as damage.
         refuse_doubles(path, pq.read_schema(path).names)
-        found = None if pieces is None else pieces(pq.ParquetFile(path))
-        return use(pq.read_table(path)) if found is None else found
+        result = None if pieces is None else pieces(pq.ParquetFile(path))
+        return use(pq.read_table(path)) if result is None else result
     except (pa.ArrowException, UnicodeError):
         raise TinykernelError(f"{path}: is not a readable .parquet file") from None
 
 
 def _stored_part(path: Path, file: Any, chooser: ColumnChooser) -> Part | None:
-    """Write many rows of numbers to a temporary file, some at a time.
+    """Write many rows of numbers to a temporary file, in batches.
 
-    Returns None where there are few, or where columns of text or missing values need all rows.
+    Returns None for few rows, and if text or missing values need all rows at once.
     """
     import pyarrow as pa
 
@@ -94,12 +94,12 @@ def _is_number(kind: Any) -> bool:
 
 
 def column_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of the columns, without the index that pandas writes."""
+    """Return the names of the columns without the index of pandas."""
     return tuple(name for name in names if name != "__index_level_0__")
 
 
 def decoded(column: Any) -> Any:
-    """Return a column with its values in place of a dictionary of them."""
+    """Return a column without dictionary encoding."""
     import pyarrow as pa
 
     is_coded = pa.types.is_dictionary(column.type)
@@ -127,11 +127,11 @@ class _ArrowTable:
         label: int | None,
         y: NDArray[Any] | None,
     ) -> tuple[list[Column], NDArray[Any] | None]:
-        """Return columns as numbers, or as text where `as_text` names them, and the labels."""
+        """Return columns as numbers, or as text if `as_text` names them, and the labels."""
         return [_values(self.table.column(i), self.names[i] in as_text) for i in places], y
 
     def labels(self, place: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Return the values in a column, and which rows lack one."""
+        """Return the values of a column, and a mask of rows without one."""
         column = self.table.column(place)
         lacking = np.asarray(column.is_null().to_numpy(), bool)
         values = _names(self.path, self.names[place], column.filter(column.is_valid()))
@@ -147,7 +147,7 @@ class _ArrowTable:
 
 
 def _values(column: Any, as_text: bool) -> Column:
-    """Return numbers as they are, NaN where one is missing; all else as the cells of a text."""
+    """Return numbers, NaN where one is missing; other columns as cells of text."""
     import pyarrow as pa
 
     column = decoded(column)
@@ -159,7 +159,7 @@ def _values(column: Any, as_text: bool) -> Column:
 
 
 def _names(path: Path, name: str, column: Any) -> NDArray[Any]:
-    """Return a column of labels or groups: numbers as they are, all else that is plain as text."""
+    """Return a column of labels or groups as numbers or text."""
     import pyarrow as pa
 
     column = decoded(column)
@@ -174,7 +174,5 @@ def _names(path: Path, name: str, column: Any) -> NDArray[Any]:
     try:
         texts = [v.decode() if isinstance(v, bytes) else str(v) for v in values.tolist()]
     except UnicodeDecodeError:
-        raise TinykernelError(
-            f"{path}: column {name!r} holds bytes that are no text in UTF-8"
-        ) from None
+        raise TinykernelError(f"{path}: column {name!r} holds bytes, but not UTF-8") from None
     return np.array(texts, dtype=np.str_)

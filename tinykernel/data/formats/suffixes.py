@@ -20,7 +20,7 @@ _TEXTS = (".csv", ".tsv")
 
 @contextmanager
 def whole(path: Path) -> Iterator[None]:
-    """Refuse a file that another program writes to while it is read."""
+    """Refuse a file that changes while it is read."""
 
     def stamp() -> tuple[int, int] | None:
         with suppress(OSError):
@@ -51,10 +51,9 @@ def read_parts(
 ) -> Parts:
     """Read an existing data file by its suffix.
 
-    `label` and `groups` name columns of tables, arrays of an .npz or files of an .npy. Of
-    `n_features` columns none is the label, even one that is called ``class``. With `in_pieces` many
-    rows may stay in a file, as `StoredRows`. With `keep_all` rows of a table without a label stay,
-    and no label counts then.
+    `label` and `groups` name columns of tables, arrays of an .npz or files of an .npy. If a table
+    has `n_features` columns, none is the label. With `in_pieces` many rows stay in a file, as
+    `StoredRows`. With `keep_all` rows without a label stay, and labels are then ignored.
     """
     suffix = path.suffix.lower()
     selection = selection or Selection()
@@ -80,7 +79,7 @@ def read_parts(
 
 
 def names_in(path: Path) -> frozenset[str]:
-    """Return the names that a file gives its columns or arrays; none where it cannot be read."""
+    """Return the names of columns or arrays of a file; none if it cannot be read."""
     suffix = path.suffix.lower()
     try:
         if suffix == ".npz":
@@ -92,6 +91,6 @@ def names_in(path: Path) -> frozenset[str]:
             import pyarrow.parquet as pq
 
             return frozenset(pq.read_schema(path).names)
-    except Exception:  # reading the rows says what is wrong with the file
+    except Exception:  # reading the rows reports the fault
         pass
     return frozenset()

@@ -1,7 +1,8 @@
-"""Rows as they stand in a file, not yet checked; of a table the columns of labels and groups."""
+"""Rows of a file, not yet checked, and the columns of labels and groups of a table."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,33 +14,30 @@ from numpy.typing import NDArray
 from tinykernel.data.selection import Selection
 from tinykernel.errors import TinykernelError
 
-#: What a column of labels is called where nobody says it.
+#: Default names of a column of labels.
 LABEL_NAMES = ("label", "target", "class", "y")
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One table of rows as it stands in a file, not yet checked."""
+    """Rows of a file, not yet checked."""
 
-    file: Path  # the file it came from, for messages.
-    name: str  # what the features are called in the file, e.g. ``X_train``; empty for a table.
+    file: Path  # for messages.
+    name: str  # name of the array, e.g. ``X_train``; empty for a table.
     X: Any  # features, any shape or type.
     y: NDArray[Any] | None = None  # labels.
     group: NDArray[Any] | None = None  # which person, record or batch a row belongs to.
     columns: tuple[str, ...] | None = None  # names of the feature columns of a table.
     lines: Sequence[int] | None = None  # line numbers of the rows in a text file, counted from 1.
     label: str | None = None  # name of the column of labels of a table.
-    # Of each feature column of text its different texts, whose places X holds.
+    # The texts of each text column; X has their indices.
     texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    names: tuple[str, ...] | None = None  # of the pictures that rows are.
-    notes: tuple[str, ...] = ()  # what was done to the rows, and what may be wrong with them.
-    beside: int = 0  # values at the end of a row that were an array of numbers beside windows.
+    names: tuple[str, ...] | None = None  # of pictures.
+    notes: tuple[str, ...] = ()  # on changes to the rows and possible faults.
+    beside: int = 0  # numbers beside windows, the last values of a row.
 
     def place(self, row: int, column: int | None = None) -> str:
-        """Say where a value is, as a person who opens the file would look for it.
-
-        Row and column are counted from 0; ``row 6 (line 7), column 'ax'`` is an example.
-        """
+        """Return the place of a value in the file, e.g. ``row 6 (line 7), column 'ax'``."""
         if self.columns is None:
             where = f"{self.name} row {row}"
             return where if column is None else f"{where}, column {column} (counted from 0)"
@@ -51,14 +49,14 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What a data file holds: rows to train on, rows to test on, or both."""
+    """Training rows of a file, test rows, or both."""
 
     train: Part | None
     test: Part | None
 
     @property
     def any_part(self) -> Part:
-        """The rows to test on, else those to train on; readers return one of them."""
+        """The test rows, else the training rows."""
         part = self.test or self.train
         assert part is not None
         return part
@@ -66,9 +64,9 @@ class Parts:
 
 @dataclass(frozen=True)
 class ColumnChooser:
-    """Decides which columns of a table hold the labels and the groups.
+    """Finds the columns of labels, groups and inputs of a table.
 
-    Rows without a label are left out, but with `keep_all`, which then knows no labels.
+    Rows without a label are dropped; with `keep_all` they stay, and labels are ignored.
     """
 
     path: Path
@@ -81,7 +79,7 @@ class ColumnChooser:
 
     @property
     def known(self) -> tuple[str, ...]:
-        """Names that a header should have."""
+        """Names that the header should have."""
         names = (self.label, self.groups, *(self.selection.inputs or ()), *self.selection.drop)
         return tuple(name for name in names if name is not None)
 
@@ -92,7 +90,7 @@ class ColumnChooser:
         return frozenset() if coding is None else frozenset(coding.texts)
 
     def positions(self, columns: Sequence[str]) -> tuple[int | None, int | None, list[int]]:
-        """Return the positions of labels and groups, None where there are none, and of inputs."""
+        """Return the positions of labels and groups (None without), and of inputs."""
         group = None if self.groups is None else self._named(self.groups, columns)
         label = self._label(columns, group)
         if group is not None and label == group:
@@ -135,29 +133,27 @@ class ColumnChooser:
 
 
 def shown(columns: Sequence[str]) -> str:
-    """List names for a message, twelve at most."""
+    """List at most twelve names for a message."""
     more = f", ... ({len(columns)} in all)" if len(columns) > 12 else ""
     return ", ".join(columns[:12]) + more
 
 
 def refuse_doubles(path: Path, names: Sequence[str]) -> None:
-    """Refuse a table in which two columns have one name."""
-    seen = set[str]()
-    for name in names:
-        if name in seen:
-            raise TinykernelError(f"{path}: two columns are called {name!r}; rename one")
-        seen.add(name)
+    """Refuse a table with two columns of one name."""
+    double = next((name for name, n in Counter(names).items() if n > 1), None)
+    if double is not None:
+        raise TinykernelError(f"{path}: two columns are called {double!r}; rename one")
 
 
 def part_of(table: Any, chooser: ColumnChooser) -> Part:
-    """Read inputs, labels and groups of the rows of a table, of text or of pyarrow, that count.
+    """Read inputs, labels and groups of a table of text or of pyarrow.
 
-    Rows without a label do not count, such as totals below a table. With `keep_all` all rows do,
-    and there are no labels where one is missing.
+    Rows without a label, such as totals, are dropped. With `keep_all` they stay, and labels are
+    ignored if one is missing.
     """
     path, names, notes = table.path, table.names, table.notes
     place, group_place, inputs = chooser.positions(names)
-    y, numbers = None, None  # of the rows that are left, counted from 1 in the file.
+    y, numbers = None, None  # numbers of the rows in the file, from 1.
     if place is not None:
         y, lacking = table.labels(place)
         n, n_lacking = len(y), int(lacking.sum())

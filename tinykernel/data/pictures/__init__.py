@@ -1,4 +1,4 @@
-"""Pictures to arrays: `reading` leads; `files`, `decoding` and `resizing` do its steps."""
+"""Folders of pictures: `reading` leads; `files`, `decoding` and `resizing` do the steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decode one picture with Pillow and bring it to the shape that a model takes."""
+"""Decode one picture with Pillow and bring it to the input shape of a model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tinykernel.errors import TinykernelError
 from tinykernel.resizing import resized
 
-#: Most pixels of a picture: decoded, it takes eight bytes a pixel while it is turned.
+#: Most pixels of a picture: turning it takes eight bytes a pixel.
 MOST_PIXELS = 50_000_000
 _TOO_MANY = f"has more than {MOST_PIXELS // 10**6} million pixels"
 # Other readers of Pillow start programs, or take vector graphics.
@@ -23,11 +23,11 @@ _GREY = ("1", "L", "LA", "I;16", "I;16B", "I;16L", "I;16N")
 
 
 class BrokenPictureError(Exception):
-    """A picture cannot be taken; the message says why."""
+    """A picture that cannot be used; the message says why."""
 
 
 def pillow() -> Any:
-    """Import Pillow; TinykernelError says how to install it."""
+    """Import Pillow; TinykernelError if it is missing."""
     try:
         from PIL import Image
     except ImportError:
@@ -47,11 +47,11 @@ def has_colours(file: Path) -> bool:
 
 
 def decoded(file: Path, rows: int, columns: int, channels: int) -> NDArray[np.uint8]:
-    """Return a picture of any size, cropped and resized, uint8 (rows, columns, channels).
+    """Return a picture, cropped and resized, uint8 (rows, columns, channels).
 
-    It is turned as its EXIF orientation says. What is transparent becomes white, 16-bit greys keep
-    their upper 8 bits, and a colour becomes grey (1 channel) by ``(19595 R + 38470 G + 7471 B +
-    32768) >> 16`` (Pillow's; ITU-R BT.601), each pixel before the mean of areas.
+    It is turned by its EXIF orientation. Transparency becomes white, 16-bit greys lose their lower
+    8 bits, and colours become grey (1 channel) before resizing by ``(19595 R + 38470 G + 7471 B +
+    32768) >> 16`` (Pillow; ITU-R BT.601).
     """
     from PIL import ImageOps
 
@@ -67,12 +67,12 @@ def decoded(file: Path, rows: int, columns: int, channels: int) -> NDArray[np.ui
                 return part.reshape(end - top, width, channels)
 
             return resized(rows_of, height, width, rows, columns)
-    except Exception as error:  # Pillow raises what it likes for damaged bytes
+    except Exception as error:  # Pillow raises any exception for damaged bytes
         raise _broken(error) from None
 
 
 def _opened(file: Path) -> Any:
-    """Open a picture, of which only the header is read."""
+    """Open a picture; only its header is read."""
     Image = pillow()
     try:
         status = os.stat(file)
@@ -100,12 +100,12 @@ def _opened(file: Path) -> Any:
         raise BrokenPictureError(_TOO_MANY) from None
     except Image.UnidentifiedImageError:
         raise BrokenPictureError("is no picture") from None
-    except Exception as error:  # Pillow raises what it likes for damaged bytes
+    except Exception as error:  # Pillow raises any exception for damaged bytes
         raise _broken(error) from None
 
 
 def _broken(error: Exception) -> BrokenPictureError:
-    """Say in a few words what is wrong with a file."""
+    """Return an error that says briefly what is wrong with a file."""
     if isinstance(error, BrokenPictureError):
         return error
     if isinstance(error, OSError) and error.strerror:
@@ -116,7 +116,7 @@ def _broken(error: Exception) -> BrokenPictureError:
 
 
 def _plain(image: Any, mode: str) -> Any:
-    """Return rows of a picture in grey or in red, green and blue, 8 bits each."""
+    """Return a picture in 8-bit grey or RGB."""
     Image = pillow()
     if image.mode.startswith("I;16"):
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))

@@ -1,4 +1,4 @@
-"""Which pictures a folder holds, and what their names say of them."""
+"""Find pictures in folders, and read labels and groups from their names."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class PictureFiles:
     source: Path  # the file or folder
     train: list[Path]  # all pictures, or those below the folder ``train``
     test: list[Path]
-    note: str = ""  # what of the folder is not used
+    note: str = ""  # on pictures that are not used
 
 
 def find_pictures(path: str | os.PathLike[str]) -> PictureFiles:
-    """Find the pictures of a file or folder, and below it, but for hidden ones."""
+    """Find the pictures of a file, or of a folder and below it, except hidden ones."""
     folder = data_folder(path)
     if folder is None:
         file = find_data(path)
@@ -46,9 +46,9 @@ def find_pictures(path: str | os.PathLike[str]) -> PictureFiles:
 def labels_of(
     files: Sequence[Path], pattern: NamePattern | None, *, needed: bool
 ) -> tuple[list[str] | None, list[str] | None]:
-    """Return a label and a group for each picture; None where the names do not say them.
+    """Return a label and a group for each picture; None where the names have none.
 
-    Without a pattern, or one without a label, the label is the name of the folder.
+    Without a label in the pattern, the label is the name of the folder.
     """
     if pattern is None and needed:
         _refuse_strays(files)
@@ -74,7 +74,7 @@ def _folder_of(file: Path) -> str:
 
 
 def _refuse_strays(files: Sequence[Path]) -> None:
-    """Refuse pictures that lie beside folders of others: they would be a class of their own."""
+    """Refuse pictures beside the folders of classes: they would become a class, too."""
     folders = {file.parent for file in files}
     above = {folder for inner in folders for folder in inner.parents}
     stray = next((file for file in files if file.parent in above), None)

@@ -1,4 +1,4 @@
-"""From a folder of pictures to arrays, what a classifier of images is trained and tested on."""
+"""From a folder of pictures to arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tinykernel.progress import report as say
 if TYPE_CHECKING:
     from tinykernel.model.stages.frame import Frame
 
-# Where no shape is asked for; colours where one of so many pictures has some.
+# Default side, and pictures that are checked for colours.
 _SIDE, _LOOKED_AT = 32, 100
 _NAMED = 3
 
@@ -34,14 +34,14 @@ class PictureReading:
     name: str | None = None  # see `NamePattern`; else the label is the name of the folder
     label: str | None = None  # fields of `name`
     groups: str | None = None
-    frame: str | None = None  # what a camera gives, as WIDTHxHEIGHT:FORMAT; arrays hold its bytes
+    frame: str | None = None  # a camera's WIDTHxHEIGHT:FORMAT; arrays then hold its bytes
 
     def __post_init__(self) -> None:
-        """Check what can be checked without a file."""
+        """Check the fields."""
         if self.name is None and (self.label or self.groups):
-            what = "--label" if self.label else "--groups"
+            option = "--label" if self.label else "--groups"
             raise TinykernelError(
-                f"{what}: pictures have no columns; say where it stands in their names, as in "
+                f"{option}: pictures have no columns; say where it stands in their names, as in "
                 "--name '{label}_{person}_*'"
             )
         if self.frame is not None and self.shape is None:
@@ -60,23 +60,22 @@ class PictureReading:
 
     @property
     def camera(self) -> Frame | None:
-        """The camera; what images become of its frames does not matter here."""
+        """The camera; the shape of the image does not matter here."""
         from tinykernel.model.stages.frame import Frame  # takes a second
 
         return None if self.frame is None else Frame.of(self.frame, (1, 1, 1))
 
     @property
     def remembered(self) -> dict[str, Any]:
-        """What a model file is to remember, as JSON types."""
+        """Settings for the model file, as JSON types."""
         return {k: v for k, v in vars(self).items() if k != "shape" and v is not None}
 
 
 def read_pictures(path: str | os.PathLike[str], how: PictureReading, *, to_train: bool) -> Parts:
-    """Read a picture, or those of a folder and below it; its folders train and test are the parts.
+    """Read a picture, or a folder of pictures, which may have the parts train and test.
 
-    X has shape (n, rows, columns, channels), of frames (n, height, width, bytes), uint8. Where
-    `to_train` is False, labels are not needed, and a part to train on is not read beside one to
-    test on.
+    X is uint8 (n, rows, columns, channels), of frames (n, height, width, bytes). Without `to_train`
+    labels are optional, and only the test part is read, where there is one.
     """
     pillow()
     files = find_pictures(path)
@@ -95,7 +94,7 @@ def read_pictures(path: str | os.PathLike[str], how: PictureReading, *, to_train
 
 
 def _usual_shape(files: PictureFiles) -> tuple[int, int, int]:
-    """Return the shape where none is asked for."""
+    """Return the default shape."""
     looked_at = files.train[:: max(1, len(files.train) // _LOOKED_AT)]
     return _SIDE, _SIDE, 3 if any(map(has_colours, looked_at)) else 1
 
@@ -107,10 +106,10 @@ def _part(
     pattern: NamePattern | None,
     labels_needed: bool,
 ) -> Part:
-    """Read some pictures into one array."""
+    """Read pictures into one array."""
     labels, groups = labels_of(files, pattern, needed=labels_needed)
     if not labels_needed and source.is_file():
-        labels = None  # a picture alone is asked about, wherever it lies
+        labels = None  # the folder of a single picture is not its label
     camera = how.camera
     if camera is None:
         assert how.shape is not None
@@ -118,37 +117,37 @@ def _part(
     else:
         shape = (camera.height, camera.width, camera.taken.channels)
     X = np.empty((len(files), *shape), np.uint8)
-    kept, broken = list[int](), list[str]()
+    readable, broken = list[int](), list[str]()
     for i, file in enumerate(files):
         say("reading", i, len(files), file.name)
         try:
             if camera is None:
-                X[len(kept)] = decoded(file, *shape)
+                X[len(readable)] = decoded(file, *shape)
             else:
-                X[len(kept)] = camera.encoded(decoded(file, camera.height, camera.width, 3))
+                X[len(readable)] = camera.encoded(decoded(file, camera.height, camera.width, 3))
         except BrokenPictureError as error:
             if len(files) == 1:
                 raise TinykernelError(f"{file}: {error}") from None
             broken.append(f"{file.name} ({error})")
         else:
-            kept.append(i)
-    if not kept:
+            readable.append(i)
+    if not readable:
         raise TinykernelError(f"{source}: none of {len(files)} pictures can be read: {broken[0]}")
     base = source if source.is_dir() else source.parent
-    names = [files[i].relative_to(base).as_posix() for i in kept]
+    names = [files[i].relative_to(base).as_posix() for i in readable]
     return Part(
         source,
         "",
-        X[: len(kept)],
-        None if labels is None else text_labels([labels[i] for i in kept]),
-        None if groups is None else np.array([groups[i] for i in kept]),
+        X[: len(readable)],
+        None if labels is None else text_labels([labels[i] for i in readable]),
+        None if groups is None else np.array([groups[i] for i in readable]),
         names=tuple(names),
         notes=_left_out(broken, len(files)),
     )
 
 
 def _left_out(broken: Sequence[str], n: int) -> tuple[str, ...]:
-    """Name the pictures that are left out, in one line."""
+    """Return a note on the pictures that cannot be read."""
     if not broken:
         return ()
     more = f" and {len(broken) - _NAMED} more" if len(broken) > _NAMED else ""

@@ -1,4 +1,4 @@
-"""Recordings to windows: `reading` leads; `files`, `tracks` and `cutting` do its steps."""
+"""Recordings to windows: `reading` leads; `files`, `tracks` and `cutting` do the steps."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Cut recordings into windows.
 
-A window never spans a gap in time nor the end of a recording: window w of a stretch without gaps
-starts at sample w * hop of it, which is when the firmware decides.
+A window never spans a gap in time nor the end of a recording. Window w of a stretch without gaps
+starts at its sample w * hop, as in the firmware.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tinykernel.errors import TinykernelError
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """Samples that follow each other: no gap, no missing value, one group."""
+    """Consecutive samples of one group, without gaps or missing values."""
 
     X: NDArray[Any]  # (samples, channels)
     group: str
@@ -39,42 +39,41 @@ class Windows:
     y : ndarray of int64 or str, shape (n,), or None
         Labels.
     groups : ndarray of str, shape (n,), or None
-        What must not stand on both sides of a split: the file, or the value of the column or array
-        that was named. None for ready windows without groups.
+        Windows of a group must not be split: the file, or the value of `groups`. None for ready
+        windows without groups.
     recordings : tuple of str
         Names of the files that were read.
     recording : ndarray of int64, shape (n,)
-        Which of them a window comes from.
+        Index of the recording of a window.
     segments : ndarray of int64, shape (n,)
-        Which stretch without gaps it comes from, counted through all recordings.
+        Index of its stretch without gaps, through all recordings.
     starts : ndarray of int64, shape (n,)
         Its first sample, counted from the beginning of the recording.
     start_times, end_times : ndarray of float64, shape (n,), or None
-        Times of its first and its last sample in seconds, by the clock of the recording. A stream
-        decides at the end. None where neither times nor a rate are known.
+        Times of its first and its last sample in seconds, by the clock of the recording. None
+        where neither times nor a rate are known.
     channels : tuple of str
     rate : float or None
         Samples a second.
     hop : int or None
         Samples from one window to the next; None for ready windows.
     dropped : dict of str to int
-        Windows left out, by reason: ``"mixed"`` (several labels), ``"missing"`` (a value or label
-        is missing), ``"short"`` (stretches between gaps that hold no window).
+        Dropped windows by reason: ``"mixed"`` (several labels), ``"missing"`` (a missing value or
+        label), ``"short"`` (stretches shorter than a window).
     time : str or None
-        The column of times, which is no channel.
+        The column of times.
     source : str
         The name of the file or folder.
     stretches : tuple of Stretch
-        All samples that windows could be cut from, whatever their labels: what a stream sees.
-        Empty for ready windows.
+        All samples of stretches with windows, whatever their labels. Empty for ready windows.
     padded : int
-        Recordings that were shorter than a window, and got zeros after their end.
+        Number of recordings shorter than a window, which were padded with zeros.
     not_taken : tuple of str
-        Channels of sounds that were not taken.
+        Channels of sounds that were not used.
     resampled : int
-        Sounds that were brought to `rate` from another one.
+        Number of sounds that were resampled.
     numbers : tuple of str
-        Columns that are no channels but numbers beside a window, the last ones of X.
+        Columns of numbers beside a window, the last ones of X.
     """
 
     X: NDArray[Any]
@@ -100,15 +99,15 @@ class Windows:
 
     @property
     def inputs(self) -> NDArray[Any]:
-        """What a model takes: X, or rows of a window and of the numbers at its end."""
+        """Inputs of a model: X, or rows of a window and the numbers at its end."""
         if not self.numbers:
             return self.X
-        from tinykernel.model.stages.beside import as_rows  # errors about columns need no numba
+        from tinykernel.model.stages.beside import as_rows  # imports numba
 
         return as_rows(self.X, len(self.numbers))
 
     def __str__(self) -> str:
-        """Say in one line what was cut from what."""
+        """Describe the windows in one line."""
         n, samples, _ = self.X.shape
         shape = f"{samples} samples x {count(len(self.channels), 'channel')}"
         if self.numbers:
@@ -123,7 +122,7 @@ class Windows:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was resampled, padded and left out, windows and channels; a line each."""
+        """Notes on resampled, padded and dropped recordings, windows and channels."""
         taken, others = ", ".join(self.channels), ", ".join(self.not_taken)
         resampled = f"resampled to {self.rate or 0:g} Hz: {count(self.resampled, 'sound')}"
         lines = {
@@ -136,7 +135,7 @@ class Windows:
 
     @property
     def left_out(self) -> str:
-        """What was left out and why, in words; empty where nothing was."""
+        """Text on dropped windows by reason; empty where there are none."""
         reasons = (
             ("mixed", "window", "of several labels"),
             ("missing", "window", "with missing values"),
@@ -157,9 +156,7 @@ def count(n: int, unit: str) -> str:
 def window_starts(
     segments: Sequence[tuple[int, int]], window: int, hop: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where windows start, in samples, and the index of the segment each is in.
-
-    Segments (first, end) are stretches of samples without a gap; window and hop are at least 1.
+    """Return the first sample of each window, and the index of its segment (first, end).
 
     >>> starts, segment = window_starts([(0, 10), (10, 15)], 4, 2)
     >>> starts.tolist(), segment.tolist()
@@ -174,9 +171,9 @@ def window_starts(
 def long_enough(
     tracks: Sequence[Track], window: int, reading: Reading, source: str
 ) -> tuple[list[Track], int]:
-    """Pad or leave out recordings that are shorter than a window; also count the padded ones.
+    """Pad or drop recordings shorter than a window; also return the number of padded ones.
 
-    Where `reading` does not say which, sounds are padded, and others are an error later on.
+    Without `reading.short` sounds are padded, and others refused later.
     """
     taken, padded = list[Track](), 0
     for track in tracks:
@@ -198,7 +195,7 @@ def long_enough(
 
 
 def _padded(track: Track, n: int) -> Track:
-    """Put n rows of zeros after the end of a recording; the last label and group go on."""
+    """Append n rows of zeros to a recording, with its last label and group."""
 
     def longer(values: NDArray[Any] | None) -> NDArray[Any] | None:
         return None if values is None else np.pad(values, (0, n), mode="edge")
@@ -280,7 +277,7 @@ def cut(tracks: Sequence[Track], window: int, hop: int, reading: Reading, source
 
 
 def _stretches(track: Track) -> Iterator[Stretch]:
-    """List the stretches of a recording without missing values; none of ready windows."""
+    """Yield the stretches of a recording without missing values; none of ready windows."""
     group = track.table.group
     for first, end in [] if track.table.window else _segments(track):
         lost = first + np.flatnonzero(track.holes[first:end])
@@ -293,7 +290,7 @@ def _stretches(track: Track) -> Iterator[Stretch]:
 def _piece(
     track: Track, window: int, hop: int, reading: Reading, dropped: dict[str, int]
 ) -> _Piece:
-    """Cut one recording, and count what is left out of it."""
+    """Cut one recording, and count dropped windows."""
     segments = _segments(track)
     starts, segment = window_starts(segments, window, hop)
     if not len(starts):
@@ -330,7 +327,7 @@ def _piece(
 def _times(
     track: Track, starts: NDArray[np.int64], window: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Return when windows begin and end; without a column of times, the rate tells it."""
+    """Return times of the first and last samples of windows, also from the rate alone."""
     ends = starts + window - 1
     if track.times is not None:
         return track.times[starts], track.times[ends]
@@ -342,7 +339,7 @@ def _times(
 def _window_labels(
     y: NDArray[Any] | None, starts: NDArray[np.int64], window: int
 ) -> tuple[NDArray[Any] | None, NDArray[np.bool_]]:
-    """Return the label of most samples of every window, and which windows have several."""
+    """Return the most frequent label of every window, and a mask of those with several."""
     if y is None:
         return None, np.zeros(len(starts), bool)
     changes = np.concatenate(([0], np.cumsum(y[1:] != y[:-1])))
@@ -354,13 +351,13 @@ def _window_labels(
 
 
 def _first_hole(track: Track, start: int) -> str:
-    """Say where the first missing value of a window is, and what to do."""
+    """Return an error about the first missing value or label of a window."""
     row = start + int(track.lost[start:].argmax())
-    columns, what, name = track.table.columns, "label", None
+    columns, cell, name = track.table.columns, "label", None
     if track.holes[row]:
-        what = "value"
+        cell = "value"
         name = next(name for name in track.channels if np.isnan(columns[name][row]))
     return (
-        f"{track.table.place(row, name)}: the {what} is missing inside a window; fill it, or leave "
+        f"{track.table.place(row, name)}: the {cell} is missing inside a window; fill it, or leave "
         "such windows out with --missing drop"
     )

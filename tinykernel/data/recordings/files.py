@@ -1,4 +1,4 @@
-"""Read recordings: tables, .npz and sounds, each as columns of samples."""
+"""Read recordings: tables, .npz and sounds, as columns of samples."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tinykernel.data.recordings.names import NamePattern, is_background
 from tinykernel.data.recordings.wav import read_coded, read_wav, resampled
 from tinykernel.errors import TinykernelError
 
-_MOST_TIMES = 64  # as many samples, or as few, when a sound gets another rate
+_MOST_TIMES = 64  # largest ratio of rates in resampling
 _ZONE = re.compile(r"(:\d\d(?:\.\d+)?)(?:Z|[+-]\d\d:?\d\d)$")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How recordings are read and cut; `windows` says what the fields mean."""
+    """How recordings are read and cut; the fields are parameters of `windows`."""
 
     window: str | int | None = None
     hop: str | int | None = None
@@ -48,7 +48,7 @@ class Reading:
     labels_needed: bool = True
 
     def __post_init__(self) -> None:
-        """Check what can be checked without a file."""
+        """Check the fields."""
         check_choice("mixed", self.mixed, ("drop", "majority"))
         check_choice("missing", self.missing, ("error", "drop"))
         check_choice("short", self.short, (None, "pad", "drop"))
@@ -65,27 +65,23 @@ class Reading:
 
 @dataclass(eq=False)
 class Columns:
-    """One recording as it stands in a file.
-
-    `columns` holds the candidates for channels and times, in the order of the file: numbers, or
-    text. `faults` has, of a column that should be numbers, the first row and cell that is not one.
-    A missing number is NaN, a missing label or group an empty text.
-    """
+    """One recording of a file; a missing number is NaN, a missing label or group empty."""
 
     file: Path
-    columns: dict[str, NDArray[Any]]
+    columns: dict[str, NDArray[Any]]  # candidates for channels and times: numbers, or text.
     y: NDArray[Any] | None = None
     group: NDArray[Any] | None = None
     lines: Sequence[int] | None = None
     rate: float | None = None
-    keeps_type: bool = False  # arrays and sounds have a type of their own, texts have not
+    keeps_type: bool = False  # True for arrays and sounds, which have a type
     is_sound: bool = False
-    own_rate: float | None = None  # of a sound that was brought to another one
+    own_rate: float | None = None  # original rate of a resampled sound
+    # First row and cell that is not a number, by column of other numbers.
     faults: dict[str, tuple[int, str]] = field(default_factory=dict)
-    window: int = 0  # samples of a window, where the file holds windows one after the other
+    window: int = 0  # samples of a window in a file of ready windows
 
     def at_rate(self, rate: float) -> Columns:
-        """Return a sound at another rate; it has one label, and no group of its own."""
+        """Return a sound at another rate."""
         assert self.rate is not None
         if not self.rate / _MOST_TIMES <= rate <= self.rate * _MOST_TIMES:
             raise TinykernelError(f"{self.file}: has {self.rate:g} Hz, too far from rate={rate:g}")
@@ -102,7 +98,7 @@ class Columns:
         return len(next(iter(self.columns.values())))
 
     def place(self, row: int, name: str | None = None) -> str:
-        """Say where a value is, as a person who opens the file would look for it."""
+        """Return the place of a value in the file, for messages."""
         line = "" if self.lines is None else f" (line {self.lines[row]})"
         column = "" if name is None else f", column {name!r}"
         if self.window:
@@ -111,12 +107,12 @@ class Columns:
 
 
 def of_all(text: str, n: int) -> NDArray[Any]:
-    """Return a label or group that n samples share: the same memory for each."""
+    """Return a label or group for n samples, in constant memory."""
     return np.broadcast_to(np.array([text]), n)
 
 
 def find_recordings(path: str | os.PathLike[str]) -> tuple[list[Path], Path]:
-    """Return the files of a recording or of a folder of recordings, in order, and the folder."""
+    """Return the files of a recording or a folder, sorted, and the folder."""
     folder = data_folder(path)
     if folder is None:
         file = find_data(path)
@@ -130,7 +126,7 @@ def find_recordings(path: str | os.PathLike[str]) -> tuple[list[Path], Path]:
 
 
 def read_recording(path: Path, reading: Reading) -> Columns:
-    """Read one file; what its name says takes the place of what stands in it."""
+    """Read one file; label and group in its name replace those in the file."""
     if reading.name is None:
         return _read(path, reading)
     pattern = NamePattern(reading.name, reading.label, reading.groups)
@@ -150,7 +146,7 @@ def read_recording(path: Path, reading: Reading) -> Columns:
         )
     label, group = fields or (None, None)
     if label is None and table.is_sound and is_background(path.resolve().parent.name):
-        label = path.resolve().parent.name  # background beside the others, of another form
+        label = path.resolve().parent.name  # a folder of background has other names
     if has_label:
         table.y = None if label is None else of_all(label, table.n_rows)
     if group is not None:
@@ -181,7 +177,7 @@ def _read(path: Path, reading: Reading) -> Columns:
 
 
 def _positions(chooser: ColumnChooser, names: Sequence[str]) -> tuple[int | None, int | None]:
-    """Return where labels and groups stand; labels that are not needed may be missing."""
+    """Return the positions of labels and groups; optional labels may be missing."""
     if not chooser.needed and chooser.label is not None and chooser.label not in names:
         chooser = replace(chooser, label=None)
     return chooser.positions(names)[:2]
@@ -220,10 +216,10 @@ def _stripped(cells: NDArray[Any]) -> NDArray[Any]:
 
 
 def _times(cells: NDArray[Any]) -> NDArray[Any]:
-    """Read numbers or dates of ISO 8601; texts stay as they are where they are neither."""
+    """Read numbers or ISO 8601 dates; other texts stay as they are."""
     column = column_of(cells, decimal_comma=True)
     if column.texts is None:
-        try:  # nanoseconds since 1970 are more than floats can tell
+        try:  # nanoseconds since 1970 are beyond the precision of floats
             return cells.astype(np.int64)
         except (ValueError, OverflowError):
             return column.values
@@ -235,7 +231,7 @@ def _times(cells: NDArray[Any]) -> NDArray[Any]:
 
 
 def _from_table(path: Path, table: Any, chooser: ColumnChooser) -> Columns:
-    """Turn a table of pyarrow into columns."""
+    """Convert a pyarrow table to columns."""
     names = column_names(table.column_names)
     label, group = _positions(chooser, names)
     if not table.num_rows:
@@ -256,7 +252,7 @@ def _from_table(path: Path, table: Any, chooser: ColumnChooser) -> Columns:
 
 
 def _texts(path: Path, name: str, column: Any) -> NDArray[Any]:
-    """Return labels or groups as text, empty where they are missing."""
+    """Return labels or groups as text; missing ones are empty."""
     values = column.to_pylist()
     if any(not isinstance(v, (str, int, float, bool, type(None))) for v in values):
         raise TinykernelError(
@@ -267,7 +263,7 @@ def _texts(path: Path, name: str, column: Any) -> NDArray[Any]:
 
 
 def _from_npz(path: Path, reading: Reading) -> Columns:
-    """Read the samples of a recording, or windows that were cut before, one after the other."""
+    """Read the samples of a recording, or ready windows one after the other."""
     with open_npz(path) as archive:
         arrays = {name: npz_array(path, archive, name) for name in archive.files}
     lower = {name.lower(): name for name in arrays}
@@ -323,7 +319,7 @@ def _channel_names(path: Path, arrays: dict[str, NDArray[Any]], n: int) -> tuple
 
 
 def _rate(path: Path, arrays: dict[str, NDArray[Any]]) -> float | None:
-    """Return the array called rate, one number in Hz, if there is one."""
+    """Return the array `rate`, one number in Hz, if there is one."""
     if "rate" not in arrays:
         return None
     rate = arrays["rate"]
@@ -335,7 +331,7 @@ def _rate(path: Path, arrays: dict[str, NDArray[Any]]) -> float | None:
 def _one_a_row(
     path: Path, arrays: dict[str, NDArray[Any]], named: str | None, usual: str | None, n: int
 ) -> NDArray[Any] | None:
-    """Return labels or groups as text: the array that is named, else the usual one, if any."""
+    """Return labels or groups as text, from the named array, else from the usual one, if any."""
     name = named or usual
     if name is None:
         return None

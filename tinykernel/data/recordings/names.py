@@ -1,4 +1,4 @@
-"""Labels and groups that stand in the names of files and folders."""
+"""Labels and groups in the names of files and folders."""
 
 from __future__ import annotations
 
@@ -16,24 +16,23 @@ _PARTS = re.compile(r"\{(\w+)\}|\*")
 
 
 def is_background(label: object) -> bool:
-    """Whether a label says by all its words that there is nothing to be told.
+    """Whether all words of a label mean background.
 
     >>> [is_background(label) for label in ("_silence_", "Background noise", "light off", 0)]
     [True, True, False, False]
     """
-    words = re.findall(r"[^\W_]+", str(label).lower())
-    return bool(words) and _BACKGROUND.issuperset(words)
+    parts = re.findall(r"[^\W_]+", str(label).lower())
+    return bool(parts) and _BACKGROUND.issuperset(parts)
 
 
 @dataclass(frozen=True)
 class NamePattern:
-    """Where label and group stand in the path of a file.
+    """Where label and group are in the path of a file.
 
-    The text is such as ``"{label}_{person}_{n}"`` or ``"{person}/{label}/*"``: the last parts of
-    the path, without a suffix. ``{field}`` is at least one character and as few as possible,
-    ``*`` anything; neither holds a ``/``. `label` and `group` say which fields they are. Else the
-    label is the field called label, class, target, word or y, and the group is group, person,
-    speaker, subject, patient, machine or device, if there is one.
+    The text describes the last parts of the path, without a suffix: ``"{label}_{person}_{n}"`` or
+    ``"{person}/{label}/*"``. ``{field}`` is at least one character and as few as possible, ``*``
+    anything; neither contains a ``/``. `label` and `group` name fields, by default label, class,
+    target, word or y, and group, person, speaker, subject, patient, machine or device.
 
     >>> NamePattern("{label}_{person}_{n}").find(Path("digits/7_anna_12.wav"))
     ('7', 'anna')
@@ -48,10 +47,10 @@ class NamePattern:
     group: str | None = None
 
     def __post_init__(self) -> None:
-        """Find out which fields are which."""
+        """Check the text, and find the fields of label and group."""
         fields = [name for name in _PARTS.findall(self.text) if name]
         if len(set(fields)) < len(fields):
-            raise TinykernelError(f"--name {self.text!r}: a field stands there twice")
+            raise TinykernelError(f"--name {self.text!r}: a field occurs twice; use it once")
         if set(_PARTS.sub("", self.text)) & set("{}"):
             raise TinykernelError(
                 f"--name {self.text!r}: a field has a brace on each side, as in {{label}}"
@@ -63,8 +62,9 @@ class NamePattern:
             if asked is not None and asked not in fields:
                 object.__setattr__(self, role, None)  # it may be a column
             elif asked is None:
-                found = next((name for name in known if name in fields), None)
-                object.__setattr__(self, role, found)
+                object.__setattr__(
+                    self, role, next((name for name in known if name in fields), None)
+                )
         if self.label is None and self.group is None:
             raise TinykernelError(
                 f"--name {self.text!r}: no field is the label or a group; call them {{label}} and "
@@ -72,15 +72,15 @@ class NamePattern:
             )
 
     def find(self, path: Path) -> tuple[str | None, str | None] | None:
-        """Return label and group of a file, or None where its path is of another form."""
+        """Return label and group of a file, or None if its path does not match."""
         whole = Path(os.path.abspath(path))  # links may lead in a circle
         parts = whole.with_suffix("").parts[-1 - self.text.count("/") :]
         match = re.fullmatch(self._expression(), "/".join(parts))
         if match is None:
             return None
         fields = [name for name in _PARTS.findall(self.text) if name]
-        found = dict(zip(fields, match.groups(), strict=True))
-        return found.get(self.label or ""), found.get(self.group or "")
+        values = dict(zip(fields, match.groups(), strict=True))
+        return values.get(self.label or ""), values.get(self.group or "")
 
     def _expression(self) -> str:
         """Return the pattern as a regular expression."""

@@ -1,4 +1,4 @@
-"""From files of recordings to windows, what a classifier of signals is trained and tested on."""
+"""From files of recordings to windows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def windows(
     ``.npz``      ``X`` of shape (samples, channels), ``y`` of shape (samples,), possibly ``time``
                   (``time_ms``, ...), ``group``, ``rate`` (Hz) and ``channels`` (names); or windows
                   that are ready: ``X`` of shape (n, samples, channels), ``y`` and ``group`` (n,)
-    ``.wav``      PCM of 8 to 32 bits or floats, all brought to 16 bits; the label is the name of
+    ``.wav``      PCM of 8 to 32 bits or floats, converted to 16 bits; the label is the name of
                   the folder; ``.flac`` and ``.ogg`` need soundfile
     ============  ==================================================================
 
@@ -66,31 +66,31 @@ def windows(
         The column or array of labels; if not given the one that is called label, target, class or
         y. Where labels are not needed, a file may be without it.
     groups : str, optional
-        The column or array that tells which samples belong together (a person, a machine), in
-        place of the file. Windows never span two groups.
+        The column or array of the groups of samples (a person, a machine), instead of the file.
+        Windows never span two groups.
     name : str, optional
-        Where label and group stand in the path of a file, as in ``"{label}_{person}_{n}"`` or
+        Where label and group are in the path of a file, as in ``"{label}_{person}_{n}"`` or
         ``"{person}/{label}/*"``; see `NamePattern`. `label` and `groups` may name its fields.
     inputs : sequence of str, optional
         The columns to take as channels, in this order; all that are left if not given.
     drop : sequence of str, default=()
         Columns to treat as if they were not in the file. Without its times a file has no gaps.
     rate : float, optional
-        Samples a second, where the file does not tell it. Where it does, both must agree within
-        2 %; sounds are brought to it.
+        Samples a second, if the file does not have it. If it does, both must agree within 2 %;
+        sounds are resampled.
     time : str, optional
         The column of times, where its name does not say so.
     mixed : {"drop", "majority"}, default="drop"
-        A window with several labels is left out, or takes the label of most
-        of its samples; of equally many, the one that comes last.
+        A window with several labels is dropped, or takes the label of most of its samples; of a
+        tie the last one.
     missing : {"error", "drop"}, default="error"
-        A window in which a value or a label is missing is an error, or left out.
+        A window with a missing value or label is an error, or dropped.
     short : {"pad", "drop"}, optional
-        A recording that is shorter than a window gets zeros after its end, or is left out.
-        If not given, sounds are padded and others are an error.
+        A recording shorter than a window is padded with zeros, or dropped. If not given, sounds
+        are padded and others are an error.
     beside : sequence of str, default=()
-        Columns that are no channels but numbers beside a window, such as a temperature: that of its
-        last sample counts.
+        Columns that are not channels but numbers beside a window, such as a temperature; the value
+        at its last sample is used.
     labels_needed : bool, default=True
         Whether a file without labels, or with one label only, is an error.
 
@@ -157,7 +157,7 @@ def windows(
 
 
 def _check_ready(tables: Sequence[Columns], reading: Reading) -> None:
-    """Refuse what a file of windows that were cut before cannot have."""
+    """Refuse options and further files with ready windows."""
     ready = next((table for table in tables if table.window), None)
     if ready is None:
         return
@@ -171,13 +171,13 @@ def _check_ready(tables: Sequence[Columns], reading: Reading) -> None:
 
 
 def _cut(tables: Sequence[Columns], names: Sequence[str], reading: Reading, source: str) -> Windows:
-    """Tell the channels of recordings and cut them."""
+    """Find the channels of recordings and cut them."""
     inputs = _shared(tables) if reading.inputs is None else [*reading.inputs, *reading.beside]
     tracks = read_tracks(tables, names, inputs, reading)
     window, hop = _lengths(tracks[0], reading)
-    kept, padded = long_enough(tracks, window, reading, source)
-    windows = cut(kept, window, hop, reading, source)
-    windows.dropped["short"] += len(tracks) - len(kept)
+    long, padded = long_enough(tracks, window, reading, source)
+    windows = cut(long, window, hop, reading, source)
+    windows.dropped["short"] += len(tracks) - len(long)
     sounds = (table for table in tables if table.is_sound)
     others = {column for table in sounds for column in table.columns} - set(windows.channels)
     resampled = sum(table.own_rate is not None for table in tables)
@@ -185,7 +185,7 @@ def _cut(tables: Sequence[Columns], names: Sequence[str], reading: Reading, sour
 
 
 def _shared(tables: Sequence[Columns]) -> list[str] | None:
-    """Return the channels that all sounds have, where some have more."""
+    """Return the channels that all sounds have, if some have more; else None."""
     if not all(table.is_sound for table in tables):
         return None
     shared = [name for name in tables[0].columns if all(name in t.columns for t in tables)]
@@ -195,7 +195,7 @@ def _shared(tables: Sequence[Columns]) -> list[str] | None:
 def _files(
     recordings: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
 ) -> tuple[list[Path], list[str], str]:
-    """Return the files, a name for each, and what to call them all."""
+    """Return the files, their names, and a name for all."""
     paths = [recordings] if isinstance(recordings, (str, os.PathLike)) else list(recordings)
     if not paths:
         raise TinykernelError("no recordings are given")
@@ -238,13 +238,13 @@ def _lengths(track: Track, reading: Reading) -> tuple[int, int]:
     return samples, step
 
 
-def _samples(what: str, length: str | int, track: Track) -> int:
-    """Turn a length in seconds, milliseconds or samples into samples."""
+def _samples(name: str, length: str | int, track: Track) -> int:
+    """Convert a length in seconds, milliseconds or samples to samples."""
     text = str(length) if isinstance(length, (str, int, np.integer)) else ""
     match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d*)?|\.\d+)\s*(s|ms|)\s*", text)
     if match is None or isinstance(length, bool) or (not match[2] and not match[1].isdecimal()):
         raise TinykernelError(
-            f"{what} must be a time like '2.56s' or '2560ms', or a number of samples; got "
+            f"{name} must be a time like '2.56s' or '2560ms', or a number of samples; got "
             f"{length!r}"
         )
     if not match[2]:
@@ -258,5 +258,5 @@ def _samples(what: str, length: str | int, track: Track) -> int:
     else:
         count = round(float(match[1]) * (1 if match[2] == "s" else 1e-3) * track.rate)
     if count < 1:
-        raise TinykernelError(f"{what} must be at least one sample; got {length!r}")
+        raise TinykernelError(f"{name} must be at least one sample; got {length!r}")
     return count

@@ -1,4 +1,4 @@
-"""Tell the channels, the times and the labels of recordings, and that recordings match."""
+"""Channels, times and labels of recordings, and checks that recordings match."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 @dataclass(eq=False)
 class Track:
-    """One recording: what its columns mean."""
+    """One recording: samples, labels and times."""
 
     name: str
     table: Columns
     X: NDArray[Any]  # (samples, channels): 0 where a value is missing
-    holes: NDArray[np.bool_]  # (samples,): whether a value is missing
+    holes: NDArray[np.bool_]  # (samples,): mask of missing values
     y: NDArray[Any] | None
-    unlabelled: NDArray[np.bool_]  # (samples,): whether the label is missing
+    unlabelled: NDArray[np.bool_]  # (samples,): mask of missing labels
     channels: tuple[str, ...]
     rate: float | None
     times: NDArray[np.float64] | None
@@ -38,7 +38,7 @@ class Track:
 
     @property
     def lost(self) -> NDArray[np.bool_]:
-        """Which samples lack a value or a label."""
+        """Mask of samples that lack a value or a label."""
         return np.logical_or(self.holes, self.unlabelled)
 
 
@@ -48,7 +48,7 @@ def read_tracks(
     inputs: Sequence[str] | None,
     reading: Reading,
 ) -> list[Track]:
-    """Tell channels from times in every file, and refuse files that do not belong together."""
+    """Find channels and times in every file, and refuse files that do not match."""
     tracks = list[Track]()
     labels = clean_labels(tables)
     for table, name, (y, unlabelled) in zip(tables, names, labels, strict=True):
@@ -96,12 +96,12 @@ def _time_column(
     if named is None:
         named = next((name for name in columns if kinds.is_time_name(name)), None)
     if named is None:
-        # A sound, whose rate is known, may rise steadily.
+        # The samples of a sound, whose rate is known, may increase regularly.
         others = [] if table.rate is not None else set(columns) - set(inputs or ())
         regular = (n for n, v in columns.items() if n in others and kinds.regular(v))
         return next(regular, None)
     values = columns[named]
-    where = f"{table.file}: the column {named!r} is taken for the time"
+    where = f"{table.file}: the column {named!r} is read as time"
     if values.dtype.kind not in "iufM":
         texts = [str(value) for value in values.tolist()]
         row = next((i for i, text in enumerate(texts) if number_of(text) is None), 0)
@@ -126,7 +126,7 @@ def _channels(
     inputs: Sequence[str] | None,
     first: Track | None,
 ) -> tuple[str, ...]:
-    """Return the names of the channels, all of which hold numbers, in the order of the first."""
+    """Return the names of the channels, in the order of the first recording."""
     chosen = tuple(name for name in columns if name != clock) if inputs is None else tuple(inputs)
     for name in chosen:
         if name not in columns:
@@ -154,30 +154,30 @@ def _channels(
 def _matrix(
     table: Columns, columns: dict[str, NDArray[Any]], channels: Sequence[str]
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Return samples x channels, 0 where a value is missing, and which samples lack one."""
+    """Return samples x channels, 0 where a value is missing, and a mask of such samples."""
     X = np.column_stack([columns[name] for name in channels])
     if X.dtype.kind != "f":
-        return X, _none_of(X)
+        return X, _all_false(X)
     for row, column in np.argwhere(np.isinf(X))[:1]:
         raise TinykernelError(f"{table.place(row, channels[column])}: is infinite; correct it")
     holes = np.isnan(X).any(axis=1)
     return np.nan_to_num(X) if holes.any() else X, holes
 
 
-def _none_of(rows: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return False for each row, without memory for each."""
+def _all_false(rows: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return False for each row, in constant memory."""
     return np.broadcast_to(np.zeros((), bool), len(rows))
 
 
 def _numbers_last(track: Track, names: Sequence[str]) -> Track:
-    """Put the columns that are numbers beside a window behind the channels."""
+    """Move the columns of numbers beside a window behind the channels."""
     file, columns = track.table.file, _listed(track.channels)
     lacking = next((name for name in names if name not in track.channels), None)
     if lacking is not None:
-        what = f"has no column {lacking!r} of numbers beside a window; columns: {columns}"
+        problem = f"has no column {lacking!r} of numbers beside a window; columns: {columns}"
         if track.table.is_sound:
-            what = "a sound has no numbers beside it; leave out --set beside"
-        raise TinykernelError(f"{file}: {what}")
+            problem = "a sound has no numbers beside it; leave out --set beside"
+        raise TinykernelError(f"{file}: {problem}")
     channels = tuple(name for name in track.channels if name not in names)
     if not channels:
         raise TinykernelError(f"{file}: beside leaves no channel; columns: {columns}")
@@ -199,11 +199,11 @@ def _clock(
     median = float(np.median(steps))
     if median <= 0:
         raise TinykernelError(
-            f"{table.file}: the column {name!r} repeats most of its times, so gaps cannot be told; "
+            f"{table.file}: the column {name!r} repeats most times, so gaps cannot be found; "
             f"leave it out with --set drop={name} and --set rate=HZ"
         )
     gap = (steps > kinds.GAP * median) | (steps < 0)
-    # The mean of the steps: those of 60 Hz in whole milliseconds are 16 and 17.
+    # The mean, as steps of 60 Hz in whole milliseconds are 16 and 17.
     step = float(steps[~gap].mean())
     if ticks is None:
         ticks = kinds.ticks_per_second(name, float(values[0]))
@@ -217,12 +217,12 @@ def _clock(
 
 
 def alike(rate: float, other: float) -> bool:
-    """Whether two rates are taken for the same."""
+    """Whether two rates agree."""
     return abs(rate - other) <= _RATE_TOLERANCE * max(rate, other)
 
 
 def agreed(table: Columns, who: str, measured: float | None, asked: float | None) -> float | None:
-    """Return the rate of a file, or the one that is asked for where the file has none."""
+    """Return the rate of a file, or if it has none that of the user."""
     if measured is None or asked is None or alike(measured, asked):
         return asked if measured is None else measured
     raise TinykernelError(f"{table.file}: {who} {measured:g} Hz, but {asked:g} Hz is given")
@@ -246,7 +246,7 @@ def _same_rates(tracks: Sequence[Track]) -> None:
 
 
 def _refuse_counters(tracks: Sequence[Track]) -> None:
-    """Refuse channels that are a counter or an identifier in every recording."""
+    """Refuse a channel that is a counter or an identifier in every recording."""
     suspects = dict.fromkeys(tracks[0].channels, "")
     for track in tracks:
         reasons = kinds.suspicious_inputs(track.X, track.channels)
@@ -261,7 +261,7 @@ def _refuse_counters(tracks: Sequence[Track]) -> None:
 
 
 def _give_type(tracks: Sequence[Track]) -> None:
-    """Give all recordings the smallest type that the firmware has for their values."""
+    """Convert all recordings to the smallest type of the firmware for their values."""
     kind = np.result_type(*(track.X.dtype for track in tracks))
     keeps = all(track.table.keeps_type for track in tracks)
     low, high = min(t.X.min() for t in tracks), max(t.X.max() for t in tracks)
@@ -287,7 +287,7 @@ def _give_type(tracks: Sequence[Track]) -> None:
 def clean_labels(
     tables: Sequence[Columns],
 ) -> list[tuple[NDArray[Any] | None, NDArray[np.bool_]]]:
-    """Return labels of one type for all files, and which samples lack one."""
+    """Return labels of one type for all files, and masks of samples without a label."""
     codes = list[tuple[NDArray[Any], NDArray[Any]] | None]()
     for table in tables:
         # The samples of a sound share the memory of one label.
@@ -297,7 +297,7 @@ def clean_labels(
     known = [text for text in texts if text.lower() not in ("", "nan", "na", "null")]
     values = text_labels(known) if known else np.zeros(0, np.int64)
     if known and values.dtype.kind == "U" and all(map(_is_float, known)):
-        # Where all are whole, one has more digits than the integers of labels hold.
+        # If all are whole, one has more digits than integer labels.
         largest = max(known, key=lambda text: abs(float(text)))
         broken = next((text for text in known if not float(text).is_integer()), largest)
         held = zip(tables, codes, strict=True)
@@ -310,8 +310,7 @@ def clean_labels(
     cleaned = list[tuple[NDArray[Any] | None, NDArray[np.bool_]]]()
     for table, code in zip(tables, codes, strict=True):
         if code is None or table.y is None:
-            some = next(iter(table.columns.values()))
-            cleaned.append((None, _none_of(some)))
+            cleaned.append((None, _all_false(next(iter(table.columns.values())))))
             continue
         y = np.array([value.get(text, empty) for text in code[0].tolist()], values.dtype)[code[1]]
         missing = np.array([text not in value for text in code[0].tolist()])[code[1]]
@@ -320,7 +319,7 @@ def clean_labels(
             for each in (y, missing)
         )
         if missing.any() and not missing.all():
-            # The label before stands in for a missing one, so that it is no change of label.
+            # The label before fills a missing one, so that it is not a change of label.
             place = np.where(missing, (~missing).argmax(), np.arange(len(y)))
             y = y[np.maximum.accumulate(place)]
         cleaned.append((y, missing))
@@ -333,7 +332,7 @@ def _is_float(text: str) -> bool:
 
 
 def majority(values: NDArray[Any]) -> Any:
-    """Return the commonest value; of equally common ones that which comes last."""
+    """Return the commonest value; of a tie the last one."""
     kinds_of, last, counts = np.unique(values[::-1], return_index=True, return_counts=True)
     return kinds_of[np.lexsort((last, -counts))[0]]
 

@@ -1,4 +1,4 @@
-"""Read sound files, all brought to 16 bits, and to another rate."""
+"""Read sound files as 16-bit samples, and resample them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 from tinykernel.errors import TinykernelError
 
 _FULL = 1 << 15
-# Floats above 1 are held at full scale; of larger ones the unit must be another.
+# Floats above 1 are clipped; larger ones have another unit and are refused.
 _LOUDEST = 4.0
 
 
 def read_wav(path: Path) -> tuple[NDArray[np.int16], float]:
-    """Return the samples of a .wav, int16 of shape (samples, channels), and its rate in Hz.
+    """Return the samples of a .wav, int16 (samples, channels), and its rate in Hz.
 
-    PCM of 8, 16, 24 or 32 bits and floats of -1 to 1 are all brought to 16 bits, rounded down, so
-    that files of several widths go together and full scale is 32768.
+    PCM of 8, 16, 24 or 32 bits and floats of -1 to 1 become 16 bits, rounded down.
     """
     from scipy.io import wavfile
 
@@ -32,9 +31,9 @@ def read_wav(path: Path) -> tuple[NDArray[np.int16], float]:
             rate, samples = wavfile.read(path)
     except OSError:
         raise
-    except Exception as error:  # scipy raises what it likes for damaged bytes
+    except Exception as error:  # scipy raises any exception for damaged bytes
         reason = "cut short" if "premature" in str(error) else str(error) or "damaged"
-        raise TinykernelError(f"{path}: is no .wav of PCM or floats ({reason})") from None
+        raise TinykernelError(f"{path}: is not a PCM or float WAV file ({reason})") from None
     if rate <= 0 or samples.ndim > 2:
         raise TinykernelError(f"{path}: is damaged or cut short")
     # Not reshape: a .wav may hold no samples.
@@ -42,14 +41,14 @@ def read_wav(path: Path) -> tuple[NDArray[np.int16], float]:
 
 
 def read_coded(path: Path) -> tuple[NDArray[np.int16], float]:
-    """Return the same of a .flac or .ogg, which soundfile decodes."""
+    """Return samples and rate, as `read_wav`, of a .flac or .ogg, decoded by soundfile."""
     try:
         import soundfile
     except ImportError:
         raise TinykernelError(
             f"{path}: needs soundfile; install it (pip install soundfile) or save a .wav"
         ) from None
-    except OSError as error:  # it needs a library of the system where it brings none
+    except OSError as error:  # it may need a library of the system
         raise TinykernelError(f"{path}: soundfile does not work here ({error})") from None
     try:
         samples, rate = soundfile.read(path, dtype="int16", always_2d=True)
@@ -59,10 +58,7 @@ def read_coded(path: Path) -> tuple[NDArray[np.int16], float]:
 
 
 def resampled(samples: NDArray[np.int16], rate: float, wanted: float) -> NDArray[np.int16]:
-    """Bring samples (n, channels) from one rate to another, rounded to whole numbers.
-
-    A polyphase filter of scipy's, ``resample_poly``, whose window of Kaiser stops the frequencies
-    that the lower rate cannot hold.
+    """Resample (n, channels) by ``scipy.signal.resample_poly``, rounded to whole numbers.
 
     >>> resampled(np.full((4, 1), 100, np.int16), 8000, 4000).shape
     (2, 1)
@@ -76,7 +72,7 @@ def resampled(samples: NDArray[np.int16], rate: float, wanted: float) -> NDArray
 
 
 def as_int16(path: Path, samples: NDArray[Any]) -> NDArray[np.int16]:
-    """Bring samples of any width to 16 bits.
+    """Convert samples of any width to 16 bits.
 
     >>> as_int16(Path("a.wav"), np.array([0, 128, 255], np.uint8)).tolist()
     [-32768, 0, 32512]
