@@ -69,7 +69,7 @@ def test_a_library_for_a_target_was_refused(work, tmp_path):
 def test_options_of_another_format_are_refused(work, tmp_path):
     """Such an option, and a name that build systems have, are errors that say what to do."""
     given = ("export", work / "gesture.tkm", "--format", "library", "-o", tmp_path / "p")
-    for option in ("board=pico", "framework=arduino", "platform=ststm32"):
+    for option in ("board=pico", "framework=arduino", "board=ststm32:x"):
         assert "leave --" in failed(*given, "--set", option)
     assert "give another, as in --name my_bt" in failed(*given, "--name", "bt")
     assert not list(tmp_path.iterdir())

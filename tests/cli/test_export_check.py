@@ -45,6 +45,26 @@ def test_manifest_says_where_an_export_comes_from(work, project):
     assert training["split"]
 
 
+def test_two_trainings_looked_alike_to_a_package_manager(work, project, tmp_path):
+    """A version of its own stands in header, packages and manifest, and --check repeats it."""
+    folder, model = tmp_path / "gesture", work / "gesture.tkm"
+    given = ("export", model, "--format", "library", "-o", folder, "-q", "--set")
+    assert "write three numbers" in failed(*given, "version=1.4")
+    assert run(*given, "version=1.4.0-rc.1").exit_code == 0
+    assert '#define GESTURE_VERSION "1.4.0-rc.1"' in (folder / "src" / "gesture.h").read_text()
+    assert json.loads((folder / "library.json").read_text())["version"] == "1.4.0-rc.1"
+    assert "version=1.4.0-rc.1\n" in (folder / "library.properties").read_text()
+    assert "(gesture VERSION 1.4.0 " in (folder / "CMakeLists.txt").read_text()
+    assert json.loads((folder / MANIFEST).read_text())["options"]["version"] == "1.4.0-rc.1"
+    assert _check(model, folder, status=0)["changed"] == []
+    without = json.loads((project / MANIFEST).read_text())
+    for copy, version in (
+        (folder, "1.4.0-rc.1"),
+        (project, f"{tinykernel.__version__}+{without['model'][:8]}"),
+    ):
+        assert f'version: "{version}"' in (copy / "idf_component.yml").read_text()
+
+
 @pytest.mark.parametrize("kind", ["changed", "missing", "extra", "link", "fifo", "long"])
 def test_every_difference_is_named(work, project, tmp_path, kind):
     """A file that was edited, deleted, left over or replaced is named; none but files is opened."""

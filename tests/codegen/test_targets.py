@@ -91,7 +91,9 @@ def test_a_core_with_its_fpu_has_the_boards_of_the_core() -> None:
 
 def test_a_board_that_is_in_no_platform() -> None:
     """It is sized and listed, but a project for it needs a platform that the user names."""
-    with pytest.raises(TinykernelError, match="give the one that you use with --set platform=NAME"):
+    with pytest.raises(
+        TinykernelError, match="give the one that you use with --set board=PLATFORM:NAME"
+    ):
         board_for(find_target("cortex-m33"), "rpipico2")
 
 

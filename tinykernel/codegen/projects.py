@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -32,13 +33,17 @@ from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.stages.scale import Scale
 
 #: Options of an export that its manifest names, so that `compare` can repeat it.
-OPTIONS = ("target", "format", "board", "framework", "platform", "ci", "budget")
+OPTIONS = ("target", "format", "version", "board", "framework", "platform", "ci", "budget")
 #: What the manifest repeats of a model file.
 _TRAINING = (
     *("data", "label", "groups", "split", "test_size", "seed", "task", "method"),
     *("target", "budget", "limits", "accuracy", "sizes"),
 )
 _VECTORS, _VECTOR_BYTES = 8, 16384
+# MAJOR.MINOR.PATCH and a pre-release, of semver.org; build metadata is the fingerprint's place.
+_VERSION = re.compile(
+    r"(0|[1-9]\d{0,5})(\.(0|[1-9]\d{0,5})){2}(-[0-9A-Za-z]+([.-][0-9A-Za-z]+)*)?", re.A
+)
 _Chosen: TypeAlias = tuple[Target, Board, str]
 
 
@@ -274,6 +279,7 @@ def exported_files(
     ci: str | None = None,
     budget: str | int | None = None,
     about: Mapping[str, Any] | None = None,
+    version: str | None = None,
 ) -> dict[str, bytes]:
     """Render the files of an export by relative POSIX path; options are those of `export`."""
     about = about or {}
@@ -283,11 +289,14 @@ def exported_files(
     rows = _usual_vectors(integer_model) if vectors is None else np.asarray(vectors)
     if rows.ndim < 2 or rows.shape[0] == 0:
         raise TinykernelError("test vectors: give at least one row of raw inputs")
-    sources = render_sources(integer_model, name, coding=coding)
+    _check_version(version)
+    sources = render_sources(integer_model, name, coding=coding, version=version)
     sources |= render_single(sources, name) | render_selftest(integer_model, name, rows)
     context = _context(integer_model, name, int(rows.shape[0]))
     context["constants"] = constants_of(coding, integer_model, name)
     context["period"] = _period(about)
+    # Two trainings are two versions to a package manager.
+    context["release"] = version or f"{tinykernel.__version__}+{context['fingerprint']}"
     files = dict(sorted(_render_format(format, sources, context, chosen).items()))
     row = None if target is None else find_target(target).name
     if ci is not None:
@@ -296,18 +305,31 @@ def exported_files(
         )
     elif budget is not None:
         raise TinykernelError("budget: only a workflow checks it; give ci, too")
-    options = {"target": row, "format": format, **wanted, "ci": ci, "budget": budget}
+    options = {"target": row, "format": format, "version": version, **wanted, "ci": ci}
     files[MANIFEST] = manifest(
         files,
         tool=f"tinykernel {tinykernel.__version__}",
         model=integer_model.fingerprint(),
         target=row,
-        options={key: str(options[key]) for key in OPTIONS if options[key] is not None},
+        options=_written(options | ({} if budget is None else {"budget": str(budget)})),
         name=name,
         contract=FORMAT,
         training=_training(about),
     )
     return files
+
+
+def _check_version(version: str | None) -> None:
+    if version is not None and (len(version) > 40 or not _VERSION.fullmatch(version)):
+        raise TinykernelError(
+            f"version: {version!r} is none that packages have; write three numbers, as 1.4.0, "
+            "and letters after a hyphen, as 1.4.0-rc.1"
+        )
+
+
+def _written(options: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the options that were given, in the order of a manifest."""
+    return {name: text for name in OPTIONS if (text := options.get(name)) is not None}
 
 
 class _Exported(list[Path]):
@@ -333,6 +355,7 @@ def export(
     ci: str | None = None,
     budget: str | int | None = None,
     about: Mapping[str, Any] | None = None,
+    version: str | None = None,
 ) -> list[Path]:
     """Write a model as a complete project.
 
@@ -363,6 +386,9 @@ def export(
     about : mapping, optional
         What a model file says of its training; the manifest repeats it, and the header has the
         texts and the missing value of its ``"coding"``.
+    version : str, optional
+        Of the model, as ``"1.4.0"``: ``NAME_VERSION`` in the header, and what package managers
+        read; without it that of tinykernel with the fingerprint.
 
     Returns
     -------
@@ -387,6 +413,7 @@ def export(
         ci=ci,
         budget=budget,
         about=about,
+        version=version,
     )
     replace_folder_atomically(folder, files, force=force)
     return _Exported(Path(folder, *path.split("/")) for path in files)

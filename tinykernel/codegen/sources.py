@@ -68,7 +68,7 @@ def runtime_files() -> dict[str, bytes]:
 
 
 def render_sources(
-    model: IntegerModel, name: str, *, coding: Coding | None = None
+    model: IntegerModel, name: str, *, coding: Coding | None = None, version: str | None = None
 ) -> dict[str, bytes]:
     """Render the C of a model, with the runtime that it includes: content by path.
 
@@ -81,6 +81,7 @@ def render_sources(
     packed = pack(model)
     _check_names(packed)
     context = _context(model, packed, name)
+    context["version"] = version
     context["coding_lines"] = constants_of(coding, model, name).lines()
     files = {
         f"include/{name}.h": _render("model.h", context),

@@ -247,7 +247,7 @@ def board_for(
     if chosen.name and not chosen.platform:
         raise TinykernelError(
             f"no platform of PlatformIO's registry has board {chosen.name}: give the one that you "
-            "use with --set platform=NAME, or export --format library"
+            "use with --set board=PLATFORM:NAME, or export --format library"
         )
     if framework not in (None, *chosen.frameworks):
         raise TinykernelError(
@@ -286,7 +286,7 @@ def _why_not(target: Target, board: str) -> str:
     near = difflib.get_close_matches(board, names, n=3) or names[:6]
     return (
         f"is not known for target {target.name}; known are {', '.join(near)}, and any other with "
-        "--set platform=PLATFORM"
+        "--set board=PLATFORM:NAME"
     )
 
 

@@ -80,6 +80,8 @@ def export_command(
     from tinykernel.codegen.projects import default_folder, next_step
 
     options, _ = gather(ctx.params, ("export",), model)
+    platform, _, board = (options["board"] or "").rpartition(":")
+    options |= {"board": board or None, "platform": platform or None}
     opened = open_model(model)
     chosen = _target(target, project_format, opened)
     row = None if chosen is None else chosen.name

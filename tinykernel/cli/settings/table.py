@@ -234,9 +234,14 @@ _OWN = (
         "joblib backend, or the address of a Dask scheduler, as tcp://127.0.0.1:8786.",
         "threading",
     ),
-    _export("board", "NAME", str, "PlatformIO board."),
+    _export("board", "NAME", str, "PlatformIO board. PLATFORM:NAME for one that is not listed."),
     _export("framework", "NAME", str, "Framework, as arduino, espidf or cmsis."),
-    _export("platform", "NAME", str, "PlatformIO platform, for a board that is not listed."),
+    _export(
+        "version",
+        "X.Y.Z",
+        str,
+        "Version of the model, as 1.4.0. In the header, for package managers and in the manifest.",
+    ),
     _choice(
         _export,
         "ci",
