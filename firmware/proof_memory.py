@@ -141,6 +141,19 @@ def waiting_bits(c):
     return size
 
 
+def events(c):
+    """Return the words that a stream keeps of events; refuse thresholds that no sum can reach."""
+    if "TK_EVENT_SHIFT" not in c.text:
+        return 0
+    shift, least = c("EVENT_SHIFT"), c.table["tk_event_thresholds"]
+    need(shift < 16 and c("EVENT_PAUSE") < 1 << 16, "sums of events remember or wait too long")
+    need(len(least) == c("CLASSES") and least.max() > 0, "thresholds of other classes")
+    # s - (s >> shift) does not fall as s rises, so this is the largest sum.
+    most = (1 << 31) - 1 >> shift
+    need(least.max() <= most << shift, "a sum of events cannot reach its threshold")
+    return 1 + c("CLASSES")
+
+
 def memory(c):
     """Return the words of scratch, and of a stream its scratch and its state."""
     needs = [STAGES[kind](c, k) for kind, k in c.chain]
@@ -161,5 +174,5 @@ def memory(c):
     if c.streams:
         sizes["stream_scratch"] = stream
     if c("STAGES") > 1:
-        sizes["state"] = total["state"]
+        sizes["state"] = total["state"] + events(c)
     return sizes

@@ -4,8 +4,8 @@
  * samples of a stream), the number of rows, both uint32, and the rows. out.bin: for every section
  * its rows: the scores of all classes and the label of the predict function, int32, or the
  * quantized inputs; with -DVALUES=1, of a regressor, the values and whether a second call differs;
- * of a stream those of every window that ends. Then, uint32, the bytes of stack that the last row
- * took; 0 where that is not measured.
+ * of a stream those of every window that ends, and the event of a model that has events. Then,
+ * uint32, the bytes of stack that the last row took; 0 where that is not measured.
  *
  * The model comes from the command line of the compiler: -DMODEL_HEADER=gesture.h -DMODEL=gesture
  * -DMODEL_UPPER=GESTURE. -DQUANTIZED_ENTRIES=1 or -DSTREAM_ENTRIES=1 where it has these.
@@ -35,6 +35,8 @@
 #define QUANTIZED_SCORES JOIN(MODEL, _scores_quantized)
 #define STREAM_SCORES    JOIN(MODEL, _stream_scores)
 #endif
+/* 0 where the header does not define it: the model tells no events. */
+#define EVENTS        JOIN(MODEL_UPPER, _NO_EVENT)
 #define SCRATCH_WORDS JOIN(MODEL_UPPER, _SCRATCH_WORDS)
 
 #define CHANNELS JOIN(MODEL_UPPER, _CHANNELS)
@@ -237,6 +239,19 @@ __attribute__((noinline)) int tk_measured_push(void)
     return JOIN(MODEL, _push)(&state, raw);
 }
 
+#if EVENTS
+/* What happened, by either function; `result` holds the scores. */
+int32_t tk_measured_event(uint32_t sample);
+__attribute__((noinline)) int32_t tk_measured_event(uint32_t sample)
+{
+    if (sample / JOIN(MODEL_UPPER, _HOP) % 2u != 0u) {
+        return JOIN(MODEL, _event_scores)(&state, result);
+    }
+    fill_scratch();
+    return JOIN(MODEL, _event)(&state, scratch);
+}
+#endif
+
 /* Push samples and write what each window gives that ends; returns 0 on success. */
 static int run_stream(uint32_t samples, int32_t input, int32_t output)
 {
@@ -246,6 +261,9 @@ static int run_stream(uint32_t samples, int32_t input, int32_t output)
     const uint32_t values = CHANNELS;
 #endif
     const uint32_t size = (uint32_t)(values * sizeof raw[0]);
+#if EVENTS
+    int32_t event;
+#endif
     uint32_t i;
     for (i = 0u; i < sizeof state / sizeof(uint32_t); i++) {
         ((volatile uint32_t *)&state)[i] = 0xa5a5a5a5u;
@@ -281,6 +299,12 @@ static int run_stream(uint32_t samples, int32_t input, int32_t output)
             if (tk_write(output, result, (uint32_t)sizeof result) != 0u) {
                 return 1;
             }
+#if EVENTS
+            event = tk_measured_event(i);
+            if (tk_write(output, &event, (uint32_t)sizeof event) != 0u) {
+                return 1;
+            }
+#endif
         }
     }
     return 0;

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
 
 from tests.convolutions import convolution_model
 from tests.frames import frame_model
@@ -16,7 +19,17 @@ from tests.random_fronts import (
 from tests.random_models import random_model, with_linear
 from tests.separable import separable_model
 from tests.spectra import spectral_model
+from tinykernel.model.answers.events import Events
 from tinykernel.model.integer import IntegerModel
+
+
+def with_events(model: IntegerModel, shift: int = 1, pause: int = 1) -> IntegerModel:
+    """Let a model tell events of all classes but the first one, which is background."""
+    low, high = model.ranges()[-1].low, model.ranges()[-1].high
+    thresholds = np.full(model.n_classes, (high - low) // 64 + 1, np.uint32)
+    thresholds[0] = 0
+    return replace(model, events=Events(thresholds, shift, pause))
+
 
 LINEAR: dict[str, Callable[[], IntegerModel]] = {
     "1 bit": lambda: with_linear(random_model(1, n_features=45, raw_dtype="int16"), 1, 1, False),
@@ -71,6 +84,7 @@ IMAGES: dict[str, Callable[[], IntegerModel]] = {
 }
 SIGNALS: dict[str, Callable[[], IntegerModel]] = {
     "averaged": lambda: local_model(random_signal_stage(1), 1),
+    "events": lambda: with_events(local_model(random_signal_stage(13, hop=4), 13)),
     "cells, odd hop": lambda: local_model(random_signal_stage(2, cells=(3, 1), hop=22), 2),
     "components": lambda: local_model(
         random_signal_stage(3, cells=(2, 1), hop=64), 3, components=True

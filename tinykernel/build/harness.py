@@ -26,8 +26,8 @@ class Output:
 
     # Scores and the label that the predict function gave, int32, and of a model that decides also
     # decision, margin and confidence, with a threshold of novelty also novelty and whether it is
-    # novel; or the quantized inputs. Of a stream one row for each window that ended. Of a regressor
-    # values, and whether a second call gave others.
+    # novel; or the quantized inputs. Of a stream one row for each window that ended, and last what
+    # happened. Of a regressor values, and whether a second call gave others.
     values: NDArray[Any]  # (n_rows, n_scores + 1 or + 4) or (n_rows, n_features)
     stack: int  # bytes of stack that one inference really took; 0 where that is not measured.
     n_scores: int
@@ -97,15 +97,23 @@ def write_rows(program: Program, model: IntegerModel, rows: Inputs) -> None:
             file.write(part.astype(dtype.newbyteorder("<")).tobytes())
 
 
+def answers_of(model: IntegerModel, entry: str) -> tuple[str, ...]:
+    """Name what follows the scores of a row of an entry."""
+    if model.is_regressor:
+        return ("second call",)
+    names, decision = ["label"], model.decision
+    if decision is not None:
+        names += ["decision", "margin", "confidence"]
+        names += ["novelty", "whether it is novel"] * (decision.novelty_threshold is not None)
+    return (*names, *(["event"] * (entry == "stream" and model.events is not None)))
+
+
 def _output_kind(model: IntegerModel, entry: str) -> np.dtype[Any]:
     """Return the type of what the harness writes for one row."""
     if entry == "quantize":
         values = (model.input_dtype.newbyteorder("<"), (model.n_features,))
         return np.dtype([("values", *values)])
-    more = 1 if model.decision is None else 4
-    if model.decision is not None and model.decision.novelty_threshold is not None:
-        more += 2
-    return np.dtype([("values", "<i4", (model.n_scores + more,))])
+    return np.dtype([("values", "<i4", (model.n_scores + len(answers_of(model, entry)),))])
 
 
 def _output_rows(model: IntegerModel, entry: str, n_rows: int) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.build.field import run_steps
-from tinykernel.build.harness import Inputs, Output, run_rows
+from tinykernel.build.harness import Inputs, Output, answers_of, run_rows
 from tinykernel.build.program import Platform, Program, build_closest, build_model, find_platforms
 from tinykernel.build.toolchains import ProgramTooLarge, host_toolchain
 from tinykernel.codegen.targets import Target, find_target
@@ -21,14 +21,13 @@ from tinykernel.decisions.sequence import COLUMNS, expected_steps, given_steps
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.decision import margins
+from tinykernel.model.answers.events import NO_EVENT
 from tinykernel.model.answers.values import Values
 from tinykernel.model.arrays import raw_values
 from tinykernel.model.stages.beside import as_rows, as_windows
 from tinykernel.progress import report as say
 
 _ROWS_AT_ONCE, _HOPS_AT_ONCE = 8192, 1024
-# Columns after the scores, as far as a model has them.
-_COLUMNS = ("label", "decision", "margin", "confidence", "novelty", "whether it is novel")
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class Difference:
         Row of the data, from 0; of a stream the decision, of a sequence the step.
     what : str
         ``"score of class 'x'"``, ``"label"``, ``"decision"``, ``"margin"``, ``"confidence"``,
-        ``"novelty"``, ``"whether it is novel"`` or ``"input 3"``; of a sequence one of
+        ``"novelty"``, ``"whether it is novel"``, ``"event"`` or ``"input 3"``; of a sequence one of
         `tinykernel.decisions.sequence.COLUMNS`.
     expected, got : int
         Python's value and the C's.
@@ -79,6 +78,8 @@ class VerifyResult:
         from quantized inputs; with a local stage once.
     hops : int
         Decisions of a stream, whose scores were compared, too.
+    events : int
+        Events in these decisions, compared one by one.
     steps, refusals : int
         Steps of counters that were compared, too, and how many of them were no answer.
     differences : int
@@ -109,6 +110,7 @@ class VerifyResult:
     r2: float | None = None
     steps: int = 0
     refusals: int = 0
+    events: int = 0
 
     @property
     def ok(self) -> bool:
@@ -283,8 +285,12 @@ def expected_values(model: IntegerModel, entries: Inputs) -> dict[str, NDArray[A
             expected[entry] = _with_labels(model, np.asarray(inputs))
         elif entry == "stream":
             none = _with_labels(model, np.zeros((0, model.n_features), dtype=model.input_dtype))
-            parts = [part for samples in inputs for part in _of_stream(model, samples)]
-            expected[entry] = np.concatenate([none, *parts])
+            expected[entry] = np.concatenate(
+                [
+                    _with_events(model, np.concatenate([none, *_of_stream(model, samples)]))
+                    for samples in inputs
+                ]
+            )
         else:
             rows = np.asarray(inputs)
             parts = [
@@ -308,6 +314,14 @@ def _with_labels(model: IntegerModel, Q: NDArray[Any]) -> NDArray[np.int32]:
             novelty = model.novelty_quantized(Q, scores)
             columns += [novelty, decision.is_novel(novelty)]
     return np.column_stack(columns).astype(np.int32)
+
+
+def _with_events(model: IntegerModel, rows: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Put what happened behind the rows of one recording, where a model tells events."""
+    if model.events is None:
+        return rows
+    events = model.events.follow(np.ascontiguousarray(rows[:, : model.n_scores]))
+    return np.column_stack([rows, events]).astype(np.int32)
 
 
 def _of_stream(model: IntegerModel, samples: NDArray[Any]) -> Iterator[NDArray[np.int32]]:
@@ -355,11 +369,19 @@ def compare(
         rows=n_rows,
         scores=n_rows * model.n_scores,
         hops=len(expected.get("stream", ())),
+        events=_count_events(model, expected),
         differences=n_differences,
         first_difference=first,
         accuracy=accuracy_of(model, outputs["raw"].labels, labels),
         r2=r2_of(model, outputs["raw"].scores, labels),
     )
+
+
+def _count_events(model: IntegerModel, expected: dict[str, NDArray[Any]]) -> int:
+    """Count what the streams told."""
+    if model.events is None:
+        return 0
+    return int((expected["stream"][:, -1] != NO_EVENT).sum())
 
 
 def _at(result: VerifyResult, target: Target, platform: Platform) -> VerifyResult:
@@ -399,7 +421,7 @@ def column_name(model: IntegerModel, entry: str, column: int) -> str:
         names = model.answers.names
         return f"value {names[column]!r}" if column < len(names) else "second call"
     if column >= model.n_classes:
-        return _COLUMNS[column - model.n_classes]
+        return answers_of(model, entry)[column - model.n_classes]
     return f"score of class {model.classes[column]!r}"
 
 

@@ -22,6 +22,7 @@ from tinykernel.codegen.pack.scale import pack_scale
 from tinykernel.codegen.pack.trees import pack_trees
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.decision import Decision
+from tinykernel.model.answers.events import Events
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.prototypes import Prototypes, most_steps
@@ -79,6 +80,8 @@ def pack(model: IntegerModel) -> PackedModel:
     stream = first + dots + model.n_scores + stage_words
     state = sum(stage.state_words for stage in front)
     window = state - sum(stage.kept_words for stage in front)
+    # What a stream keeps of events, behind all stages.
+    state += 0 if model.events is None else 1 + model.n_classes
     return PackedModel(
         definitions=tuple(part for part in parts if isinstance(part, Definition)),
         tables=tuple(part for part in parts if isinstance(part, Table)),
@@ -118,6 +121,7 @@ def _pack_machine(model: IntegerModel) -> tuple[Parts, Layout | None, int]:
     parts += [] if linear is None else pack_linear(linear)
     parts += [] if trees is None else pack_trees(trees)
     parts += [] if model.decision is None else _pack_decision(model.decision)
+    parts += [] if model.events is None else _pack_events(model.events)
     return parts, layout, scratch
 
 
@@ -162,6 +166,16 @@ def _pack_decision(decision: Decision) -> Parts:
         parts.append(Definition("TK_THRESHOLD(i)", "tk_thresholds[i]"))
         parts.append(Table("tk_thresholds", "uint32_t", thresholds, "decision", comment))
     return parts
+
+
+def _pack_events(events: Events) -> Parts:
+    """Store what a stream has to gather of a class before it tells an event."""
+    comment = "Least sum of an event, by label; 0 of background."
+    return [
+        Definition("TK_EVENT_SHIFT", str(events.shift), "decisions that a sum remembers, log2"),
+        Definition("TK_EVENT_PAUSE", f"{events.pause}u", "decisions without an event after one"),
+        Table("tk_event_thresholds", "uint32_t", events.thresholds, "decision", comment),
+    ]
 
 
 def _pack_front(model: IntegerModel) -> list[Packed]:

@@ -26,7 +26,8 @@ from tinykernel.codegen.plan import PackedModel, pack
 from tinykernel.coding.codes import Coding
 from tinykernel.decisions.counters import COUNTERS_MAGIC, counters_bytes
 from tinykernel.errors import TinykernelError
-from tinykernel.model.answers.decision import margins
+from tinykernel.model.answers.decision import Decision, margins
+from tinykernel.model.answers.events import Events
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import Values
 from tinykernel.model.integer import IntegerModel
@@ -47,7 +48,10 @@ _C_TYPES = {
     "int32": "int32_t",
 }
 # What templates call as the model and its packed form do.
-_OF_MODEL = ("n_inputs", "input", "hop", "delay", "decision", "n_classes", "n_scores", "n_numbers")
+_OF_MODEL = (
+    *("n_inputs", "input", "hop", "delay", "decision", "events", "n_classes", "n_scores"),
+    "n_numbers",
+)
 _OF_PACKED = (
     *("structs", "tables", "headers", "places", "scratch_words", "stream_words", "state_words"),
     *("window_words", "window_start_words"),
@@ -266,7 +270,8 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "lines": model.stages[0].GIVES == "image",
         "taken": taken,
         "taken_type": _C_TYPES[taken.dtype],
-        "statement": _statement(model),
+        "statement": _statement(model.decision),
+        "promise": _statement(model.events),
         "novelty_threshold": "" if threshold is None else integer_literal(threshold),
         "count_type": _C_TYPES[model.scaler.raw_dtype],
         "raw_type": _C_TYPES[model.raw_dtype],
@@ -326,9 +331,9 @@ def _field_context(model: IntegerModel) -> dict[str, Any]:
     return context | {"range_lines": lines, "range_size": channels, "range_top": top}
 
 
-def _statement(model: IntegerModel) -> list[str]:
-    """Return the lines of the statement about the decisions."""
-    text = "" if model.decision is None else model.decision.statement
+def _statement(answer: Decision | Events | None) -> list[str]:
+    """Return the lines of the promise about decisions or events."""
+    text = "" if answer is None else answer.statement
     ascii_text = in_comment(text).encode("ascii", "backslashreplace").decode()
     return textwrap.wrap(ascii_text, _COMMENT_WIDTH)
 

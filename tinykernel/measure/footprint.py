@@ -115,23 +115,25 @@ def size_script(target: Target) -> Path:
 
 def flash_parts(model: IntegerModel) -> tuple[str, ...]:
     """Return the parts of flash that a model has, in the order of a report."""
-    if model.decision is None:
+    if model.decision is None and model.events is None:
         return FLASH_PARTS
     return (*FLASH_PARTS[:-2], "decision", *FLASH_PARTS[-2:])
 
 
 def _entries(model: IntegerModel) -> tuple[str, ...]:
     """Return the functions that an application of the model calls."""
+    events = () if model.events is None else ("event",)
     if model.decision is None:
-        return ("predict",)
+        return ("predict", *events)
     if model.decision.n_prototypes:
-        return ("decide_novelty", "confidence")
+        return ("decide_novelty", "confidence", *events)
     novelty = () if model.decision.novelty_threshold is None else ("is_novel",)
-    return ("decide", "confidence", *novelty)
+    return ("decide", "confidence", *novelty, *events)
 
 
 _CALLS = {
     "predict": f"{MODEL}_predict(input, scratch)",
+    "event": f"{MODEL}_event(({MODEL}_state_t *)(void *)scratch, scratch)",
     "decide": f"{MODEL}_decide(input, scratch, &margin)",
     "confidence": f"{MODEL}_confidence((const int32_t *)scratch)",
     "is_novel": f"{MODEL}_is_novel((const int32_t *)scratch)",

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.decision import Decision
+from tinykernel.model.answers.events import Events
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.predictions import Predictions
 from tinykernel.model.answers.values import Values
@@ -68,6 +69,8 @@ class IntegerModel(Predictions, Chain):
     answers : Labels or Values
     decision : Decision, optional
         When the label is an answer, and how sure it is. It changes no scores and labels.
+    events : Events, optional
+        When a stream tells an event; for models with a hop.
     hop : int
         Signals: a stream begins a window every so many samples, at most a window; it and the window
         are multiples of the averaging. 0: no stream. Takes no part in the scores of a window.
@@ -103,6 +106,7 @@ class IntegerModel(Predictions, Chain):
     readout: Readout
     answers: Labels | Values
     decision: Decision | None = None
+    events: Events | None = None
     hop: int = 0
     decision_scale: float = 1.0
     feature_names: tuple[str, ...] | None = field(default=None, compare=False)
@@ -119,6 +123,7 @@ class IntegerModel(Predictions, Chain):
         self._check_names()
         self._check_hop()
         self._check_decision()
+        self._check_events()
         ranges = [
             bound
             for stage, grid in zip(self.stages, self.grids(), strict=False)
@@ -165,6 +170,17 @@ class IntegerModel(Predictions, Chain):
         prototypes = self.decision.prototypes
         if prototypes is not None and prototypes.shape[1] != self.n_features:
             raise self.refuse(f"prototypes of {prototypes.shape[1]} inputs for {self.n_features}")
+
+    def _check_events(self) -> None:
+        """Check that the events are those of the classes of a stream."""
+        if self.events is None:
+            return
+        if not self.hop or not isinstance(self.answers, Labels):
+            raise self.refuse("events are for classifiers of a stream, which has a hop")
+        if self.events.thresholds.size != self.n_classes:
+            raise self.refuse(
+                f"events has {self.events.thresholds.size} thresholds for {self.n_classes} classes"
+            )
 
     @property
     def pieces(self) -> tuple[Any, ...]:

@@ -13,6 +13,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.decision import Decision
+from tinykernel.model.answers.events import Events
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import Values
 from tinykernel.model.grid import Grid
@@ -30,7 +31,7 @@ CLASSIFIERS = {
     "TernaryKernelRegressor": "tinykernel.estimator",
     "PaperClassifier": "tinykernel.papers",
 }
-_PIECES: tuple[type, ...] = (Decision, Grid, Labels, Permutation, Readout, Values)
+_PIECES: tuple[type, ...] = (Decision, Events, Grid, Labels, Permutation, Readout, Values)
 #: Records that a file may hold; their `FIELDS` say what is allowed.
 CLASSES: dict[str, Any] = {
     cls.__name__: cls for cls in (IntegerModel, KernelMachine, *_PIECES, *STAGES, *PARTS)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From scores to a decision: a label or "I do not know", and how sure it is.
+/* From scores to a decision: a label or "I do not know", how sure it is, and what a stream tells.
  *
- * Included by models with a decision part, after tk_predict.h. Their macros and tables:
+ * Included by models with a decision part or with events, after tk_predict.h. Their macros and
+ * tables:
  *   TK_THRESHOLD(i)        least margin at which label i is an answer, uint32_t; not defined where
  *                          every label is one
- *   TK_CONFIDENCE_SHIFT    0..31: of margins, to places in tk_confidence
+ *   TK_CONFIDENCE_SHIFT    0..31: of margins, to places in tk_confidence; not defined where only
+ *                          events are asked for
  *   tk_confidence[64]      uint8_t, ascending
  *   TK_NOVELTY_THRESHOLD   int32_t, the largest novelty of what looks like a class; not defined
  *                          where nobody asks for it
@@ -13,6 +15,10 @@
  *   TK_NOVELTY_GAIN        1..2^31 - 1: what a step of the margin takes off that
  *   TK_NOVELTY_STEPS       0..31: a step is 2 to this power
  *   TK_NOVELTY_TOP         (2^31 - 1) / gain: steps that count at most
+ *   TK_EVENT_SHIFT         0..15: a sum remembers 2 to this power decisions; not defined where a
+ *                          stream tells no events
+ *   TK_EVENT_PAUSE         0..65535: decisions without an event after one
+ *   tk_event_thresholds[]  uint32_t, below 2^31: least sum of an event of each label; 0: never
  *
  * The margin is the largest score less the second largest, 0 to 2^32 - 1. */
 #ifndef TK_DECIDE_H
@@ -24,7 +30,8 @@
 #include "tk_prototypes.h"
 #endif
 
-#define TK_UNKNOWN (-1)
+#define TK_UNKNOWN  (-1)
+#define TK_NO_EVENT (-2)
 
 /* The label, and its margin. */
 TK_INLINE int tk_margin(const int32_t *scores, uint32_t *margin)
@@ -51,6 +58,52 @@ TK_INLINE int tk_margin(const int32_t *scores, uint32_t *margin)
 #endif
     return best;
 }
+
+#if defined(TK_EVENT_SHIFT)
+
+/* Take the scores of the next decision into the sums of a stream: the label of an event, or
+ * TK_NO_EVENT. `state` has a word of the decisions to wait (low half) and of the label that is
+ * held, plus one (high half), then a sum for each class; all 0 at the beginning. */
+TK_SHARED int tk_event(uint32_t *state, const int32_t *scores)
+{
+    const uint32_t most = UINT32_C(0x7fffffff) >> TK_EVENT_SHIFT;
+    uint32_t *const sums = state + 1;
+    uint32_t wait = state[0] & 0xffffu;
+    uint32_t held = state[0] >> 16;
+    int event = TK_NO_EVENT;
+    uint32_t margin;
+    uint32_t least;
+    int label;
+    int i;
+    for (i = 0; i < TK_CLASSES; ++i) {
+        sums[i] -= sums[i] >> TK_EVENT_SHIFT;
+    }
+    label = tk_margin(scores, &margin);
+    sums[label] += margin < most ? margin : most;
+    if (held != 0u && sums[held - 1u] < tk_event_thresholds[held - 1u] >> 1) {
+        held = 0u;
+    }
+    least = tk_event_thresholds[label];
+    if (wait != 0u) {
+        --wait;
+    } else if (least != 0u && sums[label] >= least && held != (uint32_t)label + 1u) {
+        event = label;
+        held = (uint32_t)label + 1u;
+        wait = TK_EVENT_PAUSE;
+    }
+    state[0] = held << 16 | wait;
+    return event;
+}
+
+TK_INLINE int tk_stream_event(uint32_t *state, uint32_t *events, uint32_t *scratch)
+{
+    tk_stream_scores(state, scratch, tk_score_words(scratch));
+    return tk_event(events, tk_score_words(scratch));
+}
+
+#endif
+
+#if defined(TK_CONFIDENCE_SHIFT)
 
 /* The label, or TK_UNKNOWN where its margin is below the threshold. */
 TK_SHARED int tk_decide_scores(const int32_t *scores, uint32_t *margin)
@@ -158,6 +211,8 @@ TK_INLINE int tk_stream_decide(uint32_t *state, uint32_t *scratch, uint32_t *mar
     tk_stream_scores(state, scratch, tk_score_words(scratch));
     return tk_decide_scores(tk_score_words(scratch), margin);
 }
+#endif
+
 #endif
 
 #endif

@@ -1,0 +1,103 @@
+"""Events of a stream: the rule against a slow one, its limits, and C against Python."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from tests.firmware.local_models import SIGNALS, with_events
+from tinykernel.build.parity import verify
+from tinykernel.errors import TinykernelError
+from tinykernel.model.answers.events import LARGEST_SUM, NO_EVENT, Events
+
+SCORES = st.integers(1, 60).flatmap(
+    lambda n: st.integers(2, 4).flatmap(
+        lambda k: st.sampled_from([3, 40, 2**31 - 1]).flatmap(
+            lambda top: arrays(np.int32, (n, k), elements=st.integers(-top - 1, top))
+        )
+    )
+)
+
+
+def _slow(events: Events, scores: np.ndarray) -> tuple[list[int], int]:
+    """Follow the rule number by number, as the C does; also return the largest sum."""
+    k = events.shift
+    sums, wait, held, made, most = [0] * scores.shape[1], 0, -1, [], 0
+    for row in scores.tolist():
+        sums = [s - (s >> k) for s in sums]
+        label = row.index(max(row))
+        sums[label] += min(row[label] - max(row[:label] + row[label + 1 :]), LARGEST_SUM >> k)
+        most = max(most, *sums)
+        if held >= 0 and sums[held] < int(events.thresholds[held]) >> 1:
+            held = -1
+        least = int(events.thresholds[label])
+        if wait:
+            wait -= 1
+            made.append(NO_EVENT)
+        elif 0 < least <= sums[label] and held != label:
+            made.append(label)
+            held, wait = label, events.pause
+        else:
+            made.append(NO_EVENT)
+    return made, most
+
+
+@given(SCORES, st.integers(0, 15), st.integers(0, 4), st.data())
+def test_events_follow_the_rule(scores, shift, pause, data):
+    """What is looked up in sums is what the rule says step by step, and no sum leaves 31 bits."""
+    top = int(min(LARGEST_SUM >> shift << shift, 4 * np.abs(scores.astype(np.int64)).max() + 1))
+    limits = data.draw(arrays(np.uint32, scores.shape[1], elements=st.integers(0, top)))
+    limits[0] = max(1, limits[0])
+    events = Events(limits, shift, pause)
+    expected, most = _slow(events, scores)
+    assert events.follow(scores).tolist() == expected
+    assert most <= LARGEST_SUM
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "shift", "pause", "message"),
+    [
+        ([0, 0], 1, 1, "every class is background"),
+        ([1, 2**31], 1, 1, "thresholds holds 2147483648"),
+        ([1, 2**31 - 1], 15, 1, "no sum reaches"),
+        ([1, 1], 16, 1, "shift is 16"),
+        ([1, 1], 1, 65536, "pause is 65536"),
+    ],
+)
+def test_events_that_cannot_be(thresholds, shift, pause, message):
+    """A rule that the C could not follow is refused where it is made, and so at load."""
+    with pytest.raises(TinykernelError, match=message):
+        Events(np.array(thresholds, np.uint32), shift, pause)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"hop": 0}, "a stream, which has a hop"),
+        ({"events": Events(np.ones(2, np.uint32), 1, 1)}, "2 thresholds for 3 classes"),
+    ],
+)
+def test_events_of_another_model(change, message):
+    """Events are those of the classes of a stream."""
+    with pytest.raises(TinykernelError, match=message):
+        replace(SIGNALS["events"](), **change)
+
+
+@pytest.mark.parametrize("core", ["host", "cortex-m4"])
+def test_events_of_c_and_python(core, require_platforms):
+    """Two streams, each from a fresh state, give the same events: more than two."""
+    require_platforms(core)
+    model = with_events(SIGNALS["events"](), 2, 3)
+    rng = np.random.default_rng(0)
+    size = (1500, model.input.channels)
+    loud = rng.normal(size=size) * 8000 * np.repeat(rng.random((30, 1)), 50, axis=0)
+    samples = [loud.astype(np.int16), loud[700:].astype(np.int16)]
+    row = samples[0][: model.input.rows].reshape(1, -1)
+    result = verify(model, row, target=core, recordings=samples)
+    assert result.first_difference is None
+    assert 2 < result.events < result.hops // 4

@@ -1,0 +1,118 @@
+"""A decision over time: from the scores of a stream to events, each of which is told once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.model.answers.decision import margins
+from tinykernel.model.record import Record, limits
+
+#: What stands for "nothing happened" where a label is expected; a refusal is -1.
+NO_EVENT = -2
+#: The most that a sum holds: sums are uint32 in C and never reach half of that.
+LARGEST_SUM = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Events(Record):
+    """When a stream has given enough evidence of a class, and that this is told once.
+
+    Each decision of a stream has a label of the largest score and a margin, as of `Decision`. The
+    firmware keeps, of each class c, a sum in a uint32 that forgets: an exponential sum by shifts.
+    With ``most = (2**31 - 1) >> shift``, all sums, `wait` and `held` 0 at the beginning::
+
+        sum_c     = sum_c - (sum_c >> shift)                              for each class c
+        sum_label = sum_label + min(margin, most)
+        held      = 0 if held > 0 and sum_(held - 1) < thresholds_(held - 1) >> 1
+        event     = wait == 0, thresholds_label > 0, sum_label >= thresholds_label,
+                    and held != label + 1
+        wait      = pause if event, else max(wait - 1, 0)
+        held      = label + 1 if event
+
+    An event gives its label, all other decisions give `NO_EVENT`. So a class gives no second event
+    before its sum fell below half its threshold, and no event follows another within `pause`
+    decisions.
+
+    No sum exceeds ``most << shift <= 2**31 - 1``: ``s - (s >> shift)`` does not fall as s rises, so
+    a sum of at most ``most << shift`` loses at least what it is above ``(most << shift) - most``
+    before it takes in at most `most`.
+
+    Parameters
+    ----------
+    thresholds : ndarray of uint32, shape (n_classes,)
+        Least sum of an event of each class; 0 of background, which never makes one.
+    shift : int
+        0..15: a sum remembers about ``2**shift`` decisions.
+    pause : int
+        0..65535 decisions without an event after one.
+    statement : str
+        What was promised, and on which recordings. Information only.
+
+    Raises
+    ------
+    TinykernelError
+        If a field has the wrong type, shape or range, or every class is background.
+
+    Examples
+    --------
+    >>> events = Events(np.array([0, 25], dtype=np.uint32), 1, 2)
+    >>> scores = np.array([[0, 10], [0, 20], [0, 20], [9, 0], [9, 0], [9, 0], [0, 40]], np.int32)
+    >>> events.follow(scores).tolist()
+    [-2, 1, -2, -2, -2, -2, 1]
+    """
+
+    OWNER = "events"
+
+    thresholds: NDArray[np.uint32] = field(metadata=limits(0, LARGEST_SUM))
+    shift: int = field(metadata=limits(0, 15))
+    pause: int = field(metadata=limits(0, 65535))
+    statement: str = field(default="", compare=False)
+
+    def check(self) -> None:
+        """Check that a class can make an event, and that sums can reach each threshold."""
+        reached = LARGEST_SUM >> self.shift << self.shift
+        if self.thresholds.max() > reached:
+            raise self.refuse(f"thresholds holds more than {reached}, which no sum reaches")
+        if not self.thresholds.any():
+            raise self.refuse("every class is background, so nothing can happen")
+
+    def follow(self, scores: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return what each decision of a stream gives, from its beginning: a label or `NO_EVENT`.
+
+        `scores` has one row a decision. Sums are followed by `sums_over`.
+        """
+        labels, margin = margins(scores)
+        sums = sums_over(labels, margin, scores.shape[1], self.shift)
+        return self.of_sums(labels, sums)
+
+    def of_sums(self, labels: NDArray[np.intp], sums: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the events of decisions whose labels and sums are known."""
+        thresholds, made = self.thresholds.astype(np.int64), np.full(len(labels), NO_EVENT)
+        own = sums[np.arange(len(labels)), labels]
+        least = thresholds[labels]
+        wait_until, held, since = 0, -1, 0
+        for at in np.flatnonzero((least > 0) & (own >= least)).tolist():
+            label = int(labels[at])
+            # Whether the sum of the class that is held has fallen since it was looked at.
+            if held >= 0 and (sums[since : at + 1, held] < thresholds[held] >> 1).any():
+                held = -1
+            since = at + 1
+            if at >= wait_until and held != label:
+                made[at], held, wait_until = label, label, at + 1 + self.pause
+        return made.astype(np.int64)
+
+
+def sums_over(
+    labels: NDArray[np.intp], margin: NDArray[np.uint32], n_classes: int, shift: int
+) -> NDArray[np.int64]:
+    """Return the sums of `Events` after each decision, shape (n, n_classes)."""
+    taken = np.minimum(margin.astype(np.int64), LARGEST_SUM >> shift).tolist()
+    sums, total = np.empty((len(labels), n_classes), np.int64), np.zeros(n_classes, np.int64)
+    for at, label in enumerate(labels.tolist()):
+        total -= total >> shift
+        total[label] += taken[at]
+        sums[at] = total
+    return sums
