@@ -7,12 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.io import wavfile
 
 from tests.cli.tools import failed, json_of, run, sets
 from tinykernel import load, save
 from tinykernel.model.answers.decision import Decision
-from tinykernel.model.answers.labels import Labels
+from tinykernel.model.answers.events import Events
 from tinykernel.modelfile import about
 
 CUT = ("--window", "640ms", "--hop", "320ms", "--label", "motion")
@@ -119,79 +118,36 @@ def test_a_hop_that_is_not_the_model_s_is_damage(recorded, tmp_path):
     assert "settings of recordings do not fit its model" in message
 
 
-def test_predict_a_stream(recorded, tmp_path):
-    """A decision a hop with the time of its last sample, and the majority of the last ones."""
-    model, file = recorded / "m.tkm", recorded / "rec" / "p1.csv"
-    found = json_of("predict", model, "--stream", file, "--last", 3)
-    rows = found["decisions"]
-    assert len(rows) == 1 + (400 - 32) // 16
-    assert [row["time"] for row in rows[:2]] == [0.62, 0.94]
-    last = [row["label"] for row in rows[:3]]
-    assert rows[2]["smoothed"] == max(last, key=lambda label: (last.count(label), label == last[2]))
-    shown = run("predict", model, "--stream", file, "-o", tmp_path / "s.csv").stdout
-    assert "smoothed right in" in shown
-    assert (tmp_path / "s.csv").read_text().splitlines()[0] == "time,label,smoothed,true"
-
-
-def test_a_stream_of_a_model_that_refuses(recorded, tmp_path):
-    """Every hop has a decision of its own, or "unknown", and how sure the model is."""
-    model, zero = load(recorded / "m.tkm"), np.zeros(1)
+@pytest.mark.parametrize("answers", ["labels", "events", "decisions"])
+def test_predict_a_stream(answers, recorded, tmp_path):
+    """Every hop has the time of its last sample, its label, and what the model says besides."""
+    model, zero, sure = load(recorded / "m.tkm"), np.zeros(1), 2**32 - 1
+    events = Events(np.array([0, 1], np.uint32), 0, 3)  # of the second class, at its first decision
+    levels = np.full(64, 9, np.uint8)
     never = Decision(
-        np.full(1, 2**32 - 1, np.uint32),
-        np.full(64, 9, np.uint8),
-        0,
-        1.0,
-        zero.astype(np.uint32),
-        zero + 0.5,
+        np.full(1, sure, np.uint32), levels, 0, 1.0, zero.astype(np.uint32), zero + 0.5
     )
+    more = {"labels": {}, "events": {"events": events}, "decisions": {"decision": never}}[answers]
     file, output = tmp_path / "m.tkm", tmp_path / "s.csv"
-    save(replace(model, decision=never), file, about(recorded / "m.tkm"))
+    save(replace(model, **more), file, about(recorded / "m.tkm"))
     stream = ("predict", file, "--stream", recorded / "rec" / "p1.csv")
     rows = json_of(*stream)["decisions"]
-    assert {(row["decision"], row["confidence"]) for row in rows} == {(None, 9)}
-    assert {row["label"] for row in rows} <= set(model.classes)
-    assert run(*stream, "-o", output).exit_code == 0
-    first, second = output.read_text().splitlines()[:2]
-    assert first == "time,label,smoothed,decision,confidence,true"
-    assert second.split(",")[3:5] == ["unknown", "9"]
-
-
-def test_false_alarms_of_a_stream(tmp_path):
-    """A folder of background counts alarms an hour, also one that has no name of a class."""
-    rng, t = np.random.default_rng(0), np.arange(2000)
-    noise, high = 900 * rng.normal(size=2000), 9000 * np.sin(t)
-    sounds = {"noise": noise, "high": high, "low": 9000 * np.sin(t / 9)}
-    files = [
-        (tmp_path / "all" / label / f"{machine}_0.wav", samples)
-        for label, samples in sounds.items()
-        for machine in "abcd"
-    ]
-    elsewhere, other = tmp_path / "background noise" / "bg.wav", tmp_path / "recordings" / "0.wav"
-    for file, samples in (*files, (elsewhere, noise), (other, high)):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        wavfile.write(file, 100, samples.astype(np.int16))
-    model, train = tmp_path / "m.tkm", ("--name", "{label}/{machine}_*", "--window", "1s", *QUICK)
-    made = run("train", tmp_path / "all", *train, "-o", model)
-    assert made.exit_code == 0, made.output
-    wavfile.write(tmp_path / "all" / "noise" / "d_0.wav", 100, high.astype(np.int16))
-    stream = ("predict", model, "--stream")
-    alarms = json_of(*stream, tmp_path / "all" / "noise")["false_alarms"]["label"]
-    assert alarms["count"] >= 1
-    assert alarms["hours"] == pytest.approx(4 * 39 / 2 / 3600)
-    assert alarms["an_hour"] == pytest.approx(alarms["count"] / alarms["hours"])
-    shown = run(*stream, tmp_path / "all" / "noise").stdout
-    assert "false alarms in 1.3 minutes of background" in shown
-    assert json_of(*stream, other)["false_alarms"] is None
-    found = json_of(*stream, elsewhere)
-    assert found["false_alarms"]["label"]["hours"] == pytest.approx(39 / 2 / 3600)
-    assert {row["true"] for row in found["decisions"]} == {"noise"}
-    assert "label right in" in run(*stream, elsewhere).stdout
-    renamed = replace(load(model), answers=Labels(("high", "low", "moo")))
-    assert load(model).classes == ("high", "low", "noise")
-    save(renamed, model, about(model))
-    shown = run(*stream, elsewhere).stdout  # of background that is no class nothing is right
-    assert "of background" in shown
-    assert "right in" not in shown
+    assert len(rows) == 1 + (400 - 32) // 16
+    assert [row["time"] for row in rows[:2]] == [0.62, 0.94]
+    shown = run(*stream, "-o", output).stdout
+    columns = {"labels": "", "events": "event,", "decisions": "decision,confidence,"}[answers]
+    assert output.read_text().splitlines()[0] == f"time,label,{columns}true"
+    if answers == "events":
+        first = next(row["time"] for row in rows if row["label"] == model.classes[1])
+        told = [row for row in rows if row["event"] is not None]
+        assert told[0]["time"] == first
+        assert {row["event"] for row in told} == {model.classes[1]}
+        assert f"{len(told)} events in {len(rows)} decisions" in shown
+    else:
+        assert "label right in" in shown
+    if answers == "decisions":
+        assert {(row["decision"], row["confidence"]) for row in rows} == {(None, 9)}
+        assert output.read_text().splitlines()[1].split(",")[2:4] == ["unknown", "9"]
 
 
 def test_a_stream_without_labels(recorded, tmp_path):

@@ -1,4 +1,4 @@
-"""Recordings that are held out, and the decisions of a stream."""
+"""Recordings that are held out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from tests.data.test_recordings import log, refused
 from tinykernel.data.recordings import Windows, windows
 from tinykernel.data.splits import as_dataset, split_recordings
-from tinykernel.data.stream import smoothed
 from tinykernel.errors import TinykernelError
 
 
@@ -61,19 +60,3 @@ def test_several_recordings_of_one_person_were_called_one(tmp_path):
     assert "has one group only" in refused(found, call=split_recordings)
     alone = made(["a", "a", "b", "b"], [0, 0, 1, 1])
     assert "0 is in a only" in refused(alone, call=split_recordings)
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from("xyz"), st.integers(0, 1)), max_size=30), st.integers(1, 6)
-)
-def test_smoothed_is_the_majority_of_the_last(said, last):
-    """The commonest of the last k, the latest of equals, nothing from before a gap."""
-    labels = [label for label, _ in said]
-    segments = np.cumsum([jump for _, jump in said])
-    result = smoothed(labels, last, segments).tolist() if said else []
-    for i, found in enumerate(result):
-        recent = [
-            labels[j] for j in range(max(0, i - last + 1), i + 1) if segments[j] == segments[i]
-        ]
-        most = max(map(recent.count, recent))
-        assert found == next(s for s in reversed(recent) if recent.count(s) == most)

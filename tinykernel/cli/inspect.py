@@ -15,7 +15,6 @@ from tinykernel.text import listed
 if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
     from tinykernel.model.answers.decision import Decision
-    from tinykernel.model.answers.events import Events
     from tinykernel.model.proof import Range
 
 _CLASSES_SHOWN = 12
@@ -107,7 +106,7 @@ def _facts(integer: IntegerModel) -> dict[str, Any]:
         "fingerprint": integer.fingerprint(),
         **_components(integer),
         **_decision(integer),
-        **({} if integer.events is None else {"events": _events(integer.events)}),
+        **({} if integer.events is None else {"events": integer.events.facts()}),
     }
 
 
@@ -150,16 +149,6 @@ def _decision(integer: IntegerModel) -> dict[str, Any]:
     }
 
 
-def _events(events: Events) -> dict[str, Any]:
-    """Return what a stream tells, and when."""
-    return {
-        "thresholds": events.thresholds.tolist(),
-        "shift": events.shift,
-        "pause": events.pause,
-        "statement": events.statement,
-    }
-
-
 def _in_words(
     integer: IntegerModel, facts: dict[str, Any], file_size: int
 ) -> list[tuple[str, str]]:
@@ -193,7 +182,7 @@ def _in_words(
         ("prototypes", novel),
         *_components_in_words(facts),
         *_decision_in_words(integer.decision),
-        *_events_in_words(integer),
+        *([] if integer.events is None else integer.events.in_words(integer.classes)),
         ("fingerprint", integer.fingerprint()[:16]),
     ]
 
@@ -231,20 +220,4 @@ def _decision_in_words(decision: Decision | None) -> list[tuple[str, str]]:
         ("confidence", f"{confidence}, a step every {1 << decision.shift} of the margin"),
         ("novel above", novel),
         ("promise", decision.statement),
-    ]
-
-
-def _events_in_words(integer: IntegerModel) -> list[tuple[str, str]]:
-    events = integer.events
-    if events is None:
-        return []
-    least = dict(zip(integer.classes, events.thresholds.tolist(), strict=True))
-    active = [f"{name} {least[name]}" for name in least if least[name]]
-    silent = listed([name for name in least if not least[name]], _CLASSES_SHOWN)
-    pause = f", none in the {events.pause} decisions after one" * (events.pause > 0)
-    return [
-        ("events", f"sums over about {1 << events.shift} decisions{pause}"),
-        ("least sum", listed(active, _CLASSES_SHOWN)),
-        ("no events of", silent if silent else ""),
-        ("promise", events.statement),
     ]

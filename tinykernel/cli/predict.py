@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tinykernel.data.partition import Rows
-    from tinykernel.data.stream import FalseAlarms
     from tinykernel.evaluation import Evaluation
     from tinykernel.model import IntegerModel
 
@@ -46,18 +45,8 @@ def predict_command(
         args.option(
             "--stream",
             "FILE",
-            "a recording, or a folder: a decision every hop, with its time",
+            "a recording, or a folder: its events, or a decision every hop",
             show_default=False,
-        ),
-    ] = None,
-    last: Annotated[
-        int | None,
-        args.option(
-            "--last",
-            "K",
-            "with --stream: smooth by the majority of the last K decisions",
-            min=1,
-            default="5",
         ),
     ] = None,
     as_json: args.JsonOption = False,
@@ -71,15 +60,13 @@ def predict_command(
     source = stream if data is None else data
     if source is None or (data is not None and stream is not None):
         raise typer.BadParameter("give DATA or --stream FILE", param_hint="DATA")
-    if stream is None and last is not None:
-        raise typer.BadParameter("goes with --stream", param_hint="--last")
     if output is not None:
         args.check_output_file(output, (".csv",), inputs=[_source(source)])
     opened = open_model(model)
     if stream is not None:
         with showing_progress(quiet):
-            table, alarms = _decisions(opened, stream, 5 if last is None else last)
-        _show_decisions(opened.model.classes, table, alarms, output, as_json, quiet)
+            table = _decisions(opened, stream)
+        _show_decisions(opened.model.classes, table, output, as_json, quiet)
         return
     with showing_progress(quiet):
         rows = rows_for(opened, source, keep_all=True)
@@ -204,14 +191,11 @@ def _or_unknown(label: object) -> str:
     return "unknown" if label is None else str(label)
 
 
-def _decisions(
-    opened: ModelFile, stream: str, last: int
-) -> tuple[list[dict[str, Any]], dict[str, FalseAlarms]]:
-    """Decide at every hop of recordings; false alarms are those of each kind of decision."""
+def _decisions(opened: ModelFile, stream: str) -> list[dict[str, Any]]:
+    """Decide at every hop of recordings; events are those of each stretch without gaps."""
     import numpy as np
 
     from tinykernel.data.signals import cut_for, remembered
-    from tinykernel.data.stream import decisions, false_alarms
     from tinykernel.errors import TinykernelError
 
     model = opened.model
@@ -222,60 +206,62 @@ def _decisions(
     cut = cut_for(stream, model, cutting, mixed="majority")
     for note in cut.notes:
         typer.echo(f"note: {note}", err=True)
-    decided = None
-    if model.decision is None:
-        labels = in_batches(model.predict, cut.inputs)
-    else:
-        scores = in_batches(model.scores, cut.inputs)
-        labels = np.array(model.classes)[scores.argmax(axis=1)]
-        decided = _decided(model, scores)
-    true = [None] * len(labels) if cut.y is None else cut.y.tolist()
-    names = ("recording", "sample", "time", "label", "smoothed")
-    table = [
-        {**{name: getattr(decision, name) for name in names}, "true": label}
-        for decision, label in zip(decisions(cut, labels, last), true, strict=True)
-    ]
-    if decided is not None:
-        for row, label, confidence in zip(table, *decided, strict=True):
-            row |= {"decision": label, "confidence": confidence}
-    kinds = [kind for kind in ("label", "smoothed", "decision") if kind in table[0]]
-    counts = {kind: false_alarms(cut, [row[kind] for row in table]) for kind in kinds}
-    return table, {kind: alarms for kind, alarms in counts.items() if alarms is not None}
+    n, scores = len(cut.X), None if model.is_regressor else in_batches(model.scores, cut.inputs)
+    labels = (
+        in_batches(model.predict, cut.inputs)
+        if scores is None
+        else (np.array(model.classes)[scores.argmax(axis=1)])
+    )
+    columns: dict[str, Any] = {
+        "recording": [cut.recordings[i] for i in cut.recording],
+        "sample": (cut.starts + cut.X.shape[1] - 1).tolist(),
+        "time": [None] * n if cut.end_times is None else cut.end_times.tolist(),
+        "label": list(labels),
+        "true": [None] * n if cut.y is None else cut.y.tolist(),
+    }
+    if model.events is not None and scores is not None:
+        ends = np.flatnonzero(np.diff(cut.segments)) + 1
+        events = [model.events.follow(part) for part in np.split(scores, ends)]
+        at = np.concatenate(events).tolist()
+        columns["event"] = [None if i < 0 else model.classes[i] for i in at]
+    if scores is not None and model.decision is not None:
+        columns["decision"], columns["confidence"] = _decided(model, scores) or ([], [])
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _show_decisions(
     classes: Sequence[object],
     table: list[dict[str, Any]],
-    alarms: dict[str, FalseAlarms],
     output: Path | None,
     as_json: bool,
     quiet: bool | None,
 ) -> None:
-    """Print decisions, or write them to a file."""
+    """Print decisions, or the events among them, or write all to a file."""
     first, several = table[0], len({row["recording"] for row in table}) > 1
-    columns = ["recording"] * several + ["sample" if first["time"] is None else "time"]
-    columns += ["label", "smoothed", *(["decision", "confidence"] * ("decision" in first))]
-    columns += ["true"] * (first["true"] is not None)
-    if "decision" in first and not as_json:
-        table = [row | {"decision": _or_unknown(row["decision"])} for row in table]
+    where = ["recording"] * several + ["sample" if first["time"] is None else "time"]
+    more = [name for name in ("event", "decision", "confidence") if name in first]
+    columns = [*where, "label", *more, *(["true"] * (first["true"] is not None))]
     if output is not None:
-        write_csv(output, columns, ([row[name] for name in columns] for row in table))
+        named = [row | {"decision": _or_unknown(row.get("decision"))} for row in table]
+        write_csv(output, columns, ([row[name] for name in columns] for row in named))
     if as_json:
-        counted = {kind: {**vars(each), "an_hour": each.an_hour} for kind, each in alarms.items()}
-        print_json({"decisions": table, "false_alarms": counted or None})
+        print_json({"decisions": table})
     elif not quiet:
-        shown = [[_cell(row[name]) for name in columns] for row in table]
+        events = [row for row in table if row.get("event") is not None]
+        if "event" in first:
+            columns = [*where, "event", *columns[len(where) + 2 :]]
+        shown = [
+            [_cell(row[name]) for name in columns]
+            for row in (events if "event" in first else table)
+        ]
         print_table(columns, shown, right=("time", "sample", "confidence"))
         judged = [row for row in table if row["true"] in classes]
-        for name in ("label", "smoothed") if judged else ():
-            share = sum(row[name] == row["true"] for row in judged) / len(judged)
-            typer.echo(f"{name} right in {percent(share)} of {len(judged)} decisions")
-        for kind, each in alarms.items():
-            typer.echo(
-                f"{kind}: {each.count} false alarms in {60 * each.hours:.1f} minutes of "
-                f"background, {each.an_hour:.1f} an hour"
-            )
+        if "event" in first:
+            typer.echo(f"{len(events)} events in {len(table)} decisions")
+        elif judged:
+            share = sum(row["label"] == row["true"] for row in judged) / len(judged)
+            typer.echo(f"label right in {percent(share)} of {len(judged)} decisions")
 
 
 def _cell(value: object) -> str:
-    return f"{value:.2f}" if isinstance(value, float) else str(value)
+    return f"{value:.2f}" if isinstance(value, float) else _or_unknown(value)

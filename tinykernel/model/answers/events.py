@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,6 +105,23 @@ class Events(Record):
             if at >= wait_until and held != label:
                 made[at], held, wait_until = label, label, at + 1 + self.pause
         return made.astype(np.int64)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the fields, as JSON takes them."""
+        return {field.name: getattr(self, field.name) for field in self.FIELDS} | {
+            "thresholds": self.thresholds.tolist()
+        }
+
+    def in_words(self, classes: Sequence[object]) -> list[tuple[str, str]]:
+        """Return the same as names and values for a person."""
+        least = list(zip(classes, self.thresholds.tolist(), strict=True))
+        pause = f", none in the {self.pause} decisions after one" * (self.pause > 0)
+        return [
+            ("events", f"sums over about {1 << self.shift} decisions{pause}"),
+            ("least sum", ", ".join(f"{name} {limit}" for name, limit in least if limit)),
+            ("background", ", ".join(str(name) for name, limit in least if not limit)),
+            ("promise", self.statement),
+        ]
 
 
 def sums_over(
