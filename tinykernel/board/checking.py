@@ -98,10 +98,8 @@ def verify_on_board(
     *,
     recordings: Sequence[ArrayLike] | None = None,
 ) -> BoardResult:
-    """Run rows on a board and compare every score with Python's, and those of streams.
-
-    X, y and recordings are those of `verify`; the board must run the model.
-    """
+    """Run rows on a board and compare every score with Python's, and those of streams."""
+    # X, y and recordings are those of `verify`; the board must run the model.
     check_model(board, model)
     raw = model.as_raw(X)
     entries = parity.entry_rows(model, raw, recordings)

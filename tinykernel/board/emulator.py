@@ -77,10 +77,8 @@ def board_name(machine: Machine | None) -> str:
 
 
 def build_program(model: IntegerModel, target: str | Target, folder: Path) -> Program:
-    """Build the program of an export that answers, for an emulated board or this computer.
-
-    A model that is too large for the first board is built for the next one of its target.
-    """
+    """Build the program of an export that answers, for an emulated board or this computer."""
+    # A model that is too large for the first board is built for the next one of its target.
     row = find_target(target)
     platforms = _platforms(row)
     for platform in platforms[:-1]:

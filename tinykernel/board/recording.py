@@ -111,10 +111,7 @@ class Sensor:
         ]
 
     def take(self) -> tuple[list[Any], bool]:
-        """Return new samples, or frames, and whether some are missing before them.
-
-        It waits a moment where there are none.
-        """
+        """Return new samples, or frames, and whether some are missing before them."""
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             return waiting, False
@@ -331,10 +328,8 @@ class Recorder:
             self.recording.take(samples)
 
     def record(self, label: str, seconds: float) -> None:
-        """Make a recording of so many seconds, or of that many samples at `rate`.
-
-        A silent sensor ends it with a TinykernelError; earlier samples are saved.
-        """
+        """Make a recording of so many seconds, or of that many samples at `rate`."""
+        # A silent sensor ends it with a TinykernelError; earlier samples are saved.
         self.begin(label)
         try:
             while self.recording is not None and not self._is_long(self.recording, seconds):

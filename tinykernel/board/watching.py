@@ -85,10 +85,8 @@ def listen(link: Link, model: IntegerModel) -> Iterator[LiveDecision]:
 def play(
     board: Board, model: IntegerModel, recordings: list[NDArray[Any]], rate: float | None
 ) -> Iterator[LiveDecision]:
-    """Push recordings into the stream of a board, and yield its decisions.
-
-    Each sample is sent when it is due at `rate`, in Hz; None sends as fast as the line takes them.
-    """
+    """Push recordings into the stream of a board, and yield its decisions."""
+    # Each sample is sent when it is due at `rate`, in Hz; None sends without pauses.
     check_model(board, model)
     begun = time.monotonic()
     for samples in recordings:

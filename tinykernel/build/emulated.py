@@ -50,10 +50,8 @@ def run(
     options: Sequence[str] = (),
     timeout: float = 600.0,
 ) -> tuple[int, str]:
-    """Run an ELF file to its end, with its files beside it; return its status and its text.
-
-    The status is `EXIT_FAULT` after an illegal instruction or access; `options` are for QEMU.
-    """
+    """Run an ELF file to its end, with its files beside it; return its status and its text."""
+    # The status is `EXIT_FAULT` after an illegal instruction or access; `options` are for QEMU.
     if back_end == "unicorn":
         return _Unicorn(machine, program).run(timeout)
     if back_end == "simavr":

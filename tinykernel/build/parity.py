@@ -325,10 +325,8 @@ def _with_events(model: IntegerModel, rows: NDArray[np.int32]) -> NDArray[np.int
 
 
 def _of_stream(model: IntegerModel, samples: NDArray[Any]) -> Iterator[NDArray[np.int32]]:
-    """Yield what Python makes of the windows of a recording, one every hop, a few at a time.
-
-    All windows of a long recording with a short hop would fill the memory.
-    """
+    """Yield what Python makes of the windows of a recording, one every hop, a few at a time."""
+    # All windows of a long recording with a short hop would fill the memory.
     window = model.input.rows
     if len(samples) >= window:
         view = np.lib.stride_tricks.sliding_window_view(samples, window, axis=0)[:: model.hop]

@@ -134,10 +134,8 @@ def find_platforms(target: Target, back_end: str = "auto") -> list[Platform]:
 
 
 def lacking_memory(model: IntegerModel, target: Target) -> str:
-    """Say how much memory no emulated board of a target has for a model with the harness.
-
-    Empty where one has it, or no board stands for the target; the linker has the last word.
-    """
+    """Say how much memory no emulated board of a target has for a model with the harness."""
+    # Empty where one has it, or no board stands for the target; the linker has the last word.
     machines = machines_for(target)
     packed = pack(model)
     scratch = 4 * packed.scratch_words
@@ -177,10 +175,7 @@ def build(
     include: Sequence[Path] = (),
     flags: Sequence[str] = ("-Os", "-std=c99"),
 ) -> Program:
-    """Compile sources, one of them with a `main`, and link them to a program in `folder`.
-
-    A program that is too large for its board is a `ProgramTooLarge`.
-    """
+    """Compile sources, one of them with a `main`, and link them to a program in `folder`."""
     boards = resources.folder("firmware") / "boards"
     machine, chain = platform.machine, platform.chain
     family = "host" if machine is None else machine.family
@@ -227,10 +222,7 @@ def build_model(
     folder: Path,
     flags: Sequence[str] | None = None,
 ) -> Program:
-    """Build a model with the harness that feeds it, in a new folder.
-
-    `flags` are optimisation and macros, by default those of `optimisation`.
-    """
+    """Build a model with the harness that feeds it, in a new folder."""
     folder.mkdir(parents=True, exist_ok=True)
     include = write_sources(folder, render_sources(model, MODEL))
     harness = resources.folder("firmware") / "boards" / "harness.c"

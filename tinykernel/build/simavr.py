@@ -93,10 +93,8 @@ class Simavr:
                     self.library.avr_loadcode(self.avr, data, len(data), segment["p_paddr"])
 
     def _find_fields(self) -> tuple[int, int]:
-        """Find the program counter and the cycles in a structure whose layout is not public.
-
-        They count by two and by one when the chip, whose flash is empty, does nothing.
-        """
+        """Find the program counter and the cycles in a structure whose layout is not public."""
+        # They count by two and by one when the chip, whose flash is empty, does nothing.
         empty = bytes(64)
         self.library.avr_loadcode(self.avr, empty, len(empty), 0)
         seen = []

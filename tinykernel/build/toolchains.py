@@ -81,10 +81,7 @@ class Toolchain:
         include: Iterable[Path] = (),
         flags: Sequence[str] = ("-Os", "-std=c99"),
     ) -> None:
-        """Compile one source file to an object file; `include` are the folders of headers.
-
-        The error of a source that does not compile holds the first complaint.
-        """
+        """Compile one source file to an object file; `include` are the folders of headers."""
         folders = [f"-I{folder}" for folder in include]
         complaint = self._run(
             [*self.flags, *flags, *filter(None, [self.standard]), "-ffunction-sections"]
@@ -103,11 +100,9 @@ class Toolchain:
         flags: Sequence[str] = (),
         room: Mapping[str, int] | None = None,
     ) -> None:
-        """Link object files, placed by a linker script, to an ELF file.
-
-        A program too large for the script's memory is a `ProgramTooLarge`; its message names
-        `room`, the bytes of the regions ROM and RAM.
-        """
+        """Link object files, placed by a linker script, to an ELF file."""
+        # A program too large for the script's memory is a `ProgramTooLarge`; its message names
+        # `room`, the bytes of the regions ROM and RAM.
         placed = [] if script is None else ["-T", str(script)]
         complaint = self._run(
             [*self.flags, *self.link_flags, *placed, *flags]
@@ -263,11 +258,9 @@ def _find_all(target: Target, _path: str, _core: str, cc: str) -> tuple[Toolchai
 
 
 def find_toolchains(target: str | Target) -> tuple[Toolchain, ...]:
-    """List the toolchains on this computer that build for a target, the preferred first.
-
-    A GCC for the very processor comes first (from the PATH, then from PlatformIO's packages), then
-    zig's C compiler, then a GCC for a related processor. For the host: CC, gcc, clang, cc and zig.
-    """
+    """List the toolchains on this computer that build for a target, the preferred first."""
+    # A GCC for the very processor (from the PATH, then from PlatformIO's packages), zig, a GCC for
+    # a related processor; for the host CC, gcc, clang, cc and zig.
     return _find_all(
         find_target(target),
         os.environ.get("PATH", ""),

@@ -31,11 +31,9 @@ _NO_NETWORK = re.compile(r"internet connection|HTTPClientError|ConnectionError",
 def upload(
     folder: Path, *, environment: str | None = None, port: str | None = None, trust: bool = False
 ) -> None:
-    """Run ``pio run -t upload`` in a project that export wrote; its output goes to stderr.
-
-    `environment` is one of its ``platformio.ini``, by default all. `trust` allows a project that
-    was not written by export, or changed since.
-    """
+    """Run ``pio run -t upload`` in a project that export wrote; its output goes to stderr."""
+    # `environment` is one of its ``platformio.ini``, by default all. `trust` allows a project that
+    # was not written by export, or changed since.
     _check_project(folder, environment)
     if not trust:
         _check_origin(folder)

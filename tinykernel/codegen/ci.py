@@ -37,11 +37,9 @@ def render_ci(
     budget: str | int | None,
     coding: Coding | None = None,
 ) -> dict[str, bytes]:
-    """Return the workflow that rebuilds, verifies and measures an export, and its files.
-
-    `files` are the paths of the export, `rows` raw inputs (n_rows, n_inputs) to verify on. Without
-    a target it is cortex-m4, without a budget the chip's memory is the limit.
-    """
+    """Return the workflow that rebuilds, verifies and measures an export, and its files."""
+    # `files` are the paths of the export, `rows` raw inputs (n_rows, n_inputs) to verify on.
+    # Without a target it is cortex-m4, without a budget the chip's memory is the limit.
     check_choice("ci", service, tuple(CI_SERVICES))
     if budget is not None and not re.fullmatch(r"[\w.,=@ ]+", str(budget), re.ASCII):
         raise TinykernelError(

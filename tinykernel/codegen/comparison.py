@@ -39,12 +39,9 @@ def compare(
     vectors: ArrayLike | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Differences:
-    """Render an export again, and compare it byte by byte.
-
-    The options are those of its manifest, which itself is not compared. `paths` are the export, or
-    folders and files in it: only these are compared. Files that are neither generated nor in the
-    manifest are ignored. `vectors` and `about` are those of `export`.
-    """
+    """Render an export again, and compare it byte by byte."""
+    # The options are those of its manifest, which itself is not compared. `paths` are the export,
+    # or folders and files in it. Files neither generated nor in the manifest are ignored.
     exports = [_export_of(path) for path in paths]
     folder, manifest = exports[0]
     for path, (other, _) in zip(paths, exports, strict=True):

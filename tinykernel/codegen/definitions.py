@@ -144,10 +144,8 @@ def bit_words(bits: NDArray[Any], *, first_is_top: bool) -> NDArray[np.uint32]:
 
 
 def pair_words(bits: NDArray[np.bool_], *, even_high: bool) -> NDArray[np.uint32]:
-    """Pack bits so that one shift to the left brings up the bits of the next pair.
-
-    Of values 2 i and 2 i + 1 in each 32, one bit is at 31 - i and the other at 15 - i.
-    """
+    """Pack bits so that one shift to the left brings up the bits of the next pair."""
+    # Of values 2 i and 2 i + 1 in each 32, one bit is at 31 - i and the other at 15 - i.
     padded = np.zeros(-(-bits.size // WORD) * WORD, dtype=bool)
     padded[: bits.size] = bits
     halves = padded.reshape(-1, 16, 2).transpose(0, 2, 1)

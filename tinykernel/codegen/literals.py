@@ -38,11 +38,9 @@ _MACROS = frozenset({"classes", "features", "scratch_words"})
 
 
 def check_name(name: str) -> str:
-    """Return `name` if it can be the prefix of C identifiers and the stem of C files.
-
-    No capitals: ``Digits`` and ``digits`` would share their macros and, on some file systems, their
-    files. The TinykernelError of another name says why, and proposes one.
-    """
+    """Return `name` if it can be the prefix of C identifiers and the stem of C files."""
+    # No capitals: ``Digits`` and ``digits`` would share their macros and, on some file systems,
+    # their files. The TinykernelError of another name says why, and proposes one.
     lower, short = name.lower(), len(name) <= _LONGEST_NAME
     problems = {
         f"is not a C identifier of at most {_LONGEST_NAME} letters, digits and underscores": not (

@@ -198,10 +198,8 @@ def _pack_front(model: IntegerModel) -> list[Packed]:
 
 
 def _places(front: list[Packed]) -> dict[str, int]:
-    """Return the begin of the state of each stage: the last stage comes first.
-
-    States that persist follow, and last those with words that a whole window does not need.
-    """
+    """Return the begin of the state of each stage: the last stage comes first."""
+    # States that persist follow, and last those with words that a whole window does not need.
     places: dict[str, int] = {}
     at = 0
     backwards = front[::-1]

@@ -53,10 +53,8 @@ def formats() -> tuple[str, ...]:
 
 
 def generated_inputs(model: IntegerModel, n_rows: int = _VECTORS) -> NDArray[Any]:
-    """Make inputs (n_rows, n_inputs) over the range that a model was scaled for, always the same.
-
-    The first row has the lowest value of every feature, the second the highest, others are uniform.
-    """
+    """Make inputs (n_rows, n_inputs) over the range of a model's scaler, always the same ones."""
+    # The first row has the lowest values, the second the highest, the others uniform ones.
     # The legacy generator is frozen by NumPy, so the same bytes come out with every version.
     place = np.random.RandomState(0).random_sample((n_rows, model.n_inputs))
     place[:1], place[1:2] = 0.0, 1.0

@@ -104,10 +104,8 @@ def _check_names(packed: PackedModel) -> None:
 
 
 def _unread(model: IntegerModel) -> set[str]:
-    """Return the headers of the runtime for stages and parts that a model lacks.
-
-    The conditions are those of ``tk_predict.h``; if one were wrong, the model would not compile.
-    """
+    """Return the headers of the runtime for stages and parts that a model lacks."""
+    # The conditions are those of ``tk_predict.h``; if one were wrong, the model would not compile.
     needed = {piece.KIND for piece in (*model.stages, *model.readout.parts)}
     if model.decision is not None and model.decision.n_prototypes:
         needed.add(Prototypes.KIND)
@@ -132,10 +130,8 @@ def _included(text: bytes, runtime: dict[str, bytes], left_out: set[str]) -> dic
 
 
 def render_vectors(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, bytes]:
-    """Render test vectors, ``include/<name>_vectors.h``: inputs and the expected outputs.
-
-    `X` has 1 to 256 rows of raw inputs, shape (n_rows, n_features), all finite.
-    """
+    """Render test vectors, ``include/<name>_vectors.h``: inputs and the expected outputs."""
+    # `X` has 1 to 256 rows of raw inputs, shape (n_rows, n_features), all finite.
     check_name(name)
     raw = model.as_raw(X)
     scores = model.scores(raw)
@@ -192,10 +188,8 @@ def render_selftest(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, b
 
 
 def render_single(files: dict[str, bytes], name: str) -> dict[str, bytes]:
-    """Put the runtime into the C source of a model, whose files are those of `render_sources`.
-
-    The one file, ``single/<name>.c``, includes ``<name>.h`` and headers of C only.
-    """
+    """Put the runtime into the C source of a model, whose files are those of `render_sources`."""
+    # The one file, ``single/<name>.c``, includes ``<name>.h`` and headers of C only.
     headers = {
         PurePosixPath(path).name: data
         for path, data in files.items()
@@ -207,10 +201,8 @@ def render_single(files: dict[str, bytes], name: str) -> dict[str, bytes]:
 def _inlined(
     text: bytes, headers: dict[str, bytes], done: set[str], guarded: bool = False
 ) -> bytes:
-    """Replace includes by headers that the compiler may not have seen before.
-
-    A header within a condition counts as seen only there; the guard of a header is no condition.
-    """
+    """Replace includes by headers that the compiler may not have seen before."""
+    # A header within a condition counts as seen only there; the guard of a header is no condition.
     lines, scopes = [], [done]
     for line in text.splitlines(keepends=True):
         if line.startswith(b"#if"):

@@ -96,11 +96,9 @@ def column_of(cells: NDArray[Any], *, as_text: bool = False, decimal_comma: bool
 
 
 def has_decimal_commas(columns: Sequence[NDArray[Any]], are_likely: bool) -> bool:
-    """Say whether numbers of a table have decimal commas.
-
-    A column of numbers with points rules them out: 1,234 may then be a thousand. Where commas
-    separate the columns, a number such as 3,5 must show that commas mark no thousands.
-    """
+    """Say whether numbers of a table have decimal commas."""
+    # A column of numbers with points rules them out: 1,234 may then be a thousand. Where commas
+    # separate the columns, a number such as 3,5 must show that commas mark no thousands.
     with_commas = [cells for cells in columns if _holds(cells, ",")]
     if not with_commas:
         return False

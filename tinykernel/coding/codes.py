@@ -122,11 +122,8 @@ def _just_below(low: _Floats, step: _Floats | float) -> _Floats:
 def recoded(
     X: NDArray[Any], columns: Sequence[str], texts: Mapping[str, tuple[str, ...]], coding: Coding
 ) -> NDArray[Any]:
-    """Give text and missing values (NaN) of X (n, n_columns) the numbers of a coding.
-
-    `texts` are those of X, in the order of its numbers; the coding has each of them. NaN remains
-    where the coding has no number for a missing value.
-    """
+    """Give text and missing values (NaN) of X (n, n_columns) the numbers of a coding."""
+    # `texts` are those of X, in the order of its numbers. NaN remains where the coding has no gap.
     X = X.copy()
     for name, own_texts in texts.items():
         j, place = columns.index(name), {text: i for i, text in enumerate(coding.texts[name])}

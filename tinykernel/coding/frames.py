@@ -23,12 +23,9 @@ def is_frame(X: object) -> bool:
 
 
 def coded_frame(X: Any, coding: Coding | None = None) -> tuple[Any, Coding | None]:
-    """Return a frame of numbers and their coding; other rows, and numbers, unchanged.
-
-    Text, categories, dates and missing values become numbers as in a file, or by the `coding` of an
-    earlier training. Text that differs in nearly every row, and text and gaps that the training did
-    not have, are a TinykernelError.
-    """
+    """Return a frame of numbers and their coding; other rows, and numbers, unchanged."""
+    # Text, categories, dates and missing values become numbers as in a file, or by the `coding` of
+    # an earlier training; text that differs in nearly every row is refused.
     if not is_frame(X) or not len(X):
         return X, None
     names = [str(name) for name in X.columns]

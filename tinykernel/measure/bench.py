@@ -307,12 +307,9 @@ def _count(program: Program, function: str) -> dict[str, int]:
 def count_calls(
     program: Program, names: Sequence[str], harness: Sequence[str]
 ) -> list[list[Counter[str]]]:
-    """Run a program on its board and count the instructions of every call of some functions.
-
-    Calls include their callees; a call within another of these calls is not counted apart.
-    Functions of the harness end a call. Returned are the calls of each name in the order of time,
-    each by stage as far as debugging data state it.
-    """
+    """Run a program on its board and count the instructions of every call of some functions."""
+    # Calls include their callees; functions of the harness end a call. Returned are the calls of
+    # each name in the order of time, each by stage as far as debugging data state it.
     functions, stages = function_ranges(program.path), stage_map(program.path)
     outside = frozenset[int]().union(*(functions[name] for name in harness if name in functions))
     calls: list[list[Counter[str]]] = [[] for _ in names]

@@ -45,10 +45,8 @@ _MOST_MEASUREMENTS = 6
 def some_rows(
     X: NDArray[Any], y: NDArray[Any], codes: NDArray[np.int64] | None = None
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Take rows of every class and all extremes, on which the form of the scaler depends.
-
-    Of values `codes` are their strata, some of which may have no rows.
-    """
+    """Take rows of every class and all extremes, on which the form of the scaler depends."""
+    # Of values `codes` are their strata, some of which may have no rows.
     codes = np.unique(y if codes is None else codes, return_inverse=True)[1]
     order = np.argsort(codes, kind="stable")
     first = np.searchsorted(codes[order], np.arange(codes.max() + 1))
@@ -59,10 +57,8 @@ def some_rows(
 
 
 def decisive_report(model: IntegerModel, target: str) -> Report:
-    """Return the sizes by which training decides: those of the table of code sizes.
-
-    The linked program replaces them where the table does not know the code of a model or a target.
-    """
+    """Return the sizes by which training decides: those of the table of code sizes."""
+    # Where the table does not know the code of a model or a target, the program is linked.
     try:
         return report(model, target, compiler="none")
     except TinykernelError:
@@ -77,11 +73,8 @@ def needed_bytes(sizes: Report) -> int:
 def most_components(
     model: IntegerModel, layout: Layout, budget: int, target: str
 ) -> tuple[int, int]:
-    """Return how many components of a model fit, 0 for none, and the least size measured.
-
-    The code grows slowly with the number of components. Each measurement gives a better guess of
-    the number, until a guess repeats.
-    """
+    """Return how many components of a model fit, 0 for none, and the least size measured."""
+    # Each measurement gives a better guess of the number, until a guess repeats.
     allowed, (most, d) = allowed_bytes(budget), _size(model)
     sizes: dict[int, int] = {}
     rest = _USUAL_CODE
@@ -103,11 +96,9 @@ def allowed_bytes(budget: int) -> int:
 def most_kernels(
     make: Callable[[int], IntegerModel], most: int, budget: int, target: str
 ) -> tuple[int, int]:
-    """Return how many kernels fit, 0 for none, and the least size measured.
-
-    `make` returns an untrained model of so many kernels; its tables grow in proportion. Training
-    changes none of the code but drops kernels, so that no slack is needed.
-    """
+    """Return how many kernels fit, 0 for none, and the least size measured."""
+    # `make` returns an untrained model of so many kernels; its tables grow in proportion. Training
+    # changes none of the code but drops kernels, so that no slack is needed.
     sizes = dict[int, int]()
     n = min(_FIRST_KERNELS, most)
     while n not in sizes and len(sizes) < _MOST_MEASUREMENTS:
@@ -120,11 +111,9 @@ def most_kernels(
 
 
 def least_size(model: IntegerModel, layout: Layout, n_components: int, target: str) -> int:
-    """Return how many bytes of flash a model of so many components takes at least.
-
-    It is the size of the untrained model, less what training may change: ternary weights may leave
-    components without any weight, of which a quarter is taken to remain.
-    """
+    """Return how many bytes of flash a model of so many components takes at least."""
+    # It is the size of the untrained model, less what training may change: ternary weights may
+    # leave components without any weight, of which a quarter is taken to remain.
     p = max(1, n_components // 4) if layout.ternary else n_components
     return needed_bytes(decisive_report(cut(model, p), target)) - _SLACK
 

@@ -90,11 +90,8 @@ def _component_properties(components: Components, value: dict[str, str]) -> dict
 
 
 def estimate_footprint(model: IntegerModel, target: str | Target) -> Footprint:
-    """Estimate what `measure_footprint` would measure with the target's own GCC.
-
-    What the code takes of libraries counts as code. The stack is the largest that was measured for
-    any model.
-    """
+    """Estimate what `measure_footprint` would measure with the target's own GCC."""
+    # Library code counts as code. The stack is the largest of all measured models.
     row = find_target(target)
     measured = _code_sizes().get(SAME.get(row.name, row.name))
     if measured is None:

@@ -63,11 +63,8 @@ class Footprint:
 def measure_footprint(
     model: IntegerModel, target: str | Target, toolchain: Toolchain, entries: Sequence[str] = ()
 ) -> Footprint:
-    """Build a program with the model and one without it, and compare the two.
-
-    `entries` are the functions that it calls, by default those of `_entries`. A program that does
-    not compile, and a stack without a bound, are errors.
-    """
+    """Build a program with the model and one without it, and compare the two."""
+    # `entries` are the functions that it calls, by default those of `_entries`.
     row = find_target(target)
     names = entries or _entries(model)
     if row.family == "host":

@@ -35,10 +35,8 @@ _LEAST_MARGIN = 0.2
 
 @functools.cache
 def _measured() -> dict[str, Any]:
-    """Read the measured prices and their errors by target.
-
-    Stages of whole numbers run the same instructions with an FPU: they were counted without.
-    """
+    """Read the measured prices and their errors by target."""
+    # Stages of whole numbers run the same instructions with an FPU: they were counted without.
     targets: dict[str, Any] = json.loads(PRICES.read_text(encoding="utf-8"))["targets"]
     targets |= {name: targets[counted] for name, counted in SAME.items()}
     for name, entry in targets.items():
@@ -87,10 +85,8 @@ def instruction_margin(target: str | Target) -> float:
 
 
 def steps_within(model: IntegerModel, target: str | Target, most: float) -> int:
-    """Return how many steps trees may take in so many instructions, margin included.
-
-    A tree counts as one more step. Everything else is as in `model`, which has few trees.
-    """
+    """Return how many steps trees may take in so many instructions, margin included."""
+    # A tree counts as one more step. Everything else is as in `model`, which has few trees.
     prices, margin = check_counted(target)["scores"], 1 + instruction_margin(target)
     trees = model.find(Trees)
     assert trees is not None

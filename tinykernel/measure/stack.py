@@ -216,10 +216,8 @@ def _connect(
 
 
 def worst_case_stack(functions: dict[str, Function], roots: Iterable[str]) -> StackBound:
-    """Add up the frames along the deepest chain of calls from any of the roots.
-
-    Recursion, a call through a pointer and a frame of variable size have no bound and are errors.
-    """
+    """Add up the frames along the deepest chain of calls from any of the roots."""
+    # Recursion, a call through a pointer and a frame of variable size have no bound and are errors.
     group = _routines(functions)
     done: dict[frozenset[str], StackBound] = {}
 
@@ -250,10 +248,8 @@ def worst_case_stack(functions: dict[str, Function], roots: Iterable[str]) -> St
 
 
 def _routines(functions: dict[str, Function]) -> dict[str, frozenset[str]]:
-    """Group functions that branch into one another: hand-written routines with several names.
-
-    A branch back and forth inside such a routine is a loop, not recursion.
-    """
+    """Group functions that branch into one another: hand-written routines with several names."""
+    # A branch back and forth inside such a routine is a loop, not recursion.
     reach: dict[str, set[str]] = {}
     for name in functions:
         reached: set[str] = set()

@@ -24,10 +24,8 @@ def wrong_shape(name: str, have: tuple[int, ...], want: tuple[int | None, ...]) 
 def checked_array(
     name: str, value: object, dtype: str, shape: tuple[int | None, ...]
 ) -> NDArray[Any]:
-    """Return a read-only contiguous copy of `value`, of exactly this type and shape.
-
-    None in a shape stands for any length of at least 1. A TinykernelError names the array.
-    """
+    """Return a read-only contiguous copy of `value`, of exactly this type and shape."""
+    # None in a shape stands for any length of at least 1. A TinykernelError names the array.
     try:
         values = np.asarray(value)
     except (TypeError, ValueError):
@@ -47,11 +45,8 @@ def checked_array(
 
 
 def raw_values(X: ArrayLike, dtype: str) -> NDArray[Any]:
-    """Convert inputs, shape (n_rows, n), to a raw type that the firmware takes.
-
-    Floats are rounded to float32; a TinykernelError names the row and column of an integer that
-    does not fit.
-    """
+    """Convert inputs, shape (n_rows, n), to a raw type that the firmware takes."""
+    # Floats are rounded to float32; an integer that does not fit is an error.
     values = np.asarray(X)
     if values.dtype.kind not in "biuf":
         try:

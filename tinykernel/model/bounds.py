@@ -86,12 +86,10 @@ def follow_stages(
     unit: int,
     schedule: Sequence[bool] | None,
 ) -> tuple[list[Values], tuple[bool, ...]]:
-    """Follow a transform stage by stage; without a `schedule`, halve as late as the proof allows.
-
-    What is rounded off early is amplified by every later stage. Halving always fits: it averages.
-    At stage k the doubled bounds of the linear part, times `unit` and two to the number of
-    halvings, are ``centre[k] - norms[k]`` and ``centre[k] + norms[k]``.
-    """
+    """Follow a transform by stages; without a `schedule`, halve as late as the proof allows."""
+    # What is rounded off early is amplified by every later stage. Halving always fits: it averages.
+    # At stage k the doubled bounds of the linear part, times `unit` and two to the number of
+    # halvings, are ``centre[k] - norms[k]`` and ``centre[k] + norms[k]``.
     stages: list[Values] = []
     chosen: list[bool] = []
     n_stages = values.low.shape[-1].bit_length() - 1
@@ -204,11 +202,9 @@ def row_norms(
 
 
 def _norms_by_energy(n_varying: int, diagonal: NDArray[Any]) -> NDArray[np.int64]:
-    """Bound the L1 norms by ``sqrt(n)`` times the L2 norms.
-
-    The rows of a Walsh-Hadamard matrix are orthogonal. So after stage k the squared coefficients of
-    a row add up, over all d inputs, to d times the sum of g^2 over its group of 2^k rows.
-    """
+    """Bound the L1 norms by ``sqrt(n)`` times the L2 norms."""
+    # The rows of a Walsh-Hadamard matrix are orthogonal. So after stage k the squared coefficients
+    # of a row add up, over all d inputs, to d times the sum of g^2 over its group of 2^k rows.
     m, d = diagonal.shape
     squares = diagonal.astype(np.int64) ** 2
     norms = np.empty((d.bit_length(), m, d), dtype=np.int64)

@@ -87,11 +87,10 @@ class Grid(Record):
         return (self.rows, self.columns, *((self.channels,) if self.channels > 1 else ()))
 
     def as_raw(self, X: ArrayLike, more: int = 0) -> NDArray[Any]:
-        """Convert inputs to rows of `dtype`; `more` values of a row follow these.
-
-        Inputs have the shape (n_rows, size), (n_rows, *shape) or (n_rows, rows, columns, channels).
-        Floats are rounded to float32; a TinykernelError names an integer that does not fit.
-        """
+        """Convert inputs to rows of `dtype`; `more` values of a row follow these."""
+        # Inputs have the shape (n_rows, size), (n_rows, *shape) or (n_rows, rows, columns,
+        # channels). Floats are rounded to float32; a TinykernelError names an integer that does not
+        # fit.
         values = np.asarray(X)
         whole = (self.rows, self.columns, self.channels)
         shapes = ((self.size + more,),) if more else ((self.size,), self.shape, whole)

@@ -58,11 +58,9 @@ def _weigh_rows(begin, end, bits, weights, out):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def run_components(begin, end, inputs, mixing, blocks, windows, bits):  # type: ignore[no-untyped-def]
-    """Fill bits[begin:end] with the components of quantized inputs: True where z is +1.
-
-    mixing: sign, gather of P, first schedule; blocks: G, its shift, second schedule; windows: rows
-    that are components, where those of each block end, scale, start, width, phase shift.
-    """
+    """Fill bits[begin:end] with the components of quantized inputs: True where z is +1."""
+    # mixing: sign, gather of P, first schedule; blocks: G, its shift, second schedule; windows:
+    # rows that are components, where those of each block end, scale, start, width, phase shift.
     sign, gather, first = mixing
     diagonal, product_shift, second = blocks
     rows, block_ends, scale, start, width, phase_shift = windows

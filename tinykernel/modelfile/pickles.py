@@ -17,11 +17,9 @@ _HARMLESS = ("tinykernel", "numpy", "copyreg", "_codecs")
 
 
 def bytes_in_pickle(data: bytes) -> bytes:
-    """Return the one argument of the one call that a pickle may hold.
-
-    The opcodes are compared with the only allowed ones. Nothing is executed, and no number in the
-    file (an index of the memo, the length of a frame) allocates memory.
-    """
+    """Return the one argument of the one call that a pickle may hold."""
+    # The opcodes are compared with the only allowed ones. Nothing is executed, and no number in the
+    # file (an index of the memo, the length of a frame) allocates memory.
     opcodes, is_whole = _opcodes(data)
     names = _names(opcodes)
     kinds = [kind for kind, _ in opcodes]

@@ -31,12 +31,9 @@ class Place:
         kind: str = "",
         **members: int | list[int],
     ) -> Parts:
-        """Return tables, and the structure of a stage, whose members name them.
-
-        `tables` holds all of a `Table` but its name by the member, None for no table. A member that
-        is neither a table nor in `members` is an attribute of the stage. `kind` is tk_NAME by
-        default.
-        """
+        """Return tables, and the structure of a stage, whose members name them."""
+        # `tables` holds all of a `Table` but its name by the member, None for no table. A member
+        # that is neither a table nor in `members` is an attribute of the stage.
         name, kind = f"tk_{name}_{self.number}", kind or f"tk_{name}"
         made = {key: Table(f"{name}_{key}", *rest) for key, rest in tables.items() if rest}
         known = members | {key: made[key].name if key in made else None for key in tables}

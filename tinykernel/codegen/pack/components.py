@@ -245,11 +245,9 @@ def _spread(layout: Layout, values: NDArray[Any], fill: int) -> NDArray[Any]:
 
 
 def _by_group(places: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Reorder bytes of places to (word, group, byte) as in ``tk_windows.h``.
-
-    Place 2 i + h of a word is half h of word i of v. Byte k of group r belongs to half ``k // 2``
-    of word ``r + 8`` (k even) or r (k odd).
-    """
+    """Reorder bytes of places to (word, group, byte) as in ``tk_windows.h``."""
+    # Place 2 i + h of a word is half h of word i of v. Byte k of group r belongs to half ``k // 2``
+    # of word ``r + 8`` (k even) or r (k odd).
     half_second_first = places.reshape(-1, 2, 8, 2)  # word, i // 8, i % 8 = r, half
     return half_second_first[:, ::-1].transpose(0, 2, 3, 1).reshape(-1, 8, 4)
 

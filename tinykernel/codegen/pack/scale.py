@@ -42,10 +42,7 @@ def _scaler_array(
 
 
 def pack_scaler(scaler: Scale, used: NDArray[np.bool_], prefix: str = "") -> Parts:
-    """Store offsets, multipliers, spans and shifts of the inputs; `used` marks which matter.
-
-    `prefix` stands in the names of macros and tables, e.g. ``"local_"``.
-    """
+    """Store offsets, multipliers, spans and shifts of the inputs; `used` marks which matter."""
     macro, table = f"TK_{prefix.upper()}", f"tk_{prefix}"
     parts: Parts = [flag(f"{macro}RAW_FLOAT", scaler.is_float)]
     offset, multiplier = ("float", "float") if scaler.is_float else ("int32_t", "uint32_t")

@@ -123,10 +123,8 @@ class Stored:
     def components(
         self, weights: NDArray[np.int8], small_code: bool = False
     ) -> tuple[Components, NDArray[np.int8], NDArray[np.int64]]:
-        """Return what some output weighs and what varies, its weights, and the sum of the rest.
-
-        `weights` have the shape (n_outputs, n_blocks, d), those returned (n_outputs, p).
-        """
+        """Return what some output weighs and what varies, its weights, and the sum of the rest."""
+        # `weights` have the shape (n_outputs, n_blocks, d), those returned (n_outputs, p).
         windows = self.windows
         used = np.any(weights != 0, axis=0) & (windows.constant == 0)
         if not used.any():
@@ -152,12 +150,10 @@ class Stored:
 
 
 def snap_windows(machine: KernelMachine) -> KernelMachine:
-    """Move start and width of every row to the nearest values that the integer model can hold.
-
-    The rounding of the windows to 8 bits is three quarters of all that `quantize` changes. Windows
-    that are snapped **before** or while the weights are trained cost nothing, and quantization
-    leaves them unchanged. Weights and outputs of the machine are not read.
-    """
+    """Move start and width of every row to the nearest values that the integer model can hold."""
+    # The rounding of the windows to 8 bits is three quarters of all that `quantize` changes.
+    # Windows that are snapped **before** or while the weights are trained cost nothing, and
+    # quantization leaves them unchanged. Weights and outputs of the machine are not read.
     _check(machine)
     every = np.ones(machine.diagonal.shape, dtype=bool)
     blocks = _quantize_blocks(machine, _quantize_inputs(machine, every), every)
@@ -243,12 +239,10 @@ def _quantize_blocks(
 
 
 def _stretches(slopes: NDArray[np.float64], weighed: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return by how much to stretch each block so that one 8-bit scale serves it exactly.
-
-    That is possible where all rows of a block have the same slope; elsewhere the factor is 1. It is
-    at most 1 + 1/32, which costs the stretched numbers less than it saves. Slopes (n_blocks, d) are
-    turns per unit, up to a common power of two.
-    """
+    """Return by how much to stretch each block so that one 8-bit scale serves it exactly."""
+    # That is possible where all rows of a block have the same slope; elsewhere the factor is 1. It
+    # is at most 1 + 1/32, which costs the stretched numbers less than it saves. Slopes (n_blocks,
+    # d) are turns per unit, up to a common power of two.
     largest = np.where(weighed, slopes, 0).max(axis=1)
     smallest = np.where(weighed, slopes, np.inf).min(axis=1)
     if largest.max() == 0:

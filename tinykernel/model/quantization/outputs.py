@@ -47,10 +47,8 @@ def kernel_model(
     meaning: tuple[object, ...] | ValueUnits,
     feature_names: tuple[str, ...] | None = None,
 ) -> IntegerModel:
-    """Make the model of components, and of the linear part that `sums` may have.
-
-    `weights` (n_outputs, p) are W; `meaning` are the classes, or units of values.
-    """
+    """Make the model of components, and of the linear part that `sums` may have."""
+    # `weights` (n_outputs, p) are W; `meaning` are the classes, or units of values.
     n_sums = np.count_nonzero(weights, axis=1)
     dots = np.zeros(len(weights))
     if sums.levels is not None:
@@ -97,11 +95,9 @@ def _plain(sums: Sums, n_sums: NDArray[np.int64], _: NDArray[np.float64]) -> _Ou
 
 
 def _beside_linear(sums: Sums, n_sums: NDArray[np.int64], dots: NDArray[np.float64]) -> _Outputs:
-    """Choose the unit so that a level of the linear part is a whole number of them, exactly.
-
-    That number is 0 where a level is worth less than half a unit of scores that fill their
-    integers.
-    """
+    """Choose the unit so that a level of the linear part is a whole number of them, exactly."""
+    # That number is 0 where a level is worth less than half a unit of scores that fill their
+    # integers.
     size = dots * sums.worth + np.abs(sums.scale) * n_sums + np.abs(sums.offset)
     most = (_INT32_MAX // 2) * sums.worth / float(size.max())
     # Below 1 the scores take up what is left of their integers, but for the rounding errors.

@@ -30,11 +30,9 @@ class QuantizedWindows:
 def quantize_windows(
     start: NDArray[np.float64], width: NDArray[np.float64], slope: NDArray[np.float64]
 ) -> QuantizedWindows:
-    """Round scale, start and width of every row, in turns, to 8 bits.
-
-    The phase is ``slope * v + start``. The two phases at which a component turns on and off are
-    rounded.
-    """
+    """Round scale, start and width of every row, in turns, to 8 bits."""
+    # The phase is ``slope * v + start``. The two phases at which a component turns on and off are
+    # rounded.
     if np.abs(slope).max() > 0.5:
         slope = slope - np.rint(slope)  # v is an integer: whole turns a unit change nothing
     # A falling phase enters the window from the other side.

@@ -36,12 +36,10 @@ def is_pipeline(obj: object) -> bool:
 
 
 def fold(pipeline: Any, model: IntegerModel) -> IntegerModel:
-    """Put the steps before the classifier into the scaler of `model`, that of the last step.
-
-    The model takes the remaining columns, in their order, as float32; its `feature_names` name
-    them. A scaling moves the limits between two levels of an input by no more than what binary32
-    rounds. A TinykernelError names the step that cannot be folded.
-    """
+    """Put the steps before the classifier into the scaler of `model`, that of the last step."""
+    # The model takes the remaining columns, in their order, as float32; its `feature_names` name
+    # them. A scaling moves the limits between two levels of an input by no more than what binary32
+    # rounds. A TinykernelError names the step that cannot be folded.
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(pipeline)

@@ -115,12 +115,10 @@ def _samples(first: int, last: int) -> NDArray[np.int64]:
 
 
 def _raw_range(scaling: InputScaling, raw_dtype: str, i: int) -> _RawRange:
-    """Fit a straight line with ends to the scaled raw integers of input i.
-
-    Where saturation begins between two integers, either the line has the slope of the scaler and
-    ends at the integers nearest to saturation, or it joins the first saturated integers at both
-    ends, which is better where there are no more than two or three: a standardised flag.
-    """
+    """Fit a straight line with ends to the scaled raw integers of input i."""
+    # Where saturation begins between two integers, either the line has the slope of the scaler and
+    # ends at the integers nearest to saturation, or it joins the first saturated integers at both
+    # ends, which is better where there are no more than two or three: a standardised flag.
     limits = np.iinfo(raw_dtype)
     scale, offset = float(scaling.scale[i]), float(scaling.offset[i])
     saturation = np.array([scaling.low[i], scaling.high[i]])
@@ -161,11 +159,9 @@ def _integer_scaler(
 
 
 def _integer_step(ranges: dict[int, _RawRange], top: int, stretch: float) -> float:
-    """Return scaled units per level.
-
-    Where all inputs have the same number of levels per raw unit, and at least one, a whole number
-    of levels loses nothing: bytes then pass through unchanged.
-    """
+    """Return scaled units per level."""
+    # Where all inputs have the same number of levels per raw unit, and at least one, a whole number
+    # of levels loses nothing: bytes then pass through unchanged.
     if not ranges:
         return 1.0
     step = max(raw.width for raw in ranges.values()) / top

@@ -31,10 +31,8 @@ def raw_dtype_of(dtype: np.dtype[Any]) -> str:
 
 
 def to_raw(X: NDArray[Any], raw_dtype: str) -> NDArray[Any]:
-    """Convert finite rows (n, n_features) to a raw type of `raw_dtype_of`, in C order.
-
-    A TinykernelError names the first row and column whose value does not fit.
-    """
+    """Convert finite rows (n, n_features) to a raw type of `raw_dtype_of`, in C order."""
+    # A TinykernelError names the first row and column whose value does not fit.
     dtype = np.dtype(raw_dtype)
     low, high = _limits(dtype)
     if X.dtype != dtype and X.size and (X.min().item() < low or X.max().item() > high):

@@ -97,10 +97,8 @@ class Trees(Part):
         return np.asarray(sums * self.multiplier, dtype=np.int32)
 
     def extremes(self, partial: bool = False) -> NDArray[np.int64]:
-        """Return the least and the largest sum of leaves of each output, shape (2, n_outputs).
-
-        Partial sums are those of any trees of the output, 0 of none: the values within the loop.
-        """
+        """Return the least and the largest sum of leaves of each output, shape (2, n_outputs)."""
+        # Partial sums are those of any trees of the output, 0 of none: the values within the loop.
         ends = np.cumsum(self.size.astype(np.int64) + 1)
         leaves, shift = self.leaves.astype(np.int64), self.shift.astype(np.int64)
         starts = ends - self.size.astype(np.int64) - 1

@@ -1,4 +1,4 @@
-"""The counts of a local stage in compiled code, steps 4 and 5."""
+"""The counts of the stage *kernels* in compiled code."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from tinykernel.compiled import njit
 
 @njit(nogil=True)
 def count_images(begin, end, levels, kernels, cut, out):  # type: ignore[no-untyped-def]
-    """Add up steps 4 and 5 of some inputs; `levels` (n, n_mixed, rows, columns).
-
-    kernels: ends, places, taps, dilations, channels, thresholds; cut: rows of a kernel, padding,
-    cells down and across, columns of a cell. A tap is added to a row of responses at once, which
-    compilers turn into vector instructions.
-    """
+    """Count threshold crossings of some inputs; `levels` (n, n_mixed, rows, columns)."""
+    # kernels: ends, places, taps, dilations, channels, thresholds; cut: rows of a kernel, padding,
+    # cells down and across, columns of a cell. A tap is added to a row of responses at once, which
+    # compilers turn into vector instructions.
     ends, places, taps, dilations, channels, thresholds = kernels
     kernel_rows, padding, n_cells_y, n_cells_x, cell_columns = cut
     _, _, rows, columns = levels.shape
@@ -48,7 +46,7 @@ def count_images(begin, end, levels, kernels, cut, out):  # type: ignore[no-unty
 
 @njit(nogil=True)
 def count_signals(begin, end, levels, kernels, cut, out):  # type: ignore[no-untyped-def]
-    """Add up steps 4 and 5 of some windows; `levels` (n, n_mixed, rows, 1), others as above."""
+    """Count threshold crossings of some windows; `levels` (n, n_mixed, rows, 1), rest as above."""
     ends, places, taps, dilations, channels, thresholds = kernels
     kernel_rows, _, n_cells, _, _ = cut
     rows = levels.shape[2]

@@ -108,10 +108,8 @@ def band_levels(y, edges, amplitude_bits, log_bits, floor, out):  # type: ignore
 def spectra(  # type: ignore[no-untyped-def]
     begin, end, samples, hop, shift, order, cosines, edges, numbers, out
 ):
-    """Fill out[begin:end], shape (n, frames, channels * bands), from samples (n, rows, channels).
-
-    `order` has the bit-reversed numbers of the pairs; `numbers` amplitude_bits, log_bits, floor.
-    """
+    """Fill out[begin:end] (n, frames, channels * bands) from samples (n, rows, channels)."""
+    # `order` has the bit-reversed numbers of the pairs; `numbers` amplitude_bits, log_bits, floor.
     m = order.shape[0]
     z, y = np.empty((2, m), dtype=np.int64), np.empty((2, m + 1), dtype=np.int64)
     bands = edges.shape[0] - 1

@@ -127,11 +127,9 @@ class Kernels(Stage):
         return -(-positions // self.cells[0]) * self.cell_columns(grid)
 
     def lane_bits(self, grid: Grid) -> int:
-        """Return the width of the packed integers in C that hold any ``r - threshold``: 8 or 16.
-
-        A response is stored as ``r - threshold - 1 + 2**(bits - 1)``: its top bit is ``r >
-        threshold``.
-        """
+        """Return the width of the packed integers in C that hold any ``r - threshold``: 8 or 16."""
+        # A response is stored as ``r - threshold - 1 + 2**(bits - 1)``: its top bit is ``r >
+        # threshold``.
         low, high = self._margins(grid)
         return 8 if low.min() >= -128 and high.max() <= 127 else 16
 

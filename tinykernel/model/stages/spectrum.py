@@ -200,12 +200,10 @@ class Spectrum(Stage):
         return out.reshape(len(samples), made.size)
 
     def ranges(self, grid: Grid) -> tuple[Range, ...]:
-        """Return the bounds of every step; see `Stage`.
-
-        They bound magnitudes of complex numbers, hence both parts. The magnitude of a sum is at
-        most the sum of theirs. A product with c - j s exceeds its factor by at most 2**-15, the
-        error of the table; each rounding down then adds at most 1 to a part.
-        """
+        """Return the bounds of every step; see `Stage`."""
+        # They bound magnitudes of complex numbers, hence both parts. The magnitude of a sum is at
+        # most the sum of theirs. A product with c - j s exceeds its factor by at most 2**-15, the
+        # error of the table; each rounding down then adds at most 1 to a part.
         root = 2**0.5
         pair = root * 2.0**_LOADED_BITS
         last = 4 * pair
