@@ -83,6 +83,7 @@ def test_a_line_is_read_as_it_was_printed(numbers, comma, named) -> None:
     names = tuple(f"ch{i}" for i in range(len(numbers))) if named else ()
     cells = [f"ch{i}:{number}" if named else number for i, number in enumerate(numbers)]
     assert split_line(comma.join(cells)) == (names, tuple(numbers))
+    assert split_line("0,93;0,57") == ((), ("0.93", "0.57"))  # a decimal comma
 
 
 def test_what_is_no_sample_is_none() -> None:

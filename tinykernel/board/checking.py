@@ -57,16 +57,12 @@ class Timing:
 
 @dataclass(frozen=True)
 class BoardResult:
-    """The comparison and measurements of `verify_on_board`.
-
-    `stack` is the most stack of an inference, in bytes, and `stack_promised` that of `report`; None
-    where unknown. A board whose stack used all that it looks at answers 0: unknown, too.
-    """
+    """The comparison and measurements of `verify_on_board`."""
 
     verification: parity.VerifyResult
     timing: Timing
-    stack: int | None
-    stack_promised: int | None
+    stack: int | None  # the most stack of an inference, in bytes; None where unknown
+    stack_promised: int | None  # that of `report`; None where unknown
 
     @property
     def stack_holds(self) -> bool:

@@ -1,7 +1,4 @@
-"""The commands that a board answers, as `templates/platformio/common/src/tk_protocol.c.j2` does.
-
-They are those of MLPerf Tiny's devices and more; docs/board.md lists all.
-"""
+"""The commands that a board answers, those of MLPerf Tiny and more; docs/board.md lists all."""
 
 from __future__ import annotations
 
@@ -39,11 +36,7 @@ class Inference:
 
 
 def scores_of(line: str) -> list[int] | None:
-    """Return the scores of a line ``m-results-[...]``, None of any other line.
-
-    >>> scores_of("m-results-[-3,12]")
-    [-3, 12]
-    """
+    """Return the scores of a line ``m-results-[-3,12]``, None of any other line."""
     match = _RESULTS.fullmatch(line)
     return None if match is None else [int(text) for text in match[1].split(",")]
 

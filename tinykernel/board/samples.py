@@ -32,15 +32,7 @@ class Layout:
 
 
 def split_line(line: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Return names and numbers of a line, the numbers as text; None of another line.
-
-    >>> split_line("ax:0.1, ay:-3")
-    (('ax', 'ay'), ('0.1', '-3'))
-    >>> split_line("512 17"), split_line("Hello")
-    (((), ('512', '17')), None)
-    >>> split_line("0,93;0,57")  # a decimal comma, where other marks divide
-    ((), ('0.93', '0.57'))
-    """
+    """Return names and numbers, as text, of a line as "ax:0.1, ay:-3"; None of another line."""
     if ";" in line:
         line = _DECIMAL_COMMA.sub(".", line)
     cells = _DIVIDED.split(re.sub(r":\s+", ":", line.strip()).strip(",;"))

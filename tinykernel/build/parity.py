@@ -32,28 +32,13 @@ _ROWS_AT_ONCE, _HOPS_AT_ONCE = 8192, 1024
 
 @dataclass(frozen=True)
 class Difference:
-    """One value that C and Python disagree on.
+    """One value that C and Python disagree on."""
 
-    Parameters
-    ----------
-    entry : {"raw", "quantized", "quantize", "stream", "sequence"}
-        The function of the C: scores and label from raw inputs, from quantized inputs, the
-        quantization of inputs, decisions of a stream, or counters.
-    row : int
-        Row of the data, from 0; of a stream the decision, of a sequence the step.
-    what : str
-        ``"score of class 'x'"``, ``"label"``, ``"decision"``, ``"margin"``, ``"confidence"``,
-        ``"novelty"``, ``"whether it is novel"``, ``"event"`` or ``"input 3"``; of a sequence one of
-        `tinykernel.decisions.sequence.COLUMNS`.
-    expected, got : int
-        Python's value and the C's.
-    """
-
-    entry: str
-    row: int
-    what: str
-    expected: int
-    got: int
+    entry: str  # "raw", "quantized" or "quantize" inputs, "stream" or "sequence" (counters)
+    row: int  # of the data, from 0; of a stream the decision, of a sequence the step
+    what: str  # "score of class 'x'", "label", "input 3", ..., or a column of a sequence
+    expected: int  # Python's value
+    got: int  # the C's
 
     def __str__(self) -> str:
         """Say it in one line."""

@@ -155,9 +155,5 @@ BOARDS: tuple[Board, ...] = tuple(_boards())
 
 
 def boards_of(target: str, count: int | None = None) -> tuple[Board, ...]:
-    """List the boards of a target, or the first ones.
-
-    >>> [board.title for board in boards_of("atmega328p", 1)]
-    ['Arduino Uno']
-    """
+    """List the boards of a target, or the first ones."""
     return tuple(board for board in BOARDS if board.target == target)[:count]

@@ -85,11 +85,7 @@ class Struct:
 
 @functools.cache
 def declared_members(kind: str) -> tuple[str, ...]:
-    """Return the members of a structure of the runtime, in the order of its header.
-
-    >>> declared_members("tk_offset")
-    ('rows', 'channels', 'hop', 'shift')
-    """
+    """Return the members of a structure of the runtime, in the order of its header."""
     for header in (folder("firmware") / "tinykernel" / "src").glob("tk_*.h"):
         text = re.sub(r"/\*.*?\*/", "", header.read_text(encoding="ascii"), flags=re.S)
         body = re.search(rf"^struct {kind} \{{(.*?)^\}};", text, re.M | re.S)

@@ -174,11 +174,7 @@ def _free(identifier: str, taken: set[str]) -> str:
 
 
 def _cut(identifier: str, length: int) -> str:
-    """Cut an identifier between two words, or within the first one where that is too long.
-
-    >>> _cut("ONE_TWO_THREE", 9), _cut("ONE", 2)
-    ('ONE_TWO', 'ON')
-    """
+    """Cut an identifier between two words, or within the first one where that is too long."""
     if len(identifier) <= length:
         return identifier
     return identifier[: length + 1].rpartition("_")[0] or identifier[:length]

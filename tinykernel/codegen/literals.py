@@ -58,11 +58,7 @@ def check_name(name: str) -> str:
 
 
 def name_from(stem: str) -> str:
-    """Make a name that `check_name` accepts out of any string.
-
-    >>> name_from("My Gestures-2"), name_from("7segment"), name_from("???")
-    ('my_gestures_2', 'model_7segment', 'model')
-    """
+    """Make a name that `check_name` accepts out of any string."""
     plain = re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")[: _LONGEST_NAME - 6].strip("_")
     needs_prefix = (
         not plain
@@ -74,11 +70,7 @@ def name_from(stem: str) -> str:
 
 
 def integer_literal(value: int, c_type: str = "int32_t") -> str:
-    """Write an integer as a C constant of a type wide enough for it.
-
-    >>> integer_literal(7, "uint16_t"), integer_literal(-2**31)
-    ('7u', '(-2147483647 - 1)')
-    """
+    """Write an integer as a C constant of a type wide enough for it."""
     if value == -(2**31):
         # There are no negative constants in C, and 2147483648 does not fit an int.
         return "(-2147483647 - 1)"
@@ -86,11 +78,7 @@ def integer_literal(value: int, c_type: str = "int32_t") -> str:
 
 
 def float_literal(value: float) -> str:
-    """Write a finite number as a C constant that reads back as exactly the same float32.
-
-    >>> float_literal(0.1), float_literal(3), float_literal(1e30)
-    ('0.100000001f', '3.0f', '1.00000002e+30f')
-    """
+    """Write a finite number as a C constant that reads back as exactly the same float32."""
     single = np.float32(value)  # nine significant digits identify every float32
     if not np.isfinite(single):
         raise TinykernelError(f"a constant of the model is {value}, which C cannot write")
@@ -99,11 +87,7 @@ def float_literal(value: float) -> str:
 
 
 def string_literal(text: str) -> str:
-    r"""Write a string as a C constant: ASCII only, other characters as the octets of UTF-8.
-
-    >>> print(string_literal('tab\t "q" ??'))
-    "tab\011 \"q\" \?\?"
-    """
+    """Write a string as a C constant: ASCII only, other characters as the octets of UTF-8."""
     pieces = []
     for octet in text.encode("utf-8", errors="surrogatepass"):
         character = chr(octet)
@@ -137,13 +121,7 @@ def table_rows(
     width: int = 96,
     indent: int = 4,
 ) -> Iterable[str]:
-    """Write the values of a flat table, wrapped into lines without line ends, with commas between.
-
-    A line has `per_row` values, by default as many as fit `width` characters.
-
-    >>> list(table_rows([1, -2, 3], "int8_t", per_row=2))
-    ['    1, -2,', '    3']
-    """
+    """Write the values of a flat table as lines of at most `width` characters."""
     lines: list[list[str]] = []
     length = width
     for value in np.asarray(values).ravel():

@@ -196,11 +196,7 @@ TARGETS: dict[str, Target] = {row.name: row for row in _ROWS}
 
 
 def find_target(name: str | Target) -> Target:
-    """Look a target up by its name; the TinykernelError of an unknown one proposes another.
-
-    >>> find_target("cortex-m4").board.name
-    'nucleo_f401re'
-    """
+    """Look a target up by its name; the TinykernelError of an unknown one proposes another."""
     if isinstance(name, Target):
         return name
     try:

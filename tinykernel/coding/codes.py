@@ -22,12 +22,7 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Coding:
-    """The numbers that stand for text and for missing values in a table.
-
-    >>> coding = Coding({"colour": ("blue", "red")}, {"colour": -1.0})
-    >>> Coding.read(coding.written()) == coding
-    True
-    """
+    """The numbers that stand for text and for missing values in a table."""
 
     # texts of each column; the number of a text is its place, from 0
     texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

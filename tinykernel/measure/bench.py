@@ -32,24 +32,12 @@ _HARNESS = (
 
 @dataclass(frozen=True)
 class StreamCost:
-    """Cost of the calls of a stream, in instructions.
+    """Cost of the calls of a stream, in instructions."""
 
-    Parameters
-    ----------
-    push_mean : float
-        Of one sample, over the samples of a hop once the first window is full.
-    push_worst : int
-        Of the slowest sample.
-    decision : int
-        Of the first call for a window, once a hop.
-    hop : int
-        Samples from one decision to the next.
-    """
-
-    push_mean: float
-    push_worst: int
-    decision: int
-    hop: int
+    push_mean: float  # of one sample, over the samples of a hop once the first window is full
+    push_worst: int  # of the slowest sample
+    decision: int  # of the first call for a window, once a hop
+    hop: int  # samples from one decision to the next
 
     @property
     def mean(self) -> float:

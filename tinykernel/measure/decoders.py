@@ -54,11 +54,7 @@ VARIABLE_STACK = "its stack frame has a variable size"
 
 
 def signed(value: int, bits: int) -> int:
-    """Read the low `bits` bits of a number as two's complement.
-
-    >>> signed(0xFF, 8)
-    -1
-    """
+    """Read the low `bits` bits of a number as two's complement."""
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> (bits - 1) else value
 

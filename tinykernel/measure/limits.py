@@ -27,11 +27,7 @@ def _read(text: str, units: dict[str, float] | dict[str, int]) -> float:
 
 
 def parse_size(text: str | int) -> int:
-    """Read a size in bytes: a number with B, KB (1024 bytes) or MB, without a unit in bytes.
-
-    >>> parse_size("30KB"), parse_size("1.5 KB"), parse_size("512")
-    (30720, 1536, 512)
-    """
+    """Read a size in bytes: a number with B, KB (1024 bytes) or MB, without a unit in bytes."""
     size = int(_read(str(text), _SIZES))
     if size <= 0:
         raise TinykernelError(
@@ -41,20 +37,12 @@ def parse_size(text: str | int) -> int:
 
 
 def format_size(size: int) -> str:
-    """Write a size for people: bytes, from 1024 on also KB.
-
-    >>> format_size(30720)
-    '30720 bytes (30.0 KB)'
-    """
+    """Write a size for people: bytes, from 1024 on also KB."""
     return f"{size} bytes" if abs(size) < 1024 else f"{size} bytes ({size / 1024:.1f} KB)"
 
 
 def parse_clock(text: str | float) -> float:
-    """Read a clock frequency, a number of hertz or text with its unit; return hertz.
-
-    >>> parse_clock("80MHz")
-    80000000.0
-    """
+    """Read a clock frequency, a number of hertz or text with its unit; return hertz."""
     hertz = _read(text, _HERTZ) if isinstance(text, str) else float(text)
     if not 0 < hertz < float("inf"):
         raise TinykernelError(
@@ -65,31 +53,14 @@ def parse_clock(text: str | float) -> float:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a model; None where there is none.
+    """Limits of a model; None where there is none."""
 
-    Parameters
-    ----------
-    flash, ram, stack : int or None
-        Bytes: what the model adds to the program; static data, scratch and stack; stack.
-    instructions : int or None
-        Of one inference.
-    time, clock : float or None
-        Seconds of one inference, at so many hertz.
-
-    Examples
-    --------
-    >>> parse_limits("flash=8KB,time=2ms@80MHz").most_instructions(2.0)
-    80000
-    >>> print(parse_limits("8KB"), "|", parse_limits("ram=2KB,time=2ms@80MHz"))
-    flash=8192B | ram=2048B,time=2ms@80MHz
-    """
-
-    flash: int | None = None
-    ram: int | None = None
-    stack: int | None = None
-    instructions: int | None = None
-    time: float | None = None
-    clock: float | None = None
+    flash: int | None = None  # bytes that the model adds to the program
+    ram: int | None = None  # bytes of static data, scratch and stack
+    stack: int | None = None  # bytes
+    instructions: int | None = None  # of one inference
+    time: float | None = None  # seconds of one inference
+    clock: float | None = None  # hertz
 
     def most_instructions(self, cycles: float) -> int | None:
         """Return how many instructions of so many cycles each an inference may take."""

@@ -20,11 +20,7 @@ from tinykernel.progress import report as say
 
 
 def format_kb(size: int) -> str:
-    """Write a short size for a table.
-
-    >>> format_kb(532), format_kb(30720), format_kb(4194304)
-    ('532 B', '30.0 KB', '4 MB')
-    """
+    """Write a short size for a table."""
     if abs(size) < 1024:
         return f"{size} B"
     return f"{size / 1024:.1f} KB" if size < 1024**2 else f"{size / 1024**2:g} MB"

@@ -27,11 +27,7 @@ class Supply:
 
 
 def parse_supply(text: str | None) -> Supply | None:
-    """Read a current, or a current and a voltage, such as ``"4mA@3V"``.
-
-    >>> parse_supply("4mA@3V"), parse_supply("500uA")
-    (Supply(amperes=0.004, volts=3.0), Supply(amperes=0.0005, volts=None))
-    """
+    """Read a current, or a current and a voltage, such as ``"4mA@3V"``."""
     if text is None:
         return None
     number = r"\s*(\d+(?:\.\d+)?|\.\d+)\s*"

@@ -66,11 +66,7 @@ def raw_values(X: ArrayLike, dtype: str) -> NDArray[Any]:
 
 
 def chosen_labels(decisions: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the position of the first largest value of each row; of one column, 1 where positive.
-
-    >>> chosen_labels(np.array([[0.5], [-0.5]])).tolist(), chosen_labels(np.eye(3)).tolist()
-    ([1, 0], [0, 1, 2])
-    """
+    """Return the place of the first largest value of each row; of one column, 1 if positive."""
     if decisions.shape[1] == 1:
         return (decisions[:, 0] > 0).astype(np.int64)
     return np.asarray(decisions.argmax(axis=1), dtype=np.int64)

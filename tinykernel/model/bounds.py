@@ -29,14 +29,11 @@ _STEPS_AT_ONCE = 1 << 27
 
 @dataclass(frozen=True)
 class Values:
-    """Bounds of d values (of all blocks: shape (m, d)), and the error in them through rounding.
-
-    ``value - y`` lies in ``[error_low, error_high]``, where y is the real number without rounding.
-    Errors are dyadic fractions of few bits, which float64 holds exactly.
-    """
+    """Bounds of d values (of all blocks: shape (m, d)), and the error in them through rounding."""
 
     low: NDArray[np.int64]
     high: NDArray[np.int64]
+    # ``value - y`` with the real y without rounding; dyadic fractions, exact in float64
     error_low: NDArray[np.float64]
     error_high: NDArray[np.float64]
 

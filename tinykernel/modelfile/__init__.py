@@ -234,15 +234,11 @@ def _integer_model(obj: object) -> IntegerModel:
 
 
 class ModelFileMixin:
-    """Pickles a fitted estimator as the bytes of a .tkm, so that `load` can read it.
-
-    An estimator that is not fitted, or holds what a .tkm cannot (a random generator, an attribute
-    of a user), is pickled in Python's own way: copies lose nothing, but `load` refuses the file.
-    """
+    """Pickles a fitted estimator as the bytes of a .tkm, so that `load` can read it."""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Return the call that makes the estimator again."""
-        try:
+        try:  # not fitted, or with what a .tkm cannot hold: Python's own way, which `load` refuses
             return _from_bytes, (_to_bytes(self),)
         except TinykernelError:
             return super().__reduce_ex__(protocol)

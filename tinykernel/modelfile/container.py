@@ -44,14 +44,7 @@ _ARRAY = re.compile(
 
 
 def write_container(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> bytes:
-    """Return the bytes of a container of JSON types and arrays; equal for equal content.
-
-    Content longer than `read_container` takes is a TinykernelError.
-
-    >>> header, arrays = read_container(write_container({"kind": "x"}, {"a": np.arange(3)}))
-    >>> header["kind"], arrays["a"].tolist()
-    ('x', [0, 1, 2])
-    """
+    """Return the bytes of a container of JSON types and arrays; equal for equal content."""
     text = json.dumps({"format": FORMAT, "version": VERSION, **header}, indent=1, sort_keys=True)
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
@@ -154,11 +147,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def plain_dtype(code: str) -> np.dtype[Any]:
-    """Return the dtype of a code such as ``<f8``; ValueError for any but plain little-endian ones.
-
-    >>> plain_dtype("<i2")
-    dtype('int16')
-    """
+    """Return the dtype of a code such as ``<f8``; ValueError unless plain and little-endian."""
     if not _DTYPE.fullmatch(code):
         raise ValueError(f"dtype {code!r}")
     return np.dtype(code)

@@ -1,7 +1,4 @@
-"""Storage of the scale: its arrays, the ignored inputs, and the signs of B.
-
-An array whose values are equal for all inputs that are not constant becomes one literal.
-"""
+"""Storage of the scale: its arrays, the ignored inputs, and the signs of B."""
 
 from __future__ import annotations
 

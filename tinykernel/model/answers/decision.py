@@ -19,12 +19,7 @@ CONFIDENCES = 64
 
 
 def margins(scores: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.uint32]]:
-    """Return the label of each row and by how much its score exceeds the second largest.
-
-    >>> labels, margin = margins(np.array([[5, 9, -2], [7, 7, 0]], dtype=np.int32))
-    >>> labels.tolist(), margin.tolist()
-    ([1, 0], [4, 0])
-    """
+    """Return the label of each row and by how much its score exceeds the second largest."""
     labels = scores.argmax(axis=1)
     # 64 bits: the difference of two int32 may need 33.
     two = np.partition(scores.astype(np.int64), -2, axis=1)[:, -2:]
@@ -38,23 +33,14 @@ def deficits(scores: NDArray[np.int32]) -> NDArray[np.int64]:
 
 
 def novelties(scores: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return -1 less the largest score of each row; the -1 keeps any score an int32.
-
-    >>> novelties(np.array([[5, 9, -2], [-(2**31), -(2**31), -(2**31)]], dtype=np.int32)).tolist()
-    [-10, 2147483647]
-    """
+    """Return -1 less the largest score of each row; the -1 keeps any score an int32."""
     return np.asarray(~scores.max(axis=1), dtype=np.int32)
 
 
 def nearer(
     distance: NDArray[np.int32], margin: NDArray[np.uint32], line: tuple[int, int, int]
 ) -> NDArray[np.int32]:
-    """Return the larger of a distance and of a margin as a distance; see `Decision`.
-
-    >>> distance, margin = np.array([50, 50], dtype=np.int32), np.array([1, 90], dtype=np.uint32)
-    >>> nearer(distance, margin, (100, 3, 0)).tolist()
-    [97, 50]
-    """
+    """Return the larger of a distance and of a margin as a distance; see `Decision`."""
     bias, gain, steps = line
     counted = np.minimum((margin >> np.uint32(steps)).astype(np.int64), most_steps(gain))
     return np.asarray(np.maximum(distance, bias - gain * counted), dtype=np.int32)

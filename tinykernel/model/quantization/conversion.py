@@ -30,20 +30,16 @@ from tinykernel.model.stages.components import Components
 
 @dataclass(frozen=True)
 class _Blocks:
-    """The quantized linear part: ``H G P H B x' = unit * (v - error) + centre``.
+    """The quantized linear part: ``H G P H B x' = unit * (v - error) + centre``."""
 
-    `index` lists the remaining blocks of the machine, `unit` has shape (n_blocks, 1). `centre` is
-    the value at inputs ``q = 0``, `error` the mean of the rounding errors.
-    """
-
-    index: NDArray[np.int64]
+    index: NDArray[np.int64]  # remaining blocks of the machine
     diagonal: NDArray[np.int8]
     kind: str
     halve_first: tuple[bool, ...]
     halve_second: tuple[bool, ...]
-    unit: NDArray[np.float64]
-    centre: NDArray[np.float64]
-    error: NDArray[np.float64]
+    unit: NDArray[np.float64]  # (n_blocks, 1)
+    centre: NDArray[np.float64]  # value at inputs ``q = 0``
+    error: NDArray[np.float64]  # mean of the rounding errors
 
 
 def quantize(

@@ -13,17 +13,14 @@ LARGEST_SCALE = 255
 
 @dataclass(frozen=True)
 class QuantizedWindows:
-    """Phase windows of all rows, shape (n_blocks, d).
-
-    `falls` marks phases that fall as v grows, whose window is mirrored; `constant` is +1 or -1
-    where the component is always or never on, 0 where it varies.
-    """
+    """Phase windows of all rows, shape (n_blocks, d)."""
 
     scale: NDArray[np.int64]
     start: NDArray[np.int64]
     width: NDArray[np.int64]
-    falls: NDArray[np.bool_]
+    falls: NDArray[np.bool_]  # where the phase falls as v grows, so that the window is mirrored
     phase_shift: int
+    # +1 or -1 where the component is always or never on, 0 where it varies
     constant: NDArray[np.int64]
 
 

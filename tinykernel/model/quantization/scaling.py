@@ -16,11 +16,7 @@ _SMALLEST_RANGE = 1e-30
 
 
 def raw_dtype_of(dtype: np.dtype[Any]) -> str:
-    """Return the raw input type for training data of a dtype; int32 for integers over 16 bits.
-
-    >>> raw_dtype_of(np.dtype("float64")), raw_dtype_of(np.dtype("int64"))
-    ('float32', 'int32')
-    """
+    """Return the raw input type for training data of a dtype; int32 for integers over 16 bits."""
     if dtype.kind == "f":
         return "float32"
     if dtype.kind == "b":
