@@ -185,7 +185,7 @@ def test_a_page_shows_what_the_model_file_keeps(page, tmp_path) -> None:
     again = report_page(file, "cortex-m0plus", compiler="none")
     for text in (again.to_html(), again.to_markdown()):
         assert f"{100 * page.judged.accuracy:.2f} %" in text
-        assert "kept aside by the training" in text
+        assert "held out by the training" in text
         assert "margin at least" not in text
     huge = (2**62 * np.eye(3, dtype=np.int64)).tolist()
     wrong = [{"confusion": [[-1]]}, {"confusion": huge}, {"baselines": {"tree": 3}}]

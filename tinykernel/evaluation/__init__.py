@@ -1,9 +1,4 @@
-"""How good a model is, what chance leaves open, and what a model for next to nothing does.
-
-`evaluate` judges a model. There are two kinds of answers: `labels` and `values`; what both have is
-in `evaluation`. `baselines` trains simple models on the same rows, `intervals` says what the rows
-leave open, `cautions` looks for what makes a high accuracy mean little.
-"""
+"""Judge models: `evaluate`, simple models on the same rows, confidence intervals, cautions."""
 
 from __future__ import annotations
 

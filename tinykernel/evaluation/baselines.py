@@ -1,4 +1,4 @@
-"""Simple models of few bytes, trained on the same rows: what a model must be better than."""
+"""Simple models of few bytes, trained on the same rows, for comparison."""
 
 from __future__ import annotations
 
@@ -16,16 +16,13 @@ from tinykernel.evaluation.values import compare_values
 from tinykernel.progress import report as say
 from tinykernel.stored import drawn_places
 
-#: The most rows that a linear model learns from; more hardly change it, and take long.
-_LINEAR_ROWS = 20_000
+_LINEAR_ROWS = 20_000  # of a linear model; more hardly change it
 _PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1)
 _RIDGE_PENALTIES = np.logspace(-3, 4, 15)
 #: A decision tree of 63 splits at most, each of an input, a threshold and two steps.
 _DEPTH, _BYTES_A_SPLIT = 6, 8
-#: The most values that a tree learns from: for so few splits they are enough, and more would take
-#: longer than a tenth of the training.
-_TREE_VALUES, _TREE_ROWS = 500_000, 1_000
-#: Rows by which the penalty is chosen, and by which single inputs are tried.
+_TREE_VALUES, _TREE_ROWS = 500_000, 1_000  # enough for so few splits, and fast
+#: Rows that choose the penalty, and that single inputs are tried on.
 FEW_ROWS = 2_000
 
 #: Inputs, and labels or values.
@@ -42,29 +39,13 @@ def label_baselines(
     groups: ArrayLike | None = None,
     class_weight: str | None = None,
 ) -> dict[str, Baseline]:
-    """Train simple models on the same rows, and compare a model's labels with theirs.
+    """Compare the labels of a model, `predicted`, with those of simple models: by name.
 
-    The linear model is a logistic regression on standardized inputs. Its penalty is chosen on
-    validation rows, its weights are rounded to int8 with one scale for each output. The tree is a
-    decision tree of depth 6 (CART: Breiman et al. 1984). A baseline is as good unless a one-sided
-    test says at the level of 5 % that the model is better: the exact test of McNemar, with groups
-    or balanced classes the t test of the differences. It is better where the test says so.
-
-    Parameters
-    ----------
-    train, test : (X, y)
-        Flat rows, and labels of one kind.
-    predicted : ndarray, shape (n_test,)
-        By the judged model.
-    groups : array-like, shape (n_test,), optional
-        Groups of the test rows.
-    class_weight : {None, "balanced"}
-        As the judged model had it. With "balanced" all classes count the same in the comparison.
-
-    Returns
-    -------
-    dict of str to Baseline
-        "majority", "linear" and "tree".
+    "majority" is the most frequent label, "linear" a logistic regression on standardized inputs
+    with weights rounded to int8, "tree" a decision tree of depth 6 (CART: Breiman et al. 1984). A
+    baseline is as good unless a one-sided test at the level of 5 % says that the model is better:
+    the exact test of McNemar; with groups or `class_weight="balanced"` the t test of the
+    differences. It is better if the test says so.
     """
     (X, y), (X_test, true) = train, test
     labels, counts = np.unique(y, return_counts=True)
@@ -91,11 +72,11 @@ def label_baselines(
 def value_baselines(
     train: Rows, test: Rows, predicted: NDArray[np.float64], *, groups: ArrayLike | None = None
 ) -> dict[str, Baseline]:
-    """Train the mean, a linear model and a tree, and compare a model's values with theirs.
+    """Compare the values of a model with those of the "mean", a "linear" model and a "tree".
 
     The linear model is a ridge regression with weights rounded to int8, the tree a regression tree
     of depth 6. Squared errors are compared by a one-sided t test at the level of 5 %, by groups of
-    the test rows where there are any. Rows are flat; returned are "mean", "linear" and "tree".
+    the test rows where there are any.
     """
     (X, y), (X_test, true) = train, test
     drawn = drawn_rows(X, y, _LINEAR_ROWS)
@@ -142,13 +123,13 @@ def _compared(
 def _linear_answers(
     X: NDArray[Any], y: NDArray[Any], X_test: NDArray[Any], fitted: Callable[..., Any]
 ) -> NDArray[Any]:
-    """Return what a linear model on standardized inputs answers, its weights rounded to int8."""
+    """Return the answers of a linear model on standardized inputs, with int8 weights."""
     from sklearn.preprocessing import StandardScaler
     from threadpoolctl import threadpool_limits
 
     say("comparing with a linear model", 0, None)
     scaler = StandardScaler().fit(np.asarray(X, dtype=np.float64))
-    # Threads of such small products wait for each other: on a busy machine twenty times longer.
+    # Threads of such small products wait for each other: 20 times longer on a busy machine.
     with threadpool_limits(1):
         model = fitted(scaler.transform(np.asarray(X, dtype=np.float64)), y)
     unit = np.abs(model.coef_).max(axis=-1, keepdims=True) / 127
@@ -161,7 +142,7 @@ def _tree_rows(X: NDArray[Any]) -> int:
 
 
 def _tree(X: NDArray[Any], y: NDArray[Any], X_test: NDArray[Any], **options: Any) -> _Simple:
-    """Train a small decision tree, for values, which are floats, a regression tree."""
+    """Train a small decision tree; for values (floats) a regression tree."""
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
     kind = DecisionTreeRegressor if y.dtype.kind == "f" else DecisionTreeClassifier
@@ -177,7 +158,7 @@ def _ridge(X: NDArray[Any], y: NDArray[Any]) -> Any:
 
 
 def _logistic(X: NDArray[Any], y: NDArray[Any], class_weight: str | None) -> Any:
-    """Fit a logistic regression, its penalty chosen on every third of a few rows."""
+    """Fit a logistic regression; every third of a few rows chooses the penalty."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
@@ -196,13 +177,13 @@ def _logistic(X: NDArray[Any], y: NDArray[Any], class_weight: str | None) -> Any
                 fitted(few[half], labels[half], penalty).score(few[~half], labels[~half])
                 for penalty in _PENALTIES
             ]
-        # The stronger one of equal penalties.
+        # Of a tie the strongest penalty.
         best = _PENALTIES[len(scores) - 1 - int(np.argmax(scores[::-1]))]
         return fitted(X, y, best)
 
 
 def equal_classes(y: NDArray[Any]) -> NDArray[np.float64]:
-    """Return weights of mean 1 with which all classes count the same."""
+    """Return row weights of mean 1 that give all classes the same total."""
     _, index, counts = np.unique(y, return_inverse=True, return_counts=True)
     return np.asarray(len(y) / (len(counts) * counts[index]), dtype=np.float64)
 
@@ -210,7 +191,7 @@ def equal_classes(y: NDArray[Any]) -> NDArray[np.float64]:
 def _more_often_right(
     a: NDArray[Any], b: NDArray[Any], groups: ArrayLike | None, weight: NDArray[np.float64] | None
 ) -> bool:
-    """Say whether `a` is right significantly more often than `b`."""
+    """Whether `a` is right significantly more often than `b`."""
     from scipy.stats import binomtest
 
     gain = a.astype(np.float64) - b
@@ -226,6 +207,6 @@ def _more_often_right(
 
 
 def drawn_rows(X: NDArray[Any], y: NDArray[Any], most: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return at most this many rows in a fixed random order, with rows of every label."""
+    """Return at most `most` rows in a fixed random order, with rows of every label."""
     places = drawn_places(y, most, 0)
     return X[places], y[places]

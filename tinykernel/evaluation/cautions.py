@@ -1,4 +1,4 @@
-"""What makes an accuracy mean less than it seems."""
+"""Reasons why an accuracy may mean less than it seems."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ def cautions(
     names: Sequence[str] | None = None,
     samples: bool = False,
 ) -> tuple[str, ...]:
-    """Say what makes the accuracy on test rows mean less than it seems, one line each.
+    """Return reasons why the accuracy on test rows may mislead, one line each.
 
-    `samples` says whether inputs are pixels or samples of a window, where a single one that tells
-    the label is not suspicious.
+    With `samples` inputs are pixels or samples of a window, of which a single one may be decisive.
     """
     lines = [_unseen(judged, y_train), _rare(judged, y_train)]
     if np.all(X_train == X_train[0]):
@@ -55,7 +54,7 @@ def _unseen(judged: LabelEvaluation, y_train: NDArray[Any]) -> str:
 
 
 def _rare(judged: LabelEvaluation, y_train: NDArray[Any]) -> str:
-    """Name labels of few training rows, and how well a single one is found."""
+    """Name labels of few training rows, and the recall of a single one."""
     labels, counts = np.unique(y_train, return_counts=True)
     few = (counts < _RARE * len(y_train)) & (counts * len(labels) < len(y_train) / 2)
     rare = labels[few].tolist()
@@ -78,10 +77,9 @@ def _rare(judged: LabelEvaluation, y_train: NDArray[Any]) -> str:
 
 
 def _one_input(X: NDArray[Any], y: NDArray[Any], names: Sequence[str] | None) -> str:
-    """Name inputs that alone predict nearly everything: an id, a time, the label itself.
+    """Name inputs that alone predict nearly everything, such as an id, a time, the label itself.
 
-    For each input a tree of twice as many leaves as there are labels learns from half of the rows
-    and is tried on the others.
+    A tree of twice as many leaves as labels is trained on half of the rows and tested on the rest.
     """
     from sklearn.tree import DecisionTreeClassifier
 
@@ -108,7 +106,7 @@ def _one_input(X: NDArray[Any], y: NDArray[Any], names: Sequence[str] | None) ->
 
 
 def _candidates(X: NDArray[Any], y: NDArray[Any]) -> list[int]:
-    """Return the inputs whose order has the most equal labels side by side."""
+    """Return the inputs by which sorted rows have the most equal neighbouring labels."""
     codes = np.unique(y, return_inverse=True)[1]
     same = np.array([np.mean(np.diff(codes[np.argsort(column)]) == 0) for column in X.T])
     return sorted(int(i) for i in np.argsort(-same, kind="stable")[:_MOST_TRIED])

@@ -1,4 +1,4 @@
-"""The common part of evaluations of labels and of values."""
+"""What evaluations of labels and of values share."""
 
 from __future__ import annotations
 
@@ -9,36 +9,17 @@ from typing import Any
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """A simple model of few bytes, on the same rows.
-
-    Parameters
-    ----------
-    name : str
-    n_bytes : int
-        Size of its table: weights as int8, splits of eight bytes.
-    training_rows : int
-    figures : dict of str to float
-        On the test rows: "accuracy" and "balanced_accuracy", or "rmse" and "mae".
-    by : str
-        Which figure was compared: the balanced one where the model was trained so.
-    made_of : {"weights", "splits"}
-    worse : bool
-        Whether that figure is worse than the model's, possibly by chance.
-    as_good : bool
-        Whether the model is not significantly better.
-    better : bool
-        Whether the baseline is significantly better than the model.
-    """
+    """A simple model on the same rows."""
 
     name: str
-    n_bytes: int
+    n_bytes: int  # of its table: weights as int8, splits of eight bytes.
     training_rows: int
-    figures: dict[str, float]
-    by: str
-    made_of: str
-    worse: bool
-    as_good: bool
-    better: bool
+    figures: dict[str, float]  # "accuracy" and "balanced_accuracy", or "rmse" and "mae".
+    by: str  # the compared figure.
+    made_of: str  # {"weights", "splits"}
+    worse: bool  # whether that figure is worse than the model's, possibly by chance.
+    as_good: bool  # whether the model is not significantly better.
+    better: bool  # whether the baseline is significantly better.
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON types, the figures among them."""
@@ -47,7 +28,7 @@ class Baseline:
 
     @staticmethod
     def of_dict(record: dict[str, Any]) -> Baseline:
-        """Read what `to_dict` gave for labels; other contents raise an error of some type."""
+        """Read the `to_dict` of labels; another record raises any error."""
         kinds = {"name": str, "n_bytes": int, "training_rows": int, "by": str, "made_of": str}
         kinds |= dict.fromkeys(("worse", "as_good", "better"), bool)
         names = ("accuracy", "balanced_accuracy", "macro_f1")
@@ -80,12 +61,12 @@ class Evaluation(ABC):
     @property
     @abstractmethod
     def rows(self) -> int:
-        """How many rows were compared."""
+        """Number of compared rows."""
 
     @property
     @abstractmethod
     def figures(self) -> dict[str, float]:
-        """What is compared with baselines."""
+        """Figures to compare with baselines."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON types; every command prints these keys."""

@@ -1,4 +1,4 @@
-"""Permutation importance: what is lost where an input has the values of other rows."""
+"""Permutation importance of inputs."""
 
 from __future__ import annotations
 
@@ -17,52 +17,29 @@ from tinykernel.model.stages.beside import as_rows, as_windows
 
 _MOST_ROWS = 2_000
 _REPEATS = 5
-_WORK = 1_000_000  # rows that a model predicts at most, for all inputs and repeats together
-#: What spare inputs may cost together, in accuracy and as a fraction of the RMSE.
+_WORK = 1_000_000  # most predicted rows, over all inputs and repeats
+#: Largest total loss of spare inputs, in accuracy and as a fraction of the RMSE.
 _LITTLE = {"accuracy": 0.005, "rmse": 0.01}
 
 
 @dataclass(frozen=True)
 class InputImportance:
-    """The importance of an input.
-
-    Parameters
-    ----------
-    name : str
-    loss : float
-        Accuracy lost, or RMSE gained, where the input has the values of other rows.
-    matters : bool
-        Whether the loss is significant, by a one-sided t test at the level of 5 %.
-    """
+    """The importance of an input."""
 
     name: str
-    loss: float
-    matters: bool
+    loss: float  # of accuracy, or gain of RMSE, with values of other rows.
+    matters: bool  # whether the loss is significant, by a one-sided t test at the level of 5 %.
 
 
 @dataclass(frozen=True)
 class Importance:
-    """The importance of the inputs of a model.
+    """The importance of the inputs of a model."""
 
-    Parameters
-    ----------
-    by : {"accuracy", "balanced_accuracy", "rmse"}
-        The figure that is lost.
-    rows : int
-        Number of rows used.
-    inputs : tuple of InputImportance
-        The most important first.
-    spare : tuple of str
-        Inputs that together cost hardly anything to leave out.
-    spare_loss : float
-        What they cost together.
-    """
-
-    by: str
-    rows: int
-    inputs: tuple[InputImportance, ...]
-    spare: tuple[str, ...]
-    spare_loss: float
+    by: str  # {"accuracy", "balanced_accuracy", "rmse"}: the measure of the loss.
+    rows: int  # number of rows used.
+    inputs: tuple[InputImportance, ...]  # the most important first.
+    spare: tuple[str, ...]  # inputs that can be left out at a small loss.
+    spare_loss: float  # their total loss.
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON types."""
@@ -77,39 +54,13 @@ def input_importance(
     groups: ArrayLike | None = None,
     class_weight: str | None = None,
 ) -> Importance:
-    """Return which inputs matter, by permutation (Breiman 2001, "Random forests", section 10).
+    """Rank inputs by permutation (Breiman 2001, "Random forests", section 10).
 
-    The values of an input are shuffled among the rows, up to five times, and the model predicts
-    again. If two inputs tell the same, neither matters alone; spare inputs are shuffled together.
-
-    Parameters
-    ----------
-    model : IntegerModel or what `tinykernel.quantize` takes
-    X : array-like, shape (n, n_inputs) or (n, samples, channels)
-        Rows that the model was not trained on, of which at most 2,000 are drawn. An input is a
-        column, or a channel with all its samples; numbers beside a window come last.
-    y : array-like, shape (n,)
-        Labels or values.
-    groups : array-like, shape (n,), optional
-        Which person, record or batch each row belongs to, for the test.
-    class_weight : {None, "balanced"}
-        With "balanced" all classes count the same.
-
-    Raises
-    ------
-    TinykernelError
-        If the rows are images, or fewer than two.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from tinykernel import TernaryKernelClassifier
-    >>> X, y = load_iris(return_X_y=True)
-    >>> X = np.column_stack([X, np.random.default_rng(0).normal(size=150)])
-    >>> model = TernaryKernelClassifier(n_components=64, effort="quick", random_state=0)
-    >>> worth = input_importance(model.fit(X[::2], y[::2]), X[1::2], y[1::2])
-    >>> len(worth.inputs), worth.inputs[0].name in ("2", "3")
-    (5, True)
+    The values of an input are shuffled among at most 2,000 of the rows X (n, n_inputs) or
+    (n, samples, channels), up to five times, and the model predicts again. An input is a column, or
+    a channel with all its samples; numbers beside a window come last. If two inputs are redundant,
+    neither matters alone; so spare inputs are shuffled together. `groups` are used by the test of
+    significance; with `class_weight="balanced"` all classes count the same. Images are refused.
     """
     integer, true = as_integer_model(model), np.asarray(y)
     if integer.input.columns > 1:
@@ -131,7 +82,7 @@ def input_importance(
     worth = np.array([trial.figure(loss) for loss in losses])
     matters = [is_positive(loss, group) for loss in losses]
     most_first = np.argsort(-worth, kind="stable")
-    # Inputs that the model does not use come first: a gain is chance as well.
+    # Unused inputs come first; a gain is chance as well.
     ends = [int(at) for at in np.argsort(np.abs(worth), kind="stable") if not matters[at]]
     spare, spare_loss = _spare(trial, ends, rng, group)
     return Importance(
@@ -166,12 +117,12 @@ class _Trial:
         return np.asarray(np.square(outputs[:, outputs.shape[1] // 2] - self.true))
 
     def losses(self, inputs: list[int], orders: list[NDArray[np.intp]]) -> NDArray[np.float64]:
-        """Return by how much the error of each row grows, on average over the orders."""
+        """Return the mean increase of the error of each row, over the orders."""
         rows, more = self.rows.copy(), np.zeros(len(self.rows))
         for order in orders:
             for at in inputs:
                 rows[..., at] = self.rows[..., at][order]
-                order = np.roll(order, 1)  # or the inputs of a row would stay together
+                order = np.roll(order, 1)  # else the inputs of a row stay together
             more += self._errors(rows) - self.errors
         return more / len(orders)
 
@@ -186,7 +137,7 @@ class _Trial:
 def _spare(
     trial: _Trial, inputs: list[int], rng: np.random.Generator, groups: NDArray[Any] | None
 ) -> tuple[list[int], float]:
-    """Return those of the least important inputs that cost little together, and how much."""
+    """Return the least important inputs that together cost little, and their total loss."""
     most = _LITTLE["accuracy"]
     if trial.is_values:
         most = _LITTLE["rmse"] * float(np.sqrt(trial.errors.mean()))

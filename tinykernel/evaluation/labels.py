@@ -14,20 +14,19 @@ from tinykernel.errors import TinykernelError
 from tinykernel.evaluation.comparison import Baseline, Evaluation
 from tinykernel.evaluation.intervals import accuracy_interval
 
-# More cannot have been judged, and sums of so many stay exact.
-_MOST_ROWS = 2.0**53
+_MOST_ROWS = 2.0**53  # sums of so many are exact
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LabelEvaluation(Evaluation):
-    """Which labels are right, besides the fields of every `Evaluation`.
+    """Accuracy of labels, in addition to the fields of `Evaluation`.
 
     Parameters
     ----------
     classes : tuple
         Labels: those of the model, then those that only the rows have.
     confusion : ndarray of int, shape (n_classes, n_classes)
-        How many rows of each true label (row) got each label (column).
+        Number of rows by true label (row) and predicted label (column).
     decisions : DecisionFigures or None
         For a calibrated model.
 
@@ -44,7 +43,7 @@ class LabelEvaluation(Evaluation):
 
     @property
     def rows(self) -> int:
-        """How many rows were compared."""
+        """Number of compared rows."""
         return int(self.confusion.sum())
 
     @property
@@ -54,17 +53,17 @@ class LabelEvaluation(Evaluation):
 
     @property
     def accuracy(self) -> float:
-        """Share of rows that are labelled right."""
+        """Share of rows with the right label."""
         return float(np.trace(self.confusion) / self.rows)
 
     @property
     def recall(self) -> NDArray[np.float64]:
-        """Share of the rows of each label that are found; NaN where there are none."""
+        """Share of the rows of each label that get it; NaN without rows."""
         return _shares(np.diag(self.confusion), self.counts)
 
     @property
     def precision(self) -> NDArray[np.float64]:
-        """Share of the answers of each label that are right; NaN where there are none."""
+        """Share of the predictions of each label that are right; NaN without predictions."""
         return _shares(np.diag(self.confusion), self.confusion.sum(axis=0))
 
     @property
@@ -74,7 +73,7 @@ class LabelEvaluation(Evaluation):
 
     @property
     def macro_f1(self) -> float:
-        """Mean F1 of the labels that have rows or are answered; 0 where one is never right."""
+        """Mean F1 of the labels with rows or predictions; 0 for one that is never right."""
         both = self.counts + self.confusion.sum(axis=0)
         return float(np.nanmean(_shares(2 * np.diag(self.confusion), both)))
 
@@ -96,14 +95,14 @@ class LabelEvaluation(Evaluation):
         }
 
     def to_record(self) -> dict[str, Any]:
-        """Return what `of_record` reads, as JSON types: all but the decisions."""
+        """Return all but the decisions as JSON types, for `of_record`."""
         names = ("classes", "confusion", "groups", "interval", "baselines", "cautions")
         fields = self.to_dict()
         return {name: fields[name] for name in names}
 
     @staticmethod
     def of_record(record: Any) -> LabelEvaluation | None:
-        """Read the record of a model file, which nobody checked; None where it is not one."""
+        """Read the unchecked record of a model file; None if it is not one."""
         try:
             confusion = np.array(record["confusion"], dtype=np.int64)
             n = len(record["classes"])
@@ -138,45 +137,33 @@ def compare(
     classes: Sequence[Any] | None = None,
     groups: ArrayLike | None = None,
 ) -> LabelEvaluation:
-    """Compare labels with predictions.
+    """Compare true labels y (n,) with predictions.
 
-    Parameters
-    ----------
-    y, predicted : array-like, shape (n,)
-        True and predicted labels.
-    classes : sequence, optional
-        Labels of the model in its order; by default all labels, sorted.
-    groups : array-like, shape (n,), optional
-        Which person, record or batch each row belongs to. Rows of one group are alike, so that
-        the interval is wider.
-
-    Raises
-    ------
-    TinykernelError
-        If there are no rows, the lengths differ, or one has text and the other numbers.
+    `classes` are the labels of the model in its order, by default all labels, sorted. Rows of a
+    group are alike, so `groups` widen the interval.
     """
-    true, got = np.asarray(y), np.asarray(predicted)
-    if true.ndim != 1 or true.shape != got.shape or not true.size:
+    true, answers = np.asarray(y), np.asarray(predicted)
+    if true.ndim != 1 or true.shape != answers.shape or not true.size:
         raise TinykernelError(
-            f"labels: {true.shape} of them and {got.shape} predictions; give one each a row"
+            f"labels: {true.shape} of them and {answers.shape} predictions; give one each a row"
         )
-    _check_kinds(true.tolist(), got.tolist() if classes is None else [*got.tolist(), *classes])
     known = [] if classes is None else list(classes)
-    known += [label for label in np.union1d(true, got).tolist() if label not in known]
+    _check_kinds(true.tolist(), [*answers.tolist(), *known])
+    known += [label for label in np.union1d(true, answers).tolist() if label not in known]
     index = {label: number for number, label in enumerate(known)}
-    places = [[index[label] for label in labels.tolist()] for labels in (true, got)]
+    places = [[index[label] for label in labels.tolist()] for labels in (true, answers)]
     confusion = np.zeros((len(known), len(known)), dtype=np.int64)
     np.add.at(confusion, tuple(places), 1)
     return LabelEvaluation(
         classes=tuple(known),
         confusion=confusion,
         n_groups=None if groups is None else len(np.unique(np.asarray(groups))),
-        interval=accuracy_interval(true == got, groups),
+        interval=accuracy_interval(true == answers, groups),
     )
 
 
 def _check_kinds(true: Sequence[Any], known: Sequence[Any]) -> None:
-    """Refuse text as labels where the model's are numbers, and the reverse."""
+    """Refuse text as labels if the model's are numbers, and the reverse."""
     kinds = [{isinstance(label, str) for label in labels} for labels in (true, known)]
     if len(kinds[0] | kinds[1]) > 1:
         names = {False: "numbers", True: "text"}

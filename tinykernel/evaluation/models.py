@@ -1,4 +1,4 @@
-"""Judge a model on labelled rows, beside simple models and with cautions."""
+"""Judge a model on labelled rows, with baselines and cautions."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def evaluate(
     groups : array-like, shape (n,), optional
         Which person, record or batch each row belongs to.
     train : (X, y), optional
-        The training rows: the baselines are trained on them, and the cautions look at them.
+        The training rows, for the baselines and cautions.
     class_weight : {None, "balanced"}
-        Of the linear model, as the judged model had it.
+        Class weights of the training, for the baselines.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def _of_values(
     groups: ArrayLike | None,
     train: tuple[NDArray[Any], NDArray[Any]] | None,
 ) -> ValueEvaluation:
-    """Compare values; of several quantiles the one in the middle."""
+    """Compare values; of several quantiles the middle one."""
     assert isinstance(model.answers, Values)
     outputs = np.asarray(model.predict(X)).reshape(len(y), -1)
     middle = outputs[:, outputs.shape[1] // 2]
@@ -128,9 +128,8 @@ def evaluate_clips(
 ) -> LabelEvaluation | None:
     """Judge one answer for each clip: the class with the largest sum of its windows' scores.
 
-    X (n, ...) are windows, y (n,) their labels, and `clip` (n,) the clips that they belong to. A
-    clip has the group of its first window. None where no clip has several windows, or a clip has
-    several labels.
+    `clip` (n,) is the clip of each window; its group is that of its first window. None if no clip
+    has several windows, or a clip has several labels.
     """
     true = np.asarray(y)
     _, first, where = np.unique(clip, return_index=True, return_inverse=True)

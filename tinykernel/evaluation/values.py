@@ -15,16 +15,16 @@ from tinykernel.evaluation.intervals import rmse_interval
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ValueEvaluation(Evaluation):
-    """How far values are from the true ones, besides the fields of every `Evaluation`.
+    """Errors of predicted values, in addition to the fields of `Evaluation`.
 
     Parameters
     ----------
     n_rows : int
     rmse, mae : float
-        Root of the mean squared error, and mean absolute error, in the unit of the values; for
-        several quantiles, of the one in the middle.
+        Root mean squared error and mean absolute error, in the unit of the values; of several
+        quantiles those of the middle one.
     r2 : float
-        Share of the variance that is explained; NaN where the values do not vary.
+        Explained share of the variance; NaN for constant values.
     coverage : dict of str to float
         Share of rows below each quantile; empty where there are none.
 
@@ -43,7 +43,7 @@ class ValueEvaluation(Evaluation):
 
     @property
     def rows(self) -> int:
-        """How many rows were compared."""
+        """Number of compared rows."""
         return self.n_rows
 
     @property
@@ -59,24 +59,13 @@ class ValueEvaluation(Evaluation):
 def compare_values(
     y: ArrayLike, predicted: ArrayLike, groups: ArrayLike | None = None
 ) -> ValueEvaluation:
-    """Compare true values with predictions.
-
-    Parameters
-    ----------
-    y, predicted : array-like, shape (n,)
-    groups : array-like, shape (n,), optional
-
-    Raises
-    ------
-    TinykernelError
-        If there are no rows or the lengths differ.
-    """
-    true, got = np.asarray(y, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
-    if true.ndim != 1 or true.shape != got.shape or not true.size:
+    """Compare true values with predictions, both of shape (n,)."""
+    true, answers = np.asarray(y, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
+    if true.ndim != 1 or true.shape != answers.shape or not true.size:
         raise TinykernelError(
-            f"values: {true.shape} of them and {got.shape} predictions; give one each a row"
+            f"values: {true.shape} of them and {answers.shape} predictions; give one each a row"
         )
-    errors = got - true
+    errors = answers - true
     spread = float(np.square(true - true.mean()).sum())
     r2 = 1 - float(np.square(errors).sum()) / spread if spread > 0 else float("nan")
     return ValueEvaluation(

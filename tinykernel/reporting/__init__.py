@@ -1,4 +1,4 @@
-"""The page to hand on: what a model is, how good it is, and what it takes."""
+"""The report page of a model: description, accuracy and costs."""
 
 from tinykernel.reporting.gathering import report_page
 from tinykernel.reporting.page import ReportPage

@@ -1,4 +1,4 @@
-"""What a page says about a model beside its figures: input ranges, margins, the tuning curve."""
+"""Facts on a report page: input ranges, margins, the tuning curve."""
 
 from __future__ import annotations
 
@@ -18,47 +18,41 @@ from tinykernel.model.stages.scale import Scale
 
 @dataclass(frozen=True)
 class InputRange:
-    """Range of the values that a model tells apart, of an input or of several equal ones."""
+    """Range of an input, or of several inputs with the same range."""
 
     name: str  # of the input, or of the first and the last one
-    low: float | None  # values outside count as the end; None for an input that is not used
+    low: float | None  # values outside are clipped; None for an unused input
     high: float | None
-    median: float | None = None  # what the firmware must use for a missing value
+    median: float | None = None  # value of the firmware for a missing value
 
 
 @dataclass(frozen=True, eq=False)
 class Coverage:
-    """How errors fall when answers of small margin are not given.
-
-    The margin of an answer is the largest score less the second largest, an integer.
-    """
+    """Errors when answers of small margin, the largest score less the second, are refused."""
 
     margin: NDArray[np.int64]  # (k,): least margin of the answers, falling
-    share: NDArray[np.float64]  # (k,): share of the rows that are answered, rising to 1
+    share: NDArray[np.float64]  # (k,): share of the answered rows, rising to 1
     error: NDArray[np.float64]  # (k,): share of these answers that are wrong
 
     def at(self, share: float) -> tuple[int, float, float]:
-        """Return margin, share and error where at least this share is answered."""
+        """Return margin, share and error with at least this share answered."""
         i = min(int(np.searchsorted(self.share, share - 1e-12)), len(self.share) - 1)
         return int(self.margin[i]), float(self.share[i]), float(self.error[i])
 
 
 def coverage_of(model: IntegerModel, X: ArrayLike, y: ArrayLike) -> Coverage:
-    """Return the errors among the surest answers, for every share of them."""
+    """Return the errors among the answers of largest margin, for every share of them."""
     labels, unsigned = margins(model.scores(X))
     right, margin = np.array(model.classes)[labels] == np.asarray(y), unsigned.astype(np.int64)
     order = np.argsort(-margin, kind="stable")
     wrong, margin = np.cumsum(~right[order]), margin[order]
-    # Rows of one margin are answered together or not at all.
+    # Rows of the same margin are answered together or not at all.
     last = np.append(np.flatnonzero(np.diff(margin)), len(margin) - 1)
     return Coverage(margin[last], (last + 1) / len(margin), wrong[last] / (last + 1))
 
 
 def input_ranges(model: IntegerModel, about: Mapping[str, Any]) -> tuple[InputRange, ...]:
-    """Return the range of each input, or of each channel; unnamed equal ones stand together.
-
-    Those of numbers beside a window come last.
-    """
+    """Return the ranges of inputs or channels, then of numbers; unnamed equal ones are joined."""
     n, is_table = model.input.channels, model.input.is_table
     names: Any = model.feature_names if is_table else _of_recordings(about, "channels")
     ranges = _ranges_of(model.raw_scaler, n, about.get("medians"))
@@ -70,7 +64,7 @@ def input_ranges(model: IntegerModel, about: Mapping[str, Any]) -> tuple[InputRa
 
 
 def _numbers(beside: Beside) -> list[InputRange]:
-    """Return the ranges of numbers, over all entries that look at each."""
+    """Return the ranges of numbers, over all entries that read them."""
     ranges = _ranges_of(beside.scaler, beside.n_entries, None)
     numbers = []
     for number in range(beside.n_numbers):
@@ -98,13 +92,13 @@ def _ranges_of(scaler: Scale, n: int, medians: Any) -> list[InputRange]:
 
 
 def _of_recordings(about: Mapping[str, Any], key: str) -> Any:
-    """Return the names of columns that recordings were read for."""
+    """Return the names of columns in the settings of recordings."""
     recordings = about.get("recordings")
     return recordings.get(key) if isinstance(recordings, dict) else None
 
 
 def _named(ranges: Sequence[InputRange], names: Any, noun: str) -> list[InputRange]:
-    """Give ranges their names; without names join neighbours of one range."""
+    """Name ranges; without names join neighbours of the same range."""
     if isinstance(names, list | tuple) and len(names) == len(ranges):
         return [replace(each, name=str(name)) for each, name in zip(ranges, names, strict=True)]
     joined = []
@@ -116,7 +110,7 @@ def _named(ranges: Sequence[InputRange], names: Any, noun: str) -> list[InputRan
 
 
 def tuning_points(about: Mapping[str, Any]) -> list[dict[str, float]]:
-    """Return the points of the curve of `tune`, by flash; empty where the file has none."""
+    """Return the points of the curve of `tune` in a model file, by flash."""
     tuned = about.get("tune")
     curve = tuned.get("curve") if isinstance(tuned, dict) else None
     points = []

@@ -1,4 +1,4 @@
-"""Gather what a page says about a model: `report_page`."""
+"""`report_page` gathers the figures of a report page."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def report_page(
     rows: str = "",
     title: str = "",
 ) -> ReportPage:
-    """Gather the figures of a model on a page, which a notebook shows by itself.
+    """Make a report page of a model, which a notebook displays.
 
     Parameters
     ----------
     model : path-like, IntegerModel, KernelMachine or fitted classifier
-        With the path of a model file the page also says how the model was trained.
+        With the path of a model file the page also describes the training.
     target : str or sequence of str, optional
         Microcontrollers, or ``"all"``; by default that of the training, else cortex-m4.
     budget : str, int or Limits, optional
@@ -110,7 +110,7 @@ def report_page(
     memory, costs = _measured(integer, _targets(target, about), limits, about, compiler)
     judged = LabelEvaluation.of_record(about.get("evaluation"))
     if data is None:
-        rows = "" if judged is None else "kept aside by the training, and judged then"
+        rows = "" if judged is None else "held out by the training, and judged then"
     judgement: dict[str, Any] = {"judged": judged, "rows": rows}
     if data is not None:
         X, y = data
@@ -166,7 +166,7 @@ def _measured(
 
 
 def _today() -> str:
-    """Return the date; SOURCE_DATE_EPOCH sets it, for pages that can be made again."""
+    """Return the date; SOURCE_DATE_EPOCH sets it, for reproducible pages."""
     stamp = os.environ.get("SOURCE_DATE_EPOCH", "")
     seconds = float(stamp) if stamp.isdigit() else time.time()
     return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d")

@@ -1,4 +1,4 @@
-"""A page about a model, as HTML that needs no other file, as Markdown and as JSON."""
+"""The report page of a model, as self-contained HTML, as Markdown and as JSON."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tinykernel.reporting.training import training_in_words
 from tinykernel.text import visible
 
 _SHARES = (1.0, 0.95, 0.9, 0.8, 0.5)
-_MOST_INPUTS = 24  # more of them stand in a part that opens
+_MOST_INPUTS = 24  # more of them are folded
 _MOST_CLASSES = 24
 _UNEQUAL = 1.5  # the most common class over the mean
 
 
 @dataclass(frozen=True, eq=False)
 class ReportPage:
-    """What a model is, how good it is, and what it takes: `report_page` makes it.
+    """Description, accuracy and costs of a model, from `report_page`.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class ReportPage:
         return all(report.fits for report in self.memory)
 
     def to_html(self) -> str:
-        """Return a page that needs no other file."""
+        """Return a self-contained HTML page."""
         return _rendered(self, "page.html.j2")
 
     def to_markdown(self) -> str:
@@ -129,12 +129,12 @@ def _rendered(page: ReportPage, template: str) -> str:
 
 
 def _visible(value: Any) -> Any:
-    """Let no label turn the direction of the page; macros are Markup."""
+    """Escape invisible marks in labels, but not in macros, which are Markup."""
     return visible(value) if type(value) is str else value
 
 
 def _about_model(page: ReportPage) -> dict[str, Any]:
-    """Collect what both texts say about the model, its memory and its time."""
+    """Return the context of both templates on the model, its memory and its time."""
     model, coverage = page.model, page.coverage
     rows = page.about.get("training_rows")
     trained_rows = rows.get("rows") if isinstance(rows, dict) else None
@@ -170,7 +170,7 @@ def _about_model(page: ReportPage) -> dict[str, Any]:
 
 
 def _about_labels(judged: LabelEvaluation) -> dict[str, Any]:
-    """Collect what both texts say about the labels, with the least found of many classes."""
+    """Return the context of both templates on labels; of many classes those of least recall."""
     few, baselines = len(judged.classes) <= _MOST_CLASSES, judged.baselines.values()
     shown = range(len(judged.classes)) if few else np.argsort(judged.recall)[:_MOST_CLASSES]
     beaten = [each.name for each in baselines if not each.as_good]
@@ -199,7 +199,7 @@ def _about_labels(judged: LabelEvaluation) -> dict[str, Any]:
 
 
 def _better(judged: LabelEvaluation) -> str:
-    """Name simple models that do better than the model; empty where none does."""
+    """Name simple models that are better than the model; empty if there are none."""
     better = [
         f"{each.name[0].upper()}{each.name[1:]}"
         + (f" of {format_kb(each.n_bytes)} of {each.made_of}" if each.n_bytes else "")
@@ -250,6 +250,6 @@ def _charges(page: ReportPage) -> list[tuple[str, str, str]]:
 
 
 def _cell(value: object) -> str:
-    """Escape text for a cell of a Markdown table: no markup, no mention of anybody."""
+    """Escape text for a cell of a Markdown table: no markup, no mentions."""
     text = visible(" ".join(str(value).split()))
     return re.sub(r"[\\`*_{}\[\]<>|#~&@$]", lambda match: f"&#{ord(match[0])};", text)

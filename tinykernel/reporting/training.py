@@ -1,4 +1,4 @@
-"""What a model file says about its training, in words."""
+"""Text on the training of a model, from its file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_MEDIANS = 32
 
 
 def training_in_words(about: Mapping[str, Any], *, whole: bool = True) -> list[tuple[str, str]]:
-    """Return names and values; without `whole` leave out what a page shows elsewhere."""
+    """Return names and values; without `whole` not those that a page shows elsewhere."""
     pairs = [(name, _plain(about.get(name, ""))) for name in ("data", "split", "label", "groups")]
     if about.get("one_class") is True:
         pairs.append(("trained on", "normal rows only"))
@@ -44,7 +44,7 @@ def training_in_words(about: Mapping[str, Any], *, whole: bool = True) -> list[t
 
 
 def search_in_words(search: object) -> str:
-    """Say what a search chose and gained; nothing where it is not known."""
+    """Describe choice and gain of a search; empty where unknown."""
     if not isinstance(search, Mapping) or not search.get("trials"):
         return ""
     text = f"{_plain(search['trials'])} short trainings chose {_plain(search.get('chosen', '?'))}"
@@ -56,7 +56,7 @@ def search_in_words(search: object) -> str:
 
 
 def _sizes(about: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Describe the target, its limits, and what the model takes there."""
+    """Describe the target, its limits, and the sizes of the model."""
     rows, sizes, budget = (about.get(name) for name in ("training_rows", "sizes", "budget"))
     limits = about.get("limits") or (f"{budget} bytes of flash" if budget else "")
     text = ""
@@ -72,7 +72,7 @@ def _sizes(about: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _medians(about: Mapping[str, Any]) -> str:
-    """List the medians, by the names of the columns where they are known."""
+    """List the medians with the names of the columns, where known."""
     medians, inputs = about.get("medians"), about.get("inputs")
     if not isinstance(medians, list):
         return ""
@@ -83,7 +83,7 @@ def _medians(about: Mapping[str, Any]) -> str:
 
 
 def _shares(about: Mapping[str, Any]) -> str:
-    """Write the accuracies of the integers on the rows of training and test."""
+    """Describe the accuracies on the training and test rows."""
     accuracy, shares = about.get("accuracy"), []
     if not isinstance(accuracy, Mapping):
         return ""
@@ -96,7 +96,7 @@ def _shares(about: Mapping[str, Any]) -> str:
 
 
 def _calibration(calibration: object) -> str:
-    """Say what a calibration promises, and by how many rows."""
+    """Describe the guarantee of a calibration, and its number of rows."""
     if not isinstance(calibration, Mapping):
         return ""
     rows = f" ({_plain(calibration['rows'])} rows)" if "rows" in calibration else ""

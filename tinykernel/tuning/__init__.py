@@ -1,4 +1,4 @@
-"""Accuracy against size: the curve, the smallest model that is good enough, and its journal."""
+"""Accuracy against size: `tune` finds the smallest model that is good enough."""
 
 from tinykernel.tuning.curve import Point
 from tinykernel.tuning.result import TuneResult

@@ -1,4 +1,4 @@
-"""From finished trials to the curve, its front and the smallest model that is good enough."""
+"""The curve of accuracy against size, its front, and the smallest model that is good enough."""
 
 from __future__ import annotations
 
@@ -16,28 +16,27 @@ _KB = 1024
 
 @dataclass(frozen=True)
 class Point:
-    """A size, how good models of it are on rows held out, and what the finished one takes.
+    """A size, the accuracy of its models on held-out rows, and the costs of the final one.
 
     Parameters
     ----------
     budget : int
-        Bytes of flash that were allowed.
+        Limit of flash in bytes.
     accuracy : float
-        Share of right answers on the rows held out, of all folds; the mean recall of the classes
-        where training gave them the same weight.
+        Accuracy on the held-out rows of all folds; the mean recall of the classes if training
+        weighted them equally.
     standard_error : float
-        Of `accuracy`: the larger of what the folds differ by, and what the number of rows (or
-        groups) leaves open.
+        Of `accuracy`: the larger of that between folds and that of the number of rows (or groups).
     folds : tuple of float
-        The same share for each fold.
+        Accuracy of each fold.
     flash, ram, stack : int
-        Bytes of the model that learned from all training rows.
+        Bytes of the model trained on all training rows.
     measured : str
         Compiler of these, or "estimate".
     instructions : int or None
-        Of one inference; None where they are not known.
+        Instructions of one inference, where known.
     counted : str
-        How the instructions were found: counted in an emulator, estimated, or why not.
+        Source of the instructions: an emulator, an estimate, or why there are none.
     on_front : bool
         Whether no other point is at least as good in accuracy, flash, RAM and instructions, and
         better in one.
@@ -61,10 +60,7 @@ class Point:
 
 
 def curve(outcomes: Iterable[Outcome], *, balanced: bool) -> list[Point]:
-    """Return a point for each size that has a model and was judged, the smallest first.
-
-    All sizes are judged on the same folds: those that every one of them has.
-    """
+    """Return a point for each size with a final model, ascending, judged on common folds."""
     finals, folds = dict[int, Outcome](), dict[int, dict[int, Outcome]]()
     every = list(outcomes)
     refused = {outcome.trial.size for outcome in every if outcome.refused}
@@ -88,7 +84,7 @@ def _point(final: Outcome, judged: Sequence[Outcome], balanced: bool) -> Point:
     assert final.memory is not None
     each = [np.array(outcome.confusion, dtype=np.float64) for outcome in judged]
     accuracy = _share(np.sum(each, axis=0), balanced)
-    shares = [_share(one, balanced) for one in each]
+    shares = [_share(confusion, balanced) for confusion in each]
     error = _error_of_rows(np.sum(each, axis=0), judged, balanced)
     if len(shares) > 1:
         error = max(error, float(np.std(shares, ddof=1) / np.sqrt(len(shares))))
@@ -108,7 +104,7 @@ def _point(final: Outcome, judged: Sequence[Outcome], balanced: bool) -> Point:
 
 
 def _share(confusion: NDArray[np.float64], balanced: bool) -> float:
-    """Return the accuracy, or the mean recall of the classes that have rows."""
+    """Return the accuracy, or the mean recall of the classes with rows."""
     right, rows = np.diag(confusion), confusion.sum(axis=1)
     if not balanced:
         return float(right.sum() / rows.sum())
@@ -118,10 +114,9 @@ def _share(confusion: NDArray[np.float64], balanced: bool) -> float:
 def _error_of_rows(
     confusion: NDArray[np.float64], judged: Sequence[Outcome], balanced: bool
 ) -> float:
-    """Return the standard error by the rows, or by the groups.
+    """Return the standard error of the accuracy.
 
-    With groups it is that of a ratio of sums over groups (Cochran 1977, Sampling Techniques,
-    chapter 6).
+    With groups it is that of a ratio of sums over groups (Cochran 1977, Sampling Techniques, 6).
     """
     rows, right = confusion.sum(axis=1), np.diag(confusion)
     if balanced:
@@ -145,7 +140,7 @@ def _on_front(point: Point, points: Sequence[Point]) -> bool:
 
 
 def _costs(point: Point) -> tuple[float, ...]:
-    # An unknown count decides nothing: it is unknown for every point of the same tools.
+    # Instructions are known for all points or for none, as they come from the same tools.
     return (-point.accuracy, point.flash, point.ram, point.instructions or 0)
 
 
@@ -161,10 +156,10 @@ def smallest_good(points: Sequence[Point]) -> tuple[Point, Point]:
 
 
 def kilobytes(n_bytes: int) -> str:
-    """Write a size as short as a table takes it."""
+    """Format a size for a table."""
     return f"{n_bytes} B" if n_bytes < _KB else f"{n_bytes / _KB:.3g} KB"
 
 
 def in_percent(share: float) -> str:
-    """Write a share of 0 to 1 in percent."""
+    """Format a share of 0 to 1 in percent."""
     return f"{100 * share:.2f} %"

@@ -1,8 +1,7 @@
-"""Finished trials on disk, so that what was killed goes on from where it was.
+"""Finished trials on disk, so that an interrupted tuning continues.
 
-A folder with a header, which says of what data and options it is, one file for each trial, and one
-model file for each final training. A trial counts once its own file is there, written last and by
-one renaming, so that a process may be killed at any time.
+A folder with a header that identifies data and options, a file for each trial, and a model file for
+each final training. The file of a trial is written last and atomically.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def digest_of(*arrays: NDArray[Any] | None) -> str:
         if array is None:
             digest.update(b"none")
             continue
-        # Objects and strings as text: their bytes are addresses, or padded to the longest.
+        # The bytes of objects and strings are addresses, or padded to the longest.
         is_text = array.dtype.kind in "OUST"
         digest.update(f"{'text' if is_text else array.dtype.str} {array.shape}".encode())
         if is_text:
@@ -54,21 +53,12 @@ def _report(fields: dict[str, Any]) -> Report:
 
 
 def _differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
-    """Return the keys under which two mappings hold different values."""
+    """Return the keys with different values in two mappings."""
     return sorted(name for name in a.keys() | b.keys() if a.get(name) != b.get(name))
 
 
 class Journal:
-    """What was finished before, and where what is finished now is kept.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Made with the first trial.
-    about : mapping of str to JSON types
-        What must be the same for a trial to count: data, options, version.
-    n_classes : int
-    """
+    """The folder of finished trials; `about` (data, options, version) must be that of the run."""
 
     def __init__(self, folder: Path, about: Mapping[str, Any], n_classes: int) -> None:
         self.folder = folder
@@ -76,7 +66,7 @@ class Journal:
         self._n_classes = n_classes
 
     def read(self) -> list[Outcome]:
-        """Return what is there; a TinykernelError where it is damaged or of something else."""
+        """Return the stored outcomes; TinykernelError if damaged or of another tuning."""
         if not self.folder.exists():
             return []
         if not self.folder.is_dir():
@@ -87,7 +77,7 @@ class Journal:
         return [self._outcome(file) for file in sorted(self.folder.glob("trial-*.json"))]
 
     def write(self, outcome: Outcome) -> None:
-        """Keep one outcome; one without a model of its size is tried again."""
+        """Store an outcome, unless its size was refused; such a trial runs again."""
         if outcome.refused:
             return
         if not (self.folder / _HEADER).exists():
@@ -112,7 +102,7 @@ class Journal:
         self._write(self.folder / name, {"size": trial.size, "fold": trial.fold, **fields})
 
     def model_file(self, size: int) -> Path:
-        """Return where the model of a size is kept."""
+        """Return the model file of a size."""
         return self.folder / f"model-{size}.tkm"
 
     def _write(self, file: Path, content: Mapping[str, Any]) -> None:
@@ -137,7 +127,7 @@ class Journal:
     def _check_header(self) -> None:
         file = self.folder / _HEADER
         if not file.exists():
-            raise TinykernelError(f"{self.folder}: is no journal of tinykernel tune; {_ADVICE}")
+            raise TinykernelError(f"{self.folder}: not a journal of tinykernel tune; {_ADVICE}")
         header, here = self._read(file), json.loads(json.dumps(self._header))
         names = _differing(here, header)
         if not names:

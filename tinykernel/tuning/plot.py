@@ -14,7 +14,7 @@ _LINE, _CHOSEN, _OTHER = "#4e79a7", "#d95f02", "#9aa5b1"
 
 
 def needs_matplotlib(path: Path) -> None:
-    """Refuse a picture that cannot be drawn, before the long work."""
+    """Check for matplotlib before the long work."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -25,13 +25,12 @@ def needs_matplotlib(path: Path) -> None:
 
 
 def write_curve(result: TuneResult, path: Path) -> None:
-    """Write accuracy against size: a name that ends in .csv gets a table, .svg or .png a picture.
-
-    The same points give the same bytes.
-    """
+    """Write accuracy against size as .csv, .svg or .png; the same points give the same bytes."""
     suffix = path.suffix.lower()
     if suffix not in (".csv", ".svg", ".png"):
-        raise TinykernelError(f"{path}: is no name of a curve; end it in .csv, .svg or .png")
+        raise TinykernelError(
+            f"{path}: unknown kind of curve; the name must end in .csv, .svg or .png"
+        )
     content = _table(result).encode() if suffix == ".csv" else _picture(result, path)
     write_bytes_atomically(path, content)
 
@@ -62,7 +61,7 @@ def _table(result: TuneResult) -> str:
 
 
 def _picture(result: TuneResult, path: Path) -> bytes:
-    """Draw accuracy against flash, and against instructions where they are known."""
+    """Draw accuracy against flash and, where known, instructions."""
     needs_matplotlib(path)
     from matplotlib import rc_context
     from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""What a tuning gives: the curve, the models on it, and the recommendation."""
+"""The result of a tuning: the curve, its models, and the recommendation."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class TuneResult:
     models : dict of int to IntegerModel
         By budget in bytes; trained on all training rows.
     reports : dict of int to Report
-        Memory of the models, by which they keep to their budgets.
+        Memory of the models.
     searches : dict of int to dict
-        What the search of each model chose and gained.
+        Choice and gain of the search of each model.
     target : str
     score : {"accuracy", "balanced accuracy"}
-        What was compared.
+        The compared figure.
     n_folds : int
-        Folds that every point was judged on.
+        Number of folds of every point.
     done, total : int
         Trials finished, and planned.
     stopped : str
-        Why not all were done: "the time was up", "interrupted", "nothing was trained", or empty.
+        Why trials are missing: "the time was up", "interrupted", "nothing was trained", or empty.
     left_out : dict of int to str
         Sizes without a model, and why.
     """
@@ -69,7 +69,7 @@ class TuneResult:
 
     @property
     def recommendation(self) -> str:
-        """One sentence that says which size to take, and why."""
+        """A sentence on which size to take, and why."""
         best, highest = self.best, self.highest
         text = (
             f"Take {kilobytes(best.budget)}: {in_percent(best.accuracy)} {self.score} on held-out "
@@ -103,7 +103,7 @@ class TuneResult:
         return fitting[-1]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the models as JSON types; the same for the same trials."""
+        """Return everything but the models as JSON types."""
         return {
             "target": self.target,
             "score": self.score,

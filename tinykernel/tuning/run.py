@@ -1,4 +1,4 @@
-"""Run trials side by side, as long as there is time, and keep what is finished."""
+"""Run trials in parallel within the time limit, and store finished ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOCAL = ("threading", "loky")
 
 
 class Run:
-    """The trials that are left, and what came of all."""
+    """The planned trials and their outcomes."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Run:
         self._here, self._begun = 0, False
 
     def go(self, backend: str, n_jobs: int) -> None:
-        """Run what is left; Ctrl-C ends that and keeps what is finished."""
+        """Run the remaining trials; Ctrl-C ends this, finished ones stay."""
         self._say("")
         try:
             with _parallel(backend, n_jobs) as parallel:
@@ -56,7 +56,7 @@ class Run:
 
     @property
     def refused(self) -> dict[int, str]:
-        """Sizes of which there is no model, and why: by the first of their trials."""
+        """Sizes without a model, and why, from the first of their trials."""
         refused = {}
         for trial in reversed(self.trials):
             if trial in self.outcomes and self.outcomes[trial].refused:
@@ -65,13 +65,13 @@ class Run:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many trials are finished, of how many; without those of sizes without a model."""
+        """Numbers of finished and of all trials, except those of refused sizes."""
         refused = self.refused
         done = sum(trial.size not in refused for trial in self.outcomes)
         return done, sum(trial.size not in refused for trial in self.trials)
 
     def _next(self, most: int | None = None) -> Iterator[Trial]:
-        """Yield trials as long as there is time for them."""
+        """Yield trials while there is time for them."""
         begun = 0
         while begun != most:
             refused = self.refused
@@ -88,12 +88,12 @@ class Run:
 
     def _in_time(self, trial: Trial) -> bool:
         if self._max_time is None or not self._begun:
-            return True  # one is always begun, so that the next run goes on from there
+            return True  # one always runs, so that repeated runs make progress
         passed = time.monotonic() - self._started
         return passed + self._expected(trial) < self._max_time
 
     def _expected(self, trial: Trial) -> float:
-        """Guess the seconds of a trial by the most similar ones, as large ones take longer."""
+        """Estimate the seconds of a trial from that of the closest size."""
         known = [
             (abs(o.trial.size - trial.size), -o.seconds * max(1, trial.size / o.trial.size))
             for o in list(self.outcomes.values())
@@ -131,20 +131,20 @@ class Run:
 def _parallel(
     backend: str, n_jobs: int
 ) -> Iterator[Callable[[Work, Iterable[Trial]], Iterator[Outcome]]]:
-    """Give a function that runs trials by joblib and yields outcomes, in any order."""
+    """Return a function that runs trials by joblib and yields outcomes, in any order."""
     from joblib import Parallel, delayed, parallel_config
 
     stop = threading.Event() if backend == "threading" else None
 
     def run(work: Work, trials: Iterable[Trial]) -> Iterator[Outcome]:
-        # One trial at a time is asked for, or the time could not be kept.
+        # One trial at a time is requested, to keep the time limit.
         jobs = Parallel(batch_size=1, pre_dispatch="n_jobs", return_as="generator_unordered")
         outcomes = jobs(delayed(run_trial)(work, trial, stop) for trial in trials)
         try:
             yield from outcomes
         except BaseException:
             if stop is not None:
-                stop.set()  # or Ctrl-C would wait for the end of the trials
+                stop.set()  # else Ctrl-C waits for the end of the trials
             raise
         finally:
             outcomes.close()

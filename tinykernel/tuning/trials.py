@@ -1,4 +1,4 @@
-"""One training of a tuning: a size, and the rows that are held out."""
+"""One training of a tuning: a size, and held-out rows."""
 
 from __future__ import annotations
 
@@ -24,36 +24,33 @@ _ROWS_AT_ONCE = 4096
 
 
 class Stopped(BaseException):
-    """Ends a training that nobody waits for any more."""
+    """Ends a training that is no longer needed."""
 
 
 @dataclass(frozen=True, order=True)
 class Trial:
-    """What is trained: a budget in bytes, and the fold held out; -1 for none."""
+    """A budget in bytes, and the held-out fold; -1 for none."""
 
     size: int
     fold: int
 
     @property
     def is_final(self) -> bool:
-        """Whether it learns from all training rows."""
+        """Whether it trains on all training rows."""
         return self.fold < 0
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a trial gave.
-
-    `refused` says why there is no model of that size. Of a fold there is the confusion on the rows
-    held out, and how many rows of each group were held out and were right; of a final training the
-    model, its memory, its instructions, and what its search chose.
-    """
+    """The result of a trial: of a fold, or of the final training."""
 
     trial: Trial
     seconds: float
-    refused: str = ""
+    refused: str = ""  # why there is no model of that size.
+    # Of a fold: confusion matrix, and rows and right answers of each group.
     confusion: list[list[int]] | None = None
     groups: list[list[int]] | None = None
+    # Of a final training.
     memory: Report | None = None
     instructions: int | None = None
     counted: str = ""
@@ -63,7 +60,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """What all trials share, wherever they run."""
+    """Data and options of all trials."""
 
     X: NDArray[Any]
     y: NDArray[Any]
@@ -77,7 +74,7 @@ class Work:
 def deal_folds(
     y: NDArray[Any], groups: NDArray[Any] | None, n_folds: int, seed: int
 ) -> NDArray[np.int64]:
-    """Return the fold of each row: all labels, or whole groups, are spread over the folds."""
+    """Return the fold of each row, stratified by labels; groups stay whole."""
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
     most = int(np.unique(y, return_counts=True)[1].max())
@@ -86,8 +83,8 @@ def deal_folds(
     else:
         kind, most = StratifiedGroupKFold, min(most, np.unique(groups).size)
     if most < 2:
-        what = "rows have one label each" if groups is None else "all rows are in one group"
-        raise TinykernelError(f"{what}: nothing can be held out; give more data")
+        problem = "rows have one label each" if groups is None else "all rows are in one group"
+        raise TinykernelError(f"{problem}: nothing can be held out; give more data")
     folds = np.empty(len(y), dtype=np.int64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a class with fewer rows than folds
@@ -98,7 +95,7 @@ def deal_folds(
 
 
 def run_trial(work: Work, trial: Trial, stop: threading.Event | None = None) -> Outcome:
-    """Train one model, and judge it on the rows held out or measure it."""
+    """Train a model, and judge it on the held-out rows, or measure the final one."""
     started = time.perf_counter()
 
     def look(_: progress.Progress) -> None:
@@ -116,11 +113,11 @@ def run_trial(work: Work, trial: Trial, stop: threading.Event | None = None) -> 
 
 
 def _trained(work: Work, trial: Trial) -> TrainResult:
-    """Train on all rows but those of the fold."""
+    """Train on all rows outside the fold."""
     inside = work.folds != trial.fold
     groups = None if work.groups is None else work.groups[inside]
     if groups is not None and np.unique(groups).size < 2:
-        groups = None  # of a single one no part can be held out
+        groups = None  # a single one cannot be split
     trained = train(
         work.X[inside],
         work.y[inside],
@@ -131,17 +128,17 @@ def _trained(work: Work, trial: Trial) -> TrainResult:
         **work.parameters,
     )
     if trained.interrupted or (_search(trained) or {}).get("interrupted"):
-        raise KeyboardInterrupt  # half a training is no measure of a size
+        raise KeyboardInterrupt  # an incomplete training does not represent its size
     return trained
 
 
 def _search(trained: TrainResult) -> dict[str, Any] | None:
-    """Return what a search chose and gained; None where there was none."""
+    """Return the choice and gain of a search, if there was one."""
     return getattr(trained.classifier, "search_", None) or None
 
 
 def _judged(work: Work, trial: Trial, trained: TrainResult) -> Outcome:
-    """Count what the model answers on the fold that was held out."""
+    """Count the answers of the model on the held-out fold."""
     from sklearn.metrics import confusion_matrix
 
     out = work.folds == trial.fold
@@ -159,7 +156,7 @@ def _judged(work: Work, trial: Trial, trained: TrainResult) -> Outcome:
 
 
 def _final(work: Work, trial: Trial, trained: TrainResult) -> Outcome:
-    """Measure the model that learned from all rows."""
+    """Measure the final model."""
     sizes = trained.sizes or trained.memory
     if sizes is None:
         raise TinykernelError(f"the size of a model on {work.target} is not known")
@@ -178,7 +175,7 @@ def _final(work: Work, trial: Trial, trained: TrainResult) -> Outcome:
 def as_rows(
     X: ArrayLike, y: ArrayLike, groups: ArrayLike | None
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
-    """Return arrays of as many rows each, or say which is of another length."""
+    """Return arrays with one entry a row of X; refuse other lengths."""
     rows, labels = np.asarray(X), np.asarray(y)
     named = None if groups is None else np.asarray(groups)
     for name, array in (("y", labels), ("groups", named)):

@@ -1,4 +1,4 @@
-"""Train over a range of sizes, judge each on rows held out, and recommend one."""
+"""`tune`: train over a range of sizes, judge them on held-out rows, recommend one."""
 
 from __future__ import annotations
 
@@ -20,22 +20,16 @@ from tinykernel.tuning.curve import curve, kilobytes, smallest_good
 from tinykernel.tuning.journal import Journal, digest_of
 from tinykernel.tuning.result import TuneResult
 from tinykernel.tuning.run import LOCAL, Run
-from tinykernel.tuning.trials import Trial, Work, as_rows, deal_folds
+from tinykernel.tuning.trials import Outcome, Trial, Work, as_rows, deal_folds
 
-#: What is tried up to the budget, in KB; the budget itself is tried, too.
+#: Default sizes in KB, up to the budget, which is tried, too.
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 30)
 _LARGEST = "30KB"
 _KB = 1024
-# Not of the classifier, or chosen by the size.
-_NOT_TUNED = (
-    "n_components",
-    "n_kernels",
-    "validation",
-    "sample_weight",
-    "n_jobs",
-    "task",
-    "loss",
-)
+# Options that follow from the size, or are not for classifiers.
+_NOT_TUNED = {
+    *("n_components", "n_kernels", "validation", "sample_weight", "n_jobs", "task", "loss")
+}
 
 
 def tune(
@@ -74,12 +68,12 @@ def tune(
         Which person, record or batch each row belongs to. Whole groups are held out.
     n_folds : int, default=4
     max_time : float, optional
-        Seconds after which no trial is to be running; those that would last longer are not begun.
+        Time limit in seconds; trials that would end later are not begun.
     journal : path-like, optional
-        Folder in which finished trials are kept; what is there is not trained again.
+        Folder for finished trials, which do not run again.
     n_jobs : int, optional
         Trials at a time, one a processor by default and for -1. The result is the same. 0 trains
-        nothing and takes the trials of the journal.
+        nothing and uses the trials of the journal.
     backend : str, default="threading"
         joblib backend, "threading" or "loky", or the address of a Dask scheduler, which decides how
         many trials run unless `n_jobs` does.
@@ -93,19 +87,19 @@ def tune(
     Raises
     ------
     TinykernelError
-        If an argument is wrong, no size has a model, the journal is damaged or of something else,
-        or nothing was finished before the time was up. Ctrl-C is passed on only then, too.
+        If an argument is wrong, no size has a model, the journal is damaged or of another tuning,
+        or nothing was finished in time. KeyboardInterrupt is raised only in the last case.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> found = tune(X, y, sizes=["2KB", "3KB"], n_folds=2, epochs=5, effort="quick", n_jobs=1)
-    >>> [point.budget for point in found.points], found.model.n_classes
+    >>> result = tune(X, y, sizes=["2KB", "3KB"], n_folds=2, epochs=5, effort="quick", n_jobs=1)
+    >>> [point.budget for point in result.points], result.model.n_classes
     ([2048, 3072], 3)
     """
-    given = flattened(parameters, ClassifierParameters)
-    for name in given.keys() & set(_NOT_TUNED):
+    options = flattened(parameters, ClassifierParameters)
+    for name in options.keys() & _NOT_TUNED:
         raise TinykernelError(
             f"{name}: not for tune, which compares sizes of classifiers; leave it out"
         )
@@ -113,35 +107,30 @@ def tune(
     rows, labels, named = as_rows(X, y, groups)
     if find_target(target).family == "host":
         raise TinykernelError(f"target {target} has no flash to measure; choose a microcontroller")
-    # Without a seed two trials could not be compared, nor the journal continued.
-    seed = given.setdefault("random_state", 0)
+    # Without a seed trials could not be compared, nor the journal continued.
+    seed = options.setdefault("random_state", 0)
     folds = deal_folds(labels, named, n_folds, seed)
     limits = Limits() if budget is None else parse_limits(budget)
     tried = _sizes(limits.flash, sizes)
     trials = _plan(tried, int(folds.max()) + 1)
-    kept = None
+    store: Journal | None = None
+    before: dict[Trial, Outcome] = {}
     if journal is not None:
-        options = {
-            **given,
-            "target": target,
-            "folds": n_folds,
-            "limits": str(replace(limits, flash=None)),
-        }
-        about = _identity((rows, labels, named), options)
-        kept = Journal(Path(journal), about, np.unique(labels).size)
-    before = {} if kept is None else {o.trial: o for o in kept.read() if o.trial in set(trials)}
+        fixed = {"target": target, "folds": n_folds, "limits": str(replace(limits, flash=None))}
+        about = _identity((rows, labels, named), options | fixed)
+        store = Journal(Path(journal), about, np.unique(labels).size)
+        before = {o.trial: o for o in store.read() if o.trial in set(trials)}
     n_processors = os.cpu_count() or 1
     if n_jobs in (None, -1):
         n_jobs = n_processors if backend in LOCAL else -1
     threads = max(1, n_processors // max(1, n_jobs or 1)) if backend == "threading" else 1
-    work = Work(rows, labels, named, folds, target, limits, {**given, "n_jobs": threads})
-    run = Run(work, trials, before, kept, max_time)
+    work = Work(rows, labels, named, folds, target, limits, {**options, "n_jobs": threads})
+    run = Run(work, trials, before, store, max_time)
     if n_jobs == 0:
         run.stopped = "nothing was trained"
     else:
         run.go(backend, n_jobs or 1)
-    score = given.get("class_weight") == "balanced"
-    return _result(run, target, balanced=score)
+    return _result(run, target, balanced=options.get("class_weight") == "balanced")
 
 
 def _sizes(budget: int | None, sizes: Sequence[str | int] | None) -> list[int]:
@@ -157,20 +146,20 @@ def _sizes(budget: int | None, sizes: Sequence[str | int] | None) -> list[int]:
 
 
 def _plan(sizes: Sequence[int], n_folds: int) -> list[Trial]:
-    """Return all trials: first what gives each size a model and a figure, then more figures."""
+    """Return all trials: for each size one fold and the final training, then more folds."""
     first = [Trial(size, fold) for size in sizes for fold in (0, -1)]
     return first + [Trial(size, fold) for fold in range(1, n_folds) for size in sizes]
 
 
-def _identity(arrays: Sequence[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what must be the same for a finished trial to count."""
+def _identity(arrays: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the identity of a tuning: data, options and version."""
     from tinykernel import __version__
 
     plain = (int, float, str, bool, list, dict)
-    options = {
-        name: value if isinstance(value, plain) else repr(value) for name, value in given.items()
+    texts = {
+        name: value if isinstance(value, plain) else repr(value) for name, value in options.items()
     }
-    return {"data": digest_of(*arrays), "options": options, "version": __version__}
+    return {"data": digest_of(*arrays), "options": texts, "version": __version__}
 
 
 def _result(run: Run, target: str, *, balanced: bool) -> TuneResult:
@@ -198,7 +187,7 @@ def _result(run: Run, target: str, *, balanced: bool) -> TuneResult:
 
 
 def _nothing(run: Run, refused: Mapping[int, str]) -> BaseException:
-    """Return what to raise where no size has a model and a figure."""
+    """Return the error if no size has a model and a figure."""
     if run.stopped == "interrupted":
         return KeyboardInterrupt()
     if refused and not run.stopped:
