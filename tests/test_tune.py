@@ -235,7 +235,7 @@ def test_a_foreign_journal_is_refused(trained, tmp_path):
         journal.read()
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "a.jpg").write_bytes(b"")
-    with pytest.raises(TinykernelError, match="no journal"):
+    with pytest.raises(TinykernelError, match="not a journal"):
         tune(X, y, **how | {"journal": tmp_path / "photos"})
     assert [path.name for path in (tmp_path / "photos").iterdir()] == ["a.jpg"]
     with pytest.raises(TinykernelError, match="is a file"):
