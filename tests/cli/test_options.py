@@ -15,7 +15,7 @@ def test_one_rule_for_what_is_there(work, tmp_path):
     for name in ("notes.tkm", "notes.pkl"):
         (tmp_path / name).write_text("mine")
         line = failed("train", work / "data.npz", "-o", tmp_path / name, "-q")
-        assert "is no model, and is not replaced" in line
+        assert "is not a model, and is not replaced" in line
         assert (tmp_path / name).read_text() == "mine"
     check_output_file(work / "gesture.tkm", (".tkm",))
     check_output_file(work / "gesture.pkl", (".pkl",))

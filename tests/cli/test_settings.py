@@ -106,14 +106,14 @@ def test_a_file_of_settings_says_the_same_as_options(work, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("[train", "is no TOML"),
+        ("[train", "not valid TOML"),
         ("[trains]\n", "[trains] is no table of settings; choose from [data], [train], [tune]"),
         ("[train]\nepoch = 3\n", "[train] epoch: no such setting; did you mean epochs?"),
         ("[train]\nwindow = 3\n", "[train] window: belongs in [data]"),
         ("[train]\nepochs = 0\n", "[train] epochs: must be a whole number of at least 1"),
         ("[train]\nepochs = 10:00:00\n", "[train] epochs: must be a whole number"),
         ("[train]\nn_components = {compact = {a = 64}}\n", "[train] n_components: "),
-        (f"[train]\nepochs = {'9' * 5000}\n", "is no TOML"),
+        (f"[train]\nepochs = {'9' * 5000}\n", "not valid TOML"),
         (f"[train]\nepochs = {'[' * 900}{']' * 900}\n", "is nested too deeply"),
     ],
 )
@@ -150,7 +150,7 @@ def test_files_of_settings_keep_every_text(tmp_path) -> None:
         (("--window", "9" * 5000), "window must be a time like"),
         (("--window-shape", "9" * 5000 + "x1"), "write SAMPLESxCHANNELS"),
         (("--set", f"epochs={'9' * 5000}"), "epochs"),
-        (("--config", "/dev/zero"), "is no file of settings of at most 1 MB"),
+        (("--config", "/dev/zero"), "not a settings file of at most 1 MB"),
     ],
 )
 def test_an_option_ended_in_a_traceback(tmp_path, typed, said) -> None:

@@ -1,7 +1,7 @@
-"""The command line: parses, calls the package and prints.
+"""The command line: parse arguments, call the package, print.
 
-The modules that need scikit-learn and numba are imported inside the commands, so that ``--help``,
-``targets`` and shell completion answer at once.
+Commands import scikit-learn and numba inside, so that ``--help``, ``targets`` and shell completion
+are fast.
 """
 
 from __future__ import annotations
@@ -142,15 +142,14 @@ for _command, _examples in _COMMANDS.items():
 
 
 def main() -> None:
-    """Run the command line; the entry point of the command ``tinykernel``.
+    """Run the command line.
 
-    Leaves with status 0 when what was asked holds, 1 for an error or a result that does not hold,
-    2 for wrong usage, 130 after Ctrl-C.
+    Exit status: 0 for success, 1 for an error or a failed check, 2 for usage, 130 after Ctrl-C.
     """
     warnings.formatwarning = _one_line
     for category in (DeprecationWarning, FutureWarning):
         warnings.simplefilter("ignore", category)
-    # Of scikit-learn, for rows with very many classes; it doubts that they are classes.
+    # scikit-learn warns of data with very many classes.
     warnings.filterwarnings("ignore", message="The number of unique classes is greater")
     escape_what_cannot_be_shown()
     hear_interrupts_once()

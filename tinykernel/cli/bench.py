@@ -1,4 +1,4 @@
-"""The command that counts instructions."""
+"""Count the instructions of an inference."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ def bench_command(
 
 
 def _rate(opened: ModelFile) -> float | None:
-    """Return the samples a second of the recordings that a model was trained on."""
+    """Return the sampling rate of the training recordings."""
     recordings = opened.about.get("recordings")
     rate = recordings.get("rate") if isinstance(recordings, dict) else None
     return float(rate) if isinstance(rate, int | float) and rate > 0 else None
 
 
 def print_bench(results: list[BenchResult]) -> None:
-    """Print one line a target."""
+    """Print a line a target."""
     stages = list(dict.fromkeys(stage for result in results for stage in result.stages))
     numbers = ("instructions", "a component", *stages)
     rows = [
@@ -132,7 +132,7 @@ def _time(result: BenchResult) -> str:
 
 
 def _load(result: BenchResult) -> str:
-    """Say what share of the processor a stream takes, where clock and rate are known."""
+    """Describe the processor load of a stream, where clock and rate are known."""
     if result.load is None or result.rate is None or result.clock is None:
         return ""
     low, high = result.load
@@ -141,7 +141,7 @@ def _load(result: BenchResult) -> str:
 
 
 def _constancy(result: BenchResult) -> str:
-    """Say how far the time depends on the data, which real-time systems must know."""
+    """Describe how much the time depends on the data."""
     counts = (
         f"{result.fewest} to {result.instructions} instructions over {result.rows} different rows"
     )

@@ -1,4 +1,4 @@
-"""Make a model say how sure it is, and when it does not know."""
+"""Calibrate a model: confidence, and thresholds to refuse below."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.normality import alarms_in_words, promise_of
 from tinykernel.cli.common.output import percent, print_json, print_pairs
 from tinykernel.cli.common.rows import Judged, known_rows, rows_to_judge
+from tinykernel.errors import TinykernelError
 from tinykernel.text import listed
 
 if TYPE_CHECKING:
@@ -71,7 +72,6 @@ def calibrate_command(
     new rows; if the rows do not support the promise, writes no model and ends with status 1. Uses
     the test part of DATA, or the held-out rows if the model was trained on DATA, or all rows.
     """
-    from tinykernel.errors import TinykernelError
     from tinykernel.modelfile import save
 
     args.check_output_file(output, args.MODEL_SUFFIXES, inputs=[model])
@@ -107,7 +107,7 @@ def calibrate_command(
 
 
 class _Done(NamedTuple):
-    """What a calibration gives: the model, what its file remembers, and what is shown of it."""
+    """A calibrated model, entries for its file, and the output."""
 
     model: IntegerModel
     about: dict[str, Any]
@@ -146,8 +146,7 @@ def _one_class(
     confidence: float,
     groups: NDArray[Any] | None,
 ) -> _Done:
-    """Set the threshold of a model of one class anew."""
-    from tinykernel.errors import TinykernelError
+    """Set the threshold of a model of one class."""
     from tinykernel.estimator import CLASSES, calibrate_one_class
 
     if rows.y is not None and (rows.y != CLASSES[0]).any():
@@ -161,12 +160,10 @@ def _one_class(
 
 
 def _refuse_seen(file: ModelFile, judged: Judged) -> str:
-    """Refuse rows that were trained on, of which a model is surer; say which are near such rows."""
-    from tinykernel.errors import TinykernelError
-
+    """Refuse training rows, on which a model is too sure; return a remark on near copies."""
     rows = judged.rows
     near = judging.near_in_words(file.share_near(rows.X))
-    # What training held out has its near copies from the data, and not from its user.
+    # Near copies among rows held out by training are those of the data, not of its user.
     used = judging.seen_in_words(file.share_seen(rows.X)) or (
         "" if judged.train is not None else near
     )
@@ -178,9 +175,8 @@ def _refuse_seen(file: ModelFile, judged: Judged) -> str:
 
 
 def _over_budget(file: ModelFile, model: IntegerModel) -> list[str]:
-    """Say in at most one line by how much the model with its decision exceeds its budget."""
+    """Return a line if the model with its decision exceeds its budget."""
     from tinykernel.codegen.targets import find_target
-    from tinykernel.errors import TinykernelError
     from tinykernel.measure.capacity import decisive_report
     from tinykernel.measure.limits import parse_limits
 
@@ -189,7 +185,7 @@ def _over_budget(file: ModelFile, model: IntegerModel) -> list[str]:
         return []
     try:
         sizes, limits = decisive_report(model, file.target), parse_limits(budget)
-    except TinykernelError as error:  # the calibration is done, and counts
+    except TinykernelError as error:  # the calibration itself is done
         return [f"whether it keeps to its budget of {budget} is not known: {error}"]
     problems = replace(sizes, budget=limits.flash, limits=limits).problems
     how = "estimate" if sizes.source == "estimate" else "linked program"
@@ -198,9 +194,8 @@ def _over_budget(file: ModelFile, model: IntegerModel) -> list[str]:
 
 
 def _known_rows(file: ModelFile, data: str, others: Rows) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Load what training learned from DATA, without rows of the calibration: they are nearer."""
+    """Load the training rows in DATA; refuse those used to calibrate, which are too near."""
     from tinykernel.data.trained_rows import record_of, seen_before
-    from tinykernel.errors import TinykernelError
 
     known = known_rows(file, data)
     record = record_of(others.X.reshape(len(others.X), -1))
@@ -214,7 +209,7 @@ def _known_rows(file: ModelFile, data: str, others: Rows) -> tuple[NDArray[Any],
 
 
 def about_calibration(rows: Rows, result: Calibration) -> dict[str, Any]:
-    """Return what the model file is to remember of its calibration."""
+    """Return the entries of a calibration in the model file."""
     from tinykernel.data.trained_rows import record_of
     from tinykernel.decisions import expected_counts
 
@@ -233,7 +228,7 @@ def calibration_in_words(result: Calibration) -> list[tuple[str, str]]:
     if result.groups is not None:
         rows += f" of {result.groups} groups, which count as "
         rows += f"{result.independent:.0f} independent rows"
-    if result.coverage_of_groups is not None:  # which is what is promised of new groups
+    if result.coverage_of_groups is not None:  # the guarantee for new groups
         over = f"; on average over groups {percent(result.coverage_of_groups)}"
     if result.alarms is not None:
         novel = f"above {result.alarms.threshold}: {result.alarms.alarms} of these rows"
@@ -252,7 +247,7 @@ def calibration_in_words(result: Calibration) -> list[tuple[str, str]]:
 
 
 def _probabilities_in_words(result: Calibration) -> str:
-    """Say whether the probabilities were changed, and what either does to their error."""
+    """Describe the temperature, and the error of probabilities with and without it."""
     before, after = f"{result.error_before:.4f}", f"{result.error_after:.4f}"
     error = f"expected error of the probabilities {before}"
     assert result.model.decision is not None

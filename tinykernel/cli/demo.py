@@ -1,4 +1,4 @@
-"""The whole way on scikit-learn's digits: train, export, verify, report."""
+"""The full workflow on scikit-learn's digits: train, export, verify, report."""
 
 from __future__ import annotations
 
@@ -19,12 +19,7 @@ from tinykernel.cli.verify import print_verification
 if TYPE_CHECKING:
     from tinykernel.data.partition import Dataset
 
-_TARGET = "cortex-m4"
-_NAME = "digits"
-_SEED = 0
-_VECTORS = 8
-_COMPONENTS = 1024
-_EPOCHS = 60
+_TARGET, _SEED = "cortex-m4", 0
 
 
 def demo_command(
@@ -48,14 +43,14 @@ def demo_command(
 
     dataset = _digits()
     say(f"1. train on {dataset.source}: {dataset.split}")
-    # Usual values of sigma and noise do for this data set; a search would take longer.
+    # Default sigma and noise are good for this data set; a search would take longer.
     with showing_progress(quiet):
         trained = train(
             dataset.X_train,
             dataset.y_train,
             target=_TARGET,
-            n_components=_COMPONENTS,
-            epochs=_EPOCHS,
+            n_components=1024,
+            epochs=60,
             effort="quick",
             random_state=_SEED,
         )
@@ -63,8 +58,8 @@ def demo_command(
     say(f"   {trained.seconds:.1f} s; test accuracy {percent(accuracy)}")
     assert dataset.X_test is not None
     say(f"2. export for {_TARGET}")
-    vectors = dataset.X_test[:_VECTORS]
-    project = write_project(model, _TARGET, output, name=_NAME, vectors=vectors, force=force)
+    vectors = dataset.X_test[:8]
+    project = write_project(model, _TARGET, output, name="digits", vectors=vectors, force=force)
     say(f"   {output}: {len(project['files'])} files, {size(project['bytes'])}")
     say("3. compare the C with Python on this computer, all test rows")
     verified = verify(model, dataset.X_test, dataset.y_test)
@@ -84,7 +79,7 @@ def demo_command(
 
 
 def _digits() -> Dataset:
-    """Load the digits as bytes, which is what a firmware would take."""
+    """Load the digits as bytes, as the firmware takes them."""
     from sklearn.datasets import load_digits
 
     from tinykernel.data.formats import Part

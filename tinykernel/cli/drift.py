@@ -1,4 +1,4 @@
-"""Say whether a device in the field sees what held-out rows showed."""
+"""Compare the counters of a device with held-out rows."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table
 from tinykernel.cli.common.rows import rows_to_judge
+from tinykernel.errors import TinykernelError
 
 if TYPE_CHECKING:
     from tinykernel.decisions import Drift, Expected
     from tinykernel.model import IntegerModel
 
 _LARGEST_FILE = 1 << 20
-_WHAT = {
+_DIFFERENCES = {
     "labels": "shares of the classes",
     "margin": "mean margin",
     "saturated": "saturated values",
@@ -61,7 +62,6 @@ def drift_command(
     decisions to say.
     """
     from tinykernel.decisions import Counters, drift, expected_counts
-    from tinykernel.errors import TinykernelError
 
     opened = open_model(model)
     with counters.open("rb") as stream:
@@ -86,9 +86,8 @@ def drift_command(
 
 
 def _expected(opened: ModelFile) -> Expected:
-    """Return what the model file remembers of the rows of its calibration."""
+    """Return the figures of the calibration rows in the model file."""
     from tinykernel.decisions import Expected
-    from tinykernel.errors import TinykernelError
 
     expected = Expected.from_dict(opened.about.get("held_out"), opened.model.n_classes)
     if expected is None:
@@ -131,5 +130,5 @@ def _verdict(result: Drift) -> str:
     if not result.enough:
         return f"too few independent decisions to say anything: {LEAST_DECISIONS} are needed"
     if result.differs:
-        return "the device differs: " + ", ".join(_WHAT[name] for name in result.differs)
+        return "the device differs: " + ", ".join(_DIFFERENCES[name] for name in result.differs)
     return "no difference beyond chance"

@@ -66,7 +66,7 @@ def evaluate_command(
     clips = None
     if rows.clip is not None:
         clips = evaluate_clips(integer, rows.X, y, rows.clip, rows.group)
-    seen, calibrated = opened.share_seen(rows.X), opened.share_calibrated(rows.X)
+    seen, calibrated = (opened.share_seen(rows.X, kind) for kind in ("training", "calibration"))
     near = 0.0 if seen else opened.share_near(rows.X)
     if as_json:
         about |= {
@@ -100,7 +100,7 @@ def evaluate_command(
 
 
 def saved_without(integer: IntegerModel, worth: Importance, target: str) -> str:
-    """Say what a model of the same kind saves without the inputs that are spare, about."""
+    """Describe what a model saves without the spare inputs, about."""
     import numpy as np
 
     from tinykernel.measure.report import report
@@ -125,7 +125,7 @@ def _show_answers(
     as_json: bool,
     quiet: bool | None,
 ) -> None:
-    """Say how many rows are normal and novel, where no label says which of them should be."""
+    """Print how many rows are normal and novel, for rows without labels."""
     answers = integer.predict(rows.X).tolist()
     counts = {str(name): answers.count(name) for name in integer.classes}
     if as_json:

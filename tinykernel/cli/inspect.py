@@ -10,6 +10,7 @@ import typer
 from tinykernel.cli.common.arguments import JsonOption, ModelArgument, check_output_file, option
 from tinykernel.cli.common.evaluation import UNLIMITED
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, size
+from tinykernel.files import write_bytes_atomically
 from tinykernel.text import listed
 
 if TYPE_CHECKING:
@@ -69,14 +70,13 @@ def inspect_command(
 
 
 def _used(stage: Range) -> float:
-    """Return which share of its type a stage may use; a limit of 0 is no share."""
+    """Return the share of its type that a stage may use; a limit of 0 is ignored."""
     ends = ((stage.low, stage.limit_low), (stage.high, stage.limit_high))
     return max(end / limit for end, limit in ends if limit)
 
 
 def _write_proof(integer: IntegerModel, proof: Path) -> None:
     from tinykernel.codegen.certificate import certificate
-    from tinykernel.files import write_bytes_atomically
     from tinykernel.resources import folder
 
     write_bytes_atomically(proof, certificate(integer))
@@ -85,7 +85,7 @@ def _write_proof(integer: IntegerModel, proof: Path) -> None:
 
 
 def _facts(integer: IntegerModel) -> dict[str, Any]:
-    """Return what ``inspect --json`` says of a model."""
+    """Return the ``inspect --json`` of a model."""
     from tinykernel.model.answers.values import Values
     from tinykernel.model.readouts.prototypes import Prototypes
 
@@ -111,7 +111,7 @@ def _facts(integer: IntegerModel) -> dict[str, Any]:
 
 
 def _components(integer: IntegerModel) -> dict[str, Any]:
-    """Return how the components are made, where there are some."""
+    """Return the structure of the components, if any."""
     from tinykernel.model.readouts.ternary import Ternary
     from tinykernel.model.stages.components import Components
 
@@ -132,7 +132,7 @@ def _components(integer: IntegerModel) -> dict[str, Any]:
 
 
 def _decision(integer: IntegerModel) -> dict[str, Any]:
-    """Return the decision part, where there is one."""
+    """Return the decision part, if any."""
     decision = integer.decision
     if decision is None:
         return {}
@@ -188,7 +188,7 @@ def _in_words(
 
 
 def _components_in_words(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    """Say how the components are made, where there are some."""
+    """Describe the structure of the components, if any."""
     if not facts["components"]:
         return []
     n_blocks, zeros = facts["blocks"], facts["zero_weights"]

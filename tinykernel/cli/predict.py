@@ -16,6 +16,7 @@ from tinykernel.cli.common.evaluation import print_all, print_notes, seen_in_wor
 from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import percent, print_json, print_table, write_csv
 from tinykernel.cli.common.rows import in_batches, labels_to_judge_by, rows_for
+from tinykernel.errors import TinykernelError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -98,7 +99,7 @@ def predict_command(
 
 
 class _Answers(NamedTuple):
-    """What is written to a .csv file, printed as JSON, and shown of the first rows."""
+    """Predictions for a .csv file, as JSON, and the first rows as a table."""
 
     header: list[str]
     cells: Iterable[Sequence[object]]
@@ -111,14 +112,14 @@ class _Answers(NamedTuple):
 
 
 def _source(path: str) -> Path:
-    """Return the file that is read, or the folder as it was given."""
+    """Return the data file, or the folder as written."""
     from tinykernel.data.paths import data_folder, find_data, is_recording
 
     return Path(path) if data_folder(path) or is_recording(path) else find_data(path)
 
 
 def _values(model: IntegerModel, rows: Rows, scores: NDArray[Any]) -> _Answers:
-    """Return what a regressor predicts, beside the true values where the file has them."""
+    """Return the predictions of a regressor, with the true values if the file has them."""
     from numpy import column_stack
 
     from tinykernel.evaluation import evaluate
@@ -138,7 +139,7 @@ def _values(model: IntegerModel, rows: Rows, scores: NDArray[Any]) -> _Answers:
 
 
 def _labels(model: IntegerModel, rows: Rows, scores: NDArray[Any]) -> _Answers:
-    """Return labels and scores, and what a calibrated model decides."""
+    """Return labels and scores, and the decisions of a calibrated model."""
     import numpy as np
 
     from tinykernel.evaluation import compare
@@ -179,7 +180,7 @@ def _labels(model: IntegerModel, rows: Rows, scores: NDArray[Any]) -> _Answers:
 
 
 def _decided(model: IntegerModel, scores: NDArray[Any]) -> tuple[list[Any], list[int]] | None:
-    """Return label and confidence of each row, None for a refused label; None without decisions."""
+    """Return labels (None if refused) and confidences; None for a model without decisions."""
     if model.decision is None:
         return None
     chosen = model.decision.decide(scores).tolist()
@@ -196,13 +197,12 @@ def _decisions(opened: ModelFile, stream: str) -> list[dict[str, Any]]:
     import numpy as np
 
     from tinykernel.data.signals import cut_for, remembered
-    from tinykernel.errors import TinykernelError
 
     model = opened.model
     cutting = remembered(opened.about, model)
     if cutting is None:
-        raise TinykernelError(f"{opened.path}: is no model of signals; --stream needs one")
-    # No window is left out for its labels, as a stream leaves out none.
+        raise TinykernelError(f"{opened.path}: not a model of signals; --stream needs one")
+    # A stream decides on every window, also on those of several labels.
     cut = cut_for(stream, model, cutting, mixed="majority")
     for note in cut.notes:
         typer.echo(f"note: {note}", err=True)

@@ -1,4 +1,4 @@
-"""Say how much memory a model takes, whether it fits, and write a page about it."""
+"""Measure the memory of a model, check that it fits, and write a report page."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.failures import FAILED, fail
 from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import print_json, print_table, size
+from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def report_command(
 
 
 def _check(ctx: typer.Context, html: Path | None, *, markdown: bool, as_json: bool) -> None:
-    """Refuse what would be ignored, and a page that could not be written, before the work."""
+    """Check the options and the output file before the work."""
     if markdown and as_json:
         raise typer.BadParameter("does not go with --json", param_hint="--markdown")
     if html is not None:
@@ -110,9 +111,8 @@ def _check(ctx: typer.Context, html: Path | None, *, markdown: bool, as_json: bo
 
 
 def _page(file: ModelFile, names: list[str], options: dict[str, Any]) -> ReportPage:
-    """Gather the page, judged on the rows that were asked for."""
+    """Make the page, with the accuracy on the rows of --data."""
     from tinykernel.cli.common.rows import rows_to_judge
-    from tinykernel.errors import TinykernelError
     from tinykernel.reporting import report_page
 
     more = {name: options[name] for name in ("compiler", "clock", "current")}
@@ -135,7 +135,7 @@ def _page(file: ModelFile, names: list[str], options: dict[str, Any]) -> ReportP
 
 
 def print_report(reports: list[Report]) -> None:
-    """Print one target in full, several in one line each."""
+    """Print one target in full, or several in one line each."""
     if len(reports) == 1:
         _print_one(reports[0])
         return
@@ -153,7 +153,7 @@ def print_report(reports: list[Report]) -> None:
 
 
 def _too_much(result: Report) -> str:
-    """Say that whole windows have the RAM that they need, and a stream has not."""
+    """Return a remark if whole windows fit into RAM, but a stream does not."""
     there = [result.chip_ram, None if result.limits is None else result.limits.ram]
     least = min((limit for limit in there if limit is not None), default=None)
     if result.stream is None or least is None or not result.ram <= least < result.stream["ram"]:

@@ -9,6 +9,7 @@ import typer
 
 from tinykernel.cli.common.arguments import JsonOption, TargetsOption, expand_targets, option
 from tinykernel.cli.common.output import print_json, print_table, size
+from tinykernel.errors import TinykernelError
 from tinykernel.text import listed
 
 if TYPE_CHECKING:
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from tinykernel.codegen.targets import Target
     from tinykernel.model import IntegerModel
 
-# Boards of a core that are named in its line.
-_ALSO = 3
+_ALSO = 3  # boards named in the line of a core
 
 
 def targets_command(
@@ -44,7 +44,7 @@ def targets_command(
 
 
 def _facts(target: Target) -> dict[str, Any]:
-    """Return what ``targets --json`` says of a processor."""
+    """Return the ``targets --json`` of a processor."""
     from tinykernel.codegen.boards import boards_of
 
     names = ("title", "platform", "flash", "ram", "clock")
@@ -103,7 +103,7 @@ def _megahertz(clock: int) -> str:
 
 
 def _show_fits(path: Path, cores: set[str], *, each_board: bool, as_json: bool) -> None:
-    """Print which boards of some cores hold a model, and how much they have left."""
+    """Print the boards of these cores that hold a model, and the memory left."""
     from tinykernel.cli.common.memory import open_model
     from tinykernel.codegen.targets import TARGETS
 
@@ -158,9 +158,8 @@ def _print_holding(rows: list[dict[str, Any]], *, each_board: bool) -> None:
 
 
 def _fits(model: IntegerModel) -> list[dict[str, Any]]:
-    """Compare what a model takes with what each board has, the smallest board first."""
+    """Compare the memory of a model with that of each board, the smallest first."""
     from tinykernel.codegen.boards import BOARDS
-    from tinykernel.errors import TinykernelError
     from tinykernel.measure.estimate import estimate_footprint
 
     needs: dict[str, tuple[int, int] | str] = {}

@@ -28,6 +28,7 @@ from tinykernel.cli.common.summary import accuracies_of, judged, print_training,
 from tinykernel.cli.settings import SETTINGS, gather, has_settings
 from tinykernel.cli.settings.gathering import ConfigOption, SetOption
 from tinykernel.cli.settings.table import OPTIONS_OF_TRAIN, PAPER
+from tinykernel.errors import TinykernelError
 
 if TYPE_CHECKING:
     from tinykernel.budget import TrainResult
@@ -37,9 +38,8 @@ if TYPE_CHECKING:
     from tinykernel.measure.report import Report
     from tinykernel.model import IntegerModel
 
-# Share of the training rows that max_error is calibrated on, and what decisions add to flash on any
-# core, at most, with a margin for all classes.
-_ASIDE, _DECISION_BYTES = 0.2, 256
+# Share of the training rows for the calibration of max_error, and most flash of decisions.
+_CALIBRATION_SHARE, _DECISION_BYTES = 0.2, 256
 
 
 @has_settings(*OPTIONS_OF_TRAIN)
@@ -65,14 +65,14 @@ def train_command(
     best so far. --save-config FILE writes the given settings for --config.
     """
     args.check_output_file(output, args.MODEL_SUFFIXES)
-    values, given = gather(ctx.params, ("data", "train"), data)
+    values, typed = gather(ctx.params, ("data", "train"), data)
     options = values | {"data": data, "output": output, "as_json": as_json, "quiet": quiet}
-    _check(options, given, output)
+    _check(options, typed, output)
     if options["task"] == "novelty":
         train_novelty(options)
         return
     with showing_progress(quiet) as times:
-        result, dataset, evaluation = _trained(options, given)
+        result, dataset, evaluation = _trained(options, typed)
     result |= {"seconds": round(times.seconds, 3), "phases": times.phases}
     if as_json:
         print_json(result | {"evaluation": None if evaluation is None else evaluation.to_dict()})
@@ -87,21 +87,21 @@ def train_command(
 
 
 def _trained(
-    options: dict[str, Any], given: set[str]
+    options: dict[str, Any], typed: set[str]
 ) -> tuple[dict[str, Any], Dataset, Evaluation | None]:
-    """Read, train, save and judge; first of what it returns is what ``--json`` prints."""
+    """Read, train, save and judge; the first result is that of ``--json``."""
     output = options["output"]
     parameters = parameters_of(options)
     dataset, cut, remembered = dataset_for(options, parameters)
     options["image_shape"] = parameters.get("image_shape")
     hint = shape_hint(dataset, options)
-    # At once: what follows may take minutes for rows without a shape.
+    # Before the training, which may take minutes for rows without a shape.
     for line in (hint, groups_hint(cut, dataset)):
         if line and not options["quiet"]:
             typer.echo(f"hint: {line}", err=True)
     extra = _validation_rows(options, dataset, is_cut=cut is not None)
     by_group = is_by_group(options, dataset, cut)
-    size_given = bool({"n_components", "n_kernels"} & given)
+    size_given = bool({"n_components", "n_kernels"} & typed)
     aside = None
     if options["max_error"] is not None:
         if options["budget"] is None and _on_chip(options) and not size_given:
@@ -109,9 +109,9 @@ def _trained(
 
             options["budget"] = SETTINGS["budget"].read(DEFAULT_BUDGET)
         dataset, aside = _rows_aside(dataset, options, by_group)
-        remembered["calibration_kept"] = {"size": _ASIDE, "by_group": by_group}
+        remembered["calibration_kept"] = {"size": _CALIBRATION_SHARE, "by_group": by_group}
     trained = _train(dataset, parameters, options, by_group, aside, extra)
-    # Before anything else, or a fault of what follows would cost the training.
+    # Saved at once, so that a later fault does not lose the model.
     about = about_training(
         trained, dataset, options["target"], remembered_settings(options) | remembered
     )
@@ -141,13 +141,14 @@ def _trained(
 def _rows_aside(
     dataset: Dataset, options: Mapping[str, Any], by_group: bool
 ) -> tuple[Dataset, Rows]:
-    """Hold rows out, and refuse before the training what they could never promise."""
+    """Hold out rows to calibrate on; refuse too few for `max_error` before the training."""
     from tinykernel.data.splits import keep_for_calibration
     from tinykernel.decisions.shares import rows_needed
-    from tinykernel.errors import TinykernelError
 
     max_error: float = options["max_error"]
-    rest, aside = keep_for_calibration(dataset, _ASIDE, options["seed"], by_group=by_group)
+    rest, aside = keep_for_calibration(
+        dataset, _CALIBRATION_SHARE, options["seed"], by_group=by_group
+    )
     needed = rows_needed(max_error, 0.05)
     if needed is None or len(aside.X) <= needed:
         raise TinykernelError(
@@ -161,7 +162,7 @@ def _rows_aside(
 def _decided(
     trained: TrainResult, aside: Rows, options: Mapping[str, Any], output: Path
 ) -> tuple[TrainResult, dict[str, Any]]:
-    """Calibrate a trained model; also what its file is to remember."""
+    """Calibrate a trained model; also return entries for its file."""
     from tinykernel.decisions import calibrate
     from tinykernel.measure.report import report
 
@@ -185,9 +186,7 @@ def _decided(
 
 
 def _check_budget(sizes: Report | None, output: Path) -> None:
-    """Refuse a model that is over its budget, and remove its file."""
-    from tinykernel.errors import TinykernelError
-
+    """Refuse a model over its budget, and remove its file."""
     if sizes is not None and sizes.over_budget:
         output.unlink()
         over = "; ".join(sizes.over_budget)
@@ -195,7 +194,7 @@ def _check_budget(sizes: Report | None, output: Path) -> None:
 
 
 def _with_caution(dataset: Dataset, model: IntegerModel) -> Dataset:
-    """Note which test rows equal training rows, and what the figures are without them."""
+    """Add a note on test rows that equal training rows, with the accuracy without them."""
     from tinykernel.data.trained_rows import rows_among
 
     if dataset.X_test is None or dataset.y_test is None:
@@ -208,7 +207,7 @@ def _with_caution(dataset: Dataset, model: IntegerModel) -> Dataset:
 
 
 def parameters_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of the estimator among all settings, and what chooses it."""
+    """Return the parameters of `tinykernel.train` among all settings."""
     parameters = {
         name: value
         for name, value in options.items()
@@ -225,10 +224,10 @@ def parameters_of(options: Mapping[str, Any]) -> dict[str, Any]:
     return parameters
 
 
-def _check(options: Mapping[str, Any], given: set[str], output: Path) -> None:
+def _check(options: Mapping[str, Any], typed: set[str], output: Path) -> None:
     """Refuse settings that contradict each other."""
     on_chip = _on_chip(options)
-    if "budget" in given and not on_chip:
+    if "budget" in typed and not on_chip:
         raise typer.BadParameter(
             f"{options['target']} has no flash to measure; choose a microcontroller as --target",
             param_hint="--budget",
@@ -249,7 +248,7 @@ def _on_chip(options: Mapping[str, Any]) -> bool:
 
 
 def _validation_rows(options: Mapping[str, Any], dataset: Dataset, *, is_cut: bool) -> Rows | None:
-    """Load the rows of --validation, where it names a file."""
+    """Load the rows of --validation, if it is a file."""
     file = options["validation"]
     if not isinstance(file, str):
         return None
@@ -259,7 +258,7 @@ def _validation_rows(options: Mapping[str, Any], dataset: Dataset, *, is_cut: bo
 
 
 def remembered_settings(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the model file keeps of the settings."""
+    """Return the settings that the model file stores."""
     return {
         **{name: options[name] for name in ("label", "groups", "seed")},
         "test_size": 0.0 if isinstance(options["test"], str) else options["test"],
@@ -269,7 +268,7 @@ def remembered_settings(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def balanced_or_none(options: Mapping[str, Any]) -> str | None:
-    """Return the weighting of classes that a model is judged by, too."""
+    """Return the class weights that also apply to judging."""
     return "balanced" if options["class_weight"] == "balanced" else None
 
 
@@ -287,7 +286,7 @@ def _train(
     if aside is not None and budget is not None and budget.flash is not None:
         budget = replace(budget, flash=max(1, budget.flash - _DECISION_BYTES))
     with warnings.catch_warnings():
-        # The command line says it with the result.
+        # The command prints it with the result.
         warnings.filterwarnings("ignore", message="training was interrupted")
         return train(
             dataset.X_train,
@@ -304,7 +303,7 @@ def _train(
 
 
 def judge_test_rows(model: IntegerModel, dataset: Dataset, **options: Any) -> Evaluation | None:
-    """Judge a model on the test rows, with options of `evaluate`; None where there are none."""
+    """Judge a model on the test rows, with options of `evaluate`; None without test rows."""
     from tinykernel.evaluation import evaluate
 
     if dataset.X_test is None or dataset.y_test is None:
@@ -313,7 +312,7 @@ def judge_test_rows(model: IntegerModel, dataset: Dataset, **options: Any) -> Ev
 
 
 def _save(trained: TrainResult, output: Path, about: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the model; .tkm holds what the firmware computes."""
+    """Write the model: the integer model as .tkm, else the estimator."""
     from tinykernel.modelfile import save
 
     held = trained.model if output.suffix.lower() == ".tkm" else trained.classifier

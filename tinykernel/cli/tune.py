@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tinykernel.evaluation import Evaluation
     from tinykernel.tuning import Point, TuneResult
 
-# What a size stands for, what ends one training early, and what is not for classes.
+# Settings that follow from the size, end a training early, or are not for classes.
 _LEFT_OUT = (
     *("n_components", "n_kernels", "validation", "task", "max_error", "false_alarms"),
     *("n_prototypes", "loss"),
@@ -100,7 +100,7 @@ def tune_command(
 
 
 def _check_outputs(options: Mapping[str, Any]) -> None:
-    """Refuse what could not be written, before the long work."""
+    """Check the output files before the long work."""
     from tinykernel.tuning.plot import needs_matplotlib
 
     if options["output"] is not None:
@@ -130,7 +130,7 @@ def _write(
 
     budget, model = chosen.budget, result.models[chosen.budget]
     sizes, limits = result.reports[budget], replace(options["budget"] or Limits(), flash=budget)
-    # What is known of a finished training; the classifier itself is not kept.
+    # The classifier of a finished training is not stored.
     trained = TrainResult(model, None, sizes, sizes, budget, options["method"], 1, 0.0, limits)
     settings = remembered_settings(options) | dict(remembered)
     about = about_training(trained, dataset, result.target, settings)

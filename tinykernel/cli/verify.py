@@ -20,8 +20,7 @@ from tinykernel.cli.common.rows import rows_to_judge
 if TYPE_CHECKING:
     from tinykernel.build.parity import VerifyResult
 
-# Of the sequence of counters.
-_STEPS = 10_000
+_STEPS = 10_000  # of the comparison of counters
 
 
 def verify_command(
@@ -74,7 +73,6 @@ def verify_command(
                 integer, compared.X, compared.y, target=name, recordings=recordings, steps=_STEPS
             ),
         )
-    # In Python's arithmetic, which the C was compared with.
     evaluation = None
     if compared.y is not None:
         evaluation = evaluate(integer, compared.X, compared.y, groups=compared.group)
@@ -108,7 +106,7 @@ def verify_command(
 
 
 def verification_json(result: VerifyResult) -> dict[str, Any]:
-    """Return what ``verify --json`` prints of one target."""
+    """Return the ``verify --json`` of a target."""
     first = result.first_difference
     names = ("target", "compiler", "rows", "scores", "hops", "steps", "refusals", "differences")
     return {
@@ -120,10 +118,7 @@ def verification_json(result: VerifyResult) -> dict[str, Any]:
 
 
 def print_verification(results: list[VerifyResult], where: str) -> None:
-    """Print one line a target.
-
-    `where` says which rows were compared.
-    """
+    """Print a line a target; `where` describes the compared rows."""
     measure = "R2" if any(result.r2 is not None for result in results) else "accuracy"
     numbers = ("rows", "scores", "differences", measure)
     rows = [

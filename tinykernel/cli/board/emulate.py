@@ -1,4 +1,4 @@
-"""Run the program of an export on an emulated board, at a port of this computer."""
+"""Run the program of an export on an emulated board, at a local port."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Annotated
 
 import typer
 
-from tinykernel.cli.common.arguments import complete_target
+from tinykernel.cli.common.arguments import complete_target, option
 
 
 def _end(*_: object) -> None:
-    """End as Ctrl-C does, so that the emulator ends, too."""
+    """End as after Ctrl-C, so that the emulator ends, too."""
     raise KeyboardInterrupt
 
 
@@ -25,20 +25,19 @@ def emulate_command(
     ] = None,
     target: Annotated[
         str,
-        typer.Option(
-            "--target",
-            "-t",
-            metavar="TARGET",
-            help="processor to emulate; host runs the program on this computer",
+        option(
+            "--target -t",
+            "TARGET",
+            "processor to emulate; host runs the program on this computer",
             autocompletion=complete_target,
         ),
     ] = "host",
     sensor: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--sensor",
-            metavar="still|shaking|turning",
-            help="in place of a model: print x, y and z of a movement, 100 times a second",
+            "still|shaking|turning",
+            "in place of a model: print x, y and z of a movement, 100 times a second",
         ),
     ] = None,
 ) -> None:

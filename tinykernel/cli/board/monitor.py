@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from tinykernel.cli.board.options import BaudOption, PortOption
-from tinykernel.cli.common.arguments import ModelArgument
+from tinykernel.cli.common.arguments import ModelArgument, check_output_file, flag, option
 from tinykernel.cli.common.failures import FAILED, fail
 from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import percent
+from tinykernel.errors import TinykernelError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -34,18 +35,14 @@ def monitor_command(
     baud: BaudOption = 115200,
     send: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--send",
-            metavar="RECORDING",
-            help="play it into the stream of the board in real time, and compare with Python",
+            "RECORDING",
+            "play it into the stream of the board in real time, and compare with Python",
         ),
     ] = None,
-    log: Annotated[
-        Path | None, typer.Option("--log", metavar="FILE", help="write each decision to a .csv")
-    ] = None,
-    fast: Annotated[
-        bool, typer.Option("--fast", metavar="", help="with --send: as fast as the line takes it")
-    ] = False,
+    log: Annotated[Path | None, option("--log", "FILE", "write each decision to a .csv")] = None,
+    fast: Annotated[bool, flag("--fast", text="with --send: as fast as the line takes it")] = False,
     decisions: Annotated[
         int | None, typer.Option("--decisions", min=1, help="end after so many")
     ] = None,
@@ -57,7 +54,6 @@ def monitor_command(
     decision is not Python's.
     """
     from tinykernel.board.link import Link, find_port
-    from tinykernel.cli.common.arguments import check_output_file
 
     if fast and send is None:
         raise typer.BadParameter("goes with --send", param_hint="--fast")
@@ -82,19 +78,18 @@ def _decisions(
     from tinykernel.board.protocol import Board
     from tinykernel.board.watching import listen, play
     from tinykernel.cli.common.rows import recordings_for
-    from tinykernel.errors import TinykernelError
 
     if send is None:
         return listen(link, opened.model)
     cut = recordings_for(opened, send, mixed="majority")
     if cut is None:
-        raise TinykernelError(f"{opened.path}: is no model of signals; --send needs one")
+        raise TinykernelError(f"{opened.path}: not a model of signals; --send needs one")
     stretches = [stretch.X for stretch in cut.stretches]
     return play(Board(link), opened.model, stretches, None if fast else cut.rate)
 
 
 def _expected(opened: ModelFile) -> Any:
-    """Return the figures of held-out rows, if the file has them, to see drift by."""
+    """Return the figures of held-out rows for drift, if the model file has them."""
     from tinykernel.decisions import Expected
 
     if opened.model.is_regressor:
@@ -109,7 +104,7 @@ def _watch(
     most: int | None,
     expected: Any,
 ) -> int:
-    """Show and write decisions; return how many were not Python's."""
+    """Show and write decisions; return how many differ from Python."""
     from tinykernel.board.watching import count
     from tinykernel.decisions import Counters
 
@@ -149,7 +144,7 @@ def _names(model: IntegerModel) -> list[str]:
 
 @contextlib.contextmanager
 def _shown() -> Iterator[Any]:
-    """Give what shows a decision: a picture on a terminal, a line elsewhere."""
+    """Return a function that shows a decision: a picture on a terminal, else a line."""
     if not sys.stdout.isatty():
         yield _print_line
         return
@@ -176,7 +171,7 @@ def _answer(decision: LiveDecision) -> str:
 def _picture(
     model: IntegerModel, decision: LiveDecision, number: int, counters: Counters | None
 ) -> Table:
-    """Draw the scores of the last decision, and what was counted."""
+    """Draw the scores of the last decision, and the counts."""
     from rich.table import Table
 
     low, high = min(decision.scores), max(decision.scores)
@@ -214,7 +209,7 @@ def _print_result(
         from tinykernel.decisions import drift
 
         report = drift(counters, expected)
-        # Nobody counted the saturated values.
+        # Saturated values were not counted.
         differs = [name for name in report.differs if name != "saturated"]
         verdict = "too few decisions to say" if not report.enough else ", ".join(differs) or "none"
         typer.echo(f"drift against held-out rows: {verdict}")

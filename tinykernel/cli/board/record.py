@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tinykernel.cli.board.options import BaudOption, PortOption
-from tinykernel.cli.common.arguments import QuietOption
+from tinykernel.cli.common.arguments import QuietOption, option
 from tinykernel.cli.settings import parsing
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ _KEYS = "blank starts and ends a recording, digits choose the label, q ends"
 def record_command(
     label: Annotated[
         str,
-        typer.Option("--label", metavar="WORD[,WORD]", help="what is recorded; or a list for keys"),
+        option("--label", "WORD[,WORD]", "what is recorded; or a list for keys"),
     ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="folder of the recordings")
-    ] = Path("recordings"),
+    output: Annotated[Path, option("--output -o", "DIR", "folder of the recordings")] = Path(
+        "recordings"
+    ),
     port: PortOption = None,
     baud: BaudOption = 115200,
     form: Annotated[
@@ -43,11 +43,11 @@ def record_command(
     ] = "text",
     group: Annotated[
         str | None,
-        typer.Option("--group", metavar="NAME", help="who or what is recorded, a column `group`"),
+        option("--group", "NAME", "who or what is recorded, a column `group`"),
     ] = None,
     rate: Annotated[
         float | None,
-        typer.Option("--rate", min=0.001, metavar="HZ", help="samples a second; else measured"),
+        option("--rate", "HZ", "samples a second; else measured", min=0.001),
     ] = None,
     seconds: Annotated[
         float | None,
@@ -58,7 +58,7 @@ def record_command(
     ] = None,
     window: Annotated[
         str | None,
-        typer.Option("--window", metavar="TIME", help="length of each with --count, e.g. 1s"),
+        option("--window", "TIME", "length of each with --count, e.g. 1s"),
     ] = None,
     quiet: QuietOption = None,
 ) -> None:
@@ -105,7 +105,7 @@ def record_command(
 
 
 def _print_result(recorder: Recorder) -> None:
-    """Say what was recorded, and what may be wrong with it."""
+    """Print the files, channels and warnings of recordings."""
     sensor = recorder.sensor
     for path in recorder.paths:
         typer.echo(str(path))
@@ -121,8 +121,8 @@ def _print_result(recorder: Recorder) -> None:
 def _warnings(recorder: Recorder) -> Iterator[str]:
     sensor = recorder.sensor
     if sensor.lost:
-        what = "lines that are no samples" if sensor.form == "text" else "samples lost"
-        yield f"{what}: {sensor.lost}"
+        kind = "lines that are no samples" if sensor.form == "text" else "samples lost"
+        yield f"{kind}: {sensor.lost}"
     if sensor.repeated > 0.5 * sensor.samples:
         yield "most samples repeat the one before; check the sensor"
     if sensor.clipped:
@@ -133,7 +133,7 @@ def _warnings(recorder: Recorder) -> Iterator[str]:
 
 @contextmanager
 def _single_keys() -> Iterator[Callable[[], str]]:
-    """Read keys without Enter; gives a function that returns a key, or nothing."""
+    """Return a function that reads a key without Enter, or returns an empty text."""
     import termios
     import tty
 
@@ -152,7 +152,7 @@ def _single_keys() -> Iterator[Callable[[], str]]:
 
 
 def _record_by_keys(recorder: Recorder, labels: list[str]) -> None:
-    """Show the sensor, and record between two blanks."""
+    """Show the sensor, and record between two presses of the space bar."""
     from rich.live import Live
 
     from tinykernel.cli.common.output import console
@@ -176,7 +176,7 @@ def _record_by_keys(recorder: Recorder, labels: list[str]) -> None:
 
 
 def _picture(recorder: Recorder, labels: list[str], chosen: int) -> Table:
-    """Draw the channels, and what is recorded."""
+    """Draw the channels, and the state of the recording."""
     from rich.table import Table
 
     sensor, recording = recorder.sensor, recorder.recording
@@ -184,8 +184,8 @@ def _picture(recorder: Recorder, labels: list[str], chosen: int) -> Table:
     for name, watch in zip(sensor.names, sensor.channels, strict=True):
         table.add_row(name, f"{watch.low:g} to {watch.high:g}", sparkline(watch.last))
     state = "waiting" if recording is None else f"recording, {recording.samples} samples"
-    words = [f"[{i + 1}] {'*' if i == chosen else ''}{word}" for i, word in enumerate(labels)]
-    table.add_row(" ".join(words), f"{sensor.rate:.4g} Hz", state)
+    keys = [f"[{i + 1}] {'*' if i == chosen else ''}{label}" for i, label in enumerate(labels)]
+    table.add_row(" ".join(keys), f"{sensor.rate:.4g} Hz", state)
     seen = f"{sensor.lost} lost, {sensor.repeated} repeated, clipped: {len(sensor.clipped)}"
     table.add_row(f"{len(recorder.paths)} recordings", seen, _KEYS)
     return table

@@ -1,4 +1,4 @@
-"""Verify and time a model on a board, and say what was measured."""
+"""Verify and time a model on a board."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import print_json, print_pairs
 from tinykernel.cli.common.rows import rows_to_judge
 
-_PATIENCE = 10.0  # seconds for a port that was flashed a moment ago
+_PATIENCE = 10.0  # seconds for the port of a board that was just flashed
 _GENERATED = 20
-#: What the file of a model keeps of boards, by target.
+#: Entry of model files: measurements on boards, by target.
 MEASURED = "measured"
 
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 def asked_port(port: str) -> str:
-    """Return the port of an option: ``auto`` is that of the only board."""
+    """Return the port; ``auto`` is that of the only board."""
     from tinykernel.board.link import find_port
 
     return find_port(None if port == "auto" else port)
 
 
 def parse_rows(text: str) -> int | None:
-    """Read ``--rows``: a number, or None for all."""
+    """Parse ``--rows``: a number, or None for all."""
     if text == "all":
         return None
     if not text.isdigit() or int(text) == 0:
@@ -44,7 +44,7 @@ def parse_rows(text: str) -> int | None:
 def verify_on_port(
     model: Path, data: str | None, port: str, rows: str, *, as_json: bool, quiet: bool | None
 ) -> None:
-    """Compare a board with Python and print it; ends with status 1 on a difference."""
+    """Compare a board with Python, print the result, and exit with 1 on a difference."""
     from tinykernel.board.checking import verify_on_board
     from tinykernel.board.link import Link
     from tinykernel.board.protocol import Board
@@ -74,7 +74,7 @@ def verify_on_port(
 
 
 def bench_on_port(model: Path, port: str, *, save: bool, as_json: bool, quiet: bool | None) -> None:
-    """Time a board on generated rows, print it, and keep it in the model's file if asked."""
+    """Time a board on generated rows, print the result, and with `save` store it in the model."""
     from tinykernel.board.checking import time_on_board
     from tinykernel.board.link import Link
     from tinykernel.board.protocol import Board
@@ -90,9 +90,9 @@ def bench_on_port(model: Path, port: str, *, save: bool, as_json: bool, quiet: b
     if save:
         known = about(model)
         measured = known.get(MEASURED)
-        kept = measured if isinstance(measured, dict) else {}
+        boards = measured if isinstance(measured, dict) else {}
         record = timing.to_dict() | {"model": integer.fingerprint()}
-        save_model(loaded, model, known | {MEASURED: kept | {timing.target: record}})
+        save_model(loaded, model, known | {MEASURED: boards | {timing.target: record}})
     if as_json:
         print_json(timing.to_dict())
     elif not quiet:
@@ -101,7 +101,7 @@ def bench_on_port(model: Path, port: str, *, save: bool, as_json: bool, quiet: b
 
 
 def measured_in_words(known: dict[str, Any], target: str, model: IntegerModel) -> str:
-    """Say what `bench --save` kept of a board of a target; empty where that is nothing."""
+    """Describe the measurement of `bench --save` on a target; empty without one."""
     measured = known.get(MEASURED)
     record = measured.get(target) if isinstance(measured, dict) else None
     if not isinstance(record, dict) or record.get("model") != model.fingerprint():
@@ -115,7 +115,7 @@ def measured_in_words(known: dict[str, Any], target: str, model: IntegerModel) -
 
 
 def _rows(opened: ModelFile, data: str | None) -> Rows:
-    """Load rows, or make some from the ranges of the model."""
+    """Load rows, or generate some from the ranges of the model."""
     from tinykernel.codegen.projects import generated_inputs
     from tinykernel.data.partition import Rows
 
@@ -141,7 +141,7 @@ def _say_failures(result: BoardResult) -> None:
 
 
 def _some(model: IntegerModel, rows: Rows, most: int | None) -> Rows:
-    """Keep at most so many rows, of each class its share, and recordings of so many decisions."""
+    """Return at most `most` rows, stratified by class, and recordings of as many decisions."""
     import numpy as np
 
     if most is None:
@@ -160,7 +160,7 @@ def _some(model: IntegerModel, rows: Rows, most: int | None) -> Rows:
 
 
 def timing_in_words(timing: Timing) -> list[tuple[str, str]]:
-    """Return what an inference took, as pairs for a table."""
+    """Return time, cycles and instructions of an inference for `print_pairs`."""
     time = f"{timing.microseconds:.1f} microseconds" if timing.microseconds else ""
     cycles = "" if timing.cycles is None else f"{timing.cycles}"
     if timing.cycles_per_instruction is not None:

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, and checks before long work."""
+"""Arguments and options shared by commands, and checks before long work."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 MODEL_SUFFIXES = (".tkm", ".pkl")
-# How files of models begin: a zip, a pickle.
+# First bytes of model files: a zip, a pickle.
 _BEGINS = {".tkm": b"PK", ".pkl": b"\x80"}
-_BUILD = ".pio"  # of PlatformIO, made again by the next build
+_BUILD = ".pio"  # build folder of PlatformIO
 
 
 def _parser(reader: Callable[[str], Any]) -> Callable[[Any], Any]:
-    """Turn a reader of settings into one of options."""
+    """Return a parser of options from a reader of settings."""
 
     def read(text: Any) -> Any:
         try:
@@ -42,10 +42,7 @@ def share_option(name: str, text: str, *, default: str = "") -> Any:
 
 
 def option(names: str, metavar: str, text: str, *, default: str = "", **more: Any) -> Any:
-    """Return an option that takes a value; several names have blanks between them.
-
-    `default` is shown where the parameter does not say it.
-    """
+    """Return an option with a value; `names` are separated by blanks, `default` is for the help."""
     if default:
         text, more["show_default"] = f"{text}  [default: {default}]", False
     return typer.Option(*names.split(), metavar=metavar, help=text, **more)
@@ -57,14 +54,14 @@ def flag(*names: str, text: str) -> Any:
 
 
 def complete_target(incomplete: str) -> list[tuple[str, str]]:
-    """Offer the names of targets to the shell."""
+    """Complete the names of targets in the shell."""
     from tinykernel.codegen.targets import TARGETS
 
     return [(t.name, t.description) for t in TARGETS.values() if t.name.startswith(incomplete)]
 
 
 def existing_data(path: str | None) -> str | None:
-    """Refuse data that are not there, before anything heavy is imported."""
+    """Refuse missing data before anything heavy is imported."""
     if path is not None and data_folder(path) is None and not is_recording(path):
         find_data(path)
     return path
@@ -134,10 +131,9 @@ ForceOption = Annotated[bool, flag("--force", "-f", text="replace an export that
 
 
 def expand_targets(texts: Sequence[str], everything: Iterable[str]) -> tuple[list[str], bool]:
-    """Read the values of a repeated ``--target``.
+    """Parse a repeated ``--target``: names, lists with commas, or ``all`` for `everything`.
 
-    Each is a name, several with commas, or ``all``, which stands for `everything`. Returns known
-    targets, each once, in the order given, and whether they are a list rather than one.
+    Returns the targets, each once, and whether several were requested.
 
     >>> expand_targets(["host,cortex-m4", "host"], [])
     (['host', 'cortex-m4'], True)
@@ -154,10 +150,7 @@ def expand_targets(texts: Sequence[str], everything: Iterable[str]) -> tuple[lis
 
 
 def without_too_small(model: IntegerModel, names: Sequence[str], asked: Sequence[str]) -> list[str]:
-    """Leave out targets that ``all`` named and whose emulated boards are too small, and say so.
-
-    A target that the user names is tried; `each_that_fits` says why it is too small.
-    """
+    """Drop targets from ``all`` whose emulated boards are too small, with a message."""
     from tinykernel.build.program import lacking_memory
     from tinykernel.codegen.targets import find_target
 
@@ -178,10 +171,7 @@ def without_too_small(model: IntegerModel, names: Sequence[str], asked: Sequence
 def each_that_fits(
     names: Sequence[str], work: Callable[[str], _Result]
 ) -> tuple[list[_Result], list[str]]:
-    """Do the work for each target; one of several that is too small stops no other.
-
-    Returns the results, and of each that is too small a line that says why.
-    """
+    """Do the work for each target; return results, and a line for each that is too small."""
     from tinykernel.build.toolchains import ProgramTooLarge
 
     results, too_small = list[_Result](), list[str]()
@@ -198,10 +188,7 @@ def each_that_fits(
 def check_output_file(
     path: Path, suffixes: Sequence[str] = (), inputs: Iterable[Path] = ()
 ) -> None:
-    """Refuse an output file that could not be written, before the long work begins.
-
-    It has one of the `suffixes`, if there are some, and is none of the `inputs`, which are read.
-    """
+    """Refuse an output file that cannot be written, with another suffix, or of the `inputs`."""
     refuse_inputs(path, inputs)
     if suffixes and path.suffix.lower() not in suffixes:
         known = " or ".join(suffixes)
@@ -213,7 +200,7 @@ def check_output_file(
         with path.open("rb") as stream:
             if not stream.read(2).startswith(begins):
                 raise TinykernelError(
-                    f"{path}: is no model, and is not replaced; choose another name"
+                    f"{path}: is not a model, and is not replaced; choose another name"
                 )
     if not path.parent.is_dir():
         raise TinykernelError(f"{path}: there is no folder {path.parent}; make it first")
@@ -221,12 +208,9 @@ def check_output_file(
 
 
 def check_output_folder(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> bool:
-    """Refuse an output folder that could not be written, before the long work begins.
+    """Refuse an output folder that cannot be written, or holds one of the `inputs`.
 
-    What tinykernel wrote and nobody changed since may be written anew, as a model may.
-
-    None of the `inputs` may lie in it. Returns whether to replace what is there; with `force` also
-    an earlier export that was changed.
+    Returns whether to replace it: an unchanged export always, a changed one with `force`.
     """
     refuse_inputs(path, inputs)
     force = force or is_unchanged_export(path, [_BUILD])
@@ -242,7 +226,7 @@ def check_output_folder(path: Path, *, force: bool, inputs: Iterable[Path] = ())
 
 
 def _check_writable(folder: Path, path: Path) -> None:
-    # Asking for the permission bits would not do: root passes them on a read-only file system.
+    # Permission bits do not suffice: root ignores them, but not a read-only file system.
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass

@@ -1,4 +1,4 @@
-"""Show how far long work is, on stderr: bars on a terminal, else plain lines; and its times."""
+"""Show progress on stderr, as bars on a terminal, else as plain lines; and times."""
 
 from __future__ import annotations
 
@@ -19,10 +19,7 @@ _BEFORE, _OTHER = "starting", "other"
 
 
 class Times:
-    """Wall time of a command, by phase; an observer that hands messages on to another one.
-
-    `clock` gives seconds.
-    """
+    """Wall time of a command, by phase; an observer that forwards messages to another one."""
 
     def __init__(self, show: Observer, clock: Callable[[], float] = time.monotonic) -> None:
         self._show, self._clock = show, clock
@@ -32,12 +29,12 @@ class Times:
         self.phases: dict[str, float] = {}
 
     def __call__(self, progress: Progress) -> None:
-        """Take one message."""
+        """Receive a message."""
         self._enter(progress.stage)
         self._show(progress)
 
     def compiling(self, progress: Progress) -> None:
-        """Take a message of the compiler, in any thread: done is 0 before, 1 after a function."""
+        """Receive a message of the compiler: done is 0 before, 1 after a function."""
         if progress.done == 0:
             self._compiling.append(self._phase)
             self._enter(progress.stage)
@@ -56,7 +53,7 @@ class Times:
         return self._clock() - self._begun
 
     def finish(self) -> str:
-        """Return the time of each phase that took a tenth of a second, in words."""
+        """Return a text with the time of each phase above 0.1 s."""
         self._enter(_OTHER)
         long = [f"{name} {took:.1f} s" for name, took in self.phases.items() if took >= 0.1]
         return ", ".join([f"{self.seconds:.1f} s", *long])
@@ -64,10 +61,7 @@ class Times:
 
 @contextmanager
 def showing_progress(quiet: bool | None) -> Iterator[Times]:
-    """Show the progress of all work inside the ``with`` block, and time it.
-
-    `quiet` is True to show nothing; False also says at the end how long each phase took.
-    """
+    """Show progress within the ``with`` block: nothing if `quiet`, times at the end if False."""
     from tinykernel.progress import observing, observing_all_threads
 
     with _shown(quiet is True) as show:
@@ -93,10 +87,7 @@ def _shown(quiet: bool | None) -> Iterator[Observer]:
 
 
 class PlainLines:
-    """An observer that writes a line every few seconds, and none of what is soon over.
-
-    `write` takes the lines, `clock` gives seconds.
-    """
+    """An observer that writes a line every few seconds, none for short phases."""
 
     def __init__(
         self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic
@@ -108,7 +99,7 @@ class PlainLines:
         self._entered = self._written = clock()
 
     def __call__(self, progress: Progress) -> None:
-        """Take one message."""
+        """Receive a message."""
         with self._lock:
             if self._latest is None or self._latest.stage != progress.stage:
                 self._end()
@@ -117,7 +108,7 @@ class PlainLines:
         self.tick()
 
     def tick(self) -> None:
-        """Write what is due; called by a clock, too, as long work may say nothing."""
+        """Write a line if it is due; also called by a clock, as long work may be silent."""
         with self._lock:
             now, latest = self._clock(), self._latest
             if latest is None or now - self._entered < _SECONDS_OF_A_PHASE:
@@ -133,7 +124,7 @@ class PlainLines:
             self._write(line)
 
     def finish(self) -> None:
-        """Write the last message, if its phase was shown and it was not."""
+        """Write the last message of a phase that was shown."""
         with self._lock:
             self._end()
 
@@ -152,7 +143,7 @@ def _line(progress: Progress) -> str:
 
 @contextmanager
 def _ticking(tick: Callable[[], None]) -> Iterator[None]:
-    """Call a function every second, in a thread of its own."""
+    """Call a function every second in another thread."""
     over = threading.Event()
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""The rows that ``train`` and ``tune`` are given: read, cut, chosen."""
+"""Data of ``train`` and ``tune``: read, cut, select."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _MANY_CLIPS = 20
-# A search over more inputs that have a shape in the file takes many minutes.
+# Most inputs of rows with a shape, without --image-shape; a search takes minutes.
 _MOST_PLAIN = 8192
 _OF_RECORDINGS = (
     *("label", "groups", "inputs", "window", "hop"),
@@ -37,14 +37,14 @@ _NOT_OF_PICTURES = (
 
 
 def _refuse(options: Mapping[str, Any], names: Iterable[str], problem: str) -> None:
-    """Refuse settings that have another value than their default."""
+    """Refuse settings that differ from their default."""
     for name in names:
         if options[name] != SETTINGS[name].default:
             raise typer.BadParameter(problem, param_hint=SETTINGS[name].hint)
 
 
 def is_cut(options: Mapping[str, Any]) -> bool:
-    """Say whether DATA are recordings to cut; refuse what only recordings have otherwise."""
+    """Whether DATA are recordings to cut; if not, options of recordings are refused."""
     from tinykernel.data.paths import kind_of
 
     kind = kind_of(options["data"])
@@ -54,13 +54,13 @@ def is_cut(options: Mapping[str, Any]) -> bool:
         return False
     names = ["time", "name", "short"]
     if options["window_shape"] is None:
-        names.append("rate")  # which a spectrum needs
+        names.append("rate")  # with a window_shape, rate is for the spectrum
     _refuse(options, names, "for recordings: give --window")
     return False
 
 
 def cutting_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how recordings are read and cut, as `windows` takes it."""
+    """Return the options of `windows`."""
     missing = options["missing"] or "error"
     if isinstance(options["beside"], int):
         raise typer.BadParameter("recordings have columns: name them", param_hint="--set beside")
@@ -74,7 +74,7 @@ def cutting_of(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pictures_of(options: Mapping[str, Any]) -> PictureReading | None:
-    """Return how pictures are read; None where DATA are none, and what has no use is refused."""
+    """Return how pictures are read, or None for other DATA; refuse options without effect."""
     from tinykernel.data.paths import is_pictures
     from tinykernel.data.pictures import PictureReading
 
@@ -88,9 +88,9 @@ def pictures_of(options: Mapping[str, Any]) -> PictureReading | None:
 def dataset_for(
     options: Mapping[str, Any], parameters: dict[str, Any]
 ) -> tuple[Dataset, Windows | None, dict[str, Any]]:
-    """Load rows, or cut recordings; also what the model is to remember of it.
+    """Load rows, or cut recordings; also return entries for the model file.
 
-    Adds to the parameters of the estimator what the data say of them.
+    Shape, hop and rate of the data are added to the parameters of the estimator.
     """
     say("reading", 0, None, options["data"])
     test = options["test"]
@@ -164,7 +164,7 @@ def _tables(
     if dataset.beside:
         dataset = _with_numbers(dataset, options)
         parameters["beside"] = dataset.beside
-    # Later tables may have other columns, too, or have had some left out.
+    # Later tables may have further columns.
     remembered: dict[str, Any] = {
         "missing": selection.missing,
         "medians": dataset.medians,
@@ -176,7 +176,7 @@ def _tables(
 
 
 def _with_numbers(dataset: Dataset, options: Mapping[str, Any]) -> Dataset:
-    """Note numbers that the file has beside windows; refuse them where they would be inputs."""
+    """Add a note on the numbers beside windows; refuse them without windows."""
     from tinykernel.data.recordings import count
 
     numbers = count(dataset.beside, "number")
@@ -191,7 +191,7 @@ def _with_numbers(dataset: Dataset, options: Mapping[str, Any]) -> Dataset:
 
 
 def _with_test_rows(dataset: Dataset, options: Mapping[str, Any]) -> Dataset:
-    """Test on the rows of another file, as an official split has it."""
+    """Use the rows of another file as test rows."""
     if dataset.X_test is not None:
         raise TinykernelError(f"{options['data']}: has a test part; leave out --test FILE")
     rows = other_rows(options["test"], options, dataset, "--test")
@@ -207,7 +207,7 @@ def _with_test_rows(dataset: Dataset, options: Mapping[str, Any]) -> Dataset:
 
 
 def _hop_of_rows(options: Mapping[str, Any]) -> int:
-    """Read --hop where rows are windows, of which no rate is known."""
+    """Read --hop in samples, for rows that are windows."""
     window, hop = options["window_shape"], options["hop"]
     if window is None:
         raise typer.BadParameter("for recordings: give --window", param_hint="--hop")
@@ -218,7 +218,7 @@ def _hop_of_rows(options: Mapping[str, Any]) -> int:
 
 
 def shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:
-    """Say that a shape would help, where rows look like images or were windows in the file."""
+    """Return a hint on shapes for rows that look like images or were windows in the file."""
     shapes = (options[name] for name in ("image_shape", "window_shape", "window"))
     if options["method"] != "learned" or any(value is not None for value in shapes):
         return ""
@@ -239,19 +239,19 @@ def shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:
         return ""
     from tinykernel.model.quantization.scaling import choose_scope
 
-    if choose_scope(dataset.X_train, "auto") == "global":  # one unit, as the trainer sees it
+    if choose_scope(dataset.X_train, "auto") == "global":  # all inputs have one unit
         return f"rows look like images; --image-shape {side}x{side} would make use of it"
     return ""
 
 
 def is_by_group(options: Mapping[str, Any], dataset: Dataset, cut: Windows | None) -> bool:
-    """Whether whole groups are left out: those that are named, recordings, and of pictures."""
+    """Whether whole groups are held out: named groups, recordings, or those of pictures."""
     of_pictures = options["name"] is not None and dataset.group_train is not None
     return options["groups"] is not None or cut is not None or of_pictures
 
 
 def groups_hint(cut: Windows | None, dataset: Dataset) -> str:
-    """Say that groups are mixed, or that files, each a group of its own, may belong together."""
+    """Return a hint if groups are mixed, or if files may belong to common groups."""
     if "groups mixed" in dataset.split:
         return (
             "rows of one group are in both parts; name their array, as in --groups group, to keep "
@@ -270,7 +270,7 @@ def groups_hint(cut: Windows | None, dataset: Dataset) -> str:
 
 
 def selection_of(options: Mapping[str, Any]) -> Selection:
-    """Return what is taken of a table."""
+    """Return the columns to use of a table."""
     from tinykernel.data.selection import Selection
 
     inputs, drop, missing = (options[name] for name in ("inputs", "drop", "missing"))
@@ -279,7 +279,7 @@ def selection_of(options: Mapping[str, Any]) -> Selection:
 
 
 def other_rows(file: str, options: Mapping[str, Any], dataset: Dataset, option: str) -> Rows:
-    """Load the rows of another file, with labels, as those of the training."""
+    """Load the labelled rows of another file in the form of the training rows."""
     import numpy as np
 
     from tinykernel.data.load import load_rows

@@ -1,4 +1,4 @@
-"""Print how good a model is: the same words and keys in every command."""
+"""Print evaluations, in the same form in every command."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
 
 _CLASSES_SHOWN = 12
-#: The least margin of a model that answers always.
+#: The least margin of a model that answers every row.
 UNLIMITED = "none: every row is answered"
 
 
@@ -48,7 +48,7 @@ def _labels_in_words(evaluation: LabelEvaluation, rows: str) -> list[tuple[str, 
 
     interval = interval_in_words(evaluation.interval, evaluation.n_groups)
     classes, counts = evaluation.classes, evaluation.counts
-    # Of classes without rows nothing is found or missed.
+    # Classes without rows have no recall.
     absent = [label for label, n in zip(classes, counts, strict=True) if not n]
     without = f" (no rows of {visible(listed(absent))})" if absent else ""
     least = int(np.nanargmin(evaluation.recall))
@@ -65,7 +65,7 @@ def _labels_in_words(evaluation: LabelEvaluation, rows: str) -> list[tuple[str, 
 
 
 def _decisions_in_words(evaluation: LabelEvaluation) -> list[tuple[str, str]]:
-    """Say how often a calibrated model answers, and how often that is wrong."""
+    """Describe the coverage and the error of a calibrated model."""
     from tinykernel.evaluation import interval_in_words
 
     figures = evaluation.decisions
@@ -108,16 +108,13 @@ def _figure(baseline: Baseline) -> str:
 
 
 def _named(baseline: Baseline) -> str:
-    """Name a model and its tables; the code that it needs as well is not counted."""
+    """Name a model and the size of its tables, without code."""
     taken = f" of {size(baseline.n_bytes)} of {baseline.made_of}" if baseline.n_bytes else ""
     return f"{baseline.name}{taken}"
 
 
 def print_classes(evaluation: LabelEvaluation) -> None:
-    """Print recall and precision of every class, and what its rows were taken for.
-
-    Of many classes those with the lowest recall, without the confusion.
-    """
+    """Print recall, precision and confusion of every class; of many those of least recall."""
     import numpy as np
 
     few = len(evaluation.classes) <= _CLASSES_SHOWN
@@ -138,7 +135,7 @@ def print_classes(evaluation: LabelEvaluation) -> None:
 
 
 def print_verdict(evaluation: Evaluation) -> None:
-    """Print what to think of: a baseline that does as well or better, and all cautions."""
+    """Print the baselines that do as well or better, and all cautions."""
     few = bool(evaluation.n_groups) and evaluation.interval is None
     baselines = evaluation.baselines.values()
     better = [each for each in baselines if each.better]
@@ -158,7 +155,7 @@ def print_verdict(evaluation: Evaluation) -> None:
 
 
 def _compared(baseline: Baseline) -> str:
-    """Say how a model that is as good does, in figures."""
+    """Describe a baseline that is as good, with its figures."""
     verdict = "is not clearly worse on so few rows" if baseline.worse else "does as well"
     figure = _figure(baseline)
     if baseline.by != "rmse":
@@ -167,7 +164,7 @@ def _compared(baseline: Baseline) -> str:
 
 
 def print_inputs(worth: Importance, saved: str) -> None:
-    """Print what the inputs are worth, and which could be left out."""
+    """Print the importance of the inputs, and which could be left out."""
     in_points = worth.by != "rmse"
     measure = worth.by.replace("_", " ") if in_points else "RMSE"
 
@@ -175,7 +172,7 @@ def print_inputs(worth: Importance, saved: str) -> None:
         return f"{100 * loss:.2f} points" if in_points else f"{loss:.4g}"
 
     column = f"loss of {measure}" if in_points else "gain of RMSE"
-    rows = [(one.name, shown(one.loss)) for one in worth.inputs[:_CLASSES_SHOWN]]
+    rows = [(each.name, shown(each.loss)) for each in worth.inputs[:_CLASSES_SHOWN]]
     print_table(("input", column), rows, right=(column,))
     if len(worth.inputs) > _CLASSES_SHOWN:
         typer.echo(f"the {_CLASSES_SHOWN} of {len(worth.inputs)} inputs that matter most")
@@ -189,19 +186,19 @@ def print_inputs(worth: Importance, saved: str) -> None:
 
 
 def print_cautions(lines: Iterable[str]) -> None:
-    """Print sentences of caution, a line each."""
+    """Print cautions, a line each."""
     for line in lines:
         typer.echo(f"caution: {visible(line)}")
 
 
 def print_notes(rows: Rows) -> None:
-    """Print what became of missing values and what was left out."""
+    """Print notes on missing values and ignored rows."""
     for note in rows.notes:
         typer.echo(f"note: {visible(note)}")
 
 
 def print_all(evaluation: Evaluation) -> None:
-    """Print figures, classes where there are some, and verdict."""
+    """Print figures, classes if any, and verdict."""
     from tinykernel.evaluation import LabelEvaluation
 
     print_pairs(evaluation_in_words(evaluation))
@@ -211,7 +208,7 @@ def print_all(evaluation: Evaluation) -> None:
 
 
 def near_in_words(share: float) -> str:
-    """Say which share of the rows are training rows with little changed; empty for none."""
+    """Describe the share of near copies of training rows; empty for none."""
     if not share:
         return ""
     return (
@@ -221,7 +218,7 @@ def near_in_words(share: float) -> str:
 
 
 def seen_in_words(share: float | None, where: str = "in training") -> str:
-    """Say which share of the rows was used before; empty for none or where nobody knows.
+    """Describe the share of rows that was used before; empty for none or if unknown.
 
     >>> seen_in_words(0.5), seen_in_words(None)
     ('about 50 % of these rows were used in training', '')

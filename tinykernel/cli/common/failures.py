@@ -1,4 +1,4 @@
-"""Turn every problem a user can cause into one line on stderr and the right exit code."""
+"""Turn every problem that a user can cause into one line on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from tinykernel.text import visible
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 _SECONDS = 1.0
-# As messages write values of Python: a shape, a dict with one key, a word.
+# Values of Python in messages: a shape, a dict with one key, a word.
 _VALUES = r"\((\d+(?:, \d+)*)\)|\{\"(\w+)\": \.\.\.\}|[\"'](\w+)[\"']"
-# Parameters that have another name in Python.
+# Options with another name in Python.
 _OTHERWISE = {"seed": "random_state", "folds": "n_folds", "validation": "validation_fraction"}
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -34,7 +34,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 class ErrorGroup(TyperGroup):
     """The root command: exit code 1 for errors, 2 for wrong usage, 130 for Ctrl-C.
 
-    With the environment variable ``TINYKERNEL_DEBUG`` set, errors show their traceback.
+    With the environment variable ``TINYKERNEL_DEBUG`` errors show their traceback.
     """
 
     has_said_so = False
@@ -48,7 +48,7 @@ class ErrorGroup(TyperGroup):
         except typer.Abort:
             result = INTERRUPTED
         except Exception as error:
-            # Wrong options: typer's own classes for this are not public in every version.
+            # Wrong options: typer's classes for this are not public in every version.
             if not hasattr(error, "format_message"):
                 raise
             _say_usage(error)
@@ -62,7 +62,7 @@ class ErrorGroup(TyperGroup):
         return status
 
     def invoke(self, ctx: Any) -> Any:
-        """Run one command; problems that the user can mend end it with one line."""
+        """Run a command; problems that the user can fix end it with one line."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -78,11 +78,7 @@ class ErrorGroup(TyperGroup):
 
 
 def hear_interrupts_once() -> None:
-    """Take what follows a Ctrl-C within a second as the same one.
-
-    The first ends the work and keeps what is done so far; a second one, of an impatient hand, would
-    end the keeping.
-    """
+    """Ignore a second Ctrl-C within a second, which would stop saving the work so far."""
     last = -math.inf
 
     def interrupt(*_: object) -> None:
@@ -97,19 +93,16 @@ def hear_interrupts_once() -> None:
 
 
 def fail(message: str) -> None:
-    """Print one line that begins with ``error:`` on stderr.
-
-    It says what is wrong, where, and what to do; line breaks become spaces.
-    """
+    """Print one line that begins with ``error:`` on stderr; line breaks become spaces."""
     prefix = typer.style("error:", fg=typer.colors.RED, bold=True)
     typer.echo(f"{prefix} {visible(' '.join(message.split()))}", err=True)
 
 
 def with_options(message: str, options: Mapping[str, str]) -> str:
-    """Write options in the place of the names that parameters have in Python.
+    """Replace names of Python parameters in a message by options.
 
-    A word is taken for a parameter where it stands before a colon at the beginning, or has an
-    underscore; not as part of a file name, nor in quotes.
+    A parameter is a word before a colon at the beginning, or with an underscore, unless it is part
+    of a file name or in quotes.
 
     >>> options = {"image_shape": "--image-shape", "linear": "--set linear"}
     >>> with_options("linear: give image_shape=(28, 28), not linear=4", options)
@@ -125,13 +118,13 @@ def with_options(message: str, options: Mapping[str, str]) -> str:
 
 
 def _as_typed(option: str, match: re.Match[str]) -> str:
-    """Write an option and the value that follows the name, if it is one of `_VALUES`."""
+    """Return an option with its value, if that is one of `_VALUES`."""
     value = (match[2] or "").replace(", ", "x") or match[3] or match[4] or ""
     return f"{option}{'=' if option.startswith('--set ') else ' '}{value}"
 
 
 def _options_of(group: Any, ctx: Any) -> dict[str, str]:
-    """Return the options of the command that runs, by the name of what they set in Python."""
+    """Return the options of the running command, by parameter of Python."""
     command = group.commands.get(ctx.invoked_subcommand)
     named = {
         str(option.name): next(name for name in option.opts if name.startswith("--"))
@@ -145,13 +138,13 @@ def _options_of(group: Any, ctx: Any) -> dict[str, str]:
 
 
 def _explain(error: Exception) -> str | None:
-    """Return the line to print, or None for what must be a fault of the program."""
+    """Return the line to print, or None for a fault of the program."""
     if isinstance(error, TinykernelError):
         return str(error)
     if isinstance(error, MemoryError):
         return "not enough memory; use fewer rows, or a smaller n_components"
     if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
-        # A file that is asked for has its name in the message; what has none is built or printed.
+        # Without a file name it is a temporary file or stdout.
         return (
             f"the output, or a temporary file in {tempfile.gettempdir()}, cannot be written "
             f"({error.strerror}); make room, or set TMPDIR to another folder"
@@ -184,6 +177,6 @@ def _say_usage(error: Any) -> None:
     message = error.format_message().rstrip(".")
     name = str(getattr(error, "option_name", "")).lstrip("-").replace("-", "_")
     params = [] if ctx is None else ctx.command.params
-    if name in SETTINGS and any(one.name == "assignments" for one in params):
+    if name in SETTINGS and any(param.name == "assignments" for param in params):
         message = f"{error.option_name} is a setting: --set {name}={SETTINGS[name].kind}"
     fail(f"{message} (see '{command} --help')")

@@ -1,4 +1,4 @@
-"""What a model file remembers of its training, as defaults of the commands."""
+"""What a model file stores about its training, as defaults of the commands."""
 
 from __future__ import annotations
 
@@ -13,33 +13,28 @@ if TYPE_CHECKING:
     from tinykernel.evaluation import Evaluation
     from tinykernel.model import IntegerModel
 
-# The record is n x n: of 600 classes it takes 2.9 MB, and of 1500 no file takes it.
-_MOST_CLASSES = 200
+_MOST_CLASSES = 200  # of a stored confusion matrix; for 600 classes it takes 2.9 MB
 _OF_PICTURES = ("name", "label", "groups")
 
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A model, and what its file says of its training; None where it does not say.
-
-    `about` is all that stands in the file, and `limits` the whole budget where there is more than
-    flash.
-    """
+    """A model, and what its file says about its training, where it does."""
 
     path: Path
     model: IntegerModel
-    about: dict[str, Any]
+    about: dict[str, Any]  # all entries of the file.
     data: str | None = None
     label: str | None = None
     groups: str | None = None
     target: str | None = None
-    limits: str | None = None
+    limits: str | None = None  # the budget, if it limits more than flash.
     budget: int | None = None
     seed: int | None = None
     test_size: float | None = None
 
     def names(self, data: str) -> dict[str, Any]:
-        """Return which columns are what, as `load_rows` takes it; inputs as in the training."""
+        """Return label, groups and selection as parameters of `load_rows`, as in the training."""
         from tinykernel.coding.codes import Coding
         from tinykernel.data.formats import names_in
         from tinykernel.data.paths import data_folder, find_data, is_pictures
@@ -50,7 +45,7 @@ class ModelFile:
             selection = Selection()
             return {"label": None, "groups": None, "selection": selection, "pictures": pictures}
         file = find_data(data)
-        # Of an .npy, label and groups are files, which belong to the rows of the training.
+        # Label and groups of an .npy are files, for the training rows alone.
         is_own = file.suffix.lower() == ".npy" and file.name == self.data
         there = {self.label, self.groups} if is_own else names_in(file)
         inputs, medians, missing = map(self.about.get, ("inputs", "medians", "missing"))
@@ -70,7 +65,7 @@ class ModelFile:
         }
 
     def pictures(self) -> PictureReading | None:
-        """Return how pictures become inputs of a model; None where it takes none."""
+        """Return how pictures are read for the model; None for other models."""
         from tinykernel.data.pictures import PictureReading
         from tinykernel.model.stages.frame import Frame
 
@@ -87,30 +82,24 @@ class ModelFile:
         return PictureReading((grid.rows, grid.columns, grid.channels), frame=frame, **known)
 
     def budget_for(self, target: str) -> str | int | None:
-        """Return the budget where it is one for this target: bytes of flash, or limits."""
+        """Return the budget of the training, if it was for this target."""
         return (self.limits or self.budget) if target == self.target else None
 
-    def share_seen(self, X: Any) -> float | None:
-        """Return the share of rows that were trained on, or None where the file does not say."""
+    def share_seen(self, X: Any, use: str = "training") -> float | None:
+        """Return the share of rows used in training or "calibration", if the file has a record."""
         from tinykernel.data.trained_rows import seen_before
 
-        return seen_before(X, self.about.get("training_rows"))
+        return seen_before(X, self.about.get(f"{use}_rows"))
 
     def share_near(self, X: Any) -> float:
-        """Return the share of rows that are training rows with little changed, at least."""
+        """Return the share of near copies of training rows, at least."""
         from tinykernel.data.trained_rows import near_copies
 
         return near_copies(X, self.about.get("training_rows"))
 
-    def share_calibrated(self, X: Any) -> float | None:
-        """Return the share of rows that decisions were fitted to, or None as above."""
-        from tinykernel.data.trained_rows import seen_before
-
-        return seen_before(X, self.about.get("calibration_rows"))
-
 
 def open_model(path: Path) -> ModelFile:
-    """Load a model with what its file remembers."""
+    """Load a model with the entries of its file."""
     from tinykernel.codegen.targets import TARGETS
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import about, load
@@ -127,13 +116,10 @@ def open_model(path: Path) -> ModelFile:
 def about_training(
     trained: TrainResult, dataset: Dataset, target: str, settings: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return what the model file is to remember; the same for the same training.
-
-    `target` is that of the budget; `settings` has further names and values, as the user gave them.
-    """
+    """Return the entries of a training in the model file; `settings` are further ones."""
     from tinykernel.data.trained_rows import hash_of, record_of
 
-    sizes = trained.sizes  # not the linked ones: the same file whatever compiler is installed
+    sizes = trained.sizes  # not the linked ones, which depend on the compiler
     searched = getattr(trained.classifier, "search_", None) or {}
     entries = {
         "data": dataset.source,
@@ -145,7 +131,7 @@ def about_training(
         "limits": str(trained.limits) if trained.limits and trained.limits.beside_flash else None,
         "training_rows": {
             "rows": len(dataset.X_train),
-            "sha256": hash_of(dataset.X_train, dataset.y_train),  # drawn ones, where so many
+            "sha256": hash_of(dataset.X_train, dataset.y_train),
             **record_of(dataset.X_train),
         },
         "sizes": sizes
@@ -160,7 +146,7 @@ def about_training(
 
 
 def about_evaluation(judged: Evaluation | None) -> dict[str, Any]:
-    """Return what a model file keeps of the rows kept aside, for its page; of labels only."""
+    """Return the evaluation of labels for the model file, shown on its page."""
     from tinykernel.evaluation import LabelEvaluation
 
     if not isinstance(judged, LabelEvaluation) or len(judged.classes) > _MOST_CLASSES:

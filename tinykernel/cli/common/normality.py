@@ -1,4 +1,4 @@
-"""``train --task novelty``: learn what is normal, and the threshold above which it is not."""
+"""``train --task novelty``: learn what is normal, and a threshold."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.output import print_json, print_pairs, size
+from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
 
 if TYPE_CHECKING:
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 
 
 def train_novelty(options: Mapping[str, Any]) -> None:
-    """Train, save and say what the threshold promises; status 1 where it promises nothing."""
-    from tinykernel.errors import TinykernelError
+    """Train, save and print the guarantee; exit status 1 without one."""
     from tinykernel.modelfile import save
 
     output = Path(options["output"])
@@ -57,20 +57,15 @@ def train_novelty(options: Mapping[str, Any]) -> None:
         for note in rows.notes:
             typer.echo(f"note: {note}")
         inputs = f"{model.n_features} {'inputs' if model.input.is_table else 'counts'}"
-        takes = [] if sizes is None else [(sizes.target, _takes(sizes))]
-        print_pairs(
-            [
-                ("data", f"{len(rows.X)} rows of {rows.source}"),
-                ("model", f"{n_prototypes} prototypes of {inputs}"),
-                *alarms_in_words(watch.alarms_, threshold),
-                *takes,
-                ("file", str(output)),
-            ]
-        )
-
-
-def _takes(sizes: Report) -> str:
-    return f"{size(sizes.flash)} of flash, {size(sizes.ram)} of RAM ({sizes.source})"
+        pairs = [
+            ("data", f"{len(rows.X)} rows of {rows.source}"),
+            ("model", f"{n_prototypes} prototypes of {inputs}"),
+            *alarms_in_words(watch.alarms_, threshold),
+        ]
+        if sizes is not None:
+            memory = f"{size(sizes.flash)} of flash, {size(sizes.ram)} of RAM ({sizes.source})"
+            pairs.append((sizes.target, memory))
+        print_pairs([*pairs, ("file", str(output))])
 
 
 def _n_prototypes(model: IntegerModel) -> int:
@@ -86,7 +81,6 @@ def _rows(options: Mapping[str, Any]) -> NormalRows:
     from tinykernel.cli.common.dataset import cutting_of, is_cut, selection_of
     from tinykernel.data.one_class import normal_recordings, normal_rows
     from tinykernel.data.paths import is_pictures
-    from tinykernel.errors import TinykernelError
 
     data = options["data"]
     say("reading", 0, None, data)
@@ -107,7 +101,6 @@ def _fitted(
 ) -> tuple[TernaryKernelNovelty, Report | None]:
     """Train, with fewer prototypes until the linked model keeps to the budget."""
     from tinykernel.codegen.targets import find_target
-    from tinykernel.errors import TinykernelError
     from tinykernel.estimator import TernaryKernelNovelty
     from tinykernel.measure.report import report
 
@@ -132,7 +125,7 @@ def _fitted(
             return watch, sizes
         n, each = _n_prototypes(watch.model_), 4 * -(-watch.model_.n_features // 8)
         over = 0 if limits.flash is None else sizes.flash - limits.flash
-        # Of the limits beside flash it is not known what a prototype takes.
+        # For limits other than flash the share of a prototype is not known.
         number = n - -(-over // each) if over > 0 else n // 2
         if options["n_prototypes"] is not None or number < 1:
             raise TinykernelError(
@@ -144,7 +137,7 @@ def _fitted(
 def _about(
     rows: NormalRows, watch: TernaryKernelNovelty, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what the model file is to remember."""
+    """Return the entries of the model file."""
     import numpy as np
 
     from tinykernel.data.trained_rows import hash_of, record_of
@@ -166,12 +159,12 @@ def _about(
 
 
 def promise_of(alarms: Alarms) -> dict[str, Any]:
-    """Return the promise as a file remembers it."""
+    """Return the guarantee for the model file."""
     return {"statement": alarms.statement.removeprefix("; "), **alarms.to_dict()}
 
 
 def alarms_in_words(alarms: Alarms, threshold: int) -> list[tuple[str, str]]:
-    """Return the threshold and what it promises as names and values for `print_pairs`."""
+    """Return the threshold and its guarantee for `print_pairs`."""
     return [
         ("novel", f"above {threshold}: {alarms.alarms} of the rows that were held out"),
         ("promise", alarms.statement.removeprefix("; ")),

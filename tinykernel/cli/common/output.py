@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinykernel.cli.common.failures import FAILED, fail
+from tinykernel.files import write_bytes_atomically
 from tinykernel.text import visible
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _WIDTH_OF_A_TABLE = 10000  # in a file: nothing is wrapped
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console that neither colours numbers nor reads markup in file names."""
+    """Return a console without highlighting or markup."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
@@ -34,7 +35,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def size(n_bytes: int) -> str:
-    """Write a number of bytes the way a data sheet does; KB = 1024 bytes.
+    """Format a number of bytes; KB = 1024 bytes.
 
     >>> size(532), size(30720)
     ('532 B', '30.0 KB')
@@ -43,9 +44,7 @@ def size(n_bytes: int) -> str:
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a table to a .csv file, all of it or none."""
-    from tinykernel.files import write_bytes_atomically
-
+    """Write a table to a .csv file atomically."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
@@ -54,7 +53,7 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]
 
 
 def percent(share: float | None) -> str:
-    """Write a share of 0 to 1 in percent.
+    """Format a share of 0 to 1 in percent.
 
     >>> percent(0.9153)
     '91.53 %'
@@ -75,22 +74,18 @@ def print_json(value: Any) -> None:
 
 
 def escape_what_cannot_be_shown() -> None:
-    """Let every command write backslashes for what the encoding of the terminal does not have."""
+    """Write backslash escapes for characters that the terminal's encoding does not have."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def finish_output(status: int) -> int:
-    """Write what is still buffered and return the exit status.
-
-    Python would do it after the end of the program, where nobody can answer to a failure: a reader
-    that has left ends the program quietly, a full disk is an error.
-    """
+    """Flush stdout and return the exit status: a full disk is an error, a closed pipe is quiet."""
     try:
         sys.stdout.flush()
     except OSError as error:
-        # What could not be written stays in the buffer, and Python tries again at its end.
+        # Python would try to write the buffer again at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if error.errno != errno.EPIPE:
             fail(f"output: {error.strerror}")
@@ -111,10 +106,7 @@ def _plain(value: Any) -> Any:
 
 
 def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
-    """Print names and values in two columns.
-
-    Empty values are left out.
-    """
+    """Print names and values in two columns, without empty values."""
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2))
@@ -129,10 +121,7 @@ def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
 def print_table(
     columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()
 ) -> None:
-    """Print a table on stdout.
-
-    The columns named in `right` are aligned right.
-    """
+    """Print a table on stdout; the columns in `right` are aligned right."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="bold")
@@ -145,7 +134,7 @@ def print_table(
 
 
 def _print_grid(table: Table) -> None:
-    """Print a table; to a file or a pipe without the blanks at the ends of lines."""
+    """Print a table; to a file or a pipe without trailing blanks."""
     output = console()
     if output.is_terminal:
         output.print(table)

@@ -1,4 +1,4 @@
-"""Rows to run a model on: read, cut and split as its file remembers of its training."""
+"""Rows for a finished model: read, cut and split as in its training."""
 
 from __future__ import annotations
 
@@ -27,15 +27,11 @@ _ROWS_A_BATCH = 4096
 
 @dataclass(frozen=True)
 class Judged:
-    """Rows to judge a model on.
-
-    `y` is None where there are no labels, or a model of one class knows none of them; `train` are
-    the rows that the model was trained on, where they are known.
-    """
+    """Rows to judge a model on."""
 
     rows: Rows
-    y: NDArray[Any] | None
-    train: tuple[NDArray[Any], NDArray[Any]] | None
+    y: NDArray[Any] | None  # None without labels that a model of one class knows.
+    train: tuple[NDArray[Any], NDArray[Any]] | None  # training rows, where known.
     class_weight: str | None
 
 
@@ -47,13 +43,11 @@ def rows_to_judge(
     needs_labels: bool = True,
     unseen: bool = False,
 ) -> Judged:
-    """Load the test part of DATA, what training held out of it, or else all its rows.
+    """Load the test part of DATA, or the rows held out by training, else all rows.
 
-    A test part stays whole, as its figures are published; a note says what rows that equal training
-    rows change. They are left out of other rows, and where only `unseen` ones will do.
-    The file of the model remembers its training; `train` says where its rows are, if not in `data`.
-    Refuses rows that do not fit, of whose labels the model knows none, or without any that are
-    needed.
+    Rows that equal training rows are dropped, except from a test part, where a note names their
+    effect, unless `unseen`. `train` is the file of the training rows, if not `data`. Labels none of
+    which is a class are refused.
     """
     from tinykernel.data.partition import TEST_PART
 
@@ -79,7 +73,7 @@ def rows_to_judge(
 
 
 def _seen(rows: Rows, training: Dataset | None, file: ModelFile) -> NDArray[np.bool_]:
-    """Return which rows equal training rows, as far as these are known; no windows."""
+    """Return a mask of rows that equal known training rows; False for windows."""
     import numpy as np
 
     from tinykernel.data.trained_rows import equal_rows, rows_among
@@ -93,11 +87,11 @@ def _seen(rows: Rows, training: Dataset | None, file: ModelFile) -> NDArray[np.b
 
 
 def accuracy_of(model: Any, X: NDArray[Any] | None, y: NDArray[Any] | None) -> float | None:
-    """Return the share of rows that a model labels right, or R2; None where there are none."""
+    """Return the accuracy of a model, or R2; None without rows."""
     if X is None or y is None:
         return None
     with warnings.catch_warnings():
-        # The columns of the file were checked when it was read.
+        # The columns of the file are already checked.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         answers = in_batches(model.predict, X)
     if y.dtype.kind == "f":  # values; labels are never floats
@@ -111,7 +105,7 @@ def accuracy_of(model: Any, X: NDArray[Any] | None, y: NDArray[Any] | None) -> f
 def in_batches(
     function: Callable[[NDArray[Any]], NDArray[Any]], rows: NDArray[Any]
 ) -> NDArray[Any]:
-    """Apply a function to some rows at a time, so that memory does not grow with their number."""
+    """Apply a function to batches of rows, to limit memory."""
     import numpy as np
 
     starts = range(0, len(rows), _ROWS_A_BATCH)
@@ -119,17 +113,16 @@ def in_batches(
 
 
 def repeated(model: IntegerModel, X: NDArray[Any], y: NDArray[Any], seen: NDArray[Any]) -> str:
-    """Say how many of the test rows equal training rows, and how good the model is without."""
+    """Describe how many test rows equal training rows, and the accuracy without them."""
     share = accuracy_of(model, X[~seen], y[~seen]) or 0.0
     figure = f"R2 is {share:.4f}" if model.is_regressor else f"the accuracy is {percent(share)}"
     return f"{int(seen.sum())} of {len(seen)} test rows equal training rows; without them {figure}"
 
 
 def rows_for(file: ModelFile, data: str, *, held_out: bool = False, keep_all: bool = False) -> Rows:
-    """Load rows as those of the training: the test part of DATA, or all its rows.
+    """Load the test part of DATA, or all rows, in the form of the training rows.
 
-    With `held_out` only the rows that training held out; with `keep_all` rows without a label,
-    too.
+    With `held_out` only the rows held out by training; with `keep_all` also rows without a label.
     """
     from tinykernel.data.load import load_rows
     from tinykernel.data.signals import signal_rows
@@ -154,10 +147,7 @@ def rows_for(file: ModelFile, data: str, *, held_out: bool = False, keep_all: bo
 
 
 def recordings_for(file: ModelFile, data: str, *, mixed: str | None = None) -> Windows | None:
-    """Cut recordings as those that a model was trained on; None where DATA are rows.
-
-    `mixed` takes the place of what training did with windows of several labels.
-    """
+    """Cut recordings as for the training; None for other DATA. `mixed` overrides the setting."""
     from tinykernel.data import signals
 
     cutting = signals.remembered(file.about, file.model)
@@ -182,10 +172,7 @@ def training_part(file: ModelFile, data: str, test_size: float = 0.0, seed: int 
 def labels_to_judge_by(
     integer: IntegerModel, data: str, y: NDArray[Any] | None
 ) -> NDArray[Any] | None:
-    """Refuse labels of which none is a class: nothing could be right.
-
-    A model of one class never saw labels: those that it does not know are not judged by.
-    """
+    """Refuse labels none of which is a class; for a model of one class return None."""
     if y is None or integer.is_regressor:
         return y
     labels = list(dict.fromkeys(y.tolist()))
@@ -201,7 +188,7 @@ def labels_to_judge_by(
 
 
 def _own_training(file: ModelFile, data: str) -> Dataset | None:
-    """Return the data with the split of the training, where they are the very same rows."""
+    """Return the data with the split of the training, if they are the same rows."""
     from tinykernel.data.trained_rows import record_of
 
     record = file.about.get("training_rows")
@@ -213,19 +200,19 @@ def _own_training(file: ModelFile, data: str) -> Dataset | None:
     except TinykernelError:  # rows without labels, of one class, too few to be split
         return None
     digests = record_of(dataset.X_train)
-    # The file says more of its rows than what identifies them here.
+    # The record has further entries.
     here = {"rows": len(dataset.X_train), "all": digests["all"], "digests": digests["digests"]}
     return dataset if all(record.get(name) == value for name, value in here.items()) else None
 
 
 def known_rows(file: ModelFile, data: str) -> Dataset:
-    """Return the training part of DATA: what training learned from it, or else all its rows."""
+    """Return the training rows in DATA, or else all rows."""
     training = _own_training(file, data)
     return training_part(file, data) if training is None else training
 
 
 def _without_calibration(dataset: Dataset, file: ModelFile) -> Dataset:
-    """Leave out the rows that the training held out to calibrate on."""
+    """Drop the rows that training held out to calibrate on."""
     from tinykernel.data.splits import keep_for_calibration
 
     record = file.about.get("calibration_kept")

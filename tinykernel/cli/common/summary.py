@@ -1,4 +1,4 @@
-"""What ``train`` says of a training: as JSON and in words."""
+"""The result of ``train`` as JSON and as text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
-    """Return what ``train --json`` prints, but for the file and the accuracies."""
+    """Return the ``train --json`` without the file and the accuracies."""
     from tinykernel.codegen.description import consists_of
     from tinykernel.model.answers.values import Values
     from tinykernel.model.stages.kernels import Kernels
@@ -74,7 +74,7 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
 
 
 def rows_in_words(dataset: Dataset) -> str:
-    """Say which rows a model was trained on, where these are not simply all; else nothing."""
+    """Describe the sample of training rows; empty if all were used."""
     if dataset.drawn_of is None:
         return ""
     n, drawn = f"{dataset.drawn_of:,}", f"{len(dataset.y_train):,}"
@@ -83,7 +83,7 @@ def rows_in_words(dataset: Dataset) -> str:
 
 
 def compared(trained: TrainResult) -> str:
-    """Say how the kinds of models did among which the trainer chose, in short trainings."""
+    """Describe the results of the kinds of models that were compared in short trainings."""
     classifier = trained.classifier
     contest = classifier.search_.get("contest")
     if contest:
@@ -117,7 +117,7 @@ def _measure(model: IntegerModel) -> str:
 
 
 def judged(trained: TrainResult, dataset: Dataset, extra: Rows | None) -> dict[str, Any]:
-    """Return the accuracies on all rows that are there."""
+    """Return the accuracies on training, test and validation rows."""
     say("judging", 0, None)
     figures: dict[str, Any] = dict(accuracies(trained, dataset))
     if extra is not None:
@@ -139,7 +139,7 @@ def accuracies_of(result: Mapping[str, Any]) -> dict[str, float]:
 def print_training(
     result: Mapping[str, Any], dataset: Dataset, evaluation: Evaluation | None
 ) -> None:
-    """Print the training, and what the model gets right and wrong on the test rows."""
+    """Print the training, and the evaluation on the test rows."""
     print_pairs(_in_words(result, dataset))
     for note in dataset.notes:
         typer.echo(f"note: {note}")
@@ -154,7 +154,7 @@ def print_training(
 
 
 def _why_left(result: Mapping[str, Any]) -> str:
-    """Say why a large budget is not used up."""
+    """Return a remark on why a large budget is not used up."""
     from tinykernel.measure.capacity import MOST_CHOSEN, MOST_KERNELS
 
     if result["local"] == "image":
@@ -208,7 +208,7 @@ def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, st
 
 
 def _sizes_in_words(result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Say what the model takes on its target."""
+    """Describe the sizes of the model on its target."""
     flash = f"{size(result['flash'])} on {result['target']} ({result['flash_source']})"
     if result["budget"] is not None:
         left = size(result["budget"] - result["flash"])

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
     from tinykernel.codegen.targets import Target
 
-# Rows among which a refusal is looked for.
-_SEARCHED = 2000
-# Parameters that --check reads from the manifest, or has no use for.
+_SEARCHED = 2000  # rows searched for a refusal
+# Parameters that --check reads from the manifest, or ignores.
 _OF_EXPORTS = ("target", "output", "name", "project_format", "assignments", "config", "force")
 
 
@@ -118,7 +117,7 @@ def export_command(
 def _check(
     ctx: typer.Context, paths: list[Path], path: Path, data: str | None, *, as_json: bool
 ) -> None:
-    """Compare an export with what a model generates, and leave with status 1 if it differs."""
+    """Compare an export with the files that a model generates; exit with 1 if they differ."""
     from tinykernel.codegen.comparison import compare
 
     for name in _OF_EXPORTS:
@@ -146,7 +145,7 @@ def _check(
 
 
 def _target(name: str | None, project_format: str, opened: ModelFile) -> Target | None:
-    """Return the target of a project of one board: as given, else that of the training."""
+    """Return the target of a project of one board, by default that of the training."""
     from tinykernel.codegen.projects import is_for_boards
     from tinykernel.codegen.targets import find_target
 
@@ -157,13 +156,13 @@ def _target(name: str | None, project_format: str, opened: ModelFile) -> Target 
             raise typer.BadParameter(problem, param_hint="--target")
         return find_target(name)
     if name is not None:
-        find_target(name)  # refuses what there is not
+        find_target(name)  # refuses an unknown target
         typer.echo(f"note: format {project_format} is the same for every target", err=True)
     return None
 
 
 def _vectors(opened: ModelFile, data: str) -> NDArray[Any]:
-    """Choose rows of the self-test; the last is the first refusal where none is among them."""
+    """Choose rows of the self-test, with one refusal if there is any."""
     from tinykernel.codegen.projects import n_vectors
     from tinykernel.data.signals import stretch
 
@@ -183,11 +182,7 @@ def _vectors(opened: ModelFile, data: str) -> NDArray[Any]:
 def write_project(
     integer: object, target: str | None, folder: Path, *, name: str, **options: Any
 ) -> dict[str, Any]:
-    """Export a model and say what was written.
-
-    `options` are further ones of `tinykernel.export`. Returns target, name, folder, files (relative
-    paths) and bytes.
-    """
+    """Export a model with options of `tinykernel.export`; return the JSON result."""
     from tinykernel.codegen import export
 
     files = export(integer, target, folder, name=name, **options)

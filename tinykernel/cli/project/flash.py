@@ -10,6 +10,8 @@ import typer
 
 from tinykernel.cli.board.verify import verify_on_port
 from tinykernel.cli.common.arguments import flag, option
+from tinykernel.errors import TinykernelError
+from tinykernel.files import read_manifest
 
 
 def flash_command(
@@ -59,9 +61,7 @@ def flash_command(
 
 
 def _exported_model(folder: Path) -> Path:
-    """Return the model file beside an export, or here, that the export was made from."""
-    from tinykernel.errors import TinykernelError
-    from tinykernel.files import read_manifest
+    """Return the model file of an export, beside it or in the working folder."""
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
 

@@ -1,4 +1,4 @@
-"""What ``train``, ``tune`` and ``export`` can be told: options, ``--set``, ``tinykernel.toml``."""
+"""Settings of ``train``, ``tune`` and ``export``: options, ``--set``, ``tinykernel.toml``."""
 
 from __future__ import annotations
 

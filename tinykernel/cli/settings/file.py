@@ -17,26 +17,23 @@ _LARGEST = 1 << 20
 
 
 def beside(path: str | Path) -> Path | None:
-    """Return the file of settings in the folder of a file, or None."""
+    """Return the settings file in the folder of a path, or None."""
     file = Path(path).parent / _NAME
     return file if file.is_file() else None
 
 
 def read_file(path: Path) -> dict[str, tuple[str, str]]:
-    """Read settings as text, each with its place for messages.
-
-    Refuses what is not TOML, or has a table or a setting that does not exist.
-    """
+    """Read settings as text, each with its place for messages; refuse unknown ones."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:
         import tomli as tomllib
     if path.exists() and (not path.is_file() or path.stat().st_size > _LARGEST):
-        raise TinykernelError(f"{path}: is no file of settings of at most 1 MB; give another")
+        raise TinykernelError(f"{path}: not a settings file of at most 1 MB; give another")
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise TinykernelError(f"{path}: is no TOML ({error}); mend it") from None
+        raise TinykernelError(f"{path}: not valid TOML ({error}); correct it") from None
     except RecursionError:
         raise TinykernelError(f"{path}: is nested too deeply; write NAME = VALUE") from None
     texts = {}
@@ -62,7 +59,7 @@ def known(name: str, place: str) -> Setting:
 
 
 def _text(value: Any) -> str:
-    """Write a value of TOML as it would stand on the command line."""
+    """Convert a TOML value to the text of the command line."""
     if isinstance(value, dict):
         return ",".join(f"{name}:{_text(item)}" for name, item in value.items())
     if isinstance(value, list):
@@ -71,7 +68,7 @@ def _text(value: Any) -> str:
 
 
 def to_toml(texts: Mapping[str, str]) -> bytes:
-    """Write settings, given as text, so that `read_file` reads them."""
+    """Write settings as TOML for `read_file`."""
     import tomli_w
 
     tables: dict[str, dict[str, str | int]] = {}

@@ -18,7 +18,7 @@ _Command = TypeVar("_Command", bound=Callable[..., None])
 
 
 def complete_setting(incomplete: str) -> list[tuple[str, str]]:
-    """Offer the names of settings to the shell."""
+    """Complete the names of settings in the shell."""
     return [(f"{n}=", s.summary) for n, s in SETTINGS.items() if n.startswith(incomplete)]
 
 
@@ -40,7 +40,7 @@ ConfigOption = Annotated[
 
 
 def has_settings(*names: str) -> Callable[[_Command], _Command]:
-    """Give a command settings as options, in place of its parameter `settings`."""
+    """Replace the parameter `settings` of a command by options for these settings."""
 
     def decorate(command: _Command) -> _Command:
         signature = inspect.signature(command, eval_str=True)
@@ -82,14 +82,11 @@ def gather(
     source: str | Path,
     left_out: Iterable[str] = (),
 ) -> tuple[dict[str, Any], set[str]]:
-    """Read and check all settings of a command.
+    """Read and check the settings of the tables `parts` for a command, except `left_out`.
 
     `options` are the parameters of the command: settings as text, ``assignments`` of ``--set``,
-    ``config``, and ``save_config`` where it has that. It takes the settings of the tables `parts`
-    without those `left_out`; ``tinykernel.toml`` may lie beside `source`.
-
-    Returns a value for every setting, given or default, and the names of those given. Errors are in
-    the words of the place where a setting was given.
+    ``config``, and perhaps ``save_config``. ``tinykernel.toml`` may be beside `source`. Returns the
+    values of all settings, and the names of those that are not defaults. Errors name the place.
     """
     parts = tuple(parts)
     taken = {n: s for n, s in SETTINGS.items() if s.part in parts and n not in set(left_out)}
@@ -120,7 +117,7 @@ def gather(
 
 
 def _typed(options: Mapping[str, Any], taken: Mapping[str, Setting]) -> dict[str, tuple[str, str]]:
-    """Return what stands on the command line, as text with its place."""
+    """Return the settings of the command line, as text with their places."""
     texts = {
         name: (options[name], setting.option)
         for name, setting in taken.items()
@@ -144,7 +141,7 @@ def _typed(options: Mapping[str, Any], taken: Mapping[str, Setting]) -> dict[str
 
 
 def _check_use(values: Mapping[str, Any], places: Mapping[str, str]) -> None:
-    """Refuse settings that the task or the method has no use for."""
+    """Refuse settings without effect on the task or the method."""
     for name, place in places.items():
         for kind, default, allowed in (
             ("task", "classes", SETTINGS[name].tasks),

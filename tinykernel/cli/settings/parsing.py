@@ -1,4 +1,4 @@
-"""How the text of a setting is read."""
+"""Readers of the text of settings."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 from tinykernel.data.paths import find_data, is_pictures
 from tinykernel.errors import TinykernelError
 
-# What an augmentation without a number means.
+# Default amounts of augmentations.
 _USUAL = {"affine": 1.0, "flip": 0.5, "shift": 1, "rotate": 0.15, "noise": 0.05, "scale": 0.1}
-_WHOLE = r"\d{1,9}"  # more digits are a mistake, and thousands of them more than Python reads
+_WHOLE = r"\d{1,9}"  # more digits are a mistake
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 Reader = Callable[[str], Any]
@@ -21,7 +21,7 @@ Reader = Callable[[str], Any]
 def plain(text: str) -> Any:
     """Read a number, a mapping NAME:VALUE,..., several numbers, or else a word.
 
-    A name may have colons of its own: the last one parts it from its value.
+    The last colon separates name and value.
 
     >>> plain("64"), plain("0.5"), plain("compact:64,windows:32"), plain("0.1,0.9"), plain("auto")
     (64, 0.5, {'compact': 64, 'windows': 32}, (0.1, 0.9), 'auto')
@@ -48,7 +48,7 @@ def _word(text: str) -> Any:
 
 
 def choice(*names: str, **others: str) -> Reader:
-    """Return a reader of one of some words; `others` are read as one of these."""
+    """Return a reader of one of `names`; `others` are aliases."""
 
     def read(text: str) -> str:
         if text not in names and text not in others:
@@ -74,16 +74,16 @@ def number(low: float, high: float, wanted: str, kind: type = float) -> Reader:
 
 
 def or_file(read: Reader) -> Reader:
-    """Return a reader of numbers for which anything else names a file."""
+    """Return a reader of numbers; anything else is the name of a file."""
 
-    def found(text: str) -> Any:
+    def number_or_file(text: str) -> Any:
         try:
             float(text.rstrip("% "))
         except ValueError:
             return text
         return read(text)
 
-    return found
+    return number_or_file
 
 
 def names(text: str) -> list[str] | None:
@@ -152,7 +152,7 @@ def share(text: str) -> float:
 
 
 def share_or_file(text: str) -> float | str:
-    """Read a number as a share of the training rows, below a half; anything else names a file."""
+    """Read a share of the training rows, below a half; anything else is the name of a file."""
     try:
         value = float(text)
     except ValueError:

@@ -1,6 +1,6 @@
-"""Every setting of ``train``, ``tune`` and ``export``: name, kind, default, range, text, reader.
+"""All settings of ``train``, ``tune`` and ``export``: name, kind, default, range, text, reader.
 
-Those of the trainer are the fields of its options, declared in `tinykernel.training.options`.
+Those of the trainer are the fields of its options (`tinykernel.training.options`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CLASSES, NUMBERS, NOVELTY = TASKS = ("classes", "numbers", "novelty")
 LEARNED, PAPER = METHODS = ("learned", "paper")
 #: The tables of ``tinykernel.toml``.
 PARTS = ("data", "train", "tune", "export")
-#: What `train` has options for, in the order in which one thinks.
+#: Settings with an option of `train`, in the order of its help.
 OPTIONS_OF_TRAIN = (
     *("label", "groups", "name", "task", "budget", "target", "window", "hop", "window_shape"),
     *("image_shape", "augment", "class_weight", "missing", "effort", "validation", "test", "seed"),
@@ -32,26 +32,25 @@ _SUPERVISED = (CLASSES, NUMBERS)
 class Setting:
     """One setting."""
 
-    # The table of ``tinykernel.toml`` that it stands in.
-    part: str  # {"data", "train", "tune", "export"}
+    part: str  # the table in ``tinykernel.toml``: {"data", "train", "tune", "export"}
     name: str
-    kind: str  # what is given, for people: ``int``, ``TIME``, ``drop|median``.
-    read: parsing.Reader  # takes text, raises TinykernelError.
-    text: str  # what it is.
-    default: Any = None  # None for what is chosen, or has no default.
+    kind: str  # of its value: ``int``, ``TIME``, ``drop|median``.
+    read: parsing.Reader  # raises TinykernelError.
+    text: str  # description.
+    default: Any = None  # None for a value that is chosen, or without default.
     range: str = ""
-    tasks: tuple[str, ...] = TASKS  # for which it is.
+    tasks: tuple[str, ...] = TASKS
     methods: tuple[str, ...] = METHODS
-    of_trainer: bool = False  # whether `tinykernel.train` takes it as a parameter of the estimator.
+    of_trainer: bool = False  # whether it is an option of the trainer.
 
     @property
     def hint(self) -> str:
-        """How `train` takes it: an option of its own, or ``--set NAME``."""
+        """The option of `train`, or ``--set NAME``."""
         return self.option if self.name in OPTIONS_OF_TRAIN else f"--set {self.name}"
 
     @property
     def option(self) -> str:
-        """The option of a command, where a command has one."""
+        """The option of a command, if it has one."""
         return f"--{self.name.replace('_', '-')}"
 
     @property
@@ -63,7 +62,7 @@ class Setting:
 
     @property
     def usual(self) -> Any:
-        """The default: for the trainer's options that of their field."""
+        """The default; of trainer options that of their field."""
         return _TRAINER_DEFAULTS[self.name] if self.of_trainer else self.default
 
 
@@ -71,7 +70,7 @@ _data, _train, _tune, _export = (partial(Setting, part) for part in PARTS)
 
 
 def _choice(part: Any, name: str, values: str, text: str, *default: str, **more: Any) -> Setting:
-    """Return a setting that is one of the words in `values`, with bars between them."""
+    """Return a setting that is one of `values`, which are separated by bars."""
     setting: Setting = part(
         name, values, parsing.choice(*values.split("|")), text, *default, **more
     )
@@ -251,7 +250,7 @@ _OWN = (
     ),
 )
 
-# Fields of the trainer that are settings of another name, or none.
+# Trainer options that are settings of another name, or none.
 _LEFT_OUT = ("random_state", "validation_fraction", "hop", "rate")
 _READERS: dict[str, parsing.Reader] = {
     "augment": parsing.augmentation,
@@ -285,7 +284,7 @@ _TAKEN_BY = {
 
 
 def _of_trainer() -> Iterator[Setting]:
-    """Yield the settings that are fields of the trainer's options."""
+    """Yield the settings from the trainer's options."""
     for name, field in (_OF_CLASSES | _OF_NUMBERS).items():
         if name not in _LEFT_OUT and not field.metadata["internal"]:
             yield Setting(
@@ -302,7 +301,7 @@ def _of_trainer() -> Iterator[Setting]:
 
 
 def _kind(declared: str) -> str:
-    """Write a type for the command line.
+    """Convert a type of numpydoc for the command line.
 
     >>> _kind('{"auto", "off", 2} or None'), _kind("int or None")
     ('auto|off|2', 'int')
