@@ -24,7 +24,7 @@ from tinykernel.training.matrices import product
 PENALTIES = np.array([10.0 ** (k / 2) for k in range(-10, 5)])
 #: Matrix products of whole numbers are exact below this.
 EXACT = 2.0**53
-_DEVIATION = 256.0  # of a standardised input
+DEVIATION = 256.0  # of a standardised input
 #: Least deviation that inputs are divided by, in medians of the deviations.
 LEAST_DEVIATION = 0.25
 #: Steps between levels to try, as shares of the step at which no weight is clipped.
@@ -119,10 +119,10 @@ def standardised(
         unit[-n_strong:] /= np.sqrt(len(unit))
         # A rare flag is many deviations from its mean: products must stay exact.
         reach = np.abs(inputs[:, -n_strong:] - mean[-n_strong:]).max(axis=0)
-        most = 2**26 / _DEVIATION / np.sqrt(len(unit))
+        most = 2**26 / DEVIATION / np.sqrt(len(unit))
         unit[-n_strong:] = np.maximum(unit[-n_strong:], 1.01 * reach / most)
     # Whole numbers of 1/256 of a deviation: their products are exact.
-    rows = np.rint((inputs - mean) / unit * _DEVIATION).astype(np.int32)
+    rows = np.rint((inputs - mean) / unit * DEVIATION).astype(np.int32)
     return rows, mean, deviation, unit
 
 
@@ -140,7 +140,7 @@ def fit_standardised(
     """
     rows, mean, deviation, unit = standardised(inputs, n_strong)
     fit = fit_ridge(rows, targets, weight, group)
-    weights = fit.weights * (_DEVIATION * (deviation > 0) / unit)[:, None]
+    weights = fit.weights * (DEVIATION * (deviation > 0) / unit)[:, None]
     offset = fit.offset - combined(mean[:, None], weights)[0]
     return Fit(weights, offset, fit.penalty, fit.left_out), deviation
 

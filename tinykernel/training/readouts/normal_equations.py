@@ -23,9 +23,11 @@ from tinykernel.compiled import njit
 from tinykernel.training.folds import Fold
 from tinykernel.training.matrices import PANEL, eliminate, product, substitute
 from tinykernel.training.readouts.closed_form import (
+    DEVIATION,
     EXACT,
     LEAST_DEVIATION,
     STEPS,
+    Fit,
     added,
     centred_products,
     combined,
@@ -100,6 +102,21 @@ def fit_levels(
     levels, step, stopped = _round(upper, solved, system.unit, bits)
     offset = offset - combined(mean[:, None], step * levels)[0]
     return LevelFit((levels.T.astype(np.int8), step, offset), error, ended or stopped)
+
+
+def round_to_plane(
+    fit: Fit, inputs: NDArray[np.int16], weight: NDArray[np.floating], bits: int
+) -> Levels:
+    """Round a fit to few rows as `fit_levels` rounds: later inputs make up for errors."""
+    share = np.maximum(np.rint(weight.astype(np.float64) / _SHARE), 1.0)
+    system = _System(
+        _products(inputs, np.zeros((len(inputs), 1), np.float32), share), len(fit.weights)
+    )
+    penalty = fit.penalty / (len(inputs) * DEVIATION**2)
+    _, upper, _ = system.solve(penalty)
+    levels, step, _ = _round(upper, fit.weights * system.unit[:, None], system.unit, bits)
+    moved = combined(system.mean[: inputs.shape[1], None], fit.weights - step * levels)[0]
+    return levels.T.astype(np.int8), step, fit.offset + moved
 
 
 def _products(inputs: NDArray[np.int16], targets: NDArray[np.float32], share: _Doubles) -> _Doubles:

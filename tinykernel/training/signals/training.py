@@ -23,6 +23,7 @@ from tinykernel.training.loss import share_right, targets_of
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts.closed_form import fit_standardised, round_fit
 from tinykernel.training.readouts.counts import CountingStages
+from tinykernel.training.readouts.discriminants import MANY_CLASSES, discriminating
 from tinykernel.training.readouts.linear import LinearLearner
 from tinykernel.training.readouts.linear_training import (
     Rows,
@@ -33,7 +34,13 @@ from tinykernel.training.readouts.linear_training import (
     run_training,
     split_rows,
 )
-from tinykernel.training.readouts.normal_equations import MOST_INPUTS, LevelFit, Levels, fit_levels
+from tinykernel.training.readouts.normal_equations import (
+    MOST_INPUTS,
+    LevelFit,
+    Levels,
+    fit_levels,
+    round_to_plane,
+)
 from tinykernel.training.result import TrainingResult
 from tinykernel.training.signals.copies import with_spectra, with_windows
 from tinykernel.training.signals.numbers import scaler_between, with_levels
@@ -316,8 +323,13 @@ def _of_few(
     own = power[: n * len(pools)].reshape(len(pools), pool.plan.n_pool, -1)[chosen]
     strongest = np.argsort(-own.sum(axis=1), kind="stable")[: plan.n_kernels]
     kept, stages = pool.reduced(np.sort(strongest))
-    fit, _ = pool.ridge(kept, data.groups, whole.fitted(inputs))
-    stored = round_fit(fit, pool.inputs[:, pool.columns(kept)], plan.linear.bits)
+    counts, bits = pool.inputs[:, pool.columns(kept)], plan.linear.bits
+    if data.n_classes < MANY_CLASSES:
+        fit, _ = pool.ridge(kept, data.groups, whole.fitted(inputs))
+        stored = round_fit(fit, counts, bits)
+    else:
+        fit = discriminating(pool.ridge(kept, data.groups)[0], data.codes, rows.weight)
+        stored = round_to_plane(fit, counts, rows.weight, bits)
     progress.report("choosing kernels", len(averages), len(averages))
     took = time.perf_counter() - started
     history = History([{"loss": losses[chosen], "seconds": took}], False)
