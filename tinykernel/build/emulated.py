@@ -130,12 +130,8 @@ class _Unicorn:
 
     def trace(self, addresses: list[int]) -> None:
         """Append the address of every instruction from now on."""
-
-        def note(_emulator: object, address: int, _size: int, _data: object) -> None:
-            addresses.append(address)
-
         uc = importlib.import_module("unicorn")
-        self.emulator.hook_add(uc.UC_HOOK_CODE, note)
+        self.emulator.hook_add(uc.UC_HOOK_CODE, lambda _, address, *__: addresses.append(address))
 
     def run(self, timeout: float) -> tuple[int, str]:
         """Run from the reset function until the program exits."""

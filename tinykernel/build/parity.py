@@ -73,8 +73,7 @@ class VerifyResult:
     accuracy : float or None
         Share of the rows that the C labels right, 0 to 1; None without labels, or of a regressor.
     r2 : float or None
-        R2 of the values of a regressor that the C computes, the mean over several; None without
-        true values.
+        R2 of the C's values of a regressor, the mean over several; None without true values.
     emulator, core : str
         Where the C ran; empty for the host.
     note : str
@@ -116,33 +115,30 @@ def verify(
 ) -> VerifyResult:
     """Build the C of a model, run every row through it, and compare all scores with Python's.
 
-    Both entries are compared: raw inputs and quantized ones, each through the scores and the
-    predict function, and the quantization by itself. With a local stage there are raw inputs only,
-    and where it has a hop also a stream: of each recording the decisions at every hop, from samples
-    that are pushed one by one. Of a model that decides, every decision, margin and confidence is
-    compared, too.
+    Raw and quantized inputs are compared, each through the scores and the predict function, and the
+    quantization by itself. Models of signals and images take raw inputs only, and with a hop also
+    streams: the decisions at every hop of a recording, pushed sample by sample. Of a calibrated
+    model every decision, margin and confidence is compared, too.
 
     Parameters
     ----------
     model : IntegerModel, KernelMachine or fitted classifier
     X : array-like, shape (n_rows, n_features)
-        Raw inputs that the model's raw type can hold, as for `IntegerModel.as_raw`; at least one
-        row.
+        Raw inputs, as for `IntegerModel.as_raw`; at least one row.
     y : array-like, shape (n_rows,), optional
         Labels, for the accuracy.
     target : str
         Where to run: ``"host"``, or a target of `tinykernel.codegen.targets`, on an emulated board.
     compiler : str or sequence of str, optional
-        Host only: how to start the compiler; by default the one that the variable CC names, gcc,
-        clang, cc or zig.
+        Host only: the command of the compiler; by default that of CC, gcc, clang, cc or zig.
     flags : sequence of str, optional
         Optimisation and other options; by default ``-O2`` on the host and ``-Os`` on boards.
     recordings : sequence of array-like, each of shape (n_samples, n_channels), optional
-        For a model with a hop: samples without gaps, to be pushed from a fresh state each. By
-        default the rows of X one after the other are one long recording.
+        For a model with a hop: samples without gaps, each from a new state. By default the rows of
+        X form one long recording.
     steps : int, default=0
-        Of classifiers also compare counters (``NAME_field.h``) over so many decisions, for which
-        the rows come again and again; some decisions are refusals. The command takes 10,000.
+        Of classifiers also compare counters (``NAME_field.h``) over so many decisions, some of them
+        refusals; the rows are repeated. The command takes 10,000.
 
     Returns
     -------

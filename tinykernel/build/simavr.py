@@ -158,21 +158,11 @@ class Simavr:
         flags = ctypes.c_uint32(0)  # no echo on stdout, no sleep where the program polls
         library.avr_ioctl(avr, _UART_FLAGS, ctypes.byref(flags))
         pins = [library.avr_io_getirq(avr, _UART_PINS, number) for number in range(4)]
-        ready = [True]  # whether the receiver takes more bytes
+        ready = threading.Event()  # whether the receiver takes more bytes
+        ready.set()
         sent = bytearray()
-
-        @_IRQ_HOOK
-        def transmitted(_irq: Any, value: int, _parameter: Any) -> None:
-            sent.append(value & 0xFF)
-
-        @_IRQ_HOOK
-        def on(_irq: Any, _value: int, _parameter: Any) -> None:
-            ready[0] = True
-
-        @_IRQ_HOOK
-        def off(_irq: Any, _value: int, _parameter: Any) -> None:
-            ready[0] = False
-
+        transmitted = _IRQ_HOOK(lambda _, value, __: sent.append(value & 0xFF))
+        on, off = _IRQ_HOOK(lambda *_: ready.set()), _IRQ_HOOK(lambda *_: ready.clear())
         for pin, hook in ((_OUTPUT, transmitted), (_XON, on), (_XOFF, off)):
             library.avr_irq_register_notify(pins[pin], hook, None)
         waiting = b""
@@ -185,7 +175,7 @@ class Simavr:
                 sent.clear()
             if not waiting and select.select([terminal], [], [], 0.0)[0]:
                 waiting = os.read(terminal, 64)
-            while waiting and ready[0]:
+            while waiting and ready.is_set():
                 library.avr_raise_irq(pins[_INPUT], waiting[0])
                 waiting = waiting[1:]
 

@@ -157,15 +157,13 @@ def _witness_transforms(
         """Return the coefficients of value `row` after so many stages."""
         unit = np.zeros(d, dtype=np.int64)
         unit[row] = 1
-        row_of: NDArray[np.int64] = exact_stages(unit)[stage]  # butterflies are symmetric
-        return row_of
+        return np.asarray(exact_stages(unit)[stage], np.int64)  # butterflies are symmetric
 
     def through_both(index: int, stage: int) -> NDArray[np.int64]:
         block, row = divmod(index, d)
         spread = np.zeros(d, dtype=np.int64)
         spread[gather] = row_before(row, stage) * components.diagonal[block]
-        of_inputs: NDArray[np.int64] = exact_stages(spread)[-1]
-        return of_inputs
+        return np.asarray(exact_stages(spread)[-1], np.int64)
 
     def add(name: str, values: Values, coefficients: Any) -> None:
         for end, index in (("low", values.low.argmin()), ("high", values.high.argmax())):

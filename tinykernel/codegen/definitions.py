@@ -135,8 +135,7 @@ def bit_words(bits: NDArray[Any], *, first_is_top: bool) -> NDArray[np.uint32]:
     shifts = np.arange(WORD, dtype=np.uint64)
     if first_is_top:
         shifts = shifts[::-1]
-    packed: NDArray[np.uint32] = (padded.reshape(-1, WORD) << shifts).sum(axis=1).astype(np.uint32)
-    return packed
+    return np.asarray((padded.reshape(-1, WORD) << shifts).sum(axis=1), np.uint32)
 
 
 def pair_words(bits: NDArray[np.bool_], *, even_high: bool) -> NDArray[np.uint32]:

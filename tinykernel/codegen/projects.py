@@ -361,15 +361,13 @@ def export(
     ----------
     model : IntegerModel, KernelMachine or fitted classifier
     target : str, Target or None
-        A name from `tinykernel.codegen.targets.TARGETS`; None for the formats that are the same for
-        every target, ``"library"`` and ``"single"``.
+        A name from `tinykernel targets`; None for ``"library"`` and ``"single"``, which fit all.
     folder : path-like
         The folder to create.
     name : str, optional
         Prefix of all C names, ``"model"`` by default; see `tinykernel.codegen.literals.check_name`.
     board, framework, platform : str, optional
-        PlatformIO's names; by default those of the target. A platform only for a board that
-        `tinykernel.codegen.targets` does not know.
+        PlatformIO's names; by default those of the target. A platform only for an unlisted board.
     format : str, default="platformio"
         One of `formats`.
     vectors : array-like, shape (n_rows, n_features), optional
@@ -377,13 +375,13 @@ def export(
     force : bool, default=False
         Replace an earlier export. A folder without its ``manifest.json`` is never replaced.
     ci : {None, "github"}
-        Add a workflow that generates the C again, verifies it and checks the memory on every commit
-        of the firmware's repository, with the model in ``ci/``.
+        Add a workflow that generates the C again, verifies it and checks the memory on every
+        commit, with the model in ``ci/``.
     budget : str or int, optional
-        What the workflow checks, as `tinykernel.report` takes it; by default what the chip has.
+        Limit that the workflow checks, as for `tinykernel.report`; by default the chip's memory.
     about : mapping, optional
-        What a model file says of its training; the manifest repeats it, and the header has the
-        texts and the missing value of its ``"coding"``.
+        Training information of a model file, for the manifest. The header has the texts and the
+        missing value of its ``"coding"``.
     version : str, optional
         Of the model, as ``"1.4.0"``: ``NAME_VERSION`` in the header, and what package managers
         read; without it that of tinykernel with the fingerprint.

@@ -61,20 +61,19 @@ class BenchResult:
     compiler, emulator, core : str
         How they were counted.
     exact : bool
-        True when every executed instruction was counted. Unicorn leaves some out of conditional
-        (IT) blocks.
+        Whether every instruction was counted. Unicorn omits some in conditional (IT) blocks.
     cycles_per_instruction : tuple of (float, float)
-        What is assumed for times; not measured.
+        Assumed for times; not measured.
     clock : float or None
         Hertz.
     note : str
-        Empty, or how the core that was emulated differs from the target.
+        How the emulated core differs from the target, or empty.
     fewest : int
-        Instructions of the row that took the fewest.
+        Instructions of the fastest row.
     rows : int
-        Rows that were run.
+        Rows that ran.
     supply : Supply or None
-        What the chip draws while the core computes.
+        Current and voltage of the chip while the core computes.
     stream : StreamCost or None
         None for models without a stream.
     rate : float or None
@@ -179,8 +178,7 @@ def bench(
 ) -> BenchResult:
     """Count the instructions of one inference.
 
-    They are counted one by one in an emulator: the figure does not depend on how busy this computer
-    is, and a second run gives the same.
+    An emulator counts them one by one, so the figure does not depend on this computer.
 
     Parameters
     ----------
@@ -190,18 +188,18 @@ def bench(
     clock : str or float, optional
         Frequency for a time, e.g. ``"80MHz"``.
     current : str, optional
-        What the chip draws while the core computes, as its data sheet says: ``"8mA"`` for a charge,
-        ``"8mA@3.3V"`` for an energy, too. Needs `clock`.
+        Of the chip while the core computes, by its data sheet: ``"8mA"`` for a charge,
+        ``"8mA@3.3V"`` also for an energy. Needs `clock`.
     rate : float, optional
-        Samples a second of a stream, for the share of the processor that it takes at `clock`.
+        Samples a second of a stream, for its share of the processor at `clock`.
     X : array-like, shape (n_rows, n_features), optional
         Raw inputs, at most the first three are run; by default three generated rows.
     back_end : {"auto", "qemu", "unicorn"}, default="auto"
     flags : sequence of str, default=("-Os",)
         Optimisation and macros for the compiler.
     function : str, default="predict"
-        What is counted: of a model that decides also "decide", "confidence" or "is_novel", and with
-        prototypes "decide_novelty".
+        The function that is counted; of a calibrated model also "decide", "confidence", "is_novel",
+        and with prototypes "decide_novelty".
 
     Returns
     -------

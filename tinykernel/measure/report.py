@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from tinykernel.build.toolchains import find_toolchain
@@ -34,7 +34,7 @@ class Report:
     ----------
     target : str
     source : {"linked", "estimate"}
-        Whether the figures come from a linked program or were computed without a compiler.
+        Whether a program was linked.
     flash : int
         Bytes that the model adds to an empty program: the sum of the flash parts.
     flash_parts : dict of str to int
@@ -42,24 +42,24 @@ class Report:
     static, scratch, stack : int
         Parts of RAM: static data, the lent buffer, worst-case stack.
     chip_flash, chip_ram : int
-        What a typical small chip of this kind has.
+        Memory of a typical small chip of this kind.
     budget : int or None
-        Flash that was asked for.
+        Limit of flash.
     compiler : str
         Name and version; empty for an estimate.
     chain : tuple of str
         Chain of calls with the deepest stack; empty for an estimate.
     notes : tuple of str
-        What the figures do not show.
+        Limitations of the figures.
     limits : Limits or None
         The whole budget.
     instructions : int or None
-        Of one inference, estimated; None where the budget does not ask for it.
+        Of one inference, estimated; None where the budget has no such limit.
     cycles : float
         Cycles of an instruction, at most, for the time.
     stream : dict of str to int or None
-        Bytes of RAM that a stream takes instead of the scratch: ``state``, which stays, and
-        ``scratch`` for a decision; with static data and stack ``ram``. None for models without one.
+        Bytes of RAM of a stream: ``state``, ``scratch`` for a decision, and with static data and
+        stack ``ram``. None for models without one.
     """
 
     target: str
@@ -203,7 +203,7 @@ def report(
     *,
     compiler: str = "auto",
 ) -> Report:
-    """Tell what a model takes on a target and whether it fits.
+    """Report the memory of a model on a target and whether it fits.
 
     Parameters
     ----------
@@ -214,8 +214,8 @@ def report(
         Flash that the model may add to the program, e.g. ``"30KB"``, or several limits such as
         ``"flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz"``.
     compiler : {"auto", "none", "gcc", "zig"}, default="auto"
-        ``"auto"`` links with the preferred compiler of this machine and estimates where there is
-        none; ``"none"`` always estimates; a make of compiler takes that one.
+        ``"auto"`` links with the preferred compiler and estimates without any; ``"none"`` always
+        estimates; a make of compiler uses that one.
 
     Returns
     -------
@@ -224,8 +224,7 @@ def report(
     Raises
     ------
     TinykernelError
-        If the target or the budget is unknown, the compiler asked for is missing, or the stack has
-        no bound.
+        If the target or the budget is unknown, the compiler is missing, or the stack has no bound.
     """
     row = find_target(target)
     limits = None if budget is None else parse_limits(budget)
@@ -247,8 +246,20 @@ def report(
         footprint = measure_footprint(integer_model, row, chain)
     asked = limits is not None and limits.most_instructions(1.0) is not None
     instructions = estimate_instructions(integer_model, row) if asked else None
-    sizes = _report(row, footprint, limits, _stream_bytes(integer_model, footprint))
-    return replace(sizes, instructions=instructions)
+    same = ("flash", "static", "scratch", "stack", "compiler", "chain", "notes")
+    return Report(
+        target=row.name,
+        source="linked" if footprint.compiler else "estimate",
+        flash_parts=footprint.parts,
+        chip_flash=row.flash,
+        chip_ram=row.ram,
+        budget=None if limits is None else limits.flash,
+        limits=limits,
+        instructions=instructions,
+        cycles=row.cycles[1],
+        stream=_stream_bytes(integer_model, footprint),
+        **{name: getattr(footprint, name) for name in same},
+    )
 
 
 def _exceeded(limits: Iterable[tuple[str, int, int | None]], whose: str) -> list[str]:
@@ -267,31 +278,5 @@ def _stream_bytes(model: IntegerModel, footprint: Footprint) -> dict[str, int] |
         return None
     packed = pack(model)
     state, scratch = 4 * packed.state_words, 4 * packed.stream_words
-    return {
-        "state": state,
-        "scratch": scratch,
-        "ram": footprint.static + state + scratch + footprint.stack,
-    }
-
-
-def _report(
-    target: Target, footprint: Footprint, limits: Limits | None, stream: dict[str, int] | None
-) -> Report:
-    return Report(
-        target=target.name,
-        source="linked" if footprint.compiler else "estimate",
-        flash=footprint.flash,
-        flash_parts=footprint.parts,
-        static=footprint.static,
-        scratch=footprint.scratch,
-        stack=footprint.stack,
-        chip_flash=target.flash,
-        chip_ram=target.ram,
-        budget=None if limits is None else limits.flash,
-        limits=limits,
-        cycles=target.cycles[1],
-        compiler=footprint.compiler,
-        chain=footprint.chain,
-        notes=footprint.notes,
-        stream=stream,
-    )
+    ram = footprint.static + state + scratch + footprint.stack
+    return {"state": state, "scratch": scratch, "ram": ram}

@@ -49,12 +49,11 @@ class IntegerModel(Predictions, Chain):
     * a sound or a vibration: ``Spectrum``, then the same as for a signal;
     * a signal with numbers beside it: ``Beside`` after its ``Kernels``.
 
-    There is exactly one stage ``Scale``. What it gives are *the quantized inputs*: a second entry
-    of the firmware takes them directly, with any value of their type, and those that are constant
-    are taken as 0. The parts of `readout` (``Ternary``, ``Linear``, ``Prototypes``) read what a
-    stage of the kind `READS` gave; their sum and an offset are the totals, which `answers` turns
-    into scores and then into labels or values (``Labels``, ``Values``). All totals and scores are
-    int32, proved not to overflow.
+    There is exactly one stage ``Scale``. It gives *the quantized inputs*: a second entry of the
+    firmware takes them directly, with any value of their type, constant ones as 0. The parts of
+    `readout` read the output of a stage of the kind `READS`; their sum and an offset are the
+    totals, which `answers` turns into scores and then into labels or values. All totals and scores
+    are int32, proved not to overflow.
 
     How the firmware stores these numbers (bit planes, one scale a block where all are equal, ...)
     is chosen by the code generator and never changes a value.
@@ -72,24 +71,17 @@ class IntegerModel(Predictions, Chain):
     events : Events, optional
         When a stream tells an event; for models with a hop.
     hop : int
-        Signals: a stream begins a window every so many samples, at most a window; it and the window
-        are multiples of the averaging. 0: no stream. Takes no part in the scores of a window.
+        Signals: samples between the windows of a stream, at most a window; both are multiples of
+        the averaging. 0: no stream.
     decision_scale : float
-        ``total * decision_scale`` approximates the decision of the float machine. Information
-        only: it takes no part in scores and labels.
+        ``total * decision_scale`` approximates the float machine. Information only.
     feature_names : tuple of str, optional
-        What the inputs are, in their order, without spaces around them. Information only: models
-        that differ in nothing else are equal.
+        Names of the inputs, in their order. Information only, ignored in comparisons.
 
     Raises
     ------
     TinykernelError
-        If a field has the wrong type or range, the stages do not fit together, or a value could
-        overflow.
-
-    Notes
-    -----
-    Two models are equal when their contents are.
+        If a field is wrong, the stages do not fit together, or a value could overflow.
 
     Examples
     --------

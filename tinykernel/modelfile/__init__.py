@@ -42,14 +42,13 @@ def save(obj: object, path: str | os.PathLike[str], about: Mapping[str, Any] | N
     Parameters
     ----------
     obj : IntegerModel, KernelMachine or fitted classifier
-        The classifier that was fitted to a frame with text or gaps knows their numbers. Of its
-        IntegerModel (`TrainResult.model`) a file has them only by ``about={"coding":
-        classifier.coding_, "inputs": list(classifier.feature_names_in_)}``.
+        A classifier that was fitted to a frame with text or gaps has their numbers. Its
+        IntegerModel needs ``about={"coding": classifier.coding_, "inputs":
+        list(classifier.feature_names_in_)}``.
     path : path-like
         Ends in ``.tkm`` (recommended: cannot hold code) or ``.pkl``. Its folder must exist.
     about : mapping of str to JSON types, optional
-        How the model came about. Information only: it takes no part in the fingerprint, and the
-        function `about` gives it back.
+        Training information, which the function `about` returns. Not part of the fingerprint.
 
     Raises
     ------
@@ -75,7 +74,7 @@ IntegerModel or a fitted classifier
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Load a model, running nothing that the file brings along.
+    """Load a model without running code from the file.
 
     Parameters
     ----------
@@ -90,8 +89,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     TinykernelError
-        If there is no such file, or it is damaged, is no model, is of another version, or asks for
-        anything that a model does not need.
+        If the file is missing, damaged, no model, of another version, or imports anything else.
 
     Examples
     --------

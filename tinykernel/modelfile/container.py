@@ -129,16 +129,12 @@ def _read_header(data: memoryview) -> dict[str, Any]:
     version = header.get("version")
     if type(version) is not int or version < 1:
         _damaged("its header states no version")
-    if version > VERSION:
-        raise TinykernelError(
-            f"written by a newer tinykernel (format {version}, this one reads {VERSION}); "
-            "upgrade tinykernel"
-        )
-    if version < VERSION:
-        raise TinykernelError(
-            f"written by an older tinykernel (format {version}, this one reads {VERSION}); "
-            "train the model again"
-        )
+    if version != VERSION:
+        age, remedy = "an older", "train the model again"
+        if version > VERSION:
+            age, remedy = "a newer", "upgrade tinykernel"
+        formats = f"(format {version}, this one reads {VERSION})"
+        raise TinykernelError(f"written by {age} tinykernel {formats}; {remedy}")
     return header
 
 

@@ -154,8 +154,7 @@ def _level_words(diagonal: NDArray[np.int8]) -> NDArray[np.uint32]:
     """Pack -7..7: of rows 2 i and 2 i + 1 in each 8, from bit 28 - 4 i and from bit 12 - 4 i."""
     levels = (diagonal.astype(np.int64) & 15).reshape(-1, 4, 2)
     shifts = np.array([28, 12]) - 4 * np.arange(4)[:, np.newaxis]
-    packed: NDArray[np.uint32] = (levels << shifts).sum(axis=(1, 2)).astype(np.uint32)
-    return packed
+    return np.asarray((levels << shifts).sum(axis=(1, 2)), np.uint32)
 
 
 def choose_layout(stage: Components, weights: Ternary) -> Layout:
@@ -200,8 +199,7 @@ def _layout(stage: Components, weights: Ternary, compacted: bool, share_width: b
 def _tail_words(unused: NDArray[np.int64]) -> NDArray[np.uint32]:
     """Return words with a 1 for each of the last `unused` places."""
     places = np.arange(WORD) >= WORD - unused[:, np.newaxis]
-    packed: NDArray[np.uint32] = _weight_words(places.reshape(1, -1))[0]
-    return packed
+    return np.asarray(_weight_words(places.reshape(1, -1))[0], np.uint32)
 
 
 def _parity_starts(stage: Components, place: NDArray[np.int64]) -> tuple[int, int] | None:

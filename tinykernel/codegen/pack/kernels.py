@@ -122,15 +122,13 @@ def _image_kernels(stage: Kernels, lanes: int) -> NDArray[np.uint8]:
 
 def _kernel_order(stage: Kernels) -> NDArray[np.int64]:
     """Return the kernels of a signal by dilation, then mixed channel."""
-    order: NDArray[np.int64] = np.lexsort((stage.channel, stage.dilation)).astype(np.int64)
-    return order
+    return np.lexsort((stage.channel, stage.dilation)).astype(np.int64)
 
 
 def _count_order(stage: Kernels) -> NDArray[np.int64]:
     """Return which counts of a stage follow each other when its kernels are sorted."""
     cells = stage.cells[0] * stage.cells[1]
-    order: NDArray[np.int64] = (_kernel_order(stage)[:, None] * cells + np.arange(cells)).ravel()
-    return order
+    return np.ravel(_kernel_order(stage)[:, None] * cells + np.arange(cells))
 
 
 def _sorted_stage(stage: Kernels) -> Kernels:

@@ -83,8 +83,7 @@ def _of_4_bits(layer: Layer) -> NDArray[np.int64]:
         raise TinykernelError(
             "separable: no C for weights of more than 4 bits behind the first layer"
         )
-    nibbles: NDArray[np.int64] = layer.weights.reshape(len(layer.weights), -1).astype(np.int64) & 15
-    return nibbles
+    return np.asarray(layer.weights.reshape(len(layer.weights), -1) & 15, np.int64)
 
 
 def _single(layers: list[Layer]) -> NDArray[np.uint8]:

@@ -47,8 +47,7 @@ class Labels(Record):
 
     def predict(self, scores: NDArray[np.int32]) -> NDArray[Any]:
         """Return the labels of rows of scores, shape (n,)."""
-        labels: NDArray[Any] = np.array(self.classes)[np.argmax(scores, axis=1)]
-        return labels
+        return np.asarray(np.array(self.classes)[np.argmax(scores, axis=1)])
 
     def facts(self) -> dict[str, str]:
         """Describe the answers for people."""

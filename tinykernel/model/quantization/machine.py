@@ -105,8 +105,7 @@ class KernelMachine(Listed):
             bits = self.features(X[first : first + _ROWS_AT_ONCE])
             sums = (2.0 * bits.astype(np.float32) - 1.0) @ weights
             decisions[first : first + _ROWS_AT_ONCE] = sums
-        decisions = decisions * self.output_scale + self.output_offset
-        return decisions
+        return np.asarray(decisions * self.output_scale + self.output_offset)
 
     def label_indices(self, X: ArrayLike) -> NDArray[np.int64]:
         """Compute the positions of the predicted labels in `classes`, see `chosen_labels`."""

@@ -159,5 +159,4 @@ def pooled(maps: NDArray[Any]) -> NDArray[Any]:
     """Return the largest of two by two values of maps (..., rows, columns)."""
     rows, columns = maps.shape[-2] // 2, maps.shape[-1] // 2
     cut = maps[..., : 2 * rows, : 2 * columns].reshape(*maps.shape[:-2], rows, 2, columns, 2)
-    largest: NDArray[Any] = cut.max(axis=(-3, -1))
-    return largest
+    return np.asarray(cut.max(axis=(-3, -1)))

@@ -114,8 +114,7 @@ class Kernels(Stage):
 
     def spans(self) -> NDArray[np.int64]:
         """Return how many rows before the newest each kernel reaches back, shape (n_kernels,)."""
-        rows: NDArray[np.int64] = (self.taps.shape[1] - 1) * self.dilation.astype(np.int64)
-        return rows
+        return np.asarray((self.taps.shape[1] - 1) * self.dilation.astype(np.int64))
 
     def cell_columns(self, grid: Grid) -> int:
         """Return the columns of a cell; the last one may have fewer."""

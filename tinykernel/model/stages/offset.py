@@ -51,8 +51,7 @@ class Offset(Stage):
         samples = values.reshape(len(values), grid.rows, grid.channels).astype(np.int32)
         spread = samples[:, np.arange(1 << shift) * grid.rows >> shift]
         means = spread.sum(axis=1, keepdims=True, dtype=np.int32) >> shift
-        less: NDArray[np.int32] = (samples - means).reshape(len(values), grid.size)
-        return less
+        return np.asarray((samples - means).reshape(len(values), grid.size), np.int32)
 
     def ranges(self, grid: Grid) -> tuple[Range, ...]:
         shift, kind, span = mean_shift(grid), np.iinfo(np.int32), grid.high - grid.low

@@ -148,8 +148,7 @@ class Spectrum(Stage):
     def cosines(self) -> NDArray[np.uint16]:
         """Return the table C, shape (length / 4 + 1,)."""
         turn = 2 * np.pi * np.arange(self.length // 4 + 1) / self.length
-        table: NDArray[np.uint16] = np.rint(32768 * np.cos(turn)).astype(np.uint16)
-        return table
+        return np.asarray(np.rint(32768 * np.cos(turn)), np.uint16)
 
     def order(self) -> NDArray[np.int64]:
         """Return the bit-reversed numbers of the pairs, shape (length / 2,)."""
