@@ -26,9 +26,6 @@ def crop_box(height: int, width: int, rows: int, columns: int) -> tuple[int, int
     """Return top, left, height and width of the centred part with the ratio of a shape.
 
     All are rounded down; a length is at least 1.
-
-    >>> crop_box(120, 160, 32, 32), crop_box(160, 120, 24, 48)
-    ((0, 20, 120, 120), (50, 0, 60, 120))
     """
     if width * rows > height * columns:
         part = max(1, height * columns // rows)
@@ -65,10 +62,6 @@ def resized(
     """Crop a picture to the ratio of a shape and resize it to that shape.
 
     `rows_of(top, end)` returns these rows of the picture, shape (end - top, width, channels).
-
-    >>> picture = np.array([[0, 10, 20, 90], [30, 40, 50, 90]], np.uint8)[:, :, None]
-    >>> resized(lambda top, end: picture[top:end], 2, 4, 1, 1).ravel().tolist()
-    [30]
     """
     top, left, high, wide = crop_box(height, width, rows, columns)
     parts = []

@@ -34,13 +34,7 @@ class KeptFile:
 
 @dataclass(frozen=True, eq=False)
 class StoredRows:
-    """Rows of one type, one after the other in a file.
-
-    >>> rows = StoredRows.temporary((3, 2), np.dtype(np.int16))
-    >>> _ = rows.file.stream.write(np.arange(6, dtype=np.int16).data)
-    >>> rows[1:].tolist()
-    [[2, 3], [4, 5]]
-    """
+    """Rows of one type, one after the other in a file."""
 
     file: KeptFile
     begin: int  # offset of the first row, in bytes.
@@ -106,10 +100,6 @@ def drawn_places(y: NDArray[Any], most: int, seed: int | tuple[int, ...]) -> NDA
 
     It is stratified by the labels `y`, shape (n,), with at least one row a class. For values
     (floats) it is a plain random sample.
-
-    >>> y = np.repeat(["a", "b", "c"], [60, 30, 1])
-    >>> np.unique(y[drawn_places(y, 10, seed=0)], return_counts=True)[1].tolist()
-    [6, 3, 1]
     """
     order = np.random.default_rng(seed).permutation(len(y))
     if y.dtype.kind == "f" or len(y) <= most:

@@ -8,11 +8,7 @@ from typing import Any
 
 
 def visible(text: str) -> str:
-    r"""Escape control characters, line ends, and invisible marks such as U+202E.
-
-    >>> print(visible("k\u00f6nig"), visible("a\x1b[31m"), visible("a\u202eb"))
-    k\xf6nig a\x1b[31m a\u202eb
-    """
+    """Escape control characters, line ends, and invisible marks such as U+202E."""
     if text.isprintable():
         return text
     return "".join(
@@ -21,28 +17,16 @@ def visible(text: str) -> str:
 
 
 def similar(name: str, known: Iterable[str]) -> str:
-    """Return "did you mean NAME?" for the most similar known name, or an empty text.
-
-    >>> similar("n_component", ["n_components", "layout"]), similar("x", ["layout"])
-    ('did you mean n_components?', '')
-    """
+    """Return "did you mean NAME?" for the most similar known name, or an empty text."""
     near = get_close_matches(name, list(known), 1)
     return f"did you mean {near[0]}?" if near else ""
 
 
 def in_code_span(value: object) -> str:
-    """Escape text for a code span of Markdown.
-
-    >>> print(in_code_span("a`b"))
-    `a'b`
-    """
+    """Escape text for a code span of Markdown."""
     return f"`{visible(str(value)).replace('`', chr(39))}`"
 
 
 def listed(items: Sequence[Any], most: int = 6, show: Callable[[Any], str] = str) -> str:
-    """Join the first items with commas; dots stand for the others.
-
-    >>> listed("abc", 2), listed("ab", 2, repr)
-    ('a, b, ...', "'a', 'b'")
-    """
+    """Join the first items with commas; dots stand for the others."""
     return ", ".join(map(show, items[:most])) + (", ..." if len(items) > most else "")

@@ -52,12 +52,7 @@ def rows_among(X: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def hash_of(X: NDArray[Any], y: NDArray[Any]) -> str:
-    """Return the SHA-256 of rows and their labels, whatever their order.
-
-    >>> X, y = np.array([[1, 2], [2, 1]]), np.array(["a", "b"])
-    >>> hash_of(X, y) == hash_of(X[::-1], y[::-1]), hash_of(X, y) == hash_of(X, y[::-1])
-    (True, False)
-    """
+    """Return the SHA-256 of rows and their labels, whatever their order."""
     rows = zip(digests(X).tolist(), y.tolist(), strict=True)
     return hashlib.sha256("\n".join(sorted(map(repr, rows))).encode()).hexdigest()
 
@@ -92,12 +87,7 @@ def _half_record(X: NDArray[Any], half: slice) -> dict[str, Any]:
 
 
 def seen_before(X: NDArray[Any], record: object) -> float | None:
-    """Return the share of rows that were trained on; None where it cannot be estimated.
-
-    >>> X = np.arange(20.0).reshape(10, 2)
-    >>> seen_before(X, record_of(X[5:]))
-    0.5
-    """
+    """Return the share of rows that were trained on; None where it cannot be estimated."""
     known = _known(record)
     if known is None:
         return None
@@ -108,12 +98,7 @@ def seen_before(X: NDArray[Any], record: object) -> float | None:
 
 
 def equal_rows(X: NDArray[Any], record: object) -> NDArray[np.bool_] | None:
-    """Return a mask of rows that were trained on, or None if the record is not complete.
-
-    >>> X = np.arange(8.0).reshape(4, 2)
-    >>> equal_rows(X, record_of(X[3:])).tolist()
-    [False, False, False, True]
-    """
+    """Return a mask of rows that were trained on, or None if the record is not complete."""
     known = _known(record)
     return np.isin(digests(X), known[0]) if known is not None and known[1] else None
 
@@ -123,11 +108,6 @@ def near_copies(X: NDArray[Any], record: object) -> float:
 
     Near copies equal a training row in every second input. The share is 0 where it is not above
     that among the training rows themselves, or the record has no such digests.
-
-    >>> X = np.random.default_rng(0).normal(size=(50, 8))
-    >>> other = X + np.eye(8)[0]
-    >>> near_copies(other, record_of(X)), near_copies(X + 1, record_of(X))
-    (1.0, 0.0)
     """
     from scipy.stats import binomtest
 

@@ -67,17 +67,15 @@ class MachineEstimator(ModelFileMixin, BaseEstimator):
         check_is_fitted(self)
         column_names = getattr(self, "feature_names_in_", None)
         names = None if column_names is None else tuple(np.atleast_1d(column_names).tolist())
-        cached: tuple[KernelMachine | IntegerModel, Any, IntegerModel] | None = getattr(
-            self, "_quantized", None
-        )
-        if cached is None or cached[0] is not self.machine_ or cached[1] != names:
-            cached = (self.machine_, names, _as_integers(self.machine_, names))
-            self._quantized = cached
-        decision = getattr(self, "decision_", None)
-        if cached[2].decision is not decision:
-            cached = (*cached[:2], replace(cached[2], decision=decision))
-            self._quantized = cached
-        return cached[2]
+        machine, decision = self.machine_, getattr(self, "decision_", None)
+        model: IntegerModel | None
+        source, model = getattr(self, "_quantized", (None, None))
+        if model is None or source is not machine or model.feature_names != names:
+            model = quantize(machine, names) if isinstance(machine, KernelMachine) else machine
+        if model.feature_names != names or model.decision is not decision:
+            model = replace(model, feature_names=names, decision=decision)
+        self._quantized = machine, model
+        return model
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -224,11 +222,3 @@ def flat(X: ArrayLike) -> tuple[Any, tuple[int, ...] | None]:
         return X, None
     inputs = np.asarray(X)
     return inputs.reshape(len(inputs), -1), inputs.shape[1:]
-
-
-def _as_integers(
-    machine: KernelMachine | IntegerModel, names: tuple[str, ...] | None
-) -> IntegerModel:
-    if isinstance(machine, IntegerModel):
-        return replace(machine, feature_names=names)
-    return quantize(machine, names)

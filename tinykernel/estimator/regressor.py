@@ -116,7 +116,7 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
         shape = options.input_shape(sides)
         options.check_for(shape)
         rows, values = validate_data(self, X, y, dtype="numeric", multi_output=True, y_numeric=True)
-        columns = _columns(values)
+        columns = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
         n_values = columns.shape[1]
         numbered = [f"value{i}" if n_values > 1 else "value" for i in range(n_values)]
         data = prepare_values(
@@ -139,7 +139,7 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
         self, validation: tuple[ArrayLike, ArrayLike], n_values: int
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
         rows, values = self._checked_pair(validation, "values", multi_output=True, y_numeric=True)
-        columns = _columns(values)
+        columns = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
         if columns.shape[1] != n_values:
             raise TinykernelError(
                 f"validation: {columns.shape[1]} values a row; the training rows have {n_values}"
@@ -168,11 +168,6 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = True
         return tags
-
-
-def _columns(values: NDArray[Any]) -> NDArray[np.float64]:
-    columns = np.asarray(values, dtype=np.float64)
-    return columns[:, np.newaxis] if columns.ndim == 1 else columns
 
 
 def _names(y: object) -> tuple[str, ...] | None:

@@ -9,17 +9,33 @@ from typing import Any
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """A simple model on the same rows."""
+    """A simple model on the same rows.
+
+    Parameters
+    ----------
+    name : str
+    n_bytes : int
+        Size of its table: weights as int8, splits of eight bytes.
+    training_rows : int
+    figures : dict of str to float
+        On the test rows: "accuracy" and "balanced_accuracy", or "rmse" and "mae".
+    by : str
+        The compared figure.
+    made_of : {"weights", "splits"}
+    worse, as_good, better : bool
+        Whether that figure is worse than the model's, possibly by chance; whether the model is not
+        significantly better; whether the baseline is significantly better.
+    """
 
     name: str
-    n_bytes: int  # of its table: weights as int8, splits of eight bytes.
+    n_bytes: int
     training_rows: int
-    figures: dict[str, float]  # "accuracy" and "balanced_accuracy", or "rmse" and "mae".
-    by: str  # the compared figure.
-    made_of: str  # {"weights", "splits"}
-    worse: bool  # whether that figure is worse than the model's, possibly by chance.
-    as_good: bool  # whether the model is not significantly better.
-    better: bool  # whether the baseline is significantly better.
+    figures: dict[str, float]
+    by: str
+    made_of: str
+    worse: bool
+    as_good: bool
+    better: bool
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON types, the figures among them."""

@@ -13,11 +13,7 @@ from tinykernel.decisions import shares
 def interval_in_words(
     interval: tuple[float, float] | None, n_groups: int | None, digits: int | None = 1
 ) -> str:
-    """Describe an interval of a share in percent; with `digits` None of a number.
-
-    >>> interval_in_words((0.915, 0.93), None), interval_in_words(None, 3)
-    ('with 95 % confidence 91.5 to 93.0 %', 'too few groups for an interval')
-    """
+    """Describe an interval of a share in percent; with `digits` None of a number."""
     if interval is None:
         return "too few groups for an interval"
     low, high = (

@@ -134,9 +134,6 @@ def expand_targets(texts: Sequence[str], everything: Iterable[str]) -> tuple[lis
     """Parse a repeated ``--target``: names, lists with commas, or ``all`` for `everything`.
 
     Returns the targets, each once, and whether several were requested.
-
-    >>> expand_targets(["host,cortex-m4", "host"], [])
-    (['host', 'cortex-m4'], True)
     """
     from tinykernel.codegen.targets import find_target
 

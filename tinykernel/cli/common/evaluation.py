@@ -218,11 +218,7 @@ def near_in_words(share: float) -> str:
 
 
 def seen_in_words(share: float | None, where: str = "in training") -> str:
-    """Describe the share of rows that was used before; empty for none or if unknown.
-
-    >>> seen_in_words(0.5), seen_in_words(None)
-    ('about 50 % of these rows were used in training', '')
-    """
+    """Describe the share of rows that was used before; empty for none or if unknown."""
     if not share:
         return ""
     part = "all" if share == 1 else f"about {max(100 * share, 1):.0f} %"

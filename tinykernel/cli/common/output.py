@@ -35,11 +35,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def size(n_bytes: int) -> str:
-    """Format a number of bytes; KB = 1024 bytes.
-
-    >>> size(532), size(30720)
-    ('532 B', '30.0 KB')
-    """
+    """Format a number of bytes; KB = 1024 bytes."""
     return f"{n_bytes} B" if n_bytes < 1024 else f"{n_bytes / 1024:.1f} KB"
 
 
@@ -53,11 +49,7 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]
 
 
 def percent(share: float | None) -> str:
-    """Format a share of 0 to 1 in percent.
-
-    >>> percent(0.9153)
-    '91.53 %'
-    """
+    """Format a share of 0 to 1 in percent."""
     return "-" if share is None else f"{100 * share:.2f} %"
 
 

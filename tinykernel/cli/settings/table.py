@@ -301,11 +301,7 @@ def _of_trainer() -> Iterator[Setting]:
 
 
 def _kind(declared: str) -> str:
-    """Convert a type of numpydoc for the command line.
-
-    >>> _kind('{"auto", "off", 2} or None'), _kind("int or None")
-    ('auto|off|2', 'int')
-    """
+    """Convert a type of numpydoc for the command line."""
     return re.sub(r'[{}" ]', "", declared.removesuffix(" or None")).replace(",", "|")
 
 

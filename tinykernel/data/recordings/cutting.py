@@ -156,12 +156,7 @@ def count(n: int, unit: str) -> str:
 def window_starts(
     segments: Sequence[tuple[int, int]], window: int, hop: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the first sample of each window, and the index of its segment (first, end).
-
-    >>> starts, segment = window_starts([(0, 10), (10, 15)], 4, 2)
-    >>> starts.tolist(), segment.tolist()
-    ([0, 2, 4, 6, 10], [0, 0, 0, 0, 1])
-    """
+    """Return the first sample of each window, and the index of its segment (first, end)."""
     starts = [np.arange(first, end - window + 1, hop, dtype=np.int64) for first, end in segments]
     segment = [np.full(len(s), i, np.int64) for i, s in enumerate(starts)]
     empty = np.empty(0, np.int64)

@@ -33,13 +33,6 @@ class NamePattern:
     ``"{person}/{label}/*"``. ``{field}`` is at least one character and as few as possible, ``*``
     anything; neither contains a ``/``. `label` and `group` name fields, by default label, class,
     target, word or y, and group, person, speaker, subject, patient, machine or device.
-
-    >>> NamePattern("{label}_{person}_{n}").find(Path("digits/7_anna_12.wav"))
-    ('7', 'anna')
-    >>> NamePattern("{person}/{label}/*").find(Path("all/anna/yes/0001.wav"))
-    ('yes', 'anna')
-    >>> NamePattern("{label}_{person}").find(Path("noise.wav")) is None
-    True
     """
 
     text: str

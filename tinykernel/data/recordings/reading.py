@@ -122,22 +122,8 @@ def windows(
     array([0. , 0.2, 0.4, 0.6, 1. , 1.2, 1.4, 1.6])
     >>> folder.cleanup()
     """
-    reading = Reading(
-        window=window,
-        hop=hop,
-        label=label,
-        groups=groups,
-        name=name,
-        inputs=inputs,
-        drop=drop,
-        rate=rate,
-        time=time,
-        mixed=mixed,
-        missing=missing,
-        short=short,
-        beside=beside,
-        labels_needed=labels_needed,
-    )
+    options = {option: value for option, value in locals().items() if option != "recordings"}
+    reading = Reading(**options)
     files, names, source = _files(recordings)
     tables = list[Columns]()
     for file, title in zip(files, names, strict=True):

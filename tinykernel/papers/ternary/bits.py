@@ -43,12 +43,7 @@ class PackedFeatures:
 def pack_features(
     transform: Callable[[NDArray[Any]], NDArray[np.int8]], X: NDArray[Any], n_features: int
 ) -> PackedFeatures:
-    """Compute and pack the components of all rows in chunks; positive values of `transform` are +1.
-
-    >>> signs = np.array([[1, -1], [1, 1]], dtype=np.int8)
-    >>> pack_features(lambda rows: rows, signs, 2).planes.tolist()
-    [[[3]], [[2]]]
-    """
+    """Compute and pack the components of all rows in chunks; `transform` gives int8 signs."""
     n_rows = X.shape[0]
     width = max(1, min(_WIDTH, -(-n_rows // 8)))
     step = 8 * width

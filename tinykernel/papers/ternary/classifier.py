@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from numbers import Number
 from typing import Any, ClassVar
 
@@ -207,22 +207,11 @@ class PaperClassifier(MachineClassifier):
     def _options(self) -> PaperOptions:
         """Return the checked parameters; scikit-learn wants them checked in `fit`."""
         check_choice("scaler_scope", self.scaler_scope, ("auto", "feature", "global"))
-        return PaperOptions(
-            n_components=self.n_components,
-            sigma=self.sigma,
-            regularization=self.regularization,
-            loss=self.loss,
-            init=self.init,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            diagonal=self.diagonal,
-            row_scale=self.row_scale,
-            permutation=self.permutation,
-            input_bits=self.input_bits,
-            cv=check_count("cv", self.cv, 2) if isinstance(self.cv, Number) else 0,
-            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
-            n_threads=thread_count(self.n_jobs),
-        )
+        shared = {field.name for field in fields(PaperOptions)} & vars(self).keys()
+        options: dict[str, Any] = {name: getattr(self, name) for name in shared}
+        options["cv"] = check_count("cv", self.cv, 2) if isinstance(self.cv, Number) else 0
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return PaperOptions(**options, seed=seed, n_threads=thread_count(self.n_jobs))
 
     def _splits(
         self, X: NDArray[Any], y: NDArray[Any], groups: ArrayLike | None

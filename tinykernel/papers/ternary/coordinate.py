@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -218,7 +217,7 @@ def fit_outputs(
     indices = [1] if n_classes == 2 else list(range(n_classes))
     # Leaving the block, also by Ctrl-C, waits for the running sweeps, which are short.
     with ThreadPoolExecutor(max(1, min(n_threads, len(indices)))) as pool:
-        outputs = _collect(pool, lambda index: _Output(problem, index, seed), indices)
+        outputs = list(pool.map(lambda index: _Output(problem, index, seed), indices))
         _run(pool, outputs, options.max_iter, stage)
     return TernaryOutputs(
         weights=np.stack([output.weights for output in outputs]),
@@ -229,23 +228,12 @@ def fit_outputs(
     )
 
 
-def _collect(
-    pool: ThreadPoolExecutor, function: Callable[[Any], Any], items: list[Any]
-) -> list[Any]:
-    futures = [pool.submit(function, item) for item in items]
-    try:
-        return [future.result() for future in futures]
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
-
-
 def _run(
     pool: ThreadPoolExecutor, outputs: list[_Output], max_iter: int, stage: str | None
 ) -> None:
     """Sweep until all outputs are finished."""
     for n_sweeps in range(1, max_iter + 1):
-        _collect(pool, _Output.advance, [output for output in outputs if not output.finished])
+        list(pool.map(_Output.advance, [output for output in outputs if not output.finished]))
         left = sum(not output.finished for output in outputs)
         if stage is not None:
             total = sum(output.objective for output in outputs)

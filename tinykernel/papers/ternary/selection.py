@@ -62,12 +62,7 @@ def draw_features(n_inputs: int, sigma: float, options: PaperOptions, seed: int)
 def assign_folds(
     codes: NDArray[np.int64], n_folds: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Deal the rows of every class out to folds in turn; the only row of a class is in none (-1).
-
-    >>> folds = assign_folds(np.array([0, 0, 1, 1, 2]), 2, np.random.default_rng(0))
-    >>> sorted(folds[:2].tolist()), int(folds[4])
-    ([0, 1], -1)
-    """
+    """Deal the rows of every class out to folds in turn; a class of one row is in none (-1)."""
     shuffled = rng.permutation(codes.shape[0])
     by_class = shuffled[np.argsort(codes[shuffled], kind="stable")]
     folds = np.empty(codes.shape[0], dtype=np.int64)

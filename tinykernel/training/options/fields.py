@@ -27,12 +27,7 @@ from tinykernel.training.options.declarations import (
     declared,
     option,
 )
-from tinykernel.training.options.forms import (
-    DEFAULT_LAYOUT,
-    LINEAR_BITS,
-    form_of,
-    parts_of,
-)
+from tinykernel.training.options.forms import DEFAULT_LAYOUT, LINEAR_BITS, form_of, parts_of
 from tinykernel.training.options.ranges import (
     MOST_CELLS,
     MOST_COMPONENTS,

@@ -9,21 +9,13 @@ LINEAR_BITS = (2, 4, 8)
 
 
 def form_of(layout: str | None, linear_bits: int | None) -> str:
-    """Return the name of a form: a layout, a linear part, or both.
-
-    >>> form_of("compact", 4), form_of(None, 8), form_of("windows", None)
-    ('compact+linear4', 'linear8', 'windows')
-    """
+    """Return the name of a form: a layout, a linear part, or both, as in ``compact+linear4``."""
     linear = "" if linear_bits is None else f"linear{linear_bits}"
     return "+".join(filter(None, (layout, linear)))
 
 
 def parts_of(form: str) -> tuple[str | None, int | None]:
-    """Return layout and bits of the linear part of a form.
-
-    >>> parts_of("compact+linear4"), parts_of("linear8")
-    (('compact', 4), (None, 8))
-    """
+    """Return layout and bits of the linear part of a form: None for a missing one."""
     layout, _, linear = form.rpartition("linear")
     if not linear.isdigit():
         return form, None

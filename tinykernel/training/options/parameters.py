@@ -76,11 +76,7 @@ def check_entries(cls: type[EstimatorParameters], options: Any) -> None:
 
 
 def flattened(parameters: Mapping[str, Any], cls: type[EstimatorParameters]) -> dict[str, Any]:
-    """Merge the entries of `options` into the other parameters, without those that are None.
-
-    >>> flattened({"epochs": 3, "sigma": None, "options": {"code": "small"}}, ClassifierParameters)
-    {'epochs': 3, 'code': 'small'}
-    """
+    """Merge the entries of `options` into the other parameters, without those that are None."""
     more = parameters.get("options")
     check_entries(cls, more)
     for name in parameters.keys() & (more or {}).keys():
@@ -90,11 +86,7 @@ def flattened(parameters: Mapping[str, Any], cls: type[EstimatorParameters]) -> 
 
 
 def sorted_out(names: Iterable[str], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Move options that are not parameters (`names`) of an estimator into its `options`.
-
-    >>> sorted_out(["epochs", "options"], {"epochs": 3, "code": "small"})
-    {'epochs': 3, 'options': {'code': 'small'}}
-    """
+    """Move options that are not parameters (`names`) of an estimator into its `options`."""
     parameters, allowed = dict(options), set(names)
     more = {name: parameters.pop(name) for name in options if name not in allowed}
     if not more:

@@ -81,9 +81,5 @@ def recipe_for(options: TrainerOptions, n_rows: int, usual: Mapping[str, Any]) -
 
 
 def usual_epochs(n_rows: int) -> int:
-    """Return the epochs for a number of rows.
-
-    >>> usual_epochs(60000), usual_epochs(1000)
-    (30, 120)
-    """
+    """Return the epochs for a number of rows: 30 for 60,000, 120 for 1,000."""
     return int(np.clip(round(30 * np.sqrt(60000 / n_rows)), 6, 120))

@@ -59,11 +59,6 @@ def fit_ridge(
 
     Inputs are integers with sums of products below 2**53. Rows of a group are held out together;
     penalties are shares of the mean of the diagonal of K.
-
-    >>> rows = np.array([[0, 5], [1, 5], [2, 5], [3, 5]])
-    >>> fit = fit_ridge(rows, 2.0 * rows[:, :1] + 1, np.ones(4))
-    >>> fit.weights.round(2).tolist(), fit.offset.round(2).tolist()
-    ([[2.0], [0.0]], [1.0])
     """
     place = np.arange(len(inputs)) if group is None else np.unique(group, return_inverse=True)[1]
     order = np.argsort(place, kind="stable")

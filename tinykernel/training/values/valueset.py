@@ -24,11 +24,7 @@ _STRATA = 8
 
 
 def strata(y: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the stratum of each row: eight of equal size by the first value.
-
-    >>> strata(np.array([5.0, 1.0, 1.0, 9.0])).tolist()
-    [2, 0, 0, 5]
-    """
+    """Return the stratum of each row: eight of equal size by the first value."""
     first = y if y.ndim == 1 else y[:, 0]
     edges = np.quantile(first, np.arange(1, _STRATA) / _STRATA, method="higher")
     return np.searchsorted(edges, first, side="left").astype(np.int64)
