@@ -103,10 +103,7 @@ def replace_folder_atomically(
 
 
 def manifest(files: Mapping[str, bytes], **details: object) -> bytes:
-    """Return the manifest of an export as JSON; it marks a folder that may be replaced.
-
-    `files` are all other files, `details` JSON values about the export.
-    """
+    """Return the manifest of an export, JSON of digests of `files` and of `details`."""
     digests = {name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())}
     content = {"format": _EXPORT, "version": _EXPORT_VERSION, **details, "files": digests}
     return (json.dumps(content, indent=1) + "\n").encode()
@@ -118,10 +115,7 @@ def is_export(folder: Path) -> bool:
 
 
 def is_unchanged_export(folder: Path, besides: Iterable[str] = ()) -> bool:
-    """Whether a folder holds exactly the files of its manifest, unchanged.
-
-    Content of the folders `besides`, such as build output, is ignored.
-    """
+    """Whether a folder holds exactly the files of its manifest, except in the folders `besides`."""
     expected, digests = _digests(folder), {}
     try:
         for path in folder.rglob("*"):
@@ -235,10 +229,7 @@ def _put(new: Path, target: Path, old: Path) -> None:
 
 
 def _fill(empty: Path, new: Path) -> None:
-    """Move the content of `new` into an empty folder, the manifest last.
-
-    The folder itself stays, as it may be the working folder of a shell.
-    """
+    """Move `new` into an empty folder, which may be a working folder; the manifest comes last."""
     try:
         for child in sorted(new.iterdir(), key=lambda path: (path.name == MANIFEST, path.name)):
             os.replace(child, empty / child.name)

@@ -31,10 +31,7 @@ _BUTTERFLIES_PER_THREAD = 1 << 20
 
 
 def padded_dimension(n_features: int) -> int:
-    """Return the length to which 1 to 65536 inputs are padded: a power of two, at least 32.
-
-    With 32 or more, a block of components fills whole 32-bit words of the firmware.
-    """
+    """Return the padded length of 1 to 65536 inputs: a power of two, at least a 32-bit word."""
     if not 1 <= n_features <= _LARGEST:
         raise TinykernelError(
             f"{n_features} input features: from 1 to {_LARGEST} are supported; "
@@ -48,10 +45,7 @@ def padded_dimension(n_features: int) -> int:
 
 @njit(nogil=True, forceinline=True)
 def fwht_lanes(x, d):  # type: ignore[no-untyped-def]
-    """Transform vectors of length d in place that lie side by side; for other compiled loops.
-
-    x holds element 0 of all vectors, then element 1 of all, and so on: shape (d * n_vectors,).
-    """
+    """Transform vectors side by side in place: x (d * n_vectors,), element 0 of all first."""
     lanes = x.shape[0] // d
     h = 1
     while 4 * h <= d:
@@ -159,10 +153,7 @@ def fwht_rows(begin, end, rows):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def fwht_rows_halving(begin, end, rows, shifts):  # type: ignore[no-untyped-def]
-    """Transform int16 ``rows[begin:end]`` in place as `fwht_halving` does; for compiled loops.
-
-    shifts (log2 d,) int16 is 1 where the butterflies of the stage of stride ``2**k`` are halved.
-    """
+    """Transform int16 ``rows[begin:end]`` as `fwht_halving`, in place; shifts are 0 or 1."""
     d = rows.shape[1]
     x = np.empty(d * LANES, rows.dtype)
     for first in range(begin, end, LANES):
@@ -223,10 +214,7 @@ def _in_place(
 
 
 def fwht(x: _ArrayT) -> _ArrayT:
-    """Multiply every row (..., d) of floats by the Walsh-Hadamard matrix, in place; return x.
-
-    d is a power of two from 1 to 65536.
-    """
+    """Multiply rows (..., d) of floats by the Walsh-Hadamard matrix, in place; return x."""
     return _in_place(fwht_rows, x, (np.float32, np.float64))
 
 

@@ -23,10 +23,7 @@ _ROWS_AT_ONCE = 64
 
 
 def crop_box(height: int, width: int, rows: int, columns: int) -> tuple[int, int, int, int]:
-    """Return top, left, height and width of the centred part with the ratio of a shape.
-
-    All are rounded down; a length is at least 1.
-    """
+    """Return top, left, height and width, rounded down, of the centred part with a ratio."""
     if width * rows > height * columns:
         part = max(1, height * columns // rows)
         return 0, (width - part) // 2, height, part
@@ -59,10 +56,7 @@ def resized(
     rows: int,
     columns: int,
 ) -> NDArray[np.uint8]:
-    """Crop a picture to the ratio of a shape and resize it to that shape.
-
-    `rows_of(top, end)` returns these rows of the picture, shape (end - top, width, channels).
-    """
+    """Crop and resize a picture; `rows_of(top, end)` returns rows, (rows, width, channels)."""
     top, left, high, wide = crop_box(height, width, rows, columns)
     parts = []
     for first in range(top, top + high, _ROWS_AT_ONCE):

@@ -26,10 +26,7 @@ def checkout() -> Path | None:
 
 
 def folder(name: str) -> Path:
-    """Return the packaged folder `name`, "templates" or "firmware".
-
-    In a checkout they stand beside the package; the wheel installs them inside it.
-    """
+    """Return "templates" or "firmware": beside the package in a checkout, inside it in a wheel."""
     path = (checkout() or _PACKAGE) / name
     if not path.is_dir():
         raise FileNotFoundError(

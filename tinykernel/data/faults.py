@@ -94,10 +94,7 @@ def lacks_some(X: NDArray[Any] | StoredRows) -> bool:
 
 
 def without_gaps(part: Part) -> tuple[Part, tuple[str, ...]]:
-    """Drop the rows of a checked part that lack a value, and note how many.
-
-    `StoredRows` lack none: see `checked_part`.
-    """
+    """Drop the rows of a checked part that lack a value, and note how many."""
     if part.X.dtype.kind != "f" or isinstance(part.X, StoredRows):
         return part, ()
     gaps = np.isnan(part.X)

@@ -46,10 +46,7 @@ def data_folder(path: str | os.PathLike[str]) -> Path | None:
 def files_below(
     folder: Path, circles: list[Path], above: frozenset[tuple[int, int]] = frozenset()
 ) -> Iterator[Path]:
-    """Yield the files of a folder and below it, except hidden ones.
-
-    Links to folders are followed, except links to a folder `above`, which go into `circles`.
-    """
+    """Yield the visible files below a folder; links to a folder `above` go into `circles`."""
     try:
         status = folder.stat()
         here = status.st_dev, status.st_ino
@@ -78,10 +75,7 @@ def files_with(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
-    """Return the kind of data at a path by its name: "recordings", "pictures" or "rows".
-
-    A folder is one of pictures if it has more of them than recordings.
-    """
+    """Return "recordings", "rows", or "pictures": also for a folder with mostly pictures."""
     folder = data_folder(path)
     if folder is None:
         suffix = Path(path).suffix.lower()

@@ -75,10 +75,7 @@ def _tested_on(path: str, dataset: Dataset, cut: Windows, how: Mapping[str, Any]
 
 
 def remembered(about: Mapping[str, Any], model: IntegerModel) -> Reading | None:
-    """Return how a model's recordings were cut, or None for a model of other inputs.
-
-    A model file without these settings leaves the channels to the recording.
-    """
+    """Return how a model's recordings were cut, or None for a model of other inputs."""
     if not model.input.is_signal:
         return None
     lengths: dict[str, Any] = {"window": model.input.rows, "hop": model.hop}

@@ -81,10 +81,7 @@ def _why_no_split(data: Windows, codes: NDArray[np.intp], group: NDArray[np.intp
 
 
 def as_dataset(data: Windows, test_size: float = 0.2, seed: int = 0) -> Dataset:
-    """Split windows into training and test rows by `split_recordings`.
-
-    X has shape (n, samples, channels), or with numbers beside the windows (n, values).
-    """
+    """Split windows into training and test rows by `split_recordings`."""
     train, test = split_recordings(data, test_size, seed)
     assert data.y is not None
     split = f"{count(int(train.sum()), 'training window')}, no test windows"

@@ -77,10 +77,7 @@ def _halves(X: NDArray[Any]) -> list[slice]:
 
 
 def _half_record(X: NDArray[Any], half: slice) -> dict[str, Any]:
-    """Return digests of every second input, and the share of new rows with one by chance.
-
-    That is the share of every fifth row that the others have, where equal ones count once.
-    """
+    """Return digests of every second input, and the share of every fifth row in the others."""
     hashes, fifth = digests(X, half), np.arange(len(X)) % 5 == 0
     shared = float(np.isin(np.unique(hashes[fifth]), hashes[~fifth]).mean()) if len(X) > 1 else 0.0
     return _sample(hashes, HALVES_KEPT) | {"shared": round(shared, 4)}

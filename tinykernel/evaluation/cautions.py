@@ -27,10 +27,7 @@ def cautions(
     names: Sequence[str] | None = None,
     samples: bool = False,
 ) -> tuple[str, ...]:
-    """Return reasons why the accuracy on test rows may mislead, one line each.
-
-    With `samples` inputs are pixels or samples of a window, of which a single one may be decisive.
-    """
+    """Return reasons why the accuracy may mislead; `samples`: inputs are pixels or samples."""
     lines = [_unseen(judged, y_train), _rare(judged, y_train)]
     if np.all(X_train == X_train[0]):
         lines.append("all inputs are constant: nothing can be learned from them")

@@ -126,11 +126,7 @@ def evaluate_clips(
     clip: NDArray[np.int64],
     groups: ArrayLike | None = None,
 ) -> LabelEvaluation | None:
-    """Judge one answer for each clip: the class with the largest sum of its windows' scores.
-
-    `clip` (n,) is the clip of each window; its group is that of its first window. None if no clip
-    has several windows, or a clip has several labels.
-    """
+    """Judge one answer a clip, by the sum of scores; None without several windows a clip."""
     true = np.asarray(y)
     _, first, where = np.unique(clip, return_index=True, return_inverse=True)
     if len(first) == len(clip) or (true != true[first][where]).any():

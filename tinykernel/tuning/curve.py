@@ -114,10 +114,7 @@ def _share(confusion: NDArray[np.float64], balanced: bool) -> float:
 def _error_of_rows(
     confusion: NDArray[np.float64], judged: Sequence[Outcome], balanced: bool
 ) -> float:
-    """Return the standard error of the accuracy.
-
-    With groups it is that of a ratio of sums over groups (Cochran 1977, Sampling Techniques, 6).
-    """
+    """Return the standard error; with groups that of a ratio (Cochran 1977, chapter 6)."""
     rows, right = confusion.sum(axis=1), np.diag(confusion)
     if balanced:
         rows, right = rows[rows > 0], right[rows > 0]
@@ -145,11 +142,7 @@ def _costs(point: Point) -> tuple[float, ...]:
 
 
 def smallest_good(points: Sequence[Point]) -> tuple[Point, Point]:
-    """Return the smallest point within one standard error of the best, and the best.
-
-    The rule of one standard error is that of Breiman et al. 1984, Classification and Regression
-    Trees, chapter 3.
-    """
+    """Return the smallest point within one standard error of the best (Breiman 1984), and this."""
     best = max(points, key=lambda point: (point.accuracy, -point.flash))
     good = [p for p in points if p.accuracy >= best.accuracy - best.standard_error]
     return min(good, key=lambda point: (point.flash, -point.accuracy)), best

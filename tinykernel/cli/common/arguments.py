@@ -131,10 +131,7 @@ ForceOption = Annotated[bool, flag("--force", "-f", text="replace an export that
 
 
 def expand_targets(texts: Sequence[str], everything: Iterable[str]) -> tuple[list[str], bool]:
-    """Parse a repeated ``--target``: names, lists with commas, or ``all`` for `everything`.
-
-    Returns the targets, each once, and whether several were requested.
-    """
+    """Parse a repeated ``--target``: return each target once, and whether several were asked."""
     from tinykernel.codegen.targets import find_target
 
     asked = [name.strip() for text in texts for name in text.split(",") if name.strip()]
@@ -205,10 +202,7 @@ def check_output_file(
 
 
 def check_output_folder(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> bool:
-    """Refuse an output folder that cannot be written, or holds one of the `inputs`.
-
-    Returns whether to replace it: an unchanged export always, a changed one with `force`.
-    """
+    """Refuse a folder that cannot be written or holds an input; return whether to replace it."""
     refuse_inputs(path, inputs)
     force = force or is_unchanged_export(path, [_BUILD])
     try:

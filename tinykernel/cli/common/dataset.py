@@ -88,10 +88,7 @@ def pictures_of(options: Mapping[str, Any]) -> PictureReading | None:
 def dataset_for(
     options: Mapping[str, Any], parameters: dict[str, Any]
 ) -> tuple[Dataset, Windows | None, dict[str, Any]]:
-    """Load rows, or cut recordings; also return entries for the model file.
-
-    Shape, hop and rate of the data are added to the parameters of the estimator.
-    """
+    """Load rows, or cut recordings; add to `parameters`, and return entries for the model file."""
     say("reading", 0, None, options["data"])
     test = options["test"]
     split = {"test_size": 0.0 if isinstance(test, str) else test, "seed": options["seed"]}

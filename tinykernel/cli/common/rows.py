@@ -120,10 +120,7 @@ def repeated(model: IntegerModel, X: NDArray[Any], y: NDArray[Any], seen: NDArra
 
 
 def rows_for(file: ModelFile, data: str, *, held_out: bool = False, keep_all: bool = False) -> Rows:
-    """Load the test part of DATA, or all rows, in the form of the training rows.
-
-    With `held_out` only the rows held out by training; with `keep_all` also rows without a label.
-    """
+    """Load the test part of DATA, or all rows, or with `held_out` the test rows of the training."""
     from tinykernel.data.load import load_rows
     from tinykernel.data.signals import signal_rows
 

@@ -55,11 +55,7 @@ class TextTable:
         label: int | None,
         y: NDArray[Any] | None,
     ) -> tuple[list[Column], NDArray[Any] | None]:
-        """Return columns as numbers, or as text if a cell is text or `as_text` names them.
-
-        Also returns the labels `y` of column `label`, with decimal points. Decimal commas are
-        detected in these columns alone.
-        """
+        """Return columns as numbers or text, and labels; decimal commas are detected here."""
         cells = [self.columns[i] for i in (*places, *([] if label is None else [label]))]
         commas = has_decimal_commas(cells, are_likely=self.mark != ",")
         columns = [
@@ -147,11 +143,7 @@ def _rows(path: Path, lines: Iterable[str], mark: str) -> Iterator[tuple[int, li
 
 
 def _is_header(cells: Sequence[str], known: frozenset[str]) -> bool:
-    """Whether the first line is a header.
-
-    It is if one cell is a `known` name, or none is a number, or the numbers count up from 0, 1 or a
-    year.
-    """
+    """Whether the first line has a known name, no number, or counts up from 0, 1 or a year."""
     folded = [cell.casefold() for cell in cells]
     if any(folded.count(name.casefold()) == 1 for name in known):
         return True

@@ -34,10 +34,7 @@ def _one_line(problem: str) -> Iterator[None]:
 
 
 def _array(path: Path, name: str, stream: Any, length: int, in_pieces: bool = False) -> Any:
-    """Load one array of a stream of this length, without unpickling.
-
-    With `in_pieces` many rows stay in the file; those of an archive are copied to a temporary file.
-    """
+    """Load one array without unpickling; with `in_pieces` many rows stay in a file."""
     where = f"{path}: {name}"
     problem = f"{where} cannot be read (damaged or cut short)"
     rows = _checked_header(where, stream, length, problem)
@@ -56,10 +53,7 @@ def _array(path: Path, name: str, stream: Any, length: int, in_pieces: bool = Fa
 def _checked_header(
     where: str, stream: Any, length: int, problem: str
 ) -> tuple[tuple[int, ...], np.dtype[Any]] | None:
-    """Return shape and type of an array of rows of numbers; None for another array.
-
-    Arrays longer than the file are refused, as NumPy would allocate their size.
-    """
+    """Return shape and type of rows of numbers, else None; refuse arrays longer than the file."""
     with _one_line(problem):
         first = npy.read_magic(stream) == (1, 0)
         # Versions 2 and 3 differ only in the encoding of field names.

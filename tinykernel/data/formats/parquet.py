@@ -31,10 +31,7 @@ def read_parquet(path: Path, chooser: ColumnChooser, in_pieces: bool = False) ->
 def parquet_table(
     path: Path, use: Callable[[Any], _Result], pieces: Callable[[Any], _Result | None] | None = None
 ) -> _Result:
-    """Return `pieces` of the file, or if this is None `use` of its pyarrow table.
-
-    Faults of the file are a TinykernelError.
-    """
+    """Return `pieces` of the file, or if this is None `use` of its pyarrow table."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -53,10 +50,7 @@ def parquet_table(
 
 
 def _stored_part(path: Path, file: Any, chooser: ColumnChooser) -> Part | None:
-    """Write many rows of numbers to a temporary file, in batches.
-
-    Returns None for few rows, and if text or missing values need all rows at once.
-    """
+    """Write many rows of numbers to a temporary file; None for few rows, text or missing values."""
     import pyarrow as pa
 
     names = column_names(file.schema_arrow.names)

@@ -64,10 +64,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class ColumnChooser:
-    """Finds the columns of labels, groups and inputs of a table.
-
-    Rows without a label are dropped; with `keep_all` they stay, and labels are ignored.
-    """
+    """Finds the columns of labels, groups and inputs of a table."""
 
     path: Path
     label: str | None
@@ -146,11 +143,7 @@ def refuse_doubles(path: Path, names: Sequence[str]) -> None:
 
 
 def part_of(table: Any, chooser: ColumnChooser) -> Part:
-    """Read inputs, labels and groups of a table of text or of pyarrow.
-
-    Rows without a label, such as totals, are dropped. With `keep_all` they stay, and labels are
-    ignored if one is missing.
-    """
+    """Read a table; rows without a label are dropped, or with `keep_all` labels are ignored."""
     path, names, notes = table.path, table.names, table.notes
     place, group_place, inputs = chooser.positions(names)
     y, numbers = None, None  # numbers of the rows in the file, from 1.

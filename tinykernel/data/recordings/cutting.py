@@ -166,10 +166,7 @@ def window_starts(
 def long_enough(
     tracks: Sequence[Track], window: int, reading: Reading, source: str
 ) -> tuple[list[Track], int]:
-    """Pad or drop recordings shorter than a window; also return the number of padded ones.
-
-    Without `reading.short` sounds are padded, and others refused later.
-    """
+    """Pad or drop recordings shorter than a window; also return the number of padded ones."""
     taken, padded = list[Track](), 0
     for track in tracks:
         if window <= len(track.X) or (reading.short is None and not track.table.is_sound):

@@ -18,10 +18,7 @@ _LOUDEST = 4.0
 
 
 def read_wav(path: Path) -> tuple[NDArray[np.int16], float]:
-    """Return the samples of a .wav, int16 (samples, channels), and its rate in Hz.
-
-    PCM of 8, 16, 24 or 32 bits and floats of -1 to 1 become 16 bits, rounded down.
-    """
+    """Return samples as int16 (samples, channels), rounded down, and the rate in Hz of a .wav."""
     from scipy.io import wavfile
 
     try:

@@ -21,10 +21,7 @@ _WIDTH = 128
 
 @dataclass(frozen=True, eq=False)
 class PackedFeatures:
-    """Binary components of rows, 1 for +1: `planes` uint8 (n_components, n_chunks, width).
-
-    Bits of padding rows are 0; `n_rows` does not count them.
-    """
+    """Signs of rows: `planes` uint8 (n_components, n_chunks, width), 0 in padding rows."""
 
     planes: NDArray[np.uint8]
     n_rows: int

@@ -112,10 +112,7 @@ def _ternary_start(weights: NDArray[np.float32], cut: float) -> tuple[NDArray[np
 def stratified_rows(
     codes: NDArray[Any], n_wanted: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Return at most `n_wanted` random rows, ascending, in proportion to the classes.
-
-    Every class has at least one.
-    """
+    """Return at most `n_wanted` random rows, ascending, by share of classes, one each at least."""
     if codes.shape[0] <= n_wanted:
         return np.arange(codes.shape[0])
     shuffled = rng.permutation(codes.shape[0])

@@ -34,11 +34,7 @@ _TOLERANCE, _SWEEPS = 1e-3, 12
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The chosen hyper-parameters, and all trials.
-
-    `cv_results` has "sigma", "regularization" and "score" (weighted accuracy on held-out parts, 0
-    to 1), one entry a trial; it is empty without trials.
-    """
+    """Chosen hyper-parameters; `cv_results`: "sigma", "regularization", "score" of all trials."""
 
     sigma: float
     regularization: float

@@ -177,10 +177,7 @@ def decide_rows(mixed, inputs, first, last, windows, outputs, decisions):  # typ
 
 @njit(nogil=True, error_model="numpy")
 def adam(value, gradients, first, second, rate, correction1, correction2, factor):  # type: ignore[no-untyped-def]
-    """Update a flat parameter by Adam (Kingma & Ba 2015), beta1 = 0.9, beta2 = 0.999.
-
-    gradients has one row a slot; they are summed in order.
-    """
+    """Update a parameter by Adam (Kingma & Ba 2015), beta 0.9, 0.999; sums rows of gradients."""
     b1 = np.float32(0.9)
     b2 = np.float32(0.999)
     for i in range(value.shape[0]):

@@ -88,10 +88,7 @@ def declared(cls: _ClassT) -> _ClassT:
 
 
 def wrong_name(used: Iterable[str], names: Iterable[str], known: Iterable[str]) -> str:
-    """Return an error for the first used name that is not a parameter, or an empty text.
-
-    `known` are names of parameters and entries of `options`.
-    """
+    """Return an error for the first name that is not a parameter; `known` are options, too."""
     names = list(names)
     for name in used:
         if name not in names:

@@ -64,10 +64,7 @@ def scaled_counts(counts: NDArray[Any], largest: int) -> NDArray[np.int16]:
 
 
 def top_of(largest: int) -> int:
-    """Return the largest value of a number beside counts up to `largest`.
-
-    It is close to `largest`, so that weights of few bits suit both.
-    """
+    """Return the largest value of numbers beside counts, close to these: weights have few bits."""
     return max(largest, _LEAST_TOP)
 
 

@@ -49,10 +49,7 @@ class Rows:
 
 
 def split_rows(data: TrainSet, options: TrainerOptions, seed: int) -> Rows:
-    """Return rows with targets and weights, and split off validation rows.
-
-    Augmented copies of validation rows are used nowhere.
-    """
+    """Return rows, targets and weights; validation rows are split off, their copies dropped."""
     weight, targets = data.weight, data.targets()
     if options.validation_fraction:
         out = keep_aside(data.codes, data.groups, options.validation_fraction, seed)

@@ -236,10 +236,7 @@ def _choose(
 def _round(
     upper: _Doubles, solved: _Doubles, unit: _Doubles, bits: int
 ) -> tuple[_Doubles, float, bool]:
-    """Round a solution (n_inputs, n_outputs) to levels; also return the step, and if Ctrl-C came.
-
-    Before the first step is done, Ctrl-C is raised.
-    """
+    """Round a solution to levels; return these, the step, and whether Ctrl-C ended the search."""
     most = 2 ** (bits - 1) - 1
     largest = max(float(np.abs(solved / unit[:, None]).max()), 1e-12) / most
     factor = np.ascontiguousarray(upper.T)

@@ -110,10 +110,7 @@ class TreeData:
 
     @staticmethod
     def of(data: TrainSet, options: TrainerOptions) -> TreeData:
-        """Quantize rows to 8 bits if raw values have no more, else to 16.
-
-        Integers that fit into these bits share one scale, which loses nothing.
-        """
+        """Quantize rows to 8 or 16 bits; integers that fit share one scale, without loss."""
         narrow = data.raw_dtype in ("uint8", "int8")
         scope = str(options.scaler_scope)
         if scope == "auto":
@@ -219,10 +216,7 @@ class _Search:
 
 
 def searched(data: TreeData, folds: Sequence[Fold], limit: float) -> TreeTrial:
-    """Return the best options on held-out rows: size of trees first, then the rest.
-
-    The search ends early if trees are far behind `limit`, the log loss of another model.
-    """
+    """Return the best options on held-out rows; stop early if far behind the loss `limit`."""
     search = _Search(data, folds)
     best = search.attempt(TreeOptions(leaves=_LEAVES[0]))
     if best.log_loss > _FAR_BEHIND * limit:

@@ -70,10 +70,7 @@ class Smooth:
 def smoothed(
     data: TrainSet, options: TrainerOptions, recipe: Recipe
 ) -> tuple[TrainSet, Recipe, Smooth | None]:
-    """Replace few rows with squared errors by rows of a smooth fit, with their recipe.
-
-    Other data are returned unchanged, with None.
-    """
+    """Replace few rows with squared errors by rows of a smooth fit; other data get None."""
     n = len(data.X)
     if data.quantity is None or any(data.quantity.losses):
         return data, recipe, None

@@ -40,10 +40,7 @@ def prepare_values(
     groups: ArrayLike | None = None,
     validation: tuple[NDArray[Any], NDArray[np.float64]] | None = None,
 ) -> TrainSet:
-    """Bring finite rows X (n, n_features) and y (n, n_values) into the canonical form.
-
-    The other arguments are those of `tinykernel.training.trainset.prepare`.
-    """
+    """Bring rows X and values y (n, n_values) into the canonical form, as `trainset.prepare`."""
     if not sample_weight.any():
         raise TinykernelError("sample_weight: all weights are 0; give some rows a weight")
     used = sample_weight > 0
