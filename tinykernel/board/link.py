@@ -100,12 +100,8 @@ class Link:
 
     def write(self, text: str) -> None:
         """Send a text in ASCII."""
-        self.write_bytes(text.encode("ascii"))
-
-    def write_bytes(self, data: bytes) -> None:
-        """Send bytes."""
         try:
-            self._device.write(data)
+            self._device.write(text.encode("ascii"))
         except self._failures:
             raise self._gone() from None
 

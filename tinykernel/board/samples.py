@@ -82,17 +82,14 @@ class Lines:
                 self.lost += bool(text)
                 self.text = text or self.text
             elif self.layout is None:
-                samples += self._learn(sample)
+                self._early.append(sample)
+                samples += self.settle(1) if len(self._early) >= _LINES_TO_LEARN else []
             elif len(sample[1]) == len(self.layout.names):
                 samples.append(sample[1])
             else:
                 self.lost += 1
                 self.text = text
         return samples
-
-    def _learn(self, sample: tuple[tuple[str, ...], tuple[str, ...]]) -> list[tuple[str, ...]]:
-        self._early.append(sample)
-        return self.settle(1) if len(self._early) >= _LINES_TO_LEARN else []
 
     def settle(self, fewest: int = _FEWEST_LINES) -> list[tuple[str, ...]]:
         """Learn the channels from the lines so far, if so many agree; return their samples."""

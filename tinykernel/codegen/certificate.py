@@ -143,14 +143,9 @@ def _witness_transforms(
 ) -> Values:
     """Add the inputs of the extremes of each stage; return the bounds of the last one."""
     first = bound_first(components.sign, 8 * whole.input_dtype.itemsize, components.halve_first)
-    second = bound_second(
-        first,
-        components.permutation,
-        components.diagonal,
-        components.diagonal_kind,
-        components.halve_second,
-    )
-    gather = components.permutation.indices(components.dimension).astype(np.int64)
+    mixing, kind = components.permutation, components.diagonal_kind
+    second = bound_second(first, mixing, components.diagonal, kind, components.halve_second)
+    gather = mixing.indices(components.dimension).astype(np.int64)
     limits, d = np.iinfo(whole.input_dtype), components.dimension
 
     def row_before(row: int, stage: int) -> NDArray[np.int64]:

@@ -51,7 +51,9 @@ def coded_frame(X: Any, coding: Coding | None = None) -> tuple[Any, Coding | Non
     if held is not None:
         only_text = all(name in coding.texts for name in names)
         numbers = numbers.astype(smallest_type(*held) if only_text else np.int64)
-    return _frame_like(X, numbers), coding
+    if hasattr(X, "iloc"):
+        return type(X)(numbers, columns=X.columns, index=X.index), coding
+    return type(X)(numbers, schema=list(X.columns)), coding
 
 
 def _is_plain(column: Any) -> bool:
@@ -90,9 +92,3 @@ def _refuse_new_texts(texts: dict[str, tuple[str, ...]], coding: Coding) -> None
             raise TinykernelError(
                 f"X: column {name!r}: {visible(new)[:40]!r} was not in the training ({shown})"
             )
-
-
-def _frame_like(X: Any, numbers: NDArray[Any]) -> Any:
-    if hasattr(X, "iloc"):
-        return type(X)(numbers, columns=X.columns, index=X.index)
-    return type(X)(numbers, schema=list(X.columns))

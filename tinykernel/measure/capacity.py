@@ -75,7 +75,9 @@ def most_components(
 ) -> tuple[int, int]:
     """Return how many components of a model fit, 0 for none, and the least size measured."""
     # Each measurement gives a better guess of the number, until a guess repeats.
-    allowed, (most, d) = allowed_bytes(budget), _size(model)
+    components = model.find(Components)
+    assert components is not None
+    allowed, most, d = allowed_bytes(budget), components.row_kept.size, components.dimension
     sizes: dict[int, int] = {}
     rest = _USUAL_CODE
     for _ in range(_MOST_MEASUREMENTS):
@@ -116,13 +118,6 @@ def least_size(model: IntegerModel, layout: Layout, n_components: int, target: s
     # leave components without any weight, of which a quarter is taken to remain.
     p = max(1, n_components // 4) if layout.ternary else n_components
     return needed_bytes(decisive_report(cut(model, p), target)) - _SLACK
-
-
-def _size(model: IntegerModel) -> tuple[int, int]:
-    """Return the most components that the blocks of a model have, and d."""
-    components = model.find(Components)
-    assert components is not None
-    return components.row_kept.size, components.dimension
 
 
 def random_layout(machine: KernelMachine) -> Layout:

@@ -74,8 +74,7 @@ def check_counted(target: str | Target) -> dict[str, dict[str, float]]:
             f"no instructions were counted for target {row.name}; leave time and instructions out "
             "of the budget, or add the target in benchmarks/instruction_counts.py"
         )
-    prices: dict[str, dict[str, float]] = _measured()[row.name]["prices"]
-    return prices
+    return dict(_measured()[row.name]["prices"])
 
 
 def instruction_margin(target: str | Target) -> float:

@@ -52,14 +52,11 @@ def stage_map(program: Path) -> dict[int, str]:
         for unit in dwarf.iter_CUs():
             lines = dwarf.line_program_for_CU(unit)
             if lines is not None:
-                _paint(unit.get_top_DIE(), _file_names(lines), dwarf, stages)
+                # By the index that entries of the unit use.
+                names = [Path(entry.name.decode()).name for entry in lines["file_entry"]]
+                names = names if lines["version"] >= 5 else ["", *names]
+                _paint(unit.get_top_DIE(), names, dwarf, stages)
     return stages
-
-
-def _file_names(lines: Any) -> list[str]:
-    """List the file names of a unit by the index that its entries use."""
-    names = [Path(entry.name.decode()).name for entry in lines["file_entry"]]
-    return names if lines["version"] >= 5 else ["", *names]
 
 
 def _paint(entry: Any, files: list[str], dwarf: Any, stages: dict[int, str]) -> None:

@@ -24,7 +24,8 @@ def pack_convolutions(stage: Convolutions, place: Place) -> Packed:
     # Of a pooled layer, the row that waits is behind those that came out.
     maps = sizes[0][0] // 2 + 1 if stage.pools[0] else sizes[0][0]
     taps = 4 if stage.weights.min() >= -8 and stage.weights.max() < 8 else 8
-    biases = _bias_bytes(stage.biases)
+    largest = int(np.maximum(stage.biases, -1 - stage.biases.astype(np.int64)).max())
+    biases = largest.bit_length() // 8 + 1  # bytes of each
     comment = "Convolutions: taps and bias of each layer, see tk_convolutions.h."
     codes = _codes(stage, taps, biases)
     room = -(-made.size // _ROOM) * _ROOM
@@ -49,12 +50,6 @@ def pack_convolutions(stage: Convolutions, place: Place) -> Packed:
         stride // 2 * (rows + maps) + _GROUP,
         room // 4,
     )
-
-
-def _bias_bytes(biases: NDArray[np.int32]) -> int:
-    """Return how many bytes hold each bias."""
-    most = int(np.maximum(biases, -1 - biases.astype(np.int64)).max())
-    return most.bit_length() // 8 + 1
 
 
 def _codes(stage: Convolutions, tap_bits: int, bias_bytes: int) -> NDArray[np.uint8]:

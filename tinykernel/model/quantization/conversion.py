@@ -91,14 +91,9 @@ def quantize(
     inputs = _quantize_inputs(machine, weighed)
     blocks = _quantize_blocks(machine, inputs, weighed)
     windows = quantize_windows(*_windows(machine, blocks))
-    stored = Stored(
-        _signs(machine, inputs),
-        machine.permutation,
-        blocks.diagonal,
-        blocks.kind,
-        (blocks.halve_first, blocks.halve_second),
-        windows,
-    )
+    signs, halve = _signs(machine, inputs), (blocks.halve_first, blocks.halve_second)
+    mixing = machine.permutation
+    stored = Stored(signs, mixing, blocks.diagonal, blocks.kind, halve, windows)
     components, weights, constant = stored.components(by_row[:, blocks.index])
     offset = machine.output_offset + machine.output_scale * constant
     sums = Sums(machine.output_scale, offset)

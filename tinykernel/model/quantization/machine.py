@@ -77,17 +77,13 @@ class KernelMachine(Listed):
         """Scale and clip raw inputs (n_rows, n_features), as float32."""
         return self.scaling.apply(np.asarray(X))
 
-    def mixed_inputs(self, X: ArrayLike) -> NDArray[np.float32]:
-        """Compute ``P H B x'`` of raw inputs, which all blocks share: float32 (n_rows, d)."""
+    def features(self, X: ArrayLike) -> NDArray[np.bool_]:
+        """Compute the binary components (n_rows, n_blocks * d) of raw inputs; True is +1."""
         scaled = self.scale_inputs(X)
         mixed = np.zeros((scaled.shape[0], self.dimension), dtype=np.float32)
         mixed[:, : self.n_features] = scaled * self.sign
         fwht(mixed)
-        return mixed[:, self.permutation.indices(self.dimension)]
-
-    def features(self, X: ArrayLike) -> NDArray[np.bool_]:
-        """Compute the binary components (n_rows, n_blocks * d) of raw inputs; True is +1."""
-        mixed = self.mixed_inputs(X)
+        mixed = mixed[:, self.permutation.indices(self.dimension)]  # P H B x', for all blocks
         bits = np.empty((mixed.shape[0], self.n_blocks, self.dimension), dtype=bool)
         for block in range(self.n_blocks):
             projected = mixed * self.diagonal[block].astype(np.float32)

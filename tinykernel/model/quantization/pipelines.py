@@ -98,8 +98,9 @@ def _columns(line: _Line, place: str, step: Any) -> _Line:
             continue
         known = list(getattr(step, "feature_names_in_", ()))
         chosen = _positions(columns, known, len(line.column))
-        part = _followed(line.then(chosen), f"{place}, part {name!r}", _bare(inner))
-        parts.append(part)
+        is_plain = type(inner).__name__ == "FunctionTransformer" and inner.func is None
+        step_of_part = None if is_plain else inner
+        parts.append(_followed(line.then(chosen), f"{place}, part {name!r}", step_of_part))
     if step.transformer_weights:
         raise TinykernelError(f"{place} (ColumnTransformer with weights) cannot be folded")
     if not parts:
@@ -109,12 +110,6 @@ def _columns(line: _Line, place: str, step: Any) -> _Line:
         for name in ("column", "gain", "shift")
     )
     return _Line(*joined)
-
-
-def _bare(inner: Any) -> Any:
-    """Return None for what passes columns through unchanged."""
-    is_plain = type(inner).__name__ == "FunctionTransformer" and inner.func is None
-    return None if is_plain else inner
 
 
 def _positions(columns: Any, known: list[Any], width: int) -> NDArray[np.intp]:

@@ -153,7 +153,8 @@ def _integer_scaler(
     scaler = Scale(raw_dtype, bits, offset, multiplier, span, pre_shift)
     for i, raw in ranges.items():
         samples = _samples(raw.first, raw.last)
-        level = _integer_levels(samples, *fields[:, i].tolist()) - (1 << (bits - 1))
+        first, factor, last, drop = fields[:, i].tolist()
+        level = (((np.clip(samples - first, 0, last) >> drop) * factor) >> 16) - (1 << (bits - 1))
         centre[i] = float(np.mean(raw.line(samples) - step * level))
     return QuantizedInputs(scaler, step, centre)
 
@@ -187,10 +188,3 @@ def _integer_fields(raw: _RawRange, step: float, bits: int) -> tuple[int, int, i
     if whole < multiplier * (1 - 1e-12) and levels_per_unit >= 1:
         whole += 1  # so that the last value reaches the top level
     return offset, max(1, min(whole, largest)), span, pre_shift
-
-
-def _integer_levels(
-    raw: NDArray[np.int64], offset: int, multiplier: int, span: int, pre_shift: int
-) -> NDArray[np.int64]:
-    above = np.clip(raw - offset, 0, span)
-    return ((above >> pre_shift) * multiplier) >> 16

@@ -30,7 +30,8 @@ def to_raw(X: NDArray[Any], raw_dtype: str) -> NDArray[Any]:
     """Convert finite rows (n, n_features) to a raw type of `raw_dtype_of`, in C order."""
     # A TinykernelError names the first row and column whose value does not fit.
     dtype = np.dtype(raw_dtype)
-    low, high = _limits(dtype)
+    limits: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+    low, high = float(limits.min), float(limits.max)
     if X.dtype != dtype and X.size and (X.min().item() < low or X.max().item() > high):
         row, column = np.argwhere(np.less(X, low) | np.greater(X, high))[0].tolist()
         raise TinykernelError(
@@ -38,12 +39,6 @@ def to_raw(X: NDArray[Any], raw_dtype: str) -> NDArray[Any]:
             "type the firmware takes, cannot hold; rescale the column"
         )
     return np.ascontiguousarray(X, dtype=dtype)
-
-
-def _limits(dtype: np.dtype[Any]) -> tuple[float, float]:
-    if dtype.kind == "f":
-        return float(np.finfo(dtype).min), float(np.finfo(dtype).max)
-    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.errors import TinykernelError
 from tinykernel.model.arrays import checked_array
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range
@@ -67,33 +66,21 @@ class Scale(Stage):
             raise self.refuse(f"unknown raw type {self.raw_dtype!r}")
         if self.bits not in (8, 16):
             raise self.refuse(f"inputs of {self.bits} bits; 8 or 16 are known")
-        offset_type, multiplier_type = (
-            ("float32", "float32") if self.is_float else ("int32", "uint32")
-        )
-        self._set("offset", self.offset, offset_type)
-        self._set("multiplier", self.multiplier, multiplier_type)
+        kinds = ("float32", "float32") if self.is_float else ("int32", "uint32")
+        for name, kind in zip(("offset", "multiplier"), kinds, strict=True):
+            array = checked_array(f"scaler {name}", getattr(self, name), kind, (None,))
+            object.__setattr__(self, name, array)
         if self.is_float:
-            self._check_float()
-        else:
-            self._check_integer()
-
-    def _set(self, name: str, value: object, dtype: str) -> None:
-        object.__setattr__(self, name, checked_array(f"scaler {name}", value, dtype, (None,)))
-
-    def _check_float(self) -> None:
-        if self.span is not None or np.any(self.pre_shift):
-            raise TinykernelError("integer model: span and pre_shift go with raw integers only")
-        if np.any(self.multiplier < 0):
-            raise TinykernelError("integer model: a scaler multiplier is negative")
-
-    def _check_integer(self) -> None:
+            if self.span is not None or np.any(self.pre_shift):
+                raise self.refuse("span and pre_shift go with raw integers only")
+            if np.any(self.multiplier < 0):
+                raise self.refuse("a scaler multiplier is negative")
+            return
         if self.span is None:
-            raise TinykernelError("integer model: raw integers need the span of each feature")
+            raise self.refuse("raw integers need the span of each feature")
         largest = (self.span.astype(np.int64) >> self.pre_shift.astype(np.int64)).astype(object)
         if np.any(largest * self.multiplier.astype(object) >= 2 ** (16 + self.bits)):
-            raise TinykernelError(
-                f"integer model: a scaler multiplier takes its span beyond {self.bits} bits"
-            )
+            raise self.refuse(f"a scaler multiplier takes its span beyond {self.bits} bits")
 
     @property
     def is_float(self) -> bool:
