@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,13 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.firmware.local_models import ALL, SIGNALS
+from tests.firmware.test_decisions import deciding
 from tinykernel import TernaryKernelClassifier, windows
 from tinykernel.build.parity import verify
 from tinykernel.build.program import write_sources
+from tinykernel.codegen.projects import generated_inputs
 from tinykernel.codegen.sources import render_sources
+from tinykernel.model.answers.values import Values
 from tinykernel.model.integer import IntegerModel
 
 WINDOW, HOP = 128, 8
@@ -95,6 +99,57 @@ int main(void)
     return ends == 1000 ? 0 : 2;
 }
 """
+# Samples in blocks of any length, beside samples that are pushed one by one.
+_BLOCKS = """
+#include "m.h"
+#include <string.h>
+enum { MOST = 3 * M_HOP + 2, ALL = M_WINDOW + M_DELAY + 40 * M_HOP };
+int main(void)
+{
+    static m_state_t blocks, state;
+    static uint32_t scratch[M_STREAM_SCRATCH_WORDS];
+    static m_input_t samples[MOST * M_CHANNELS];
+    uint32_t noise = 1u, done = 0u, i;
+    int ends = 0;
+    m_init(&blocks);
+    m_init(&state);
+    while (done < ALL) {
+        OUT one[WIDTH] = {0}, all[(MOST / M_HOP + 1) * WIDTH];
+        uint32_t n, ended, margin, expected = 0u;
+        (void)margin;
+        noise = noise * 1664525u + 1013904223u;
+        n = (noise >> 16) % (MOST + 1u);
+        for (i = 0u; i < n * M_CHANNELS; i++) {
+            noise = noise * 1664525u + 1013904223u;
+            samples[i] = (m_input_t)(noise >> 16);
+        }
+        ended = m_push_block(&blocks, samples, n, scratch, all);
+        if (ended > n / M_HOP + 1u) {
+            return 3;
+        }
+        for (i = 0u; i < n; i++) {
+            if (m_push(&state, samples + i * M_CHANNELS)) {
+                DECIDE;
+                if (memcmp(one, all + expected++ * WIDTH, sizeof one) != 0) {
+                    return 1;
+                }
+            }
+        }
+        if (expected != ended) {
+            return 2;
+        }
+        ends += (int)ended;
+        done += n;
+    }
+    return ends > 40 ? 0 : 4;
+}
+"""
+CALLS = {
+    "labels": "stream_predict(&state, scratch)",
+    "decisions": "stream_decide(&state, scratch, &margin)",
+    "events": "event(&state, scratch)",
+    "values": "",
+}
 _Recordings = tuple[IntegerModel, list[NDArray[Any]]]
 
 
@@ -163,6 +218,28 @@ def test_a_question_at_another_time_spoiled_a_later_decision(
     command += [f"-DCOUNTED_ONCE={int(name == 'offset, int16')}"]
     source, program = tmp_path / "src" / "main.c", tmp_path / "program"
     source.write_text(_ASKED)
+    subprocess.run([*command, source, tmp_path / "src" / "m.c", "-o", program], check=True)
+    assert subprocess.run([program]).returncode == 0
+
+
+@pytest.mark.parametrize("kind", CALLS)
+def test_blocks_are_samples_one_by_one(
+    kind: str, require_tool: Callable[[str], str], tmp_path: Path
+) -> None:
+    """A block of any length gives each decision of a stream, in order, and as many as it says."""
+    model = ALL["signal, events" if kind == "events" else "spectrum, kernels in turns"]()
+    result, width, decide = "int", "1", f"*one = m_{CALLS[kind]}"
+    if kind == "decisions":
+        model = deciding(model, generated_inputs(model))
+    elif kind == "values":
+        model = replace(model, answers=Values(tuple(map(str, model.classes)), 8))
+        result, width, decide = "int32_t", "M_OUTPUTS", "m_stream_predict(&state, scratch, one)"
+    include = write_sources(tmp_path, render_sources(model, "m"))
+    command = [require_tool("gcc"), "-std=c99", "-O1", "-fsanitize=address,undefined"]
+    command += ["-fno-sanitize-recover=all", *(f"-I{folder}" for folder in include)]
+    command += [f"-DOUT={result}", f"-DWIDTH={width}", f"-DDECIDE={decide}"]
+    source, program = tmp_path / "src" / "main.c", tmp_path / "program"
+    source.write_text(_BLOCKS)
     subprocess.run([*command, source, tmp_path / "src" / "m.c", "-o", program], check=True)
     assert subprocess.run([program]).returncode == 0
 

@@ -232,12 +232,20 @@ def _named(model: IntegerModel, name: str) -> dict[str, Any]:
     """Return names for every template; a regressor has values instead of scores."""
     values = model.answers if isinstance(model.answers, Values) else None
     decision = model.decision
+    call = "stream_predict" if decision is None else "stream_decide"
+    call = call if model.events is None else "event"
     return {
         "name": name,
         "NAME": name.upper(),
         "model": model,
         "prototypes": decision is not None and decision.n_prototypes > 0,
         "values": values,
+        "block": {
+            "type": "int32_t" if values else "int",
+            "out": "values" if values else "labels",
+            "call": call,
+            "margin": call == "stream_decide",
+        },
         "scores": "predict" if values else "scores",
         "result": "values" if values else "scores",
         "count": "OUTPUTS" if values else "CLASSES",
