@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -125,7 +126,7 @@ def count_instructions(sources: Sources, row: np.ndarray) -> int:
         begin = functions["peer_predict"].start
         outside = (functions["peer_measured"], functions["main"])
         count, inside = 0, False
-        for address in program.trace():
+        for address in itertools.chain.from_iterable(program.trace()):
             inside = inside or address == begin
             if inside and any(address in function for function in outside):
                 return count

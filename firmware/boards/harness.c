@@ -13,6 +13,7 @@
  * measured are the functions of decision and confidence. With -DNOVELTY=1 novelty and whether it is
  * novel follow these, and the latter is measured, too; with -DNOVELTY=2, by prototypes, as one
  * function with the decision.
+ * -DONE_CALL=1 runs each row by the one call whose instructions are counted, and writes no scores.
  * -DPAINT_STACK=1 measures the stack, on boards only: below the stack of a program of this computer
  * lies memory that is not its own. */
 #include "semihost.h"
@@ -47,6 +48,10 @@
 #endif
 
 enum { RAW, QUANTIZED, QUANTIZE, STREAM };
+
+#ifndef ONE_CALL
+#define ONE_CALL 0
+#endif
 
 /* A row is used up before the next one is read, as small boards have little memory. */
 static JOIN(MODEL, _input_t) raw[FEATURES];
@@ -158,6 +163,10 @@ static void fill_scratch(void)
 static void run_row(uint32_t entry)
 {
     fill_scratch();
+    if (ONE_CALL) {
+        result[CLASSES] = tk_measured(entry);
+        return;
+    }
 #ifdef QUANTIZED_ENTRIES
     if (entry == QUANTIZED) {
         QUANTIZED_SCORES(quantized, scratch, result);
@@ -350,7 +359,7 @@ static int run_section(uint32_t entry, uint32_t rows, int32_t input, int32_t out
             return 1;
         }
     }
-    if (entry != QUANTIZE && rows > 0u) {
+    if (!ONE_CALL && entry != QUANTIZE && rows > 0u) {
         used = stack_used(entry);
     }
     return tk_write(output, &used, (uint32_t)sizeof used) != 0u;

@@ -11,6 +11,7 @@ from tinykernel.build.machines import MACHINES
 from tinykernel.build.program import build, find_platform
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
+from tinykernel.measure import bench as bench_module
 from tinykernel.measure.bench import bench
 from tinykernel.measure.instructions import estimate_instructions
 from tinykernel.measure.limits import parse_clock
@@ -63,7 +64,7 @@ def test_a_loop_of_known_length(machine, tmp_path, require_tool) -> None:
     assert platform is not None
     program = build(platform, [source], tmp_path)
     inside = function_ranges(program.path)["counted"]
-    assert sum(address in inside for address in program.trace()) == 2002
+    assert sum(address in inside for block in program.trace() for address in block) == 2002
 
 
 @pytest.mark.parametrize("target", ["cortex-m0", "cortex-m4", "esp32c3", "esp8266"])
@@ -148,6 +149,17 @@ def test_a_decision_that_was_asked_for_twice_was_measured(require_platforms) -> 
     result = bench(offset_model(1), "cortex-m4")
     assert result.stream is not None
     assert result.stream.decision > 0.8 * result.instructions
+
+
+def test_a_window_of_sound_was_emulated_ten_times(require_platforms, monkeypatch) -> None:
+    """A model of words took 822 s: of a large window one call is run, which takes as many."""
+    require_platforms("cortex-m4")
+    rows = bench(spectral_model(1), "cortex-m4")
+    monkeypatch.setattr(bench_module, "_LARGE", 100)
+    once = bench(spectral_model(1), "cortex-m4")
+    assert (rows.rows, once.rows) == (3, 1)
+    assert rows.fewest <= once.instructions <= rows.instructions
+    assert once.stream == rows.stream
 
 
 def test_a_stream_of_sound_tells_its_share_of_the_processor(require_platforms) -> None:

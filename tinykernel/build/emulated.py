@@ -6,9 +6,9 @@ import importlib
 import importlib.util
 import shutil
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from elftools.elf.elffile import ELFFile
 
@@ -17,6 +17,8 @@ from tinykernel.build.simavr import Simavr, simavr_name
 from tinykernel.build.toolchains import run_command
 from tinykernel.errors import TinykernelError
 
+#: Addresses of instructions that are executed one after the other.
+Block: TypeAlias = tuple[int, ...]
 #: Exit status of a program that its processor stopped, see firmware/boards/semihost.h.
 EXIT_FAULT = 77
 _EBREAK = 0x00100073
@@ -69,29 +71,54 @@ def run(
     return finished.returncode, finished.stderr + finished.stdout
 
 
-def trace(machine: Machine, program: Path, *, back_end: str = "qemu") -> list[int]:
-    """Run an ELF file to its end and list the address of every executed instruction."""
+def trace(machine: Machine, program: Path, *, back_end: str = "qemu") -> Iterator[Block]:
+    """Run an ELF file to its end, and give the blocks of instructions in the order of execution."""
+    if back_end == "qemu":
+        yield from _translated(machine, program)
+        return
     addresses: list[int] = []
     if back_end == "unicorn":
         emulator = _Unicorn(machine, program)
         emulator.trace(addresses)
         status, _ = emulator.run(600.0)
-    elif back_end == "simavr":
-        status, _ = Simavr(machine.name, program).trace(addresses, 600.0)
     else:
-        # One translated block an instruction, and none chained to the next: each one is logged.
-        log = program.parent / "trace.log"
-        options = ["-singlestep", "-d", "exec,nochain", "-D", str(log)]
-        status, _ = run(machine, program, options=options)
-        with log.open("rb") as stream:
-            for line in stream:
-                fields = line.split(b"/", 2)
-                if line.startswith(b"Trace") and len(fields) == 3:
-                    addresses.append(int(fields[1], 16))
-        log.unlink()
+        status, _ = Simavr(machine.name, program).trace(addresses, 600.0)
+    _check_status(machine, status)
+    blocks = {address: (address,) for address in set(addresses)}
+    yield from map(blocks.__getitem__, addresses)
+
+
+def _translated(machine: Machine, program: Path) -> Iterator[Block]:
+    """Read a log of QEMU: each block as it is translated, then a line for each execution.
+
+    No block is chained to the next one, so that each execution is logged.
+    """
+    log = program.parent / "trace.log"
+    status, _ = run(
+        machine, program, options=["-d", "in_asm,exec,nochain", "-D", str(log)], timeout=600.0
+    )
+    _check_status(machine, status)
+    blocks: dict[bytes, Block] = {}
+    translated: list[int] = []
+    with log.open("rb") as stream:
+        for line in stream:
+            if line.startswith(b"Trace"):
+                # [cs_base/pc/flags/cflags]: the same address may be translated in several ways.
+                key = line[line.index(b"[") :]
+                if translated and translated[0] == int(key.split(b"/", 2)[1], 16):
+                    blocks[key] = tuple(translated)
+                    translated = []
+                yield blocks[key]
+            elif line.startswith(b"IN:"):
+                translated = []
+            elif line.startswith(b"0x"):
+                translated.append(int(line[: line.index(b":")], 16))
+    log.unlink()
+
+
+def _check_status(machine: Machine, status: int) -> None:
     if status != 0:
         raise TinykernelError(f"{machine.name}: the program ended with status {status}")
-    return addresses
 
 
 class _Unicorn:

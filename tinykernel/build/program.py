@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,8 +81,8 @@ class Program:
             reason = (text.strip().splitlines() or ["no message"])[0]
             raise TinykernelError(f"{name}: the program failed with status {status}: {reason}")
 
-    def trace(self) -> list[int]:
-        """Run it on its emulated board and list the address of every executed instruction."""
+    def trace(self) -> Iterator[emulated.Block]:
+        """Run it on its emulated board, and give the blocks of instructions that it executes."""
         if self.platform.machine is None:
             raise TinykernelError("instructions are counted on an emulated board only")
         return emulated.trace(self.platform.machine, self.path, back_end=self.platform.back_end)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import accumulate, groupby, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
+from tinykernel.build.emulated import Block
 from tinykernel.build.harness import write_rows
 from tinykernel.build.program import MODEL, Program, build_closest, find_platforms
 from tinykernel.codegen.projects import generated_inputs
@@ -28,6 +30,10 @@ _HARNESS = (
     *("tk_measured", "tk_measured_push", "run_row", "run_stream", "stack_used", "fill_scratch"),
     *("judge_scores", "judge_far", "main"),
 )
+
+
+# Values of a window of which one is run: many instructions, whose number hardly varies.
+_LARGE = 4096
 
 
 @dataclass(frozen=True)
@@ -193,7 +199,8 @@ def bench(
     rate : float, optional
         Samples a second of a stream, for its share of the processor at `clock`.
     X : array-like, shape (n_rows, n_features), optional
-        Raw inputs, at most the first three are run; by default three generated rows.
+        Raw inputs, at most the first three are run, or one of more than 4096 values; by default
+        generated rows.
     back_end : {"auto", "qemu", "unicorn"}, default="auto"
     flags : sequence of str, default=("-Os",)
         Optimisation and macros for the compiler.
@@ -222,10 +229,12 @@ def bench(
     integer_model = as_integer_model(model)
     rows = generated_inputs(integer_model, 5)[2:] if X is None else integer_model.as_raw(X)
     with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
-        n_rows = min(3, len(rows))
+        n_rows = min(1 if integer_model.n_inputs > _LARGE else 3, len(rows))
         steps = n_rows + bool(integer_model.hop)
         say(f"building for {row.name}", 0, None)
         platforms = find_platforms(row, back_end)
+        if integer_model.decision is None and function == "predict":
+            flags = [*flags, "-DONE_CALL=1"]
         program = build_closest(integer_model, platforms, Path(folder), flags)
         counts = []
         for index in range(n_rows):
@@ -300,18 +309,38 @@ def count_calls(
     outside = frozenset[int]().union(*(functions[name] for name in harness if name in functions))
     calls: list[list[Counter[str]]] = [[] for _ in names]
     begins = {
-        functions[name].start: counts
-        for name, counts in zip(names, calls, strict=True)
+        functions[name].start: of_name
+        for name, of_name in zip(names, calls, strict=True)
         if name in functions
     }
+    costs: dict[tuple[int, str], _BlockCost] = {}
     inside: Counter[str] | None = None
-    for address in program.trace():
-        if inside is None and address in begins:
+    # A call begins, and returns, at the first instruction of a block.
+    for block in program.trace():
+        if inside is None and block[0] in begins:
             inside, stage = Counter(), "other"
-            begins[address].append(inside)
-        elif address in outside:
+            begins[block[0]].append(inside)
+        elif block[0] in outside:
             inside = None
         if inside is not None:
-            stage = stages.get(address, stage)
-            inside[stage] += 1
+            cost = costs.get((id(block), stage))
+            if cost is None:
+                cost = costs[id(block), stage] = _block_cost(block, stage, stages)
+            for now, count in cost.counts:
+                inside[now] += count
+                stage = now
     return calls
+
+
+class _BlockCost(NamedTuple):
+    """The instructions of a block by stage, in their order; the last stage goes on after it."""
+
+    block: Block  # kept, so that its identity stays its own
+    counts: list[tuple[str, int]]
+
+
+def _block_cost(block: Block, stage: str, stages: Mapping[int, str]) -> _BlockCost:
+    """Count a block that begins in a stage."""
+    of_each = accumulate(block, lambda now, address: stages.get(address, now), initial=stage)
+    counts = [(name, len(list(same))) for name, same in groupby(islice(of_each, 1, None))]
+    return _BlockCost(block, counts)
