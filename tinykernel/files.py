@@ -181,11 +181,11 @@ def refuse_occupied(path: str | os.PathLike[str], *, force: bool) -> None:
     if not is_export(target):
         raise TinykernelError(
             f"{output}: folder is not an export of tinykernel (it has no {MANIFEST} of one), "
-            "so --force does not replace it; choose another output folder (-o)"
+            "so force=True does not replace it; choose another output folder"
         )
     if not force:
         raise TinykernelError(
-            f"{output}: folder exists and is not empty; add --force to replace it"
+            f"{output}: folder exists and is not empty; add force=True to replace it"
         )
 
 

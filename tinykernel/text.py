@@ -16,15 +16,30 @@ def visible(text: str) -> str:
     )
 
 
+#: Earlier names of options, with what to write instead.
+SUCCESSORS = {
+    "layout": "n_components=compact:3072",
+    "quantiles": "loss=0.1,0.5,0.9",
+    "csv": "curve=FILE",
+    "plot": "curve=FILE",
+    "jobs": "n_jobs=2",
+}
+
+
 def similar(name: str, known: Iterable[str]) -> str:
     """Return "did you mean NAME?" for the most similar known name, or an empty text."""
-    near = get_close_matches(name, list(known), 1)
+    near = get_close_matches(SUCCESSORS.get(name, name).split("=")[0], list(known), 1)
     return f"did you mean {near[0]}?" if near else ""
 
 
 def in_code_span(value: object) -> str:
     """Escape text for a code span of Markdown."""
     return f"`{visible(str(value)).replace('`', chr(39))}`"
+
+
+def count(n: int, unit: str) -> str:
+    """Return ``1 file`` or ``3 files``."""
+    return f"{n} {unit}" + ("" if n == 1 else "es" if unit.endswith("ch") else "s")
 
 
 def listed(items: Sequence[Any], most: int = 6, show: Callable[[Any], str] = str) -> str:

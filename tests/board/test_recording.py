@@ -181,6 +181,22 @@ def test_a_recording_is_what_train_takes(tmp_path) -> None:
     assert cut.rate == 100
 
 
+def test_a_sensor_outlived_a_killed_emulate() -> None:
+    """After SIGKILL of `emulate`, which cannot end it, the sensor's program ends by itself."""
+    command = [sys.executable, "-m", "tinykernel", "emulate", "--sensor", "still"]
+    emulate = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert emulate.stdout is not None
+    emulate.stdout.readline()
+    children = Path(f"/proc/{emulate.pid}/task/{emulate.pid}/children").read_text().split()
+    emulate.kill()
+    emulate.communicate()
+    assert len(children) == 1
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{children[0]}").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{children[0]}").exists()
+
+
 def test_keys_begin_and_end_recordings(tmp_path) -> None:
     """On a terminal a blank begins and ends one, a digit chooses the label, and q ends."""
     here, there = pty.openpty()

@@ -128,10 +128,14 @@ def test_project_of_another_model_differs(work, project, tmp_path):
 def test_every_export_is_rendered_again(work, tmp_path, options):
     """Name, target, framework and workflow are those of the manifest; rows come from --data."""
     data, folder = ("--data", work / "data.npz"), tmp_path / "p"
+    hint = "hint: if the export had --data, give the same rows"
     done = run("export", work / "gesture.tkm", *options, *data, "-o", folder, "-q")
     assert done.exit_code == 0, done.output
     report = _check(work / "gesture.tkm", folder, options=data, status=0)
+    has = "single" not in options
     assert report["files"] == len(json.loads((folder / MANIFEST).read_text())["files"])
+    done = run("export", work / "gesture.tkm", "--check", folder)
+    assert (done.exit_code, hint in done.stdout) == (int(has), has)
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ def test_a_setting_given_as_an_option_was_taken_for_an_unknown_one(tmp_path) -> 
     given = ("train", tmp_path, "--short", "drop", "-o", tmp_path / "m.tkm")
     assert "--short is a setting: --set short=pad|drop" in failed(*given, status=2)
     assert "No such option" in failed("verify", "m.tkm", "--short", "drop", status=2)
+    assert "--csv; give --set curve=FILE" in failed("tune", tmp_path, "--csv", "a", status=2)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +66,7 @@ def test_a_setting_given_as_an_option_was_taken_for_an_unknown_one(tmp_path) -> 
     [
         ("n_component=64", "did you mean n_components?"),
         ("epoch=3", "did you mean epochs?"),
+        ("layout=compact", "write n_components=compact:3072"),
         ("zzz=3", "'tinykernel options' lists all"),
         ("epochs", "write NAME=VALUE"),
         ("epochs=0", "--set epochs: must be a whole number of at least 1"),

@@ -88,7 +88,7 @@ def test_existing_folder_is_kept(model: IntegerModel, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.rglob("*")] == ["project", "mine.txt"]
     (folder / "mine.txt").unlink()
     export(model, "host", folder)
-    with pytest.raises(TinykernelError, match="add --force"):
+    with pytest.raises(TinykernelError, match="add force=True"):
         export(model, "cortex-m4", folder)
     files = export(model, "cortex-m4", folder, force=True)
     assert sorted(files) == sorted(path for path in folder.rglob("*") if path.is_file())

@@ -7,7 +7,17 @@ import pytest
 
 from tests.cli.tools import QUICK, run
 from tests.coding.test_codes import fruit
-from tinykernel import TernaryKernelClassifier, TernaryKernelRegressor, load, save, train
+from tinykernel import (
+    TernaryKernelClassifier,
+    TernaryKernelRegressor,
+    calibrate,
+    evaluate,
+    export,
+    load,
+    save,
+    train,
+    verify,
+)
 from tinykernel.coding.codes import Coding
 from tinykernel.errors import TinykernelError
 from tinykernel.modelfile import about
@@ -40,7 +50,7 @@ def test_a_frame_with_text_was_refused(frame, tmp_path):
     assert np.array_equal(again.predict(X), found.classifier.predict(X))
 
 
-def test_estimators_code_frames_and_remember_how(frame):
+def test_estimators_code_frames_and_remember_how(frame, tmp_path):
     """Categories and strings of any kind are one coding; new texts and new gaps are one line."""
     _, X, y = frame
     plain = TernaryKernelClassifier(epochs=5, **_SMALL).fit(X, y)
@@ -49,6 +59,14 @@ def test_estimators_code_frames_and_remember_how(frame):
     same = TernaryKernelClassifier(epochs=5, **_SMALL).fit(other, y)
     assert same.quantize() == plain.quantize()
     assert plain.quantize().feature_names == ("colour", "ripe", "weight")
+    # What takes an estimator takes its frames; an integer model knows no texts.
+    assert verify(plain, X[:9], y[:9]).differences == 0
+    assert evaluate(plain, X, y, train=(X, y)).accuracy == plain.score(X, y)
+    assert calibrate(plain, X, y).rows == len(X)
+    export(plain, None, tmp_path / "fruit", name="fruit", format="library", vectors=X[:4])
+    assert "FRUIT_COLOUR_RED" in (tmp_path / "fruit" / "src" / "fruit.h").read_text()
+    with pytest.raises(TinykernelError, match="a frame with text needs the fitted estimator"):
+        plain.quantize().predict(X)
     assert np.array_equal(plain.predict(other[5:9]), same.predict(X[5:9]))
     with pytest.raises(ValueError, match="feature names"):
         plain.predict(X[X.columns[::-1]])

@@ -17,6 +17,7 @@ from tinykernel.build.harness import Inputs, Output, answers_of, run_rows
 from tinykernel.build.program import Platform, Program, build_closest, build_model, find_platforms
 from tinykernel.build.toolchains import ProgramTooLarge, host_toolchain
 from tinykernel.codegen.targets import Target, find_target
+from tinykernel.coding.frames import in_numbers
 from tinykernel.decisions.sequence import COLUMNS, expected_steps, given_steps
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, as_integer_model
@@ -26,6 +27,7 @@ from tinykernel.model.answers.values import Values
 from tinykernel.model.arrays import raw_values
 from tinykernel.model.stages.beside import as_rows, as_windows
 from tinykernel.progress import report as say
+from tinykernel.text import count
 
 _ROWS_AT_ONCE, _HOPS_AT_ONCE = 8192, 1024
 
@@ -152,7 +154,7 @@ def verify(
     """
     row = find_target(target)
     integer = as_integer_model(model)
-    raw = integer.as_raw(X)
+    raw = integer.as_raw(in_numbers(model, X))
     labels = None if y is None else np.asarray(y)
     if raw.shape[0] == 0:
         raise TinykernelError("verify: the data have no rows")
@@ -160,7 +162,7 @@ def verify(
     if labels is not None and labels.shape[: 1 if integer.is_regressor else None] != shape:
         raise TinykernelError(f"verify: {labels.shape} labels for {raw.shape[0]} rows")
     platforms = _platforms(row, compiler)
-    say("computing in Python", 0, None, f"{len(raw)} rows")
+    say("computing in Python", 0, None, count(len(raw), "row"))
     rows = entry_rows(integer, raw, recordings)
     expected = expected_values(integer, rows)
     sequence, results = None, []
@@ -170,7 +172,7 @@ def verify(
     with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
         say("building", 0, None, row.name)
         for program in _build(integer, row, platforms, Path(folder), flags):
-            say(f"running on {row.name}", 0, None, f"{len(raw)} rows")
+            say(f"running on {row.name}", 0, None, count(len(raw), "row"))
             outputs = run_rows(program, integer, rows)
             result = compare(integer, expected, outputs, labels)
             if sequence is not None:

@@ -16,7 +16,7 @@ from tinykernel.cli.common.normality import alarms_in_words, promise_of
 from tinykernel.cli.common.output import percent, print_json, print_pairs
 from tinykernel.cli.common.rows import Judged, known_rows, rows_to_judge
 from tinykernel.errors import TinykernelError
-from tinykernel.text import listed
+from tinykernel.text import count, listed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -220,13 +220,16 @@ def about_calibration(rows: Rows, result: Calibration) -> dict[str, Any]:
     }
 
 
+_EVERY = f"{judging.UNLIMITED}; --max-error SHARE or --coverage SHARE refuses unsure ones"
+
+
 def calibration_in_words(result: Calibration) -> list[tuple[str, str]]:
     """Return the figures as names and values for `print_pairs`."""
     assert result.model.decision is not None
     thresholds = result.model.decision.thresholds.tolist()
-    rows, over, novel = f"{result.rows} rows", "", ""
+    rows, over, novel = count(result.rows, "row"), "", ""
     if result.groups is not None:
-        rows += f" of {result.groups} groups, which count as "
+        rows += f" of {count(result.groups, 'group')}, which count as "
         rows += f"{result.independent:.0f} independent rows"
     if result.coverage_of_groups is not None:  # the guarantee for new groups
         over = f"; on average over groups {percent(result.coverage_of_groups)}"
@@ -240,7 +243,7 @@ def calibration_in_words(result: Calibration) -> list[tuple[str, str]]:
             "answered",
             f"{percent(result.coverage)}, of which {result.wrong} are wrong ({share}){over}",
         ),
-        ("least margin", listed(thresholds, 12) if any(thresholds) else judging.UNLIMITED),
+        ("least margin", listed(thresholds, 12) if any(thresholds) else _EVERY),
         ("novel", novel),
         ("calibration", _probabilities_in_words(result)),
     ]

@@ -14,9 +14,10 @@ from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import print_all, print_notes, seen_in_words
 from tinykernel.cli.common.memory import ModelFile, open_model
-from tinykernel.cli.common.output import percent, print_json, print_table, write_csv
+from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, write_csv
 from tinykernel.cli.common.rows import in_batches, labels_to_judge_by, rows_for
 from tinykernel.errors import TinykernelError
+from tinykernel.text import count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -83,7 +84,10 @@ def predict_command(
         more = {"notes": list(rows.notes), "seen_in_training": seen, "evaluation": judged}
         print_json(answers.facts | more)
     elif not quiet:
-        print_table(answers.columns, answers.table, right=answers.right)
+        if rows.names is not None and len(answers.table) == 1 and rows.y is None:
+            print_pairs(zip(answers.columns, answers.table[0], strict=True))
+        else:
+            print_table(answers.columns, answers.table, right=answers.right)
         if len(scores) > _ROWS_SHOWN:
             typer.echo(
                 f"... {len(scores)} rows in all; -o FILE.csv writes them, --json prints them"
@@ -157,7 +161,7 @@ def _labels(model: IntegerModel, rows: Rows, scores: NDArray[Any]) -> _Answers:
         facts |= {"decisions": decided[0], "confidence": decided[1]}
         sure = [(_or_unknown(label), level) for label, level in zip(*decided, strict=True)]
         share = sum(label is not None for label in decided[0]) / max(1, len(labels))
-        remark = f"answered {percent(share)} of {len(labels)} rows"
+        remark = f"answered {percent(share)} of {count(len(labels), 'row')}"
     header = [unit, "label", *decision, *(f"score_{name}" for name in model.classes)]
     every = zip(names, labels, sure, scores.tolist(), strict=True)
     cells = ([name, label, *pair, *each] for name, label, pair, each in every)

@@ -131,11 +131,21 @@ def _trained(
             class_weight=balanced_or_none(options),
         )
         dataset = _with_caution(dataset, trained.model) if cut is None else dataset
+        if _left_trees_out(trained, options) and not size_given:
+            note = "effort quick compares no trees; --effort normal does"
+            dataset = replace(dataset, notes=(*dataset.notes, note))
     except BaseException:
         typer.echo(f"{output} holds the trained model; its accuracy is not known", err=True)
         raise
     about |= {"accuracy": accuracies_of(result)} | about_evaluation(evaluation)
     return result | _save(trained, output, about), dataset, evaluation
+
+
+def _left_trees_out(trained: TrainResult, options: Mapping[str, Any]) -> bool:
+    """Whether trees might have won, and a quick training did not compare them."""
+    is_quick = options["effort"] == "quick" and options["model"] in (None, "auto")
+    is_compared = trained.method == "learned" and trained.budget is not None
+    return is_quick and is_compared and trained.model.input.is_table
 
 
 def _rows_aside(

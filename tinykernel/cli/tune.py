@@ -181,7 +181,7 @@ def _print(
     for how in dict.fromkeys(point.measured for point in result.points):
         typer.echo(f"flash and RAM: {how}")
     if effort == "quick":
-        typer.echo("note: with --effort normal trees compete, too")
+        typer.echo("note: with --set effort=normal trees compete, too")
     typer.echo(result.recommendation)
     if judged is not None:
         from tinykernel.evaluation import LabelEvaluation, interval_in_words

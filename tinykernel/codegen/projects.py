@@ -27,6 +27,7 @@ from tinykernel.codegen.plan import FORMAT
 from tinykernel.codegen.sources import render_selftest, render_single, render_sources
 from tinykernel.codegen.targets import Target, board_for, find_target
 from tinykernel.coding.codes import Coding
+from tinykernel.coding.frames import in_numbers
 from tinykernel.errors import TinykernelError
 from tinykernel.files import MANIFEST, manifest, replace_folder_atomically
 from tinykernel.model import IntegerModel, as_integer_model
@@ -264,6 +265,14 @@ def _period(about: Mapping[str, Any]) -> int | None:
     return max(round(1e6 / rate), 1)
 
 
+def _channels(about: Mapping[str, Any]) -> list[str]:
+    """Return the names of the channels of recordings, if a sensor may print all of them."""
+    cutting = about.get("recordings")
+    names = cutting.get("channels") if isinstance(cutting, dict) else None
+    known = [str(name) for name in names] if isinstance(names, list) else []
+    return known if all(re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) for name in known) else []
+
+
 def exported_files(
     model: object,
     target: str | Target | None,
@@ -283,8 +292,12 @@ def exported_files(
     about = about or {}
     wanted = {"board": board, "framework": framework, "platform": platform}
     chosen = _chosen(format, target, wanted)
-    integer_model, coding = as_integer_model(model), Coding.read(about.get("coding"))
-    rows = _usual_vectors(integer_model) if vectors is None else np.asarray(vectors)
+    integer_model, coding = as_integer_model(model), about.get("coding")
+    coding = Coding.read(coding or getattr(model, "coding_", None))
+    if vectors is None:
+        rows = _usual_vectors(integer_model)
+    else:
+        rows = np.asarray(in_numbers(model, vectors))
     if rows.ndim < 2 or rows.shape[0] == 0:
         raise TinykernelError("test vectors: give at least one row of raw inputs")
     _check_version(version)
@@ -295,6 +308,7 @@ def exported_files(
     context["period"] = _period(about)
     # Two trainings are two versions to a package manager.
     context["release"] = version or f"{tinykernel.__version__}+{context['fingerprint']}"
+    context["channels"] = _channels(about)
     files = dict(sorted(_render_format(format, sources, context, chosen).items()))
     row = None if target is None else find_target(target).name
     if ci is not None:

@@ -56,6 +56,13 @@ def coded_frame(X: Any, coding: Coding | None = None) -> tuple[Any, Coding | Non
     return type(X)(numbers, schema=list(X.columns)), coding
 
 
+def in_numbers(model: Any, X: Any) -> Any:
+    """Return rows of a frame by the numbers of the training, which a fitted estimator remembers."""
+    if not hasattr(model, "fit"):
+        return X
+    return coded_frame(X, coding=Coding.read(getattr(model, "coding_", None)) or Coding())[0]
+
+
 def _is_plain(column: Any) -> bool:
     """Say whether a column holds numbers, or true and false, and lacks none."""
     values = np.asarray(column)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -12,8 +13,7 @@ from tinykernel.data.faults import shown
 from tinykernel.data.formats import Part
 from tinykernel.errors import TinykernelError
 
-# Integer labels with fewer rows each, and more of them, are probably values.
-_ROWS_A_CLASS = 5
+# More integer labels are probably values.
 _MOST_LABELS = 20
 
 
@@ -59,8 +59,9 @@ def _stratified_split(
 
 
 def _hint(y: NDArray[Any], n_labels: int) -> str:
-    """Return a hint where labels are probably values: integers that hardly repeat."""
-    if y.dtype.kind not in "iu" or n_labels <= _MOST_LABELS or len(y) >= _ROWS_A_CLASS * n_labels:
+    """Return a hint where labels are probably values: many integers."""
+    are_numbers = y.dtype.kind in "iu" or all(re.fullmatch(r"-?\d+", str(each)) for each in set(y))
+    if not are_numbers or n_labels <= _MOST_LABELS:
         return ""
     return f"; to predict numbers such as these {n_labels} give --task numbers"
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.coding.frames import in_numbers
 from tinykernel.decisions import shares
 from tinykernel.decisions.confidence import calibration_error, confidence_table, fit_temperature
 from tinykernel.decisions.counters import as_classifier
@@ -16,6 +17,7 @@ from tinykernel.decisions.thresholds import Choice, by_coverage, by_error
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.decision import Decision, deficits, margins, softmax
+from tinykernel.text import count
 
 # The most deficits that a model stores for its prediction sets.
 _MOST_LEVELS = 4096
@@ -174,6 +176,7 @@ def calibrate(
     request = _Request(max_error, coverage, per_class, 1 - confidence)
     request.check(false_alarms, known)
     integer = _classifier(model)
+    X = in_numbers(model, X)
     scores = integer.scores(X)
     labels, given_groups = _checked(integer, len(scores), y, groups)
     answers, margin = margins(scores)
@@ -388,7 +391,8 @@ def _percent(share: float) -> str:
 def _statement(rows: _Rows, request: _Request, bound: float) -> str:
     """Say what is promised, and on which rows."""
     grouped = rows.groups is not None
-    with_rows = f"with these {rows.n} rows" + (f" of {rows.n_groups} groups" if grouped else "")
+    with_rows = f"with {'this' if rows.n == 1 else 'these'} {count(rows.n, 'row')}"
+    with_rows += f" of {count(rows.n_groups, 'group')}" if grouped else ""
     share = request.max_error if request.max_error is not None else bound
     text = (
         f"{with_rows}: error among answered{' of every class' if request.per_class else ''} at "

@@ -8,6 +8,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from tinykernel.coding.frames import in_numbers
 from tinykernel.decisions import Calibration, calibrate
 from tinykernel.estimator.machines import KernelEstimator, MachineClassifier, flat
 from tinykernel.model.answers.decision import Decision
@@ -193,7 +194,7 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
         check_is_fitted(self)
         calibration = calibrate(
             self.quantize(),
-            flat(self._in_numbers(X))[0],
+            flat(in_numbers(self, X))[0],
             y,
             max_error=max_error,
             coverage=coverage,
@@ -201,7 +202,7 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
             confidence=confidence,
             groups=groups,
             false_alarms=false_alarms,
-            known=None if known is None else (flat(self._in_numbers(known[0]))[0], known[1]),
+            known=None if known is None else (flat(in_numbers(self, known[0]))[0], known[1]),
         )
         assert calibration.model.decision is not None
         self.decision_ = calibration.model.decision

@@ -13,8 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tinykernel.coding.codes import Coding
-from tinykernel.coding.frames import coded_frame
+from tinykernel.coding.frames import coded_frame, in_numbers
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, quantize
 from tinykernel.model.arrays import chosen_labels
@@ -46,14 +45,10 @@ class MachineEstimator(ModelFileMixin, BaseEstimator):
             self.coding_ = coding.written()
         return rows
 
-    def _in_numbers(self, X: Any) -> Any:
-        """Code the text and missing values of a frame as in training."""
-        return coded_frame(X, coding=Coding.read(getattr(self, "coding_", None)) or Coding())[0]
-
     def _checked_rows(self, X: ArrayLike) -> NDArray[Any]:
         """Check rows to predict, and round them as the firmware's input type does."""
         check_is_fitted(self)
-        rows = validate_data(self, flat(self._in_numbers(X))[0], dtype="numeric", reset=False)
+        rows = validate_data(self, flat(in_numbers(self, X))[0], dtype="numeric", reset=False)
         return to_raw(rows, "float32") if self.machine_.raw_dtype == "float32" else rows
 
     def quantize(self) -> IntegerModel:
@@ -206,7 +201,7 @@ class KernelEstimator(MachineEstimator, EstimatorParameters):
             raise TinykernelError(f"validation: give a pair (X, y) of rows and {target}")
         rows, known = validate_data(
             self,
-            flat(self._in_numbers(validation[0]))[0],
+            flat(in_numbers(self, validation[0]))[0],
             validation[1],
             dtype="numeric",
             reset=False,

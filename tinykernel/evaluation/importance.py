@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.coding.frames import in_numbers
 from tinykernel.decisions.shares import is_positive
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation.baselines import equal_classes
@@ -65,7 +66,7 @@ def input_importance(
     integer, true = as_integer_model(model), np.asarray(y)
     if integer.input.columns > 1:
         raise TinykernelError("inputs: no pixel matters alone; give a model of tables or signals")
-    rows = as_windows(integer.as_raw(X), integer.input)
+    rows = as_windows(integer.as_raw(in_numbers(model, X)), integer.input)
     if len(rows) != len(true) or len(true) < 2:
         raise TinykernelError(f"inputs: {len(true)} labels for {len(rows)} rows; give two or more")
     rng = np.random.default_rng(0)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.coding.frames import in_numbers
 from tinykernel.decisions.figures import decision_figures
 from tinykernel.evaluation.baselines import label_baselines, value_baselines
 from tinykernel.evaluation.cautions import cautions
@@ -63,9 +64,9 @@ def evaluate(
     >>> judged.accuracy > 0.9, judged.baselines["linear"].n_bytes
     (True, 12)
     """
-    integer = as_integer_model(model)
+    integer, X = as_integer_model(model), in_numbers(model, X)
     if train is not None:
-        train = np.asarray(train[0]), np.asarray(train[1])
+        train = np.asarray(in_numbers(model, train[0])), np.asarray(train[1])
         train = train[0].reshape(len(train[0]), -1), train[1]
     if integer.is_regressor:
         return _of_values(integer, X, np.asarray(y, dtype=np.float64), groups, train)

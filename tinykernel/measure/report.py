@@ -198,7 +198,7 @@ class Report:
 
 def report(
     model: object,
-    target: str | Target,
+    target: str | Target = "cortex-m4",
     budget: str | int | Limits | None = None,
     *,
     compiler: str = "auto",
@@ -208,7 +208,7 @@ def report(
     Parameters
     ----------
     model : IntegerModel, KernelMachine or fitted classifier
-    target : str or Target
+    target : str or Target, default="cortex-m4"
         A microcontroller.
     budget : str, int or Limits, optional
         Flash that the model may add to the program, e.g. ``"30KB"``, or several limits such as

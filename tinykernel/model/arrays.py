@@ -52,7 +52,10 @@ def raw_values(X: ArrayLike, dtype: str) -> NDArray[Any]:
         try:
             values = values.astype(np.float64)
         except (TypeError, ValueError):
-            raise TinykernelError("inputs: not an array of numbers") from None
+            raise TinykernelError(
+                "inputs: not an array of numbers; a frame with text needs the fitted estimator, "
+                "which knows the numbers of its texts"
+            ) from None
     with np.errstate(invalid="ignore", over="ignore"):
         raw = values.astype(dtype)
         wrong = np.zeros(1, dtype=bool) if dtype == "float32" else raw != values

@@ -22,6 +22,7 @@ import numpy as np
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.model.quantization.pipelines import is_pipeline
 from tinykernel.modelfile.container import LARGEST, read_container, write_container
 from tinykernel.modelfile.pickles import bytes_in_pickle
 from tinykernel.modelfile.records import decode_record, encode_record, name_of
@@ -61,12 +62,12 @@ def save(obj: object, path: str | os.PathLike[str], about: Mapping[str, Any] | N
     >>> save("a string", "model.tkm")
     Traceback (most recent call last):
         ...
-    tinykernel.errors.TinykernelError: model.tkm: a str is no tinykernel model; save an \
-IntegerModel or a fitted classifier
+    tinykernel.errors.TinykernelError: model.tkm: a str is no tinykernel model; save a \
+fitted estimator, a Pipeline that ends in one, or an IntegerModel
     """
     with _named(path):
         is_container = _is_container(Path(path))
-        data = _to_bytes(obj, about)
+        data = _to_bytes(as_integer_model(obj) if is_pipeline(obj) else obj, about)
         _from_bytes(data)  # compares the fingerprint
     if not is_container:
         data = pickle.dumps(_Pickled(data), protocol=_PROTOCOL)
@@ -180,7 +181,8 @@ def _to_bytes(obj: object, about: Mapping[str, Any] | None = None) -> bytes:
 
     name, arrays = name_of(obj), Arrays()
     if name not in KINDS:
-        problem = "no tinykernel model; save an IntegerModel or a fitted classifier"
+        problem = "no tinykernel model; save a fitted estimator, a Pipeline that ends in one, or "
+        problem += "an IntegerModel"
         if name in CLASSES:
             problem = "a part of a model; save the whole model"
         raise TinykernelError(f"a {name} is {problem}")

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from tinykernel import modelfile
 from tinykernel.codegen.targets import TARGETS, find_target
+from tinykernel.coding.frames import in_numbers
 from tinykernel.data.trained_rows import seen_before
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import LabelEvaluation, evaluate, input_importance
@@ -113,7 +114,7 @@ def report_page(
         rows = "" if judged is None else "held out by the training, and judged then"
     judgement: dict[str, Any] = {"judged": judged, "rows": rows}
     if data is not None:
-        X, y = data
+        X, y = in_numbers(model, data[0]), data[1]
         options: dict[str, Any] = {"groups": groups, "class_weight": class_weight}
         judgement["judged"] = evaluate(integer, X, y, train=train, **options)
         judgement["coverage"] = coverage_of(integer, X, y)

@@ -57,6 +57,10 @@ def _differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
     return sorted(name for name in a.keys() | b.keys() if a.get(name) != b.get(name))
 
 
+def _shown(value: Any) -> Any:
+    return "not given" if value is None else value
+
+
 class Journal:
     """The folder of finished trials; `about` (data, options, version) must be that of the run."""
 
@@ -135,12 +139,13 @@ class Journal:
         problem = f"other {', '.join(names)}"
         if names == ["options"]:
             now, before = here["options"], header["options"]
+            values = {name: (before.get(name), now.get(name)) for name in _differing(now, before)}
             problem = ", ".join(
-                f"{name} was {before.get(name)}, is {now.get(name)}"
-                for name in _differing(now, before)
+                f"{name} was {_shown(old)}, is {_shown(new)}" for name, (old, new) in values.items()
             )
         raise TinykernelError(
-            f"{self.folder}: is the journal of another tuning: {problem}; {_ADVICE}"
+            f"{self.folder}: is the journal of another tuning: {problem}; repeat its options, "
+            f"{_ADVICE}"
         )
 
     def _outcome(self, file: Path) -> Outcome:

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { RATE = 100, GRAVITY = 8192, QUARTER = 64 };
 
@@ -46,11 +47,12 @@ static void print_sample(const char *movement, uint32_t step)
 int main(int count, char **arguments)
 {
     const char *const movement = count > 1 ? arguments[1] : "still";
+    const pid_t parent = getppid();
     struct timespec next;
     uint32_t step;
 
     clock_gettime(CLOCK_MONOTONIC, &next);
-    for (step = 0u;; step++) {
+    for (step = 0u; getppid() == parent; step++) { /* not beyond a parent that was killed */
         print_sample(movement, step);
         next.tv_nsec += 1000000000L / RATE;
         if (next.tv_nsec >= 1000000000L) {
@@ -59,4 +61,5 @@ int main(int count, char **arguments)
         }
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
     }
+    return 0;
 }

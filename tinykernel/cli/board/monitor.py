@@ -65,6 +65,8 @@ def monitor_command(
         link = stack.enter_context(Link(find_port(port), baud))
         file = None if log is None else stack.enter_context(log.open("w", newline=""))
         source = _decisions(link, opened, send, fast=fast)
+        if send is None:
+            typer.echo(f"waiting for decisions at {link.port}, until Ctrl-C", err=True)
         wrong = _watch(integer, source, file, decisions, _expected(opened))
     if wrong:
         fail(f"{wrong} decisions of the board differ from Python")

@@ -174,7 +174,7 @@ def _tables(
 
 def _with_numbers(dataset: Dataset, options: Mapping[str, Any]) -> Dataset:
     """Add a note on the numbers beside windows; refuse them without windows."""
-    from tinykernel.data.recordings import count
+    from tinykernel.text import count
 
     numbers = count(dataset.beside, "number")
     start = f"{options['data']}: has an array beside, of {numbers} a window"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tinykernel.cli.common.output import percent, print_pairs, print_table, size
-from tinykernel.text import listed, visible
+from tinykernel.text import count, listed, visible
 
 if TYPE_CHECKING:
     from tinykernel.data.partition import Rows
@@ -30,9 +30,9 @@ def evaluation_in_words(evaluation: Evaluation) -> list[tuple[str, str]]:
     """Return the figures as names and values for `print_pairs`."""
     from tinykernel.evaluation import LabelEvaluation, ValueEvaluation
 
-    rows = f"{evaluation.rows} rows"
+    rows = count(evaluation.rows, "row")
     if evaluation.n_groups is not None:
-        rows += f" of {evaluation.n_groups} group{'s' if evaluation.n_groups != 1 else ''}"
+        rows += f" of {count(evaluation.n_groups, 'group')}"
     beside = (f"{_named(each)} {_figure(each)}" for each in evaluation.baselines.values())
     baselines = ("beside it", "; ".join(beside))
     if isinstance(evaluation, ValueEvaluation):
@@ -52,7 +52,7 @@ def _labels_in_words(evaluation: LabelEvaluation, rows: str) -> list[tuple[str, 
     absent = [label for label, n in zip(classes, counts, strict=True) if not n]
     without = f" (no rows of {visible(listed(absent))})" if absent else ""
     least = int(np.nanargmin(evaluation.recall))
-    right = f"{evaluation.confusion[least, least]} of {counts[least]} rows"
+    right = f"{evaluation.confusion[least, least]} of {count(counts[least], 'row')}"
     return [
         ("accuracy", f"{percent(evaluation.accuracy)}, {interval} ({rows})"),
         (
@@ -156,11 +156,13 @@ def print_verdict(evaluation: Evaluation) -> None:
 
 def _compared(baseline: Baseline) -> str:
     """Describe a baseline that is as good, with its figures."""
+    # The test pairs the answers, so it may be sure where intervals overlap.
     verdict = "is not clearly worse on so few rows" if baseline.worse else "does as well"
+    verdict = "does better, row by row" if baseline.better else verdict
     figure = _figure(baseline)
     if baseline.by != "rmse":
         figure += f" accuracy, {percent(baseline.figures['balanced_accuracy'])} balanced"
-    return f"{_named(baseline)} {'does better' if baseline.better else verdict}: {figure}"
+    return f"{_named(baseline)} {verdict}: {figure}"
 
 
 def print_inputs(worth: Importance, saved: str) -> None:

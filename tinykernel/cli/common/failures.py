@@ -20,12 +20,12 @@ from typer.core import TyperGroup
 
 from tinykernel.cli.settings.table import SETTINGS
 from tinykernel.errors import TinykernelError
-from tinykernel.text import visible
+from tinykernel.text import SUCCESSORS, visible
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 _SECONDS = 1.0
 # Values of Python in messages: a shape, a dict with one key, a word.
-_VALUES = r"\((\d+(?:, \d+)*)\)|\{\"(\w+)\": \.\.\.\}|[\"'](\w+)[\"']"
+_VALUES = r"True|\((\d+(?:, \d+)*)\)|\{\"(\w+)\": \.\.\.\}|[\"'](\w+)[\"']"
 # Options with another name in Python.
 _OTHERWISE = {"seed": "random_state", "folds": "n_folds", "validation": "validation_fraction"}
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -104,6 +104,8 @@ def with_options(message: str, options: Mapping[str, str]) -> str:
     A parameter is a word before a colon at the beginning, or with an underscore, unless it is part
     of a file name or in quotes.
 
+    >>> with_options("a: exists; add force=True", {"force": "--force"})
+    'a: exists; add --force'
     >>> options = {"image_shape": "--image-shape", "linear": "--set linear"}
     >>> with_options("linear: give image_shape=(28, 28), not linear=4", options)
     '--set linear: give --image-shape 28x28, not --set linear=4'
@@ -119,6 +121,8 @@ def with_options(message: str, options: Mapping[str, str]) -> str:
 
 def _as_typed(option: str, match: re.Match[str]) -> str:
     """Return an option with its value, if that is one of `_VALUES`."""
+    if match[1] == "True":
+        return option
     value = (match[2] or "").replace(", ", "x") or match[3] or match[4] or ""
     return f"{option}{'=' if option.startswith('--set ') else ' '}{value}"
 
@@ -179,4 +183,6 @@ def _say_usage(error: Any) -> None:
     params = [] if ctx is None else ctx.command.params
     if name in SETTINGS and any(param.name == "assignments" for param in params):
         message = f"{error.option_name} is a setting: --set {name}={SETTINGS[name].kind}"
+    elif name in SUCCESSORS and "No such option" in message:
+        message = f"No such option: {error.option_name}; give --set {SUCCESSORS[name]}"
     fail(f"{message} (see '{command} --help')")

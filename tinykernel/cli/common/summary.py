@@ -202,7 +202,7 @@ def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, st
         ("validation", validation),
         *(_sizes_in_words(result) if "flash" in result else []),
         ("promise", result["calibration"]["statement"] if "calibration" in result else ""),
-        ("time", f"{result['seconds']:.1f} s"),
+        ("time", f"{result['seconds']:.1f} s in all"),
         ("file", f"{result['model']} ({size(result['bytes'])})"),
     ]
 

@@ -140,6 +140,8 @@ def _check(
         end = f"{n} of {report.n_files} files differ from what {path} generates"
         same = f"{report.n_files} files are what {path} generates"
         print_pairs([*lines, ("result", end if n else same)])
+        if data is None and any(name.endswith("_vectors.h") for name in report.changed):
+            typer.echo("hint: if the export had --data, give the same rows")
     if report.n_differing:
         raise typer.Exit(1)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tinykernel.cli.settings.table import PARTS, SETTINGS, Setting
 from tinykernel.errors import TinykernelError
-from tinykernel.text import similar
+from tinykernel.text import SUCCESSORS, similar
 
 _NAME = "tinykernel.toml"
 _LARGEST = 1 << 20
@@ -55,6 +55,8 @@ def known(name: str, place: str) -> Setting:
     if name in SETTINGS:
         return SETTINGS[name]
     hint = similar(name.replace("-", "_"), SETTINGS) or "'tinykernel options' lists all"
+    if name in SUCCESSORS:
+        hint = f"write {SUCCESSORS[name]}"
     raise TinykernelError(f"{place}: no such setting; {hint}")
 
 

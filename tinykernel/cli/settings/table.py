@@ -269,6 +269,7 @@ _KINDS = {
     "frame": "WxH:FORMAT",
     "class_weight": "balanced|LABEL:WEIGHT,...",
     "n_components": "int|LAYOUT:int,...",
+    "n_kernels": "int|KIND:int,...",
     "loss": "squared|absolute|LEVELS",
     "spectrum": "auto|off|on|LENGTH/HOP/BANDS",
 }
@@ -292,12 +293,23 @@ def _of_trainer() -> Iterator[Setting]:
                 name,
                 _KINDS.get(name) or _kind(field.metadata["type"]),
                 _reader(field),
-                field.metadata["text"].replace("`", "").replace('"', ""),
+                _as_typed(field.metadata["text"]),
                 range=field.metadata["range"],
                 tasks=tuple(task for task in TASKS if name in _TAKEN_BY[task]),
                 methods=METHODS if name in _TAKEN_BY[PAPER] else (LEARNED,),
                 of_trainer=True,
             )
+
+
+def _as_typed(text: str) -> str:
+    """Write the values of Python in a text as the command line takes them.
+
+    >>> _as_typed('for instance ``{"compact": 3072, "phases": 1536}``, or (0.1, 0.9)')
+    'for instance compact:3072,phases:1536, or 0.1,0.9'
+    """
+    plain = text.replace("`", "").replace('"', "")
+    spaces = re.compile(r"(?<=[:,]) ")
+    return re.sub(r"\{([^}]*)\}|\(([\d., ]+)\)", lambda m: spaces.sub("", m[1] or m[2]), plain)
 
 
 def _kind(declared: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinykernel.data.recordings.cutting import Stretch, Windows, count, window_starts
+from tinykernel.data.recordings.cutting import Stretch, Windows, window_starts
 from tinykernel.data.recordings.reading import windows
 
-__all__ = ["Stretch", "Windows", "count", "window_starts", "windows"]
+__all__ = ["Stretch", "Windows", "window_starts", "windows"]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tinykernel.data.recordings.files import Reading
 from tinykernel.data.recordings.tracks import Track, majority
 from tinykernel.errors import TinykernelError
+from tinykernel.text import count
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,11 +147,6 @@ class Windows:
             for key, unit, reason in reasons
             if self.dropped[key]
         )
-
-
-def count(n: int, unit: str) -> str:
-    """Return ``1 file`` or ``3 files``."""
-    return f"{n} {unit}" + ("" if n == 1 else "es" if unit.endswith("ch") else "s")
 
 
 def window_starts(

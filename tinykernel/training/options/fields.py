@@ -61,8 +61,8 @@ class Parameters:
         None,
         unless_none(Check(ranges.components, f"0 to {MOST_COMPONENTS}")),
         "int, mapping of str to int, or None",
-        "p, the number of binary components, at most 65536. Flash grows in proportion. None takes "
-        "2048, and with a local stage none: so does 0, which needs a linear part. A mapping "
+        "p, the number of binary components, at most 65536. Flash grows in proportion. If "
+        "not given: 2048, and none with a local stage. 0 needs a linear part. A mapping "
         'of layouts to numbers, for instance ``{"compact": 3072, "phases": 1536}``, has '
         "the layout chosen on rows held out. A layout says which numbers of a component are "
         'learned and stored. "compact", the default: G in 4 bits and weights of +-1; "phases": G '
@@ -76,14 +76,14 @@ class Parameters:
         None,
         unless_none(Check(check_positive, "above 0")),
         "float or None",
-        "Width of the Gaussian kernel at the start, in scaled inputs. None searches it.",
+        "Width of the Gaussian kernel at the start, in scaled inputs. Searched if not given.",
         reads=(COMPONENTS,),
     )
     epochs: int | None = option(
         None,
         unless_none(at_least(1)),
         "int or None",
-        "Passes over the training rows; None for 6 to 120, fewer for more rows.",
+        "Passes over the training rows; if not given 6 to 120, fewer for more rows.",
         reads=(*TABLES, GRADIENTS, IMAGES),
     )
     effort: str = option(
@@ -118,7 +118,7 @@ class Parameters:
         unless_none(Check(ranges.kernels, "1 or more")),
         "int, mapping or None",
         "Kernels of the local stage, or channels of convolutions. Flash and time grow in "
-        "proportion. None takes 64 for images, 32 channels, and 256 for signals. A mapping has a "
+        "proportion. If not given: 64 for images, 32 channels, 256 for signals. A mapping has a "
         'number for "kernels" and one for "convolutions", "deep" or "mixed" ones: the better is '
         "chosen.",
         reads=(WINDOWS, IMAGES),
@@ -163,7 +163,7 @@ class Parameters:
         '"noise" as relative deviations, "rotate" in radians, of every three channels about a '
         'random axis. Of a spectrum "affine" stretches time and frequency, moves both, and scales '
         'loudness; it has no "rotate", and a "shift" of half the hop of frames or more moves whole '
-        "frames. None gives convolutions affine 0.3; affine 0 gives them none.",
+        "frames. Convolutions have affine 0.3 if nothing is given; affine 0 gives them none.",
     )
     random_state: int | np.random.RandomState | None = option(  # noqa: RUF009
         None,
@@ -175,7 +175,7 @@ class Parameters:
         None,
         unless_none(Check(ranges.threads, "-1, or 1 or more")),
         "int or None",
-        "Threads; None or -1 for all that numba uses. The result does not depend on it.",
+        "Threads; all that numba uses if not given or -1. The result does not depend on it.",
     )
 
 
