@@ -83,7 +83,7 @@ def test_existing_folder_is_kept(model: IntegerModel, tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "mine.txt").write_text("mine")
     for force in (False, True):
-        with pytest.raises(TinykernelError, match="no export"):
+        with pytest.raises(TinykernelError, match="not an export"):
             export(model, "cortex-m4", folder, force=force)
     assert [path.name for path in tmp_path.rglob("*")] == ["project", "mine.txt"]
     (folder / "mine.txt").unlink()

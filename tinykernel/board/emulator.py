@@ -131,7 +131,10 @@ def emulated_sensor(movement: str) -> Iterator[EmulatedBoard]:
         compiled, path = Path(folder, "sensor.o"), Path(folder, "sensor")
         platform.chain.compile(source, compiled, flags=programs.WARNING_FLAGS)
         platform.chain.link([compiled], path)
-        with _pseudo_terminal() as (here, port), _as_process([str(path), movement], here):
+        with (
+            _pseudo_terminal() as (here, port),
+            _as_process([str(path), movement, str(os.getpid())], here),
+        ):
             yield EmulatedBoard(port, f"a sensor of something {movement}")
 
 

@@ -1,9 +1,11 @@
 /* A sensor of acceleration for trying things out: prints x, y and z of a movement a hundred times a
- * second. The first argument is the movement: still, shaking or turning. */
+ * second. The first argument is the movement: still, shaking or turning. The second is the process
+ * without which it ends, by default the one that starts it. */
 #define _POSIX_C_SOURCE 200112L
 
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -47,12 +49,12 @@ static void print_sample(const char *movement, uint32_t step)
 int main(int count, char **arguments)
 {
     const char *const movement = count > 1 ? arguments[1] : "still";
-    const pid_t parent = getppid();
+    const long parent = count > 2 ? strtol(arguments[2], NULL, 10) : (long)getppid();
     struct timespec next;
     uint32_t step;
 
     clock_gettime(CLOCK_MONOTONIC, &next);
-    for (step = 0u; getppid() == parent; step++) { /* not beyond a parent that was killed */
+    for (step = 0u; (long)getppid() == parent; step++) { /* not beyond a parent that was killed */
         print_sample(movement, step);
         next.tv_nsec += 1000000000L / RATE;
         if (next.tv_nsec >= 1000000000L) {
