@@ -114,9 +114,9 @@ def test_bad_input(digits, watch) -> None:
     ):
         with pytest.raises(TinykernelError, match=words):
             TernaryKernelNovelty(**options).fit(known)
-    with pytest.raises(TinykernelError, match="one alone"):
+    with pytest.raises(TinykernelError, match="only one"):
         TernaryKernelNovelty().fit(known, groups=np.zeros(len(known)))
-    with pytest.raises(TinykernelError, match="no model of one class"):
+    with pytest.raises(TinykernelError, match="not a model of one class"):
         calibrate_one_class(_two_classes(model), known, 0.05)
     with pytest.raises(TinykernelError, match="one class"):
         calibrate(model, known, np.full(len(known), "normal"))
