@@ -1,7 +1,6 @@
 """The table of boards: PlatformIO's names for them, their core and memory.
 
-Memory and clock are those of PlatformIO's board files or of the data sheet. Versions of platforms
-are pinned in ``templates/platformio/format.json``.
+Versions of platforms are pinned in ``templates/platformio/format.json``.
 """
 
 from __future__ import annotations

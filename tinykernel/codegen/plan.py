@@ -1,8 +1,4 @@
-"""Lossless layout of an `IntegerModel`: its tables, and the memory that its chain needs.
-
-Each stage and part has its file in `tinykernel.codegen.pack`, which chooses formats.
-``tk_contract.h`` of the runtime names the same macros and tables.
-"""
+"""Lossless layout of an `IntegerModel`: the tables that ``tk_contract.h`` names, and the memory."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Exporting a model as a project that a firmware author can open and build.
 
-A project format is a folder in ``templates/`` with a ``format.json``: where the generated sources
-go, its template folders, taken names, frameworks and versions of platforms. Files ending in ``.j2``
-are Jinja templates, others are copied; ``NAME`` in a path is the name of the model.
+A project format is a folder in ``templates/`` with a ``format.json``. Files ending in ``.j2`` are
+Jinja templates, others are copied; ``NAME`` in a path is the name of the model.
 """
 
 from __future__ import annotations

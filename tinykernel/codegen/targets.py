@@ -1,7 +1,4 @@
-"""The table of targets: one row says everything the rest of the package knows about a processor.
-
-To add a processor, add one row to `_ROWS`; its boards are in `tinykernel.codegen.boards`.
-"""
+"""The table of targets: to add a processor, add one row to `_ROWS`, and its boards."""
 
 from __future__ import annotations
 

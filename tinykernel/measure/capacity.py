@@ -1,8 +1,7 @@
 """How many components or kernels fit into a budget of flash, found before the long training.
 
-The size of the firmware hardly depends on what was learned. So an untrained model is measured, and
-its size corrected until the budget is used up. The measure is the estimate from the table of code
-sizes with a margin for compilers, so that models do not depend on the installed compiler.
+The size hardly depends on what was learned, so an untrained model is measured: by the estimate,
+with a margin, so that models do not depend on the installed compiler.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The memory of a model without any compiler: exact tables, and code from measured sizes.
 
-The size of the code is nearly a sum over the stages and parts, and a few properties that change it
-(`code_properties`). ``benchmarks/code_size.py`` links many models for every core, fits the sizes by
-least squares and writes them, with the remaining errors, to ``code_sizes.json``.
+``benchmarks/code_size.py`` links many models for every core, fits the size of each stage, part and
+property by least squares, and writes ``code_sizes.json``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Instructions of an inference without compiler or emulator: work times a price.
 
-``benchmarks/instruction_counts.py`` counts the instructions of many models in an emulator, fits the
-price of each piece of work on a core, and writes it, with the largest error that remained, to
-``instruction_counts.json``.
+``benchmarks/instruction_counts.py`` counts them in an emulator for many models, fits the price of
+each piece of work on a core, and writes ``instruction_counts.json``.
 """
 
 from __future__ import annotations

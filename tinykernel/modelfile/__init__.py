@@ -1,10 +1,7 @@
 """Saving and loading models: ``.tkm``, which cannot hold code, and ``.pkl``, which wraps one.
 
-A model is written as its fields: arrays in a container, the rest as JSON. Each record lists its
-fields (`tinykernel.model.record.Field`); a file is read by these lists, then through the
-constructors, which check how fields fit together and prove that nothing overflows.
-A pickled classifier is one call, `_from_bytes` of the bytes of a .tkm. So .pkl files need no
-unpickler: only a pickle of exactly this form is read.
+A model is written and read by the fields of its records, arrays in a container, the rest as JSON. A
+pickled classifier is one call, `_from_bytes` of the bytes of a .tkm: .pkl files need no unpickler.
 """
 
 from __future__ import annotations

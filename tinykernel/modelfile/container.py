@@ -1,8 +1,7 @@
 """The container of a ``.tkm`` file: a JSON header and NumPy arrays in a zip, and no pickle.
 
-The members are ``header.json`` and one ``<name>.npy`` an array, stored uncompressed with fixed
-times, so that equal content gives equal bytes. The reader takes only what the writer writes:
-members without gaps or overlaps, so that no more memory is needed than the file is long.
+Members are stored uncompressed with fixed times: equal content gives equal bytes. The reader
+refuses gaps and overlaps, so that no more memory is needed than the file is long.
 """
 
 from __future__ import annotations

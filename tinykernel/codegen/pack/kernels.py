@@ -1,8 +1,7 @@
 """Storage of the kernels of images and signals, and the memory that they need.
 
-The formats are those of ``tk_kernels_image.h`` and ``tk_kernels_signal.h``. Kernels of signals are
-sorted by dilation and mixed channel, so that those that read the same values follow each other.
-Without components the machine is sorted with them; else a table holds the order of the counts.
+Kernels of signals are sorted by dilation and mixed channel, as those that read the same values
+follow each other. Without components the machine is sorted with them; else a table holds the order.
 """
 
 from __future__ import annotations
