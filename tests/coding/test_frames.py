@@ -50,6 +50,19 @@ def test_a_frame_with_text_was_refused(frame, tmp_path):
     assert np.array_equal(again.predict(X), found.classifier.predict(X))
 
 
+def test_frames_of_polars_are_those_of_pandas(frame, require_tool):
+    """Text, gaps and names of either are one coding, one model, and the same answers."""
+    polars = require_tool("polars")
+    _, X, y = frame
+    other = polars.DataFrame(X.astype(object).where(X.notna(), None).to_dict("list"))
+    first, second = (
+        TernaryKernelClassifier(epochs=2, **_SMALL).fit(rows, y) for rows in (X, other)
+    )
+    assert second.quantize().fingerprint() == first.quantize().fingerprint()
+    assert (second.coding_, list(second.feature_names_in_)) == (first.coding_, list(X.columns))
+    assert np.array_equal(second.predict(other), first.predict(X))
+
+
 def test_estimators_code_frames_and_remember_how(frame, tmp_path):
     """Categories and strings of any kind are one coding; new texts and new gaps are one line."""
     _, X, y = frame
