@@ -45,3 +45,12 @@ def count(n: int, unit: str) -> str:
 def listed(items: Sequence[Any], most: int = 6, show: Callable[[Any], str] = str) -> str:
     """Join the first items with commas; dots stand for the others."""
     return ", ".join(map(show, items[:most])) + (", ..." if len(items) > most else "")
+
+
+def percent(share: float | None) -> str:
+    """Write a share of 0 to 1 in percent.
+
+    >>> percent(0.9153)
+    '91.53 %'
+    """
+    return "-" if share is None else f"{100 * share:.2f} %"

@@ -13,10 +13,10 @@ from tinykernel.cli.common import evaluation as judging
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.normality import alarms_in_words, promise_of
-from tinykernel.cli.common.output import percent, print_json, print_pairs
+from tinykernel.cli.common.output import print_json, print_pairs
 from tinykernel.cli.common.rows import Judged, known_rows, rows_to_judge
+from tinykernel.cli.settings import parsing
 from tinykernel.errors import TinykernelError
-from tinykernel.text import count, listed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,9 +39,12 @@ def calibrate_command(
     ] = None,
     false_alarms: Annotated[
         float | None,
-        args.share_option(
+        args.option(
             "--false-alarms",
-            "also detect rows of no known class, with at most this share of false alarms, e.g. 1%",
+            "SHARE|RATE",
+            "also detect rows of no known class, with at most this share of false alarms, e.g. 1%; "
+            "or choose when a stream tells an event, at such a rate, e.g. 1/h",
+            parser=args.parser(parsing.share_or_rate),
         ),
     ] = None,
     known: Annotated[
@@ -81,6 +84,19 @@ def calibrate_command(
         raise TinykernelError(f"{model}: predicts values; thresholds are for classifiers")
     if known is not None and false_alarms is None:
         raise typer.BadParameter("goes with --false-alarms", param_hint="--known")
+    if isinstance(false_alarms, parsing.Rate):
+        used = {"--max-error": max_error, "--coverage": coverage, "--known": known}
+        used |= {"--per-class": per_class, "--same-groups": same_groups}
+        for name in filter(used.get, used):
+            raise typer.BadParameter("not with a rate of false alarms", param_hint=name)
+        with showing_progress(quiet):
+            done = _events(opened, data, false_alarms, confidence)
+        save(done.model, output, opened.about | done.about)
+        if as_json:
+            print_json({"model": output, "data": data} | done.result)
+        elif not quiet:
+            print_pairs([*done.pairs, ("file", str(output))])
+        return
     with showing_progress(quiet):
         judged = rows_to_judge(opened, data, needs_labels=not integer.is_one_class, unseen=True)
     rows = judged.rows
@@ -116,11 +132,31 @@ class _Done(NamedTuple):
     remarks: tuple[str, ...] = ()
 
 
+def _events(file: ModelFile, data: str, an_hour: float, confidence: float) -> _Done:
+    """Choose the events of a stream on recordings that were not trained on."""
+    from tinykernel.evaluation.events import background_of, calibrate_events, recordings_for
+
+    held = recordings_for(file.model, file.about, data)
+    if held is None:
+        raise TinykernelError(f"{data}: events need recordings, and a model of them with a hop")
+    if not held.is_long:
+        judged = rows_to_judge(file, data, unseen=True)
+        _refuse_seen(file, judged)
+        names = {name.rpartition(":")[0] for name in judged.rows.names or ()}
+        held = replace(held, recordings=tuple(r for r in held.recordings if r.name in names))
+    result = calibrate_events(
+        file.model, held, background_of(file.model, file.about), an_hour, confidence
+    )
+    facts = result.to_dict()
+    return _Done(result.model, {"events": facts}, facts, result.in_words())
+
+
 def _classes(
     model: IntegerModel, rows: Rows, groups: NDArray[Any] | None, wishes: dict[str, Any]
 ) -> _Done:
     """Fit the decision part of a classifier."""
     from tinykernel.decisions import calibrate
+    from tinykernel.decisions.words import calibration_in_words
 
     assert rows.y is not None
     result = calibrate(model, rows.X, rows.y, groups=groups, **wishes)
@@ -218,43 +254,3 @@ def about_calibration(rows: Rows, result: Calibration) -> dict[str, Any]:
         "held_out": expected_counts(result.model, rows.X).to_dict(),
         "calibration_rows": {"rows": result.rows, **record_of(rows.X)},
     }
-
-
-_EVERY = f"{judging.UNLIMITED}; --max-error SHARE or --coverage SHARE refuses unsure ones"
-
-
-def calibration_in_words(result: Calibration) -> list[tuple[str, str]]:
-    """Return the figures as names and values for `print_pairs`."""
-    assert result.model.decision is not None
-    thresholds = result.model.decision.thresholds.tolist()
-    rows, over, novel = count(result.rows, "row"), "", ""
-    if result.groups is not None:
-        rows += f" of {count(result.groups, 'group')}, which count as "
-        rows += f"{result.independent:.0f} independent rows"
-    if result.coverage_of_groups is not None:  # the guarantee for new groups
-        over = f"; on average over groups {percent(result.coverage_of_groups)}"
-    if result.alarms is not None:
-        novel = f"above {result.alarms.threshold}: {result.alarms.alarms} of these rows"
-    share = percent(result.wrong / max(1, result.answered))
-    return [
-        ("rows", rows),
-        ("promise", result.statement),
-        (
-            "answered",
-            f"{percent(result.coverage)}, of which {result.wrong} are wrong ({share}){over}",
-        ),
-        ("least margin", listed(thresholds, 12) if any(thresholds) else _EVERY),
-        ("novel", novel),
-        ("calibration", _probabilities_in_words(result)),
-    ]
-
-
-def _probabilities_in_words(result: Calibration) -> str:
-    """Describe the temperature, and the error of probabilities with and without it."""
-    before, after = f"{result.error_before:.4f}", f"{result.error_after:.4f}"
-    error = f"expected error of the probabilities {before}"
-    assert result.model.decision is not None
-    temperature = result.model.decision.temperature
-    if temperature != 1:
-        return f"{error}, with a temperature of {temperature:.3g} {after}"
-    return f"{error}; they are kept as they are, as a temperature makes it {after}"

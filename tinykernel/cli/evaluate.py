@@ -9,7 +9,7 @@ import typer
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common import evaluation as judging
 from tinykernel.cli.common.bars import showing_progress
-from tinykernel.cli.common.memory import open_model
+from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import percent, print_json, print_pairs
 from tinykernel.cli.common.rows import rows_to_judge
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 def evaluate_command(
     model: args.ModelArgument,
     data: args.DataArgument,
+    label: Annotated[
+        str | None, args.option("--label", "COLUMN", "as for train", show_default=False)
+    ] = None,
     train: Annotated[
         str | None,
         args.option(
@@ -50,7 +53,11 @@ def evaluate_command(
     from tinykernel.evaluation.models import evaluate_clips
 
     opened = open_model(model)
+    if label is not None:
+        opened = opened.labelled_by(label)
     integer = opened.model
+    if integer.events is not None and _events(opened, data, as_json=as_json, quiet=quiet):
+        return
     with showing_progress(quiet):
         judged = rows_to_judge(opened, data, train=train)
         rows, y = judged.rows, judged.y
@@ -97,6 +104,24 @@ def evaluate_command(
         typer.echo(f"{used}: they say nothing new of the promise")
     if judged.train is None:
         typer.echo("--train DATA, with the training rows, shows simple models beside it")
+
+
+def _events(file: ModelFile, data: str, *, as_json: bool, quiet: bool | None) -> bool:
+    """Judge the events of long recordings; False of other data."""
+    from tinykernel.evaluation import events
+
+    with showing_progress(quiet):
+        held = events.recordings_for(file.model, file.about, data)
+        if held is None or not held.is_long:
+            return False
+        background = events.background_of(file.model, file.about)
+        streams = events.streams_of(file.model, held, background)
+        result = events.evaluate_events(file.model, streams)
+    if as_json:
+        print_json({"data": held.source} | result.to_dict())
+    elif not quiet:
+        print_pairs([("data", held.source), *events.events_in_words(result)])
+    return True
 
 
 def saved_without(integer: IntegerModel, worth: Importance, target: str) -> str:

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tinykernel.cli.common.arguments import JsonOption, ModelArgument, check_output_file, option
-from tinykernel.cli.common.evaluation import UNLIMITED
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, size
 from tinykernel.files import write_bytes_atomically
 from tinykernel.text import listed
 
 if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
-    from tinykernel.model.answers.decision import Decision
     from tinykernel.model.proof import Range
 
 _CLASSES_SHOWN = 12
@@ -86,6 +84,7 @@ def _write_proof(integer: IntegerModel, proof: Path) -> None:
 
 def _facts(integer: IntegerModel) -> dict[str, Any]:
     """Return the ``inspect --json`` of a model."""
+    from tinykernel.decisions.words import decision_facts
     from tinykernel.model.answers.values import Values
     from tinykernel.model.readouts.prototypes import Prototypes
 
@@ -105,7 +104,7 @@ def _facts(integer: IntegerModel) -> dict[str, Any]:
         "constant_features": len(integer.quantized_grid.constant),
         "fingerprint": integer.fingerprint(),
         **_components(integer),
-        **_decision(integer),
+        **decision_facts(integer),
         **({} if integer.events is None else {"events": integer.events.facts()}),
     }
 
@@ -131,28 +130,11 @@ def _components(integer: IntegerModel) -> dict[str, Any]:
     }
 
 
-def _decision(integer: IntegerModel) -> dict[str, Any]:
-    """Return the decision part, if any."""
-    decision = integer.decision
-    if decision is None:
-        return {}
-    return {
-        "decision": {
-            "thresholds": decision.thresholds.tolist(),
-            "confidences": decision.table.tolist(),
-            "confidence_shift": decision.shift,
-            "temperature": decision.temperature,
-            "statement": decision.statement,
-            "novelty_threshold": decision.novelty_threshold,
-            "prototypes": decision.n_prototypes,
-        }
-    }
-
-
 def _in_words(
     integer: IntegerModel, facts: dict[str, Any], file_size: int
 ) -> list[tuple[str, str]]:
     from tinykernel.codegen.description import consists_of
+    from tinykernel.decisions.words import decision_in_words
     from tinykernel.model.answers.values import Values
 
     unit = f"{integer.raw_dtype}, used as {integer.input_dtype}"
@@ -181,7 +163,7 @@ def _in_words(
         ("values", values),
         ("prototypes", novel),
         *_components_in_words(facts),
-        *_decision_in_words(integer.decision),
+        *decision_in_words(integer.decision),
         *([] if integer.events is None else integer.events.in_words(integer.classes)),
         ("fingerprint", integer.fingerprint()[:16]),
     ]
@@ -204,20 +186,4 @@ def _components_in_words(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("diagonal G", _DIAGONALS[facts["diagonal"]]),
         ("permutation P", facts["permutation"]),
         ("halved stages", f"first {first}, second {second}"),
-    ]
-
-
-def _decision_in_words(decision: Decision | None) -> list[tuple[str, str]]:
-    if decision is None:
-        return []
-    novel = "" if decision.novelty_threshold is None else str(decision.novelty_threshold)
-    if novel and decision.n_prototypes:
-        novel += f", by the distance to {decision.n_prototypes} prototypes and the margin"
-    least = listed(decision.thresholds.tolist(), _CLASSES_SHOWN)
-    confidence = f"{decision.table[0]} to {decision.table[-1]}"
-    return [
-        ("least margin", least if decision.rejects else UNLIMITED),
-        ("confidence", f"{confidence}, a step every {1 << decision.shift} of the margin"),
-        ("novel above", novel),
-        ("promise", decision.statement),
     ]

@@ -273,6 +273,7 @@ def remembered_settings(options: Mapping[str, Any]) -> dict[str, Any]:
         **{name: options[name] for name in ("label", "groups", "seed")},
         "test_size": 0.0 if isinstance(options["test"], str) else options["test"],
         "class_weight": balanced_or_none(options),
+        "background": options["background"],
         "task": None if options["task"] == "classes" else options["task"],
     }
 

@@ -24,7 +24,7 @@ _BEGINS = {".tkm": b"PK", ".pkl": b"\x80"}
 _BUILD = ".pio"  # build folder of PlatformIO
 
 
-def _parser(reader: Callable[[str], Any]) -> Callable[[Any], Any]:
+def parser(reader: Callable[[str], Any]) -> Callable[[Any], Any]:
     """Return a parser of options from a reader of settings."""
 
     def read(text: Any) -> Any:
@@ -38,7 +38,7 @@ def _parser(reader: Callable[[str], Any]) -> Callable[[Any], Any]:
 
 def share_option(name: str, text: str, *, default: str = "") -> Any:
     """Return an option that takes a share, such as 1%."""
-    return option(name, "SHARE", text, default=default, parser=_parser(parsing.share))
+    return option(name, "SHARE", text, default=default, parser=parser(parsing.share))
 
 
 def option(names: str, metavar: str, text: str, *, default: str = "", **more: Any) -> Any:
@@ -105,7 +105,7 @@ BudgetOption = Annotated[
         "SIZE|LIMITS",
         "flash that may be used, e.g. 30KB, or several limits: "
         "flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz or instructions=200k",
-        parser=_parser(parsing.limits),
+        parser=parser(parsing.limits),
     ),
 ]
 CurrentOption = Annotated[

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     )
 
 _CLASSES_SHOWN = 12
-#: The least margin of a model that answers every row.
-UNLIMITED = "none: every row is answered"
 
 
 def evaluation_in_words(evaluation: Evaluation) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,12 @@ class ModelFile:
     budget: int | None = None
     seed: int | None = None
     test_size: float | None = None
+
+    def labelled_by(self, label: str) -> ModelFile:
+        """Return the file as if the labels of its training had stood there."""
+        cutting = self.about.get("recordings")
+        more = {"recordings": cutting | {"label": label}} if isinstance(cutting, dict) else {}
+        return replace(self, label=label, about=self.about | more)
 
     def names(self, data: str) -> dict[str, Any]:
         """Return label, groups and selection as parameters of `load_rows`, as in the training."""

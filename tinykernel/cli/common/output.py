@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinykernel.cli.common.failures import FAILED, fail
 from tinykernel.files import write_bytes_atomically
+from tinykernel.text import percent as percent
 from tinykernel.text import visible
 
 if TYPE_CHECKING:
@@ -46,11 +47,6 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]
     writer.writerow(header)
     writer.writerows(rows)
     write_bytes_atomically(path, text.getvalue().encode("utf-8", "backslashreplace"))
-
-
-def percent(share: float | None) -> str:
-    """Format a share of 0 to 1 in percent."""
-    return "-" if share is None else f"{100 * share:.2f} %"
 
 
 def print_json(value: Any) -> None:

@@ -127,6 +127,23 @@ def augmentation(text: str) -> dict[str, float] | None:
     return amounts or None
 
 
+class Rate(float):
+    """How often an hour."""
+
+
+def share_or_rate(text: str) -> float:
+    """Read a share, or how often an hour, a minute or a day.
+
+    >>> share_or_rate("1%"), share_or_rate("12/day")
+    (0.01, 0.5)
+    """
+    count, _, unit = text.strip().partition("/")
+    try:
+        return Rate(float(count) * {"h": 1.0, "min": 60.0, "day": 1 / 24}[unit])
+    except (KeyError, ValueError):
+        return share(text)
+
+
 def share(text: str) -> float:
     """Read a share, as 1% or 0.01."""
     text = text.strip()

@@ -129,6 +129,14 @@ _OWN = (
         "Recordings shorter than a window: pad them with zeros (default for sounds) or drop them.",
     ),
     _data(
+        "background",
+        "LABELS",
+        parsing.names,
+        "Classes that make no event of a stream. Those called background, noise, silence, off, "
+        "none or nothing if not given.",
+        tasks=(CLASSES,),
+    ),
+    _data(
         "test",
         "SHARE|FILE",
         parsing.or_file(parsing.number(0, 0.99, "a share, as in 0.2, or a file")),

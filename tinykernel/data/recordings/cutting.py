@@ -203,7 +203,7 @@ def _padded(track: Track, n: int) -> Track:
     )
 
 
-def _segments(track: Track) -> list[tuple[int, int]]:
+def segments_of(track: Track) -> list[tuple[int, int]]:
     """Return the stretches of a recording without gaps and of one group."""
     group, breaks = track.table.group, track.breaks
     if group is not None:
@@ -267,7 +267,7 @@ def cut(tracks: Sequence[Track], window: int, hop: int, reading: Reading, source
 def _stretches(track: Track) -> Iterator[Stretch]:
     """Yield the stretches of a recording without missing values; none of ready windows."""
     group = track.table.group
-    for first, end in [] if track.table.window else _segments(track):
+    for first, end in [] if track.table.window else segments_of(track):
         lost = first + np.flatnonzero(track.holes[first:end])
         for before, after in pairwise([first - 1, *lost.tolist(), end]):
             if after > before + 1:
@@ -279,7 +279,7 @@ def _piece(
     track: Track, window: int, hop: int, reading: Reading, dropped: dict[str, int]
 ) -> _Piece:
     """Cut one recording, and count dropped windows."""
-    segments = _segments(track)
+    segments = segments_of(track)
     starts, segment = window_starts(segments, window, hop)
     if not len(starts):
         longest = max(end - first for first, end in segments)

@@ -20,6 +20,7 @@ from tinykernel.data.formats.numpy_files import npz_array, open_npz
 from tinykernel.data.formats.parquet import column_names, decoded, parquet_table
 from tinykernel.data.formats.tables import ColumnChooser, shown
 from tinykernel.data.paths import RECORDINGS, SOUNDS, data_folder, files_with, find_data
+from tinykernel.data.recordings.marks import Span, read_label_file
 from tinykernel.data.recordings.names import NamePattern, is_background
 from tinykernel.data.recordings.wav import read_coded, read_wav, resampled
 from tinykernel.errors import TinykernelError
@@ -79,6 +80,7 @@ class Columns:
     # First row and cell that is not a number, by column of other numbers.
     faults: dict[str, tuple[int, str]] = field(default_factory=dict)
     window: int = 0  # samples of a window in a file of ready windows
+    spans: tuple[Span, ...] | None = None  # of a sound with a file of labels, in place of `y`
 
     def at_rate(self, rate: float) -> Columns:
         """Return a sound at another rate."""
@@ -90,7 +92,9 @@ class Columns:
             None if text is None else of_all(text[0], len(samples)) for text in (self.y, self.group)
         )
         columns = dict(zip(self.columns, samples.T, strict=True))
-        return replace(self, columns=columns, y=y, group=group, rate=rate, own_rate=self.rate)
+        spans = None if self.spans is None else tuple(s.at(rate / self.rate) for s in self.spans)
+        made = replace(self, columns=columns, y=y, group=group, spans=spans)
+        return replace(made, rate=rate, own_rate=self.rate)
 
     @property
     def n_rows(self) -> int:
@@ -118,6 +122,8 @@ def find_recordings(path: str | os.PathLike[str]) -> tuple[list[Path], Path]:
         file = find_data(path)
         return [file], file.parent
     files = files_with(folder, RECORDINGS)
+    labels = {file.with_suffix(".csv") for file in files if file.suffix.lower() in SOUNDS}
+    files = [file for file in files if file not in labels]
     if not files:
         raise TinykernelError(
             f"{folder}: holds no recordings or pictures ({', '.join(RECORDINGS)})"
@@ -147,7 +153,7 @@ def read_recording(path: Path, reading: Reading) -> Columns:
     label, group = fields or (None, None)
     if label is None and table.is_sound and is_background(path.resolve().parent.name):
         label = path.resolve().parent.name  # a folder of background has other names
-    if has_label:
+    if has_label and table.spans is None:
         table.y = None if label is None else of_all(label, table.n_rows)
     if group is not None:
         table.group = of_all(group, table.n_rows)
@@ -357,5 +363,6 @@ def _from_sound(path: Path, reading: Reading) -> Columns:
     if not len(X):
         raise TinykernelError(f"{path}: holds no samples")
     columns = {f"channel {i + 1}": X[:, i] for i in range(X.shape[1])}
-    y = of_all(path.resolve().parent.name, len(X))
-    return Columns(path, columns, y, rate=rate, keeps_type=True, is_sound=True)
+    y, spans = of_all(path.resolve().parent.name, len(X)), read_label_file(path, rate, len(X))
+    table = Columns(path, columns, y, rate=rate, keeps_type=True, is_sound=True)
+    return table if spans is None else replace(table, y=None, spans=spans)

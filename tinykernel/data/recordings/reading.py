@@ -13,6 +13,7 @@ import numpy as np
 
 from tinykernel.data.recordings.cutting import Windows, cut, long_enough
 from tinykernel.data.recordings.files import Columns, Reading, find_recordings, read_recording
+from tinykernel.data.recordings.spans import with_labels
 from tinykernel.data.recordings.tracks import Track, alike, read_tracks
 from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
@@ -130,7 +131,8 @@ def windows(
         say("reading", len(tables), len(files), title)
         table = read_recording(file, reading)
         is_other = rate is not None and table.rate is not None and not alike(table.rate, rate)
-        tables.append(table.at_rate(rate) if is_other and table.is_sound and rate else table)
+        table = table.at_rate(rate) if is_other and table.is_sound and rate else table
+        tables.append(with_labels(table))
     say("cutting windows", 0, None)
     _check_ready(tables, reading)
     windows = _cut(tables, names, reading, source)

@@ -1,0 +1,105 @@
+"""From clips to events: calibrate on joined clips, evaluate a labelled long recording."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.io import wavfile
+
+from tests.cli.tools import failed, json_of, run
+from tinykernel import load
+from tinykernel.build.parity import verify
+
+RATE = 2000
+TONES = {"low": 150, "high": 420, "other": 800, "noise": 0}
+
+
+def _clip(label: str, rng: np.random.Generator) -> np.ndarray:
+    """Return a second with a tone of half a second in it."""
+    t = np.arange(RATE) / RATE
+    on = (t > 0.2) & (t < 0.75)
+    tone = np.sin(2 * np.pi * TONES[label] * rng.uniform(0.95, 1.05) * t) * on
+    return 6000 * tone * (label != "noise") + 120 * rng.standard_normal(RATE)
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of clips to train on, others to calibrate, and a long recording with its labels."""
+    folder, rng = tmp_path_factory.mktemp("told"), np.random.default_rng(0)
+    for label in TONES:
+        for person in "abcdefgh":
+            for n in range(4):
+                part = "train" if person < "e" else "new"
+                file = folder / part / label / f"{person}_{n}.wav"
+                file.parent.mkdir(parents=True, exist_ok=True)
+                wavfile.write(file, RATE, _clip(label, rng).astype(np.int16))
+    samples, lines = 120 * rng.standard_normal(120 * RATE), ["start,end,label"]
+    for at, label in zip(range(5, 115, 5), ["low", "high", "other"] * 8, strict=False):
+        samples[at * RATE : (at + 1) * RATE] += _clip(label, rng)
+        lines.append(f"{at},{at + 1},{label}")
+    (folder / "long").mkdir()
+    wavfile.write(folder / "long" / "day.wav", RATE, samples.astype(np.int16))
+    (folder / "long" / "day.csv").write_text("\n".join(lines))
+    how = ("--name", "{label}/{person}_*", "--window", "1s", "--hop", "0.1s", "--test", "0")
+    how += ("--set", "n_kernels=64", "--quiet")
+    how += ("--augment", "shift:500", "--set", "background=noise,other")
+    made = run("train", folder / "train", *how, "-o", folder / "m.tkm")
+    assert made.exit_code == 0, made.output
+    calibrate = ("calibrate", folder / "m.tkm", folder / "new", "--false-alarms", "60/h")
+    done = run(*calibrate, "-o", folder / "e.tkm")
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+def test_from_clips_to_events(told):
+    """Classes of the setting are background; most tones of a long recording are hit once."""
+    model = load(told / "e.tkm")
+    silent = model.events.thresholds == 0
+    assert [c for c, s in zip(model.classes, silent, strict=True) if s] == ["noise", "other"]
+    assert "joined of 64 clips of 4 groups" in model.events.statement
+    found = json_of("evaluate", told / "e.tkm", told / "long" / "day.wav")
+    assert found["events"] == 15
+    assert found["hits"] + found["misses"] == 15
+    assert found["hits"] >= 12
+    assert found["false_alarms"] <= 4
+    assert found["double_counts"] <= 1
+    assert 0 < found["delay_from_start"]["median"] < 2
+    misses = [point["missed"] for point in found["curve"]]
+    assert misses == sorted(misses)
+    shown = run("evaluate", told / "e.tkm", told / "long").stdout
+    assert "false alarms" in shown
+    heard = json_of("predict", told / "e.tkm", "--stream", told / "long" / "day.wav")["decisions"]
+    events = [row for row in heard if row["event"] is not None]
+    assert found["hits"] <= len(events) <= found["hits"] + found["false_alarms"] + 1
+    _, samples = wavfile.read(told / "long" / "day.wav")
+    row = samples[:RATE].reshape(1, -1)
+    result = verify(model, row, recordings=[samples[: 60 * RATE].reshape(-1, 1)])
+    assert (result.differences, result.events > 0) == (0, True)
+
+
+def test_other_files_of_labels(told, tmp_path):
+    """Audacity's labels give the same figures; a span of no seconds is one clear line."""
+    sound = (told / "long" / "day.wav").read_bytes()
+    rows = (told / "long" / "day.csv").read_text().splitlines()[1:]
+    (tmp_path / "day.wav").write_bytes(sound)
+    (tmp_path / "day.txt").write_text("\n".join(row.replace(",", "\t") for row in rows))
+    keys = ("events", "hits", "false_alarms")
+    both = [json_of("evaluate", told / "e.tkm", f) for f in (tmp_path, told / "long")]
+    assert [both[0][key] for key in keys] == [both[1][key] for key in keys]
+    (tmp_path / "day.txt").write_text("5\t4\tlow\n")
+    message = failed("evaluate", told / "e.tkm", tmp_path / "day.wav")
+    assert "line 1: '5' to '4' is no span of seconds" in message
+
+
+def test_what_cannot_promise(told, tmp_path):
+    """A recording too short for the rate, trained clips, and options that do not go with it."""
+    out = ("-o", tmp_path / "x.tkm")
+    calibrate = ("calibrate", told / "m.tkm")
+    message = failed(*calibrate, told / "long" / "day.wav", "--false-alarms", "1/h", *out)
+    assert "hours without a false alarm promise no less than" in message
+    assert "used in training" in failed(*calibrate, told / "train", "--false-alarms", "60/h", *out)
+    wrong = run(*calibrate, told / "new", "--false-alarms", "60/h", "--per-class", *out)
+    assert wrong.exit_code == 2
+    assert "not with a rate of false alarms" in wrong.output

@@ -1,0 +1,65 @@
+"""Events against what was said: the count of hits and alarms, and thresholds for a rate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.firmware.local_models import SIGNALS
+from tinykernel.decisions.events import Stream, choose_events, judged, most_often, spread
+from tinykernel.errors import TinykernelError
+from tinykernel.model.answers.events import Events
+
+SECOND = 10
+
+
+def _stream(labels: list[int], spans: list[list[int]], height: int = 9) -> Stream:
+    """A decision each tenth of a second, whose label has this margin."""
+    scores = np.zeros((len(labels), 3), np.int32)
+    scores[np.arange(len(labels)), labels] = height
+    ends = np.arange(len(labels), dtype=np.int64)
+    groups = np.array([[0, 0], [len(labels) // 2, 1]])
+    return Stream(scores, ends, np.array(spans).reshape(-1, 3), groups, len(labels), SECOND)
+
+
+def test_hits_alarms_and_double_counts():
+    """A hit lies in its span or a second after; a second one is double, all others are alarms."""
+    labels = np.zeros(80, int)
+    labels[[12, 16, 38, 55, 59, 75]] = [1, 1, 2, 1, 2, 2]
+    events = Events(np.array([0, 5, 5], np.uint32), 0, 0)
+    found = judged([_stream(labels.tolist(), [[10, 15, 1], [25, 30, 2], [50, 60, 2]])], events)
+    assert found.hit.tolist() == [True, True, True]  # 38 is within a second of 30
+    assert (found.after.tolist(), found.behind.tolist()) == ([2, 13, 9], [-2, 9, 0])
+    assert (found.doubles, found.alarms.tolist(), found.confused) == (1, [1, 2], 1)
+    assert found.groups.tolist() == [1, 1]
+
+
+def test_the_bound_is_that_of_poisson():
+    """Three hours without an alarm promise one an hour; alarms of one group count as fewer."""
+    assert most_often(0, 3.0, 0.95) == pytest.approx(0.9986, abs=1e-4)
+    assert most_often(4, 10.0, 0.95) == pytest.approx(0.9154, abs=1e-4)
+    stream = _stream([0] * 79 + [1], [])
+    heard = judged([stream], Events(np.array([0, 5, 5], np.uint32), 0, 0))
+    assert spread([stream], heard) == 1.0
+    many = replace(heard, groups=np.array([1] * 8), alarms=np.array([1] * 8))
+    assert spread([stream], many) == pytest.approx(8.0)
+
+
+def test_thresholds_keep_a_rate():
+    """What is louder than every alarm stays; no threshold is below the alarms of the recording."""
+    model, n = SIGNALS["events"](), 3600 * SECOND
+    quiet, loud = np.zeros(n, int), list(range(100, n - 100, 200))
+    quiet[loud] = 1
+    spans = [[at - 5, at + 5, 1] for at in loud[::2]]
+    stream = _stream(quiet.tolist(), spans)
+    scores = stream.scores.copy()
+    scores[loud[::2], 1] = 40
+    chosen = choose_events(model, [replace(stream, scores=scores)], [0], 4.0, 0.95)
+    assert chosen.heard.hit.all()
+    assert len(chosen.heard.alarms) == 0
+    assert chosen.model.events.thresholds[0] == 0
+    assert 9 < chosen.model.events.thresholds[1] <= 40
+    with pytest.raises(TinykernelError, match="promise no less than 3 an hour"):
+        choose_events(model, [stream], [0], 2.0, 0.95)

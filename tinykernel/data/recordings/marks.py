@@ -1,0 +1,67 @@
+"""Files of labels beside sounds: spans of seconds."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tinykernel.coding.cells import number_of
+from tinykernel.errors import TinykernelError
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """Samples first to end, without end, that have one label."""
+
+    first: int
+    end: int
+    label: Any
+
+    def at(self, scale: float) -> Span:
+        """Return the span in samples of another rate."""
+        return Span(round(self.first * scale), round(self.end * scale), self.label)
+
+
+def read_label_file(sound: Path, rate: float, n: int) -> tuple[Span, ...] | None:
+    """Read the spans of a sound from the file of labels beside it, where there is one.
+
+    ``NAME.csv`` has a header with start, end and label; ``NAME.txt`` is what Audacity exports.
+    Times are seconds; what is in no span is background.
+    """
+    files = [sound.with_suffix(suffix) for suffix in (".csv", ".txt")]
+    file = next((each for each in files if each.is_file()), None)
+    if file is None:
+        return None
+    spans = []
+    for line, (start, end, label) in _rows(file):
+        times = [number_of(text) for text in (start, end)]
+        if None in times or not 0 <= times[0] <= times[1]:  # type: ignore[operator]
+            raise TinykernelError(
+                f"{file}: line {line}: {start!r} to {end!r} is no span of seconds; correct it"
+            )
+        first, last = (round(float(time) * rate) for time in times if time is not None)
+        if first >= n:
+            raise TinykernelError(f"{file}: line {line}: begins after the end of {sound.name}")
+        spans.append(Span(first, min(max(last, first + 1), n), label.strip()))
+    return tuple(sorted(spans, key=lambda span: span.first))
+
+
+def _rows(file: Path) -> list[tuple[int, tuple[str, str, str]]]:
+    """Return the number of each line of a file of labels, with start, end and label."""
+    text = file.read_text(encoding="utf-8-sig", errors="replace")
+    if file.suffix == ".txt":
+        lines = [line.split("\t") for line in text.splitlines()]
+        numbered = [(i, line) for i, line in enumerate(lines, 1) if len(line) >= 3]
+        return [(i, (a, b, c)) for i, (a, b, c, *_) in numbered if a.strip() != "\\"]
+    lines = list(csv.reader(text.splitlines()))
+    header = [name.strip().lower() for name in lines[0]] if lines else []
+    if not {"start", "end", "label"} <= set(header):
+        raise TinykernelError(f"{file}: needs a header with start, end and label; write one")
+    places = [header.index(name) for name in ("start", "end", "label")]
+    short = next((i for i, row in enumerate(lines[1:], 2) if len(row) <= max(places)), None)
+    if short is not None:
+        raise TinykernelError(f"{file}: line {short}: has too few columns; correct it")
+    rows = [(i, [row[place] for place in places]) for i, row in enumerate(lines[1:], 2)]
+    return [(i, (a, b, c)) for i, (a, b, c) in rows]

@@ -1,0 +1,168 @@
+"""Long recordings with labelled spans: as files hold them, or joined of clips."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.data.recordings.cutting import segments_of
+from tinykernel.data.recordings.files import Columns, Reading, find_recordings, read_recording
+from tinykernel.data.recordings.marks import Span
+from tinykernel.data.recordings.names import is_background
+from tinykernel.data.recordings.tracks import Track, alike, read_tracks
+from tinykernel.errors import TinykernelError
+
+#: Windows of a joined recording for each clip in it: ten seconds for words of one second.
+SLOT = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """Samples that follow each other, and the spans of them that are labelled."""
+
+    name: str
+    X: NDArray[Any]  # (samples, channels)
+    spans: tuple[Span, ...]
+    groups: tuple[Span, ...]  # whose samples these are.
+
+
+@dataclass(frozen=True, eq=False)
+class Recordings:
+    """Recordings of one file or folder."""
+
+    recordings: tuple[Recording, ...]
+    rate: float | None
+    source: str
+    is_long: bool  # whether a label begins or ends within a recording.
+
+    @property
+    def hours(self) -> float:
+        """Their length."""
+        if self.rate is None:
+            raise TinykernelError(f"{self.source}: tells no sampling rate; give --set rate=HZ")
+        return float(sum(len(each.X) for each in self.recordings) / self.rate / 3600)
+
+
+def labelled_recordings(path: str | os.PathLike[str], reading: Reading) -> Recordings:
+    """Read recordings without cutting them; stretches between gaps are recordings of their own."""
+    files, folder = find_recordings(path)
+    tables = list[Columns]()
+    for file in files:
+        table = read_recording(file, reading)
+        other = reading.rate and table.rate and not alike(table.rate, reading.rate)
+        tables.append(table.at_rate(reading.rate) if other and reading.rate else table)
+    names = [file.relative_to(folder).as_posix() for file in files]
+    inputs = None if reading.inputs is None else [*reading.inputs, *reading.beside]
+    tracks = read_tracks(tables, names, inputs, reading)
+    recordings = tuple(each for track in tracks for each in _of_track(track))
+    long = any(
+        len(each.spans) != 1 or each.spans[0].end - each.spans[0].first < len(each.X)
+        for each in recordings
+    )
+    return Recordings(recordings, tracks[0].rate, Path(path).name, long)
+
+
+def _of_track(track: Track) -> list[Recording]:
+    """Cut a track at its gaps."""
+    spans = track.table.spans
+    if spans is None:
+        spans = () if track.y is None else tuple(_runs(track.y, track.unlabelled))
+    found = []
+    for first, end in segments_of(track):
+        held = [Span(max(s.first, first), min(s.end, end), s.label) for s in spans]
+        inside = tuple(
+            Span(s.first - first, s.end - first, s.label) for s in held if s.first < s.end
+        )
+        group = track.name if track.table.group is None else str(track.table.group[first])
+        whole = (Span(0, end - first, group),)
+        found.append(Recording(track.name, track.X[first:end], inside, whole))
+    return found
+
+
+def _runs(y: NDArray[Any], unlabelled: NDArray[np.bool_]) -> list[Span]:
+    """List the runs of equal labels; those without a label are no spans."""
+    if not any(y.strides):  # all share the memory of one label
+        return [] if unlabelled[0] else [Span(0, len(y), y[0].item())]
+    changes = (y[1:] != y[:-1]) | (unlabelled[1:] != unlabelled[:-1])
+    firsts = [0, *(np.flatnonzero(changes) + 1).tolist()]
+    ends = [*firsts[1:], len(y)]
+    return [Span(a, b, y[a].item()) for a, b in zip(firsts, ends, strict=True) if not unlabelled[a]]
+
+
+# -- joined clips -----------------------------------------------------------------------------
+
+
+def join_clips(
+    clips: Recordings, background: Sequence[object], window: int, hours: float, seed: int = 0
+) -> Recordings:
+    """Join clips of one label each to a long recording, as a microphone might hear them.
+
+    A floor of clips of background, each with a random gain of 0 to 1 and half of them followed by
+    nothing for up to half a window, goes on all the time. In each slot of ten windows, or of two
+    clips where that is longer, a clip of a random label lies at a random place, with a gain of 1/4
+    to 2. Clips of background whose label says so by its words are the floor; others, such as
+    words that are no command, take part in the slots, and have no span.
+    """
+    if clips.rate is None:
+        raise TinykernelError(f"{clips.source}: tells no sampling rate; give --set rate=HZ")
+    rng, total = np.random.default_rng(seed), round(hours * 3600 * clips.rate)
+    by_label: dict[Any, list[Recording]] = {}
+    for clip in clips.recordings:
+        by_label.setdefault(clip.spans[0].label, []).append(clip)
+    still = [label for label in by_label if label in background and is_background(label)]
+    still = still or [label for label in by_label if label in background][:1]
+    longest = max(len(clip.X) for clip in clips.recordings)
+    slot = max(SLOT * window, 2 * longest)
+    kind = clips.recordings[0].X.dtype
+    X = np.zeros((max(total // slot, 1) * slot, clips.recordings[0].X.shape[1]), kind)
+    _lay_floor(X, [clip for label in still for clip in by_label[label]], window, rng)
+    names, spans, groups = [label for label in by_label if label not in still], [], []
+    if not names:
+        raise TinykernelError(f"{clips.source}: every clip is background; give clips of events")
+    for first in range(0, len(X), slot):
+        label = names[rng.integers(len(names))]
+        clip = by_label[label][rng.integers(len(by_label[label]))]
+        at = first + int(rng.integers(0, slot - len(clip.X) + 1))
+        _add(X, clip.X, at, 2.0 ** rng.uniform(-2, 1))
+        groups.append(Span(first, first + slot, clip.groups[0].label))
+        if label not in background:
+            spans.append(Span(at, at + len(clip.X), label))
+    whole = Recording("joined clips", X, tuple(spans), tuple(groups))
+    return replace(clips, recordings=(whole,), is_long=True)
+
+
+def _lay_floor(
+    X: NDArray[Any], clips: Sequence[Recording], window: int, rng: np.random.Generator
+) -> None:
+    at = 0
+    while clips and at < len(X):
+        clip = clips[int(rng.integers(len(clips)))].X
+        _add(X, clip, at, rng.uniform(0, 1))
+        at += len(clip) + int(rng.integers(0, 2) * rng.integers(0, window // 2 + 1))
+
+
+def _add(X: NDArray[Any], clip: NDArray[Any], at: int, gain: float) -> None:
+    """Add a clip to samples, which stay within their type."""
+    part = X[at : at + len(clip)]
+    mixed = part.astype(np.float64) + gain * clip[: len(part)]
+    if X.dtype.kind in "iu":
+        limits = np.iinfo(X.dtype)
+        mixed = np.clip(np.rint(mixed), limits.min, limits.max)
+    part[...] = mixed.astype(X.dtype)
+
+
+def with_labels(table: Columns) -> Columns:
+    """Return a table with a label a sample in place of spans; what is in none is background."""
+    if table.spans is None:
+        return table
+    longest = max([len("background"), *(len(span.label) for span in table.spans)])
+    y = np.full(table.n_rows, "background", f"U{longest}")
+    for span in table.spans:
+        y[span.first : span.end] = span.label
+    return replace(table, y=y, spans=None)

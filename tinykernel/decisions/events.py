@@ -1,0 +1,263 @@
+"""Events of streams against what was said: judged, and thresholds chosen for a rate.
+
+An event of a class is a hit where it lies in a span of that class or within a second after it, as
+in the streaming wake word of MLPerf Tiny. Another one in a span that was hit is a double count. All
+others are false alarms; those in the span of another class are counted as confused, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from tinykernel.errors import TinykernelError
+from tinykernel.model.answers.decision import margins
+from tinykernel.model.answers.events import LARGEST_SUM, Events, sums_over
+from tinykernel.model.integer import IntegerModel
+
+_SHIFTS = (0, 1, 2, 3)
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """The decisions of a stream, and what happens in it, in samples."""
+
+    scores: NDArray[np.int32]  # (decisions, classes)
+    ends: NDArray[np.int64]  # the last sample of the window of each decision.
+    spans: NDArray[np.int64]  # (n, 3): first, end and label, by first; labels are no background.
+    groups: NDArray[np.int64]  # (n, 2): first sample and number of who is heard, by first.
+    samples: int
+    second: int  # samples of it.
+
+
+@dataclass(frozen=True, eq=False)
+class Heard:
+    """What the events of streams were."""
+
+    hit: NDArray[np.bool_]  # of each span
+    after: NDArray[np.int64]  # samples from the beginning of each span that was hit to its event.
+    behind: NDArray[np.int64]  # and from its end.
+    labels: NDArray[np.int64]  # of each span
+    alarms: NDArray[np.int64]  # the label of each false alarm
+    groups: NDArray[np.int64]  # the group of each
+    confused: int  # of the false alarms, those in the span of another class.
+    doubles: int
+
+
+def judged(streams: Sequence[Stream], events: Events) -> Heard:
+    """Compare the events of streams with their spans."""
+    return _joined([_judged(stream, events.follow(stream.scores)) for stream in streams])
+
+
+def _judged(stream: Stream, made: NDArray[np.int64]) -> Heard:
+    n = len(stream.spans)
+    hit, after, behind = np.zeros(n, bool), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    alarms, groups, confused, doubles = [], [], 0, 0
+    reach = stream.spans[:, 1] + stream.second
+    for at in np.flatnonzero(made >= 0).tolist():
+        sample, label = int(stream.ends[at]), int(made[at])
+        near = np.flatnonzero((stream.spans[:, 0] <= sample) & (sample < reach))
+        own = near[stream.spans[near, 2] == label]
+        fresh = own[~hit[own]]
+        if fresh.size:
+            span = fresh[0]
+            hit[span] = True
+            after[span] = sample - stream.spans[span, 0]
+            behind[span] = sample - stream.spans[span, 1] + 1
+        elif own.size:
+            doubles += 1
+        else:
+            confused += bool(near.size)
+            alarms.append(label)
+            group = int(np.searchsorted(stream.groups[:, 0], sample, side="right")) - 1
+            groups.append(int(stream.groups[max(group, 0), 1]))
+    return Heard(
+        hit,
+        after[hit],
+        behind[hit],
+        stream.spans[:, 2],
+        np.array(alarms, np.int64),
+        np.array(groups, np.int64),
+        confused,
+        doubles,
+    )
+
+
+def _joined(parts: Sequence[Heard]) -> Heard:
+    names = ("hit", "after", "behind", "labels", "alarms", "groups")
+    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    confused, doubles = (sum(getattr(p, name) for p in parts) for name in ("confused", "doubles"))
+    return Heard(**arrays, confused=confused, doubles=doubles)
+
+
+def most_often(count: int, hours: float, confidence: float) -> float:
+    """Return how often an hour at most, where so many were counted: Poisson's upper bound.
+
+    Garwood, Biometrika 28, 1936: half the quantile of chi-squared with 2 (count + 1) degrees of
+    freedom. Counts that vary between groups more than by chance count as fewer hours.
+
+    >>> round(most_often(0, 3.0, 0.95), 3)
+    0.999
+    """
+    return float(chi2.ppf(confidence, 2 * (count + 1)) / 2 / hours)
+
+
+def spread(streams: Sequence[Stream], heard: Heard) -> float:
+    """Return by how much false alarms of groups vary more than by chance, 1 or more.
+
+    The mean of (count - expected)^2 / expected over groups, as of a quasi-Poisson model.
+    """
+    length: dict[int, float] = {}
+    for stream in streams:
+        ends = np.append(stream.groups[1:, 0], stream.samples)
+        for (first, group), end in zip(stream.groups.tolist(), ends.tolist(), strict=True):
+            length[group] = length.get(group, 0.0) + end - first
+    n, total = len(heard.alarms), sum(length.values())
+    if len(length) < 2 or not n:
+        return 1.0
+    expected = np.array([n * part / total for part in length.values()])
+    counts = np.array([np.sum(heard.groups == group) for group in length])
+    return max(1.0, float(((counts - expected) ** 2 / expected).sum() / (len(length) - 1)))
+
+
+def hours_of(streams: Sequence[Stream]) -> float:
+    """Return the length of streams."""
+    return sum(stream.samples / stream.second for stream in streams) / 3600
+
+
+@dataclass(frozen=True, eq=False)
+class EventCalibration:
+    """What was chosen, and what it promises."""
+
+    model: IntegerModel
+    heard: Heard
+    hours: float
+    most: float  # false alarms an hour, with the confidence asked for.
+    spread: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was chosen and promised as JSON types."""
+        assert self.model.events is not None
+        return {
+            **self.model.events.facts(),
+            "hours": self.hours,
+            "events": len(self.heard.hit),
+            "hits": int(self.heard.hit.sum()),
+            "false_alarms": len(self.heard.alarms),
+            "most_an_hour": self.most,
+            "spread": self.spread,
+        }
+
+    def in_words(self) -> list[tuple[str, str]]:
+        """Return the same as names and values for a person."""
+        assert self.model.events is not None
+        heard, n = self.heard, max(1, len(self.heard.hit))
+        hits = f"{heard.hit.sum()} of {len(heard.hit)} ({100 * heard.hit.sum() / n:.1f} %)"
+        alarms = f"{len(heard.alarms)} in {self.hours:.3g} hours"
+        varied = f"; they vary between groups {self.spread:.1f} times as much as by chance"
+        return [
+            ("hits", hits),
+            ("false alarms", alarms + varied * (self.spread > 1)),
+            *self.model.events.in_words(self.model.classes),
+        ]
+
+
+def choose_events(
+    model: IntegerModel,
+    streams: Sequence[Stream],
+    background: Sequence[object],
+    an_hour: float,
+    confidence: float,
+) -> EventCalibration:
+    """Choose how long sums remember, and thresholds, for most hits at a promised rate.
+
+    The pause is as long as a window. For each length, the thresholds that allow a number of false
+    alarms in all hit as many spans as possible; what they really hit is counted afterwards. The
+    largest number is taken whose upper bound is the rate; TinykernelError where even none is more.
+    """
+    hours = hours_of(streams)
+    if most_often(0, hours, confidence) > an_hour:
+        raise TinykernelError(
+            f"{hours:.2g} hours without a false alarm promise no less than "
+            f"{most_often(0, hours, confidence):.2g} an hour; give more recordings or a larger rate"
+        )
+    silent = np.array([label in background for label in model.classes])
+    pause = min(-(-model.input.rows // model.hop), 65535)
+    best: EventCalibration | None = None
+    for shift in _SHIFTS:
+        allowed = 0
+        while most_often(allowed + 1, hours, confidence) <= an_hour:
+            allowed += 1
+        curves = list(_curves(streams, silent, shift, pause))
+        for number in range(allowed, -1, -1):
+            thresholds = _thresholds(curves, number, silent, shift)
+            events = Events(thresholds, shift, pause)
+            heard = judged(streams, events)
+            wide = spread(streams, heard)
+            most = most_often(round(len(heard.alarms) / wide), hours / wide, confidence)
+            if most <= an_hour:
+                made = EventCalibration(replace(model, events=events), heard, hours, most, wide)
+                if best is None or heard.hit.sum() > best.heard.hit.sum():
+                    best = made
+                break
+    if best is None:
+        raise TinykernelError(
+            f"no thresholds keep false alarms at {an_hour:g} an hour; give more recordings, or a "
+            "larger rate"
+        )
+    return best
+
+
+def _curves(
+    streams: Sequence[Stream], silent: NDArray[np.bool_], shift: int, pause: int
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Yield, of each class, the largest sum in each of its spans, and of each alarm elsewhere."""
+    followed = []
+    for stream in streams:
+        labels, margin = margins(stream.scores)
+        followed.append((labels, sums_over(labels, margin, len(silent), shift)))
+    for label in range(len(silent)):
+        peaks, alarms = [], []
+        for stream, (labels, sums) in zip(streams, followed, strict=True):
+            own = np.where(labels == label, sums[:, label], 0)
+            for first, end, _ in stream.spans[stream.spans[:, 2] == label].tolist():
+                part = slice(*np.searchsorted(stream.ends, [first, end + stream.second]))
+                peaks.append(int(own[part].max(initial=0)))
+                own[part] = 0
+            blocks = np.pad(own, (0, -len(own) % (pause + 1))).reshape(-1, pause + 1)
+            alarms += blocks.max(axis=1).tolist()
+        yield np.sort(peaks)[::-1].astype(np.int64), np.sort(alarms)[::-1].astype(np.int64)
+
+
+def _thresholds(
+    curves: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    allowed: int,
+    silent: NDArray[np.bool_],
+    shift: int,
+) -> NDArray[np.uint32]:
+    """Share out false alarms among the classes so that most spans are hit: dynamic programming."""
+    # Hits and thresholds of the classes so far, with at most so many false alarms.
+    best: list[tuple[int, tuple[int, ...]]] = [(0, ())] * (allowed + 1)
+    for label, (peaks, alarms) in enumerate(curves):
+        lines = [(0, 0) if silent[label] else _line(peaks, alarms, n) for n in range(allowed + 1)]
+        best = [
+            max(
+                (best[n - m][0] + lines[m][0], (*best[n - m][1], lines[m][1])) for m in range(n + 1)
+            )
+            for n in range(allowed + 1)
+        ]
+    reached = LARGEST_SUM >> shift << shift
+    return np.minimum(np.array(best[allowed][1], np.int64), reached).astype(np.uint32)
+
+
+def _line(peaks: NDArray[np.int64], alarms: NDArray[np.int64], allowed: int) -> tuple[int, int]:
+    """Return the spans hit and the threshold that allows so many false alarms, between the two."""
+    below = int(alarms[allowed]) if allowed < len(alarms) else 0
+    hits = int((peaks > below).sum())
+    least = int(peaks[hits - 1]) if hits else below + 1
+    return hits, max(1, below + 1 + (least - below - 1) // 2)

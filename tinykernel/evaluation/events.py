@@ -1,0 +1,228 @@
+"""How good the events of a model are, on labelled recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.data.recordings.names import is_background
+from tinykernel.data.recordings.spans import (
+    Recording,
+    Recordings,
+    join_clips,
+    labelled_recordings,
+)
+from tinykernel.data.signals import remembered, takes_recordings
+from tinykernel.decisions.events import (
+    EventCalibration,
+    Heard,
+    Stream,
+    choose_events,
+    hours_of,
+    judged,
+    most_often,
+)
+from tinykernel.errors import TinykernelError
+from tinykernel.model.answers.events import LARGEST_SUM
+from tinykernel.model.arrays import raw_values
+from tinykernel.model.integer import IntegerModel
+from tinykernel.model.stages.beside import as_rows
+from tinykernel.progress import report as say
+
+_HOPS_AT_ONCE = 1024
+#: By what the least sums are multiplied for the curve of misses against false alarms.
+_FACTORS = (0.25, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 4.0)
+
+
+@dataclass(frozen=True, eq=False)
+class EventEvaluation:
+    """What a model told of recordings whose events are labelled."""
+
+    classes: tuple[Any, ...]
+    heard: Heard
+    hours: float
+    second: int
+    curve: tuple[tuple[float, float, float], ...]  # factor, share missed, false alarms an hour.
+
+    def delays(self, samples: NDArray[np.int64]) -> dict[str, float] | None:
+        """Return the median and what 95 % do not exceed, in seconds."""
+        if not samples.size:
+            return None
+        median, most = np.quantile(samples / self.second, [0.5, 0.95]).tolist()
+        return {"median": median, "most": most}
+
+    def by_class(self) -> dict[str, dict[str, float]]:
+        """Return events, hits and false alarms an hour of each class that has any."""
+        heard, table = self.heard, {}
+        for label, name in enumerate(self.classes):
+            own, alarms = heard.labels == label, int((heard.alarms == label).sum())
+            if own.any() or alarms:
+                table[str(name)] = {
+                    "events": int(own.sum()),
+                    "hits": int(heard.hit[own].sum()),
+                    "false_alarms_an_hour": alarms / self.hours,
+                }
+        return table
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures as JSON types."""
+        heard = self.heard
+        return {
+            "hours": self.hours,
+            "events": len(heard.hit),
+            "hits": int(heard.hit.sum()),
+            "misses": int((~heard.hit).sum()),
+            "double_counts": heard.doubles,
+            "false_alarms": len(heard.alarms),
+            "false_alarms_an_hour": len(heard.alarms) / self.hours,
+            "confused": heard.confused,
+            "delay_from_start": self.delays(heard.after),
+            "delay_from_end": self.delays(heard.behind),
+            "classes": self.by_class(),
+            "curve": [
+                dict(zip(("factor", "missed", "false_alarms_an_hour"), point, strict=True))
+                for point in self.curve
+            ],
+        }
+
+
+def recordings_for(
+    model: IntegerModel, about: Mapping[str, Any], path: str, label: str | None = None
+) -> Recordings | None:
+    """Read recordings as those of the training, uncut; None of rows, or without a hop."""
+    if not model.hop or model.is_regressor or not takes_recordings(path, model, about):
+        return None
+    reading = remembered(about, model)
+    assert reading is not None
+    say("reading", 0, None, path)
+    data = labelled_recordings(path, reading if label is None else replace(reading, label=label))
+    if data.recordings[0].X.shape[1] != model.input.channels + model.n_numbers:
+        raise TinykernelError(f"{data.source}: has other channels than the model")
+    return data
+
+
+def background_of(model: IntegerModel, about: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the classes that make no event: those of the training, or those named so."""
+    names = about.get("background")
+    if isinstance(names, list):
+        return tuple(label for label in model.classes if str(label) in names)
+    return tuple(label for label in model.classes if is_background(label))
+
+
+def calibrate_events(
+    model: IntegerModel,
+    data: Recordings,
+    background: Sequence[object],
+    an_hour: float,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> EventCalibration:
+    """Choose the events of a model on long recordings, or on clips that are joined.
+
+    Clips are joined to as many hours as promise the rate with one false alarm.
+    """
+    source, joined = data.source, ""
+    if not data.is_long:
+        hours = most_often(1, 1.0, confidence) / an_hour * 1.05
+        groups = len({span.label for each in data.recordings for span in each.groups})
+        joined = f" joined of {len(data.recordings)} clips of {groups} groups of"
+        data = join_clips(data, background, model.input.rows, hours, seed)
+    streams = streams_of(model, data, background)
+    result = choose_events(model, streams, background, an_hour, confidence)
+    statement = (
+        f"at most {an_hour:g} false alarms an hour, with {100 * confidence:g} % confidence: "
+        f"{len(result.heard.alarms)} in {result.hours:.3g} hours{joined} {source}"
+    )
+    assert result.model.events is not None
+    events = replace(result.model.events, statement=statement)
+    return replace(result, model=replace(result.model, events=events))
+
+
+def streams_of(model: IntegerModel, data: Recordings, background: Sequence[object]) -> list[Stream]:
+    """Compute the scores of all decisions of recordings; labels that are no class have no span."""
+    if data.rate is None:
+        raise TinykernelError(f"{data.source}: tells no sampling rate; give --set rate=HZ")
+    long = [each for each in data.recordings if len(each.X) >= model.input.rows]
+    if not long:
+        raise TinykernelError(f"{data.source}: no recording is as long as a window; give longer")
+    names = sorted({str(span.label) for each in long for span in each.groups})
+    second = round(data.rate)
+    return [_stream(model, each, background, names, second) for each in long]
+
+
+def _stream(
+    model: IntegerModel,
+    recording: Recording,
+    background: Sequence[object],
+    names: list[str],
+    second: int,
+) -> Stream:
+    samples = raw_values(recording.X, model.raw_dtype)
+    view = np.lib.stride_tricks.sliding_window_view(samples, model.input.rows, axis=0)[:: model.hop]
+    scores = []
+    for first in range(0, len(view), _HOPS_AT_ONCE):
+        say("listening", first, len(view), recording.name)
+        windows = view[first : first + _HOPS_AT_ONCE].transpose(0, 2, 1)
+        scores.append(model.scores(as_rows(windows, model.n_numbers)))
+    classes = {label: at for at, label in enumerate(model.classes) if label not in background}
+    spans = [
+        (span.first, span.end, classes[span.label])
+        for span in recording.spans
+        if span.label in classes
+    ]
+    groups = [(span.first, names.index(str(span.label))) for span in recording.groups]
+    return Stream(
+        np.concatenate(scores),
+        np.arange(len(view)) * model.hop + model.input.rows - 1,
+        np.array(spans, np.int64).reshape(-1, 3),
+        np.array(groups, np.int64).reshape(-1, 2),
+        len(samples),
+        second,
+    )
+
+
+def evaluate_events(model: IntegerModel, streams: Sequence[Stream]) -> EventEvaluation:
+    """Judge the events of a model; the curve multiplies all its least sums by factors."""
+    events = model.events
+    if events is None:
+        raise TinykernelError(
+            "the model tells no events; tinykernel calibrate --false-alarms 1/h chooses them"
+        )
+    hours, curve = hours_of(streams), []
+    reached = LARGEST_SUM >> events.shift << events.shift
+    for factor in _FACTORS:
+        scaled = np.minimum(np.ceil(events.thresholds * factor), reached).astype(np.uint32)
+        heard = judged(streams, replace(events, thresholds=scaled))
+        missed = 1 - float(heard.hit.mean()) if heard.hit.size else 0.0
+        curve.append((factor, missed, len(heard.alarms) / hours))
+    heard, second = judged(streams, events), streams[0].second
+    return EventEvaluation(model.classes, heard, hours, second, tuple(curve))
+
+
+def events_in_words(result: EventEvaluation) -> list[tuple[str, str]]:
+    """Return the figures as names and values for a person."""
+    facts, heard = result.to_dict(), result.heard
+    n, lines = max(1, facts["events"]), []
+    for name, at in (("from its start", "delay_from_start"), ("from its end", "delay_from_end")):
+        if facts[at]:
+            lines.append(f"{facts[at]['median']:.2f} s {name}, 95 % {facts[at]['most']:.2f} s")
+    points = (f"{100 * missed:.0f} % at {rate:.3g}/h" for _, missed, rate in result.curve)
+    words = [
+        ("events", f"{facts['events']} in {result.hours:.3g} hours"),
+        ("hits", f"{facts['hits']} ({100 * facts['hits'] / n:.1f} %), {heard.doubles} twice"),
+        (
+            "false alarms",
+            f"{facts['false_alarms']}, {facts['false_alarms_an_hour']:.3g} an hour; "
+            f"{heard.confused} of them where another class was",
+        ),
+        ("delay", "; ".join(lines)),
+        ("missed", "; ".join(dict.fromkeys(points))),
+    ]
+    for name, each in result.by_class().items():
+        alarms = f"{each['false_alarms_an_hour']:.3g} false alarms an hour"
+        words.append((name, f"{each['hits']} of {each['events']} hit, {alarms}"))
+    return words
