@@ -62,14 +62,14 @@ def _judged(stream: Stream, made: NDArray[np.int64]) -> Heard:
     for at in np.flatnonzero(made >= 0).tolist():
         sample, label = int(stream.ends[at]), int(made[at])
         near = np.flatnonzero((stream.spans[:, 0] <= sample) & (sample < reach))
-        own = near[stream.spans[near, 2] == label]
-        fresh = own[~hit[own]]
+        right = near[stream.spans[near, 2] == label]
+        fresh = right[~hit[right]]
         if fresh.size:
             span = fresh[0]
             hit[span] = True
             after[span] = sample - stream.spans[span, 0]
             behind[span] = sample - stream.spans[span, 1] + 1
-        elif own.size:
+        elif right.size:
             doubles += 1
         else:
             confused += bool(near.size)
@@ -224,12 +224,12 @@ def _curves(
     for label in range(len(silent)):
         peaks, alarms = [], []
         for stream, (labels, sums) in zip(streams, followed, strict=True):
-            own = np.where(labels == label, sums[:, label], 0)
+            sums_here = np.where(labels == label, sums[:, label], 0)
             for first, end, _ in stream.spans[stream.spans[:, 2] == label].tolist():
                 part = slice(*np.searchsorted(stream.ends, [first, end + stream.second]))
-                peaks.append(int(own[part].max(initial=0)))
-                own[part] = 0
-            blocks = np.pad(own, (0, -len(own) % (pause + 1))).reshape(-1, pause + 1)
+                peaks.append(int(sums_here[part].max(initial=0)))
+                sums_here[part] = 0
+            blocks = np.pad(sums_here, (0, -len(sums_here) % (pause + 1))).reshape(-1, pause + 1)
             alarms += blocks.max(axis=1).tolist()
         yield np.sort(peaks)[::-1].astype(np.int64), np.sort(alarms)[::-1].astype(np.int64)
 

@@ -59,11 +59,11 @@ class EventEvaluation:
         """Return events, hits and false alarms an hour of each class that has any."""
         heard, table = self.heard, {}
         for label, name in enumerate(self.classes):
-            own, alarms = heard.labels == label, int((heard.alarms == label).sum())
-            if own.any() or alarms:
+            of_class, alarms = heard.labels == label, int((heard.alarms == label).sum())
+            if of_class.any() or alarms:
                 table[str(name)] = {
-                    "events": int(own.sum()),
-                    "hits": int(heard.hit[own].sum()),
+                    "events": int(of_class.sum()),
+                    "hits": int(heard.hit[of_class].sum()),
                     "false_alarms_an_hour": alarms / self.hours,
                 }
         return table
@@ -211,7 +211,7 @@ def events_in_words(result: EventEvaluation) -> list[tuple[str, str]]:
         if facts[at]:
             lines.append(f"{facts[at]['median']:.2f} s {name}, 95 % {facts[at]['most']:.2f} s")
     points = (f"{100 * missed:.0f} % at {rate:.3g}/h" for _, missed, rate in result.curve)
-    words = [
+    pairs = [
         ("events", f"{facts['events']} in {result.hours:.3g} hours"),
         ("hits", f"{facts['hits']} ({100 * facts['hits'] / n:.1f} %), {heard.doubles} twice"),
         (
@@ -224,5 +224,5 @@ def events_in_words(result: EventEvaluation) -> list[tuple[str, str]]:
     ]
     for name, each in result.by_class().items():
         alarms = f"{each['false_alarms_an_hour']:.3g} false alarms an hour"
-        words.append((name, f"{each['hits']} of {each['events']} hit, {alarms}"))
-    return words
+        pairs.append((name, f"{each['hits']} of {each['events']} hit, {alarms}"))
+    return pairs

@@ -73,7 +73,7 @@ def _of_track(track: Track) -> list[Recording]:
     spans = track.table.spans
     if spans is None:
         spans = () if track.y is None else tuple(_runs(track.y, track.unlabelled))
-    found = []
+    recordings = []
     for first, end in segments_of(track):
         held = [Span(max(s.first, first), min(s.end, end), s.label) for s in spans]
         inside = tuple(
@@ -81,8 +81,8 @@ def _of_track(track: Track) -> list[Recording]:
         )
         group = track.name if track.table.group is None else str(track.table.group[first])
         whole = (Span(0, end - first, group),)
-        found.append(Recording(track.name, track.X[first:end], inside, whole))
-    return found
+        recordings.append(Recording(track.name, track.X[first:end], inside, whole))
+    return recordings
 
 
 def _runs(y: NDArray[Any], unlabelled: NDArray[np.bool_]) -> list[Span]:

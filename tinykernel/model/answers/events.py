@@ -93,10 +93,10 @@ class Events(Record):
     def of_sums(self, labels: NDArray[np.intp], sums: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the events of decisions whose labels and sums are known."""
         thresholds, made = self.thresholds.astype(np.int64), np.full(len(labels), NO_EVENT)
-        own = sums[np.arange(len(labels)), labels]
+        gathered = sums[np.arange(len(labels)), labels]
         least = thresholds[labels]
         wait_until, held, since = 0, -1, 0
-        for at in np.flatnonzero((least > 0) & (own >= least)).tolist():
+        for at in np.flatnonzero((least > 0) & (gathered >= least)).tolist():
             label = int(labels[at])
             # Whether the sum of the class that is held has fallen since it was looked at.
             if held >= 0 and (sums[since : at + 1, held] < thresholds[held] >> 1).any():
