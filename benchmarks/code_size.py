@@ -31,7 +31,6 @@ from tests.random_fronts import (
     offset_model,
     random_beside,
     random_signal_stage,
-    random_stage,
 )
 from tests.random_models import changed, one_class, random_model, tree_model, with_linear
 from tests.separable import separable_model
@@ -100,7 +99,7 @@ def component_sample(index: int) -> IntegerModel:
 
 
 def shaped_sample(index: int) -> IntegerModel:
-    """Draw a model of images, signals, signals beside numbers, or a linear part alone."""
+    """Draw a model of signals, signals beside numbers, or a linear part alone."""
     rng, pick = _draws(1, index)
     outputs = {"n_classes": pick(2, 3, 6, 10)}
     if index % 4 == 3:
@@ -109,12 +108,6 @@ def shaped_sample(index: int) -> IntegerModel:
         return with_linear(table, index, pick(2, 4, 8), components=False)
     raw, average = pick("float32", "uint8", "int16"), pick(1, 2)
     common = {"raw_dtype": raw, "average": average, "n_kernels": int(rng.integers(8, 100))}
-    if index % 4 == 0:
-        side, kernel = pick(8, 14, 16, 28, 32), pick(3, 5)
-        common |= {"height": side, "width": side, "average": average if side > 8 else 1}
-        common |= {"size": (kernel, kernel), "padding": kernel // 2, "cells": (pick(2, 3, 4), 4)}
-        stage = random_stage(index, level_bits=2 if kernel == 5 else 3, **common)
-        return local_model(stage, index, weight_bits=pick(2, 4, 8), **outputs)
     window = pick(64, 128, 256)
     common |= {"height": window, "hop": window // 2, "channels": int(rng.integers(1, 7))}
     common |= {"cells": (pick(1, 1, 2), 1), "dilations": (1, 2, 4) if window > 64 else (1, 2)}
@@ -221,9 +214,9 @@ def separable_sample(index: int) -> IntegerModel:
 
 
 def frame_sample(index: int) -> IntegerModel:
-    """Draw a model of frames of a camera, by turns of kernels and of either convolutions."""
+    """Draw a model of frames of a camera, by turns of either convolutions."""
     _, pick = _draws(8, index)
-    layers, side = (0, 2, -1)[index % 3], pick(12, 14, 16)
+    layers, side = (0, 2, 0)[index % 3], pick(12, 14, 16)
     channels = 1 if layers else pick(1, 3)
     return frame_model(index, side, side, channels, layers=layers)
 

@@ -33,6 +33,7 @@ from scipy.optimize import nnls
 
 from tests.frames import frame_model
 from tests.random_fronts import local_model, random_signal_stage
+from tests.separable import separable_model
 from tests.spectra import spectral_model
 from tinykernel.build.toolchains import ProgramTooLarge
 from tinykernel.codegen.projects import generated_inputs
@@ -152,12 +153,23 @@ def _layers(index: int) -> IntegerModel:
     return convolution_sample((2, 35, 28, 4, 56, 25, 13, 20, 0, 31, 33, 29)[index])
 
 
+def _mixed(index: int) -> IntegerModel:
+    """Draw models of mixed convolutions, the first eight of which fit into 2 KB of memory."""
+    rng = np.random.default_rng([9, index])
+    most, sides = ((4, 8), (6, 8)) if index < 8 else ((4, 8, 16, 32, 64), (8, 12, 16))
+    n_blocks = 1 + index % (2 if index < 8 else 4)
+    blocks = tuple(rng.choice(most, n_blocks).tolist())
+    strides = tuple(rng.integers(1, 3, n_blocks).tolist())
+    channels = 1 if index < 8 else (1, 3)[index % 2]
+    return separable_model(index, tuple(rng.choice(sides, 2)), blocks, strides, channels=channels)
+
+
 def _frames(index: int) -> IntegerModel:
     """Draw models of small frames, by turns of each format and number of channels."""
     kinds = [(name, n) for name in FORMATS for n in (1, 3) if (name, n) != ("grey8", 3)]
     pixel_format, channels = kinds[index % len(kinds)]
     sides = (40, 30) if index < len(kinds) else (16, 24)
-    model = frame_model(index, 8, 8, channels)
+    model = frame_model(index, 8, 8, channels, blocks=(4,), strides=(2,))
     frame = replace(model.find(Frame), pixel_format=pixel_format, width=sides[0], height=sides[1])
     return replace(model, input=frame.taken, stages=(frame, *model.stages[1:]))
 
@@ -168,6 +180,7 @@ _ALONE = {
     "tree": _trees,
     "spectrum": _sounds,
     "convolutions": _layers,
+    "separable": _mixed,
     "offset": offset_sample,
     "frame": _frames,
     # What others gave no price for, as none of them fits.
@@ -175,7 +188,7 @@ _ALONE = {
 }
 # Kinds without floats, which run the same instructions with an FPU: see `instructions.SAME`.
 _WHOLE = ("spectrum", "offset", "frame", "small")
-_OF_EACH = {"frame": 18}  # every format at two sizes; 12 of the others
+_OF_EACH = {"frame": 18, "separable": 20}  # every format at two sizes; 12 of the others
 
 
 def main() -> None:

@@ -137,7 +137,7 @@ def proofs(n: int, files: list[Path]) -> list[tuple[str, str, str]]:
             refused += tamper(folder, rng)
             print(f"[{number}/{len(models)}] proofs", flush=True)
         large = random_model(1, n_features=784, n_blocks=8, n_classes=10, permutation="orbit")
-        image = ALL["image, 28 x 28"]()
+        image = ALL["convolutions, 4-bit taps"]()
         given = [
             (
                 f"`{file.stem}`, a model of {file.stat().st_size:,} bytes",

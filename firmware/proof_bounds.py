@@ -174,32 +174,19 @@ def levels(c, k, before):
 
 def kernels(c, k, levels):
     """Yield name, lowest, highest and limits of kernels, and of the levels that they look at."""
-    need(k.get("lanes", 2) in (2, 4), "other lanes")
-    bits, top, codes = 32 // k.get("lanes", 2), levels["top"], c.table[k["codes"]]
-    if c("STAGES") == 2:
-        kinds = {k[f"{name}s"]: f"uint{8 * k[f'{name}_bytes']}" for name in ("dilation", "group")}
-        need(all(c.kind[name] == kind for name, kind in kinds.items()), "tables of another type")
-        code, threshold = codes & 15, (codes >> 16 ^ 1 << 15) - (1 << 15)
-        low = np.where(code > 8, 0, -6) * top
-        high = np.where(code == 9, 9, np.where(code == 10, 1, 6)) * top
-        dilation = c.table[k["dilations"]].reshape(k["distances"], -1)[:, 0]
-        rows, span, strip = k["rows"], 8, 1
-    else:
-        need(c.kind[k["codes"]] == "uint8", "codes of another type")
-        codes = codes.reshape(k["kernels"], -1)
-        own = [k["channel"] == 0xFFFF, k["dilation"] == 0xFFFF]
-        dilation = codes[:, int(own[0])] if own[1] else np.array([k["dilation"]])
-        codes, span, strip = codes[:, sum(own) :], k["tap_rows"] - 1, k["strip"]
-        threshold = (1 << bits - 1) - 1 - codes[:, 0] - 256 * codes[:, 1] * (bits == 16)
-        trits = codes[:, bits // 8 :, None] * 243 // 256 // 3 ** np.arange(4, -1, -1) % 3
-        low, high = (-top * (trits == 2).sum(axis=(1, 2)), top * (trits == 1).sum(axis=(1, 2)))
-        rows = k["rows"] + 2 * k["padding"]
-    rows -= span * dilation.min()
-    limits = (-(1 << bits - 1), (1 << bits - 1) - 1)
-    yield "level", 0, top, (0, (1 << bits) - 1)
+    need(c("STAGES") == 2, "kernels of images")
+    top, codes = levels["top"], c.table[k["codes"]]
+    kinds = {k[f"{name}s"]: f"uint{8 * k[f'{name}_bytes']}" for name in ("dilation", "group")}
+    need(all(c.kind[name] == kind for name, kind in kinds.items()), "tables of another type")
+    code, threshold = codes & 15, (codes >> 16 ^ 1 << 15) - (1 << 15)
+    low = np.where(code > 8, 0, -6) * top
+    high = np.where(code == 9, 9, np.where(code == 10, 1, 6)) * top
+    dilation = c.table[k["dilations"]].reshape(k["distances"], -1)[:, 0]
+    rows = k["rows"] - 8 * dilation.min()
+    yield "level", 0, top, (0, (1 << 16) - 1)
     yield "response", low, high, (-(1 << 31), (1 << 31) - 1)
-    yield "response less threshold", low - threshold - 1, high - threshold - 1, limits
-    yield "count", 0, -(-rows // k["cells"]) * strip, (0, c.most_count)
+    yield "response less threshold", low - threshold - 1, high - threshold - 1, (-32768, 32767)
+    yield "count", 0, -(-rows // k["cells"]), (0, c.most_count)
 
 
 def convolutions(c, k, levels):
@@ -297,7 +284,6 @@ STAGES = {
     "tk_frame": ("tk_frame", frame, ("samples",), "image"),
     "tk_levels": ("tk_levels", levels, ("samples", "rows", "image"), "levels"),
     "tk_signal": ("tk_kernels_signal", kernels, ("levels",), "counts"),
-    "tk_image": ("tk_kernels_image", kernels, ("levels",), "counts"),
     "tk_convolutions": ("tk_convolutions", convolutions, ("levels",), "maps"),
     "tk_separable": ("tk_separable", separable, ("levels",), "units"),
     "tk_dense": ("tk_dense", dense, ("maps",), "units"),

@@ -8,7 +8,6 @@ import numpy as np
 from proof_bounds import need
 
 AGES = 7  # numbers of a stream of kernels before those of its windows
-WIDEST = 7  # words of a row of an image that are read together
 
 
 def blocks_of(size, per_word):
@@ -45,19 +44,6 @@ def frame(c, k):
 
 def levels(c, k):
     return {"state": 1 + blocks_of(k["channels"], 2) if c("STAGES") == 2 else 0}
-
-
-def image(c, k):
-    codes = c.table[k["codes"]].reshape(k["kernels"], -1)
-    own = k["channel"] == 0xFFFF
-    dilation = codes[:, int(own)].max() if k["dilation"] == 0xFFFF else k["dilation"]
-    need(k["halo"] == k["tap_columns"] // 2 * dilation, "a halo of another width")
-    need(k["strip"] * k["full"] + k["rest"] == k["columns"], "strips of another width")
-    plane = (k["rows"] + 2 * k["padding"]) * (k["strip"] + 2 * k["halo"])
-    return {
-        "first": k["channels"] * plane + max(k["tap_rows"] * k["tap_columns"], WIDEST),
-        "scratch": counts(c, k["kernels"] * k["cells"] * k["lanes"]),
-    }
 
 
 def signal(c, k):
@@ -121,7 +107,6 @@ STAGES = {
     "tk_frame": frame,
     "tk_levels": levels,
     "tk_signal": signal,
-    "tk_image": image,
     "tk_convolutions": convolutions,
     "tk_separable": separable,
     "tk_dense": dense,

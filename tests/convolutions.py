@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.random_fronts import model_behind, random_stage
+from tests.random_fronts import model_behind, random_levels
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stages.convolutions import Convolutions
@@ -61,10 +61,10 @@ def convolution_model(
 ) -> IntegerModel:
     """Return a model whose linear part looks at maps, or at the units of a hidden layer."""
     sides = {"height": shape[0] * average, "width": shape[1] * average, "average": average}
-    front = random_stage(seed, **({"level_bits": 8} | sides | front_fields))
-    levels = front.levels.gives(front.input)
-    stages = [front.levels, random_convolutions(seed, levels, pools, channels, bits, padding)]
+    given, first = random_levels(seed, **sides, **front_fields)
+    levels = first.gives(given)
+    stages = [first, random_convolutions(seed, levels, pools, channels, bits, padding)]
     if units:
         stages.append(random_dense(seed, stages[1].gives(levels), units, unit_bits))
     options = {"weight_bits": weight_bits, "components": components}
-    return model_behind(front.input, tuple(stages), seed, **options)
+    return model_behind(given, tuple(stages), seed, **options)

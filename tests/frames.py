@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from tests.convolutions import convolution_model
-from tests.random_fronts import local_model, random_stage
 from tests.separable import separable_model
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stages.frame import FORMATS, Frame
@@ -25,13 +24,10 @@ def random_frame(seed: int, rows: int, columns: int, channels: int = 1) -> Frame
 def frame_model(
     seed: int, rows: int, columns: int, channels: int = 1, *, layers: int = 0, **options: Any
 ) -> IntegerModel:
-    """Return a model that takes frames, of kernels or convolutions; layers -1: separable ones."""
-    if layers < 0:
-        model = separable_model(seed, (rows, columns), **options)
-    elif layers:
+    """Return a model that takes frames, of convolutions; layers 0: separable ones."""
+    if layers:
         model = convolution_model(seed, (rows, columns), (1,) * layers, **options)
     else:
-        front = random_stage(seed, height=rows, width=columns, channels=channels, cells=(2, 2))
-        model = local_model(front, seed, **options)
+        model = separable_model(seed, (rows, columns), channels=channels, **options)
     frame = random_frame(seed, rows, columns, channels)
     return replace(model, input=frame.taken, stages=(frame, *model.stages))

@@ -1,4 +1,4 @@
-"""Random levels and kernels of signals and images, and models of them."""
+"""Random levels and kernels, and models of them."""
 
 from __future__ import annotations
 
@@ -33,14 +33,8 @@ class Front(NamedTuple):
         return self.kernels.gives(self.levels.gives(self.input))
 
 
-def random_taps(
-    rng: np.random.Generator, is_signal: bool, n_kernels: int, size: tuple[int, int]
-) -> NDArray[np.int8]:
-    """Return kernels of every kind: for images mostly zeros, for signals mostly MiniRocket's."""
-    if not is_signal:
-        taps = rng.choice([-1, 0, 0, 1], (n_kernels, *size))
-        taps[:, 0, 0] = 1
-        return taps.astype(np.int8)
+def random_taps(rng: np.random.Generator, n_kernels: int) -> NDArray[np.int8]:
+    """Return kernels of every kind, mostly MiniRocket's."""
     places = list(combinations(range(9), 3))
     taps = np.full((n_kernels, 9, 1), -1)
     for kernel in taps:
@@ -52,26 +46,20 @@ def random_taps(
     return taps.astype(np.int8)
 
 
-def random_stage(
-    seed: int,
+def random_levels(
+    seed: int | np.random.Generator,
     *,
     height: int = 12,
     width: int = 10,
     channels: int = 1,
-    n_kernels: int = 6,
     raw_dtype: str = "uint8",
     bits: int = 8,
-    level_bits: int = 3,
+    level_bits: int = 8,
     average: int = 1,
-    size: tuple[int, int] = (3, 3),
-    dilations: tuple[int, ...] = (1,),
-    cells: tuple[int, int] = (2, 4),
-    padding: int = 1,
     terms: int = 0,
     n_mixed: int = 3,
-    hop: int = 0,
-) -> Front:
-    """Return valid levels and kernels; `terms` 0 leaves the channels as they are."""
+) -> tuple[Grid, Levels]:
+    """Return an input and levels of it; `terms` 0 leaves the channels as they are."""
     rng = np.random.default_rng(seed)
     scaler = random_scaler(rng, raw_dtype, bits, channels, channels == 1)
     if np.any(scaler.multiplier == 0):
@@ -82,44 +70,43 @@ def random_stage(
         for row in mix:
             used = rng.choice(channels, min(channels, int(rng.integers(1, terms + 1))), False)
             row[used] = rng.choice([-1, 1], used.size)
-    signal = width == 1
-    taps = random_taps(rng, signal, n_kernels, size)
-    top = (1 << level_bits) - 1
-    flat = taps.reshape(n_kernels, -1).astype(int)
+    levels = Levels(scaler, bits - level_bits, average, mix)
+    return Grid.raw(raw_dtype, height, width, channels), levels
+
+
+def random_signal_stage(
+    seed: int,
+    *,
+    height: int = 64,
+    channels: int = 3,
+    n_kernels: int = 20,
+    raw_dtype: str = "int16",
+    bits: int = 16,
+    level_bits: int = 10,
+    average: int = 2,
+    n_mixed: int = 4,
+    dilations: tuple[int, ...] = (1, 2),
+    cells: tuple[int, int] = (1, 1),
+    terms: int = 2,
+    hop: int = 32,
+) -> Front:
+    """Return levels and kernels of signals."""
+    rng = np.random.default_rng(seed)
+    shape = {"height": height, "width": 1, "channels": channels, "n_mixed": n_mixed}
+    fields = {"bits": bits, "level_bits": level_bits, "average": average, "terms": terms}
+    given, levels = random_levels(rng, raw_dtype=raw_dtype, **shape, **fields)
+    taps = random_taps(rng, n_kernels)
+    top, flat = (1 << level_bits) - 1, taps.reshape(n_kernels, 9).astype(int)
     low, high = top * np.minimum(flat, 0).sum(1), top * np.maximum(flat, 0).sum(1)
     threshold = rng.integers(low // 2, high // 2 + 1)
-    if level_bits > 8 or signal:  # responses less thresholds have 16 bits
-        threshold = np.clip(threshold, high - 32768, low + 32767)
     kernels = Kernels(
         taps=taps,
         dilation=rng.choice(dilations, n_kernels),
-        channel=rng.integers(0, mix.shape[0], n_kernels),
-        threshold=threshold,
+        channel=rng.integers(0, levels.mix.shape[0], n_kernels),
+        threshold=np.clip(threshold, high - 32768, low + 32767),  # differences have 16 bits
         cells=cells,
-        padding=0 if signal else padding,
     )
-    levels = Levels(scaler, bits - level_bits, average, mix)
-    return Front(Grid.raw(raw_dtype, height, width, channels), levels, kernels, hop)
-
-
-def random_signal_stage(seed: int, **changes: Any) -> Front:
-    """Return levels and kernels of signals with the defaults of sensors."""
-    fields: dict[str, Any] = {
-        "height": 64,
-        "width": 1,
-        "channels": 3,
-        "n_kernels": 20,
-        "raw_dtype": "int16",
-        "bits": 16,
-        "level_bits": 10,
-        "average": 2,
-        "dilations": (1, 2),
-        "cells": (1, 1),
-        "terms": 2,
-        "n_mixed": 4,
-        "hop": 32,
-    }
-    return random_stage(seed, **(fields | changes))
+    return Front(given, levels, kernels, hop)
 
 
 def random_beside(seed: int, n: int, raw_dtype: str, top: int = 255) -> Beside:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.random_fronts import model_behind, random_stage
+from tests.random_fronts import model_behind, random_levels
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stages.separable import Separable
@@ -48,8 +48,8 @@ def separable_model(
 ) -> IntegerModel:
     """Return a model whose linear part looks at the means of separable convolutions."""
     sides = {"height": shape[0] * average, "width": shape[1] * average, "average": average}
-    front = random_stage(seed, **({"level_bits": 8} | sides | front_fields))
-    levels = front.levels.gives(front.input)
-    stages = (front.levels, random_separable(seed, levels, blocks, strides))
+    given, first = random_levels(seed, **sides, **front_fields)
+    levels = first.gives(given)
+    stages = (first, random_separable(seed, levels, blocks, strides))
     options = {"weight_bits": weight_bits, "n_classes": n_classes}
-    return model_behind(front.input, stages, seed, **options)
+    return model_behind(given, stages, seed, **options)

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.codegen.kinds import calibrated, regressor
-from tests.random_fronts import local_model, random_signal_stage, random_stage
+from tests.convolutions import convolution_model
+from tests.random_fronts import local_model, random_signal_stage
 from tests.random_models import one_class, random_model, random_raw, tree_model
 from tinykernel.model import IntegerModel
 
@@ -25,7 +26,7 @@ KINDS: dict[str, Callable[[], IntegerModel]] = {
     "calibrated": lambda: calibrated(KINDS["table"], "margin"),
     "trees": lambda: tree_model(1),
     "signal": signal,
-    "image": lambda: local_model(random_stage(1), 1),
+    "image": lambda: convolution_model(1),
     "values": lambda: regressor(random_model(2, n_classes=3, **SMALL)),
     "one class": lambda: one_class(random_model(3, **SMALL), 3),
 }

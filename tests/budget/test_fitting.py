@@ -16,7 +16,7 @@ from tinykernel.budget.standins import Asked
 from tinykernel.measure.limits import parse_limits
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.stages.components import Components
-from tinykernel.model.stages.kernels import Kernels
+from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.papers import PaperClassifier
 
 QUICK = {"epochs": 2, "effort": "quick", "random_state": 0}
@@ -234,15 +234,15 @@ def test_too_many_kernels_are_refused(digits):
         train(*digits, budget="2KB", image_shape=(8, 8), n_kernels=192, random_state=0)
 
 
-def test_kernels_use_the_budget(digits):
-    """A model of images gets as many kernels as fit, and two bits a weight where they are few."""
+def test_convolutions_use_the_budget(digits):
+    """A model of images gets as many channels as fit."""
     X, y = digits
-    for size, bits in ((4096, 4), (1400, 2)):
+    for size in (4096, 2048):
         found = train(X, y, budget=size, image_shape=(8, 8), **QUICK)
         assert 0.75 * size < found.memory.flash <= size
         assert found.model.input.shape == (8, 8)
-        assert found.classifier.n_kernels == found.model.find(Kernels).n_kernels
-        assert found.classifier.linear == bits
+        n_channels = found.model.find(Convolutions).n_channels
+        assert list(found.classifier.n_kernels.values()) == [n_channels]
 
 
 def test_few_windows_left_two_thirds_of_the_budget_empty(monkeypatch):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.cli.tools import json_of, run
-from tests.firmware.local_models import local_model, random_stage
+from tests.separable import separable_model
 from tinykernel import save
 
 
@@ -20,7 +20,7 @@ def test_inspect(work):
 
 def test_inspect_of_an_image_model_says_what_the_file_remembers(tmp_path):
     """No line about components that are not there, words for what a program wrote, no digests."""
-    model = local_model(random_stage(3, height=8, width=8, n_kernels=12), 3, n_classes=4)
+    model = separable_model(3, (8, 8), n_classes=4)
     search = {"trials": 7, "chosen": "compact", "log_loss_usual": 0.5, "log_loss": 0.25}
     about = {
         "sizes": {"flash": 2000, "ram": 300, "measured": "estimate"},
@@ -36,7 +36,7 @@ def test_inspect_of_an_image_model_says_what_the_file_remembers(tmp_path):
     result = run("inspect", tmp_path / "m.tkm")
     assert result.exit_code == 0, result.output
     lines = {line.split("  ")[0]: line for line in result.stdout.splitlines()}
-    assert "12 kernels on images of 8 x 8" in lines["consists of"]
+    assert "2 blocks of separable convolutions, 5 channels" in lines["consists of"]
     assert lines.keys().isdisjoint({"components", "permutation P", "halved stages"})
     assert "2000 bytes of flash, 300 of RAM (estimate)" in lines["takes"]
     assert "log loss 0.500 with usual values, 0.250 with these" in lines["search"]

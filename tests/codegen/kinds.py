@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tests.firmware.local_models import ALL, IMAGES, LINEAR, SIGNALS
+from tests.firmware.local_models import ALL, CONVOLUTIONS, LINEAR, SIGNALS
 from tests.firmware.test_decisions import deciding
 from tests.random_models import TABLES, one_class, random_model, random_raw, tree_model
 from tinykernel.model.answers.values import Values
@@ -39,8 +39,8 @@ def calibrated(make: Maker, answer: str) -> IntegerModel:
 _ONE_OF_EACH: dict[str, Maker] = {
     "table": lambda: random_model(2, n_features=20, raw_dtype="float32"),
     "linear": LINEAR["4 bits, few inputs"],
-    "image": IMAGES["28 x 28"],
-    "float image": IMAGES["16-bit lanes and counts, float"],
+    "image": CONVOLUTIONS["4-bit taps"],
+    "float image": CONVOLUTIONS["float, odd sides, 4-bit levels"],
     "signal": SIGNALS["components"],
     "float signal": SIGNALS["16-bit counts, float"],
 }

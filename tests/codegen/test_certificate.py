@@ -228,8 +228,6 @@ def test_arithmetic_finds_what_a_forged_digest_hides(edit, checker, whole):
 @pytest.mark.parametrize(
     ("name", "table"),
     [
-        ("image, 28 x 28", "tk_kernels_1_codes"),
-        ("image, 16-bit lanes", "tk_kernels_1_codes"),
         ("signal, averaged", "tk_kernels_1_codes"),
         ("convolutions, 8-bit taps, averaged, hidden layer", "tk_convolutions_1_codes"),
         ("convolutions, 8-bit taps, averaged, hidden layer", "tk_dense_2_biases"),
@@ -267,8 +265,8 @@ def _less(text: str, pattern: str) -> str:
         "spectrum, int16",
         "signal, numbers beside",
         "offset, int16",
-        "frame, separable",
-        "image, components",
+        "frame, colours",
+        "convolutions, components, signs of a hidden layer",
         "convolutions, 8-bit taps, averaged, hidden layer",
         "two",
         "trees beside a linear part",

@@ -67,7 +67,7 @@ def test_novelty_goes_by_the_scores_where_inputs_are_too_alike_for_prototypes() 
     X, y = load_digits(return_X_y=True)
     X = X.astype(np.uint8)
     classifier = TernaryKernelClassifier(
-        image_shape=(8, 8), n_kernels=24, effort="quick", epochs=3, random_state=0
+        window_shape=(64, 1), n_kernels=84, options={"cells": 16}, random_state=0
     )
     model = classifier.fit(X[:800], y[:800]).quantize()
     assert not np.any(np.diff(fit_prototypes(model, X[:800], y[:800]), axis=0))
@@ -76,7 +76,7 @@ def test_novelty_goes_by_the_scores_where_inputs_are_too_alike_for_prototypes() 
     assert found.model.decision.prototypes is None
     assert "novelty is that of the scores, without prototypes" in found.remarks[0]
     noise = np.random.default_rng(0).integers(0, 17, (300, 64), dtype=np.uint8)
-    assert found.model.is_novel(noise).mean() > 0.5
+    assert found.model.is_novel(noise).mean() > 0.3
     assert found.model.is_novel(X[1400:]).mean() < 0.05
 
 

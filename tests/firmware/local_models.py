@@ -14,7 +14,6 @@ from tests.random_fronts import (
     offset_model,
     random_beside,
     random_signal_stage,
-    random_stage,
 )
 from tests.random_models import random_model, with_linear
 from tests.separable import separable_model
@@ -44,43 +43,6 @@ LINEAR: dict[str, Callable[[], IntegerModel]] = {
     "4 bits of 16, components, 2 classes": lambda: with_linear(
         random_model(6, n_features=45, bits=16, n_classes=2, permutation="orbit"), 6, 4
     ),
-}
-IMAGES: dict[str, Callable[[], IntegerModel]] = {
-    "28 x 28": lambda: local_model(
-        random_stage(1, height=28, width=28, size=(5, 5), padding=2, cells=(4, 4)), 1, n_classes=10
-    ),
-    "averaged, odd size, dilated": lambda: local_model(
-        random_stage(
-            2,
-            height=29,
-            width=27,
-            average=2,
-            size=(3, 5),
-            padding=2,
-            cells=(3, 4),
-            dilations=(1, 2),
-        ),
-        2,
-    ),
-    "channels mixed": lambda: local_model(
-        random_stage(3, height=16, width=15, channels=3, terms=2, padding=2, dilations=(1, 2)),
-        3,
-        weight_bits=2,
-    ),
-    "16-bit lanes": lambda: local_model(
-        random_stage(4, height=16, width=15, level_bits=8, size=(5, 5), padding=2, cells=(3, 2)), 4
-    ),
-    "16-bit counts": lambda: local_model(
-        random_stage(5, height=40, width=70, n_kernels=5, cells=(1, 4)), 5
-    ),
-    "16-bit lanes and counts, float": lambda: local_model(
-        random_stage(6, height=40, width=70, n_kernels=5, cells=(1, 2), raw_dtype="float32"), 6
-    ),
-    "two columns, wide kernels": lambda: local_model(
-        random_stage(7, height=4, width=2, size=(1, 7), cells=(1, 4), padding=0, dilations=(3,)), 7
-    ),
-    "components": lambda: local_model(random_stage(8), 8, components=True),
-    "components only": lambda: local_model(random_stage(9), 9, weight_bits=0),
 }
 SIGNALS: dict[str, Callable[[], IntegerModel]] = {
     "averaged": lambda: local_model(random_signal_stage(1), 1),
@@ -157,14 +119,12 @@ CONVOLUTIONS: dict[str, Callable[[], IntegerModel]] = {
     ),
 }
 FRAMES: dict[str, Callable[[], IntegerModel]] = {
-    "grey, kernels": lambda: frame_model(1, 12, 16),
-    "colours, kernels": lambda: frame_model(2, 14, 16, 3),
+    "grey": lambda: frame_model(1, 12, 16),
+    "colours": lambda: frame_model(2, 9, 8, 3),
     "convolutions": lambda: frame_model(3, 14, 15, layers=1),
-    "separable": lambda: frame_model(4, 9, 8, layers=-1),
 }
 ALL = (
     {f"linear, {name}": make for name, make in LINEAR.items()}
-    | {f"image, {name}": make for name, make in IMAGES.items()}
     | {f"signal, {name}": make for name, make in SIGNALS.items()}
     | {f"spectrum, {name}": make for name, make in SPECTRA.items()}
     | {f"offset, {name}": make for name, make in OFFSETS.items()}

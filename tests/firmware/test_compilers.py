@@ -27,8 +27,8 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 _LOCAL = (
     "linear, 2 bits, components",
-    "image, averaged, odd size, dilated",
-    "image, components only",
+    "separable, averaged floats",
+    "convolutions, components, signs of a hidden layer",
     "signal, components",
     "signal, averaged",
     "offset, numbers beside",

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.firmware.compiling import compile_export
-from tests.firmware.local_models import IMAGES, SIGNALS
+from tests.firmware.local_models import CONVOLUTIONS, SIGNALS
 from tests.firmware.test_host import SANITISERS
 from tests.random_models import random_model, random_raw
 from tinykernel import export
@@ -65,7 +65,7 @@ def deciding(model: IntegerModel, X: np.ndarray, per_class: bool = False) -> Int
 CASES: dict[str, Callable[[], IntegerModel]] = {
     "two classes": lambda: random_model(2, n_classes=2, raw_dtype="float32"),
     "five classes, 16 bits": lambda: random_model(3, n_classes=5, bits=16, raw_dtype="int32"),
-    "image": IMAGES["28 x 28"],
+    "image": CONVOLUTIONS["4-bit taps"],
     "stream": SIGNALS["components"],
     "no stream": SIGNALS["no stream"],
 }

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.firmware.compiling import WARNINGS, run_compiler
-from tests.firmware.local_models import IMAGES, SIGNALS
+from tests.firmware.local_models import CONVOLUTIONS, SIGNALS
 from tests.firmware.test_host import SANITISERS
 from tests.random_models import balanced, random_model, random_raw
 from tinykernel.build.program import WARNING_FLAGS, Platform, build, write_sources
@@ -61,7 +61,7 @@ int main(void)
 CASES: dict[str, Callable[[], IntegerModel]] = {
     "two classes": lambda: balanced(random_model(2, n_classes=2, raw_dtype="float32")),
     "five classes": lambda: balanced(random_model(3, n_classes=5, bits=16, raw_dtype="int32")),
-    "image": IMAGES["28 x 28"],
+    "image": CONVOLUTIONS["4-bit taps"],
     "signal": SIGNALS["components"],
 }
 SMALL = {"n_features": 20, "n_classes": 5, "n_blocks": 1, "raw_dtype": "int16"}

@@ -15,14 +15,12 @@ from tests.firmware.compiling import (
 )
 from tests.firmware.local_models import ALL
 from tests.firmware.test_host import SANITISERS
-from tests.random_fronts import local_model, random_stage
 from tests.random_models import random_raw
 from tinykernel.build.harness import run_rows
 from tinykernel.build.parity import compare, entry_rows, expected_values, verify
 from tinykernel.build.program import build_model
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.projects import export, generated_inputs
-from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 
 
@@ -47,7 +45,11 @@ def _extremes(model: IntegerModel) -> np.ndarray[Any, Any]:
 
 @pytest.mark.parametrize(
     "kind",
-    [name for name in ALL if name.startswith(("image, ", "signal, ", "offset, ", "spectrum, "))],
+    [
+        name
+        for name in ALL
+        if name.startswith(("convolutions, ", "separable, ", "signal, ", "offset, ", "spectrum, "))
+    ],
 )
 def test_extreme_levels(require_tool: Callable[[str], str], kind: str) -> None:
     """Levels that are all 0 or at the top reach the ends of a lane and do not leave it."""
@@ -84,11 +86,11 @@ def test_equal_on_every_core(
 @pytest.mark.parametrize(
     "flags", [("-Os", "-DTK_FORCE_PORTABLE=1"), ("-O3", "-DTK_FORCE_RADIX=2"), ("-O0",)], ids=str
 )
-@pytest.mark.parametrize("kind", ["image, 28 x 28", "image, 16-bit lanes", "signal, averaged"])
+@pytest.mark.parametrize("kind", ["convolutions, 4-bit taps", "signal, averaged"])
 def test_variants_compute_the_same(
     require_platforms: Callable[[str], Any], kind: str, flags: tuple[str, ...]
 ) -> None:
-    """Forcing a variant of the kernels changes the speed and no bit."""
+    """Forcing a variant changes the speed and no bit; convolutions did not compile for DSP."""
     require_platforms("cortex-m4")
     model = ALL[kind]()
     result = verify(model, random_raw(model, 2, 3), target="cortex-m4", flags=flags)
@@ -129,9 +131,3 @@ def test_windows_less_their_means_did_not_compile_for_avr(
     require_platforms("atmega328p")
     model = ALL["offset, int16"]()
     assert verify(model, random_raw(model, 2, 3), target="atmega328p").ok
-
-
-def test_cells_that_no_kernel_serves_are_refused() -> None:
-    """A word holds the cells across: other numbers of cells have no C, and are named."""
-    with pytest.raises(TinykernelError, match="no C for 1 cells across"):
-        pack(local_model(random_stage(1, cells=(2, 1)), 1))

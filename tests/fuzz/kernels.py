@@ -17,7 +17,6 @@ from tests.random_fronts import (
     offset_model,
     random_beside,
     random_signal_stage,
-    random_stage,
 )
 from tests.random_models import random_model, random_quantized, random_raw, tree_model, with_linear
 from tests.spectra import spectral_model
@@ -84,18 +83,6 @@ def any_model(rng: np.random.Generator) -> IntegerModel:
         )
         numbers = random_beside(seed, seed % 4, stage.input.dtype) if seed % 4 else None
         return local_model(stage, seed, components=bool(rng.integers(2)), beside=numbers)
-    if kind < 0.38:
-        side = int(rng.integers(8, 30))
-        stage = random_stage(
-            seed,
-            height=side,
-            width=int(rng.integers(8, 40)),
-            channels=int(rng.integers(1, 3)),
-            raw_dtype=str(rng.choice(_RAW)),
-            n_kernels=int(rng.integers(1, 8)),
-            cells=(2, 2),
-        )
-        return local_model(stage, seed, components=bool(rng.integers(2)))
     if kind < 0.46:
         return convolution_model(
             seed,

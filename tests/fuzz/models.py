@@ -13,9 +13,9 @@ import numpy as np
 
 from tests.firmware.local_models import (
     CONVOLUTIONS,
-    IMAGES,
     LINEAR,
     OFFSETS,
+    SEPARABLE,
     SIGNALS,
     SPECTRA,
 )
@@ -38,7 +38,7 @@ def seeds() -> list[bytes]:
         for seed, dtype in enumerate(("uint8", "float32", "int16", "int32"))
     ]
     models += [make_machine(1), tree_model(1), *(make() for make in LINEAR.values())]
-    models += [IMAGES["channels mixed"](), SIGNALS["averaged"](), SIGNALS["components"]()]
+    models += [SEPARABLE["one block"](), SIGNALS["averaged"](), SIGNALS["components"]()]
     coding = Coding({"a": ("x", "*/"), "b": ("y", "")}, {"a": -1.0, "c": -1.0})
     models += [
         SPECTRA["int16"](),

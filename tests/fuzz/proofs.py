@@ -20,7 +20,6 @@ import numpy as np
 
 from tests.firmware.local_models import (
     CONVOLUTIONS,
-    IMAGES,
     LINEAR,
     OFFSETS,
     SIGNALS,
@@ -78,7 +77,6 @@ def models() -> list[IntegerModel]:
         random_model(1, n_features=20, diagonal_kind="int4", permutation="orbit", windows="phases"),
         make_model(3, "float32", 16),
         LINEAR["2 bits, 2 classes"](),
-        IMAGES["components"](),
         SIGNALS["averaged"](),
         SIGNALS["numbers beside"](),
         SPECTRA["int16"](),

@@ -45,11 +45,10 @@ def any_rows(rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any], dict
             "n_kernels": int(rng.choice([84, 168])),
         }
     elif kind < 0.3:
-        layers = rng.random() < 0.5
-        least = 12 if layers else 8
-        shape = (int(rng.integers(least, 20)), int(rng.integers(least, 20)))
+        shape = (int(rng.integers(4, 20)), int(rng.integers(4, 20)))
+        form = str(rng.choice(["on", "mixed"]))
         options = {"image_shape": shape, "n_kernels": int(rng.integers(2, 12))}
-        options |= {"options": {"convolutions": "on"}} if layers else {}
+        options |= {"options": {"convolutions": form}}
     elif kind < 0.36:
         options = {"model": "trees", "options": {"tree_bytes": int(rng.integers(100, 900))}}
     else:

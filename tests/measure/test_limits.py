@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.convolutions import convolution_model
 from tests.frames import frame_model
-from tests.random_fronts import local_model, offset_model, random_stage
+from tests.random_fronts import offset_model
 from tests.random_models import one_class, random_model, tree_model
 from tests.separable import separable_model
 from tests.spectra import spectral_model
@@ -84,18 +85,11 @@ def test_limits_of_time_hold_on_every_target(target) -> None:
     """Instructions were counted for every core, and a report names what is over."""
     model = random_model(1, n_features=64, n_blocks=4, n_classes=4, raw_dtype="uint8")
     budget = "flash=100KB,instructions=1k,time=10us@80MHz"
-    frames = () if target == "atmega328p" else (frame_model(2, 8, 8, 3),)  # too large for AVR
+    frames = () if target == "atmega328p" else (frame_model(2, 8, 8, layers=1),)  # too large
     for each in (model, spectral_model(1), offset_model(1), *frames):
         over = report(each, target, budget, compiler="none").problems
         found = {line.split(" is ")[0].split(" are ")[0] for line in over}
         assert found >= {"instructions", "time"}
-
-
-def test_a_limit_of_time_for_a_stage_without_counts() -> None:
-    """Separable convolutions have no prices: one line says to leave time out."""
-    message = r"like this one \(separable, \w+ products\) were not counted for target cortex-m4"
-    with pytest.raises(TinykernelError, match=message):
-        report(separable_model(1), "cortex-m4", "instructions=1k", compiler="none")
 
 
 def test_a_limit_of_time_for_a_core_without_counts(monkeypatch) -> None:
@@ -110,14 +104,18 @@ def test_a_limit_of_time_for_a_core_without_counts(monkeypatch) -> None:
         train([[0.0], [1.0]], [0, 1], budget=budget, target="esp32", n_components=32)
 
 
-@pytest.mark.parametrize("kind", ["components", "image", "one class", "trees"])
+@pytest.mark.parametrize("kind", ["components", "chains", "mixed", "one class", "trees"])
 def test_the_estimate_of_instructions_is_near(kind, require_gcc):
     """What is counted does not exceed the estimate, of trees that of their farthest leaves."""
     require_gcc("cortex-m4")
     if kind == "trees":
         model = tree_model(4, n_features=6, n_classes=3, raw_dtype="int16", most=(30, 30))
-    elif kind == "image":
-        model = local_model(random_stage(3, height=8, width=8, n_kernels=12), 3, n_classes=4)
+    elif kind == "mixed":
+        model = separable_model(3, (12, 10), (8, 12, 16), (1, 2, 1))
+    elif kind == "chains":
+        model = convolution_model(
+            3, (16, 16), (0, 1, 1), channels=16, units=32, unit_bits=2, padding=1
+        )
     else:
         model = random_model(
             5, n_features=60, n_blocks=3, n_classes=5, raw_dtype="uint8", windows="phases"

@@ -13,7 +13,7 @@ from tinykernel import TernaryKernelClassifier, TinykernelError
     [
         ({"window_shape": (5, 2)}, (40, 9), "window_shape: 5 x 2 makes 10 values"),
         ({"window_shape": (8, 2)}, (40, 16), "windows of 8 samples are too short"),
-        ({"image_shape": (2, 8)}, (40, 16), "too small"),
+        ({"image_shape": (2, 8)}, (40, 16), "image_shape: images of 2 x 8; give 4 to 192 rows"),
         ({"image_shape": (4, 4), "window_shape": (8, 2)}, (40, 16), "give one of them"),
         ({"augment": {"affine": 1}}, (40, 16), "affine is not for rows"),
         ({"augment": {"tilt": 1}}, (40, 16), "'tilt' is not known"),
@@ -30,7 +30,7 @@ from tinykernel import TernaryKernelClassifier, TinykernelError
         ({"image_shape": (4, 4), "n_components": 64}, (40, 16), "have n_kernels"),
         ({"n_components": {"compact+linear3": 4}}, (40, 16), "linear2, linear4"),
         ({"window_shape": (8, 2)}, (40, 9, 2), "not"),
-        ({"image_shape": (4, 1024), "n_kernels": 2}, (40, 4096), "4 x 1024 is too wide"),
+        ({"image_shape": (4, 256), "n_kernels": 2}, (40, 1024), "give 4 to 192 rows and columns"),
     ],
 )
 def test_what_does_not_fit_is_refused(options, shape, message):

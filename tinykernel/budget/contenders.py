@@ -30,7 +30,6 @@ from tinykernel.measure.capacity import (
     random_layout,
 )
 from tinykernel.measure.instructions import steps_within
-from tinykernel.measure.limits import Limits
 from tinykernel.model import IntegerModel, quantize
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.readouts.trees import Trees
@@ -66,9 +65,9 @@ _COUNT_BITS, _FEW_KERNELS, _FEW_CHANNELS = (4, 2), 16, 4
 _MANY_CHANNELS = 40
 # With eight bits, few windows are told better only where as many kernels fit.
 _MOST_BITS = 8
-# Instructions on Cortex-M4: most of them a byte of the budget, and those of a kernel a position,
-# or of a channel a response.
-_A_BYTE, _A_POSITION, _A_RESPONSE = 84.0, 11.5, 30.0
+# Instructions on Cortex-M4: most of them a byte of the budget, and those of a response of
+# a channel.
+_A_BYTE, _A_RESPONSE = 84.0, 30.0
 # Code of models with components is small where fast code would fill more than this of the flash.
 _CODE_SHARE = 0.3
 
@@ -228,54 +227,56 @@ def _kernels(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
         return _of_images(asked, shape)
     spectrum, why = asked.spectrum()
     if asked.get("spectrum") != "auto" or (spectrum is None and not why):
-        return _kernels_as_asked(asked, shape)
+        return _kernels_as_asked(asked)
     if spectrum is not None:
         with suppress(TinykernelError):  # it may be too large
-            sizes = _kernels_as_asked(asked, shape)
+            sizes = _kernels_as_asked(asked)
             if sizes["n_kernels"] >= _FEW_KERNELS:
                 return sizes
         why = f"no spectrum: the budget has room for fewer than {_FEW_KERNELS} kernels beside it"
     warnings.warn(why, stacklevel=2)
-    return _kernels_as_asked(asked.but(spectrum="off"), shape) | {"spectrum": "off"}
+    return _kernels_as_asked(asked.but(spectrum="off")) | {"spectrum": "off"}
 
 
 def _of_images(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
-    """Return the number of kernels, of channels of convolutions, or of both to choose from."""
-    if asked.get("convolutions") not in ("auto", "off"):
+    """Return the number of channels of convolutions, or of both kinds to choose from."""
+    if asked.get("convolutions") != "auto":
         n, least = _channels(asked, shape)
         if not n:
             raise _too_small(asked, least, "one with the fewest channels")
         return {"n_kernels": n}
-    sizes = _kernels_as_asked(asked, shape)
-    free = asked.get("convolutions") == "auto" and asked.get("effort") != "quick"
-    if not free:
-        return sizes
+    numbers, smallest = dict[str, int](), list[int]()
     for form, fewest in (("deep", _MANY_CHANNELS), ("convolutions", 1), ("mixed", 1)):
-        asked = asked.but(convolutions=FORMS[form], linear=sizes["linear"])
-        n = 0 if _refused(shape, form, asked.limits) else _channels(asked, shape)[0]
+        if _refused(shape, form) or (form == "convolutions" and numbers):
+            continue
+        asked = asked.but(convolutions=FORMS[form])
+        n, least = _channels(asked, shape)
+        smallest.append(least)
         if n >= fewest and asked.limits.beside_flash:
-            n = _within(asked, form, n, 1)[0] or 0
+            try:
+                n = _within(asked, form, n, 1)[0] or 0
+            except TinykernelError:
+                if form != "mixed" or not numbers:
+                    raise
+                continue  # the target has no counts of these
         if n >= fewest:
-            return sizes | {"n_kernels": {"kernels": sizes["n_kernels"], form: n}}
-    return sizes
+            numbers[form] = n
+    if not numbers:
+        raise _too_small(asked, min(smallest, default=0), "one with the fewest channels")
+    quick = asked.get("effort") == "quick"
+    return {"n_kernels": dict(list(numbers.items())[:1]) if quick else numbers}
 
 
-def _refused(shape: tuple[int, ...], form: str, limits: Limits) -> bool:
-    """Whether images of a shape have no convolutions of a form that compete with kernels."""
-    if form == "mixed":
-        is_timed = limits.instructions is not None or limits.time is not None
-        return is_timed or shape[2] == 1 or bool(no_separable(shape))
-    return bool(no_convolutions(shape, FORMS[form]))
+def _refused(shape: tuple[int, ...], form: str) -> bool:
+    """Whether images of a shape have no convolutions of a form."""
+    return bool(no_separable(shape) if form == "mixed" else no_convolutions(shape, FORMS[form]))
 
 
-def most_of_images(flash: int, shape: tuple[int, ...], convolutions: str = "off") -> int:
-    """Return the most kernels, or channels of convolutions, that are chosen for images.
+def most_of_images(flash: int, shape: tuple[int, ...], convolutions: str) -> int:
+    """Return the most channels of convolutions that are chosen for images.
 
     Or a small model of large images would take long: 700,000 instructions at 8 KB.
     """
-    if convolutions == "off":
-        most = flash * _A_BYTE / (shape[0] * shape[1] * _A_POSITION)
-        return int(np.clip(most, 8, MOST_KERNELS["image"]))
     if convolutions == "mixed":
         return MOST_CHANNELS
     most = flash * _A_BYTE / (responses_of(shape, convolutions) * _A_RESPONSE)
@@ -295,11 +296,11 @@ def _channels(asked: Asked, shape: tuple[int, ...]) -> tuple[int, int]:
     return (low if low >= _FEW_CHANNELS else 0), least
 
 
-def _kernels_as_asked(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
+def _kernels_as_asked(asked: Asked) -> dict[str, Any]:
     """Return the most kernels that fit, and the bits of their weights: fewer where few fit."""
-    most, linear = _most_kernels(asked, shape), asked.get("linear")
+    most, linear = _most_kernels(asked), asked.get("linear")
     tried, unknown = list[tuple[int, int, int]](), None
-    for bits in _widths(asked, shape):
+    for bits in _widths(asked):
         make = partial(_of_size, asked.but(linear=bits), "")
         try:
             n, size = most_kernels(make, most, asked.flash, asked.target)
@@ -320,10 +321,8 @@ def _kernels_as_asked(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
     return {"n_kernels": n, "linear": bits}
 
 
-def _most_kernels(asked: Asked, shape: tuple[int, ...]) -> int:
-    """Return the most kernels that are chosen for inputs of a shape."""
-    if len(shape) == 3:
-        return most_of_images(asked.flash, shape)
+def _most_kernels(asked: Asked) -> int:
+    """Return the most kernels that are chosen for windows."""
     kind = "stream" if asked.get("hop", None) else "signal"
     most = MOST_KERNELS["spectrum" if asked.spectrum()[0] is not None else kind]
     if asked.get("cells") != "auto" and "loss" not in asked.options:
@@ -332,12 +331,12 @@ def _most_kernels(asked: Asked, shape: tuple[int, ...]) -> int:
     return most
 
 
-def _widths(asked: Asked, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _widths(asked: Asked) -> tuple[int, ...]:
     """Return the bits of weights on counts that are tried, the first ones first."""
     linear = asked.get("linear")
     if linear != "auto":
         return (linear,)
-    few = len(shape) == 2 and asked.n_rows <= FEW_WINDOWS and "loss" not in asked.options
+    few = asked.n_rows <= FEW_WINDOWS and "loss" not in asked.options
     return (_MOST_BITS, *_COUNT_BITS) if few else _COUNT_BITS
 
 
@@ -447,8 +446,7 @@ def check_size(asked: Asked) -> None:
         except TinykernelError:
             continue  # not known without a compiler; the trained model is measured again
         if needed > asked.flash:
-            what = "components" if is_table else "kernels"
-            what = what if is_table or form in ("", "kernels") else f"channels, {form},"
+            what = "components" if is_table else f"channels, {form}," if form else "kernels"
             raise TinykernelError(
                 f"a model of {n} {what} needs at least {needed} bytes of flash on {asked.target}, "
                 f"{needed - asked.flash} over the budget of {asked.flash}; use fewer "

@@ -129,7 +129,7 @@ def train(
     groups : array-like, shape (n,), optional
         Which person, record or batch each row belongs to. Whole groups are left out to choose
         hyper-parameters, and epochs by `validation_fraction`. Images choose nothing else but
-        whether to have convolutions: without a budget and that fraction groups change nothing.
+        the form of their convolutions: without a budget and that fraction groups change nothing.
     validation : (X, y), optional
         Rows by which the best epoch is chosen.
     sample_weight : array-like, shape (n,), optional
@@ -405,7 +405,7 @@ def _smaller(
         return {"tree_bytes": fewer, "model": "trees"} if fewer >= _WORD else None
     kernels, convolutions = model.find(Kernels), size_of(model)
     if kernels is not None or convolutions is not None:
-        n, form = convolutions or (0 if kernels is None else kernels.n_kernels, "off")
+        n, form = convolutions or (0 if kernels is None else kernels.n_kernels, "auto")
         tables = sum(pack(model).table_bytes().values())
         fewer = n - (-(-over * n // tables) + 1)
         return {"n_kernels": fewer, "convolutions": form} if fewer > 0 else None

@@ -106,14 +106,11 @@ def _ends(low: NDArray[Any], high: NDArray[Any]) -> dict[str, int]:
 
 def _of_kernels(model: IntegerModel, packed: PackedModel) -> dict[str, dict[str, int]]:
     """Return the limits of the lanes in which responses are kept, and of the type of counts."""
-    kernels = next((s for s in packed.structs if s.kind in ("tk_image", "tk_signal")), None)
-    if kernels is None:
+    if not any(struct.kind == "tk_signal" for struct in packed.structs):
         return {}
-    bits = 8 if kernels.members.get("lanes") == "4u" else 16
-    half = 1 << (bits - 1)
     return {
-        "level": {"limit_high": 2 * half - 1},
-        "response less threshold": {"limit_low": -half, "limit_high": half - 1},
+        "level": {"limit_high": (1 << 16) - 1},
+        "response less threshold": {"limit_low": -(1 << 15), "limit_high": (1 << 15) - 1},
         "count": {"limit_high": int(np.iinfo(model.scaler.raw_dtype).max)},
     }
 

@@ -25,9 +25,9 @@ from tinykernel.training.layouts import Layout, components_within
 #: More components than this are not chosen, however large the budget: training time grows in
 #: proportion and the accuracy hardly.
 MOST_CHOSEN = 32768
-#: Most kernels of signals and images. On sets of the UCR archive 768 are 0.2 points better than
+#: Most kernels of signals. On sets of the UCR archive 768 are 0.2 points better than
 #: 384. A stream has 4 KB of RAM with 512, and pays every kernel with every sample or spectrum.
-MOST_KERNELS = {"signal": 1024, "stream": 512, "spectrum": 2048, "image": 192}
+MOST_KERNELS = {"signal": 1024, "stream": 512, "spectrum": 2048}
 MOST_CHANNELS = 192
 _WORD = 32  # components are stored in words of 32
 _ROWS_A_CLASS = 4

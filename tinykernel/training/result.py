@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from tinykernel.model.integer import IntegerModel
 from tinykernel.training.choice import Choice
 from tinykernel.training.images.convolutions import ConvolutionPlan
-from tinykernel.training.images.kernels import KernelPlan
 from tinykernel.training.images.separable import SeparablePlan
 from tinykernel.training.loop import History
 from tinykernel.training.options.recipe import Recipe
@@ -23,15 +22,7 @@ class TrainingResult:
 
     machine: IntegerModel
     # Given and chosen.
-    recipe: (
-        Recipe
-        | LinearRecipe
-        | TreeRecipe
-        | KernelPlan
-        | ConvolutionPlan
-        | SeparablePlan
-        | SignalPlan
-    )
+    recipe: Recipe | LinearRecipe | TreeRecipe | ConvolutionPlan | SeparablePlan | SignalPlan
     # Loss, seconds and, with validation rows, accuracy of each epoch; where Ctrl-C ended the
     # training, the machine is the best until then.
     history: History

@@ -40,7 +40,7 @@ typedef struct {
 typedef int16_t TK_ALIAS tk_s16;
 
 /* Responses that are computed together, in registers. */
-#if TK_RADIX == 8
+#if TK_RADIX == 8 || TK_DSP
 #define TK_RESPONSES 4u
 #else
 #define TK_RESPONSES 2u

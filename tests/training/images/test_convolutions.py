@@ -148,7 +148,7 @@ def test_convolutions_end_to_end(tmp_path):
     assert other.quantize() == integer
     tinykernel.save(model, tmp_path / "m.tkm")
     assert tinykernel.load(tmp_path / "m.tkm").quantize() == integer
-    both = {**options, "n_kernels": {"kernels": 1, "deep": 4}}
+    both = {**options, "n_kernels": {"deep": 4, "mixed": 1}}
     chosen = TernaryKernelClassifier(**both).fit(X[:400], y[:400])
     assert chosen.score(X[400:], y[400:]) > 0.9
     layers = chosen.quantize().find(Convolutions)
@@ -173,10 +173,11 @@ def sizes(side, budget, **options):
 @pytest.mark.parametrize(
     ("side", "budget", "forms"),
     [
-        (28, "8KB", {"kernels", "convolutions"}),
-        (28, "12KB", {"kernels", "deep"}),
-        (28, "flash=30KB,instructions=700k", {"kernels", "convolutions"}),
-        (40, "30KB", {"kernels", "convolutions"}),
+        (28, "2KB", {"convolutions"}),
+        (28, "8KB", {"mixed", "convolutions"}),
+        (28, "12KB", {"mixed", "deep"}),
+        (28, "flash=30KB,instructions=700k", {"convolutions"}),
+        (40, "30KB", {"mixed", "convolutions"}),
     ],
 )
 def test_large_budgets_take_deep_convolutions_of_small_images(side, budget, forms):
@@ -188,11 +189,8 @@ def test_a_mapping_over_the_budget_was_trained_first():
     """Each of its numbers is refused before."""
     X, y = strokes(60, 0)
     given = {"image_shape": (14, 16), "epochs": 10**6, "link": False}
-    for form, words in (
-        ("convolutions", "200 channels, convolutions,"),
-        ("kernels", "200 kernels"),
-    ):
-        sizes = {"kernels": 2, "convolutions": 4, form: 200}
+    for form in ("convolutions", "mixed"):
+        words, sizes = f"200 channels, {form},", {"convolutions": 4, "mixed": 4, form: 200}
         with pytest.raises(TinykernelError, match=f"a model of {words} needs"):
             tinykernel.train(X, y, budget="3KB", n_kernels=sizes, **given)
 
@@ -201,7 +199,7 @@ def test_a_contest_of_values_spoke_of_log_loss():
     """Of images whose values are compared it says how much of the squares is told."""
     X, y = strokes(100, 0)
     model = TernaryKernelRegressor(
-        image_shape=(14, 16), epochs=4, random_state=0, n_kernels={"kernels": 2, "convolutions": 4}
+        image_shape=(14, 16), epochs=4, random_state=0, n_kernels={"mixed": 4, "convolutions": 4}
     ).fit(X, y + 0.5)
     assert "on rows left out: R2 " in model.search_["contest"]
 
@@ -233,9 +231,9 @@ def test_maps_of_all_channels_at_once_took_memory():
     ("options", "words"),
     [
         ({"options": {"convolutions": "on"}}, "give the image_shape"),
-        ({"options": {"convolutions": "on"}, "image_shape": (8, 32)}, "give 12 to 96 rows"),
+        ({"options": {"convolutions": "on"}, "image_shape": (3, 32)}, "give 4 to 96 rows"),
         ({"options": {"convolutions": "on"}, "image_shape": (8, 8, 4)}, "take one"),
-        ({"options": {"convolutions": "deep"}, "image_shape": (8, 32)}, "give 12 to 96 rows"),
+        ({"options": {"convolutions": "deep"}, "image_shape": (8, 32)}, "sides of deep ones"),
         ({"options": {"convolutions": "deep"}, "image_shape": (22, 20)}, "sides of deep ones"),
         (
             {"options": {"convolutions": "on"}, "image_shape": (16, 16), "n_kernels": 257},

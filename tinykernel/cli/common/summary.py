@@ -60,8 +60,8 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
     if trained.budget is not None and facts["local"] == "image":
         from tinykernel.budget.contenders import most_of_images
 
-        form = "off" if convolutions is None else convolutions[1]
-        facts["most_chosen"] = most_of_images(trained.budget, model.input.shape, form)
+        assert convolutions is not None
+        facts["most_chosen"] = most_of_images(trained.budget, model.input.shape, convolutions[1])
     return facts | {
         "target": sizes.target,
         "flash": sizes.flash,
@@ -158,8 +158,7 @@ def _why_left(result: Mapping[str, Any]) -> str:
     from tinykernel.measure.capacity import MOST_CHOSEN, MOST_KERNELS
 
     if result["local"] == "image":
-        unit = "kernels" if result["channels"] is None else "channels"
-        most, option = result["most_chosen"], "n_kernels"
+        most, unit, option = result["most_chosen"], "channels", "n_kernels"
     elif result["kernels"] is not None:
         local = "stream" if result["hop"] else result["local"]
         local = "spectrum" if "spectrum" in result["model_kind"] else local

@@ -1,6 +1,6 @@
-"""Storage of the kernels of images and signals, and the memory that they need.
+"""Storage of kernels, and the memory that they need.
 
-Kernels of signals are sorted by dilation and mixed channel, as those that read the same values
+Kernels are sorted by dilation and mixed channel, as those that read the same values
 follow each other. Without components the machine is sorted with them; else a table holds the order.
 """
 
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from tinykernel.codegen.definitions import smallest_type
 from tinykernel.codegen.pack import Code, Facts, Packed, Place, Work
-from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.readouts.linear import Linear
@@ -22,19 +21,11 @@ from tinykernel.model.readouts.prototypes import Prototypes
 from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.components import Components
-from tinykernel.model.stages.kernels import WIDEST_CELL, Kernels
+from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.scale import Scale
 
-_TRITS = 5  # taps a byte
-_MOST_WORDS = (2, 4, 7)  # of a row that the firmware computes together, by its radix
-_OWN = 0xFFFF  # TK_OWN
 _AGES = 7  # TK_STATE_AGES
 _PART = 48  # kernels that a sample of a stream counts, about, where there is time
-
-
-def pack_kernels(stage: Kernels, place: Place) -> Packed:
-    """Choose the formats of kernels and fill their tables."""
-    return _pack_signal(stage, place) if stage.is_signal else _pack_image(stage, place)
 
 
 def _count_words(stage: Kernels, place: Place, n_counts: int) -> int:
@@ -44,81 +35,6 @@ def _count_words(stage: Kernels, place: Place, n_counts: int) -> int:
     return -(-n_counts * (2 if made.dtype == "uint16" else 1) // 4)
 
 
-def _pack_image(stage: Kernels, place: Place) -> Packed:
-    grid = place.grid
-    lanes, strip = _lanes(stage, grid)
-    halo = int((stage.taps.shape[2] // 2) * stage.dilation.max())
-    n_taps = stage.taps.shape[1] * stage.taps.shape[2]
-    plane = (grid.rows + 2 * stage.padding) * (strip + 2 * halo)
-    parts = [-(-strip // most) for most in _MOST_WORDS]
-    comment = "Kernels: threshold and taps, see tk_kernels_image.h."
-    codes = _image_kernels(stage, lanes).ravel()
-    return Packed(
-        "tk_kernels_image.h",
-        place.structure(
-            "kernels",
-            stage,
-            {"codes": ("uint8_t", codes, "kernels", comment)},
-            "tk_image",
-            rows=grid.rows,
-            columns=grid.columns,
-            channels=grid.channels,
-            halo=halo,
-            lanes=lanes,
-            strip=strip,
-            full=grid.columns // strip,
-            rest=grid.columns % strip,
-            groups=[-(-strip // n) for n in parts],
-            parts=parts,
-            tap_rows=stage.taps.shape[1],
-            tap_columns=stage.taps.shape[2],
-            kernels=stage.n_kernels,
-            channel=_common(stage.channel),
-            dilation=_common(stage.dilation),
-            cells=stage.cells[0],
-        ),
-        # The last words of a row are read together with some behind it.
-        grid.channels * plane + max(n_taps, _MOST_WORDS[-1]),
-        _count_words(stage, place, stage.n_counts),
-    )
-
-
-def _common(values: NDArray[np.uint8]) -> int:
-    """Return the value that all kernels share, if they do."""
-    return int(values[0]) if np.all(values == values[0]) else _OWN
-
-
-def _lanes(stage: Kernels, grid: Grid) -> tuple[int, int]:
-    """Return how many columns a word holds, which are the cells across, and their distance."""
-    strip, bits = stage.cell_columns(grid), stage.lane_bits(grid)
-    if strip <= WIDEST_CELL:
-        if stage.cells[1] == 4 and bits == 8:
-            return 4, strip
-        if stage.cells[1] == 2:
-            return 2, strip
-    raise TinykernelError(
-        f"kernels: no C for {stage.cells[1]} cells across of {strip} columns with responses of "
-        f"{bits} bits; there is for 4 with 8 bits and for 2, up to {WIDEST_CELL} columns"
-    )
-
-
-def _image_kernels(stage: Kernels, lanes: int) -> NDArray[np.uint8]:
-    """Return the bytes of each kernel, shape (n_kernels, bytes)."""
-    columns: list[NDArray[Any]] = [
-        values for values in (stage.channel, stage.dilation) if not np.all(values == values[0])
-    ]
-    half = 1 << (7 if lanes == 4 else 15)
-    bias = half - 1 - stage.threshold.astype(np.int64)
-    columns += [bias & 255] if lanes == 4 else [bias & 255, bias >> 8]
-    flat = stage.taps.reshape(stage.n_kernels, -1)
-    trits = np.zeros((stage.n_kernels, -(-flat.shape[1] // _TRITS) * _TRITS), dtype=np.int64)
-    trits[:, : flat.shape[1]] = np.where(flat < 0, 2, flat)
-    weights = 3 ** np.arange(_TRITS)[::-1]
-    numbers = (trits.reshape(stage.n_kernels, -1, _TRITS) * weights).sum(axis=2)
-    codes = (numbers * 256 + 242) // 243
-    return np.column_stack([*columns, codes]).astype(np.uint8)
-
-
 def _kernel_order(stage: Kernels) -> NDArray[np.int64]:
     """Return the kernels of a signal by dilation, then mixed channel."""
     return np.lexsort((stage.channel, stage.dilation)).astype(np.int64)
@@ -126,7 +42,7 @@ def _kernel_order(stage: Kernels) -> NDArray[np.int64]:
 
 def _count_order(stage: Kernels) -> NDArray[np.int64]:
     """Return which counts of a stage follow each other when its kernels are sorted."""
-    cells = stage.cells[0] * stage.cells[1]
+    cells = stage.cells[0]
     return np.ravel(_kernel_order(stage)[:, None] * cells + np.arange(cells))
 
 
@@ -138,7 +54,7 @@ def _sorted_stage(stage: Kernels) -> Kernels:
 def sort_kernels(model: IntegerModel) -> IntegerModel:
     """Return a model of the same scores whose kernels are sorted, if it has no components."""
     kernels = model.find(Kernels)
-    if kernels is None or not kernels.is_signal or model.find(Components) is not None:
+    if kernels is None or model.find(Components) is not None:
         return model
     order = _count_order(kernels)
     order = np.concatenate([order, np.arange(order.size, model.n_features)])
@@ -167,7 +83,8 @@ def _ordered(piece: Any, order: NDArray[np.int64]) -> Any:
     return piece
 
 
-def _pack_signal(stage: Kernels, place: Place) -> Packed:
+def pack_kernels(stage: Kernels, place: Place) -> Packed:
+    """Sort the kernels and fill their tables."""
     grid, order = place.grid, _count_order(stage)
     stage = _sorted_stage(stage)
     windows = -(-grid.rows // place.hop)
@@ -256,18 +173,18 @@ def _signal_kernels(stage: Kernels) -> tuple[NDArray[np.uint32], bool]:
 
 
 def _work(stage: Kernels, grid: Grid, facts: Facts) -> Work:
-    kind, positions = grid.kind, float(grid.rows * grid.columns)
+    positions = float(grid.rows)
     # Kernels that look at the same values follow each other.
     looks = len(set(zip(stage.dilation.tolist(), stage.channel.tolist(), strict=True)))
     return {
         "local": {
-            f"{kind}, positions and looks": positions * looks,
-            f"{kind}, positions and kernels": positions * stage.n_kernels,
-            f"{kind}, positions and taps": positions * float((stage.taps != 0).sum()),
-            f"{kind}, kernels": float(stage.n_kernels),
-            f"{kind}, counts": float(stage.n_counts),
+            "signal, positions and looks": positions * looks,
+            "signal, positions and kernels": positions * stage.n_kernels,
+            "signal, positions and taps": positions * float((stage.taps != 0).sum()),
+            "signal, kernels": float(stage.n_kernels),
+            "signal, counts": float(stage.n_counts),
         }
     }
 
 
-CODE = Code({"tk_kernels_signal.h": "local", "tk_kernels_image.h": "local"}, _work, pack_kernels)
+CODE = Code({"tk_kernels_signal.h": "local"}, _work, pack_kernels)

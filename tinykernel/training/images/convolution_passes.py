@@ -1,6 +1,6 @@
 """Compiled kernels of the trainer for convolutions: forward in the firmware's integers, and back.
 
-Images travel in groups of `LANES`, side by side in memory, as in `kernel_passes`. Maps are float32
+Images travel in groups of `LANES`, side by side in memory, as in `planes`. Maps are float32
 that hold whole numbers, so that ``floor`` of a sum is the shift of the firmware. A row of `shapes`
 says rows, columns, pooling, first place of the map, and first place of the responses of a layer;
 the places count positions of the maps of one channel. `numbers` are taps, biases, weights of the
@@ -21,7 +21,7 @@ from tinykernel.compiled import njit
 from tinykernel.hadamard import LANES
 from tinykernel.training import eights
 from tinykernel.training.eights import add_product, inlined, lane_dot, lane_sum
-from tinykernel.training.images.kernel_passes import fill
+from tinykernel.training.images.planes import fill
 from tinykernel.training.readouts.linear_passes import clear, learn_group, linear_forward
 
 _ZERO, _TOP = np.float32(0), np.float32(255)

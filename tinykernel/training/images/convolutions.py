@@ -291,10 +291,10 @@ def no_convolutions(shape: tuple[int, ...], form: str = "on") -> str:
     """Say why images of (height, width, channels) have none; nothing where they may."""
     if shape[2] != 1:
         return f"images have {shape[2]} channels, and convolutions take one"
-    if min(shape[:2]) < 12 or max(shape[:2]) > 96:
-        return f"images of {shape[0]} x {shape[1]}; give 12 to 96 rows and columns"
+    if min(shape[:2]) < 4 or max(shape[:2]) > 96:
+        return f"images of {shape[0]} x {shape[1]}; give 4 to 96 rows and columns"
     average = convolution_plan(shape, 1).average
-    if form == "deep" and max(shape[:2]) // average + 2 > _DEEP_SIDE:
+    if form == "deep" and (min(shape[:2]) < 12 or max(shape[:2]) // average + 2 > _DEEP_SIDE):
         return (
             f"images of {shape[0]} x {shape[1]}; both sides of deep ones have 12 to 16, or 24 to 33"
         )

@@ -1,4 +1,4 @@
-"""Training of images: kernels or convolutions are learned with the linear part."""
+"""Training of images: convolutions are learned with the linear part."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from tinykernel.training.images.convolutions import (
     convolution_plan,
     no_convolutions,
 )
-from tinykernel.training.images.kernels import KernelLearner, kernel_plan, no_kernels
 from tinykernel.training.images.learner import ImageLearner, as_levels
 from tinykernel.training.images.separable import SeparableLearner, no_separable, separable_plan
 from tinykernel.training.inputs import choose_scaler
@@ -45,21 +44,21 @@ from tinykernel.training.result import TrainingResult
 from tinykernel.training.trainset import TrainSet
 
 # Epochs for 60,000 images.
-_EPOCHS = {"off": 15, "on": 30, "deep": 30, "mixed": 20}
+_EPOCHS = {"on": 30, "deep": 30, "mixed": 20}
 _MOST_EPOCHS_OF_MIXED = 50
 # How images are varied where no option says so. Convolutions learn single images by heart: in
 # 16 KB, 20,000 images of Fashion have 89.45 % of held-out training rows with it, and 88.93 without.
 # Mirrored images may mean something else.
 _VARIED = {"on": {"affine": 0.3}, "deep": {"affine": 0.3}, "mixed": {"affine": 0.5}}
+_NAMES = {"convolutions": "convolutions", "deep": "convolutions", "mixed": "mixed convolutions"}
 # Epochs of the training over those of a short one.
 _TRIAL_SHARE = 4
-# With more images short trainings see too few: of 60,000 of Fashion they chose kernels. Trained
-# whole, 96 of these had 88.2 % of held-out training rows, 32 channels in 2.2 KB of tables 90.0.
+# With more images short trainings see too few, and chains of one channel are learned at once.
 _MANY_IMAGES = 32000
 
 
 def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> TrainingResult:
-    """Learn kernels or convolutions for images of (height, width, channels)."""
+    """Learn convolutions for images of (height, width, channels)."""
     seed = int(check_random_state(options.random_state).randint(2**31 - 1))
     rows = split_rows(data, options, seed)
     pixels = rows.rows.reshape(-1, shape[2])
@@ -95,26 +94,22 @@ def fit_frames(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) 
 def _begun(
     rows: Rows, options: TrainerOptions, shape: tuple[int, ...], losses: tuple[float, ...]
 ) -> ImageLearner:
-    """Begin with kernels or convolutions, on rows that are levels."""
-    form = "off" if options.convolutions == "auto" else options.convolutions
-    name, refused = "convolutions", ""
-    if form == "off":
-        name, refused = "image_shape", no_kernels(shape)
-    else:
-        refused = no_separable(shape) if form == "mixed" else no_convolutions(shape, form)
+    """Begin with convolutions, on rows that are levels."""
+    name, form = "convolutions", options.convolutions
+    if form == "auto":
+        name, form = "image_shape", "mixed" if no_convolutions(shape) else "on"
+    refused = no_separable(shape) if form == "mixed" else no_convolutions(shape, form)
     if refused:
         raise TinykernelError(f"{name}: {refused}")
-    n = options.n_kernels or (64 if form == "off" else 32)
+    n = options.n_kernels or 32
     assert isinstance(n, int)
-    if form != "off" and n > MOST_CHANNELS:
+    if n > MOST_CHANNELS:
         raise TinykernelError(f"n_kernels: {n} channels; {MOST_CHANNELS} are the most")
     linear = linear_recipe(options, len(rows.rows), bits_of(options, shape), _EPOCHS[form], losses)
     if form == "mixed" and options.epochs is None:
         linear = replace(linear, epochs=min(linear.epochs, _MOST_EPOCHS_OF_MIXED))
     varied = _VARIED.get(form) if options.augment is None else options.augment
     known, augmentation = (rows.rows, rows.targets, rows.weight), Augmentation.of(varied)
-    if form == "off":
-        return KernelLearner(*known, kernel_plan(shape, n, linear), augmentation)
     if form == "mixed":
         return SeparableLearner(*known, separable_plan(shape, n, linear), augmentation)
     return ConvolutionLearner(*known, convolution_plan(shape, n, form, linear), augmentation)
@@ -123,7 +118,7 @@ def _begun(
 def _better(
     data: TrainSet, rows: Rows, options: TrainerOptions, shape: tuple[int, ...], seed: int
 ) -> tuple[TrainerOptions, Choice | None]:
-    """Choose between kernels and convolutions by short trainings, on rows that these do not see."""
+    """Choose the form of convolutions by short trainings, on rows that these do not see."""
     assert isinstance(options.n_kernels, Mapping)
     codes, groups, truth = data.codes, data.groups, data.truth
     if options.validation_fraction:
@@ -133,18 +128,16 @@ def _better(
         form: replace(options, convolutions=FORMS[form], n_kernels=n)
         for form, n in options.n_kernels.items()
     }
-    layers = next((form for form in each if form != "kernels"), "")
-    if len(codes) > _MANY_IMAGES and layers:
-        return each[layers], None
+    if len(codes) > _MANY_IMAGES:
+        return next(iter(each.values())), None
     folds = trial_folds(codes, groups, seed) if len(each) > 1 else []
     if not folds:
         return next(iter(each.values())), None
     judged: dict[str, list[Candidate]] = {form: [] for form in each}
     for number, fold in enumerate(folds):
-        progress.report("choosing kernels or convolutions", number, len(folds))
+        progress.report("choosing convolutions", number, len(folds))
         for form, one in each.items():
-            name = "kernels" if form == "kernels" else "convolutions"
-            judged[form].append(_judged(name, rows, truth, fold, one, shape, data.losses))
+            judged[form].append(_judged(_NAMES[form], rows, truth, fold, one, shape, data.losses))
     candidates = [joined(parts) for parts in judged.values()]
     outside = np.concatenate([fold.outside for fold in folds])
     choice = choose(candidates, rows.weight[outside], of_values=bool(data.losses))

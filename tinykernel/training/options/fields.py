@@ -118,9 +118,8 @@ class Parameters:
         unless_none(Check(ranges.kernels, "1 or more")),
         "int, mapping or None",
         "Kernels of the local stage, or channels of convolutions. Flash and time grow in "
-        "proportion. If not given: 64 for images, 32 channels, 256 for signals. A mapping has a "
-        'number for "kernels" and one for "convolutions", "deep" or "mixed" ones: the better is '
-        "chosen.",
+        "proportion. If not given: 32 channels, 256 kernels of signals. A mapping has a "
+        'number for one of "convolutions" and "deep", and one for "mixed": the better is chosen.',
         reads=(WINDOWS, IMAGES),
     )
     window_shape: tuple[int, int] | None = option(
@@ -268,15 +267,14 @@ class TrainerOptions(ClassParameters):
     )
     convolutions: str = option(
         "auto",
-        one_of("auto", "off", "on", "deep", "mixed"),
-        '{"auto", "off", "on", "deep", "mixed"}',
-        "Images of one channel: layers of 3 x 3 kernels and a hidden layer in place of counts, "
-        '"deep" with a layer more and fewer poolings. "mixed" ones take any channels: separable '
-        "convolutions, whose layers mix them. `train` compares them with kernels on rows "
-        "left out, deep ones if 40 channels fit, mixed ones of images of several channels; "
-        'without its budget "auto" is "off".',
+        one_of("auto", "on", "deep", "mixed"),
+        '{"auto", "on", "deep", "mixed"}',
+        'Images: "on" has chains of 3 x 3 kernels, one a channel, and a hidden layer behind them, '
+        '"deep" a layer more and fewer poolings; both take images of one channel. "mixed" ones are '
+        "separable convolutions, whose layers mix the channels. `train` compares these with the "
+        'others on rows left out, "deep" if 40 channels fit; without its budget "auto" is "on" '
+        'where it can be, else "mixed".',
         reads=(IMAGES,),
-        idle=("off",),
     )
 
     # Set by the trainer, or by `tinykernel.train` for a budget.

@@ -32,7 +32,7 @@ class Check:
 
 
 # The value of `convolutions` for each key of a mapping `n_kernels`.
-FORMS = {"kernels": "off", "convolutions": "on", "deep": "deep", "mixed": "mixed"}
+FORMS = {"convolutions": "on", "deep": "deep", "mixed": "mixed"}
 
 
 def one_of(*choices: object) -> Check:
@@ -87,10 +87,9 @@ def kernels(name: str, value: Any) -> None:
     if not isinstance(value, Mapping):
         check_count(name, value, 1)
         return
-    if not value or value.keys() - FORMS.keys() or len(value.keys() - {"kernels"}) > 1:
+    if not value or value.keys() - FORMS.keys() or len(value.keys() - {"mixed"}) > 1:
         raise TinykernelError(
-            f'{name}: a mapping has numbers for "kernels", and for one of "convolutions", "deep" '
-            'and "mixed"'
+            f'{name}: a mapping has numbers for one of "convolutions" and "deep", and for "mixed"'
         )
     for number in value.values():
         check_count(name, number, 1)
