@@ -14,7 +14,7 @@ from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import print_all, print_notes, seen_in_words
 from tinykernel.cli.common.memory import ModelFile, open_model
-from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, write_csv
+from tinykernel.cli.common.output import percent, print_json, print_table, write_csv
 from tinykernel.cli.common.rows import in_batches, labels_to_judge_by, rows_for
 from tinykernel.errors import TinykernelError
 from tinykernel.text import count
@@ -84,10 +84,7 @@ def predict_command(
         more = {"notes": list(rows.notes), "seen_in_training": seen, "evaluation": judged}
         print_json(answers.facts | more)
     elif not quiet:
-        if rows.names is not None and len(answers.table) == 1 and rows.y is None:
-            print_pairs(zip(answers.columns, answers.table[0], strict=True))
-        else:
-            print_table(answers.columns, answers.table, right=answers.right)
+        print_table(answers.columns, answers.table, right=answers.right)
         if len(scores) > _ROWS_SHOWN:
             typer.echo(
                 f"... {len(scores)} rows in all; -o FILE.csv writes them, --json prints them"
