@@ -79,10 +79,17 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
 
         Parameters
         ----------
-        X, sample_weight, groups, validation
+        X : array-like, shape (n, n_features)
             As for `TernaryKernelClassifier.fit`.
         y : array-like, shape (n,) or (n, n_values)
             Finite numbers.
+        sample_weight : array-like, shape (n,), optional
+            Not negative. Rows of weight 0 are left out.
+        groups : array-like, shape (n,), optional
+            Which person, record or batch each row belongs to. Rows of a group stay together where
+            rows are held out to choose hyper-parameters. A single group counts as none.
+        validation : (X, y), optional
+            Rows by which the best epoch is chosen.
 
         Returns
         -------
@@ -93,8 +100,14 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
         TinykernelError
             If a parameter is not allowed, a value does not fit, or the values differ so much in
             size that one fixed point cannot hold all.
-        ValueError, ConvergenceWarning
-            As for `TernaryKernelClassifier.fit`.
+        ValueError
+            From scikit-learn's checks of `X` and `y`, e.g. for NaN.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If Ctrl-C ended the training after its first epoch: the best until then is kept.
+            Earlier, KeyboardInterrupt is raised.
         """
         return self._fit(X, y, sample_weight, groups=groups, validation=validation)
 
