@@ -39,6 +39,7 @@ from tinykernel.training.layouts import LAYOUTS, components_within
 from tinykernel.training.options import (
     LINEAR_BITS,
     MOST_COMPONENTS,
+    OF_TREES,
     TrainerOptions,
     form_of,
     parts_of,
@@ -134,7 +135,7 @@ def tree_size(asked: Asked) -> dict[str, Any]:
     The rest is that of an untrained model of few trees. Without enough room there are none, within
     whatever limits, which is an error where they are asked for.
     """
-    alone, target = asked.get("model") == "trees", asked.target
+    alone, target = asked.get("model") in OF_TREES, asked.target
     none = {name: None for name in ("tree_bytes", "tree_steps") if name in asked.options}
     try:
         model = asked.trees()

@@ -37,7 +37,7 @@ from tinykernel.model.quantization.conversion import as_integer_model
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.training.images.separable import size_of
-from tinykernel.training.options import LINEAR_BITS, form_of
+from tinykernel.training.options import LINEAR_BITS, OF_TREES, form_of
 from tinykernel.training.options.parameters import (
     ClassifierParameters,
     RegressorParameters,
@@ -198,7 +198,7 @@ def train(
     if task == "numbers" and shape is None:
         options.setdefault("linear", BITS_BESIDE)
     # The size of trees is their bytes.
-    is_open = options.get("model") == "trees" or not {"n_components", "n_kernels"} & options.keys()
+    is_open = options.get("model") in OF_TREES or not {"n_components", "n_kernels"} & options.keys()
     limits, width = _limits(budget, target, chosen=is_open), options.get("linear", "auto")
     if limits is not None and limits.flash is not None:
         known = {"limits": limits, "target": target, "shape": shape, "method": method}
@@ -272,14 +272,14 @@ def _what_fits(
     progress.report("finding what fits", 0, None)
     asked = asked.but(**sizes)
     sizes |= tree_size(asked) if _may_have_trees(asked) else {}
-    if asked.get("model") != "trees":
+    if asked.get("model") not in OF_TREES:
         sizes |= sizes_that_fit(asked)
     return sizes
 
 
 def _may_have_trees(asked: Asked) -> bool:
     """Whether trees may be chosen; one has to ask for them where nothing is compared."""
-    if asked.get("model") == "trees":
+    if asked.get("model") in OF_TREES:
         return True
     compared = asked.get("effort") != "quick" and asked.shape is None and asked.method == LEARNED
     return compared and trees_may_compete(asked.options, asked.rows.shape[1])
@@ -402,7 +402,8 @@ def _smaller(
     trees = model.find(Trees)
     if trees is not None:
         fewer = classifier.options["tree_bytes"] - over - _WORD
-        return {"tree_bytes": fewer, "model": "trees"} if fewer >= _WORD else None
+        kind = "tree" if classifier.options.get("model") == "tree" else "trees"
+        return {"tree_bytes": fewer, "model": kind} if fewer >= _WORD else None
     kernels, convolutions = model.find(Kernels), size_of(model)
     if kernels is not None or convolutions is not None:
         n, form = convolutions or (0 if kernels is None else kernels.n_kernels, "auto")

@@ -29,7 +29,7 @@ from tinykernel.training.options import parts_of
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe, linear_dropout
 
-_MOST_COMPONENTS, _MOST_IN_FOLDS, _MOST_AT_FULL_SIZE = 4096, 2048, 16384
+_MOST_COMPONENTS, _MOST_IN_FOLDS, _MOST_AT_FULL_SIZE = 4096, 2048, 8192
 _STEPS = 1000
 _MOST_STEPS = 8
 _FEWEST_EPOCHS, _MOST_EPOCHS = 4, 40

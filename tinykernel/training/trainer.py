@@ -47,7 +47,7 @@ from tinykernel.training.inputs import (
 )
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.loop import History
-from tinykernel.training.options import TrainerOptions, parts_of
+from tinykernel.training.options import OF_TREES, TrainerOptions, parts_of
 from tinykernel.training.options.recipe import Recipe, recipe_for, usual_epochs
 from tinykernel.training.readouts.contest import Rival, fit_trees, trees_ahead, trees_compete
 from tinykernel.training.readouts.linear_training import fit_linear
@@ -92,7 +92,7 @@ def fit(
     options.check()
     options.check_for(shape)
     check_rows(data, options)
-    if options.model == "trees":
+    if options.model in OF_TREES:
         return _trees_alone(data, options)
     if shape is not None:
         return _without_components(data, options, shape)
@@ -190,7 +190,8 @@ def _judged(
     rows: TrialData, known: TrainSet, recipe: Recipe, epochs: int | None, fold: Fold
 ) -> Candidate:
     """Train a recipe in full on the rows inside a fold."""
-    epochs = epochs or max(recipe.epochs, usual_epochs(fold.inside.size))
+    # A linear part costs next to nothing.
+    epochs = epochs or (recipe.epochs if recipe.n_components else usual_epochs(fold.inside.size))
     progress.report(STAGE, 0, None, f"{recipe.form}: trained in full on rows to compare with trees")
     decisions = decisions_of(rows, fold, replace(recipe, epochs=epochs))
     held = known.truth[fold.outside], known.weight[fold.outside], known.losses
@@ -234,7 +235,7 @@ def _trained(prepared: _Prepared, options: TrainerOptions, recipe: Recipe) -> Tr
 def _trees_alone(data: TrainSet, options: TrainerOptions) -> TrainingResult:
     """Train trees, without a comparison."""
     if any(data.losses):
-        raise TinykernelError('model="trees": only for loss="squared"')
+        raise TinykernelError(f'model="{options.model}": only for loss="squared"')
     seed = recipe_for(options, data.codes.size, data.usual()).seed
     return _of_trees(*fit_trees(data, options, trial_folds(data.codes, data.groups, seed)))
 

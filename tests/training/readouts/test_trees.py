@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -169,10 +170,48 @@ def test_finished_trees_were_compared_with_short_trainings_of_components(monkeyp
     monkeypatch.setattr(contest, "_FEW_ROWS", 0)
     assert contest.trees_ahead(data, options, folds, final, [rival])[0].name == "compact"
     assert seen[4:] == [final], "of many rows one quarter says enough"
-    far = replace(rival, log_loss=9.0)
-    choice, trees = contest.trees_ahead(data, options, folds, final, [far])
-    assert (choice.name, len(seen)) == ("trees", 5)
-    assert trees is not None
+    for far, name in ((9.0, "trees"), (0.18, "compact")):
+        choice, trees = contest.trees_ahead(
+            data, options, folds, final, [replace(rival, log_loss=far)]
+        )
+        assert (choice.name, len(seen), trees is None) == (name, 5, name == "compact")
+
+
+def test_five_persons_chose_trees_where_twenty_one_are_for_a_linear_part(monkeypatch):
+    """Of few groups every quarter is judged: which persons are in one decided HAR features.
+
+    A candidate that costs more and is far behind is not trained on the others.
+    """
+    X, y = corners(400)[0], np.random.default_rng(0).integers(0, 2, 400)
+    groups = np.arange(len(y)) % 8
+    data, options = prepare(X, y, groups=groups)[1], TrainerOptions(n_components=64, tree_bytes=500)
+    folds, final = trial_folds(data.codes, data.groups, 0), final_fold(data.codes, data.groups, 0)
+    seen = {"linear8": [], "compact": []}
+
+    def judged(name, loss, fold):
+        seen[name].append(fold)
+        far = loss + 1.0 * (fold is final and name == "linear8")
+        return Candidate(name, np.full(len(fold.outside), far), 1.0)
+
+    rivals = [
+        contest.Rival("linear8", 0.2, 0.9, partial(judged, "linear8", 1e-9), cost=0),
+        contest.Rival("compact", 0.2, 0.9, partial(judged, "compact", 99.0)),
+    ]
+    monkeypatch.setattr(contest, "searched", lambda *_: TreeTrial(TreeOptions(), 1, 0.19, 0.9))
+    monkeypatch.setattr(contest, "_FEW_ROWS", 0)
+    choice, trees = contest.trees_ahead(data, options, folds, final, rivals)
+    assert (choice.name, trees) == ("linear8", None)
+    assert seen == {"linear8": [final, *folds], "compact": [final]}
+
+
+def test_the_tree_beside_a_model_could_not_be_had():
+    """One tree an output takes the place of boosted ones; it keeps to the budget, of values too."""
+    X, y = corners(300)
+    for task in ("classes", "numbers"):
+        one = train(X, y, budget="2KB", model="tree", task=task, random_state=0, link=False)
+        trees = one.model.find(Trees)
+        assert (len(trees.size), trees.size[0] >= 2) == (1, True)
+        assert np.mean((one.model.predict(X) > 0.5) == y) > 0.9
 
 
 def test_leaves_too_fine_for_their_offset_are_refused():

@@ -160,6 +160,8 @@ def _compared(baseline: Baseline) -> str:
     figure = _figure(baseline)
     if baseline.by != "rmse":
         figure += f" accuracy, {percent(baseline.figures['balanced_accuracy'])} balanced"
+    if baseline.better and baseline.made_of == "splits":
+        figure += "; train --set model=tree makes a model of one"
     return f"{_named(baseline)} {verdict}: {figure}"
 
 

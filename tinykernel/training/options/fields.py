@@ -27,7 +27,13 @@ from tinykernel.training.options.declarations import (
     declared,
     option,
 )
-from tinykernel.training.options.forms import DEFAULT_LAYOUT, LINEAR_BITS, form_of, parts_of
+from tinykernel.training.options.forms import (
+    DEFAULT_LAYOUT,
+    LINEAR_BITS,
+    OF_TREES,
+    form_of,
+    parts_of,
+)
 from tinykernel.training.options.ranges import (
     MOST_CELLS,
     MOST_COMPONENTS,
@@ -105,11 +111,11 @@ class Parameters:
     )
     model: str = option(
         "auto",
-        one_of("auto", "kernels", "trees"),
-        '{"auto", "kernels", "trees"}',
+        one_of("auto", "kernels", *OF_TREES),
+        '{"auto", "kernels", "trees", "tree"}',
         'What the model is made of: "kernels" are components and a linear part, "trees" thresholds '
         "of the inputs, boosted. `train` compares both on rows left out; without its budget "
-        '"auto" is "kernels".',
+        '"auto" is "kernels". "tree" is one tree of at most 64 leaves for each output.',
         reads=TABLES,
         idle=("kernels",),
     )

@@ -6,6 +6,8 @@ from __future__ import annotations
 LAYOUT_NAMES = ("compact", "phases", "windows")
 DEFAULT_LAYOUT = "compact"
 LINEAR_BITS = (2, 4, 8)
+#: Values of the option `model` that leave nothing but trees.
+OF_TREES = ("trees", "tree")
 
 
 def form_of(layout: str | None, linear_bits: int | None) -> str:

@@ -29,12 +29,15 @@ from tinykernel.training.trainset import TrainSet
 #: Trees of more inputs are not compared.
 MOST_INPUTS = 1024
 _QUICK_TREES = 64  # of each output, with effort="quick"
+# A model of one tree an output, as large as the tree that reports compare with.
+_ONE_TREE = TreeOptions(leaves=64, rate=1.0)
 # With so many times the rows of a trial the options are chosen again.
 _MANY_ROWS = 2
-# With fewer rows all four quarters are held out in turn, not one alone.
-_FEW_ROWS = 1000
-# Ratio of losses in short trainings at which no model is trained in full.
-_FAR_BEHIND = 2.0
+# With fewer rows or groups all four quarters are held out in turn, not one alone.
+_FEW_ROWS, _FEW_GROUPS = 1000, 40
+# Ratio of losses in short trainings at which no model is trained in full. It is smaller for trees
+# behind components, which gain more by a longer training.
+_FAR_BEHIND, _BEHIND = 2.0, 1.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +57,9 @@ def fit_trees(
 ) -> tuple[IntegerModel, TreeTrial]:
     """Train trees alone; TinykernelError where rows are too few to choose their number."""
     rows = TreeData.of(data, options)
-    if options.effort == "quick":
+    if options.model == "tree":
+        trial = TreeTrial(_ONE_TREE, rows.aim.target.shape[1], np.inf, 0.0)
+    elif options.effort == "quick":
         most = _QUICK_TREES * rows.aim.target.shape[1]
         trial = TreeTrial(TreeOptions(), most, np.inf, 0.0)
     elif folds:
@@ -89,8 +94,10 @@ def trees_ahead(
     trial = searched(rows, folds, limit)
     trees = "trees beside a linear part" if trial.options.lines else "trees"
     ratio = trial.log_loss / max(limit, 1e-30)
-    if 1 / _FAR_BEHIND < ratio < _FAR_BEHIND:
-        quarters = [final, *(folds if len(data.codes) <= _FEW_ROWS else [])]
+    # Trees of few rows are judged anew with all of them.
+    behind = _FAR_BEHIND if _all_rows_are_more(rows, folds) else _BEHIND
+    if 1 / _FAR_BEHIND < ratio < behind:
+        quarters = [final, *(fold for fold in folds if _few(data) and fold is not final)]
         choice = _in_full(rows, quarters, rivals, trial, trees)
     else:
         choice = _by_trials(rivals, trial, trees, of_values=data.quantity is not None)
@@ -117,12 +124,40 @@ def _in_full(
         return Candidate.of(name, decisions, data.truth[out], data.weight[out], data.losses)
 
     both = [*rivals, Rival(name, trial.log_loss, trial.accuracy, judged, 1)]
-    candidates = [
-        replace(joined([each.judged(fold) for fold in quarters]), cost=each.cost) for each in both
-    ]
-    out = np.concatenate([fold.outside for fold in quarters])
-    groups = None if data.groups is None else data.groups[out]
-    return choose(candidates, data.weight[out], groups, of_values=data.quantity is not None)
+
+    def chosen(parts: Sequence[Sequence[Candidate]], folds: Sequence[Fold]) -> Choice:
+        pairs = zip(both, parts, strict=True)
+        candidates = [replace(joined(part), cost=each.cost) for each, part in pairs]
+        out = np.concatenate([fold.outside for fold in folds])
+        groups = None if data.groups is None else data.groups[out]
+        return choose(candidates, data.weight[out], groups, of_values=data.quantity is not None)
+
+    parts = [[each.judged(quarters[0])] for each in both]
+    if len(quarters) > 1:
+        # Who costs more than the best and is far behind is not trained four times.
+        first = chosen(parts, quarters[:1])
+        far = _FAR_BEHIND * first.losses[first.best]
+        stay = [
+            each.cost <= both[first.best].cost or loss <= far
+            for each, loss in zip(both, first.losses, strict=True)
+        ]
+        both = [each for each, stays in zip(both, stay, strict=True) if stays]
+        parts = [part for part, stays in zip(parts, stay, strict=True) if stays]
+        parts = [
+            [*part, *map(each.judged, quarters[1:])] for each, part in zip(both, parts, strict=True)
+        ]
+    return chosen(parts, quarters)
+
+
+def _few(data: TrainSet) -> bool:
+    """Whether a quarter of the rows says little, or a quarter of the groups."""
+    n_groups = 0 if data.groups is None else np.unique(data.groups).size
+    return len(data.codes) <= _FEW_ROWS or 0 < n_groups <= _FEW_GROUPS
+
+
+def _all_rows_are_more(rows: TreeData, folds: Sequence[Fold]) -> bool:
+    """Whether a trial had a small part of the rows."""
+    return len(rows.Q) >= _MANY_ROWS * folds[0].inside.size
 
 
 def _by_trials(rivals: Sequence[Rival], trial: TreeTrial, name: str, *, of_values: bool) -> Choice:
@@ -135,7 +170,7 @@ def _by_trials(rivals: Sequence[Rival], trial: TreeTrial, name: str, *, of_value
 
 def _for_all(trial: TreeTrial, rows: TreeData, folds: Sequence[Fold]) -> TreeTrial:
     """Choose again with all rows outside each fold's test part, if trials had few of them."""
-    if len(rows.Q) < _MANY_ROWS * folds[0].inside.size:
+    if not _all_rows_are_more(rows, folds):
         return trial
     whole = [Fold(others(fold.outside, rows.data), fold.outside) for fold in folds]
     return searched_again(rows, whole, trial)

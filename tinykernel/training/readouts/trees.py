@@ -56,7 +56,10 @@ _CHANGES: tuple[dict[str, Any], ...] = (
     {"rate": 0.2},
     {"l2": 8.0},
 )
-_FAR_BEHIND = 1.5
+# Ratio of losses at which the search ends: after the first trial, and after the sizes of trees.
+_FAR_BEHIND, _BEHIND = 1.5, 1.15
+# Ratio of losses on the first fold at which options are not tried on the others.
+_HOPELESS = 1.05
 #: Then those for trees beside a linear part.
 _CHANGES_OF_BOTH: tuple[dict[str, Any], ...] = (
     {"l2": 4.0},
@@ -90,6 +93,7 @@ class TreeTrial:
     log_loss: float  # on held-out rows; see `tinykernel.training.loss.judge`.
     accuracy: float
     largest: int = 0  # most leaves of a tree.
+    first: float = np.inf  # least loss outside the first fold.
 
     @property
     def recipe(self) -> TreeRecipe:
@@ -151,9 +155,16 @@ class TreeData:
 
 
 def tried(
-    data: TreeData, options: TreeOptions, folds: Sequence[Fold], lines: Sequence[Lines] = ()
+    data: TreeData,
+    options: TreeOptions,
+    folds: Sequence[Fold],
+    lines: Sequence[Lines] = (),
+    limit: float = np.inf,
 ) -> TreeTrial:
-    """Grow forests inside each fold, and judge them outside; `lines` are their linear parts."""
+    """Grow forests inside each fold, and judge them outside; `lines` are their linear parts.
+
+    Options far above `limit` outside the first fold have an infinite loss, and no second fold.
+    """
     paths, largest = [], 0
     for number, fold in enumerate(folds):
         beside = lines[number] if options.lines else None
@@ -162,13 +173,16 @@ def tried(
         grown(forest, data.room, _MOST_TREES, watch)
         paths.append(watch.losses)
         largest = max(largest, *(tree.n_leaves for _, tree in forest.trees), 0)
+        first = min((loss for _, loss, _ in paths[0]), default=np.inf)
+        if len(folds) > 1 and first > _HOPELESS * limit:
+            return TreeTrial(options, 0, np.inf, 0.0, largest, first)
     steps = sorted({n for path in paths for n, _, _ in path})
     if not steps:
         return TreeTrial(options, 0, np.inf, 0.0)
     means = [np.mean([_at(path, n) for path in paths], axis=0) for n in steps]
     best = int(np.argmin([loss for loss, _ in means]))
     loss, accuracy = means[best].tolist()
-    return TreeTrial(options, steps[best], loss, accuracy, largest)
+    return TreeTrial(options, steps[best], loss, accuracy, largest, first)
 
 
 def decisions_of(data: TreeData, trial: TreeTrial, fold: Fold) -> NDArray[np.float32]:
@@ -194,15 +208,18 @@ class _Search:
     def attempt(self, options: TreeOptions) -> TreeTrial:
         if options.lines and not self.lines:
             self.lines = [self.data.lines(fold.inside) for fold in self.folds]
-        trial = tried(self.data, options, self.folds, self.lines)
+        ahead = min(self.trials, key=lambda each: each.log_loss, default=None)
+        limit = np.inf if ahead is None else ahead.first
+        trial = tried(self.data, options, self.folds, self.lines, limit)
         self.trials.append(trial)
         beside = ", linear part" if options.lines else ""
+        judged = f"log loss {trial.log_loss:.4f}, {100 * trial.accuracy:.2f} %"
         progress.report(
             STAGE,
             len(self.trials),
             None,
             f"trees of {options.leaves} leaves{beside}, rate {options.rate:g}, l2 {options.l2:g}, "
-            f"{options.bits} bits: log loss {trial.log_loss:.4f}, {100 * trial.accuracy:.2f} %",
+            f"{options.bits} bits: {'behind' if trial.log_loss == np.inf else judged}",
         )
         return trial
 
@@ -222,7 +239,10 @@ def searched(data: TreeData, folds: Sequence[Fold], limit: float) -> TreeTrial:
     if best.log_loss > _FAR_BEHIND * limit:
         return best
     sizes = [{"leaves": n} for n in _LEAVES[1:] if n * _LEAST_LEAF_BYTES <= data.room.n_bytes]
-    best = search.climb(best, [*sizes, *_CHANGES])
+    best = search.climb(best, sizes)
+    if best.log_loss > _BEHIND * limit:
+        return best
+    best = search.climb(best, _CHANGES)
     # Dot products of the linear part must stay far below 32 bits.
     largest = data.Q.shape[1] * 127 * 2 ** (8 * data.Q.itemsize - 1)
     if np.isfinite(data.room.steps) or largest >= _LARGEST_DOT:

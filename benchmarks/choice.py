@@ -1,0 +1,187 @@
+"""Which form `train` chooses, and which form is best on rows that were never touched.
+
+Run with ``python benchmarks/choice.py [--data DIR] [--sets all] [--into docs/results] [--write
+FILE]``. DIR holds ``tables/*.csv``, ``usps.npz`` and ``har.npz``. Each set is trained as `train`
+does with a budget, and once more for each form alone: trees, components with a linear part where
+that helps, a linear part. All are judged on the test rows: 20 % by seed 0, or the official ones. A
+row that is finished is kept in ``numbers/choice.json`` of the folder.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _data import Data, load
+from _environment import describe_machine
+from _page import page_arguments, print_page
+from _rows import FinishedRows
+from sklearn.datasets import load_digits, make_classification
+from sklearn.model_selection import train_test_split
+from tables import BALANCED, VALUES, rows_of
+from tables import SETS as TABLES
+
+from tinykernel import progress
+from tinykernel.budget.fitting import TrainResult, train
+from tinykernel.errors import TinykernelError
+from tinykernel.model.readouts.trees import Trees
+from tinykernel.model.stages.components import Components
+from tinykernel.training.choice import standard_error
+
+#: Rows, inputs, informative inputs, classes and separation of sets of scikit-learn.
+MADE = {"made 3": (2000, 20, 8, 3, 1.0), "made 5": (4000, 30, 12, 5, 1.2)}
+MADE["made 26"] = (6000, 16, 12, 26, 1.8)
+#: Budgets in KB.
+SETS = {name: kb for name, (kb, _) in TABLES.items() if not name.startswith("covtype")}
+SETS |= {"digits": 8.0, **dict.fromkeys(MADE, 8.0), "har": 4.4, "usps": 8.0}
+FORMS: dict[str, dict[str, Any]] = {
+    "trees": {"model": "trees"},
+    "components": {"model": "kernels"},
+    "linear part": {"n_components": 0, "linear": 8},
+}
+
+
+def rows(name: str, folder: Path) -> tuple[Data, dict[str, Any]]:
+    """Return the rows of a set, and what the trainer is told besides."""
+    if name in TABLES:
+        kinds: dict[tuple[str, ...], dict[str, Any]] = {
+            BALANCED: {"class_weight": "balanced"},
+            VALUES: {"task": "numbers"},
+        }
+        return rows_of(name, folder / "tables" / f"{name}.csv")[0], kinds.get(TABLES[name][1], {})
+    if name in ("har", "usps"):
+        return load(folder, name)[0], {}
+    if name == "digits":
+        X, y = load_digits(return_X_y=True)
+        X = X.astype(np.uint8)
+    else:
+        n, inputs, informative, classes, apart = MADE[name]
+        X, y = make_classification(
+            n,
+            inputs,
+            n_informative=informative,
+            n_classes=classes,
+            class_sep=apart,
+            random_state=0,
+        )
+        X = X.astype(np.float32)
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.2, stratify=y, random_state=0)
+    return Data(X, y, X_test, y_test), {}
+
+
+def trained(data: Data, besides: dict[str, Any]) -> tuple[TrainResult, float, float]:
+    """Train; return the result and the processor time of the search and of all."""
+    begun, ends = time.process_time(), [time.process_time()]
+
+    def note(message: progress.Progress) -> None:
+        if message.stage.startswith("choosing"):
+            ends.append(time.process_time())
+
+    with progress.observing(note):
+        result = train(
+            data.X, data.y, groups=data.groups, random_state=0, n_jobs=1, link=False, **besides
+        )
+    return result, ends[-1] - begun, time.process_time() - begun
+
+
+def kind_of(result: TrainResult) -> str:
+    """Return the form of a model."""
+    if result.model.find(Trees) is not None:
+        return "trees"
+    return "linear part" if result.model.find(Components) is None else "components"
+
+
+def measure(name: str, folder: Path) -> dict[str, Any]:
+    """Train what is chosen and each form alone, and compare them on the test rows."""
+    data, besides = rows(name, folder)
+    budget = {**besides, "budget": f"{SETS[name]:g}KB"}
+    chosen, searched, seconds = trained(data, budget)
+    outcomes = {kind_of(chosen): chosen}
+    for form, more in FORMS.items():
+        if form not in outcomes:
+            try:
+                result = trained(data, {**budget, **more})[0]
+            except TinykernelError:  # not in this budget
+                continue
+            outcomes.setdefault(kind_of(result), result)
+    values, weight = "task" in besides, np.ones(len(data.y_test))
+    if "class_weight" in besides:
+        codes = np.unique(data.y_test, return_inverse=True)[1]
+        weight = 1 / np.bincount(codes)[codes]
+    lost = {form: _lost(each, data, values=values) for form, each in outcomes.items()}
+    means = {form: float(np.average(each, weights=weight)) for form, each in lost.items()}
+    best, taken = min(means, key=lambda form: means[form]), kind_of(chosen)
+    noise = standard_error(lost[taken] - lost[best], weight, data.groups_test)
+    whole = float(np.var(data.y_test)) if values else 0.01
+    behind = 0.0 if best == taken else (means[taken] - means[best]) / noise
+    return {
+        "scores": {form: (1 if values else 100) - mean / whole for form, mean in means.items()},
+        "values": values,
+        "chosen": taken,
+        "best": best,
+        "behind": round(float(behind), 2),
+        "said": chosen.classifier.search_.get("contest", ""),
+        "flash": None if chosen.memory is None else chosen.memory.flash,
+        "search": round(searched, 1),
+        "seconds": round(seconds, 1),
+        "measured": describe_machine(),
+    }
+
+
+def _lost(result: TrainResult, data: Data, *, values: bool) -> np.ndarray:
+    """Return what a model misses of each test row: the squared error, or 1 of a wrong label."""
+    answers = result.model.predict(data.X_test)
+    if values:
+        return np.asarray(np.square(np.ravel(answers) - np.ravel(data.y_test)), np.float64)
+    return np.asarray(answers != data.y_test, np.float64)
+
+
+def page(finished: FinishedRows) -> Iterator[str]:
+    """Yield the lines of the page."""
+    known = [name for name in SETS if name in finished]
+    yield "# The form that is chosen, and the form that is best"
+    yield ""
+    yield "Written by `benchmarks/choice.py`. Accuracy in %, of abalone, elevators and cpu_act R2,"
+    yield "of hypothyroid and credit_g balanced, on rows that were never touched. *Behind* is the"
+    yield "difference to the best form in standard errors of the paired difference, of whole"
+    yield "persons for har. Seconds are of a busy processor; the training is what follows the last"
+    yield "choice. The sets *made* are of `make_classification`, with their number of classes."
+    yield ""
+    front = ("data", "budget", "chosen", *FORMS, "behind", "flash", "search, training")
+    yield f"| {' | '.join(front)} |"
+    yield "|" + "---|" * 9
+    for name in known:
+        row, cells = finished[name], []
+        for form in FORMS:
+            score = row["scores"].get(form)
+            text = "-" if score is None else f"{score:.3f}" if row["values"] else f"{score:.2f}"
+            cells.append(f"**{text}**" if form == row["best"] else text)
+        times = f"{row['search']:.0f} s, {row['seconds'] - row['search']:.0f} s"
+        front = (name, f"{SETS[name]:g} KB", row["chosen"], *cells, f"{row['behind']:.1f}")
+        yield "| " + " | ".join((*front, str(row["flash"]), times)) + " |"
+    right = sum(finished[name]["chosen"] == finished[name]["best"] for name in known)
+    near = sum(finished[name]["behind"] <= 1 for name in known)
+    yield ""
+    yield f"Chosen was the best form of {right} of {len(known)} sets, and within one standard error"
+    yield f"of it in {near}. What `train` said:"
+    yield ""
+    for name in (name for name in known if finished[name]["said"]):
+        yield f"- {name}: {finished[name]['said']}"
+
+
+def main() -> None:
+    """Measure the rows that are not there yet, then print the page."""
+    parser = page_arguments(__doc__, "all")
+    parser.add_argument("--into", type=Path, help="folder of the finished rows")
+    args = parser.parse_args()
+    finished = FinishedRows(args.into, "choice")
+    for name in SETS if args.sets == "all" else filter(None, args.sets.split(",")):
+        finished.measure(name, measure, name, Path(args.data))
+    print_page(page(finished), args.write)
+
+
+if __name__ == "__main__":
+    main()
