@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -58,3 +60,14 @@ def test_a_linear_part_is_trained_once_on_a_fold(tried):
     losses |= {"compact": 0.3, "compact+linear4": 0.2, "linear8": 0.1}
     choose()
     assert made.count("linear8") == 2
+
+
+def test_a_linear_part_that_was_tried_beside_another_layout_was_not_found(tried):
+    """It has no layout: its trial is that of its form, where the race ended in a traceback."""
+    losses, _ = tried
+    losses |= {"compact": 0.12, "windows": 0.05, "compact+linear4": 0.11}
+    losses |= {"linear8": 0.15, "linear4": 0.2}
+    outcome = choose()
+    assert outcome.recipe.form == "windows"
+    linear = replace(outcome.recipe.in_form("linear8", 0), layout="windows")
+    assert outcome.best_of(linear).log_loss == losses["linear8"]

@@ -25,7 +25,7 @@ from tinykernel.training.folds import Fold
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import judge
-from tinykernel.training.options import parts_of
+from tinykernel.training.options import form_of, parts_of
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe, linear_dropout
 
@@ -89,8 +89,8 @@ class Outcome:
         same = [
             trial
             for trial in self.trials
-            if (trial.layout, trial.linear_bits) == (recipe.layout, recipe.linear_bits)
-            and bool(trial.n_components) == bool(recipe.n_components)
+            if form_of(trial.layout if trial.n_components else None, trial.linear_bits)
+            == recipe.form
         ]
         most = max(trial.n_components for trial in same)
         longest = (trial for trial in same if trial.n_components == most)
