@@ -136,6 +136,8 @@ def calibrate_events(
     statement = (
         f"at most {an_hour:g} false alarms an hour, with {100 * confidence:g} % confidence: "
         f"{len(result.heard.alarms)} in {result.hours:.3g} hours{joined} {source}"
+        + "; other speakers or machines may raise more"
+        * bool(joined)
     )
     assert result.model.events is not None
     events = replace(result.model.events, statement=statement)
