@@ -171,13 +171,16 @@ class Separable(Stage):
         return proved(ranges, self.OWNER, "use smaller multipliers")
 
     def work(self, grid: Grid) -> dict[str, float]:
-        """Return products by the kind of layer, units of all positions, and rows."""
+        """Return products by the kind of layer, units, what is laid out for them, and rows."""
         work: dict[str, float] = {}
         for layer, (rows, columns) in zip(self.layers, self.sizes(grid), strict=True):
             name = f"{layer.kind} product"
             work[name] = work.get(name, 0.0) + rows * columns * layer.weights.size
             work["unit"] = work.get("unit", 0.0) + rows * columns * layer.biases.size
             work["row"] = work.get("row", 0.0) + rows
+            work["position"] = work.get("position", 0.0) + rows * columns
+            if layer.kind == MIXED:
+                work["neighbour"] = float(rows * columns * layer.weights[0].size)
         return work
 
 
