@@ -1,7 +1,5 @@
 """What all tests share: threads and caches, tools that may be missing, and data."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import shutil
@@ -180,9 +178,7 @@ def require_toolchain(tool_missing: Callable[[str, str], None]) -> Callable[...,
 
 
 @pytest.fixture(scope="session")
-def require_compiler(
-    require_tool: Callable[[str], Any], require_toolchain: Callable[[str], Any]
-) -> Callable[..., list[str]]:
+def require_compiler(require_tool, require_toolchain):
     """Return a function that begins a command: with a program, or a compiler for a target."""
     from tinykernel.codegen.targets import TARGETS
 

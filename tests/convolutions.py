@@ -1,7 +1,5 @@
 """Models with random convolutions, and a hidden layer or none."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

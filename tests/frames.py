@@ -1,7 +1,5 @@
 """Random frames of a camera, and models of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Random levels and kernels, and models of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations
 from typing import Any, NamedTuple

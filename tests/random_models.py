@@ -1,7 +1,5 @@
 """Models with random contents: the one generator of all tests."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Models with random separable convolutions."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the tests of README, docs and examples share: reading and running what the texts show."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Spectra and samples to try them with: random ones, and those where most could go wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What quantization may cost a machine that was not trained in its integers."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tinykernel.papers import PaperClassifier

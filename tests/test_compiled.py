@@ -1,7 +1,5 @@
 """The cache of compiled functions: used where it is whole, done without where it is not."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

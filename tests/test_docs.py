@@ -1,7 +1,5 @@
 """What the documentation says is so: links, code blocks, the order of the parts."""
 
-from __future__ import annotations
-
 import ast
 import re
 from functools import cache

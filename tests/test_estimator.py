@@ -1,7 +1,5 @@
 """The classifier: scikit-learn's conventions, what it promises, and what it refuses."""
 
-from __future__ import annotations
-
 import dataclasses
 import pickle
 import warnings

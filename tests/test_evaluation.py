@@ -1,7 +1,5 @@
 """Judging a model: figures against scikit-learn and scipy, baselines, and what is cautioned of."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

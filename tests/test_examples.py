@@ -1,7 +1,5 @@
 """The examples run, do what their first lines say, and leave whole projects."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

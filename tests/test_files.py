@@ -1,7 +1,5 @@
 """Tests of tinykernel.files."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

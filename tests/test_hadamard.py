@@ -1,7 +1,5 @@
 """The Walsh-Hadamard transforms against matrices and against slow obvious loops."""
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 import pytest

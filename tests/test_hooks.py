@@ -1,7 +1,5 @@
 """The hook of `make hooks` checks what is committed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

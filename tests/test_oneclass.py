@@ -1,7 +1,5 @@
 """Models of one class: learned from normal rows alone, and the same in C."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tests of the wheel: what is in it, and that it works on its own."""
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """C against Python on this computer."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

@@ -1,7 +1,5 @@
 """README, docs and names stay short and plain: limits are what was reached, and only go down."""
 
-from __future__ import annotations
-
 import ast
 import re
 

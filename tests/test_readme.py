@@ -3,8 +3,6 @@
 ``python tests/test_readme.py`` writes the present outputs into the console blocks of the README.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The regressor: scikit-learn's conventions, fixed point, the C, and what it refuses."""
 
-from __future__ import annotations
-
 import dataclasses
 import pickle
 

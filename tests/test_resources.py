@@ -1,7 +1,5 @@
 """Folders beside the package, its version, and what scripts of others import."""
 
-from __future__ import annotations
-
 import importlib.util
 
 import pytest

@@ -1,7 +1,5 @@
 """Text of somebody else, wherever it is shown."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """tinykernel.tune: the curve, the rule of one standard error, the journal, the number of jobs."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The pages of accuracy per byte and of sounds: misses, peers, and the order of rows."""
 
-from __future__ import annotations
-
 from types import ModuleType
 from typing import Any
 

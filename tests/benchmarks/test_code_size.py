@@ -1,7 +1,5 @@
 """The table of code sizes beside the sample that it was measured with."""
 
-from __future__ import annotations
-
 from tests.spectra import spectral_model
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.measure import estimate

@@ -1,7 +1,5 @@
 """What is said with 95 % confidence holds as often, by the simulations of the benchmark."""
 
-from __future__ import annotations
-
 from types import ModuleType
 
 import pytest

@@ -1,7 +1,5 @@
 """What the benchmarks of the papers are built from: data, splits, resuming, pages."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The command that re-runs the tables of the papers works from end to end."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

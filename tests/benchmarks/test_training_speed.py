@@ -1,7 +1,5 @@
 """The speed of training: limits that are missed, and rows from a process of their own."""
 
-from __future__ import annotations
-
 from types import ModuleType
 
 import pytest

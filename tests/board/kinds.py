@@ -1,7 +1,5 @@
 """A small model of every kind, for every emulated board, and rows to send it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

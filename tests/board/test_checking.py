@@ -1,7 +1,5 @@
 """Verifying on a board: the C of every kind of model over a serial line to every emulated core."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The session of docs/board.md, from an empty folder to a decision, with emulated boards."""
 
-from __future__ import annotations
-
 import contextlib
 import shlex
 import subprocess

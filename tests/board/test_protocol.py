@@ -1,7 +1,5 @@
 """The protocol to the letter, by a client that knows only its text, and damaged commands."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

@@ -1,7 +1,5 @@
 """Recordings over a pseudo terminal: every sample, whatever a sketch prints, whatever is pulled."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re

@@ -1,7 +1,5 @@
 """Live decisions: those that a board prints, and those of a recording that is played into it."""
 
-from __future__ import annotations
-
 import os
 import pty
 import tty

@@ -1,7 +1,5 @@
 """Programs for emulated cores: every score equal to Python's, and checks that bite."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -57,17 +55,13 @@ def check_core(platform: Platform, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("target", CORES)
-def test_every_core_computes_the_same_and_one_bit_is_noticed(
-    target, tmp_path, require_platforms
-) -> None:
+def test_every_core_computes_the_same_and_one_bit_is_noticed(target, tmp_path, require_platforms):
     """The promise of the project on every core; floats are NaN, infinite and subnormal too."""
     check_core(require_platforms(target)[0], tmp_path)
 
 
 @pytest.mark.parametrize("target", ["cortex-m0", "cortex-m7f", "esp32c3"])
-def test_zig_and_unicorn_need_no_system_package(
-    target, tmp_path, require_tool, monkeypatch
-) -> None:
+def test_zig_and_unicorn_need_no_system_package(target, tmp_path, require_tool, monkeypatch):
     """Both come from PyPI, so verification works, and fails, where apt does not."""
     require_tool("ziglang")
     require_tool("unicorn")

@@ -1,7 +1,5 @@
 """Finding compilers: in the order of preference, and with errors that say what went wrong."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -1,7 +1,5 @@
 """Data and a model that the tests of all commands use."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

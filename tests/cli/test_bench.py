@@ -1,7 +1,5 @@
 """Counting instructions from the command line."""
 
-from __future__ import annotations
-
 import json
 
 from tests.cli.tools import failed, json_of, run

@@ -1,7 +1,5 @@
 """The command line with numbers beside windows: columns of recordings, and arrays."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.io import wavfile

@@ -1,7 +1,5 @@
 """The commands that talk to a board, against the program of an export on this computer."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Budgets of the command line: the same model whatever compiler is installed, and it fits."""
 
-from __future__ import annotations
-
 from tests.cli.tools import failed, json_of, run
 from tinykernel.build import toolchains
 

@@ -1,7 +1,5 @@
 """The whole way on digits."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """How the command line starts and ends: help, statuses, Ctrl-C, closed pipes."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

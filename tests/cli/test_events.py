@@ -1,7 +1,5 @@
 """From clips to events: calibrate on joined clips, evaluate a labelled long recording."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Projects that are written."""
 
-from __future__ import annotations
-
 import json
 
 from tests.cli.tools import failed, run

@@ -1,7 +1,5 @@
 """`export --check`: an export against what a model generates."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

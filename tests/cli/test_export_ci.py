@@ -1,7 +1,5 @@
 """The workflow that an export carries: its steps hold, and fail where they should."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Putting a project on a board."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

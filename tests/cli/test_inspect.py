@@ -1,7 +1,5 @@
 """What a model is."""
 
-from __future__ import annotations
-
 from tests.cli.tools import json_of, run
 from tests.separable import separable_model
 from tinykernel import save

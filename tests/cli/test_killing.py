@@ -1,7 +1,5 @@
 """Commands that cannot finish a file: what there was stays."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.cli.tools import failed, run, sets

@@ -1,7 +1,5 @@
 """train --task novelty, and the commands on what it writes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Options that several commands share, and checks before long work."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

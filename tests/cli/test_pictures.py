@@ -1,7 +1,5 @@
 """From a folder of pictures to a model and back."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

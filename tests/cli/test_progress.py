@@ -1,7 +1,5 @@
 """What commands show where there is no terminal, and where their time went."""
 
-from __future__ import annotations
-
 from tinykernel.cli.common.bars import PlainLines, Times, showing_progress
 from tinykernel.cli.common.output import print_pairs, print_table
 from tinykernel.compiled import njit

@@ -1,7 +1,5 @@
 """What the command line has, Python has, by the same name."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """From recordings to a model and back: train, predict and verify on recordings."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

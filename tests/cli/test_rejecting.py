@@ -1,7 +1,5 @@
 """train --set max_error: rows kept aside, and a model that says when it does not know."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Memory of a model, and the page about it."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

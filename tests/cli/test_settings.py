@@ -1,7 +1,5 @@
 """Settings: options of a command, --set, tinykernel.toml, and their list."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 

@@ -1,7 +1,5 @@
 """Where the command line runs: odd folders, two runs at once, and a process that imports it."""
 
-from __future__ import annotations
-
 import locale
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Tables with text and missing values, through all commands."""
 
-from __future__ import annotations
-
 import csv
 import re
 

@@ -1,7 +1,5 @@
 """The list of targets."""
 
-from __future__ import annotations
-
 from tests.cli.tools import json_of, run
 from tinykernel.codegen.boards import BOARDS
 from tinykernel.codegen.targets import TARGETS

@@ -1,7 +1,5 @@
 """tinykernel train: options, reproducibility, budgets, Ctrl-C, and no output after an error."""
 
-from __future__ import annotations
-
 import re
 import signal
 

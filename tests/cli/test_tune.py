@@ -1,7 +1,5 @@
 """tinykernel tune: a whole session, --pick, and wrong usage."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

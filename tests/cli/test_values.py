@@ -1,7 +1,5 @@
 """--task numbers: every command on values, and what is refused in one line."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The C against Python."""
 
-from __future__ import annotations
-
 import json
 import re
 

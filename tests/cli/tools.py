@@ -1,7 +1,5 @@
 """What the tests of the command line share: running it, and small data to run it on."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """PlatformIO without its registry, for the tests that run it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A model of every kind that there is C for: what each export, check and proof must serve."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The proof certificate: its checker knows nothing of the package, and sees every tampering."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,10 +1,7 @@
 """Texts and missing values of a table as C constants."""
 
-from __future__ import annotations
-
 import re
 import subprocess
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,9 +35,7 @@ def _hostile(dtype="float32"):
 
 @pytest.mark.parametrize(("tool", "language"), [("gcc", "c99"), ("clang", "c99"), ("g++", "c++17")])
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
-def test_hostile_texts_compile_and_have_their_codes(
-    require_tool: Callable[[str], str], tmp_path: Path, tool: str, language: str, dtype: str
-) -> None:
+def test_hostile_texts_compile_and_have_their_codes(require_tool, tmp_path, tool, language, dtype):
     """No text ends a comment or runs into a macro; each constant is the code, trigraphs or not."""
     model, coding = _hostile(dtype)
     files = render_sources(model, "m", coding=coding)

@@ -1,10 +1,7 @@
 """Every kind of model in every format: it compiles without a warning, links, runs and is right."""
 
-from __future__ import annotations
-
 import re
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -69,9 +66,7 @@ def compiled(command: list[str], folder: Path, objects: Path) -> list[str]:
     return sorted(str(path) for path in objects.glob("*.o"))
 
 
-def test_every_kind_of_model_links_and_runs(
-    projects: dict[str, list[Path]], tmp_path: Path, require_tool: Callable[[str], str]
-) -> None:
+def test_every_kind_of_model_links_and_runs(projects, tmp_path, require_tool):
     """All models of a format in one program, whose scores are all right."""
     gcc = require_tool("gcc")
     made = {
@@ -100,9 +95,7 @@ def test_every_kind_of_model_links_and_runs(
         assert len(re.findall(r"PASS: \d vectors?", done.stdout)) == len(folders), done.stdout
 
 
-def test_no_kind_of_model_has_a_warning_of_clang(
-    projects: dict[str, list[Path]], tmp_path: Path, require_tool: Callable[[str], str]
-) -> None:
+def test_no_kind_of_model_has_a_warning_of_clang(projects, tmp_path, require_tool):
     """Nor do alignments that a cast raises, which GCC does not tell."""
     command = [require_tool("clang"), "-fsyntax-only", "-Wcast-align"]
     for format in ("library", "platformio"):

@@ -1,7 +1,5 @@
 """The exported library, built and run by every build system that can be had."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -145,9 +143,7 @@ def test_formats_for_every_target_take_none(format: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "compiler"), [("gesture", "gcc"), ("wake", "clang")])
-def test_cmake_on_this_computer(
-    name: str, compiler: str, tmp_path: Path, require_tool: Callable[[str], Any]
-) -> None:
+def test_cmake_on_this_computer(name, compiler, tmp_path, require_tool):
     """The folder configures, builds without warnings and passes its self-test by ctest.
 
     Also in a folder with blanks and letters that are not of ASCII.
@@ -160,9 +156,7 @@ def test_cmake_on_this_computer(
     )
 
 
-def test_cmake_across_to_a_microcontroller(
-    library: Path, require_tool: Callable[[str], Any]
-) -> None:
+def test_cmake_across_to_a_microcontroller(library, require_tool):
     """With a toolchain file the same project is a Cortex-M4 program, which ctest runs in QEMU."""
     for tool in ("cmake", "arm-none-eabi-gcc", "qemu-system-arm"):
         require_tool(tool)
@@ -177,9 +171,7 @@ def test_cmake_across_to_a_microcontroller(
         ctest(build)
 
 
-def test_find_package_after_installation(
-    library: Path, tmp_path: Path, require_tool: Callable[[str], Any]
-) -> None:
+def test_find_package_after_installation(library, tmp_path, require_tool):
     """An installed library is found by name and version, and gives the header and nothing else."""
     require_tool("cmake")
     prefix = tmp_path / "prefix"
@@ -201,9 +193,7 @@ def test_find_package_after_installation(
 
 
 @pytest.mark.parametrize("toolchain", ["host", "cortex-m4"])
-def test_three_models_in_one_image(
-    toolchain: str, tmp_path: Path, require_tool: Callable[[str], Any]
-) -> None:
+def test_three_models_in_one_image(toolchain, tmp_path, require_tool):
     """Three runtimes do not clash, and a model in an interrupt does not disturb the others."""
     require_tool("cmake")
     options = []
@@ -230,9 +220,7 @@ def test_single_source_needs_nothing_else(tmp_path: Path) -> None:
     assert source.count("SPDX-License-Identifier") == 1
 
 
-def test_arduino_sketch_on_this_computer(
-    library: Path, tmp_path: Path, require_tool: Callable[[str], Any]
-) -> None:
+def test_arduino_sketch_on_this_computer(library, tmp_path, require_tool):
     """The example compiles as Arduino compiles it, and its sketch runs the self-test."""
     program = arduino(library, tmp_path, require_tool("gcc"), require_tool("g++"))
     printed = run([program], tmp_path)
@@ -240,9 +228,7 @@ def test_arduino_sketch_on_this_computer(
     assert "TIME: one inference takes" in printed
 
 
-def test_arduino_sketch_on_a_microcontroller(
-    library: Path, tmp_path: Path, require_tool: Callable[[str], Any]
-) -> None:
+def test_arduino_sketch_on_a_microcontroller(library, tmp_path, require_tool):
     """The same sketch for Cortex-M4, in QEMU."""
     gcc, gxx = require_tool("arm-none-eabi-gcc"), require_tool("arm-none-eabi-g++")
     require_tool("qemu-system-arm")
@@ -280,9 +266,7 @@ def test_arduino_sketch_of_a_stream(tmp_path: Path, require_tool: Callable[[str]
 @pytest.mark.parametrize(
     ("system", "dtype"), [("esp_idf", "int16"), ("zephyr", "int16"), ("zephyr", "float32")]
 )
-def test_sensor_of_a_stream(
-    system: str, dtype: str, tmp_path: Path, require_tool: Callable[[str], Any]
-) -> None:
+def test_sensor_of_a_stream(system, dtype, tmp_path, require_tool):
     """On ESP-IDF and Zephyr, too, samples come a line each, and decisions as Python's scores."""
     require_tool("cmake")
     model = local_model(random_signal_stage(1, raw_dtype=dtype), 1)
@@ -352,9 +336,7 @@ def test_zephyr_module_and_sample(library: Path, require_tool: Callable[[str], A
     assert re.search(r"TIME: one inference takes \d+ microseconds", printed)
 
 
-def test_zephyr_module_that_is_not_chosen(
-    library: Path, require_tool: Callable[[str], Any]
-) -> None:
+def test_zephyr_module_that_is_not_chosen(library, require_tool):
     """Without its line in prj.conf the module adds nothing to the build."""
     require_tool("cmake")
     sample = library / "examples" / "zephyr"
@@ -373,9 +355,7 @@ def test_esp_idf_component_and_example(library: Path, require_tool: Callable[[st
     assert "TIME: one inference takes 7 microseconds" in printed
 
 
-def test_esp_idf_component_is_packed(
-    library: Path, tmp_path: Path, require_tool: Callable[[str], Any]
-) -> None:
+def test_esp_idf_component_is_packed(library, tmp_path, require_tool):
     """The tool of Espressif's registry accepts the manifest and packs what belongs to it."""
     pack = [require_tool("compote"), "component", "pack", "--name", "gesture"]
     run([*pack, "--dest-dir", tmp_path / "dist"], library)

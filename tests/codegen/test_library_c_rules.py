@@ -1,7 +1,5 @@
 """docs/c-interface.md explains what the misra add-on of cppcheck reports on the generated C."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Callable

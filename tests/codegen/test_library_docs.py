@@ -1,7 +1,5 @@
 """docs/building.md: every section begins in an empty folder, and what it shows is so."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable
@@ -99,12 +97,7 @@ def test_cmake_page(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
     assert (tmp_path / "gesture" / "tinykernel.gesture.pdsc").is_file()
 
 
-def test_platformio_page(
-    tmp_path: Path,
-    platformio_offline: dict[str, str],
-    require_tool: Callable[[str], Any],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_platformio_page(tmp_path, platformio_offline, require_tool, monkeypatch):
     """PlatformIO finds the library in lib/ of a project, and builds it."""
     require_tool("arm-none-eabi-gcc")
     require_tool("SCons")

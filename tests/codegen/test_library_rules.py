@@ -5,8 +5,6 @@ or fields that are left out are not here. CMSIS-Pack: PACK.xsd 1.7. Kconfig and 
 PlatformIO: their own readers.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import xml.etree.ElementTree as ElementTree
@@ -151,9 +149,7 @@ def test_processors_that_cannot_run_it_are_not_named(library: Path) -> None:
     assert "atmelmegaavr" not in manifest["platforms"]
 
 
-def test_platformio_manifest(
-    library: Path, require_tool: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_platformio_manifest(library, require_tool, monkeypatch):
     """PlatformIO's own schema accepts library.json; only its list of licences needs the network."""
     require_tool("platformio")
     from platformio.package.manifest.parser import ManifestParserFactory

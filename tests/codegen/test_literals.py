@@ -1,7 +1,5 @@
 """Names, numbers and strings in C."""
 
-from __future__ import annotations
-
 import ast
 
 import numpy as np

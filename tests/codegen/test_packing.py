@@ -1,7 +1,5 @@
 """What the formats of the tables cost; that they hold the model is what the C shows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

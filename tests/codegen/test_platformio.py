@@ -1,7 +1,5 @@
 """Exported projects in PlatformIO itself: really built, and their self-test run in an emulator."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -27,9 +25,7 @@ PROJECTS = [
 
 
 @pytest.fixture
-def pio(
-    platformio_offline: dict[str, str], require_tool: Callable[[str], Any]
-) -> Callable[..., subprocess.CompletedProcess[str]]:
+def pio(platformio_offline, require_tool):
     """Return a function that runs PlatformIO in a folder, without network."""
     require_tool("SCons")
     program = require_tool("pio")

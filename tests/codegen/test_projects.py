@@ -1,13 +1,9 @@
 """Exported projects: complete, the same bytes every time, accepted by compilers and PlatformIO."""
 
-from __future__ import annotations
-
 import json
 import subprocess
-from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -134,9 +130,7 @@ def test_generated_inputs_cover_the_range(raw: str) -> None:
     assert len(np.unique(quantised[2:])) > 60
 
 
-def test_host_project_prints_pass(
-    model: IntegerModel, tmp_path: Path, require_tool: Callable[[str], Any]
-) -> None:
+def test_host_project_prints_pass(model, tmp_path, require_tool):
     """The self-test passes with right tables and fails, naming the place, with a wrong one."""
     folder = tmp_path / "project"
     export(model, "host", folder, name="gesture")
@@ -172,13 +166,7 @@ def test_host_project_prints_pass(
         ("avr-gcc", ["-std=gnu99", "-mmcu=atmega328p"], "float32"),
     ],
 )
-def test_compiles_without_warnings(
-    compiler: str,
-    options: list[str],
-    raw: str,
-    tmp_path: Path,
-    require_compiler: Callable[..., list[str]],
-) -> None:
+def test_compiles_without_warnings(compiler, options, raw, tmp_path, require_compiler):
     """Firmware authors build with warnings as errors, in C and in C++."""
     command = require_compiler(compiler, *options)
     export(
@@ -193,13 +181,7 @@ def test_compiles_without_warnings(
 
 @pytest.mark.parametrize("cpu", ["cortex-m0", "cortex-m4"])
 @pytest.mark.parametrize("defines", [[], ["-DTK_SEMIHOSTING"]])
-def test_bare_board_file_compiles(
-    model: IntegerModel,
-    cpu: str,
-    defines: list[str],
-    tmp_path: Path,
-    require_compiler: Callable[..., list[str]],
-) -> None:
+def test_bare_board_file_compiles(model, cpu, defines, tmp_path, require_compiler):
     """The board file for CMSIS must build for cores with and without a cycle counter."""
     export(model, cpu, tmp_path / "project", framework="cmsis", name="gesture")
     command = require_compiler(cpu, "-std=c99")
@@ -210,9 +192,7 @@ def test_bare_board_file_compiles(
 
 
 @pytest.mark.parametrize("target", ["cortex-m4", "esp32", "atmega328p", "host"])
-def test_platformio_accepts_the_ini_file(
-    model: IntegerModel, target: str, tmp_path: Path, require_tool: Callable[[str], Any]
-) -> None:
+def test_platformio_accepts_the_ini_file(model, target, tmp_path, require_tool):
     """A platformio.ini with an unknown or misspelt option is found by PlatformIO's own lint."""
     export(model, target, tmp_path / "project", name="gesture")
     command = [require_tool("pio"), "project", "config", "--lint"]

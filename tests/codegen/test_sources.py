@@ -1,7 +1,5 @@
 """Rendering the C of a model."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable
@@ -67,9 +65,7 @@ def test_scratch_is_two_vectors_and_the_scores() -> None:
         assert f"#define DIGIT_SCRATCH_WORDS {words}\n" in files["include/digit.h"].decode()
 
 
-def test_another_format_does_not_compile(
-    require_tool: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_another_format_does_not_compile(require_tool, tmp_path):
     """A model laid out for another runtime is refused: its scores would be wrong."""
     gcc = require_tool("gcc")
     write_sources(tmp_path, render_sources(random_model(1), "gesture"))

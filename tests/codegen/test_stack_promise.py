@@ -1,9 +1,5 @@
 """The stack that the generated header promises, at every level of optimisation."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,9 +32,7 @@ MODEL: dict[str, Any] = {
         ),
     ],
 )
-def test_stack_is_what_the_header_says(
-    require_platforms: Callable[[str], Any], core: str, level: str, tmp_path: Path
-) -> None:
+def test_stack_is_what_the_header_says(require_platforms, core, level, tmp_path):
     """A debug build, too, computes the right scores on the stack that was promised."""
     model = random_model(3, **MODEL)
     rows = random_raw(model, 1, 4)

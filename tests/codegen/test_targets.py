@@ -1,7 +1,5 @@
 """The table of targets: every row is complete, and wrong names are refused clearly."""
 
-from __future__ import annotations
-
 import pytest
 
 from tinykernel.codegen.boards import BOARDS

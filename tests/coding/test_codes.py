@@ -1,7 +1,5 @@
 """Text and missing values of tables as numbers."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Frames of pandas: text, categories, gaps, and what the command makes of the same table."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Data files that once ended in a traceback, or were read as something else than they say."""
 
-from __future__ import annotations
-
 import contextlib
 import zipfile
 from typing import Any

@@ -1,7 +1,5 @@
 """Data files: what loads, how it is split, and the one line that every bad file gets."""
 
-from __future__ import annotations
-
 import pickle
 import zipfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rows that are read in pieces, and samples of them: the same as rows in memory."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 

@@ -1,7 +1,5 @@
 """Recordings: what is cut into windows, what is held out, and the line that each bad file gets."""
 
-from __future__ import annotations
-
 import sys
 import tracemalloc
 import wave

@@ -1,7 +1,5 @@
 """Tables as they come: columns that are no inputs, missing values, commas, types."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tables as people have them: in the style of UCI, Kaggle, spreadsheets and loggers."""
 
-from __future__ import annotations
-
 import random
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Compilers and checkers on the C of a model that lies in a folder."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Models with a local stage or a linear part: between them every table and special case."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """NAME_check: the CRC of the tables that a program holds, against that of the export."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

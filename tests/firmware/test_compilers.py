@@ -1,7 +1,5 @@
 """The generated C compiles without a word from any compiler, and stands up to static analysis."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Callable
@@ -56,12 +54,7 @@ def _project(root: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", [*MODELS, *_LOCAL])
 @pytest.mark.parametrize("compiler", COMPILERS, ids=" ".join)
-def test_no_warning(
-    require_compiler: Callable[..., list[str]],
-    tmp_path: Path,
-    compiler: tuple[str, ...],
-    kind: str,
-) -> None:
+def test_no_warning(require_compiler, tmp_path, compiler, kind):
     """C99 and C++17 compilers for every core take the model and its vectors without a warning."""
     command = require_compiler(*compiler)
     _project(tmp_path, kind)
@@ -81,9 +74,7 @@ def test_no_warning(
         ("clang", "-ffinite-math-only"),
     ],
 )
-def test_arithmetic_of_other_rules_is_refused(
-    require_tool: Callable[[str], str], tmp_path: Path, compiler: str, flag: str
-) -> None:
+def test_arithmetic_of_other_rules_is_refused(require_tool, tmp_path, compiler, flag):
     """Options that lose NaN or reorder float operations stop the build, and say which it is."""
     _project(tmp_path, "windows by row")
     command = require_tool(compiler), "-std=c99", flag, "-fsyntax-only"

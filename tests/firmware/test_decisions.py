@@ -1,12 +1,8 @@
 """Decisions of the generated C, on this computer and on emulated cores, against Python."""
 
-from __future__ import annotations
-
 import dataclasses
 import subprocess
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -73,9 +69,7 @@ CASES: dict[str, Callable[[], IntegerModel]] = {
 
 @pytest.mark.parametrize("per_class", [False, True])
 @pytest.mark.parametrize("kind", CASES)
-def test_decisions_on_this_computer(
-    require_tool: Callable[[str], str], kind: str, per_class: bool
-) -> None:
+def test_decisions_on_this_computer(require_tool, kind, per_class):
     """Labels, refusals, margins, confidences and novelty are Python's, through every entry."""
     require_tool("gcc")
     model = CASES[kind]()
@@ -89,9 +83,7 @@ def test_decisions_on_this_computer(
 
 @pytest.mark.parametrize("core", ["cortex-m0", "cortex-m4", "esp32c3"])
 @pytest.mark.parametrize("kind", ["five classes, 16 bits", "stream"])
-def test_decisions_on_emulated_cores(
-    require_platforms: Callable[[str], Any], core: str, kind: str
-) -> None:
+def test_decisions_on_emulated_cores(require_platforms, core, kind):
     """The same on cores with and without packed instructions, windows and streams."""
     require_platforms(core)
     model = CASES[kind]()
@@ -109,9 +101,7 @@ def test_decisions_on_emulated_cores(
         ("TK_NOVELTY_STEPS", "novelty"),
     ],
 )
-def test_a_wrong_decision_is_found(
-    require_tool: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, place: str, what: str
-) -> None:
+def test_a_wrong_decision_is_found(require_tool, monkeypatch, place, what):
     """The comparison bites: another threshold or confidence is named as a difference."""
     require_tool("gcc")
     model = random_model(1)
@@ -137,9 +127,7 @@ def test_a_wrong_decision_is_found(
 
 
 @pytest.mark.parametrize("by_prototypes", [False, True])
-def test_the_self_test_decides(
-    require_tool: Callable[[str], str], tmp_path: Path, by_prototypes: bool
-) -> None:
+def test_the_self_test_decides(require_tool, tmp_path, by_prototypes):
     """The program of an export compares decisions, refusals too, and names what differs."""
     gcc = require_tool("gcc")
     model = CASES["five classes, 16 bits"]()

@@ -1,7 +1,5 @@
 """The generated C on emulated cores, in all its variants and formats, against Python."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -76,9 +74,7 @@ def differences(require_platforms: Callable[[str], Any], tmp_path: Path) -> Call
     ("core", "kind"),
     [(core, kind) for core in CORES for kind in MODELS if (core, kind) != TOO_LARGE],
 )
-def test_scores_equal_those_of_python(
-    differences: Callable[..., int], core: str, kind: str
-) -> None:
+def test_scores_equal_those_of_python(differences, core, kind):
     """Every core computes the scores of Python, from raw and from quantized inputs.
 
     The int of an AVR has 16 bits, and its tables have an address space of their own.
@@ -98,9 +94,7 @@ def test_scores_equal_those_of_python(
     ],
     ids=str,
 )
-def test_variants_compute_the_same(
-    differences: Callable[..., int], core: str, flags: tuple[str, ...]
-) -> None:
+def test_variants_compute_the_same(differences, core, flags):
     """Forcing a variant of the kernels changes the speed and no bit."""
     model = random_model(8, n_features=100, n_classes=5, phase_shift=11)
     assert differences(model, core, *flags) == 0
@@ -120,8 +114,6 @@ def test_variants_compute_the_same(
     ],
     ids=str,
 )
-def test_every_table_of_windows_and_phase_shift(
-    differences: Callable[..., int], core: str, options: dict[str, Any]
-) -> None:
+def test_every_table_of_windows_and_phase_shift(differences, core, options):
     """Whatever the table of windows leaves out and which byte of a product counts, in assembly."""
     assert differences(random_model(9, **options), core, "-Os") == 0

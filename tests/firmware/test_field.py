@@ -1,10 +1,7 @@
 """Counters of the generated C, on this computer and on emulated cores, step by step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -119,9 +116,7 @@ def sequence_in_python(model: IntegerModel, X: np.ndarray) -> tuple[np.ndarray, 
         *((core, "int16", 10000) for core in ("cortex-m0", "cortex-m4", "esp32c3")),
     ],
 )
-def test_ten_thousand_steps(
-    require_platforms: Callable[[str], Any], tmp_path: Path, core: str, kind: str, n: int
-) -> None:
+def test_ten_thousand_steps(require_platforms, tmp_path, core, kind, n):
     """Each step of the counters is Python's, and a flipped bit is seen, on emulated cores too."""
     platform = require_platforms(core)[0]
     model = CASES[kind]() if kind in CASES else balanced(random_model(6, **SMALL))
@@ -139,9 +134,7 @@ def test_ten_thousand_steps(
     [("gcc", "-std=c99"), ("clang", "-std=c99"), ("g++", "-xc++", "-std=c++17")],
     ids=" ".join,
 )
-def test_the_header_alone_costs_nothing(
-    require_tool: Callable[[str], str], tmp_path: Path, compiler: tuple[str, ...]
-) -> None:
+def test_the_header_alone_costs_nothing(require_tool, tmp_path, compiler):
     """Included without a call, it compiles without a warning and leaves no code behind."""
     program = [require_tool(compiler[0]), *compiler[1:]]
     write_sources(tmp_path, render_sources(SIGNALS["components"](), "gesture"))

@@ -1,10 +1,6 @@
 """Levels of float inputs: what C computes in integers, and by floats, is what Python computes."""
 
-from __future__ import annotations
-
 import subprocess
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -93,9 +89,7 @@ def levels(rows: NDArray[np.uint32]) -> NDArray[np.int64]:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_levels_of_floats_equal_those_of_python(
-    variant: str, require_tool: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_levels_of_floats_equal_those_of_python(variant, require_tool, tmp_path):
     """Rounding, cancellation, ties, subnormal numbers, overflow and NaN are those of IEEE 754."""
     gcc = require_tool("gcc")
     (tmp_path / "levels.c").write_text(_PROGRAM)

@@ -1,7 +1,5 @@
 """The generated C on this computer: random models, all variants, sanitisers, several models."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -95,9 +93,7 @@ def test_extreme_quantized_inputs(require_tool: Callable[[str], str], tmp_path: 
     ids=" ".join,
 )
 @pytest.mark.parametrize("n_features", [30, 60, 120, 250, 500, 1000, 2000, 4000])
-def test_variants_at_every_length(
-    require_tool: Callable[[str], str], flags: tuple[str, ...], n_features: int
-) -> None:
+def test_variants_at_every_length(require_tool, flags, n_features):
     """Every way of cutting the transform into passes gives the same bits, for each length."""
     require_tool("gcc")
     kind = "int4" if n_features % 20 else "int8"

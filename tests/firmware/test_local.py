@@ -1,7 +1,5 @@
 """Linear parts, images and signals: the generated C against Python, in all its variants."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -67,9 +65,7 @@ def test_extreme_levels(require_tool: Callable[[str], str], kind: str) -> None:
         for core in ("cortex-m4", ("cortex-m0", "esp32c3")[number % 2])
     ],
 )
-def test_equal_on_every_core(
-    require_platforms: Callable[[str], Any], tmp_path: Path, kind: str, core: str
-) -> None:
+def test_equal_on_every_core(require_platforms, tmp_path, kind, core):
     """Each core gives the scores of Python, within the stack that the header promises."""
     model = ALL[kind]()
     rows = entry_rows(model, random_raw(model, 3, 4))
@@ -87,9 +83,7 @@ def test_equal_on_every_core(
     "flags", [("-Os", "-DTK_FORCE_PORTABLE=1"), ("-O3", "-DTK_FORCE_RADIX=2"), ("-O0",)], ids=str
 )
 @pytest.mark.parametrize("kind", ["convolutions, 4-bit taps", "signal, averaged"])
-def test_variants_compute_the_same(
-    require_platforms: Callable[[str], Any], kind: str, flags: tuple[str, ...]
-) -> None:
+def test_variants_compute_the_same(require_platforms, kind, flags):
     """Forcing a variant changes the speed and no bit; convolutions did not compile for DSP."""
     require_platforms("cortex-m4")
     model = ALL[kind]()
@@ -124,9 +118,7 @@ def test_scratch_of_whole_windows_held_the_samples_of_a_stream() -> None:
         assert packed.scratch_words == packed.stream_words + packed.state_words - kept
 
 
-def test_windows_less_their_means_did_not_compile_for_avr(
-    require_platforms: Callable[[str], Any],
-) -> None:
+def test_windows_less_their_means_did_not_compile_for_avr(require_platforms):
     """There a pointer to a type that may alias others is no pointer to that type."""
     require_platforms("atmega328p")
     model = ALL["offset, int16"]()

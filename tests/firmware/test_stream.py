@@ -1,10 +1,7 @@
 """The stream of the generated C against the window call of Python, over a long recording."""
 
-from __future__ import annotations
-
 import os
 import subprocess
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -188,9 +185,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> _Recordings:
 
 
 @pytest.mark.parametrize("kind", ["averaged", "16-bit counts, float"])
-def test_a_stream_of_more_samples_than_a_counter_holds(
-    kind: str, require_tool: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_a_stream_of_more_samples_than_a_counter_holds(kind, require_tool, tmp_path):
     """Scores of a stream do not change where its running counts pass the end of their type."""
     model = SIGNALS[kind]()
     include = write_sources(tmp_path, render_sources(model, "m"))
@@ -206,9 +201,7 @@ def test_a_stream_of_more_samples_than_a_counter_holds(
     "name",
     ["spectrum, kernels in turns", "signal, averaged", "offset, numbers beside", "offset, int16"],
 )
-def test_a_question_at_another_time_spoiled_a_later_decision(
-    name: str, require_tool: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_a_question_at_another_time_spoiled_a_later_decision(name, require_tool, tmp_path):
     """A stream may be asked before the last row of a window is counted, or after the next one.
 
     Less its mean, a window that ended last was counted anew for each question.
@@ -223,9 +216,7 @@ def test_a_question_at_another_time_spoiled_a_later_decision(
 
 
 @pytest.mark.parametrize("kind", CALLS)
-def test_blocks_are_samples_one_by_one(
-    kind: str, require_tool: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_blocks_are_samples_one_by_one(kind, require_tool, tmp_path):
     """A block of any length gives each decision of a stream, in order, and as many as it says."""
     model = ALL["signal, events" if kind == "events" else "spectrum, kernels in turns"]()
     result, width, decide = "int", "1", f"*one = m_{CALLS[kind]}"
@@ -246,9 +237,7 @@ def test_blocks_are_samples_one_by_one(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("core", ["host", "cortex-m0plus", "cortex-m3", "esp32c3"])
-def test_ten_thousand_hops(
-    require_platforms: Callable[[str], Any], recorded: _Recordings, core: str
-) -> None:
+def test_ten_thousand_hops(require_platforms, recorded, core):
     """What is pushed sample by sample scores at every hop as the window call of Python does."""
     require_platforms(core)
     model, recordings = recorded

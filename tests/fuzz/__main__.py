@@ -6,8 +6,6 @@ goes wrong is printed with the command that repeats it; files are kept in ``fuzz
 last line has the counts, and the status is 0 only if nothing was found.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

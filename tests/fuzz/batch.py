@@ -1,7 +1,5 @@
 """What one batch has found, and how a single step is watched."""
 
-from __future__ import annotations
-
 import json
 import resource
 import time

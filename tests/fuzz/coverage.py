@@ -5,8 +5,6 @@ atheris choose what to change; the last line of a run counts these files. Withou
 nothing: the other parts damage the same files by rules of their own.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

@@ -1,7 +1,5 @@
 """Mutated data files: rows and recordings come out whole, or one line says what is wrong."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import io

@@ -1,7 +1,5 @@
 """Damaged counters of a device: refused in one line, or the very bytes come back."""
 
-from __future__ import annotations
-
 import warnings
 from functools import cache
 

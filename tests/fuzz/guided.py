@@ -3,8 +3,6 @@
 Needs a Clang that has libFuzzer; without it the batch does nothing.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 import shutil

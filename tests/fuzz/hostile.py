@@ -4,8 +4,6 @@ Every command must end with status 0, or with 1 or 2 and one line. The same trai
 same bytes whatever the number of threads, and a stream must not depend on how long it has run.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import subprocess

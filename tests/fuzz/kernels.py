@@ -1,7 +1,5 @@
 """The C of random models under sanitizers: every entry, inputs at the extremes, NaN, streams."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Mutated model files: refused in one line, or whole in all that is done with a model."""
 
-from __future__ import annotations
-
 import pickle
 import tempfile
 import warnings

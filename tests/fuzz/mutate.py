@@ -1,7 +1,5 @@
 """Ways to damage a file: its bytes, a JSON value, an array."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

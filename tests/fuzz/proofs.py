@@ -1,7 +1,5 @@
 """Mutated proofs and C: refused in one line and soon, or the compiler reads what was proved."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import importlib.util

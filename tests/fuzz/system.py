@@ -1,7 +1,5 @@
 """Random models from end to end: train, quantize, save, load, export, build, compare all scores."""
 
-from __future__ import annotations
-
 import tempfile
 import traceback
 import warnings

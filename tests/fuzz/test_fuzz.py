@@ -1,7 +1,5 @@
 """The short variant of ``make fuzz``, and files that once went wrong."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -48,9 +46,7 @@ def test_fuzzing_finds_nothing(require_tool: Callable[[str], str]) -> None:
     assert counts["crashes"] + counts["uncaught exceptions"] + counts["differences"] == 0
 
 
-def test_guided_fuzzing_tells_kernels_apart(
-    require_tool: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_guided_fuzzing_tells_kernels_apart(require_tool, tmp_path, monkeypatch):
     """A score that is off by one in one of the two builds is found, and its input kept."""
     require_tool("clang")
     assert guided.has_libfuzzer()
@@ -68,9 +64,7 @@ def test_guided_fuzzing_tells_kernels_apart(
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_structures_were_missing_in_the_program_that_the_compiler_reads(
-    require_tool: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_structures_were_missing_in_the_program_that_the_compiler_reads(require_tool, tmp_path):
     """C without damage is the same to compiler and checker; structures are part of it."""
     require_tool("gcc")
     checker, source, structures = proofs.load_checker(), tmp_path / "m.c", set()

@@ -1,7 +1,5 @@
 """Instruction counts: exact, repeatable, and attributed to the right stage."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.random_fronts import local_model, offset_model, random_signal_stage

@@ -1,7 +1,5 @@
 """How many components fit a budget: with and without a compiler, never too few."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits

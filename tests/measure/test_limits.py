@@ -1,7 +1,5 @@
 """Budgets of several limits: how they are read, and the estimate of instructions."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.convolutions import convolution_model

@@ -1,7 +1,5 @@
 """The memory report: sums that add up, budgets that bite, estimates near the linked truth."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The stack bound: equal to GCC's own figures, and refused where there is none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The slow obvious execution of the specification of an integer model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

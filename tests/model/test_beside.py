@@ -1,7 +1,5 @@
 """Numbers beside a window: their arithmetic, and how they come into a model and out of data."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -162,9 +162,7 @@ def test_constant_features(raw_dtype: str) -> None:
     st.sampled_from([1.0, 4.0]),
     st.integers(0, 2**32 - 1),
 )
-def test_levels_stand_for_the_scaled_values(
-    raw_dtype: str, bits: int, limit: float, seed: int
-) -> None:
+def test_levels_stand_for_the_scaled_values(raw_dtype, bits, limit, seed):
     """For any scaler, the value that a level stands for is within a level of the scaled value.
 
     Less than one raw integer from saturation, which may begin between two, it is within that.
@@ -251,9 +249,7 @@ def test_whole_levels_a_unit_stand_for_zero() -> None:
     ],
     ids=["saturated", "rare flag"],
 )
-def test_both_ends_of_the_levels(
-    machine: KernelMachine, fields: dict[str, float], raw: list[float], expected: list[float]
-) -> None:
+def test_both_ends_of_the_levels(machine, fields, raw, expected):
     """Values at and beyond the limits are exact."""
     inputs = _scaler(machine, **fields)
     q = inputs.scaler.quantize(np.array(raw, dtype=machine.raw_dtype)[:, np.newaxis])

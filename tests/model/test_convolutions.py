@@ -1,7 +1,5 @@
 """The stages *convolutions* and *dense*: their arithmetic, proved ranges, and C."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

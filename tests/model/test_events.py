@@ -1,7 +1,5 @@
 """Events of a stream: the rule against a slow one, its limits, and C against Python."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,10 +1,7 @@
 """The stage frame: what training saw of a picture is what the chip sees of a camera's frame."""
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -130,9 +127,7 @@ int main(void)
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_lines_one_by_one_give_the_scores_of_the_whole_frame(
-    name: str, tmp_path: Path, require_tool
-) -> None:
+def test_lines_one_by_one_give_the_scores_of_the_whole_frame(name, tmp_path, require_tool):
     """A camera's DMA hands over lines; frames may follow each other without a new begin."""
     model = frame_model(5, 12, 16)
     frame = replace(model.stages[0], pixel_format=name)

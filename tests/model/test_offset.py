@@ -1,7 +1,5 @@
 """The stage *offset*: its arithmetic and its bounds, and when training takes it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

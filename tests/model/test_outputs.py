@@ -1,7 +1,5 @@
 """What outputs add up in whole numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

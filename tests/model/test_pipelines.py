@@ -1,7 +1,5 @@
 """Pipelines with their steps folded in, and how a model shows itself and refuses columns."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

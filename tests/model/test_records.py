@@ -1,7 +1,5 @@
 """What every stage and part declares about its fields, and what is refused because of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The stage *spectrum*: its arithmetic, its proved ranges, and how near it is to floats."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import pairwise
 from math import cos, floor, pi

@@ -1,7 +1,5 @@
 """The part trees: leaves that thresholds choose."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Fixed point: every score fits into int32, and is as fine as that allows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

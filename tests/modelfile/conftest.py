@@ -1,7 +1,5 @@
 """A classifier for all tests of model files."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.modelfile.files import fit

@@ -1,7 +1,5 @@
 """What tests of model files share: a small classifier, files, and how one is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

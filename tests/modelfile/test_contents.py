@@ -1,7 +1,5 @@
 """Model files: what comes back, and the same bytes."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

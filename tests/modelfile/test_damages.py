@@ -1,7 +1,5 @@
 """Damaged and hostile model files: one line for each, before an object is made of it."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

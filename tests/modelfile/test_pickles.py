@@ -1,7 +1,5 @@
 """Pickles of models: one call, and no other is ever made."""
 
-from __future__ import annotations
-
 import copy
 import io
 import os

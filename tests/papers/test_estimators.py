@@ -1,7 +1,5 @@
 """Every estimator and transformer of the papers keeps scikit-learn's conventions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

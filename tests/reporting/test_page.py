@@ -1,7 +1,5 @@
 """The page to hand on: what it says is so, names cannot break it, and a browser shows it."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

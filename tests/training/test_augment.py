@@ -1,7 +1,5 @@
 """How inputs are varied."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tinykernel.training.augment import Augmentation, _between, affine_moves, vary_windows

@@ -1,7 +1,5 @@
 """The one rule by which candidates are chosen."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

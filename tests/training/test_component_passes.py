@@ -1,7 +1,5 @@
 """The compiled kernels of the trainer against slow and obvious versions."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rows that the joint trainer holds out."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Matrices in fixed order: they are those of LAPACK but for rounding, and keep to their order."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What the rows take while a model is trained: no copies of 64 bits of all of them."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections.abc import Callable
 

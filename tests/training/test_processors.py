@@ -1,7 +1,5 @@
 """Training gives the same model whatever the processor: the same data, the same seed, one file."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import platform

@@ -1,7 +1,5 @@
 """Options that do not fit the rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

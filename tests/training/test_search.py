@@ -1,7 +1,5 @@
 """The race for hyper-parameters: what it tries, and what it leaves out."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

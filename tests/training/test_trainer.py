@@ -1,7 +1,5 @@
 """The trainer: what it learns, exports, and promises."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

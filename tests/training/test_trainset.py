@@ -1,7 +1,5 @@
 """The canonical training set and the scaler."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

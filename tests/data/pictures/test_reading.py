@@ -1,7 +1,5 @@
 """Folders of pictures: which files are read, what their names say, what becomes of broken ones."""
 
-from __future__ import annotations
-
 import os
 import struct
 import sys

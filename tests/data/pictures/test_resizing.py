@@ -1,7 +1,5 @@
 """The mean of areas in whole numbers: what the chip must compute, too."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

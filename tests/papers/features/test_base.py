@@ -1,7 +1,5 @@
 """The width heuristic against a search."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.neighbors import NearestNeighbors

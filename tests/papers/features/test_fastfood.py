@@ -1,7 +1,5 @@
 """Fastfood and its binary codes: against dense matrices, kernels, Lemma 1 and KernelMachine."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -91,9 +89,7 @@ def test_hamming_distance_follows_the_kernel() -> None:
     ("diagonal", "permutation", "n_features"),
     [("gaussian", "orbit", 30), ("sign", "stored", 64), ("sign", "identity", 1)],
 )
-def test_kernel_machine_takes_the_attributes(
-    diagonal: str, permutation: str, n_features: int
-) -> None:
+def test_kernel_machine_takes_the_attributes(diagonal, permutation, n_features):
     """A KernelMachine built from the fitted attributes computes the same features."""
     X = rows(50, n_features, seed=6, dtype=np.float32)
     code = RMBCSIK(

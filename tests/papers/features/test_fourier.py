@@ -1,7 +1,5 @@
 """Dense random Fourier features and their signs: formulas, kernels, Hamming distances."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The paper's classifier as an estimator: its conventions, edge cases, and what it promises."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

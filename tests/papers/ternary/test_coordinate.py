@@ -1,7 +1,5 @@
 """Coordinate descent against a slow, obvious version, and its promises."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Choosing sigma and lambda."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits

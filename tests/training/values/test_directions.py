@@ -1,7 +1,5 @@
 """Directions along which values change: found where there are some, and not where chance is."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

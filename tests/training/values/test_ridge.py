@@ -1,7 +1,5 @@
 """Kernel ridge regression: its errors on rows left out, and its gradients."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

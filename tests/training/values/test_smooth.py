@@ -1,7 +1,5 @@
 """The smooth fit: its errors on rows left out, and when rows of it are learned from."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
