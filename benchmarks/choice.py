@@ -149,6 +149,8 @@ def page(finished: FinishedRows) -> Iterator[str]:
     yield "difference to the best form in standard errors of the paired difference, of whole"
     yield "persons for har. Seconds are of a busy processor; the training is what follows the last"
     yield "choice. The sets *made* are of `make_classification`, with their number of classes."
+    yield "The models in [tables.md](tables.md) (commit 73e6df5e) and [accuracy.md](accuracy.md)"
+    yield "are older than this rule of choice."
     yield ""
     front = ("data", "budget", "chosen", *FORMS, "behind", "flash", "search, training")
     yield f"| {' | '.join(front)} |"
@@ -165,6 +167,8 @@ def page(finished: FinishedRows) -> Iterator[str]:
     right = sum(finished[name]["chosen"] == finished[name]["best"] for name in known)
     near = sum(finished[name]["behind"] <= 1 for name in known)
     yield ""
+    if len(known) < len(SETS):
+        yield f"Not measured: {', '.join(name for name in SETS if name not in known)}."
     yield f"Chosen was the best form of {right} of {len(known)} sets, and within one standard error"
     yield f"of it in {near}. What `train` said:"
     yield ""
