@@ -142,6 +142,8 @@ def _load(result: BenchResult) -> str:
 
 def _constancy(result: BenchResult) -> str:
     """Describe how much the time depends on the data."""
+    if result.rows == 1:
+        return f"{result.instructions} instructions, counted for one row"
     counts = (
         f"{result.fewest} to {result.instructions} instructions over {result.rows} different rows"
     )
