@@ -4,6 +4,7 @@ Run it again whenever the runtime in firmware/ changes::
 
     python benchmarks/code_size.py [--models 60] [--cores cortex-m4 ...]
 
+With ``--new`` it measures only the properties that the table lacks, and keeps the others.
 It needs arm-none-eabi-gcc, riscv64-unknown-elf-gcc, xtensa-lx106-elf-gcc and avr-gcc, and takes
 some minutes; ``--cores`` keeps the rows of the others. The sizes are those of `code_properties`, by
 ridge regression, which spreads what the sample cannot tell apart.
@@ -34,7 +35,7 @@ from tests.random_fronts import (
 )
 from tests.random_models import changed, one_class, random_model, tree_model, with_linear
 from tests.separable import separable_model
-from tests.spectra import spectral_model
+from tests.spectra import plane_model, spectral_model
 from tinykernel.build.toolchains import Toolchain, find_toolchain
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.sources import runtime_files
@@ -213,6 +214,23 @@ def separable_sample(index: int) -> IntegerModel:
     return _whole(model, 0) if model.input.dtype == "uint8" else model
 
 
+def plane_sample(index: int) -> IntegerModel:
+    """Draw a model with separable convolutions of spectra."""
+    _, pick = _draws(9, index)
+    blocks = pick((4,), (8, 8), (8, 12, 16), (8, 12, 16, 16, 20))
+    return plane_model(
+        index,
+        blocks,
+        pick((1, 2, 2, 1, 1), (2, 1, 1, 2, 1))[: len(blocks)],
+        {"n_classes": pick(2, 3, 12), "weight_bits": pick(2, 4)},
+        hop=pick(0, 6, 20),
+        length=pick(*LENGTHS),
+        frames=pick(20, 49),
+        dtype=pick("int16", "int16", "uint8"),
+        bands=pick(8, 12, 20),
+    )
+
+
 def frame_sample(index: int) -> IntegerModel:
     """Draw a model of frames of a camera, by turns of either convolutions."""
     _, pick = _draws(8, index)
@@ -249,6 +267,7 @@ SAMPLES: tuple[Callable[[int], IntegerModel], ...] = (
     offset_sample,
     convolution_sample,
     separable_sample,
+    plane_sample,
     frame_sample,
 )
 
@@ -277,8 +296,13 @@ def fit(rows: list[dict[str, float]], sizes: list[int]) -> tuple[dict[str, float
     return known, (np.abs(matrix @ solved - sizes) / (1 - share)).tolist()
 
 
-def measure(name: str, chain: Toolchain, models: list[IntegerModel]) -> dict[str, Any]:
-    """Link models for one core and fit their code."""
+def measure(
+    name: str, chain: Toolchain, models: list[IntegerModel], known: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Link models for one core and fit their code; of a `known` row what it lacks."""
+    before = {} if known is None else known["code"]
+    if known is not None:
+        models = [model for model in models if code_properties(model).keys() - before.keys()]
     if TARGETS[name].family == "avr":
         # A compiler with an int of 16 bits refuses an array of 32 KB.
         models = [model for model in models if _largest_array(model) < 20000]
@@ -286,7 +310,16 @@ def measure(name: str, chain: Toolchain, models: list[IntegerModel]) -> dict[str
     with ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
         linked = list(pool.map(lambda model: measure_footprint(model, name, chain), models))
     code = [footprint.parts["code"] + footprint.parts["library"] for footprint in linked]
-    sizes, errors = fit(list(map(code_properties, models)), code)
+    rows = list(map(code_properties, models))
+    code = [
+        size - sum(before.get(key, 0.0) * count for key, count in row.items())
+        for row, size in zip(rows, code, strict=True)
+    ]
+    rows = [{key: row[key] for key in row.keys() - before.keys()} for row in rows]
+    sizes, errors = fit(rows, code)
+    if known is not None:
+        print(f"{name}: {sizes}, errors up to {max(errors):.0f}", flush=True)
+        return known | {"code": before | sizes}
     row = {
         "compiler": chain.title,
         "models": len(models),
@@ -319,16 +352,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", type=int, default=60, help="models of each kind")
     parser.add_argument("--cores", nargs="*", choices=cores, default=cores)
+    parser.add_argument("--new", action="store_true", help="only what the table lacks")
     arguments = parser.parse_args()
-    rows = json.loads(SIZES.read_text(encoding="utf-8"))["cores"] if SIZES.exists() else {}
+    stored = json.loads(SIZES.read_text(encoding="utf-8")) if SIZES.exists() else {}
+    rows = stored.get("cores", {})
     for name in arguments.cores:
         chain = find_toolchain(name, "gcc")
         if chain is None:
             raise SystemExit(f"no GCC for {name}; install it first")
-        rows[name] = measure(name, chain, sample(arguments.models))
+        known = rows.get(name) if arguments.new else None
+        rows[name] = measure(name, chain, sample(arguments.models), known)
         # Each row is written at once: after a fault, --cores measures the others.
-        known = {core: rows[core] for core in cores if core in rows}
-        table = {"version": 2, "runtime": runtime_digest(), "cores": known}
+        digest = stored["runtime"] if arguments.new else runtime_digest()
+        table = {"version": 2, "runtime": digest, "cores": {c: rows[c] for c in cores if c in rows}}
         write_bytes_atomically(SIZES, (json.dumps(table, indent=1) + "\n").encode())
 
 

@@ -150,6 +150,14 @@ def offset(c, s, before):
     yield "sample less the mean", low - high, high - low, (-(2**31), 2**31 - 1)
 
 
+def plane(c, k, before):
+    """Yield the same of the rows of a window; `k` gets the largest value."""
+    need(c.sensor == "uint8_t" and k["bands"] == before["bands"] > 1, "rows of another type")
+    need(k["rows"] > 1 and k["hop"] > 0, "windows without rows")
+    k["top"] = 255
+    yield "value of the plane", 0, 255, (0, 255)
+
+
 def frame(c, k, before):
     """Yield the same of lines of a camera."""
     need(c.raw is not None and (c.raw.min, c.raw.max) == (0, 255), "frames of another type")
@@ -215,7 +223,7 @@ def convolutions(c, k, levels):
 
 def separable(c, k, levels):
     """Yield the same of separable convolutions."""
-    need(c("STAGES") != 2 and 0 < levels["top"] < 256, "levels of another type")
+    need(0 < levels["top"] < 256, "levels of another type")
     kinds = {"shape": "uint8", "first": "uint32", "single": "uint8", "points": "uint32"}
     need(all(c.kind[k[name]] == kind for name, kind in kinds.items()), "tables of another type")
     shape = c.table[k["shape"]].reshape(k["blocks"], 2)
@@ -282,6 +290,7 @@ STAGES = {
     "tk_spectrum": ("tk_spectrum", spectrum, ("samples",), "rows"),
     "tk_offset": ("tk_offset", offset, ("samples",), "rows"),
     "tk_frame": ("tk_frame", frame, ("samples",), "image"),
+    "tk_plane": ("tk_plane", plane, ("rows",), "levels"),
     "tk_levels": ("tk_levels", levels, ("samples", "rows", "image"), "levels"),
     "tk_signal": ("tk_kernels_signal", kernels, ("levels",), "counts"),
     "tk_convolutions": ("tk_convolutions", convolutions, ("levels",), "maps"),

@@ -87,7 +87,16 @@ def separable(c, k):
         channels = less_one + 1
     need(k["halves"] == halves, "a row of another length")
     words = 11 * (k["blocks"] + 1) + blocks_of(size + columns * channels, 4)
-    return {"first": channels + halves // 4 + words, "scratch": blocks_of(channels, 4)}
+    first, scratch = channels + halves // 4 + words, blocks_of(channels, 4)
+    # Of a signal all of it stands behind the window.
+    if c("STAGES") == 2:
+        return {"scratch": first + scratch}
+    return {"first": first, "scratch": scratch}
+
+
+def plane(c, k):
+    """Words of the rows of a window."""
+    return {"state": 2 + blocks_of(k["rows"] * k["bands"], 4)}
 
 
 def dense(c, k):
@@ -109,6 +118,7 @@ STAGES = {
     "tk_signal": signal,
     "tk_convolutions": convolutions,
     "tk_separable": separable,
+    "tk_plane": plane,
     "tk_dense": dense,
     "tk_beside": beside,
 }

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.random_fronts import local_model, random_beside, random_signal_stage
+from tests.random_fronts import local_model, model_behind, random_beside, random_signal_stage
+from tests.separable import random_separable
 from tinykernel.model import IntegerModel
 from tinykernel.model.grid import Grid
+from tinykernel.model.stages.plane import Plane
 from tinykernel.model.stages.spectrum import LENGTHS, Spectrum
 
 
@@ -77,3 +79,19 @@ def spectral_model(
     own = random_beside(seed, n_numbers, dtype) if n_numbers else None
     stages = (spectrum, *(own if stage is beside else stage for stage in model.stages))
     return replace(model, input=grid, stages=stages, hop=model.hop * hop)
+
+
+def plane_model(
+    seed: int,
+    blocks: tuple[int, ...] = (4, 5),
+    strides: tuple[int, ...] = (1, 2),
+    output: Mapping[str, int] | None = None,
+    hop: int = 6,
+    **changes: Any,
+) -> IntegerModel:
+    """Return the same with separable convolutions, whose stream decides every `hop` frames."""
+    model = spectral_model(seed, **changes)
+    plane = Plane().gives(model.grids()[1])
+    stages = (model.stages[0], Plane(), random_separable(seed, plane, blocks, strides))
+    found = model_behind(model.input, stages, seed, **output or {})
+    return replace(found, hop=hop * model.stages[0].step)

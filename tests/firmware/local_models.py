@@ -15,7 +15,7 @@ from tests.random_fronts import (
 )
 from tests.random_models import random_model, with_linear
 from tests.separable import separable_model
-from tests.spectra import spectral_model
+from tests.spectra import plane_model, spectral_model
 from tinykernel.model.answers.events import Events
 from tinykernel.model.integer import IntegerModel
 
@@ -85,6 +85,11 @@ SPECTRA: dict[str, Callable[[], IntegerModel]] = {
     "uint8, no stream": lambda: spectral_model(3, length=128, dtype="uint8", hop=0),
     "numbers beside": lambda: spectral_model(5, n_numbers=2),
     "int32": lambda: spectral_model(4, length=128, dtype="int32", frames=13, dilations=(1,)),
+    "planes": lambda: plane_model(1, (3, 9, 4), (2, 1, 2)),
+    "planes of one block, no stream": lambda: plane_model(2, (6,), (2,), hop=0, dtype="uint8"),
+    "planes apart": lambda: plane_model(
+        3, output={"n_classes": 2}, frames=16, dilations=(1,), hop=17
+    ),
 }
 OFFSETS: dict[str, Callable[[], IntegerModel]] = {
     "int16": lambda: offset_model(1),

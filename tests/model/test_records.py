@@ -12,7 +12,7 @@ from tests.frames import frame_model
 from tests.random_fronts import local_model, offset_model, random_beside, random_signal_stage
 from tests.random_models import one_class, random_model, tree_model
 from tests.separable import separable_model
-from tests.spectra import spectral_model
+from tests.spectra import plane_model, spectral_model
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.decision import Decision
 from tinykernel.model.answers.values import Values
@@ -33,6 +33,7 @@ def pieces() -> dict[str, Any]:
         separable_model(1),
         local_model(front, 1, beside=random_beside(1, 3, "int16")),
         spectral_model(1),
+        plane_model(1),
         offset_model(1),
         frame_model(1, 9, 8),
     ]

@@ -31,6 +31,7 @@ from tinykernel.measure.capacity import (
 )
 from tinykernel.measure.instructions import steps_within
 from tinykernel.model import IntegerModel, quantize
+from tinykernel.model.grid import Grid
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.training.images.convolutions import no_convolutions, responses_of
@@ -48,6 +49,7 @@ from tinykernel.training.options.ranges import FORMS
 from tinykernel.training.options.regression import RegressorOptions
 from tinykernel.training.readouts.contest import MOST_INPUTS
 from tinykernel.training.readouts.normal_equations import MOST_INPUTS as MOST_COUNTS
+from tinykernel.training.signals.planes import no_planes
 from tinykernel.training.signals.training import FEW_WINDOWS
 from tinykernel.training.trainer import check_width
 
@@ -62,6 +64,8 @@ _BESIDE, _LINEAR_CODE = 4, 260
 _FEW_COMPONENTS = 128
 # Widths of weights on counts: with two bits there are more kernels, which pays where they are few.
 _COUNT_BITS, _FEW_KERNELS, _FEW_CHANNELS = (4, 2), 16, 4
+# Convolutions on spectra: few windows, or channels, teach or tell too little; more take long.
+_FEWEST_OF_PLANES, _FEWEST_CHANNELS, _MOST_OF_PLANES = 600, 16, 128
 # From so many deep channels on, they are more accurate than others in as many bytes.
 _MANY_CHANNELS = 40
 # With eight bits, few windows are told better only where as many kernels fit.
@@ -227,16 +231,43 @@ def _kernels(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
     if len(shape) == 3:
         return _of_images(asked, shape)
     spectrum, why = asked.spectrum()
+    if asked.get("convolutions") == "mixed":
+        return {"n_kernels": _of_planes(asked, shape)}
     if asked.get("spectrum") != "auto" or (spectrum is None and not why):
-        return _kernels_as_asked(asked)
+        return _or_planes(asked, shape, _kernels_as_asked(asked))
     if spectrum is not None:
         with suppress(TinykernelError):  # it may be too large
             sizes = _kernels_as_asked(asked)
             if sizes["n_kernels"] >= _FEW_KERNELS:
-                return sizes
+                return _or_planes(asked, shape, sizes)
         why = f"no spectrum: the budget has room for fewer than {_FEW_KERNELS} kernels beside it"
     warnings.warn(why, stacklevel=2)
     return _kernels_as_asked(asked.but(spectrum="off")) | {"spectrum": "off"}
+
+
+def _or_planes(asked: Asked, shape: tuple[int, ...], sizes: dict[str, Any]) -> dict[str, Any]:
+    """Return kernels, or these and convolutions on spectra to choose from."""
+    free = asked.get("convolutions") == "auto" and asked.get("effort") != "quick"
+    if not free or asked.n_rows < _FEWEST_OF_PLANES or "loss" in asked.options:
+        return sizes
+    if asked.get("beside", 0) or asked.limits.beside_flash:
+        return sizes
+    asked = asked.but(convolutions="mixed", linear=sizes["linear"])
+    grid = Grid.raw(asked.rows.dtype.name, shape[0], 1, shape[1])
+    if no_planes(grid, asked.spectrum()[0], asked.get("augment", None)):
+        return sizes
+    n = _channels(asked, shape)[0]
+    if n < _FEWEST_CHANNELS:
+        return sizes
+    return sizes | {"n_kernels": {"kernels": sizes["n_kernels"], "mixed": n}}
+
+
+def _of_planes(asked: Asked, shape: tuple[int, ...]) -> int:
+    """Return how many channels of convolutions on spectra fit."""
+    n, least = _channels(asked, shape)
+    if not n:
+        raise _too_small(asked, least, "one with the fewest channels")
+    return n
 
 
 def _of_images(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
@@ -279,7 +310,7 @@ def most_of_images(flash: int, shape: tuple[int, ...], convolutions: str) -> int
     Or a small model of large images would take long: 700,000 instructions at 8 KB.
     """
     if convolutions == "mixed":
-        return MOST_CHANNELS
+        return MOST_CHANNELS if len(shape) == 3 else _MOST_OF_PLANES
     most = flash * _A_BYTE / (responses_of(shape, convolutions) * _A_RESPONSE)
     return int(np.clip(most, _FEW_CHANNELS, MOST_CHANNELS))
 

@@ -183,7 +183,9 @@ def _pack_front(model: IntegerModel) -> list[Packed]:
         # The levels have number 0, and so has what stands before them.
         number = max(index - ports.index("levels"), 0)
         following = model.stages[index + 1]
-        place = Place(number, grid, hop or grid.rows, calls, model.hop > 0, following)
+        place = Place(
+            number, grid, hop or grid.rows, calls, model.hop > 0, following, model.input.is_signal
+        )
         pack_stage = code_of(stage.KIND).pack
         if pack_stage is None or (stage.side_input and not model.input.is_signal):
             raise TinykernelError(f"no C for {stage.KIND} in a chain of {model.input.kind}s")

@@ -101,6 +101,23 @@ TK_INLINE uint32_t tk_levels_pixel(const TK_FLASH struct tk_levels *levels,
     return (first + tk_levels_term(levels, codes >> 8, second)) >> 1;
 }
 
+/* A line of mixed channels of an image as bytes, side by side; the line begins at `input`. */
+TK_INLINE void tk_levels_line(const TK_FLASH struct tk_levels *levels, const tk_sensor_t *input,
+                              uint32_t columns, uint8_t *out)
+{
+    const uint32_t size = columns * levels->mixed;
+    uint32_t m;
+    for (m = 0u; m < levels->mixed; ++m) {
+        const uint32_t codes = tk_levels_codes(levels, m);
+        const tk_sensor_t *pixel = input;
+        uint32_t i;
+        for (i = m; i < size; i += levels->mixed) {
+            out[i] = (uint8_t)tk_levels_pixel(levels, pixel, codes);
+            pixel += levels->average * levels->channels;
+        }
+    }
+}
+
 /* The next sample of a signal; 1: a row comes out. */
 TK_INLINE int tk_levels_push(const TK_FLASH struct tk_levels *levels, uint32_t *state,
                              const tk_sensor_t *sample)

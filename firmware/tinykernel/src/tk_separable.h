@@ -15,7 +15,7 @@
 #ifndef TK_SEPARABLE_H
 #define TK_SEPARABLE_H
 
-#include "tk_levels.h"
+#include "tk_stage.h"
 
 /* Rows that a block keeps. */
 #define TK_BLOCK_ROWS 3u
@@ -339,46 +339,42 @@ TK_INLINE void tk_separable_drain(const TK_FLASH struct tk_separable *k, tk_bloc
     }
 }
 
-/* Levels of the next row of an image, which begins at `input`, to the first block. */
-TK_INLINE void tk_separable_load(const TK_FLASH struct tk_separable *k,
-                                 const TK_FLASH struct tk_levels *levels, const tk_sensor_t *input,
-                                 tk_block_t *block)
-{
-    const uint32_t line = block->columns * block->channels;
-    uint8_t *const out = tk_separable_row(block, block->received, TK_BLOCK_ROWS);
-    uint32_t m;
-    for (m = 0u; m < k->given; ++m) {
-        const uint32_t codes = tk_levels_codes(levels, m);
-        const tk_sensor_t *pixel = input;
-        uint32_t i;
-        for (i = m; i < line; i += k->given) {
-            out[i] = (uint8_t)tk_levels_pixel(levels, pixel, codes);
-            pixel += levels->average * levels->channels;
-        }
-    }
-    ++block->received;
-}
-
-/* What the blocks make of an image: made[] has a mean a channel; memory is the scratch for it. */
-TK_INLINE void tk_separable_run(const TK_FLASH struct tk_separable *k,
-                                const TK_FLASH struct tk_levels *levels, const tk_sensor_t *input,
-                                uint32_t *memory, uint8_t *made)
+/* The blocks in the scratch of an image: sums, halves, blocks, the rows that they keep. */
+TK_INLINE tk_block_t *tk_separable_blocks(const TK_FLASH struct tk_separable *k, uint32_t *memory)
 {
     const uint32_t channels = k->shape[2u * k->blocks - 2u] + 1u;
-    uint32_t *const sums = memory;
-    uint32_t *const halves = sums + channels;
-    tk_block_t *const blocks = (tk_block_t *)(void *)(halves + k->halves / 4u);
-    uint32_t left = k->rows;
+    return (tk_block_t *)(void *)(memory + channels + k->halves / 4u);
+}
+
+/* Begin an image, in words of scratch. */
+TK_INLINE void tk_separable_init(const TK_FLASH struct tk_separable *k, uint32_t *memory)
+{
+    tk_clear(memory, k->shape[2u * k->blocks - 2u] + 1u);
+    tk_separable_begin(k, tk_separable_blocks(k, memory));
+}
+
+/* Where the levels of its next row go. */
+TK_INLINE uint8_t *tk_separable_next(const TK_FLASH struct tk_separable *k, uint32_t *memory)
+{
+    tk_block_t *const block = tk_separable_blocks(k, memory);
+    return tk_separable_row(block, block->received++, TK_BLOCK_ROWS);
+}
+
+/* They are there. */
+TK_INLINE void tk_separable_push(const TK_FLASH struct tk_separable *k, uint32_t *memory)
+{
+    const uint32_t channels = k->shape[2u * k->blocks - 2u] + 1u;
+    tk_separable_drain(k, tk_separable_blocks(k, memory), memory + channels, memory);
+}
+
+/* What the blocks made of the image: made[] has a mean a channel. */
+TK_INLINE void tk_separable_means(const TK_FLASH struct tk_separable *k, const uint32_t *memory,
+                                  uint8_t *made)
+{
+    const uint32_t channels = k->shape[2u * k->blocks - 2u] + 1u;
     uint32_t c;
-    tk_clear(sums, channels);
-    tk_separable_begin(k, blocks);
-    do {
-        tk_separable_load(k, levels, input, blocks);
-        input += levels->average * levels->width * levels->channels;
-        tk_separable_drain(k, blocks, halves, sums);
-    } while (--left != 0u);
     for (c = 0u; c < channels; ++c) {
-        made[c] = (uint8_t)(sums[c] * k->factor >> 16);
+        made[c] = (uint8_t)(memory[c] * k->factor >> 16);
     }
 }
 

@@ -22,6 +22,7 @@ class Place:
     calls: int  # samples of a stream over which a row can be counted.
     streams: bool  # whether there is a stream.
     following: Stage | None = None  # the next stage.
+    is_signal: bool = False  # whether the chain begins with samples in time.
 
     def structure(
         self,

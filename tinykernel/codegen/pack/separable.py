@@ -28,6 +28,9 @@ def pack_separable(stage: Separable, place: Place) -> Packed:
         "units": ("uint32_t", _units(layers), "Bias, multiplier and shift of each unit."),
     }
     halves, made = _halves(stage, grid), int(stage.channels[-1])
+    memory, counts = made + halves // 4 + _words(stage, grid), -(-made // 4)
+    # A signal keeps the window in a state, and all that is found of it behind that.
+    first = 0 if place.is_signal else memory
     return Packed(
         "tk_separable.h",
         place.structure(
@@ -41,8 +44,8 @@ def pack_separable(stage: Separable, place: Place) -> Packed:
             halves=halves,
             factor=stage.factor(grid),
         ),
-        made + halves // 4 + _words(stage, grid),
-        -(-made // 4),
+        first_words=first,
+        more_words=memory - first + counts,
     )
 
 

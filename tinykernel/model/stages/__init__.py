@@ -11,6 +11,7 @@ from tinykernel.model.stages.frame import Frame
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.offset import Offset
+from tinykernel.model.stages.plane import Plane
 from tinykernel.model.stages.scale import Scale
 from tinykernel.model.stages.separable import Separable
 from tinykernel.model.stages.spectrum import Spectrum
@@ -22,6 +23,7 @@ STAGES: tuple[type[Stage], ...] = (
     *FIRST,
     Frame,
     Levels,
+    Plane,
     Kernels,
     Convolutions,
     Separable,

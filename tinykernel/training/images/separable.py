@@ -254,7 +254,7 @@ class SeparableLearner(ImageLearner):
         """Compute the gradients of some images."""
         self._folded = None
         batch = self.batch(rows)
-        passed = self._forward(self._maps(self.inputs, rows, self.moves(rows)))
+        passed = self._forward(self.varied_maps(rows))
         maps = passed[-1].values
         features = _means(maps)
         d_features = np.empty_like(features)
@@ -270,6 +270,10 @@ class SeparableLearner(ImageLearner):
             self.gradients[name][...] = 0
         for layer, left in zip(self._layers[::-1], passed[::-1], strict=True):
             d = self._back(layer, left, d)
+
+    def varied_maps(self, rows: NDArray[np.int64]) -> _Floats:
+        """Return varied images of a batch as maps."""
+        return self._maps(self.inputs, rows, self.moves(rows))
 
     def _back(self, layer: _Layer, passed: _Passed, d: _Floats) -> _Floats:
         """Store the gradients of a layer, and return those of what it was given."""
@@ -313,8 +317,8 @@ class SeparableLearner(ImageLearner):
 
     # -- the result ---------------------------------------------------------------------------
 
-    def stages(self, scaler: Scale) -> tuple[Stage, ...]:
-        """Return the stages before the linear part."""
+    def layers_and_scale(self) -> tuple[Stage, ...]:
+        """Return the convolutions, and the scale of their means."""
         plan, n_channels = self.plan, self.inputs.shape[1]
         # The channel comes first; a mixed layer has its inputs position by position.
         weights = [self._rounded(layer).levels.T.astype(np.int8).ravel() for layer in self._layers]
@@ -328,9 +332,12 @@ class SeparableLearner(ImageLearner):
             multipliers.astype(np.uint8),
             shifts.astype(np.uint8),
         )
-        mix = np.eye(n_channels, dtype=np.int8)
-        levels = Levels(scaler, scaler.bits - 8, plan.average, mix)
-        return levels, stage, count_scaler("uint8", _TOP)
+        return stage, count_scaler("uint8", _TOP)
+
+    def stages(self, scaler: Scale) -> tuple[Stage, ...]:
+        """Return the stages before the linear part."""
+        mix = np.eye(self.inputs.shape[1], dtype=np.int8)
+        return Levels(scaler, scaler.bits - 8, self.plan.average, mix), *self.layers_and_scale()
 
 
 def _layers_of(plan: SeparablePlan, n_channels: int) -> list[_Layer]:

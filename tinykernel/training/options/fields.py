@@ -35,6 +35,7 @@ from tinykernel.training.options.forms import (
     parts_of,
 )
 from tinykernel.training.options.ranges import (
+    FORMS,
     MOST_CELLS,
     MOST_COMPONENTS,
     Check,
@@ -125,7 +126,8 @@ class Parameters:
         "int, mapping or None",
         "Kernels of the local stage, or channels of convolutions. Flash and time grow in "
         "proportion. If not given: 32 channels, 256 kernels of signals. A mapping has a "
-        'number for one of "convolutions" and "deep", and one for "mixed": the better is chosen.',
+        'number for one of "convolutions" and "deep", or of windows "kernels", and one for '
+        '"mixed": the better is chosen.',
         reads=(WINDOWS, IMAGES),
     )
     window_shape: tuple[int, int] | None = option(
@@ -273,14 +275,16 @@ class TrainerOptions(ClassParameters):
     )
     convolutions: str = option(
         "auto",
-        one_of("auto", "on", "deep", "mixed"),
-        '{"auto", "on", "deep", "mixed"}',
+        one_of("auto", "off", "on", "deep", "mixed"),
+        '{"auto", "off", "on", "deep", "mixed"}',
         'Images: "on" has chains of 3 x 3 kernels, one a channel, and a hidden layer behind them, '
         '"deep" a layer more and fewer poolings; both take images of one channel. "mixed" ones are '
         "separable convolutions, whose layers mix the channels. `train` compares these with the "
         'others on rows left out, "deep" if 40 channels fit; without its budget "auto" is "on" '
-        'where it can be, else "mixed".',
-        reads=(IMAGES,),
+        'where it can be, else "mixed". Signals: "mixed" ones look at a spectrum of one channel, '
+        '"off" has kernels. `train` compares both of 600 windows or more.',
+        reads=(WINDOWS, IMAGES),
+        idle=("off",),
     )
 
     # Set by the trainer, or by `tinykernel.train` for a budget.
@@ -385,12 +389,18 @@ class TrainerOptions(ClassParameters):
                 raise TinykernelError(f"augment: {key} is not for {of}")
         check_reads(self, self._readers(shape))
         both = isinstance(self.n_kernels, Mapping)
+        sizes: Mapping[str, int] = self.n_kernels if isinstance(self.n_kernels, Mapping) else {}
         channels = 0 if shape is None else shape[-1]
         rotated = bool((self.augment or {}).get("rotate"))
         wrong = {
             "frame: only for images; give the image_shape, as 32x32x3": self.frame is not None
             and self.image_shape is None,
-            "n_kernels: a mapping is only for images; give the image_shape": both and kind != 3,
+            "n_kernels: a mapping is for images and windows; give a shape": both and kind is None,
+            f"convolutions: windows have mixed ones, not {self.convolutions}": kind == 2
+            and self.convolutions in ("on", "deep"),
+            "convolutions: images have no kernels; give on, deep or mixed, or leave it out": (
+                kind == 3 and "off" in (self.convolutions, *(FORMS[name] for name in sizes))
+            ),
             f"n_kernels: with convolutions={self.convolutions!r} give one number": both
             and self.convolutions != "auto",
             "n_components: 0 needs a linear part": self.n_components == 0 and self.linear == "off",
@@ -405,7 +415,8 @@ class TrainerOptions(ClassParameters):
     def _readers(self, shape: tuple[int, ...] | None) -> tuple[str, ...]:
         """Return the parts of models for a shape, readers of options."""
         if shape is not None:
-            return self.of_windows if len(shape) == 2 else (IMAGES,)
+            learns = (GRADIENTS,) if self.convolutions == "mixed" else ()
+            return (*self.of_windows, *learns) if len(shape) == 2 else (IMAGES,)
         parts = (LINEAR, COMPONENTS) if any(self.capacity().values()) else (LINEAR,)
         return parts if self.model == "kernels" else (*parts, TREES)
 

@@ -32,7 +32,7 @@ class Check:
 
 
 # The value of `convolutions` for each key of a mapping `n_kernels`.
-FORMS = {"convolutions": "on", "deep": "deep", "mixed": "mixed"}
+FORMS = {"kernels": "off", "convolutions": "on", "deep": "deep", "mixed": "mixed"}
 
 
 def one_of(*choices: object) -> Check:
@@ -89,7 +89,8 @@ def kernels(name: str, value: Any) -> None:
         return
     if not value or value.keys() - FORMS.keys() or len(value.keys() - {"mixed"}) > 1:
         raise TinykernelError(
-            f'{name}: a mapping has numbers for one of "convolutions" and "deep", and for "mixed"'
+            f'{name}: a mapping has numbers for one of "convolutions" and "deep", of windows '
+            '"kernels", and for "mixed"'
         )
     for number in value.values():
         check_count(name, number, 1)

@@ -15,6 +15,8 @@ from tinykernel.training.options import TrainerOptions
 # From this rate on a signal is taken for sound.
 _SOUND_HZ = 4000.0
 _FRAME_SECONDS, _BANDS = 0.032, 12
+# Convolutions make use of more bands than kernels, of which each looks at two.
+_BANDS_OF_PLANES = 20
 _LOWEST_HZ, _HIGHEST = 100.0, 0.975
 #: 0.75 dB a level; what is taken off is the noise of 16-bit samples.
 _LOG_BITS, _FLOOR = 2, 80
@@ -50,10 +52,11 @@ def band_edges(rate: float, length: int, bands: int) -> NDArray[np.int64]:
     return np.minimum(up, length // 2 - steps[::-1])
 
 
-def spectrum_for(asked: str, rate: float, samples: int, hop: int) -> Spectrum:
+def spectrum_for(asked: str, rate: float, samples: int, hop: int, bands: int = _BANDS) -> Spectrum:
     """Return the spectrum of windows of so many samples, one every `hop` in a stream (or 0).
 
-    `asked` is "on", "auto", or "LENGTH/HOP/BANDS" of the frames, the rate in samples a second.
+    `asked` is "on", "auto", or "LENGTH/HOP/BANDS" of the frames, the rate in samples a second;
+    `bands` are those of the first two.
     Frames that would not fall on those of the windows of a stream, or too few, are a
     TinykernelError.
     """
@@ -73,7 +76,6 @@ def spectrum_for(asked: str, rate: float, samples: int, hop: int) -> Spectrum:
                 f"{step}"
             )
     else:
-        bands = _BANDS
         length, step = _frames_for(rate, samples, hop)
     edges = band_edges(rate, length, bands).astype(np.uint16)
     stage = Spectrum(length, step, edges, _LOG_BITS, _FLOOR)
@@ -94,8 +96,9 @@ def spectrum_of(
     assert options.rate is not None
     if options.spectrum == "auto" and (options.augment or {}).get("rotate"):
         return None, "no spectrum: --augment rotate goes with none; leave it out to have one"
+    bands = _BANDS_OF_PLANES if options.convolutions == "mixed" else _BANDS
     try:
-        stage = spectrum_for(options.spectrum, options.rate, shape[0], options.hop)
+        stage = spectrum_for(options.spectrum, options.rate, shape[0], options.hop, bands)
     except TinykernelError as error:
         if options.spectrum != "auto":
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -45,6 +46,7 @@ from tinykernel.training.result import TrainingResult
 from tinykernel.training.signals.copies import with_spectra, with_windows
 from tinykernel.training.signals.numbers import scaler_between, with_levels
 from tinykernel.training.signals.pool import SignalPlan, SignalPool, reach
+from tinykernel.training.signals.spectra import better, fit_planes
 from tinykernel.training.signals.spectrum import spectrum_of
 from tinykernel.training.trainset import TrainSet
 
@@ -139,6 +141,11 @@ def fit_windows(
 
     An `untrained` model has random kernels and weights: it is as large as others.
     """
+    contest = None
+    if isinstance(options.n_kernels, Mapping):
+        options, contest = better(data, options, shape, fit_windows)
+    if options.convolutions == "mixed":
+        return replace(fit_planes(data, options, shape, untrained), contest=contest)
     first: Stage | None
     first, why = spectrum_of(options, shape, data.raw_dtype)
     if why:
@@ -170,7 +177,8 @@ def fit_windows(
     stages = chosen.stages.then_scaled(chosen.pool.stages.largest_count, beside)
     before = () if first is None else (first,)
     model = chained_model((*before, *stages), grid, data.meaning, chosen.stored)
-    return TrainingResult(replace(model, hop=options.hop), chosen.pool.plan, chosen.history)
+    model = replace(model, hop=options.hop)
+    return TrainingResult(model, chosen.pool.plan, chosen.history, contest=contest)
 
 
 def counted_ahead(

@@ -1,0 +1,49 @@
+"""Plane: the rows of a spectrum as an image."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.model.grid import Grid
+from tinykernel.model.proof import Range
+from tinykernel.model.stage import Stage
+
+
+@dataclass(frozen=True, eq=False)
+class Plane(Stage):
+    """The stage *plane*: rows of levels as an image of one channel, bands side by side.
+
+    It takes a signal of uint8 from 0 up and changes no value: row t and channel b are row t and
+    column b of the image, which convolutions go through. A stream keeps the newest rows of a
+    window, and a decision goes through all of them.
+
+    >>> Plane().gives(Grid(49, 1, 20, "uint8", 0, 255)).shape
+    (49, 20)
+    """
+
+    KIND = "plane"
+    TAKES = ("rows",)
+    GIVES = "levels"
+    OWNER = "plane"
+
+    def gives(self, grid: Grid) -> Grid:
+        """Return the grid of the image; see `Stage`."""
+        if not grid.is_signal or grid.dtype != "uint8" or grid.low != 0 or grid.channels < 2:
+            raise self.refuse("it takes a signal of two or more channels of uint8 from 0 up")
+        return Grid(grid.rows, grid.channels, 1, "uint8", 0, grid.high)
+
+    def run(self, values: NDArray[np.generic], grid: Grid) -> NDArray[np.generic]:
+        """Return the values as they are; see `Stage`."""
+        del grid
+        return values
+
+    def ranges(self, grid: Grid) -> tuple[Range, ...]:
+        """Return the bound of a value; see `Stage`."""
+        return (Range("value of the plane", 0, grid.high, 0, 255),)
+
+    def work(self, grid: Grid) -> dict[str, float]:
+        """Return the copies of values; see `Stage`."""
+        return {"value": float(grid.size)}
