@@ -89,10 +89,10 @@ def better(
     judged: dict[str, list[Candidate]] = {form: [] for form in forms}
     for number, fold in enumerate(folds):
         progress.report("choosing kernels or convolutions", number, len(folds))
-        for form, one in forms.items():
+        for form, asked in forms.items():
             with progress.observing(None):
                 inside = _part(data, fold.inside)
-                model = each(inside, _shortly(one, len(fold.inside)), shape).machine
+                model = each(inside, _shortly(asked, len(fold.inside)), shape).machine
             assert isinstance(model, IntegerModel)
             held = data.truth[fold.outside], data.weight[fold.outside]
             totals = model.readout.totals(model.run(model.quantize_inputs(data.X[fold.outside])))
