@@ -74,6 +74,7 @@ def better(
     """Choose between kernels and convolutions on rows left out.
 
     Convolutions are trained for half as long: where these are ahead, the whole training is, too.
+    They take far more instructions, so that they must be ahead by more than one standard error.
     """
     assert isinstance(options.n_kernels, Mapping)
     if data.quantity is not None:
@@ -97,9 +98,8 @@ def better(
             held = data.truth[fold.outside], data.weight[fold.outside]
             totals = model.readout.totals(model.run(model.quantize_inputs(data.X[fold.outside])))
             decisions = (totals * model.decision_scale).astype(np.float32)
-            judged[form].append(
-                Candidate.of(_NAMES[form], decisions, *held, temperatures=WIDE_TEMPERATURES)
-            )
+            candidate = Candidate.of(_NAMES[form], decisions, *held, temperatures=WIDE_TEMPERATURES)
+            judged[form].append(replace(candidate, cost=int(form == "mixed")))
     progress.report("choosing kernels or convolutions", len(folds), len(folds))
     outside = np.concatenate([fold.outside for fold in folds])
     groups = None if data.groups is None else data.groups[outside]
