@@ -166,7 +166,8 @@ def page(rows: list[Row], kept: dict[str, Any], peers: list[Peer]) -> str:
         "KB, mnist and fashion_mnist in 4.4 KB and more, and covtype in 30 KB were "
         "measured on a busy machine, which takes two to four times as long. Models of har_raw in "
         "2 and 16 KB are older: then they had at most 512 kernels. Models of fashion_mnist below "
-        "16 KB learned from images as they are.",
+        "16 KB learned from images as they are. Rows with kernels of images, which are gone, are "
+        "older.",
         "",
         "![Accuracy against linked bytes](accuracy.png)",
         "",

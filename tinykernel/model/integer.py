@@ -43,8 +43,8 @@ class IntegerModel(Predictions, Chain):
     are, with the class that specifies each step:
 
     * a table: ``Scale``, and ``Components`` where there are any;
-    * a signal or an image: ``Levels``, ``Kernels``, then the same as for a table;
-    * an image: ``Levels``, ``Convolutions``, and ``Dense`` if any, then the same as for a table;
+    * a signal: ``Levels``, ``Kernels``, then the same as for a table;
+    * an image: ``Levels``, ``Separable``, or ``Convolutions`` and ``Dense`` if any, then ``Scale``;
     * windows of a signal less their means: ``Offset``, then the same as for a signal;
     * a sound or a vibration: ``Spectrum``, then the same as for a signal;
     * a signal with numbers beside it: ``Beside`` after its ``Kernels``.
