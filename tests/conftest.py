@@ -49,13 +49,7 @@ _PYTHON_PROGRAMS = {"compote": "idf-component-manager", "pio": "platformio"} | {
 _PYTHON_MODULES = {"SCons": "scons", "serial": "pyserial", "PIL": "pillow"} | {
     name: name
     for name in (
-        "distributed",
-        "kconfiglib",
-        "matplotlib",
-        "pandas",
-        "platformio",
-        "polars",
-        "pyarrow",
+        *("distributed", "kconfiglib", "matplotlib", "pandas", "platformio", "polars", "pyarrow"),
     )
     + ("ruamel.yaml", "soundfile", "unicorn", "ziglang")
 }

@@ -34,13 +34,9 @@ def hard_frames(stage: Spectrum, dtype: str, seed: int) -> NDArray[Any]:
     middle, half = (low + high + 1) // 2, (high - low) // 2
     tone = np.sin(2 * np.pi * rng.uniform(0, 0.5) * t + rng.uniform(0, 7))
     rows = [
-        np.full(n, middle),
-        np.full(n, low),
-        np.where(t % 2, low, high),
-        np.where(t == rng.integers(n), low, middle),
-        np.where(tone > 0, high, low),
-        middle + np.floor(half * tone),
-        rng.integers(low, high, n, endpoint=True),
+        *(np.full(n, middle), np.full(n, low), np.where(t % 2, low, high)),
+        *(np.where(t == rng.integers(n), low, middle), np.where(tone > 0, high, low)),
+        *(middle + np.floor(half * tone), rng.integers(low, high, n, endpoint=True)),
         middle + rng.integers(-3, 4, n),
     ]
     return np.clip(np.array(rows), low, high).astype(dtype)

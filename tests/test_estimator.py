@@ -234,15 +234,9 @@ def test_quantize_is_cached_and_not_pickled():
 @pytest.mark.parametrize(
     ("dtype", "raw", "order"),
     [
-        ("float64", "float32", "C"),
-        ("float32", "float32", "F"),
-        ("float16", "float32", "C"),
-        ("int8", "int8", "C"),
-        ("uint8", "uint8", "F"),
-        ("int16", "int16", "F"),
-        ("uint16", "uint16", "C"),
-        ("int64", "int32", "F"),
-        ("uint32", "int32", "C"),
+        *(("float64", "float32", "C"), ("float32", "float32", "F"), ("float16", "float32", "C")),
+        *(("int8", "int8", "C"), ("uint8", "uint8", "F"), ("int16", "int16", "F")),
+        *(("uint16", "uint16", "C"), ("int64", "int32", "F"), ("uint32", "int32", "C")),
         ("bool", "uint8", "F"),
     ],
 )

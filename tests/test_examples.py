@@ -32,12 +32,8 @@ def test_example(name, tmp_path, require_platforms, monkeypatch) -> None:
     assert difference(promised(name), got) == ""
     project = tmp_path / EXAMPLES[name]
     for file in (
-        "platformio.ini",
-        "README.md",
-        f"lib/{name}/src/{name}.c",
-        f"lib/{name}/src/{name}.h",
-        f"include/{name}_vectors.h",
-        f"lib/{name}/library.json",
+        *("platformio.ini", "README.md", f"lib/{name}/src/{name}.c", f"lib/{name}/src/{name}.h"),
+        *(f"include/{name}_vectors.h", f"lib/{name}/library.json"),
     ):
         assert (project / file).is_file(), file
 

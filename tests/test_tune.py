@@ -77,12 +77,8 @@ def test_points_are_judged_on_the_same_folds():
     """After an early end a size with more folds is not compared on others; no fold, no point."""
     points = curve(
         [
-            outcome(1, -1, 0),
-            outcome(1, 0, 40),
-            outcome(1, 1, 50),
-            outcome(2, -1, 0, flash=900),
-            outcome(2, 0, 45),
-            outcome(3, -1, 0),
+            *(outcome(1, -1, 0), outcome(1, 0, 40), outcome(1, 1, 50)),
+            *(outcome(2, -1, 0, flash=900), outcome(2, 0, 45), outcome(3, -1, 0)),
             outcome(4, 0, 50),
         ],
         balanced=False,

@@ -16,13 +16,18 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 
 TOOLS = {
-    "cortex-m0": ("arm-none-eabi-gcc", "qemu-system-arm"),
-    "cortex-m3": ("arm-none-eabi-gcc", "qemu-system-arm"),
-    "cortex-m4": ("arm-none-eabi-gcc", "qemu-system-arm"),
-    "cortex-m33": ("arm-none-eabi-gcc", "qemu-system-arm"),
+    **dict.fromkeys(
+        ("cortex-m0", "cortex-m3", "cortex-m33"), ("arm-none-eabi-gcc", "qemu-system-arm")
+    ),
     "esp32c3": ("riscv64-unknown-elf-gcc", "qemu-system-riscv32"),
     "atmega328p": ("avr-gcc", "simavr"),
+    "cortex-m4": ("arm-none-eabi-gcc", "qemu-system-arm"),
     "host": (),
+}
+# All kinds on two targets, three in rotation on the others, so that each is on two of those, too.
+KINDS_OF = {
+    target: [[*KINDS][(3 * i + k) % len(KINDS)] for k in range(3)] if i < 5 else [*KINDS]
+    for i, target in enumerate(TOOLS)
 }
 
 
@@ -38,15 +43,13 @@ def test_every_kind_of_model_is_right_on_every_core(target, require_tool) -> Non
     """Over a real serial line no score differs, and the stack is at most what the report says."""
     for tool in ("serial", *TOOLS[target]):
         require_tool(tool)
-    for kind, make in KINDS.items():
-        model = make()
+    for kind in KINDS_OF[target]:
+        model = KINDS[kind]()
         result = verified(model, target, 2)
         assert result.verification.differences == 0, kind
         assert result.verification.scores == 2 * model.n_scores
         assert (result.verification.hops > 0) == (kind == "signal")
         if target != "host":
-            assert result.stack is not None
-            assert result.stack_promised is not None
             assert 0 < result.stack <= result.stack_promised, kind
 
 
@@ -70,7 +73,6 @@ def test_a_board_that_lies_about_one_score_is_found(monkeypatch, require_tool) -
     altered(monkeypatch, done, b"{ static int n; now.results[2] += ++n == 4; } " + done)
     found = verified(KINDS["table"](), "host", 6).verification
     assert (found.differences, found.ok) == (1, False)
-    assert found.first_difference is not None
     assert (found.first_difference.row, found.first_difference.what) == (3, "score of class 2")
     assert found.first_difference.got == found.first_difference.expected + 1
 

@@ -33,7 +33,6 @@ def test_the_page_runs_from_first_to_last_line(tmp_path, require_tool, require_p
                         )
                     )
                     boards.callback(board.terminate)
-                    assert board.stdout is not None
                     port = board.stdout.readline().strip()
                     continue
                 got = run_shell(shown.command.replace(shown_port, port), tmp_path)

@@ -142,7 +142,6 @@ def test_noise_between_frames_is_skipped() -> None:
     reader = Frames()
     found = reader.take(b"hello" + MAGIC + b"\xff" * 20 + data[:-4]) + reader.take(MAGIC)
     assert b"".join(found) == samples.astype("<i2").tobytes()
-    assert reader.layout is not None
     assert reader.layout.names == ("c0", "c1")
 
 
@@ -183,7 +182,6 @@ def test_a_sensor_outlived_a_killed_emulate() -> None:
     """After SIGKILL of `emulate`, which cannot end it, the sensor's program ends by itself."""
     command = [sys.executable, "-m", "tinykernel", "emulate", "--sensor", "still"]
     emulate = subprocess.Popen(command, stdout=subprocess.PIPE)
-    assert emulate.stdout is not None
     emulate.stdout.readline()
     children = Path(f"/proc/{emulate.pid}/task/{emulate.pid}/children").read_text().split()
     emulate.kill()
@@ -299,5 +297,4 @@ def test_a_channel_called_y_was_taken_for_the_label() -> None:
     """Names that stand for labels, groups and times in a table are those of channels here."""
     reader = Lines()
     reader.take(b"\n" + b"x:1,y:2,t:3,Group:4\n" * 12)
-    assert reader.layout is not None
     assert reader.layout.names == ("x", "channel_y", "channel_t", "channel_Group")

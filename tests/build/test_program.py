@@ -99,7 +99,6 @@ def test_dsp_code_traps_on_a_core_without_it(tmp_path, require_tool) -> None:
     for name in ("mps2-an386", "mps2-an385"):
         machine = MACHINES[name]
         platform = find_platform(find_target("cortex-m4"), machine, "qemu")
-        assert platform is not None
         folder = tmp_path / name
         folder.mkdir()
         status[name] = run(machine, build(platform, [source], folder).path)[0]
@@ -125,7 +124,6 @@ def test_too_large_is_said_by_the_linker(tool, back_end, tmp_path, require_tool)
     require_tool("qemu-system-arm" if back_end == "qemu" else "unicorn")
     model = random_model(1, n_features=2048, n_blocks=1, raw_dtype="float32")
     platform = find_platform(find_target("cortex-m0"), MACHINES["microbit"], back_end)
-    assert platform is not None
     with pytest.raises(ProgramTooLarge, match="does not link") as caught:
         build_model(model, platform, tmp_path)
     assert re.search(r"link: RAM: .*bytes.* needed, 16384 there$", str(caught.value))

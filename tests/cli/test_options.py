@@ -34,11 +34,8 @@ def test_several_targets_give_an_array(work):
 
 
 COMMANDS = [
-    ("predict", "MODEL", "data.npz"),
-    ("inspect", "MODEL"),
-    ("verify", "MODEL", "data.npz"),
-    ("report", "MODEL"),
-    ("export", "MODEL", "-t", "host", "-o", "project"),
+    *(("predict", "MODEL", "data.npz"), ("inspect", "MODEL"), ("verify", "MODEL", "data.npz")),
+    *(("report", "MODEL"), ("export", "MODEL", "-t", "host", "-o", "project")),
 ]
 
 

@@ -260,13 +260,9 @@ def _less(text: str, pattern: str) -> str:
 @pytest.mark.parametrize(
     "name",
     [
-        "spectrum, int16",
-        "signal, numbers beside",
-        "offset, int16",
-        "frame, colours",
+        *("spectrum, int16", "signal, numbers beside", "offset, int16", "frame, colours"),
         "convolutions, components, signs of a hidden layer",
-        "convolutions, 8-bit taps, averaged, hidden layer",
-        "two",
+        *("convolutions, 8-bit taps, averaged, hidden layer", "two"),
         "trees beside a linear part",
     ],
 )
@@ -384,14 +380,9 @@ def test_hostile_sizes_never_ended(checker, whole):
     """Sizes that take forever, numbers that are none, files that do not end: one line each."""
     proof = whole.proof
     for macro, value in (
-        ("LOG2_DIMENSION", "60"),
-        ("LOG2_DIMENSION", "4294967295u"),
-        ("BLOCKS", "4000000000u"),
-        ("FEATURES", "99999999999u"),
-        ("FEATURES", "4000000000u"),
-        ("INPUT_BITS", "4000000000u"),
-        ("LINEAR_BITS", "4000000000u"),
-        ("OUTPUTS", "0u"),
+        *(("LOG2_DIMENSION", "60"), ("LOG2_DIMENSION", "4294967295u"), ("BLOCKS", "4000000000u")),
+        *(("FEATURES", "99999999999u"), ("FEATURES", "4000000000u")),
+        *(("INPUT_BITS", "4000000000u"), ("LINEAR_BITS", "4000000000u"), ("OUTPUTS", "0u")),
         ("DIAGONAL_BITS", "3"),
     ):
         text = re.sub(rf"#define TK_{macro} .*", f"#define TK_{macro} {value}", whole.text)
@@ -399,11 +390,7 @@ def test_hostile_sizes_never_ended(checker, whole):
         message = checker.refuse(whole._replace(proof=proof | forged, text=text))
         assert "MemoryError" not in message, macro
     wrong: list[dict[str, Any]] = [
-        {"witnesses": 3},
-        {"bounds": {}},
-        {"source": []},
-        {"memory": 1},
-        {"fingerprint": 1},
+        *({"witnesses": 3}, {"bounds": {}}, {"source": []}, {"memory": 1}, {"fingerprint": 1})
     ]
     for value in (10**400, -1, 0.5, None, "x", [1]):
         for key in ("row", "value", "inputs"):

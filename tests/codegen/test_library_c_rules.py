@@ -13,24 +13,15 @@ from tinykernel.codegen.projects import export
 
 # cppcheck reads no headers of the system; a Cortex-M4 besides the plain C of the other cores.
 COMMON = [
-    "--addon=misra",
-    "--quiet",
-    "--language=c",
-    "--std=c99",
-    "--platform=unix32",
-    "-DINT_MAX=2147483647",
-    "--suppress=missingIncludeSystem",
+    *("--addon=misra", "--quiet", "--language=c", "--std=c99", "--platform=unix32"),
+    *("-DINT_MAX=2147483647", "--suppress=missingIncludeSystem"),
 ]
 CORES = {
     "plain": ["-U__GNUC__"],
     "cortex-m4": [
         f"-D{name}"
         for name in (
-            "__GNUC__=12",
-            "__OPTIMIZE__",
-            "__thumb__",
-            "__thumb2__",
-            "__ARM_FEATURE_SIMD32",
+            *("__GNUC__=12", "__OPTIMIZE__", "__thumb__", "__thumb2__", "__ARM_FEATURE_SIMD32"),
             "__ARM_FEATURE_DSP",
         )
     ],

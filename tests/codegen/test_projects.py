@@ -11,13 +11,7 @@ import pytest
 from tests.firmware.compiling import WARNINGS
 from tests.random_models import random_model
 from tests.spectra import spectral_model
-from tinykernel.codegen.projects import (
-    export,
-    exported_files,
-    formats,
-    generated_inputs,
-    n_vectors,
-)
+from tinykernel.codegen.projects import export, exported_files, formats, generated_inputs, n_vectors
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
@@ -107,10 +101,16 @@ def test_manifest_of_an_export(model: IntegerModel, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["main", "tk_model", "9lives", "a b", "loop", "driver"])
 def test_name_that_clashes(model: IntegerModel, name: str, tmp_path: Path) -> None:
-    """A model called like a file of the project would overwrite it."""
+    """A model called like a file of the project would overwrite it; build systems have names, too.
+
+    ESP-IDF has a component `driver`, and CMake a target `test`.
+    """
     with pytest.raises(TinykernelError):
         export(model, "host", tmp_path / "project", name=name)
     assert not (tmp_path / "project").exists()
+    for taken in ("driver", "test", "kernel", "install"):
+        with pytest.raises(TinykernelError, match="taken"):
+            exported_files(model, None, name=taken, format="library")
 
 
 def test_unknown_format_lists_the_known(model: IntegerModel) -> None:

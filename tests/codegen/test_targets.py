@@ -7,21 +7,9 @@ from tinykernel.codegen.targets import TARGETS, board_for, find_target
 from tinykernel.errors import TinykernelError
 
 NAMES = [
-    "cortex-m0",
-    "cortex-m0plus",
-    "cortex-m3",
-    "cortex-m4",
-    "cortex-m4f",
-    "cortex-m7",
-    "cortex-m7f",
-    "cortex-m33",
-    "cortex-m33f",
-    "esp32",
-    "esp32s3",
-    "esp32c3",
-    "esp8266",
-    "atmega328p",
-    "host",
+    *("cortex-m0", "cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m4f", "cortex-m7"),
+    *("cortex-m7f", "cortex-m33", "cortex-m33f", "esp32", "esp32s3", "esp32c3", "esp8266"),
+    *("atmega328p", "host"),
 ]
 
 

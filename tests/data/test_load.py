@@ -35,9 +35,6 @@ def refused(path: Path | str, *, load=load_data, **options: object) -> str:
     return message
 
 
-# ------------------------------------------------------------------------------------ what loads
-
-
 def test_npz_keeps_the_split_of_the_file(tmp_path):
     """An official test part is taken as it is; images are flattened, case does not matter."""
     images, y = np.arange(400, dtype=np.uint8).reshape(20, 4, 5), small()[1]
@@ -84,7 +81,6 @@ def test_split_loses_no_row_and_no_class(tmp_path_factory, counts, test_size, se
     rows = np.concatenate([data.X_train, data.X_test])[:, 0]
     np.testing.assert_array_equal(np.sort(rows), X[:, 0])
     assert set(data.y_train) == set(y)
-    assert data.X_test is not None
     assert len(data.X_test) >= len(counts)
 
 
@@ -136,7 +132,6 @@ def test_npy_pairs(tmp_path):
         assert load_data(tmp_path / f"{name}.npy").X_train.shape == (16, 3)
     data = load_data(tmp_path / "X_train.npy")
     assert data.X_train.shape == (20, 3)
-    assert data.X_test is not None
     assert data.X_test.shape == (4, 3)
     named = load_data(tmp_path / "X.npy", label=str(tmp_path / "other.npy"), test_size=0)
     np.testing.assert_array_equal(named.y_train, y)
@@ -206,9 +201,6 @@ def test_folder_of_shared_data(tmp_path, monkeypatch):
     assert find_data("a.npz") == Path("a.npz")
     assert "TINYKERNEL_DATA" in refused("b.npz")
     assert "no such file" in refused("sub/a.npz")
-
-
-# -------------------------------------------------------------------------------- rows to predict
 
 
 def test_rows_of_a_file(tmp_path):
@@ -289,8 +281,6 @@ def test_columns_in_another_order_are_refused(tmp_path):
     assert "has 3 inputs, the model takes 7" in message
     assert load_rows(bare, n_features=3, feature_names=("a", "b", "c")).X.shape[1] == 3
 
-
-# ------------------------------------------------------------------------------------ what does not
 
 _FOUR = np.zeros((4, 2))
 

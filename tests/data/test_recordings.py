@@ -48,9 +48,6 @@ def refused(*args: object, call=windows, **options: object) -> str:
     return str(caught.value)
 
 
-# ----------------------------------------------------------------------------------- the windows
-
-
 @st.composite
 def recordings(draw):
     """Draw a recording with gaps, missing values and labels, and how to cut it."""
@@ -121,9 +118,6 @@ def test_windows_are_those_of_a_stream(tmp_path_factory, case, mixed, groups):
         np.testing.assert_array_equal(window, X[start : start + case["window"]])
 
 
-# ------------------------------------------------------------------------------- kinds of files
-
-
 def test_tables_of_all_kinds_are_equal(tmp_path, require_tool):
     """CSV, decimal commas, tabs, dates, parquet and arrays give the same windows and times."""
     require_tool("pyarrow")
@@ -191,9 +185,6 @@ def test_steps_of_whole_milliseconds_do_not_shift_the_rate(tmp_path):
     times = np.round(np.arange(300) * 1000 / 60)
     np.savez(file, X=np.ones((300, 1)), y=np.arange(300) // 150, time_ms=times)
     assert windows(file, 10).rate == pytest.approx(60, rel=1e-3)
-
-
-# --------------------------------------------------------------------------------- what is refused
 
 
 def test_bad_recordings(tmp_path):

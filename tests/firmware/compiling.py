@@ -7,15 +7,9 @@ WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werr
 CPP = ("-xc++", "-std=c++17")
 # A program, or a target whose compiler it may be, and options.
 COMPILERS = [
-    ("gcc", "-std=c99"),
-    ("clang", "-std=c99"),
-    ("g++", *CPP),
-    ("clang++", *CPP),
-    ("cortex-m0plus", "-std=c99"),
-    ("cortex-m33", "-std=c99"),
-    ("cortex-m4f", "-std=gnu11"),
-    ("cortex-m0", *CPP, "-ffreestanding"),
-    ("cortex-m4", *CPP, "-ffreestanding"),
+    *(("gcc", "-std=c99"), ("clang", "-std=c99"), ("g++", *CPP), ("clang++", *CPP)),
+    *(("cortex-m0plus", "-std=c99"), ("cortex-m33", "-std=c99"), ("cortex-m4f", "-std=gnu11")),
+    *(("cortex-m0", *CPP, "-ffreestanding"), ("cortex-m4", *CPP, "-ffreestanding")),
     ("esp32c3", "-std=c99", "-ffreestanding"),
     ("xtensa-lx106-elf-gcc", "-std=c99", "-ffreestanding"),
     ("avr-gcc", "-std=gnu99", "-mmcu=atmega328p"),

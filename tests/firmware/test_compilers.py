@@ -24,12 +24,9 @@ MODELS: dict[str, dict[str, Any]] = {
     "decisions of two classes": {"n_features": 20, "n_classes": 2},
 }
 _LOCAL = (
-    "linear, 2 bits, components",
-    "separable, averaged floats",
-    "convolutions, components, signs of a hidden layer",
-    "signal, components",
-    "signal, averaged",
-    "offset, numbers beside",
+    *("linear, 2 bits, components", "separable, averaged floats"),
+    *("convolutions, components, signs of a hidden layer", "signal, components"),
+    *("signal, averaged", "offset, numbers beside"),
 )
 USE_VECTORS = """
 #include "gesture_vectors.h"
@@ -67,11 +64,8 @@ def test_no_warning(require_compiler, tmp_path, compiler, kind):
 @pytest.mark.parametrize(
     ("compiler", "flag"),
     [
-        ("gcc", "-ffast-math"),
-        ("gcc", "-funsafe-math-optimizations"),
-        ("gcc", "-ffinite-math-only"),
-        ("clang", "-Ofast"),
-        ("clang", "-ffinite-math-only"),
+        *(("gcc", "-ffast-math"), ("gcc", "-funsafe-math-optimizations")),
+        *(("gcc", "-ffinite-math-only"), ("clang", "-Ofast"), ("clang", "-ffinite-math-only")),
     ],
 )
 def test_arithmetic_of_other_rules_is_refused(require_tool, tmp_path, compiler, flag):

@@ -166,7 +166,6 @@ def test_without_a_decision_part_the_c_is_as_before() -> None:
     sure = deciding(model, X)
     files = render_sources(sure, "sure")
     assert b"NOVELTY_THRESHOLD" in files["include/sure.h"]
-    assert sure.decision is not None
     bare = dataclasses.replace(sure.decision, novelty_threshold=None)
     for path, text in render_sources(dataclasses.replace(sure, decision=bare), "bare").items():
         assert b"novel" not in text or path.endswith("tk_decide.h")

@@ -65,11 +65,7 @@ SMALL = {"n_features": 20, "n_classes": 5, "n_blocks": 1, "raw_dtype": "int16"}
 
 
 def sequence_in_c(
-    model: IntegerModel,
-    X: np.ndarray,
-    platform: Platform,
-    folder: Path,
-    flags: tuple[str, ...],
+    model: IntegerModel, X: np.ndarray, platform: Platform, folder: Path, flags: tuple[str, ...]
 ) -> tuple[np.ndarray, bytes]:
     """Return what every step gave, and the counters at the end."""
     include = write_sources(folder, render_sources(model, "gesture"))

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.firmware.compiling import (
-    compile_export,
-)
+from tests.firmware.compiling import compile_export
 from tests.firmware.local_models import ALL
 from tests.firmware.test_host import SANITISERS
 from tests.random_models import random_raw
@@ -92,8 +90,7 @@ def test_variants_compute_the_same(require_platforms, kind, flags):
 
 
 @pytest.mark.parametrize(
-    "kind",
-    ["signal, averaged", "spectrum, numbers beside", "offset, numbers beside"],
+    "kind", ["signal, averaged", "spectrum, numbers beside", "offset, numbers beside"]
 )
 def test_self_test_streams(require_tool: Callable[[str], str], tmp_path: Path, kind: str) -> None:
     """The program of an export streams its vectors, and prints PASS and the decisions."""

@@ -176,7 +176,6 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> _Recordings:
         folder, label = tmp_path_factory.mktemp("walk"), "y"
         write_walk(folder)
     cut = windows(folder, WINDOW, HOP, label=label)
-    assert cut.y is not None
     few = slice(None, None, 20)
     classifier = TernaryKernelClassifier(n_kernels=24, hop=HOP, random_state=0)
     model = classifier.fit(cut.X[few], cut.y[few]).quantize()
@@ -184,39 +183,43 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> _Recordings:
     return model, [np.concatenate([one.X for one in stretches]) for _, stretches in by_file]
 
 
+@pytest.fixture
+def status(require_tool, tmp_path):
+    """Return a function that runs a program with the C of a model and returns how it ended."""
+
+    def compiled(model, text, *flags):
+        include = write_sources(tmp_path, render_sources(model, "m"))
+        source, program = tmp_path / "src" / "main.c", tmp_path / "program"
+        source.write_text(text)
+        sources = [source] if '#include "m.c"' in text else [source, tmp_path / "src" / "m.c"]
+        command = [require_tool("gcc"), "-std=c99", "-O1", "-fsanitize=address,undefined", *flags]
+        command += ["-fno-sanitize-recover=all", *(f"-I{folder}" for folder in include)]
+        subprocess.run([*command, *sources, "-o", program], check=True)
+        return subprocess.run([program]).returncode
+
+    return compiled
+
+
 @pytest.mark.parametrize("kind", ["averaged", "16-bit counts, float"])
-def test_a_stream_of_more_samples_than_a_counter_holds(kind, require_tool, tmp_path):
+def test_a_stream_of_more_samples_than_a_counter_holds(kind, status):
     """Scores of a stream do not change where its running counts pass the end of their type."""
-    model = SIGNALS[kind]()
-    include = write_sources(tmp_path, render_sources(model, "m"))
-    command = [require_tool("gcc"), "-std=c99", "-O1", "-fsanitize=address,undefined"]
-    command += ["-fno-sanitize-recover=all", *(f"-I{folder}" for folder in include)]
-    source, program = tmp_path / "src" / "main.c", tmp_path / "program"
-    source.write_text(_LONG)
-    subprocess.run([*command, source, "-o", program], check=True)
-    assert subprocess.run([program]).returncode == 0
+    assert status(SIGNALS[kind](), _LONG) == 0
 
 
 @pytest.mark.parametrize(
     "name",
     ["spectrum, kernels in turns", "signal, averaged", "offset, numbers beside", "offset, int16"],
 )
-def test_a_question_at_another_time_spoiled_a_later_decision(name, require_tool, tmp_path):
+def test_a_question_at_another_time_spoiled_a_later_decision(name, status):
     """A stream may be asked before the last row of a window is counted, or after the next one.
 
     Less its mean, a window that ended last was counted anew for each question.
     """
-    include = write_sources(tmp_path, render_sources(ALL[name](), "m"))
-    command = [require_tool("gcc"), "-std=c99", "-O1", *(f"-I{folder}" for folder in include)]
-    command += [f"-DCOUNTED_ONCE={int(name == 'offset, int16')}"]
-    source, program = tmp_path / "src" / "main.c", tmp_path / "program"
-    source.write_text(_ASKED)
-    subprocess.run([*command, source, tmp_path / "src" / "m.c", "-o", program], check=True)
-    assert subprocess.run([program]).returncode == 0
+    assert status(ALL[name](), _ASKED, f"-DCOUNTED_ONCE={int(name == 'offset, int16')}") == 0
 
 
 @pytest.mark.parametrize("kind", CALLS)
-def test_blocks_are_samples_one_by_one(kind, require_tool, tmp_path):
+def test_blocks_are_samples_one_by_one(kind, status):
     """A block of any length gives each decision of a stream, in order, and as many as it says."""
     model = ALL["signal, events" if kind == "events" else "spectrum, kernels in turns"]()
     result, width, decide = "int", "1", f"*one = m_{CALLS[kind]}"
@@ -225,14 +228,7 @@ def test_blocks_are_samples_one_by_one(kind, require_tool, tmp_path):
     elif kind == "values":
         model = replace(model, answers=Values(tuple(map(str, model.classes)), 8))
         result, width, decide = "int32_t", "M_OUTPUTS", "m_stream_predict(&state, scratch, one)"
-    include = write_sources(tmp_path, render_sources(model, "m"))
-    command = [require_tool("gcc"), "-std=c99", "-O1", "-fsanitize=address,undefined"]
-    command += ["-fno-sanitize-recover=all", *(f"-I{folder}" for folder in include)]
-    command += [f"-DOUT={result}", f"-DWIDTH={width}", f"-DDECIDE={decide}"]
-    source, program = tmp_path / "src" / "main.c", tmp_path / "program"
-    source.write_text(_BLOCKS)
-    subprocess.run([*command, source, tmp_path / "src" / "m.c", "-o", program], check=True)
-    assert subprocess.run([program]).returncode == 0
+    assert status(model, _BLOCKS, f"-DOUT={result}", f"-DWIDTH={width}", f"-DDECIDE={decide}") == 0
 
 
 @pytest.mark.slow

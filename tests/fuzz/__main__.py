@@ -22,14 +22,8 @@ from tests.fuzz.batch import ROOT, Batch, limit_memory
 
 #: What a full run does, in parts and batches: part, number of batches, size of one.
 FULL = (
-    ("system", 20, 50),
-    ("kernels", 30, 6),
-    ("guided", 8, 5),
-    ("field", 1, 20000),
-    ("proofs", 10, 2000),
-    ("models", 25, 2000),
-    ("data", 10, 1000),
-    ("coverage", 8, 4000),
+    *(("system", 20, 50), ("kernels", 30, 6), ("guided", 8, 5), ("field", 1, 20000)),
+    *(("proofs", 10, 2000), ("models", 25, 2000), ("data", 10, 1000), ("coverage", 8, 4000)),
     ("hostile", 4, 80),
 )
 _SECONDS = 1200

@@ -135,16 +135,9 @@ def _other_cells(data: bytes, rng: np.random.Generator) -> bytes:
 
 def _other_columns(rng: np.random.Generator) -> bytes:
     kinds: list[Any] = [
-        [1.5, None, 2.0, float("nan")],
-        [1, 2, 3, 2**62],
-        [b"a", b"\xff", b"b", b"a"],
-        [[1], [2], [], [3]],
-        [{"x": 1}] * 4,
-        ["a", "b", None, "a"],
-        [True, False, True, None],
-        [None] * 4,
-        [datetime.date(2026, 1, 1)] * 4,
-        ["1", "2", "x", "4"],
+        *([1.5, None, 2.0, float("nan")], [1, 2, 3, 2**62], [b"a", b"\xff", b"b", b"a"]),
+        *([[1], [2], [], [3]], [{"x": 1}] * 4, ["a", "b", None, "a"], [True, False, True, None]),
+        *([None] * 4, [datetime.date(2026, 1, 1)] * 4, ["1", "2", "x", "4"]),
     ]
     names = ("a", "b", "label", "label ", "", "a")
     chosen = {names[rng.integers(len(names))]: kinds[rng.integers(len(kinds))] for _ in range(4)}

@@ -121,12 +121,9 @@ def nested(rng: np.random.Generator, folder: Path, batch: Batch) -> None:
     from pyarrow import parquet
 
     cells: list[list[Any]] = [
-        [[1, 2], None, [3]] * 20,
-        [{"a": 1}, {"a": None}, None] * 20,
-        [b"\xff", b"a", b""] * 20,
-        [np.datetime64("2024-01-01", "D").astype(object)] * 60,
-        [True, None, False] * 20,
-        [float("nan"), 1.5, None] * 20,
+        *([[1, 2], None, [3]] * 20, [{"a": 1}, {"a": None}, None] * 20),
+        *([b"\xff", b"a", b""] * 20, [np.datetime64("2024-01-01", "D").astype(object)] * 60),
+        *([True, None, False] * 20, [float("nan"), 1.5, None] * 20),
     ]
     chosen = rng.permutation(len(cells))[: int(rng.integers(1, len(cells) + 1))]
     columns = {f"c{i}": pa.array(cells[i]) for i in chosen.tolist()}

@@ -10,12 +10,7 @@ from numpy.typing import NDArray
 
 from tests.convolutions import convolution_model
 from tests.fuzz.batch import Batch, no_limit
-from tests.random_fronts import (
-    local_model,
-    offset_model,
-    random_beside,
-    random_signal_stage,
-)
+from tests.random_fronts import local_model, offset_model, random_beside, random_signal_stage
 from tests.random_models import random_model, random_quantized, random_raw, tree_model, with_linear
 from tests.spectra import spectral_model
 from tinykernel.build.harness import run_rows
@@ -35,10 +30,7 @@ SANITIZERS = {
     ],
 }
 VARIANTS = (
-    (),
-    ("-DTK_FORCE_PORTABLE=1",),
-    ("-DTK_FORCE_RADIX=2",),
-    ("-DTK_FORCE_RADIX=4",),
+    *((), ("-DTK_FORCE_PORTABLE=1",), ("-DTK_FORCE_RADIX=2",), ("-DTK_FORCE_RADIX=4",)),
     ("-DTK_FORCE_SOFT_FLOAT=1",),
 )
 _RAW = ("float32", "uint8", "int8", "uint16", "int16", "int32")

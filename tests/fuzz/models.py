@@ -9,14 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.firmware.local_models import (
-    CONVOLUTIONS,
-    LINEAR,
-    OFFSETS,
-    SEPARABLE,
-    SIGNALS,
-    SPECTRA,
-)
+from tests.firmware.local_models import CONVOLUTIONS, LINEAR, OFFSETS, SEPARABLE, SIGNALS, SPECTRA
 from tests.fuzz.batch import Batch
 from tests.fuzz.mutate import mutate_array, mutate_bytes, mutate_json
 from tests.random_models import make_machine, make_model, one_class, random_raw, tree_model
@@ -38,11 +31,7 @@ def seeds() -> list[bytes]:
     models += [make_machine(1), tree_model(1), *(make() for make in LINEAR.values())]
     models += [SEPARABLE["one block"](), SIGNALS["averaged"](), SIGNALS["components"]()]
     coding = Coding({"a": ("x", "*/"), "b": ("y", "")}, {"a": -1.0, "c": -1.0})
-    models += [
-        SPECTRA["int16"](),
-        OFFSETS["int16"](),
-        tree_model(2, linear=True),
-    ]
+    models += [SPECTRA["int16"](), OFFSETS["int16"](), tree_model(2, linear=True)]
     models += [SIGNALS["numbers beside"]()]
     models += [one_class(make_model(4), 1), *(make() for make in CONVOLUTIONS.values())]
     files = [modelfile._to_bytes(tree_model(2), {"coding": coding.written()})]

@@ -16,13 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.firmware.local_models import (
-    CONVOLUTIONS,
-    LINEAR,
-    OFFSETS,
-    SIGNALS,
-    SPECTRA,
-)
+from tests.firmware.local_models import CONVOLUTIONS, LINEAR, OFFSETS, SIGNALS, SPECTRA
 from tests.fuzz.batch import ROOT, Batch
 from tests.fuzz.mutate import mutate_bytes, mutate_json
 from tests.random_models import make_model, one_class, random_model, tree_model, with_linear
@@ -61,8 +55,6 @@ _LINES = (
 
 def load_checker() -> ModuleType:
     spec = importlib.util.spec_from_file_location("check_proof", ROOT / "firmware/check_proof.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -73,14 +65,9 @@ def models() -> list[IntegerModel]:
     return [
         with_linear(random_model(5, n_features=70, kept="some"), 5, 4),
         random_model(1, n_features=20, diagonal_kind="int4", permutation="orbit", windows="phases"),
-        make_model(3, "float32", 16),
-        LINEAR["2 bits, 2 classes"](),
-        SIGNALS["averaged"](),
-        SIGNALS["numbers beside"](),
-        SPECTRA["int16"](),
-        OFFSETS["int16"](),
-        CONVOLUTIONS["8-bit taps, averaged, hidden layer"](),
-        tree_model(3, n_features=30),
+        *(make_model(3, "float32", 16), LINEAR["2 bits, 2 classes"](), SIGNALS["averaged"]()),
+        *(SIGNALS["numbers beside"](), SPECTRA["int16"](), OFFSETS["int16"]()),
+        *(CONVOLUTIONS["8-bit taps, averaged, hidden layer"](), tree_model(3, n_features=30)),
         one_class(random_model(3, n_features=12), 3),
     ]
 

@@ -21,11 +21,8 @@ from tinykernel.training.options import form_of
 
 _DTYPES = ("float32", "float64", "uint8", "int8", "uint16", "int16", "int32", "int64", "bool")
 _LABELS: tuple[Any, ...] = (
-    range(200),
-    ("a", 'q"', "*/", "%s", "\\", "??/", "\u00e4", "new\nline", "int"),
-    (-1.0, 2.0, 5.0),
-    (False, True),
-    (3, -7, 2**40),
+    *(range(200), ("a", 'q"', "*/", "%s", "\\", "??/", "\u00e4", "new\nline", "int")),
+    *((-1.0, 2.0, 5.0), (False, True), (3, -7, 2**40)),
 )
 
 

@@ -59,7 +59,6 @@ def test_a_loop_of_known_length(machine, tmp_path, require_tool) -> None:
         )
     )
     platform = find_platform(find_target(target), MACHINES[machine], qemu.partition("-")[0])
-    assert platform is not None
     program = build(platform, [source], tmp_path)
     inside = function_ranges(program.path)["counted"]
     assert sum(address in inside for block in program.trace() for address in block) == 2002
@@ -76,7 +75,6 @@ def test_every_instruction_has_its_stage(target, require_platforms) -> None:
     assert found.stages["other"] < 0.05 * found.instructions
     assert not {"spectrum", "offset"} & set(found.stages)  # columns of other models
     assert found.exact == exact
-    assert found.seconds is not None
     low, high = found.seconds
     assert 0 < low < high < 0.01
     assert 5 < found.to_dict()["instructions_per_component"] < 120
@@ -135,7 +133,6 @@ def test_a_stream_is_counted_call_by_call(require_platforms) -> None:
     together = stage.input.rows * found["push_mean"] + found["decision"]
     assert 0.5 * together < result.instructions < together
     more = bench(local_model(random_signal_stage(1, n_kernels=60), 1), "cortex-m4").stream
-    assert more is not None
     assert more.push_worst > found["push_worst"]
     assert more.decision > found["decision"]
     assert bench(local_model(random_signal_stage(1, hop=0), 1), "cortex-m4").stream is None
@@ -145,7 +142,6 @@ def test_a_decision_that_was_asked_for_twice_was_measured(require_platforms) -> 
     """A window less its means is counted by the first call: the second was taken for it."""
     require_platforms("cortex-m4")
     result = bench(offset_model(1), "cortex-m4")
-    assert result.stream is not None
     assert result.stream.decision > 0.8 * result.instructions
 
 
@@ -167,8 +163,6 @@ def test_a_stream_of_sound_tells_its_share_of_the_processor(require_platforms) -
     assert found.stages["spectrum"] > found.stages["scores"] > 0
     estimated = estimate_instructions(spectral_model(1), "cortex-m4")
     assert estimated == pytest.approx(found.instructions, rel=0.3)
-    assert found.stream is not None
-    assert found.load is not None
     mean, worst = found.stream.mean, found.stream.push_worst
     assert worst > found.stream.push_mean > found.stages["spectrum"] / 500
     assert worst < (found.stages["spectrum"] + found.stages["local"]) / 20 / 2  # of 20 frames

@@ -38,7 +38,6 @@ int main(void) { sink = root(sink, (real_t)sink); return 0; }
 def linked(program: str, target: str, folder: Path, kind: str | None = None) -> dict[str, Function]:
     """Compile and link a program and read its functions."""
     chain = find_toolchain(target, kind)
-    assert chain is not None
     source = folder / "program.c"
     source.write_text(program)
     flags = ["-Os", "-std=c99"] + (["-fstack-usage"] if chain.kind == "gcc" else [])

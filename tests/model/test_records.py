@@ -26,16 +26,9 @@ def pieces() -> dict[str, Any]:
     table = random_model(1, diagonal_kind="int4")
     front = random_signal_stage(1)
     models = [
-        table,
-        tree_model(1, 40),
-        one_class(table, 1),
-        convolution_model(1, units=7),
-        separable_model(1),
-        local_model(front, 1, beside=random_beside(1, 3, "int16")),
-        spectral_model(1),
-        plane_model(1),
-        offset_model(1),
-        frame_model(1, 9, 8),
+        *(table, tree_model(1, 40), one_class(table, 1), convolution_model(1, units=7)),
+        *(separable_model(1), local_model(front, 1, beside=random_beside(1, 3, "int16"))),
+        *(spectral_model(1), plane_model(1), offset_model(1), frame_model(1, 9, 8)),
     ]
     found = [piece for model in models for piece in (*model.stages, *model.readout.parts)]
     decision = Decision([0], np.arange(64), 0, 1.0, [1, 2], [0.1, 0.2], novelty_threshold=0)

@@ -154,12 +154,9 @@ def test_levels_of_a_full_tone_and_of_the_last_bit() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"length": 100}, "length is 100"),
-        ({"hop": 0}, "hop is 0"),
-        ({"hop": 65}, "hop is 65"),
-        ({"edges": [1, 5]}, "edges are"),
-        ({"edges": [2, 5, 5]}, "edges do not rise"),
-        ({"edges": [2, 33]}, "edges are"),
+        *(({"length": 100}, "length is 100"), ({"hop": 0}, "hop is 0")),
+        *(({"hop": 65}, "hop is 65"), ({"edges": [1, 5]}, "edges are")),
+        *(({"edges": [2, 5, 5]}, "edges do not rise"), ({"edges": [2, 33]}, "edges are")),
     ],
 )
 def test_what_is_refused(change: dict, message: str) -> None:

@@ -96,8 +96,6 @@ def test_html(page) -> None:
 def test_figures(page) -> None:
     """HTML and Markdown say the same figures, those of the objects; a verdict names its chip."""
     judged, memory, chosen = page.judged, page.memory[0], parse_supply("4mA@3V")
-    assert judged is not None
-    assert chosen is not None
     assert chosen.energy(1e-3) == pytest.approx(12e-6)
     low, high = (50_000 * cycles / 16e6 for cycles in page.costs[0].cycles)
     said = [
@@ -134,7 +132,6 @@ def test_markdown_escapes_names(page) -> None:
 
 def test_a_better_tree_is_said_in_orange(page) -> None:
     """A baseline that does better has a framed line on the page; inputs are ranked below it."""
-    assert page.judged is not None
     none = replace(page, judged=replace(page.judged, baselines={}))
     assert 'class="better"' not in none.to_html()
     figures = dict(page.judged.figures)
@@ -151,7 +148,6 @@ def test_a_better_tree_is_said_in_orange(page) -> None:
 def test_balanced_accuracy_leads_where_classes_are_unequal(page) -> None:
     """97 % of a class of 97 % is no good news: the mean recall is then the first figure."""
     judged = page.judged
-    assert judged is not None
     equal = np.full_like(judged.confusion, 5)
     unequal = np.diag(np.arange(len(equal)) == 0) * 97 + equal
     for confusion, first in ((unequal, "mean recall"), (equal, "accuracy")):
@@ -176,7 +172,6 @@ def test_what_is_not_known_is_left_out() -> None:
 
 def test_a_page_shows_what_the_model_file_keeps(page, tmp_path) -> None:
     """Without rows the figures of training stand there; what is no record is left out."""
-    assert page.judged is not None
     kept, file = page.judged.to_record(), tmp_path / "model.tkm"
     assert LabelEvaluation.of_record(json.loads(json.dumps(kept))).to_record() == kept
     save(page.model, file, {"evaluation": kept})

@@ -44,9 +44,9 @@ n_jobs = int(sys.argv[1])
 features = sys.modules[sys.argv[2]].__cpu_features__
 left_on = [name for name in sys.argv[3:] if features[name]]
 assert not left_on, left_on
-X, y = (part[:500] for part in load_digits(return_X_y=True))
+X, y = (part[:300] for part in load_digits(return_X_y=True))
 cancer = load_breast_cancer(return_X_y=True)
-values = [part[:200] for part in load_diabetes(return_X_y=True)]
+values = [part[:120] for part in load_diabetes(return_X_y=True)]
 lines = np.random.default_rng(0).normal(0, 300, (200, 64, 3)).cumsum(axis=1).astype(np.int16)
 kinds = (lines[:, -1, 0] > 0).astype(int)
 noise = np.random.default_rng(2).integers(-900, 900, (1200, 64)).astype(np.int16)
@@ -66,7 +66,7 @@ found = {
         n_kernels=6,
         augment=moved,
         options={"convolutions": "on"},
-        **none,
+        **{**none, "epochs": 2},
     ).fit(X.astype(np.uint8).reshape(-1, 8, 8).repeat(2, 1).repeat(2, 2).reshape(-1, 256), y),
     "mixed": TernaryKernelClassifier(
         image_shape=(8, 8),
@@ -76,7 +76,7 @@ found = {
         **{**none, "epochs": 2},
     ).fit(X.astype(np.uint8), y),
     "signals": TernaryKernelClassifier(
-        window_shape=(64, 3), n_kernels=16, augment={"rotate": 0.2}, **still
+        window_shape=(64, 3), n_kernels=8, augment={"rotate": 0.2}, **still
     ).fit(lines.reshape(200, -1), kinds),
     "many windows": TernaryKernelClassifier(
         window_shape=(64, 1), n_kernels=16, **still
@@ -92,7 +92,7 @@ found = {
         window_shape=(1024, 1),
         options={"spectrum": "64/32/8"},
         rate=1000,
-        n_kernels=16,
+        n_kernels=8,
         random_state=0,
         n_jobs=n_jobs,
     ).fit(sounds, sounds[:, -1] > 0),

@@ -40,9 +40,7 @@ def photos(image, tmp_path):
 
 def read(path, shape=SHAPE, **how):
     """Read pictures to train on."""
-    part = read_pictures(path, PictureReading(shape, **how), to_train=True).train
-    assert part is not None
-    return part
+    return read_pictures(path, PictureReading(shape, **how), to_train=True).train
 
 
 def refused(path, **how):

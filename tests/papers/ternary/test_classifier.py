@@ -13,16 +13,8 @@ from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.papers import PaperClassifier
 
 ARRAYS = (
-    "input_offset",
-    "input_scale",
-    "sign",
-    "diagonal",
-    "row_scale",
-    "start",
-    "width",
-    "weights",
-    "output_scale",
-    "output_offset",
+    *("input_offset", "input_scale", "sign", "diagonal", "row_scale", "start", "width"),
+    *("weights", "output_scale", "output_offset"),
 )
 SEARCH = {"sigma": None, "regularization": None}
 
