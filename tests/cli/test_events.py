@@ -89,6 +89,41 @@ def test_other_files_of_labels(told, tmp_path):
     (tmp_path / "day.txt").write_text("5\t4\tlow\n")
     message = failed("evaluate", told / "e.tkm", tmp_path / "day.wav")
     assert "line 1: '5' to '4' is no span of seconds" in message
+    (tmp_path / "day.txt").write_text("5\tinf\tlow\n")
+    assert "'5' to 'inf' is no span" in failed("evaluate", told / "e.tkm", tmp_path / "day.wav")
+    (tmp_path / "day.txt").write_text("a person says low\n")
+    message = failed("evaluate", told / "e.tkm", tmp_path / "day.wav")
+    assert "line 1: is no start, end and label" in message
+
+
+def test_recordings_of_the_training_are_left_out(told, tmp_path):
+    """Long recordings that were trained on promise nothing: the held-out one is judged alone."""
+    rate, samples = wavfile.read(told / "long" / "day.wav")
+    spans = (told / "long" / "day.csv").read_text().splitlines()
+    for n in range(4):
+        begin = 30 * n  # 30 seconds, and the six spans within them
+        rows = [line.split(",") for line in spans[1:]]
+        rows = [(int(a) - begin, int(b) - begin, label) for a, b, label in rows]
+        lines = [",".join(map(str, row)) for row in rows if 0 <= row[0] < 30]
+        part = samples[begin * rate : (begin + 30) * rate]
+        (tmp_path / "days").mkdir(exist_ok=True)
+        wavfile.write(tmp_path / "days" / f"{n}.wav", rate, part)
+        (tmp_path / "days" / f"{n}.csv").write_text("\n".join([spans[0], *lines]))
+    model, out = tmp_path / "m.tkm", ("-o", tmp_path / "e.tkm")
+    how = ("--window", "0.5s", "--hop", "0.25s", "--set", "n_kernels=16", "--quiet")
+    assert run("train", tmp_path / "days", *how, "-o", model).exit_code == 0
+    calibrate = ("calibrate", model, tmp_path / "days", "--false-alarms")
+    assert run(*calibrate, "1000/h", *out).exit_code == 0
+    assert load(tmp_path / "e.tkm").events.statement.endswith(
+        "hours of recordings held out of days"
+    )
+    found = json_of("evaluate", tmp_path / "e.tkm", tmp_path / "days")
+    assert found["hours"] == pytest.approx(30 / 3600)
+    (tmp_path / "days").rename(tmp_path / "same")
+    message = failed("calibrate", model, tmp_path / "same", "--false-alarms", "1000/h", *out)
+    assert "used in training; give recordings that were not trained on" in message
+    unused = run("evaluate", tmp_path / "e.tkm", tmp_path / "same", "--inputs")
+    assert "not with events of long recordings" in unused.output
 
 
 def test_what_cannot_promise(told, tmp_path):
@@ -98,6 +133,11 @@ def test_what_cannot_promise(told, tmp_path):
     message = failed(*calibrate, told / "long" / "day.wav", "--false-alarms", "1/h", *out)
     assert "hours without a false alarm promise no less than" in message
     assert "used in training" in failed(*calibrate, told / "train", "--false-alarms", "60/h", *out)
+    message = failed(*calibrate, told / "new", "--false-alarms", "1e-5/h", *out)
+    assert "more than fit into memory" in message
+    for rate in ("0/h", "inf/h", "nan/h", "-1/h"):
+        wrong = run(*calibrate, told / "new", f"--false-alarms={rate}", *out)
+        assert "write a rate" in wrong.output
     wrong = run(*calibrate, told / "new", "--false-alarms", "60/h", "--per-class", *out)
     assert wrong.exit_code == 2
     assert "not with a rate of false alarms" in wrong.output

@@ -14,7 +14,7 @@ from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.normality import alarms_in_words, promise_of
 from tinykernel.cli.common.output import print_json, print_pairs
-from tinykernel.cli.common.rows import Judged, known_rows, rows_to_judge
+from tinykernel.cli.common.rows import Judged, known_rows, rows_to_judge, without_training
 from tinykernel.cli.settings import parsing
 from tinykernel.errors import TinykernelError
 
@@ -134,7 +134,12 @@ class _Done(NamedTuple):
 
 def _events(file: ModelFile, data: str, an_hour: float, confidence: float) -> _Done:
     """Choose the events of a stream on recordings that were not trained on."""
-    from tinykernel.evaluation.events import background_of, calibrate_events, recordings_for
+    from tinykernel.evaluation.events import (
+        background_of,
+        calibrate_events,
+        recordings_for,
+        some_windows,
+    )
 
     held = recordings_for(file.model, file.about, data)
     if held is None:
@@ -144,6 +149,11 @@ def _events(file: ModelFile, data: str, an_hour: float, confidence: float) -> _D
         _refuse_seen(file, judged)
         names = {name.rpartition(":")[0] for name in judged.rows.names or ()}
         held = replace(held, recordings=tuple(r for r in held.recordings if r.name in names))
+    else:
+        held = without_training(file, data, held)
+        used = judging.seen_in_words(file.share_seen(some_windows(file.model, held)))
+        if used:
+            raise TinykernelError(f"{data}: {used}; give recordings that were not trained on")
     result = calibrate_events(
         file.model, held, background_of(file.model, file.about), an_hour, confidence
     )

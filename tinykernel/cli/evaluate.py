@@ -11,7 +11,7 @@ from tinykernel.cli.common import evaluation as judging
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import percent, print_json, print_pairs
-from tinykernel.cli.common.rows import rows_to_judge
+from tinykernel.cli.common.rows import rows_to_judge, without_training
 
 if TYPE_CHECKING:
     from tinykernel.data.partition import Rows
@@ -56,8 +56,10 @@ def evaluate_command(
     if label is not None:
         opened = opened.labelled_by(label)
     integer = opened.model
-    if integer.events is not None and _events(opened, data, as_json=as_json, quiet=quiet):
-        return
+    if integer.events is not None:
+        idle = "--inputs" if inputs else "--train" if train is not None else None
+        if _events(opened, data, idle, as_json=as_json, quiet=quiet):
+            return
     with showing_progress(quiet):
         judged = rows_to_judge(opened, data, train=train)
         rows, y = judged.rows, judged.y
@@ -106,7 +108,9 @@ def evaluate_command(
         typer.echo("--train DATA, with the training rows, shows simple models beside it")
 
 
-def _events(file: ModelFile, data: str, *, as_json: bool, quiet: bool | None) -> bool:
+def _events(
+    file: ModelFile, data: str, idle: str | None, *, as_json: bool, quiet: bool | None
+) -> bool:
     """Judge the events of long recordings; False of other data."""
     from tinykernel.evaluation import events
 
@@ -114,13 +118,19 @@ def _events(file: ModelFile, data: str, *, as_json: bool, quiet: bool | None) ->
         held = events.recordings_for(file.model, file.about, data)
         if held is None or not held.is_long:
             return False
+        if idle is not None:
+            raise typer.BadParameter("not with events of long recordings", param_hint=idle)
+        held = without_training(file, data, held)
+        seen = file.share_seen(events.some_windows(file.model, held))
         background = events.background_of(file.model, file.about)
         streams = events.streams_of(file.model, held, background)
         result = events.evaluate_events(file.model, streams)
     if as_json:
-        print_json({"data": held.source} | result.to_dict())
+        print_json({"data": held.source, "seen_in_training": seen} | result.to_dict())
     elif not quiet:
         print_pairs([("data", held.source), *events.events_in_words(result)])
+        if seen:
+            typer.echo(judging.seen_in_words(seen))
     return True
 
 

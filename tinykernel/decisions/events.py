@@ -7,7 +7,7 @@ others are false alarms; those in the span of another class are counted as confu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -193,9 +193,8 @@ def choose_events(
         allowed = 0
         while most_often(allowed + 1, hours, confidence) <= an_hour:
             allowed += 1
-        curves = list(_curves(streams, silent, shift, pause))
-        for number in range(allowed, -1, -1):
-            thresholds = _thresholds(curves, number, silent, shift)
+        every = _thresholds(_curves(streams, silent, shift, pause), allowed, silent, shift)
+        for thresholds in reversed(every):
             events = Events(thresholds, shift, pause)
             heard = judged(streams, events)
             wide = spread(streams, heard)
@@ -235,12 +234,12 @@ def _curves(
 
 
 def _thresholds(
-    curves: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    curves: Iterable[tuple[NDArray[np.int64], NDArray[np.int64]]],
     allowed: int,
     silent: NDArray[np.bool_],
     shift: int,
-) -> NDArray[np.uint32]:
-    """Share out false alarms among the classes so that most spans are hit: dynamic programming."""
+) -> list[NDArray[np.uint32]]:
+    """Share out 0 to `allowed` false alarms so that most spans are hit: dynamic programming."""
     # Hits and thresholds of the classes so far, with at most so many false alarms.
     best: list[tuple[int, tuple[int, ...]]] = [(0, ())] * (allowed + 1)
     for label, (peaks, alarms) in enumerate(curves):
@@ -252,7 +251,8 @@ def _thresholds(
             for n in range(allowed + 1)
         ]
     reached = LARGEST_SUM >> shift << shift
-    return np.minimum(np.array(best[allowed][1], np.int64), reached).astype(np.uint32)
+    every = [np.minimum(np.array(least, np.int64), reached) for _, least in best]
+    return [thresholds.astype(np.uint32) for thresholds in every]
 
 
 def _line(peaks: NDArray[np.int64], alarms: NDArray[np.int64], allowed: int) -> tuple[int, int]:

@@ -34,6 +34,8 @@ from tinykernel.model.stages.beside import as_rows
 from tinykernel.progress import report as say
 
 _HOPS_AT_ONCE = 1024
+_MOST_JOINED = 2**31  # values of joined clips
+_FEW_WINDOWS = 256  # of each recording, to recognise the training
 #: By what the least sums are multiplied for the curve of misses against false alarms.
 _FACTORS = (0.25, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 4.0)
 
@@ -130,18 +132,41 @@ def calibrate_events(
         hours = most_often(1, 1.0, confidence) / an_hour * 1.05
         groups = len({span.label for each in data.recordings for span in each.groups})
         joined = f" joined of {len(data.recordings)} clips of {groups} groups of"
+        if hours * 3600 * (data.rate or 0) * model.input.channels > _MOST_JOINED:
+            raise TinykernelError(
+                f"{an_hour:.3g} false alarms an hour take {hours:.3g} hours of joined clips, more "
+                "than fit into memory; give a larger rate, or long recordings with labels"
+            )
         data = join_clips(data, background, model.input.rows, hours, seed)
     streams = streams_of(model, data, background)
     result = choose_events(model, streams, background, an_hour, confidence)
     statement = (
         f"at most {an_hour:g} false alarms an hour, with {100 * confidence:g} % confidence: "
-        f"{len(result.heard.alarms)} in {result.hours:.3g} hours{joined} {source}"
+        f"{len(result.heard.alarms)} in {result.hours:.3g} hours{joined or ' of'} {source}"
         + "; other speakers or machines may raise more"
         * bool(joined)
     )
     assert result.model.events is not None
     events = replace(result.model.events, statement=statement)
     return replace(result, model=replace(result.model, events=events))
+
+
+def some_windows(model: IntegerModel, data: Recordings) -> NDArray[Any]:
+    """Return up to 256 windows of each recording, as rows: those of the training are among them."""
+    rows = [np.zeros((0, model.n_inputs), model.raw_dtype)]
+    for each in data.recordings:
+        if len(each.X) >= model.input.rows:
+            view = _windows_of(model, each)
+            places = np.unique(np.linspace(0, len(view) - 1, _FEW_WINDOWS).astype(np.int64))
+            rows.append(as_rows(view[places].transpose(0, 2, 1), model.n_numbers))
+    joined = np.concatenate(rows)
+    silent = joined.min(axis=1, initial=0) == joined.max(axis=1, initial=0)
+    return np.asarray(joined[~silent])
+
+
+def _windows_of(model: IntegerModel, recording: Recording) -> NDArray[Any]:
+    samples = raw_values(recording.X, model.raw_dtype)
+    return np.lib.stride_tricks.sliding_window_view(samples, model.input.rows, axis=0)[:: model.hop]
 
 
 def streams_of(model: IntegerModel, data: Recordings, background: Sequence[object]) -> list[Stream]:
@@ -163,9 +188,7 @@ def _stream(
     names: list[str],
     second: int,
 ) -> Stream:
-    samples = raw_values(recording.X, model.raw_dtype)
-    view = np.lib.stride_tricks.sliding_window_view(samples, model.input.rows, axis=0)[:: model.hop]
-    scores = []
+    view, scores = _windows_of(model, recording), []
     for first in range(0, len(view), _HOPS_AT_ONCE):
         say("listening", first, len(view), recording.name)
         windows = view[first : first + _HOPS_AT_ONCE].transpose(0, 2, 1)
@@ -182,7 +205,7 @@ def _stream(
         np.arange(len(view)) * model.hop + model.input.rows - 1,
         np.array(spans, np.int64).reshape(-1, 3),
         np.array(groups, np.int64).reshape(-1, 2),
-        len(samples),
+        len(recording.X),
         second,
     )
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from tinykernel.data.partition import Dataset, Rows
     from tinykernel.data.recordings import Windows
+    from tinykernel.data.recordings.spans import Recordings
     from tinykernel.model import IntegerModel
 
 _LABELS_SHOWN = 2
@@ -200,6 +201,17 @@ def _own_training(file: ModelFile, data: str) -> Dataset | None:
     # The record has further entries.
     here = {"rows": len(dataset.X_train), "all": digests["all"], "digests": digests["digests"]}
     return dataset if all(record.get(name) == value for name, value in here.items()) else None
+
+
+def without_training(file: ModelFile, data: str, held: Recordings) -> Recordings:
+    """Leave out recordings that were trained on, where DATA are those of the training."""
+    training = _own_training(file, data) if held.source == file.data else None
+    if training is None or training.group_train is None or training.X_test is None:
+        return held
+    seen = set(training.group_train.tolist())
+    rest = [each for each in held.recordings if each.groups[0].label not in seen]
+    source = f"recordings held out of {held.source}"
+    return replace(held, recordings=tuple(rest), source=source)
 
 
 def known_rows(file: ModelFile, data: str) -> Dataset:

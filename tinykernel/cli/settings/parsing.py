@@ -139,9 +139,12 @@ def share_or_rate(text: str) -> float:
     """
     count, _, unit = text.strip().partition("/")
     try:
-        return Rate(float(count) * {"h": 1.0, "min": 60.0, "day": 1 / 24}[unit])
+        rate = Rate(float(count) * {"h": 1.0, "min": 60.0, "day": 1 / 24}[unit])
     except (KeyError, ValueError):
         return share(text)
+    if not 0 < rate <= 3600:
+        raise TinykernelError(f"{text!r}: write a rate of at most one a second, as 1/h or 12/day")
+    return rate
 
 
 def share(text: str) -> float:

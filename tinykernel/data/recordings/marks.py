@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tinykernel.coding.cells import number_of
 from tinykernel.errors import TinykernelError
 
@@ -37,7 +39,7 @@ def read_label_file(sound: Path, rate: float, n: int) -> tuple[Span, ...] | None
     spans = []
     for line, (start, end, label) in _rows(file):
         times = [number_of(text) for text in (start, end)]
-        if None in times or not 0 <= times[0] <= times[1]:  # type: ignore[operator]
+        if None in times or not 0 <= times[0] <= times[1] < np.inf:  # type: ignore[operator]
             raise TinykernelError(
                 f"{file}: line {line}: {start!r} to {end!r} is no span of seconds; correct it"
             )
@@ -53,15 +55,22 @@ def _rows(file: Path) -> list[tuple[int, tuple[str, str, str]]]:
     text = file.read_text(encoding="utf-8-sig", errors="replace")
     if file.suffix == ".txt":
         lines = [line.split("\t") for line in text.splitlines()]
-        numbered = [(i, line) for i, line in enumerate(lines, 1) if len(line) >= 3]
+        numbered = [(i, line) for i, line in enumerate(lines, 1) if any(map(str.strip, line))]
+        short = next((i for i, line in numbered if len(line) < 3), None)
+        if short is not None:
+            raise TinykernelError(
+                f"{file}: line {short}: is no start, end and label with tabs between them, as "
+                "Audacity exports; correct it, or move the file if it holds no labels"
+            )
         return [(i, (a, b, c)) for i, (a, b, c, *_) in numbered if a.strip() != "\\"]
     lines = list(csv.reader(text.splitlines()))
     header = [name.strip().lower() for name in lines[0]] if lines else []
     if not {"start", "end", "label"} <= set(header):
         raise TinykernelError(f"{file}: needs a header with start, end and label; write one")
     places = [header.index(name) for name in ("start", "end", "label")]
-    short = next((i for i, row in enumerate(lines[1:], 2) if len(row) <= max(places)), None)
+    numbered = [(i, row) for i, row in enumerate(lines[1:], 2) if row]
+    short = next((i for i, row in numbered if len(row) <= max(places)), None)
     if short is not None:
         raise TinykernelError(f"{file}: line {short}: has too few columns; correct it")
-    rows = [(i, [row[place] for place in places]) for i, row in enumerate(lines[1:], 2)]
+    rows = [(i, [row[place] for place in places]) for i, row in numbered]
     return [(i, (a, b, c)) for i, (a, b, c) in rows]

@@ -16,7 +16,7 @@ from tinykernel.elementary import logs
 from tinykernel.training.matrices import product, solve
 from tinykernel.training.readouts.closed_form import Fit, combined, diagonal_mean
 
-#: Of fewer classes, ridge regression is as good (``benchmarks/series.py``).
+#: Of fewer classes, ridge regression is as good (``benchmarks/series.py``, ``many_classes.py``).
 MANY_CLASSES = 20
 # Share of a multiple of the identity in the covariance.
 _SHRINKAGE = 0.3
