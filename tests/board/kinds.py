@@ -24,7 +24,7 @@ KINDS: dict[str, Callable[[], IntegerModel]] = {
     "calibrated": lambda: calibrated(KINDS["table"], "margin"),
     "trees": lambda: tree_model(1),
     "signal": signal,
-    "image": lambda: convolution_model(1),
+    "image": lambda: convolution_model(1, (8, 9)),
     "values": lambda: regressor(random_model(2, n_classes=3, **SMALL)),
     "one class": lambda: one_class(random_model(3, **SMALL), 3),
 }

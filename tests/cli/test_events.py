@@ -94,6 +94,15 @@ def test_other_files_of_labels(told, tmp_path):
     (tmp_path / "day.txt").write_text("a person says low\n")
     message = failed("evaluate", told / "e.tkm", tmp_path / "day.wav")
     assert "line 1: is no start, end and label" in message
+    (tmp_path / "day.txt").write_text("5\t6\tlwo\n")
+    message = failed("evaluate", told / "e.tkm", tmp_path / "day.wav")
+    assert "no label is a class of the model: lwo" in message
+
+
+def test_a_misspelt_background_was_ignored(told, tmp_path):
+    """A background that is no label of the data is refused before the training."""
+    wrong = ("--set", "background=silense", "--window", "1s", "-o", tmp_path / "x.tkm")
+    assert "background: 'silense' is not a label" in failed("train", told / "train", *wrong)
 
 
 def test_recordings_of_the_training_are_left_out(told, tmp_path):

@@ -29,6 +29,7 @@ from tinykernel.cli.settings import SETTINGS, gather, has_settings
 from tinykernel.cli.settings.gathering import ConfigOption, SetOption
 from tinykernel.cli.settings.table import OPTIONS_OF_TRAIN, PAPER
 from tinykernel.errors import TinykernelError
+from tinykernel.text import listed
 
 if TYPE_CHECKING:
     from tinykernel.budget import TrainResult
@@ -93,6 +94,7 @@ def _trained(
     output = options["output"]
     parameters = parameters_of(options)
     dataset, cut, remembered = dataset_for(options, parameters)
+    _check_background(options["background"], dataset)
     options["image_shape"] = parameters.get("image_shape")
     hint = shape_hint(dataset, options)
     # Before the training, which may take minutes for rows without a shape.
@@ -276,6 +278,16 @@ def remembered_settings(options: Mapping[str, Any]) -> dict[str, Any]:
         "background": options["background"],
         "task": None if options["task"] == "classes" else options["task"],
     }
+
+
+def _check_background(names: list[str] | None, dataset: Dataset) -> None:
+    """Refuse a background that is no label of the data."""
+    labels = sorted(set(map(str, dataset.y_train.tolist())))
+    for name in names or ():
+        if name not in labels:
+            raise TinykernelError(
+                f"background: {name!r} is not a label; give one of {listed(labels, 8)}"
+            )
 
 
 def balanced_or_none(options: Mapping[str, Any]) -> str | None:

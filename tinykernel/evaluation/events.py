@@ -32,6 +32,7 @@ from tinykernel.model.arrays import raw_values
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stages.beside import as_rows
 from tinykernel.progress import report as say
+from tinykernel.text import listed
 
 _HOPS_AT_ONCE = 1024
 _MOST_JOINED = 2**31  # values of joined clips
@@ -176,6 +177,12 @@ def streams_of(model: IntegerModel, data: Recordings, background: Sequence[objec
     long = [each for each in data.recordings if len(each.X) >= model.input.rows]
     if not long:
         raise TinykernelError(f"{data.source}: no recording is as long as a window; give longer")
+    labels = {str(span.label) for each in long for span in each.spans}
+    if labels and labels.isdisjoint(map(str, model.classes)):
+        raise TinykernelError(
+            f"{data.source}: no label is a class of the model: {listed(sorted(labels), 5)}; "
+            "correct the labels"
+        )
     names = sorted({str(span.label) for each in long for span in each.groups})
     second = round(data.rate)
     return [_stream(model, each, background, names, second) for each in long]

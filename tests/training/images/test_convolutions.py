@@ -230,7 +230,7 @@ def test_maps_of_all_channels_at_once_took_memory():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"options": {"convolutions": "on"}}, "give the image_shape"),
+        ({"options": {"convolutions": "on"}}, "give a shape"),
         ({"options": {"convolutions": "on"}, "image_shape": (3, 32)}, "give 4 to 96 rows"),
         ({"options": {"convolutions": "on"}, "image_shape": (8, 8, 4)}, "take one"),
         ({"options": {"convolutions": "deep"}, "image_shape": (8, 32)}, "sides of deep ones"),

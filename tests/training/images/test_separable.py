@@ -94,22 +94,22 @@ def test_pictures_that_only_mixed_channels_tell_apart():
 
 
 def test_the_budget_chooses_the_channels():
-    """As many channels as fit; of colours they compete with kernels, of greys they do not."""
+    """As many channels as fit; of colours there are no others, of greys they compete with chains."""
     X, y = colours(40, 24)
     told = {"image_shape": (24, 24, 3), "effort": "normal"}
     rows, limits = X.reshape(40, -1), parse_limits("12KB")
     asked = Asked(rows, y, told, limits, shape=(24, 24, 3), n_rows=2000)
     found = sizes_that_fit(asked)["n_kernels"]
-    assert set(found) == {"kernels", "mixed"}
+    assert set(found) == {"mixed"}
     assert found["mixed"] > 32
     assert sizes_that_fit(asked.but(convolutions="mixed"))["n_kernels"] == found["mixed"]
     grey = replace(asked.but(image_shape=(24, 24)), rows=rows[:, :576], shape=(24, 24, 1))
-    assert "mixed" not in sizes_that_fit(grey)["n_kernels"]
+    assert set(sizes_that_fit(grey)["n_kernels"]) == {"deep", "mixed"}
 
 
 @pytest.mark.parametrize(
     ("shape", "words"),
-    [((7, 20, 1), "give 8 to 192 rows and columns"), ((12, 12, 17), "take up to 16")],
+    [((3, 20, 1), "give 4 to 192 rows and columns"), ((12, 12, 17), "take up to 16")],
 )
 def test_images_without_mixed_convolutions(shape, words):
     """What has no network is refused in one line before the training."""
