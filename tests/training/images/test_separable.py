@@ -94,7 +94,7 @@ def test_pictures_that_only_mixed_channels_tell_apart():
 
 
 def test_the_budget_chooses_the_channels():
-    """As many channels as fit; of colours there are no others, of greys they compete with chains."""
+    """As many channels as fit; greys may have chains instead, colours may not."""
     X, y = colours(40, 24)
     told = {"image_shape": (24, 24, 3), "effort": "normal"}
     rows, limits = X.reshape(40, -1), parse_limits("12KB")
