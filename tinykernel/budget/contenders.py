@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tinykernel.budget.ceilings import share_used, within
 from tinykernel.budget.standins import LEARNED, Asked
@@ -51,7 +50,6 @@ from tinykernel.training.readouts.contest import MOST_INPUTS
 from tinykernel.training.readouts.normal_equations import MOST_INPUTS as MOST_COUNTS
 from tinykernel.training.signals.planes import no_planes
 from tinykernel.training.signals.training import FEW_WINDOWS
-from tinykernel.training.trainer import check_width
 
 #: Layouts that are weighed against each other unless one is asked for, of classes and of values.
 SEARCHED_LAYOUTS, _LAYOUTS_OF_VALUES = ("compact", "phases"), ("windows", "compact")
@@ -75,21 +73,6 @@ _MOST_BITS = 8
 _A_BYTE, _A_RESPONSE = 84.0, 30.0
 # Code of models with components is small where fast code would fill more than this of the flash.
 _CODE_SHARE = 0.3
-
-
-def input_shape(X: ArrayLike, method: Any, given: Mapping[str, Any]) -> tuple[int, ...] | None:
-    """Return the shape of an input that goes through a local stage."""
-    if method != LEARNED:
-        return None
-    kind = RegressorOptions if "loss" in given else TrainerOptions
-    options = kind(**given)
-    options.check()
-    n_dimensions = getattr(X, "ndim", 2)
-    shape = options.input_shape(np.shape(X)[1:] if n_dimensions in (3, 4) else None)
-    options.check_for(shape)
-    if n_dimensions == 2 and (options.image_shape or options.window_shape):
-        check_width(options, np.shape(X)[1])
-    return shape
 
 
 def sizes_that_fit(asked: Asked) -> dict[str, Any]:
@@ -173,7 +156,7 @@ def _no_room(asked: Asked, words: str) -> TinykernelError:
 
 
 def _sizes_in_flash(asked: Asked) -> dict[str, Any]:
-    """Do that for flash alone."""
+    """Return sizes that fit flash, ignoring other limits."""
     if asked.method != LEARNED:
         return {"n_components": _drawn_components(asked)}
     if asked.shape is not None:

@@ -16,12 +16,11 @@ from tinykernel.budget.ceilings import share_used
 from tinykernel.budget.cells import cells_of
 from tinykernel.budget.contenders import (
     check_size,
-    input_shape,
     sizes_that_fit,
     tree_size,
     trees_may_compete,
 )
-from tinykernel.budget.standins import LEARNED, Asked, fitted
+from tinykernel.budget.standins import LEARNED, Asked, fitted, input_shape
 from tinykernel.checks import check_choice
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.targets import find_target

@@ -21,9 +21,10 @@ from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.training.options import TrainerOptions, form_of
 from tinykernel.training.options.declarations import TABLES
 from tinykernel.training.options.parameters import sorted_out
-from tinykernel.training.options.regression import BITS_BESIDE
+from tinykernel.training.options.regression import BITS_BESIDE, RegressorOptions
 from tinykernel.training.signals.spectrum import spectrum_of
 from tinykernel.training.signals.training import fit_windows
+from tinykernel.training.trainer import check_width
 from tinykernel.training.trainset import prepare
 from tinykernel.training.values.valueset import strata
 
@@ -35,6 +36,21 @@ _OF_LOCAL = tuple(
     if each.metadata["reads"] and not set(each.metadata["reads"]) & set(TABLES)
 )
 _SHORTLY = {"epochs": 1, "effort": "quick", "random_state": 0, "n_jobs": 1}
+
+
+def input_shape(X: ArrayLike, method: Any, given: Mapping[str, Any]) -> tuple[int, ...] | None:
+    """Return the shape of an input that goes through a local stage."""
+    if method != LEARNED:
+        return None
+    kind = RegressorOptions if "loss" in given else TrainerOptions
+    options = kind(**given)
+    options.check()
+    n_dimensions = getattr(X, "ndim", 2)
+    shape = options.input_shape(np.shape(X)[1:] if n_dimensions in (3, 4) else None)
+    options.check_for(shape)
+    if n_dimensions == 2 and (options.image_shape or options.window_shape):
+        check_width(options, np.shape(X)[1])
+    return shape
 
 
 @dataclass(frozen=True, eq=False)
