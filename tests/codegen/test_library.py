@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,14 @@ from tests.codegen.test_platformio import in_qemu, write_linker_script
 from tests.firmware.compiling import WARNINGS
 from tests.random_fronts import local_model, random_signal_stage
 from tests.random_models import random_model
+from tests.separable import separable_model
 from tinykernel import resources
 from tinykernel.board.protocol import scores_of
 from tinykernel.board.samples import Lines
 from tinykernel.codegen.projects import export, exported_files, formats
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
+from tinykernel.model.stages.frame import Frame
 
 BUILD_SYSTEMS = Path(__file__).parent / "build_systems"
 OFFLINE = Path(__file__).parent / "platform_offline"
@@ -254,6 +257,26 @@ def test_arduino_sketch_of_a_stream(tmp_path: Path, require_tool: Callable[[str]
     recorded = Lines()
     lines = "".join(f"{line}\n" for line in ["", *printed["Record"]])
     assert recorded.take(lines.encode()) == [tuple(map(str, row)) for row in samples.tolist()]
+
+
+@pytest.mark.parametrize(
+    ("size", "pixels"), [("160x120", "rgb565"), ("96x96", "yuyv"), ("160x120", "grey8")]
+)
+def test_arduino_sketch_of_a_camera(size, pixels, tmp_path, require_tool):
+    """Camera prints the labels that Python gives of the frames, whose length it knows."""
+    channels = 1 if pixels == "grey8" else 3
+    model = separable_model(1, (12, 12), channels=channels)
+    frame = Frame.of(f"{size}:{pixels}", (12, 12, channels))
+    model = replace(model, input=frame.taken, stages=(frame, *model.stages))
+    export(model, None, tmp_path / "seen", name="seen", format="library")
+    sketch = tmp_path / "seen" / "examples" / "Camera"
+    program = arduino(
+        tmp_path / "seen", tmp_path, require_tool("gcc"), require_tool("g++"), sketch=sketch
+    )
+    i = np.arange(frame.taken.size)
+    frames = np.array([(i * i >> 7) + i * number for number in range(3)]).astype(np.uint8)
+    printed = run([program], tmp_path).split()
+    assert printed == [str(label) for label in model.predict(frames)]
 
 
 @pytest.mark.parametrize(

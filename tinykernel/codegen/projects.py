@@ -30,6 +30,7 @@ from tinykernel.coding.frames import in_numbers
 from tinykernel.errors import TinykernelError
 from tinykernel.files import MANIFEST, manifest, replace_folder_atomically
 from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.model.stages.frame import Frame
 from tinykernel.model.stages.scale import Scale
 
 #: Options of an export that its manifest names, so that `compare` can repeat it.
@@ -216,7 +217,9 @@ def _render_format(
     files |= _placed(sources, description["sources"], name)
     if chosen is None:
         streams = description.get("stream_templates", []) if context["model"].hop else []
-        return files | _render(folder, description["templates"] + streams, context)
+        camera = _camera(context["model"], description.get("camera", {}))
+        parts = [*description["templates"], *streams, *(["camera"] if camera else [])]
+        return files | _render(folder, parts, context | {"camera": camera})
     target, board, framework = chosen
     if framework not in description["frameworks"]:
         raise TinykernelError(
@@ -226,6 +229,16 @@ def _render_format(
     parts = description["frameworks"][framework]["templates"]
     more = _board_context(target, board, framework, description)
     return files | _render(folder, parts, context | more)
+
+
+def _camera(model: IntegerModel, known: Mapping[str, Any]) -> dict[str, str] | None:
+    """Return the names that esp_camera has for the frames of a model; None where it has none."""
+    frame = model.find(Frame)
+    if frame is None or not known:
+        return None
+    pixels = known["formats"].get(frame.pixel_format)
+    size = known["sizes"].get(f"{frame.width}x{frame.height}")
+    return {"format": pixels, "size": size} if pixels and size else None
 
 
 def _chosen(
