@@ -1,7 +1,8 @@
 # Everything happens in a virtual environment inside the checkout; only Python >= 3.10 and make
 # have to be there.
 PYTHON ?= python3
-WORKERS ?= 2
+# One more than there are cores in a CI: many tests wait for programs or serial ports.
+WORKERS ?= 3
 FUZZ_SCALE ?= 1
 FUZZ_SEED ?= 0
 PYTEST_ARGS ?=
