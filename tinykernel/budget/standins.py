@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -75,8 +76,12 @@ class Asked:
     def few(X: ArrayLike, y: ArrayLike, options: Mapping[str, Any], **more: Any) -> Asked:
         """Take few of the rows."""
         inputs, labels = np.asarray(X), np.asarray(y)
+        shape: tuple[int, ...] = more.get("shape") or ()
         codes = strata(labels.astype(np.float64)) if "loss" in options else None
-        few = some_rows(inputs.reshape(len(inputs), -1), labels, codes)
+        rows = inputs.reshape(len(inputs), -1)
+        # A channel of an image has one scale, whatever the pixel; frames of a camera are bytes.
+        n_channels = shape[-1] if rows.shape[1] == math.prod(shape) else 1
+        few = some_rows(rows, labels, codes, n_channels if len(shape) == 3 else None)
         return Asked(*few, options, **more, n_rows=len(inputs))
 
     def but(self, **options: Any) -> Asked:

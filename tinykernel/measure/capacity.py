@@ -42,16 +42,25 @@ _MOST_MEASUREMENTS = 6
 
 
 def some_rows(
-    X: NDArray[Any], y: NDArray[Any], codes: NDArray[np.int64] | None = None
+    X: NDArray[Any],
+    y: NDArray[Any],
+    codes: NDArray[np.int64] | None = None,
+    n_channels: int | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Take rows of every class and all extremes, on which the form of the scaler depends."""
+    """Take rows of every class and all extremes, on which the form of the scaler depends.
+
+    The extremes are those of inputs, or of channels, which come one after the other.
+    """
     # Of values `codes` are their strata, some of which may have no rows.
     codes = np.unique(y if codes is None else codes, return_inverse=True)[1]
     order = np.argsort(codes, kind="stable")
     first = np.searchsorted(codes[order], np.arange(codes.max() + 1))
     last = np.append(first[1:], codes.size)
     few = [order[a : min(a + _ROWS_A_CLASS, b)] for a, b in zip(first, last, strict=True)]
-    rows = np.unique(np.concatenate([*few, X.argmin(axis=0), X.argmax(axis=0)]))
+    n_channels = n_channels or X.shape[1]
+    values, each = X.reshape(-1, n_channels), X.shape[1] // n_channels
+    extremes = values.argmin(axis=0) // each, values.argmax(axis=0) // each
+    rows = np.unique(np.concatenate([*few, *extremes]))
     return X[rows], y[rows]
 
 

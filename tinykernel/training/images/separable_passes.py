@@ -86,6 +86,7 @@ def single_back(  # type: ignore[no-untyped-def]
                         gradient = d_weights[b, k]
                         for c in range(n_channels):
                             back[c] += own[c] * d[c]
+                        for c in range(n_channels):
                             gradient[c] += seen[c] * d[c]
 
 
@@ -136,31 +137,34 @@ def clip_products(begin, end, sums, biases, multipliers, shifts, out):  # type: 
 def cut_gradients(begin, end, values, sums, mean, gradients, out):  # type: ignore[no-untyped-def]
     """Keep gradients where a value is above 0 and below 255; out (n, 2, channels) has their sums.
 
-    The second one is that of the gradients times the sums less their mean.
+    The second one is that of the gradients times the sums less their mean. Loops that store and
+    loops that add up are apart, so that compilers make vectors of both.
     """
     for b in range(begin, end):
+        first, second = out[b, 0], out[b, 1]
         out[b] = 0
         for p in range(sums.shape[1]):
-            for c in range(sums.shape[2]):
-                value = values[b, p, c]
-                d = gradients[b, p, c] if (value > _ZERO) & (value < _TOP) else _ZERO
-                gradients[b, p, c] = d
-                out[b, 0, c] += d
-                out[b, 1, c] += d * (sums[b, p, c] - mean[c])
+            d, value, total = gradients[b, p], values[b, p], sums[b, p]
+            for c in range(d.size):
+                d[c] = d[c] if (value[c] > _ZERO) & (value[c] < _TOP) else _ZERO
+            for c in range(d.size):
+                first[c] += d[c]
+            for c in range(d.size):
+                second[c] += d[c] * (total[c] - mean[c])
 
 
 @njit(nogil=True, error_model="numpy")
 def normal_gradients(begin, end, sums, mean, factor, first, second, gradients, most):  # type: ignore[no-untyped-def]
     """Turn gradients of normalised values into those of sums, in place; `most` by image."""
     for b in range(begin, end):
-        top = _ZERO
+        top = np.zeros(mean.size, dtype=np.float32)
         for p in range(sums.shape[1]):
-            for c in range(sums.shape[2]):
-                d = gradients[b, p, c] - first[c] - (sums[b, p, c] - mean[c]) * second[c]
-                d *= factor[c]
-                gradients[b, p, c] = d
-                top = max(top, abs(d))
-        most[b] = top
+            d, total = gradients[b, p], sums[b, p]
+            for c in range(d.size):
+                d[c] = (d[c] - first[c] - (total[c] - mean[c]) * second[c]) * factor[c]
+            for c in range(d.size):
+                top[c] = max(top[c], abs(d[c]))
+        most[b] = top.max()
 
 
 @njit(nogil=True, error_model="numpy")
