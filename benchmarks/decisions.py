@@ -82,7 +82,7 @@ def mnist(folder: Path, epochs: int) -> Case:
     trained = tinykernel.train(
         X[kept], y[kept], budget="8KB", image_shape=(28, 28), epochs=epochs, random_state=0
     )
-    split = f"official; {len(aside)} training rows kept aside, stratified, seed 0; {epochs} epochs"
+    split = f"official; {len(aside)} training rows held out, stratified, seed 0; {epochs} epochs"
     assert data.X_test is not None
     assert data.y_test is not None
     return Case(

@@ -187,7 +187,7 @@ def page(repeats: int) -> Iterator[str]:
         ]
         yield f"| {groups} | {' | '.join(f'{100 * share:.1f} %' for share in shown)} |"
     yield ""
-    yield "A model of one class, trained on rows of which a fifth is kept aside (200 repeats), and"
+    yield "A model of one class, trained on rows of which a fifth is held out (200 repeats), and"
     yield "confidences and probabilities after a calibration (200 draws) less the known probability"
     yield "that the label is right: mean, and mean distance."
     yield ""

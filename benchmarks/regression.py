@@ -8,7 +8,7 @@ are split anew for each seed, and figures are means over the seeds.
 
 What is generated: ``housing`` imitates the California data (skewed inputs, a place on a map, a
 capped value). ``wear`` are the hours that 60 simulated bearings have left, from eight numbers of a
-window of vibration (256 samples); whole bearings are kept aside, also where something is chosen.
+window of vibration (256 samples); whole bearings are held out, also where something is chosen.
 It is a model of a machine, not a machine.
 """
 

@@ -1,7 +1,7 @@
 """From recordings of a motion sensor to firmware that decides while samples arrive.
 
 A folder of recordings, one file a person: a time, the channels of the sensor, a label. They are cut
-into windows of 2.56 s every 1.28 s; whole recordings are kept aside, as the chip will meet people
+into windows of 2.56 s every 1.28 s; whole recordings are held out, as the chip will meet people
 whom nobody recorded. The model is a local stage, small kernels whose crossings of a threshold are
 counted, and a linear part on these counts. The firmware takes the samples one by one, does its work
 as they come, and decides every 1.28 s. Python and C compute the same integers at every decision.

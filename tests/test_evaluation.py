@@ -174,10 +174,10 @@ def data(kind: str):
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        ("rare", "label 1 is rare, 2.5 % of the training rows: the accuracy hardly shows that"),
+        ("rare", "label 1 is rare, 2.5 % of the training rows: the accuracy hides that"),
         ("repeated", "30 of 100 test rows (30.0 %) are also among the training rows"),
-        ("alone", "input 'b' alone tells nearly every label"),
-        ("unseen", "50 of 100 test rows have labels that training never saw"),
+        ("alone", "input 'b' alone predicts nearly every label"),
+        ("unseen", "50 of 100 test rows have labels that do not occur in training"),
         ("constant", "all inputs are constant"),
         ("usual", ""),
     ],

@@ -156,5 +156,5 @@ def test_some_duplicates_of_training_rows_were_refused(tmp_path) -> None:
     X[:, 2] += 1
     np.savez(tmp_path / "near.npz", X=X, y=y)
     line = failed("calibrate", model, tmp_path / "near.npz", "-o", tmp_path / "n.tkm")
-    assert "are training rows with little changed" in line
+    assert "are near copies of training rows" in line
     assert json_of("evaluate", model, tmp_path / "near.npz")["near_copies"]

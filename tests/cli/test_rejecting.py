@@ -1,4 +1,4 @@
-"""train --set max_error: rows kept aside, and a model that says when it does not know."""
+"""train --set max_error: rows held out, and a model that says when it does not know."""
 
 import json
 from pathlib import Path
@@ -43,7 +43,7 @@ def test_train_calibrates_on_rows_kept_aside(data, tmp_path) -> None:
     shown = run("inspect", output).stdout
     assert "least margin" in shown
     assert found["calibration"]["statement"] in shown
-    assert "wrong of the surest" in run("evaluate", output, data).stdout
+    assert "error rate of the surest" in run("evaluate", output, data).stdout
 
 
 def test_whole_groups_are_kept_aside(data, tmp_path) -> None:

@@ -56,7 +56,7 @@ def test_a_model_trained_with_groups_takes_its_own_table(tmp_path):
     found = json_of("verify", model, table)
     assert found["rows"] == trained["test_rows"]
     assert found["accuracy"] == trained["test_accuracy"]
-    assert found["part"] == "whole groups, 20 %, seed 0"
+    assert found["part"] == "test rows (20 % held out, whole groups, seed 0)"
     result = run("export", model, "-t", "host", "-o", tmp_path / "out", "--data", table, "-q")
     assert result.exit_code == 0, result.stderr
     assert len(json_of("predict", model, table)["labels"]) == 60

@@ -194,10 +194,10 @@ def test_whole_numbers_to_predict_were_classes_of_one_row(tmp_path, at_least) ->
     """Numbers that hardly repeat bring the hint of regression; names and few numbers do not."""
     X, _ = small(120)
     y = np.arange(120) // at_least
-    hint = "to predict numbers such as these"
+    hint = "labels are quantities, not classes: --task numbers"
     refusal = {"test_size": 0.2 if at_least == 1 else 0.6}
     message = refused(npz(tmp_path / "a.npz", X=X, y=y), **refusal)
-    assert f"{hint} {120 // at_least} give --task numbers" in message
+    assert f"if the {120 // at_least} {hint}" in message
     names = np.array([f"n{value}" for value in y])
     assert hint not in refused(npz(tmp_path / "b.npz", X=X, y=names), **refusal)
     few = np.r_[99, np.arange(119) % 3]

@@ -62,7 +62,7 @@ def test_split_is_the_one_of_scikit_learn(tmp_path):
     np.testing.assert_array_equal(X[data.group_test], data.X_test)
     np.testing.assert_array_equal(X[data.group_train], data.X_train)
     assert data.split == (
-        "35 training rows, 15 test rows (stratified 30 % kept aside, seed 7; groups mixed)"
+        "35 training rows, 15 test rows (30 % held out, stratified, seed 7; groups mixed)"
     )
 
 
@@ -219,15 +219,15 @@ def test_rows_of_a_file(tmp_path):
 
 
 def test_rows_kept_aside_are_those_of_training(tmp_path):
-    """The same test size, seed and groups give exactly the rows that training kept aside."""
+    """The same test size, seed and groups give exactly the rows that training held out."""
     X, y = small(60)
     file = npz(tmp_path / "a.npz", X=X, y=y, who=np.arange(60) // 6)
     data = load_data(file, groups="who", test_size=0.2, seed=3)
     rows = load_rows(file, groups="who", test_size=0.2, seed=3)
     np.testing.assert_array_equal(rows.X, data.X_test)
-    assert rows.part == "whole groups, 20 %, seed 3"
+    assert rows.part == "test rows (20 % held out, whole groups, seed 3)"
     other = load_rows(file, test_size=0.2, seed=3)
-    assert other.part == "stratified 20 %, seed 3"
+    assert other.part == "test rows (20 % held out, stratified, seed 3)"
     np.testing.assert_array_equal(other.X, load_data(file, test_size=0.2, seed=3).X_test)
     assert len(load_rows(npz(tmp_path / "b.npz", X=X, y=y), groups="who").X) == 60
 

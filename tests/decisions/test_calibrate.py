@@ -196,7 +196,7 @@ def test_what_rows_cannot_promise(rows, change, words) -> None:
 
 
 def test_a_class_of_two_rows_made_calibration_impossible(rows) -> None:
-    """A class without a row among those kept aside is remarked upon, and the others calibrated."""
+    """A class without a row among the held-out rows is remarked upon, and the others calibrated."""
     model, X, y = rows
     found = calibrate(model, X[y != "c"], y[y != "c"], max_error=0.3)
     assert found.remarks == ("class 'c' has no row: nothing is known of it",)

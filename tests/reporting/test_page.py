@@ -139,7 +139,7 @@ def test_a_better_tree_is_said_in_orange(page) -> None:
     found = replace(page, judged=replace(page.judged, baselines={"tree": tree}))
     said = "A decision tree of 504 B of splits does better than this model."
     assert f'<p class="better">{said}</p>' in found.to_html()
-    assert "Not clearly better than" not in found.to_html()
+    assert "Not significantly better than" not in found.to_html()
     assert said in found.to_markdown()
     assert page.worth is not None
     assert "Which inputs matter" in page.to_html()
@@ -154,7 +154,7 @@ def test_balanced_accuracy_leads_where_classes_are_unequal(page) -> None:
         text = replace(page, judged=replace(judged, confusion=confusion)).to_html()
         tile = text.split('<div class="tile">')[1]
         assert f"<span>{first}" in tile
-        assert ">Better than" in text or ">Not clearly better than" in text
+        assert ">Better than" in text or ">Not significantly better than" in text
 
 
 def test_what_is_not_known_is_left_out() -> None:

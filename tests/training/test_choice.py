@@ -50,9 +50,9 @@ def test_the_line_says_loss_and_accuracy_and_why_the_cheaper_one_won():
     noise = rng.normal(size=100)
     cheap, dear = Candidate("trees", 1 + noise, 0.9), Candidate("compact", 0.99 - noise, 0.95, 1)
     said = choose([cheap, dear]).in_words
-    assert said.startswith("trees won over compact on rows left out: log loss ")
+    assert said.startswith("trees chosen over compact on held-out rows: log loss ")
     assert said.endswith("90.00 against 95.00 %; within one standard error, and it costs less")
     same = replace(cheap, cost=1)
     assert choose([same, dear], of_values=True).in_words == (
-        "compact won over trees on rows left out: R2 0.9500 against 0.9000"
+        "compact chosen over trees on held-out rows: R2 0.9500 against 0.9000"
     )

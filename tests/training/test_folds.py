@@ -52,7 +52,7 @@ def test_the_share_asked_for_is_kept_aside(share):
 
 
 def test_too_few_rows_are_refused():
-    """A clear line where nothing could be kept aside, or a class would be lost."""
+    """A clear line where nothing could be held out, or a class would be lost."""
     with pytest.raises(TinykernelError, match="validation: 8 rows are too few"):
         keep_aside(np.arange(8) % 2, None, 1e-9, 0)
     with pytest.raises(TinykernelError, match="groups: all rows"):

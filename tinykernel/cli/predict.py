@@ -14,7 +14,7 @@ from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import print_all, print_notes, seen_in_words
 from tinykernel.cli.common.memory import ModelFile, open_model
-from tinykernel.cli.common.output import percent, print_json, print_table, write_csv
+from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, write_csv
 from tinykernel.cli.common.rows import in_batches, labels_to_judge_by, rows_for
 from tinykernel.errors import TinykernelError
 from tinykernel.text import count
@@ -84,7 +84,10 @@ def predict_command(
         more = {"notes": list(rows.notes), "seen_in_training": seen, "evaluation": judged}
         print_json(answers.facts | more)
     elif not quiet:
-        print_table(answers.columns, answers.table, right=answers.right)
+        if len(scores) == 1:
+            print_pairs(list(zip(answers.columns, answers.table[0], strict=True)))
+        else:
+            print_table(answers.columns, answers.table, right=answers.right)
         if len(scores) > _ROWS_SHOWN:
             typer.echo(
                 f"... {len(scores)} rows in all; -o FILE.csv writes them, --json prints them"
@@ -92,11 +95,11 @@ def predict_command(
         if answers.remark:
             typer.echo(answers.remark)
         print_notes(rows)
-        if evaluation is not None:
+        if evaluation is not None and len(scores) > 1:
             typer.echo(f"\nOn {rows.part} of {rows.source}:")
             print_all(evaluation)
         if seen:
-            typer.echo(seen_in_words(seen))
+            typer.echo(seen_in_words(seen) if len(scores) > 1 else "this row was used in training")
 
 
 class _Answers(NamedTuple):

@@ -28,7 +28,7 @@ def held_out_rows(
     missing = np.setdiff1d(codes, codes[train])
     if missing.size:
         raise TinykernelError(
-            f"{part.file}: keeping {len(test)} of {len(y)} rows aside leaves no training row of "
+            f"{part.file}: holding out {len(test)} of {len(y)} rows leaves no training row of "
             f"the class {shown(missing[0])}; use a smaller --test"
         )
     return train, test, "whole groups" if by_group else "stratified" if is_class else "at random"
@@ -43,13 +43,13 @@ def _stratified_split(
     labels, counts = np.unique(y, return_counts=True)
     if counts.min() < 2:
         raise TinykernelError(
-            f"{part.file}: the class {shown(labels[counts.argmin()])} has one row, too few to keep "
-            f"a test part aside; give it more rows, or use --test 0{_hint(y, len(labels))}"
+            f"{part.file}: the class {shown(labels[counts.argmin()])} has one row, too few to hold "
+            f"out a test row; add rows, or use --test 0{_hint(y, len(labels))}"
         )
     n_test = max(int(np.ceil(test_size * len(y))), len(labels))
     if len(y) - n_test < len(labels):
         raise TinykernelError(
-            f"{part.file}: keeping {n_test} of {len(y)} rows aside leaves fewer training rows than "
+            f"{part.file}: holding out {n_test} of {len(y)} rows leaves fewer training rows than "
             f"the {len(labels)} classes; use a smaller --test{_hint(y, len(labels))}"
         )
     train, test = train_test_split(
@@ -63,7 +63,7 @@ def _hint(y: NDArray[Any], n_labels: int) -> str:
     are_numbers = y.dtype.kind in "iu" or all(re.fullmatch(r"-?\d+", str(each)) for each in set(y))
     if not are_numbers or n_labels <= _MOST_LABELS:
         return ""
-    return f"; to predict numbers such as these {n_labels} give --task numbers"
+    return f"; if the {n_labels} labels are quantities, not classes: --task numbers"
 
 
 def _group_split(
@@ -77,10 +77,10 @@ def _group_split(
             f"{part.file}: all rows are in one group; give at least two, or leave out --groups"
         )
     if np.unique(y, return_counts=True)[1].max() < n_parts:
-        raise TinykernelError(f"{part.file}: too few rows to keep groups aside; use --test 0")
+        raise TinykernelError(f"{part.file}: too few rows to hold out groups; use --test 0")
     train, test = group_folds(n_parts, y, group, seed)[0]
     if not len(test):
-        raise TinykernelError(f"{part.file}: too few groups to keep some aside; use --test 0")
+        raise TinykernelError(f"{part.file}: too few groups to hold one out; use --test 0")
     return train, test
 
 

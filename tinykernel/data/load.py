@@ -265,7 +265,8 @@ def load_rows(
         return rows
     labels = needed_labels(part)
     _, test, kind = held_out_rows(part, labels, test_size, seed, by_group=by_group)
-    which = f"{kind}{',' if by_group else ''} {100 * len(test) / len(labels):.3g} %, seed {seed}"
+    share = f"{100 * len(test) / len(labels):.3g} %"
+    which = f"test rows ({share} held out, {kind}, seed {seed})"
     return replace(rows.at(test), part=which)
 
 

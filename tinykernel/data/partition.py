@@ -77,12 +77,9 @@ def split_part(
         split = f"{len(y)} training rows, no test rows"
         return replace(_dataset((part, None), None, split, seed), columns=part.columns)
     train, test, kind = held_out_rows(part, y, test_size, seed, by_group=by_group)
-    percent = f"{100 * len(test) / len(y):.3g} %"
-    if by_group:
-        share = f"{kind} kept aside, {percent}, seed {seed}"
-    else:
-        share = f"{kind} {percent} kept aside, seed {seed}"
-        share += "" if part.group is None else "; groups mixed"
+    share = f"{100 * len(test) / len(y):.3g} % held out, {kind}, seed {seed}"
+    if not by_group and part.group is not None:
+        share += "; groups mixed"
     split = f"{len(train)} training rows, {len(test)} test rows ({share})"
     return replace(_dataset((part, train), (part, test), split, seed), columns=part.columns)
 

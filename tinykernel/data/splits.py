@@ -75,10 +75,13 @@ def _why_no_split(data: Windows, codes: NDArray[np.intp], group: NDArray[np.intp
         if len(np.unique(group[codes == code])) == 1:
             first = int((codes == code).argmax())
             return (
-                f"{data.source}: no recording can be kept aside: {data.y[first]} is in "
+                f"{data.source}: no recording can be held out: {data.y[first]} is in "
                 f"{data.groups[first]} only; record it once more, or use --test 0"
             )
-    return f"{data.source}: no recording can be kept aside without losing a class"
+    return (
+        f"{data.source}: no recording can be held out without losing a class; record each class "
+        "again, or use --test 0"
+    )
 
 
 def as_dataset(data: Windows, test_size: float = 0.2, seed: int = 0) -> Dataset:
@@ -127,12 +130,12 @@ def keep_for_calibration(
         train = aside = np.zeros(0, np.intp)
     if len(np.unique(labels[aside])) < len(np.unique(labels)):
         raise TinykernelError(
-            f"{data.source}: too few rows or groups to keep some of every class aside for the "
+            f"{data.source}: too few rows or groups to hold out some of every class for the "
             "calibration; train without max_error, and calibrate on other rows"
         )
     groups, others = (None if group is None else group[rows] for rows in (aside, train))
     unit = f"{np.unique(groups).size} groups" if groups is not None and by_group else "stratified"
-    which = f"{len(aside)} training rows kept aside to calibrate, {unit}, seed {seed}"
+    which = f"{len(aside)} training rows held out to calibrate, {unit}, seed {seed}"
     rows = Rows(
         data.X_train[aside], labels[aside], data.source, which, groups if by_group else None
     )

@@ -45,8 +45,8 @@ def _unseen(judged: LabelEvaluation, y_train: NDArray[Any]) -> str:
     if not unseen:
         return ""
     return (
-        f"{sum(unseen.values())} of {judged.rows} test rows have labels that training never "
-        f"saw, and count as wrong: {_listed(list(unseen))}"
+        f"{sum(unseen.values())} of {judged.rows} test rows have labels that do not occur in "
+        f"training, and count as wrong: {_listed(list(unseen))}"
     )
 
 
@@ -58,7 +58,7 @@ def _rare(judged: LabelEvaluation, y_train: NDArray[Any]) -> str:
     if len(rare) > 1:
         return (
             f"rare labels, below 5 % of the training rows: {_listed(rare)}; "
-            "the accuracy hardly shows them, their recall does"
+            "judge them by their recall, not by the accuracy"
         )
     if not rare:
         return ""
@@ -66,9 +66,9 @@ def _rare(judged: LabelEvaluation, y_train: NDArray[Any]) -> str:
     line = f"label {rare[0]!r} is rare, {share:.1f} % of the training rows"
     at = judged.classes.index(rare[0]) if rare[0] in judged.classes else -1
     if at < 0 or not judged.counts[at]:
-        return f"{line}, and has no test row: nobody knows how well it is found"
+        return f"{line}, and has no test row: its recall is unknown"
     return (
-        f"{line}: the accuracy hardly shows that {judged.confusion[at, at]} of its "
+        f"{line}: the accuracy hides that {judged.confusion[at, at]} of its "
         f"{judged.counts[at]} test rows are found"
     )
 
@@ -97,7 +97,7 @@ def _one_input(X: NDArray[Any], y: NDArray[Any], names: Sequence[str] | None) ->
     alone = len(suspects) == 1
     return (
         f"{'input' if alone else 'inputs'} {_listed(suspects)} "
-        f"{'alone tells' if alone else 'each alone tell'} nearly every label: an id, a time or the "
+        f"alone {'predicts' if alone else 'predict'} nearly every label: an id, a time or the "
         "answer itself?" + (" --set drop=NAMES leaves columns out" if names is not None else "")
     )
 

@@ -40,7 +40,7 @@ class Report:
     flash_parts : dict of str to int
         ``weights, kernels, transform, windows, scaler, code, library``.
     static, scratch, stack : int
-        Parts of RAM: static data, the lent buffer, worst-case stack.
+        Parts of RAM: static data, the scratch buffer, worst-case stack.
     chip_flash, chip_ram : int
         Memory of a typical small chip of this kind.
     budget : int or None

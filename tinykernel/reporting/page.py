@@ -173,9 +173,9 @@ def _about_labels(judged: LabelEvaluation) -> dict[str, Any]:
     """Return the context of both templates on labels; of many classes those of least recall."""
     few, baselines = len(judged.classes) <= _MOST_CLASSES, judged.baselines.values()
     shown = range(len(judged.classes)) if few else np.argsort(judged.recall)[:_MOST_CLASSES]
-    beaten = [each.name for each in baselines if not each.as_good]
+    worse = [each.name for each in baselines if not each.as_good]
     others = [each.name for each in baselines if each.as_good and not each.better]
-    lines = [(True, "Better than", beaten), (False, "Not clearly better than", others)]
+    lines = [(True, "Better than", worse), (False, "Not significantly better than", others)]
     interval = interval_in_words(judged.interval, judged.n_groups, 2)
     tiles = [
         (judged.accuracy, "accuracy", interval),

@@ -1,4 +1,4 @@
-"""The choice between candidates: one loss of rows that none of them learned from, and one rule."""
+"""The choice between candidates, by one rule: their losses on held-out rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.training.loss import TEMPERATURES, row_losses, share_right
 
-# Fewer groups tell no standard error.
+# With fewer groups, rows give the standard error.
 _FEWEST_GROUPS = 5
 
 _Doubles = NDArray[np.float64]
@@ -19,12 +19,12 @@ _Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """How one candidate did on rows left out, which are the same for all."""
+    """Losses and score of one candidate on held-out rows, which are the same for all."""
 
     name: str
     losses: _Doubles  # (n,): loss of each row, see `tinykernel.training.loss.row_losses`.
     score: float  # accuracy, or R2 of values, see `tinykernel.training.loss.share_right`.
-    cost: int = 0  # a rank: what fills a budget costs the same.
+    cost: int = 0  # a rank; candidates that fill a budget cost the same.
 
     @staticmethod
     def of(
@@ -35,13 +35,13 @@ class Candidate:
         losses: Sequence[float] = (),
         temperatures: Sequence[float] = TEMPERATURES,
     ) -> Candidate:
-        """Judge decisions of rows left out, see `tinykernel.training.loss.judge`."""
-        each = row_losses(decisions, truth, weight, losses, temperatures)
-        return Candidate(name, each, share_right(decisions, truth, weight, losses))
+        """Judge decisions of held-out rows, see `tinykernel.training.loss.judge`."""
+        of_rows = row_losses(decisions, truth, weight, losses, temperatures)
+        return Candidate(name, of_rows, share_right(decisions, truth, weight, losses))
 
 
 def joined(parts: Sequence[Candidate]) -> Candidate:
-    """Return a candidate that was trained several times, on the rows left out of all of them."""
+    """Return a candidate that was trained once a fold, with the held-out rows of all folds."""
     losses = np.concatenate([part.losses for part in parts])
     score = float(np.mean([part.score for part in parts]))
     return Candidate(parts[0].name, losses, score, parts[0].cost)
@@ -49,23 +49,23 @@ def joined(parts: Sequence[Candidate]) -> Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What was compared, and what was chosen."""
+    """Candidates that were compared, and the place of the chosen one."""
 
     names: tuple[str, ...]
     losses: tuple[float, ...]
     scores: tuple[float, ...]
-    best: int  # of the least loss.
+    best: int  # has the least loss.
     chosen: int
     of_values: bool = False
 
     @property
     def name(self) -> str:
-        """Name of the candidate that is taken."""
+        """Name of the chosen candidate."""
         return self.names[self.chosen]
 
     @property
     def in_words(self) -> str:
-        """Say in one line what won, over what, and by how much."""
+        """Name the chosen candidate and the others, with their losses and scores, in one line."""
         others = [i for i in range(len(self.names)) if i != self.chosen]
         names = " and ".join(self.names[i] for i in others)
         loss, lost = f"{self.losses[self.chosen]:.4f}", [f"{self.losses[i]:.4f}" for i in others]
@@ -78,9 +78,11 @@ class Choice:
         else:
             missed = [f"{100 * self.scores[i]:.2f}" for i in others]
             text = f"log loss {loss} against {' and '.join(lost)}, "
-            text += f"{100 * self.scores[self.chosen]:.2f} against {' and '.join(missed)} %"
+            text += (
+                f"accuracy {100 * self.scores[self.chosen]:.2f} against {' and '.join(missed)} %"
+            )
         less = "" if self.best == self.chosen else "; within one standard error, and it costs less"
-        return f"{self.name} won over {names} on rows left out: {text}{less}"
+        return f"{self.name} chosen over {names} on held-out rows: {text}{less}"
 
 
 def choose(
@@ -97,7 +99,7 @@ def choose(
     ----------
     candidates : sequence of Candidate
     weight : array-like, shape (n,), optional
-        Of the rows left out.
+        Weights of the held-out rows.
     groups : array-like, shape (n,), optional
         Rows of a group vary together: of five or more groups the standard error is theirs.
     margin : float, default=1.0
@@ -116,8 +118,8 @@ def choose(
     >>> cheap, dear = (Candidate(*each) for each in (
     ...     ("trees", rng.uniform(0, 0.2, 100), 0.9),
     ...     ("compact", rng.uniform(0, 0.1, 100), 0.95, 1)))
-    >>> choose([cheap, dear]).in_words[:38]
-    'compact won over trees on rows left ou'
+    >>> choose([cheap, dear]).in_words[:39]
+    'compact chosen over trees on held-out r'
     """
     size = len(candidates[0].losses)
     share = np.ones(size) if weight is None else np.asarray(weight, dtype=np.float64)

@@ -65,20 +65,20 @@ def png(width, height, body=b""):
 
 
 def test_the_folder_is_the_label(photos):
-    """Labels are the names of folders, in the order of the files, and test rows are kept aside."""
+    """Labels are the names of folders, in the order of the files, and test rows are held out."""
     part = read(photos)
     assert part.y.tolist() == ["cat"] * 4 + ["dog"] * 4
     assert part.X.shape == (8, *SHAPE)
     assert part.names[5] == "dog/1.png"
     assert (is_pictures(photos), is_recording(photos)) == (True, False)
     data = load_data(photos, pictures=PictureReading(SHAPE), test_size=0.25)
-    assert data.split == "6 training rows, 2 test rows (stratified 25 % kept aside, seed 0)"
+    assert data.split == "6 training rows, 2 test rows (25 % held out, stratified, seed 0)"
     assert data.X_train.shape == (6, 48)
     assert data.shape == SHAPE
 
 
 def test_names_say_label_and_group(image, tmp_path):
-    """--name takes label and group from file names, and whole groups are kept aside."""
+    """--name takes label and group from file names, and whole groups are held out."""
     for number in range(12):
         name = f"{'ab'[number % 2]}_p{number // 4}_{number}.png"
         image.new("L", (8, 8), number).save(tmp_path / name)
@@ -86,7 +86,7 @@ def test_names_say_label_and_group(image, tmp_path):
     data = load_data(tmp_path, pictures=how, test_size=0.34)
     assert sorted(set(data.y_train.tolist())) == ["a", "b"]
     assert set(data.group_train.tolist()).isdisjoint(data.group_test.tolist())
-    assert "whole groups kept aside" in data.split
+    assert "held out, whole groups" in data.split
     assert "is not of the form" in refused(tmp_path, name="{label}-{person}-{n}")
     with pytest.raises(TinykernelError, match="pictures have no columns"):
         PictureReading(groups="person")

@@ -201,7 +201,7 @@ def test_a_contest_of_values_spoke_of_log_loss():
     model = TernaryKernelRegressor(
         image_shape=(14, 16), epochs=4, random_state=0, n_kernels={"mixed": 4, "convolutions": 4}
     ).fit(X, y + 0.5)
-    assert "on rows left out: R2 " in model.search_["contest"]
+    assert "on held-out rows: R2 " in model.search_["contest"]
 
 
 def test_trainings_of_an_epoch_were_judged_by_how_small_their_decisions_were():

@@ -148,7 +148,7 @@ def test_trees_of_few_values_compete_with_a_smooth_fit():
     y = 1.0 * (X[:, 0] > 0.2) + 2.0 * (X[:, 1] > -0.3) * (X[:, 2] < 0.4)
     trained = train(X, y, budget="2KB", task="numbers", random_state=0, link=False)
     assert trained.model.find(Trees) is not None
-    assert re.search("on rows left out: R2 0.9.* against", trained.classifier.search_["contest"])
+    assert re.search("on held-out rows: R2 0.9.* against", trained.classifier.search_["contest"])
 
 
 def test_finished_trees_were_compared_with_short_trainings_of_components(monkeypatch):

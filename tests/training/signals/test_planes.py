@@ -89,7 +89,7 @@ def test_the_better_of_kernels_and_convolutions_is_trained():
     told.calls = []
     chosen, choice = better(data, options, (1600, 1), told)
     assert chosen.convolutions == "mixed"
-    assert "convolutions won over kernels on rows left out" in choice.in_words
+    assert "convolutions chosen over kernels on held-out rows" in choice.in_words
     X, y = chirps(640, 0)
     shared = {"rate": 8000.0, "hop": 640, "spectrum": "128/64/10", "random_state": 0}
     trained = tinykernel.train(

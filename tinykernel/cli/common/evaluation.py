@@ -32,7 +32,7 @@ def evaluation_in_words(evaluation: Evaluation) -> list[tuple[str, str]]:
     if evaluation.n_groups is not None:
         rows += f" of {count(evaluation.n_groups, 'group')}"
     beside = (f"{_named(each)} {_figure(each)}" for each in evaluation.baselines.values())
-    baselines = ("beside it", "; ".join(beside))
+    baselines = ("baselines", "; ".join(beside))
     if isinstance(evaluation, ValueEvaluation):
         return [*_values_in_words(evaluation, rows), baselines]
     assert isinstance(evaluation, LabelEvaluation)
@@ -50,7 +50,7 @@ def _labels_in_words(evaluation: LabelEvaluation, rows: str) -> list[tuple[str, 
     absent = [label for label, n in zip(classes, counts, strict=True) if not n]
     without = f" (no rows of {visible(listed(absent))})" if absent else ""
     least = int(np.nanargmin(evaluation.recall))
-    right = f"{evaluation.confusion[least, least]} of {count(counts[least], 'row')}"
+    right = f"{evaluation.confusion[least, least]} of {count(counts[least], 'row')} found"
     return [
         ("accuracy", f"{percent(evaluation.accuracy)}, {interval} ({rows})"),
         (
@@ -58,7 +58,7 @@ def _labels_in_words(evaluation: LabelEvaluation, rows: str) -> list[tuple[str, 
             f"{percent(evaluation.balanced_accuracy)} mean recall of the classes"
             f"{without}, macro F1 {evaluation.macro_f1:.3f}",
         ),
-        ("least found", f"{classes[least]}, {right} ({percent(evaluation.recall[least])})"),
+        ("worst class", f"{classes[least]}, {right} ({percent(evaluation.recall[least])})"),
     ]
 
 
@@ -71,14 +71,14 @@ def _decisions_in_words(evaluation: LabelEvaluation) -> list[tuple[str, str]]:
         return []
     answered = f"{percent(figures.coverage)} of the rows"
     if figures.error is not None:
-        answered += f", wrong {percent(figures.error)}"
+        answered += f", {percent(figures.error)} of them wrong"
     if figures.interval is not None:
         answered += f", {interval_in_words(figures.interval, evaluation.n_groups, 2)}"
     plain, probability, confidence = (f"{error:.4f}" for error in figures.calibration_error)
     curve = (f"{100 * share:.0f} %: {percent(error)}" for share, error in figures.curve)
     return [
         ("answered", answered),
-        ("surest rows", f"wrong of the surest {', '.join(curve)}"),
+        ("surest rows", f"error rate of the surest {', '.join(curve)}"),
         (
             "calibration",
             f"expected error of probabilities {probability} (uncalibrated {plain}), of "
@@ -128,7 +128,7 @@ def print_classes(evaluation: LabelEvaluation) -> None:
     print_table(columns, rows, right=columns[1:])
     if not few:
         typer.echo(
-            f"the {_CLASSES_SHOWN} of {len(names)} classes that are found least; --json prints all"
+            f"the {_CLASSES_SHOWN} of {len(names)} classes of lowest recall; --json prints all"
         )
 
 
@@ -146,8 +146,8 @@ def print_verdict(evaluation: Evaluation) -> None:
     if few and any(baseline.worse for baseline in others):
         n = evaluation.n_groups
         typer.echo(
-            f"all rows are of {'one group' if n == 1 else f'{n} groups'}: whether the model does "
-            "better on others cannot be concluded"
+            f"{'one group is' if n == 1 else f'{n} groups are'} too few to conclude that the model "
+            "is better on others"
         )
     print_cautions(evaluation.cautions)
 
@@ -155,13 +155,13 @@ def print_verdict(evaluation: Evaluation) -> None:
 def _compared(baseline: Baseline) -> str:
     """Describe a baseline that is as good, with its figures."""
     # The test pairs the answers, so it may be sure where intervals overlap.
-    verdict = "is not clearly worse on so few rows" if baseline.worse else "does as well"
-    verdict = "does better, row by row" if baseline.better else verdict
+    verdict = "is not significantly worse" if baseline.worse else "does as well"
+    verdict = "is significantly better" if baseline.better else verdict
     figure = _figure(baseline)
     if baseline.by != "rmse":
         figure += f" accuracy, {percent(baseline.figures['balanced_accuracy'])} balanced"
     if baseline.better and baseline.made_of == "splits":
-        figure += "; train --set model=tree makes a model of one"
+        figure += "; train --set model=tree trains such a tree"
     return f"{_named(baseline)} {verdict}: {figure}"
 
 
@@ -182,8 +182,8 @@ def print_inputs(worth: Importance, saved: str) -> None:
         cost = shown(worth.spare_loss) if worth.spare_loss > 0 else "nothing"
         drop = shlex.quote(visible("drop=" + ",".join(worth.spare)))
         typer.echo(
-            f"hint: --set {drop} leaves out {len(worth.spare)} of {len(worth.inputs)} inputs "
-            f"that cost {cost} together on these rows, and saves {saved}"
+            f"hint: --set {drop} leaves out {len(worth.spare)} of {len(worth.inputs)} inputs, "
+            f"costs {cost} on these rows and saves {saved}"
         )
 
 
@@ -214,8 +214,8 @@ def near_in_words(share: float) -> str:
     if not share:
         return ""
     return (
-        f"{100 * share:.0f} % of these rows, or more, are training rows with little changed: they "
-        "equal one in every second input"
+        f"at least {100 * share:.0f} % of these rows are near copies of training rows: every "
+        "second input is equal"
     )
 
 
