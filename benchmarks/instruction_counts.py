@@ -34,7 +34,7 @@ from scipy.optimize import nnls
 from tests.frames import frame_model
 from tests.random_fronts import local_model, random_signal_stage
 from tests.separable import separable_model
-from tests.spectra import spectral_model
+from tests.spectra import plane_model, spectral_model
 from tinykernel.build.toolchains import ProgramTooLarge
 from tinykernel.codegen.projects import generated_inputs
 from tinykernel.codegen.targets import TARGETS
@@ -164,6 +164,14 @@ def _mixed(index: int) -> IntegerModel:
     return separable_model(index, tuple(rng.choice(sides, 2)), blocks, strides, channels=channels)
 
 
+def _planes(index: int) -> IntegerModel:
+    """Draw convolutions of small spectra, the first eight of which fit into 2 KB of memory."""
+    rng = np.random.default_rng([10, index])
+    blocks, strides = ((4,), (2,)) if index < 8 else ((8, 12, 16), (2, 1, 2))
+    spectrum = {"frames": int(rng.integers(20, 50)), "bands": int(rng.integers(4, 13))}
+    return plane_model(index, blocks, strides, length=64, dtype="uint8", hop=0, **spectrum)
+
+
 def _frames(index: int) -> IntegerModel:
     """Draw models of small frames, by turns of each format and number of channels."""
     kinds = [(name, n) for name in FORMATS for n in (1, 3) if (name, n) != ("grey8", 3)]
@@ -183,11 +191,12 @@ _ALONE = {
     "separable": _mixed,
     "offset": offset_sample,
     "frame": _frames,
+    "plane": _planes,
     # What others gave no price for, as none of them fits.
     "small": _small,
 }
 # Kinds without floats, which run the same instructions with an FPU: see `instructions.SAME`.
-_WHOLE = ("spectrum", "offset", "frame", "small")
+_WHOLE = ("spectrum", "offset", "frame", "plane", "small")
 _OF_EACH = {"frame": 18, "separable": 20}  # every format at two sizes; 12 of the others
 
 

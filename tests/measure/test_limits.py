@@ -7,7 +7,7 @@ from tests.frames import frame_model
 from tests.random_fronts import offset_model
 from tests.random_models import one_class, random_model, tree_model
 from tests.separable import separable_model
-from tests.spectra import spectral_model
+from tests.spectra import plane_model, spectral_model
 from tinykernel import TinykernelError, report, train
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.measure.bench import bench
@@ -102,7 +102,7 @@ def test_a_limit_of_time_for_a_core_without_counts(monkeypatch) -> None:
         train([[0.0], [1.0]], [0, 1], budget=budget, target="esp32", n_components=32)
 
 
-@pytest.mark.parametrize("kind", ["components", "chains", "mixed", "one class", "trees"])
+@pytest.mark.parametrize("kind", ["components", "chains", "mixed", "plane", "one class", "trees"])
 def test_the_estimate_of_instructions_is_near(kind, require_gcc):
     """What is counted does not exceed the estimate, of trees that of their farthest leaves."""
     require_gcc("cortex-m4")
@@ -110,6 +110,8 @@ def test_the_estimate_of_instructions_is_near(kind, require_gcc):
         model = tree_model(4, n_features=6, n_classes=3, raw_dtype="int16", most=(30, 30))
     elif kind == "mixed":
         model = separable_model(3, (12, 10), (8, 12, 16), (1, 2, 1))
+    elif kind == "plane":
+        model = plane_model(3, (8, 12, 16), (2, 1, 2), frames=40, bands=20)
     elif kind == "chains":
         model = convolution_model(
             3, (16, 16), (0, 1, 1), channels=16, units=32, unit_bits=2, padding=1
@@ -126,18 +128,24 @@ def test_the_estimate_of_instructions_is_near(kind, require_gcc):
     assert least <= bench(model, "cortex-m4").instructions <= most
 
 
-@pytest.mark.parametrize("target", ["cortex-m3", "esp32c3", "esp8266", "atmega328p"])
-def test_the_estimate_of_a_sound_is_near(target, require_gcc):
+@pytest.mark.parametrize(
+    ("target", "make"),
+    [
+        *((name, spectral_model) for name in ("cortex-m3", "esp32c3", "esp8266", "atmega328p")),
+        *((name, plane_model) for name in ("cortex-m0", "cortex-m3", "esp32c3", "esp8266")),
+    ],
+)
+def test_the_estimate_of_a_sound_is_near(target, make, require_gcc):
     """A spectrum has prices of each core that runs other instructions than another."""
     require_gcc(target)
-    model = spectral_model(
-        40, frames=10, dtype="uint8", cells=(1, 1), n_kernels=8, dilations=(1,), hop=0
-    )
-    prices = check_counted(target)["spectrum"]
-    pieces = work_of(model)["spectrum"]
-    own = sum(prices[piece] * times for piece, times in pieces.items())
-    found = bench(model, target)
-    assert own / 1.25 <= found.stages["spectrum"] <= own * (1 + instruction_margin(target))
+    small = {"cells": (1, 1), "n_kernels": 8, "dilations": (1,), "hop": 0}
+    frames = 10 if make is spectral_model else 20
+    model = make(40, frames=frames, dtype="uint8", **small)
+    found, work = bench(model, target), work_of(model)
+    for line in {"spectrum", "plane"} & work.keys():
+        prices = check_counted(target)[line]
+        own = sum(prices[piece] * times for piece, times in work[line].items())
+        assert own / 1.25 <= found.stages[line] <= own * (1 + instruction_margin(target))
     most = estimate_instructions(model, target) * (1 + instruction_margin(target))
     assert found.instructions <= most
 

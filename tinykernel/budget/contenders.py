@@ -233,13 +233,18 @@ def _or_planes(asked: Asked, shape: tuple[int, ...], sizes: dict[str, Any]) -> d
     free = asked.get("convolutions") == "auto" and asked.get("effort") != "quick"
     if not free or asked.n_rows < _FEWEST_OF_PLANES or "loss" in asked.options:
         return sizes
-    if asked.get("beside", 0) or asked.limits.beside_flash:
+    if asked.get("beside", 0):
         return sizes
     asked = asked.but(convolutions="mixed", linear=sizes["linear"])
     grid = Grid.raw(asked.rows.dtype.name, shape[0], 1, shape[1])
     if no_planes(grid, asked.spectrum()[0], asked.get("augment", None)):
         return sizes
     n = _channels(asked, shape)[0]
+    if n >= _FEWEST_CHANNELS and asked.limits.beside_flash:
+        try:
+            n = _within(asked, "mixed", n, 1)[0] or 0
+        except TinykernelError:
+            n = 0  # the target has no counts of these
     if n < _FEWEST_CHANNELS:
         return sizes
     return sizes | {"n_kernels": {"kernels": sizes["n_kernels"], "mixed": n}}

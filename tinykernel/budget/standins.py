@@ -79,9 +79,10 @@ class Asked:
         shape: tuple[int, ...] = more.get("shape") or ()
         codes = strata(labels.astype(np.float64)) if "loss" in options else None
         rows = inputs.reshape(len(inputs), -1)
-        # A channel of an image has one scale, whatever the pixel; frames of a camera are bytes.
-        n_channels = shape[-1] if rows.shape[1] == math.prod(shape) else 1
-        few = some_rows(rows, labels, codes, n_channels if len(shape) == 3 else None)
+        # A channel has one scale, whatever the pixel or the sample; frames of a camera are bytes.
+        whole = bool(shape) and rows.shape[1] == math.prod(shape)
+        n_channels = shape[-1] if whole else 1 if len(shape) == 3 else None
+        few = some_rows(rows, labels, codes, n_channels)
         return Asked(*few, options, **more, n_rows=len(inputs))
 
     def but(self, **options: Any) -> Asked:

@@ -23,7 +23,7 @@ _STAGE_OF_FILE = {
 #: Stages in the order in which they run, where there are such; "other" is what puts them together.
 STAGES = tuple(dict.fromkeys(_STAGE_OF_FILE.values()))
 #: Stages that only some models have.
-FIRST_STAGES = tuple(kind.KIND for kind in KINDS if kind.GIVES in ("rows", "image"))
+FIRST_STAGES = tuple(kind.KIND for kind in KINDS if kind.KIND in STAGES and kind.KIND != "scale")
 
 
 def function_ranges(program: Path) -> dict[str, range]:

@@ -10,6 +10,10 @@ from hypothesis import strategies as st
 import tinykernel
 from tests.training.signals.test_training import chirps
 from tinykernel import TernaryKernelClassifier, TinykernelError
+from tinykernel.budget.ceilings import share_used
+from tinykernel.budget.contenders import sizes_that_fit
+from tinykernel.budget.standins import Asked
+from tinykernel.measure.limits import parse_limits
 from tinykernel.model.stages.separable import Separable
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.signals.planes import _ADDED, Variation, _hidden, _moved, _noisy, varied
@@ -97,3 +101,17 @@ def test_the_better_of_kernels_and_convolutions_is_trained():
     )
     assert trained.model.find(Separable).channels[-1] >= 16
     assert trained.sizes.flash <= 6144
+
+
+def test_limits_of_time_leave_room_for_convolutions():
+    """Convolutions on spectra compete within a limit of instructions, with fewer channels."""
+    X, y = chirps(640, 0)
+    given = {"rate": 8000.0, "hop": 640, "spectrum": "128/64/10", "random_state": 0}
+    channels = []
+    for budget in ("8KB", "flash=8KB,instructions=900k"):
+        limits = parse_limits(budget)
+        asked = Asked.few(X, y, given, limits=limits, shape=(1600, 1))
+        channels.append(sizes_that_fit(asked)["n_kernels"]["mixed"])
+    assert 16 <= channels[1] < channels[0]
+    model = asked.but(convolutions="mixed").integers(n_kernels=channels[1])
+    assert share_used(model, limits, "cortex-m4")[0] <= 1

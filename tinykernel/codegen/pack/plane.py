@@ -17,4 +17,4 @@ def pack_plane(stage: Plane, place: Place) -> Packed:
     )
 
 
-CODE = Code({"tk_plane.h": "local"}, pack=pack_plane)
+CODE = Code({"tk_plane.h": "plane"}, pack=pack_plane)

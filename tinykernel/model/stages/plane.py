@@ -45,5 +45,5 @@ class Plane(Stage):
         return (Range("value of the plane", 0, grid.high, 0, 255),)
 
     def work(self, grid: Grid) -> dict[str, float]:
-        """Return the copies of values; see `Stage`."""
-        return {"value": float(grid.size)}
+        """Return the copies of values, and of rows; see `Stage`."""
+        return {"value": float(grid.size), "row": float(grid.rows)}

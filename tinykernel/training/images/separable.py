@@ -113,6 +113,7 @@ class SeparableLearner(ImageLearner):
         "shift_of": "scale_step",
     }
     plan: SeparablePlan
+    _threads: Callable[..., Iterable[None]] | None = None  # those of an epoch, which start once
 
     def __init__(
         self,
@@ -144,7 +145,12 @@ class SeparableLearner(ImageLearner):
     # -- forward ------------------------------------------------------------------------------
 
     def _each(self, kernel: Callable[..., None], n: int, *arguments: Any) -> None:
-        run_on_rows(kernel, n, self.recipe.n_threads, *arguments)
+        if self._threads is None:
+            run_on_rows(kernel, n, self.recipe.n_threads, *arguments)
+            return
+        parts = min(self.recipe.n_threads, n)
+        ends = [n * i // parts for i in range(parts + 1)]
+        list(self._threads(lambda begin, end: kernel(begin, end, *arguments), ends, ends[1:]))
 
     def _rounded(self, layer: _Layer) -> _Rounded:
         """Round the shadow of a layer."""
@@ -247,12 +253,15 @@ class SeparableLearner(ImageLearner):
 
     def epoch(self, number: int) -> float:
         """Go through all rows once; returns the mean loss."""
-        with threadpool_limits(self.recipe.n_threads, "blas"):
-            return super().epoch(number)
+        try:
+            with threadpool_limits(self.recipe.n_threads, "blas"):
+                return super().epoch(number)
+        finally:
+            self._threads = None
 
     def accumulate(self, rows: NDArray[np.int64], run: Callable[..., Iterable[None]]) -> None:
         """Compute the gradients of some images."""
-        self._folded = None
+        self._folded, self._threads = None, run
         batch = self.batch(rows)
         passed = self._forward(self.varied_maps(rows))
         maps = passed[-1].values
