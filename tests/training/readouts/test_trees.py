@@ -21,7 +21,7 @@ from tinykernel.training.folds import final_fold, trial_folds
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts import contest
 from tinykernel.training.readouts.forest import Aim, Forest, Room, TreeOptions
-from tinykernel.training.readouts.growth import Bins, Growth, grow
+from tinykernel.training.readouts.growth import Bins, Growth, Narrow, grow
 from tinykernel.training.readouts.lines import Lines
 from tinykernel.training.readouts.trees import TreeTrial, _in_integers
 from tinykernel.training.trainset import prepare
@@ -54,6 +54,23 @@ def test_first_split_is_the_best_of_all():
             gain = sum(slope[p].sum() ** 2 / (bend[p].sum() + 1) for p in parts)
             best = max(best, (gain, f, c))
     assert (tree.input[0], tree.cut[0]) == best[1:]
+
+
+def test_between_the_thresholds_of_a_full_model_trees_are_those_of_all_bins():
+    """A model with all its thresholds takes only these: fewer bins, and inputs, give the same."""
+    rng = np.random.default_rng(0)
+    Q = rng.integers(-999, 999, (500, 6)).astype(np.int16)
+    bins, growth = Bins.of(Q, 128), Growth(16, 1.0, 0.5, 0.5)
+    used = np.zeros(bins.first[-1], bool)
+    of_five = np.setdiff1d(np.arange(bins.first[5]), bins.first[1:] - 1)
+    used[rng.choice(of_five, 255, replace=False)] = True
+    rows, slope, bend = bins.sort(Q), rng.normal(size=500), rng.uniform(0.1, 1, 500)
+    assert Narrow.of(rows, bins.first, used) is None
+    used[np.setdiff1d(of_five, np.flatnonzero(used))[:1]] = True
+    tree = Narrow.of(rows, bins.first, used).grow(slope, bend, growth)
+    whole = grow(rows, bins.first, slope, bend, used, growth)
+    assert all(np.array_equal(vars(tree)[name], vars(whole)[name]) for name in vars(whole))
+    assert len(set(tree.input)) > 3
 
 
 def test_sure_rows_do_not_throw_leaves_far_away():

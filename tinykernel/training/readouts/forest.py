@@ -12,7 +12,7 @@ from tinykernel.compiled import njit
 from tinykernel.elementary import exp
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.training.loss import judge
-from tinykernel.training.readouts.growth import Bins, Growth, Tree, grow
+from tinykernel.training.readouts.growth import Bins, Growth, Narrow, Tree, grow
 
 _Floats = NDArray[np.float64]
 # Bytes in flash of a tree (nodes, output and shift), a node, a threshold (input, level).
@@ -92,7 +92,8 @@ class Forest:
     offset: _Floats
     f: _Floats
     used: NDArray[np.bool_]
-    odds: _Floats | None = None
+    odds: _Floats | None = None  # (n_outputs, n)
+    narrow: Narrow | None = None
     steps: int = 0
     n_leaves: int = 0
     trees: list[tuple[int, Tree]] = field(default_factory=list)
@@ -112,7 +113,7 @@ class Forest:
         f = np.tile(offset, (len(bins), 1)) if base is None else base.copy()
         forest = Forest(bins, first, aim, options, offset, f, np.zeros(int(first[-1]), np.bool_))
         if not aim.values and f.shape[1] > 1:
-            forest.odds = np.empty_like(f)
+            forest.odds = np.empty(f.shape[::-1])
             for o in range(f.shape[1]):
                 _raise(f, o, forest.odds)
         return forest
@@ -142,7 +143,11 @@ class Forest:
         growth = Growth(leaves, options.l2, 0.5 * options.l2, leaf / (leaf + _THRESHOLD_BYTES))
         slope, bend = self._slopes(o)
         used = self.used.copy()
-        tree = grow(self.bins, self.first, slope, bend, used, growth)
+        self.narrow = self.narrow or Narrow.of(self.bins, self.first, used)
+        if self.narrow is None:
+            tree = grow(self.bins, self.first, slope, bend, used, growth)
+        else:
+            tree = self.narrow.grow(slope, bend, growth)
         if tree is None or self.steps + tree.depth + 1 > room.steps:
             return False
         self.used, self.steps = used, self.steps + tree.depth + 1
@@ -263,6 +268,9 @@ class Watch:
     base: _Floats | None = None
     losses: list[tuple[int, float, float]] = field(default_factory=list)
     reached: list[NDArray[np.uint8]] = field(default_factory=list)
+    # Leaves of the trees that `sums` (n, n_outputs) adds up.
+    leaves: list[_Floats] = field(default_factory=list)
+    sums: _Floats | None = None
 
     def goes_on(self, forest: Forest) -> bool:
         """Record loss and accuracy with the trees so far; False if the loss has stopped falling."""
@@ -275,12 +283,20 @@ class Watch:
 
     def decide(self, forest: Forest) -> NDArray[np.float32]:
         """Return the decisions (n, n_outputs) of a forest, which grows between two calls."""
-        f = np.tile(forest.offset, (len(self.bins), 1)) if self.base is None else self.base.copy()
         new = forest.trees[len(self.reached) :]
         self.reached += [tree.reached(self.bins) for _, tree in new]
-        for (o, _), values, reached in zip(forest.trees, forest.values, self.reached, strict=True):
-            f[:, o] += values[reached]
-        return f.astype(np.float32)
+        n = len(self.leaves)
+        if self.sums is None or any(
+            a is not b for a, b in zip(self.leaves, forest.values, strict=False)
+        ):
+            whole = np.tile(forest.offset, (len(self.bins), 1))
+            self.sums, n = whole if self.base is None else self.base.copy(), 0
+        self.leaves = forest.values.copy()
+        for (o, _), values, reached in zip(
+            forest.trees[n:], forest.values[n:], self.reached[n:], strict=True
+        ):
+            self.sums[:, o] += values[reached]
+        return self.sums.astype(np.float32)
 
 
 def packed(forest: Forest, bins: Bins) -> tuple[Trees, _Floats]:
@@ -350,18 +366,19 @@ def _leaf_sums(reached, slope, bend, n):  # type: ignore[no-untyped-def]
 @njit(nogil=True)
 def _raise(f, o, odds):  # type: ignore[no-untyped-def]
     for i in range(f.shape[0]):
-        odds[i, o] = exp(min(max(f[i, o], -300.0), 300.0))
+        odds[o, i] = exp(min(max(f[i, o], -300.0), 300.0))
 
 
 @njit(nogil=True)
 def _slopes_of_odds(odds, target, weight, o):  # type: ignore[no-untyped-def]
     """Return the derivatives for several classes, of exp(f)."""
-    slope, bend = np.empty(odds.shape[0]), np.empty(odds.shape[0])
-    for i in range(odds.shape[0]):
-        total = 0.0
-        for c in range(odds.shape[1]):
-            total += odds[i, c]
-        p = odds[i, o] / total
+    n_outputs, n = odds.shape
+    slope, bend, total = np.empty(n), np.empty(n), np.zeros(n)
+    for c in range(n_outputs):
+        for i in range(n):
+            total[i] += odds[c, i]
+    for i in range(n):
+        p = odds[o, i] / total[i]
         slope[i] = weight[i] * (p - target[i, o])
         bend[i] = weight[i] * max(p * (1.0 - p), 1e-6)
     return slope, bend
