@@ -76,7 +76,7 @@ def test_flash_verifies_what_it_flashed(port, work, tmp_path, monkeypatch) -> No
     write_ini(project, "[env:board]\nplatform = ststm32\n")
     fake_pio(tmp_path, monkeypatch, "exit 0")
     given = ("flash", project, "--port", port, "--verify")
-    assert "no .tkm beside it is the model of this export; give --model" in failed(*given)
+    assert "no .tkm next to it is the model of this export; give --model" in failed(*given)
     shutil.copy(work / "gesture.tkm", tmp_path)
     ini = (project / "platformio.ini").read_bytes()
     fingerprint = load(work / "gesture.tkm").fingerprint()

@@ -185,7 +185,7 @@ def test_a_page_shows_what_the_model_file_keeps(page, tmp_path) -> None:
     for damaged in (None, [], *({**kept, **one} for one in wrong)):
         save(page.model, file, {"evaluation": damaged})
         assert (
-            "report MODEL --html FILE --data DATA judges it"
+            "judge it: tinykernel report MODEL --html FILE --data DATA"
             in report_page(file, (), compiler="none").to_html()
         )
 

@@ -22,7 +22,7 @@ def bench_command(
     model: args.ModelArgument,
     target: args.TargetsOption = [],  # noqa: B006
     clock: Annotated[
-        str | None, args.option("--clock", "HZ", "also give a time at this clock, e.g. 80MHz")
+        str | None, args.option("--clock", "HZ", "also print the time at this clock, e.g. 80MHz")
     ] = None,
     current: args.CurrentOption = None,
     port: OnPortOption = None,
@@ -32,11 +32,10 @@ def bench_command(
 ) -> None:
     """Count the instructions of one inference, by stage.
 
-    The count is exact and does not depend on how busy this computer is. A time is a range, because
-    an emulator counts instructions and not cycles. The target is that of the training unless
-    given, else cortex-m4.
+    The count is exact and repeatable. A time is a range, because the emulator counts instructions,
+    not cycles. The default target is that of the training, else cortex-m4.
 
-    With --port a board that runs the export is timed, by its own clock.
+    With --port a board that runs the export measures the time with its own clock.
     """
     if port is not None:
         if target or clock is not None or current is not None:

@@ -42,8 +42,8 @@ def calibrate_command(
         args.option(
             "--false-alarms",
             "SHARE|RATE",
-            "also detect rows of no known class, with at most this share of false alarms, e.g. 1%; "
-            "or choose when a stream tells an event, at such a rate, e.g. 1/h",
+            "share, e.g. 1%: also detect novel rows, with at most so many false alarms; or "
+            "rate, e.g. 1/h: choose when a stream has an event",
             parser=args.parser(parsing.share_or_rate),
         ),
     ] = None,
@@ -52,28 +52,31 @@ def calibrate_command(
         args.option(
             "--known",
             "DATA",
-            "with --false-alarms: training rows, or others of known classes; rows that are far "
-            "from all of them are novel, too",
+            "with --false-alarms: rows of known classes, e.g. the training rows; rows far from all "
+            "of them are novel",
         ),
     ] = None,
     per_class: Annotated[
-        bool, args.flag("--per-class", text="set a margin, and give the promise, for each class")
+        bool,
+        args.flag("--per-class", text="choose a margin for each class; the promise holds for all"),
     ] = False,
     confidence: Annotated[
-        Any, args.share_option("--confidence", "confidence of the promise", default="95%")
+        Any, args.share_option("--confidence", "confidence level of the promise", default="95%")
     ] = 0.95,
     same_groups: Annotated[
         bool,
-        args.flag("--same-groups", text="promise for new rows of the same groups only"),
+        args.flag(
+            "--same-groups", text="promise for new rows of the same groups, not for new groups"
+        ),
     ] = False,
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = None,
 ) -> None:
-    """Fit confidence, and a margin to refuse below.
+    """Fit confidence, and when the model refuses to answer.
 
-    They are fitted to rows of DATA. Training rows are refused. Prints what the model promises for
-    new rows; if the rows do not support the promise, writes no model and ends with status 1. Uses
-    the test part of DATA, or the held-out rows if the model was trained on DATA, or all rows.
+    DATA must not be training rows. Prints the promise for new rows; if the rows do not support it,
+    writes no model and ends with status 1. Uses the test part of DATA, or the held-out rows if the
+    model was trained on DATA, or all rows.
     """
     from tinykernel.modelfile import save
 

@@ -31,7 +31,7 @@ def drift_command(
         Path,
         typer.Argument(
             metavar="COUNTERS",
-            help="bytes of NAME_counters_t as the device has them in memory",
+            help="file with the bytes of NAME_counters_t from the device",
             show_default=False,
         ),
     ],
@@ -40,18 +40,16 @@ def drift_command(
         args.option(
             "--data",
             "DATA",
-            "held-out rows to compare with, instead of those that calibrate remembered",
+            "held-out rows to compare with  [default: those of calibrate]",
         ),
     ] = None,
     false_alarms: Annotated[
         Any,
-        args.share_option(
-            "--false-alarms", "risk of a difference where there is none", default="1%"
-        ),
+        args.share_option("--false-alarms", "risk of a false alarm", default="1%"),
     ] = 0.01,
     independent: Annotated[
         bool,
-        args.flag("--independent", text="count each decision, as of parts on a belt"),
+        args.flag("--independent", text="take decisions as independent, e.g. of parts on a belt"),
     ] = False,
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = None,

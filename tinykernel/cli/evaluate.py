@@ -23,14 +23,15 @@ def evaluate_command(
     model: args.ModelArgument,
     data: args.DataArgument,
     label: Annotated[
-        str | None, args.option("--label", "COLUMN", "as for train", show_default=False)
+        str | None,
+        args.option("--label", "COLUMN", "column, array or file of the labels", show_default=False),
     ] = None,
     train: Annotated[
         str | None,
         args.option(
             "--train",
             "DATA",
-            "training rows, for the baselines; not needed where DATA holds them",
+            "training rows, to train the baselines; not needed if DATA holds them",
             show_default=False,
         ),
     ] = None,
@@ -38,16 +39,17 @@ def evaluate_command(
         bool,
         args.flag(
             "--inputs",
-            text="also rank the inputs, and name those to leave out; takes a while",
+            text="also rank the inputs by importance, and name those to drop; slow",
         ),
     ] = False,
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = None,
 ) -> None:
-    """Judge a model on labelled rows, beside simple models.
+    """Evaluate a model on labelled rows, beside baselines.
 
-    Says recall by class, and an interval. Uses the test part of DATA, or the held-out rows if the
-    model was trained on DATA, or all rows. Label and groups are those of the training.
+    Prints accuracy with its confidence interval, and recall by class. Uses the test part of DATA,
+    or the held-out rows if the model was trained on DATA, or all rows. Label and groups are by
+    default those of the training.
     """
     from tinykernel.evaluation import evaluate, input_importance
     from tinykernel.evaluation.models import evaluate_clips
@@ -103,9 +105,9 @@ def evaluate_command(
         judging.print_cautions([judging.near_in_words(near)])
     if calibrated:
         used = judging.seen_in_words(calibrated, "to calibrate")
-        typer.echo(f"{used}: they say nothing new of the promise")
+        typer.echo(f"{used}, so they cannot confirm the promise")
     if judged.train is None:
-        typer.echo("--train DATA, with the training rows, shows simple models beside it")
+        typer.echo("hint: --train DATA, with the training rows, adds the baselines")
 
 
 def _events(

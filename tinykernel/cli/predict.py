@@ -35,29 +35,29 @@ def predict_command(
     data: Annotated[
         str | None,
         typer.Argument(
-            metavar="[DATA]", help="as for train; not with --stream", show_default=False
+            metavar="[DATA]", help="data, as for train; or --stream", show_default=False
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="write row, label and scores to a .csv file"),
+        args.option("--output -o", "FILE", "write row, label and scores to a .csv file"),
     ] = None,
     stream: Annotated[
         str | None,
         args.option(
             "--stream",
             "FILE",
-            "a recording, or a folder: its events, or a decision every hop",
+            "recording, or a folder of them: print events, or a decision every hop",
             show_default=False,
         ),
     ] = None,
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = None,
 ) -> None:
-    """Predict labels and scores as the firmware does.
+    """Predict labels and scores in the firmware's arithmetic.
 
-    Uses the test part of DATA where it has one, else all its rows. A calibrated model also
-    says what it decides, a label or "unknown", and how sure it is, 0 to 255.
+    Uses the test part of DATA if it has one, else all rows. A calibrated model also prints its
+    decision, a label or "unknown", and its confidence, 0 to 255.
     """
     source = stream if data is None else data
     if source is None or (data is not None and stream is not None):

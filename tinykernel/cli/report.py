@@ -26,13 +26,13 @@ def report_command(
     model: args.ModelArgument,
     target: args.TargetsOption = [],  # noqa: B006
     budget: args.BudgetOption = None,
-    html: Annotated[Path | None, args.option("--html", "FILE", "write a page to hand on")] = None,
+    html: Annotated[Path | None, args.option("--html", "FILE", "write a page to share")] = None,
     markdown: Annotated[
         bool,
         typer.Option("--markdown", metavar="", help="print the figures of the page as text"),
     ] = False,
     compiler: Annotated[
-        str, typer.Option("--compiler", help="auto, gcc, zig, or none for the estimate without one")
+        str, args.option("--compiler", "NAME", "auto, gcc, zig, or none to estimate")
     ] = "auto",
     data: Annotated[
         str | None,
@@ -51,12 +51,12 @@ def report_command(
 ) -> None:
     """Measure flash, RAM and stack, and check that they fit.
 
-    Ends with status 1 when it does not fit. Flash is the linked difference to an empty program
-    where a compiler is found, an estimate otherwise; the report says which. Target and budget are
-    those of the training unless given, else cortex-m4 and none.
+    Ends with status 1 if they do not fit. With a compiler, flash is what the model adds to an empty
+    linked program; without one it is an estimate, and the report says so. Target and budget are by
+    default those of the training, else cortex-m4 and no budget.
 
-    --html writes a page to hand on, --markdown prints its figures: how the model was trained, how
-    good it is on DATA, memory, time, inputs and proved ranges.
+    --html writes a page to share, --markdown prints its figures: training, accuracy on DATA,
+    memory, time, inputs and proved ranges.
     """
     from tinykernel.codegen.targets import TARGETS
     from tinykernel.measure.report import report

@@ -22,14 +22,14 @@ _ALSO = 3  # boards named in the line of a core
 
 def targets_command(
     fits: Annotated[
-        Path | None, option("--fits", "MODEL", "which boards hold this model, by core")
+        Path | None, option("--fits", "MODEL", "list the boards that can hold this model")
     ] = None,
     target: TargetsOption = [],  # noqa: B006
     as_json: JsonOption = False,
 ) -> None:
     """List processors and boards, or those that hold a model.
 
-    With --target it is about the boards of these processors alone; --fits then names each.
+    --target limits the list to these processors, and --fits then names each board.
     """
     from tinykernel.codegen.targets import TARGETS
 

@@ -58,12 +58,12 @@ def train_command(
     quiet: args.QuietOption = None,
     **_: Any,
 ) -> None:
-    """Train a model that fits, and print the firmware's accuracy.
+    """Train a model that fits a budget, and test it.
 
-    With --window, or where DATA is a folder or a sound, DATA are recordings, which are cut into
-    windows. A folder of pictures has a folder for each class; pictures are resized to
-    --image-shape. Ctrl-C ends the search, or the training after its first epoch, and keeps the
-    best so far. --save-config FILE writes the given settings for --config.
+    Sounds, folders, and any DATA with --window are recordings, which are cut into windows. A
+    folder of pictures has one folder for each class; pictures are resized to --image-shape. Ctrl-C
+    ends the search, or the training after its first epoch, and keeps the best so far. --save-config
+    FILE writes the settings for --config.
     """
     args.check_output_file(output, args.MODEL_SUFFIXES)
     values, typed = gather(ctx.params, ("data", "train"), data)
@@ -82,7 +82,7 @@ def train_command(
     if result["interrupted"]:
         typer.echo(
             f"training was interrupted after {result['iterations']} epochs; {output} holds the "
-            "best model until then",
+            "best model so far",
             err=True,
         )
 
@@ -137,7 +137,7 @@ def _trained(
             note = "effort quick compares no trees; --effort normal does"
             dataset = replace(dataset, notes=(*dataset.notes, note))
     except BaseException:
-        typer.echo(f"{output} holds the trained model; its accuracy is not known", err=True)
+        typer.echo(f"{output} holds the trained model; it was not evaluated", err=True)
         raise
     about |= {"accuracy": accuracies_of(result)} | about_evaluation(evaluation)
     return result | _save(trained, output, about), dataset, evaluation

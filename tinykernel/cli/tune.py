@@ -39,7 +39,7 @@ def tune_command(
     ctx: typer.Context,
     data: args.DataArgument,
     output: Annotated[
-        Path | None, args.option("--output -o", "MODEL", "write the recommended model: .tkm")
+        Path | None, args.option("--output -o", "MODEL", "file for the recommended model: .tkm")
     ] = None,
     settings: None = None,
     assignments: SetOption = [],  # noqa: B006
@@ -47,12 +47,12 @@ def tune_command(
     quiet: args.QuietOption = None,
     **_: Any,
 ) -> None:
-    """Show accuracy against size, and recommend a model.
+    """Compare sizes; recommend the smallest good model.
 
-    That is the smallest that is good enough. Models of 1 to 30 KB (or --budget) are trained on
-    parts of the training rows, whole groups where there are groups, and judged on the part held
-    out; the test rows choose nothing. Finished trainings are kept: started again, the same command
-    goes on from there. Ctrl-C keeps the best so far. --set takes the settings of train, too.
+    Models of 1 to 30 KB (or --budget) are cross-validated on the training rows, by whole groups if
+    there are groups. Test rows have no influence. Finished trainings are stored: after an
+    interruption the same command continues. Ctrl-C ends it with the best so far. --set takes the
+    settings of train, too.
     """
     from tinykernel.codegen.targets import find_target
 

@@ -30,17 +30,16 @@ def verify_command(
     port: OnPortOption = None,
     rows: Annotated[
         str | None,
-        args.option("--rows", "N|all", "rows to send, of each class its share", default="200"),
+        args.option("--rows", "N|all", "rows to send, stratified by class", default="200"),
     ] = None,
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = None,
 ) -> None:
     """Run every row through the C, and compare it with Python.
 
-    Every score is compared. The target is the host unless given. Ends with status 1 on one
-    difference, or if a target is too small for the model. For classifiers it also compares counters
-    over 10,000 steps. Uses the test part of DATA, or the held-out rows if the model was trained on
-    DATA, or all rows.
+    The default target is the host. Ends with status 1 if a score differs, or if a target is too
+    small for the model. For classifiers it also compares the drift counters over 10,000 steps. Uses
+    the test part of DATA, or the held-out rows if the model was trained on DATA, or all rows.
 
     With --port a board that runs the export computes the scores, and reports time and stack.
     """

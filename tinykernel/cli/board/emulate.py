@@ -21,7 +21,7 @@ def _end(*_: object) -> None:
 def emulate_command(
     model: Annotated[
         Path | None,
-        typer.Argument(metavar="[MODEL]", help="a .tkm or .pkl model", show_default=False),
+        typer.Argument(metavar="[MODEL]", help="model: .tkm or .pkl", show_default=False),
     ] = None,
     target: Annotated[
         str,
@@ -37,13 +37,13 @@ def emulate_command(
         option(
             "--sensor",
             "still|shaking|turning",
-            "in place of a model: print x, y and z of a movement, 100 times a second",
+            "instead of a model: print x, y and z of a movement at 100 Hz",
         ),
     ] = None,
 ) -> None:
     """Run the program of a board in an emulator, until Ctrl-C.
 
-    The first line that it prints is the port, for --port of other commands.
+    It prints the port first; pass it to --port of other commands.
     """
     if (model is None) == (sensor is None):
         raise typer.BadParameter("give either MODEL or --sensor", param_hint="MODEL")

@@ -38,20 +38,24 @@ def monitor_command(
         option(
             "--send",
             "RECORDING",
-            "play it into the stream of the board in real time, and compare with Python",
+            "recording to send to the board in real time; compares with Python",
         ),
     ] = None,
-    log: Annotated[Path | None, option("--log", "FILE", "write each decision to a .csv")] = None,
-    fast: Annotated[bool, flag("--fast", text="with --send: as fast as the line takes it")] = False,
+    log: Annotated[
+        Path | None, option("--log", "FILE", "write each decision to a .csv file")
+    ] = None,
+    fast: Annotated[
+        bool, flag("--fast", text="with --send: as fast as the serial line allows")
+    ] = False,
     decisions: Annotated[
-        int | None, typer.Option("--decisions", min=1, help="end after so many")
+        int | None, option("--decisions", "N", "stop after N decisions", min=1)
     ] = None,
 ) -> None:
-    """Show the decisions of a board as they come.
+    """Show the decisions of a board live, until Ctrl-C.
 
-    It ends with Ctrl-C or the recording. The board runs a sketch that prints m-results-[...] for
-    each decision. With --send it runs the program of an export, and ends with status 1 where a
-    decision is not Python's.
+    The board runs a sketch that prints m-results-[...] for each decision. With --send it runs the
+    program of an export; monitor then stops at the end of the recording, with status 1 if a
+    decision differs from Python's.
     """
     from tinykernel.board.link import Link, find_port
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tinykernel.cli.common.arguments import flag
+from tinykernel.cli.common.arguments import flag, option
 
 PANEL = "Board (with --port)"
 
@@ -15,25 +15,25 @@ PortOption = Annotated[
     typer.Option(
         "--port",
         metavar="PORT",
-        help="serial port of a board, e.g. /dev/ttyACM0, COM3 or socket://127.0.0.1:4000; "
-        "needed where not a single board is connected",
+        help="serial port of a board, e.g. /dev/ttyACM0, COM3 or socket://127.0.0.1:4000  "
+        "[default: the only board]",
         show_default=False,
     ),
 ]
 BaudOption = Annotated[
-    int, typer.Option("--baud", min=50, max=20_000_000, help="speed of the serial port")
+    int, option("--baud", "BAUD", "speed of the serial port", min=50, max=20_000_000)
 ]
 OnPortOption = Annotated[
     str | None,
     typer.Option(
         "--port",
         metavar="PORT",
-        help="a board that runs the export, e.g. /dev/ttyACM0, in place of an emulator; auto for "
+        help="serial port of a board that runs the export, e.g. /dev/ttyACM0; auto finds "
         "the only one",
         rich_help_panel=PANEL,
         show_default=False,
     ),
 ]
 SaveOption = Annotated[
-    bool, flag("--save", text="keep what was measured in MODEL, for report (with --port)")
+    bool, flag("--save", text="with --port: store the measurement in MODEL, for report")
 ]

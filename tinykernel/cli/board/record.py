@@ -31,7 +31,7 @@ _KEYS = "blank starts and ends a recording, digits choose the label, q ends"
 def record_command(
     label: Annotated[
         str,
-        option("--label", "WORD[,WORD]", "what is recorded; or a list for keys"),
+        option("--label", "WORD[,WORD]", "label; or several, to choose by key"),
     ],
     output: Annotated[Path, option("--output -o", "DIR", "folder of the recordings")] = Path(
         "recordings"
@@ -39,34 +39,34 @@ def record_command(
     port: PortOption = None,
     baud: BaudOption = 115200,
     form: Annotated[
-        str, typer.Option("--format", help="text: numbers a line; s16le: frames of fast sensors")
+        str, option("--format", "FORMAT", "text: a line a sample; s16le: binary frames")
     ] = "text",
     group: Annotated[
         str | None,
-        option("--group", "NAME", "who or what is recorded, a column `group`"),
+        option("--group", "NAME", "person or machine, written as column `group`"),
     ] = None,
     rate: Annotated[
         float | None,
-        option("--rate", "HZ", "samples a second; else measured", min=0.001),
+        option("--rate", "HZ", "sampling rate  [default: measured]", min=0.001),
     ] = None,
     seconds: Annotated[
         float | None,
-        typer.Option("--seconds", min=0.001, help="length of a recording", show_default="60"),
+        option("--seconds", "SECONDS", "length of a recording  [default: 60]", min=0.001),
     ] = None,
     count: Annotated[
-        int | None, typer.Option("--count", min=1, help="so many recordings", show_default="1")
+        int | None, option("--count", "N", "number of recordings  [default: 1]", min=1)
     ] = None,
     window: Annotated[
         str | None,
-        option("--window", "TIME", "length of each with --count, e.g. 1s"),
+        option("--window", "TIME", "with --count: length of each recording, e.g. 1s"),
     ] = None,
     quiet: QuietOption = None,
 ) -> None:
-    """Record what a sketch prints, as train takes it.
+    """Record the samples that a sketch prints, to train on.
 
-    Each recording is a file. A line is a sample: numbers between commas, blanks, tabs or
-    semicolons, with names or without. On a terminal keys begin and end recordings; elsewhere it
-    records --seconds, or --count times --window.
+    The sketch prints one line a sample: numbers separated by commas, spaces, tabs or semicolons,
+    with or without names. On a terminal, keys start and stop recordings; elsewhere --seconds, or
+    --count and --window, set how much is recorded.
     """
     from tinykernel.board.link import find_port
     from tinykernel.board.recording import FORMATS, Recorder, check_label, sensor_at

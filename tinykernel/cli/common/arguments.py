@@ -78,15 +78,14 @@ DataArgument = Annotated[
     typer.Argument(
         callback=existing_data,
         metavar="DATA",
-        help="table or arrays (.npz, .npy, .csv, .parquet), recordings, or a folder of pictures; "
-        "also looked for in the folder TINYKERNEL_DATA",
+        help="table, arrays, recordings or pictures, also from $TINYKERNEL_DATA",
         show_default=False,
     ),
 ]
 ModelArgument = Annotated[
     Path,
     typer.Argument(
-        callback=_existing_model, metavar="MODEL", help="a .tkm or .pkl model", show_default=False
+        callback=_existing_model, metavar="MODEL", help="model: .tkm or .pkl", show_default=False
     ),
 ]
 TargetsOption = Annotated[
@@ -94,7 +93,7 @@ TargetsOption = Annotated[
     option(
         "--target -t",
         "TARGET",
-        "processor; repeat it, separate several by commas, or say all",
+        "processor, several separated by commas, or all",
         autocompletion=complete_target,
     ),
 ]
@@ -103,7 +102,7 @@ BudgetOption = Annotated[
     option(
         "--budget",
         "SIZE|LIMITS",
-        "flash that may be used, e.g. 30KB, or several limits: "
+        "flash, e.g. 30KB, or several limits: "
         "flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz or instructions=200k",
         parser=parser(parsing.limits),
     ),
@@ -113,7 +112,7 @@ CurrentOption = Annotated[
     option(
         "--current",
         "CURRENT[@VOLTAGE]",
-        "the current of the chip at --clock, for charge and energy, e.g. 4mA@3V",
+        "current drawn by the chip at --clock, e.g. 4mA@3V: adds charge and energy",
     ),
 ]
 JsonOption = Annotated[bool, flag("--json", text="print the result as JSON on stdout")]
@@ -124,10 +123,12 @@ QuietOption = Annotated[
         "-q/-v",
         metavar="",
         show_default=False,
-        help="print no progress and no table; or also times",
+        help="no progress and no tables; or times, too",
     ),
 ]
-ForceOption = Annotated[bool, flag("--force", "-f", text="replace an export that was changed")]
+ForceOption = Annotated[
+    bool, flag("--force", "-f", text="replace an export even if it was changed")
+]
 
 
 def expand_targets(texts: Sequence[str], everything: Iterable[str]) -> tuple[list[str], bool]:

@@ -31,17 +31,17 @@ def export_command(
         args.option(
             "--target -t",
             "TARGET",
-            "processor, for a project of one board",
+            "processor of the platformio project",
             autocompletion=args.complete_target,
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        args.option("--output -o", "DIR", "folder to write, by default NAME-TARGET or NAME"),
+        args.option("--output -o", "DIR", "folder to write  [default: NAME-TARGET or NAME]"),
     ] = None,
     name: Annotated[
         str | None,
-        args.option("--name", "NAME", "prefix of all C names, by default from that of MODEL"),
+        args.option("--name", "NAME", "prefix of all C names  [default: from the file name]"),
     ] = None,
     project_format: Annotated[
         str, args.option("--format", "FORMAT", "platformio, library or single")
@@ -49,7 +49,7 @@ def export_command(
     data: Annotated[
         str | None,
         args.option(
-            "--data", "DATA", "take the rows of the self-test from here", show_default=False
+            "--data", "DATA", "rows for the self-test  [default: generated]", show_default=False
         ),
     ] = None,
     check: Annotated[
@@ -57,8 +57,8 @@ def export_command(
         args.option(
             "--check",
             "PATH",
-            "write nothing: name the files of an export, or of a folder in it, that are not "
-            "what MODEL generates, and leave with status 1 if there are any",
+            "write nothing; list the files of this export that differ from what MODEL "
+            "generates, and end with status 1 if there are any",
         ),
     ] = [],  # noqa: B006
     assignments: SetOption = [],  # noqa: B006
@@ -67,10 +67,10 @@ def export_command(
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = None,
 ) -> None:
-    """Write C99: a project, a library, or a single source.
+    """Write C99: a project, a library, or a single file.
 
-    The project is PlatformIO's, and the library is for any build system. The target is that of the
-    training unless given.
+    The library is for any build system: Arduino, ESP-IDF, Zephyr, CMake. The default target is that
+    of the training.
     """
     if check:
         _check(ctx, check, model, data, as_json=as_json)

@@ -20,33 +20,33 @@ def flash_command(
     ],
     environment: Annotated[
         str | None,
-        typer.Option(
-            "--environment", "-e", help="an environment of platformio.ini, all by default"
-        ),
+        typer.Option("--environment", "-e", help="environment of platformio.ini  [default: all]"),
     ] = None,
-    port: Annotated[str | None, typer.Option("--port", help="where the board is, if several")] = (
-        None
-    ),
+    port: Annotated[
+        str | None, typer.Option("--port", help="serial port, if several boards are connected")
+    ] = (None),
     trust: Annotated[
         bool,
-        typer.Option("--trust", metavar="", help="also run a folder that export did not write"),
+        typer.Option(
+            "--trust", metavar="", help="build a folder that was not exported or was changed"
+        ),
     ] = False,
     verify: Annotated[
-        bool, flag("--verify", text="then compare every score of the board with Python's")
+        bool, flag("--verify", text="then compare the scores of the board with Python's")
     ] = False,
     model: Annotated[
         Path | None,
-        option("--model", "MODEL", "model for --verify; by default the .tkm beside DIR"),
+        option("--model", "MODEL", "model for --verify  [default: the .tkm next to DIR]"),
     ] = None,
     data: Annotated[
         str | None,
-        option("--data", "DATA", "rows for --verify; by default generated from the model"),
+        option("--data", "DATA", "rows for --verify  [default: generated]"),
     ] = None,
 ) -> None:
-    """Build an exported project, and put it on the board.
+    """Build an exported project and flash the board.
 
-    This is `pio run -t upload`. A build runs what the folder says. So the folder must be an export
-    of tinykernel whose platformio.ini is as it was written, unless --trust is given.
+    Runs `pio run -t upload`. A build can run any program that the folder names. So the folder must
+    be an export of tinykernel with an unchanged platformio.ini, unless --trust is given.
     """
     from tinykernel.build.upload import upload
 
@@ -72,5 +72,5 @@ def _exported_model(folder: Path) -> Path:
                 if as_integer_model(load(path)).fingerprint() == fingerprint:
                     return path
     raise TinykernelError(
-        f"{folder}: no .tkm beside it is the model of this export; give --model MODEL"
+        f"{folder}: no .tkm next to it is the model of this export; give --model MODEL"
     )

@@ -27,14 +27,16 @@ SetOption = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="anything else: 'tinykernel options' lists all",
+        help="another setting, see 'tinykernel options'",
         autocompletion=complete_setting,
     ),
 ]
 ConfigOption = Annotated[
     Path | None,
     typer.Option(
-        "--config", metavar="FILE", help="settings, instead of a tinykernel.toml beside the input"
+        "--config",
+        metavar="FILE",
+        help="settings file, in place of tinykernel.toml",
     ),
 ]
 

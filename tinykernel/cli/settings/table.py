@@ -58,7 +58,8 @@ class Setting:
         """The first sentence of the text, as ``--help`` shows it."""
         first = re.split(r"(?<=[\w)])[.;] ", self.text)[0].rstrip(".")
         word = first.split()[0]
-        return first if word[1:].lower() != word[1:] else first[0].lower() + first[1:]
+        is_name = word == "C" or word[1:].lower() != word[1:]
+        return first if is_name else first[0].lower() + first[1:]
 
     @property
     def usual(self) -> Any:
@@ -83,8 +84,8 @@ _OWN = (
         "groups",
         "COLUMN",
         str,
-        "Column, array or file of persons or batches. Whole groups are held out, to choose and to "
-        "test.",
+        "Column, array or file of groups. All rows of a group, such as a person or a machine, are "
+        "held out together.",
     ),
     _data("inputs", "COLUMNS", parsing.names, "Columns to use as inputs."),
     _data("drop", "COLUMNS", parsing.names, "Columns to ignore."),
@@ -92,34 +93,39 @@ _OWN = (
         _data,
         "missing",
         "keep|drop|median|error",
-        "Rows that lack a value. keep gives the gap a number of its own (default for tables), drop "
-        "leaves them out, median fills them, as your firmware must then, error refuses them. "
-        "Windows of recordings: drop, or error (default).",
+        "What to do with missing values. keep: give them a number of their own (default for "
+        "tables); drop: leave the rows out; median: fill them, as your firmware must too; error: "
+        "refuse the data. Windows of recordings: drop, or error (default).",
     ),
     _choice(
         _data,
         "input_type",
         "uint8|int8|uint16|int16|int32|float32",
-        "Type that the firmware takes; as in the file if not given.",
+        "C type of the inputs. By default the type of the data.",
         tasks=_SUPERVISED,
     ),
     _data(
-        "window", "TIME", str, "Recordings: window length. As 2.56s, 2560ms or a number of samples."
+        "window",
+        "TIME",
+        str,
+        "Recordings: window length. Write 2.56s, 2560ms or a number of samples.",
     ),
-    _data("hop", "TIME", str, "Recordings: time between decisions. Half a window if not given."),
+    _data("hop", "TIME", str, "Recordings: time between decisions. By default half a window."),
     _data(
         "rate",
         "HZ",
         parsing.number(1e-9, 1e12, "samples a second"),
-        "Recordings: samples a second, if no file says so. Sounds are resampled to it.",
+        "Recordings: sampling rate, if the files do not state it. Sounds are resampled to it.",
         range="above 0",
     ),
-    _data("time", "COLUMN", str, "Recordings: column of times, if its name does not say so."),
+    _data(
+        "time", "COLUMN", str, "Recordings: column of times, if it is not recognised by its name."
+    ),
     _data(
         "name",
         "PATTERN",
         str,
-        "Where label and group stand in file names. For recordings and pictures, as in "
+        "Pattern that reads label and group from file names. For recordings and pictures: "
         "'{label}_{person}_{n}' or '{person}/{label}/*'.",
     ),
     _choice(
@@ -132,15 +138,16 @@ _OWN = (
         "background",
         "LABELS",
         parsing.names,
-        "Classes that make no event of a stream. Those called background, noise, silence, off, "
-        "none or nothing if not given.",
+        "Classes that are not events of a stream. By default those called background, noise, "
+        "silence, off, none or nothing.",
         tasks=(CLASSES,),
     ),
     _data(
         "test",
         "SHARE|FILE",
         parsing.or_file(parsing.number(0, 0.99, "a share, as in 0.2, or a file")),
-        "Test rows: a share to hold out, or a file. A test part in DATA is taken as it is.",
+        "Test rows: share or file. A share is held out, by whole groups if there are groups; it "
+        "has no effect if DATA has a test part.",
         0.2,
         "0 to 0.99",
         _SUPERVISED,
@@ -149,18 +156,19 @@ _OWN = (
         "task",
         "|".join(TASKS),
         parsing.choice(*TASKS, regression=NUMBERS),
-        "What to predict. Classes, numbers (also: regression), or, learned from normal rows alone, "
-        "what is novel.",
+        "What to predict. classes; numbers (or: regression); novelty, learned from normal rows "
+        "alone.",
         CLASSES,
     ),
     _train(
         "budget",
         "SIZE|LIMITS",
         parsing.limits,
-        "Flash, as 30KB, or several limits. As flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz or "
-        "instructions=200k. 30KB if neither it nor a model size is given.",
+        "Flash limit, or several limits. Write 30KB, or "
+        "flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz, with instructions=200k in place of a time. "
+        "By default 30KB, or no limit if a model size is given.",
     ),
-    _train("target", "TARGET", str, "Processor.", "cortex-m4"),
+    _train("target", "TARGET", str, "Processor; 'tinykernel targets' lists all.", "cortex-m4"),
     _train(
         "seed",
         "int",
@@ -173,7 +181,7 @@ _OWN = (
         "validation",
         "DATA|SHARE",
         parsing.share_or_file,
-        "Validation rows, which choose the best epoch. A file, or a share of the training rows.",
+        "Validation rows, to choose the best epoch. A file, or a share of the training rows.",
         tasks=_SUPERVISED,
         methods=(LEARNED,),
     ),
@@ -181,7 +189,7 @@ _OWN = (
         _train,
         "method",
         "|".join(METHODS),
-        "Training method: the trainer of this package, or that of the papers, to compare with.",
+        "Training method: learned, or that of the source papers for comparison.",
         LEARNED,
         tasks=_SUPERVISED,
     ),
@@ -197,7 +205,7 @@ _OWN = (
         "false_alarms",
         "SHARE",
         parsing.share,
-        "Largest share of normal rows to call novel, measured on a fifth that is held out.",
+        "Largest share of normal rows to call novel. A fifth of the rows is held out to prove it.",
         0.01,
         tasks=(NOVELTY,),
     ),
@@ -205,17 +213,22 @@ _OWN = (
         "n_prototypes",
         "int",
         parsing.number(1, 1 << 20, "a whole number, 1 or more", int),
-        "Number of prototypes, half a byte an input each. Rows near one are normal. One for 25 "
-        "rows, at most 4096 bytes, if not given.",
+        "Number of prototypes. Rows near one are normal; each takes half a byte an input. By "
+        "default one for 25 rows, at most 4096 bytes.",
         range="1 or more",
         tasks=(NOVELTY,),
     ),
-    _tune("max_time", "TIME", parsing.seconds, "Begin no training that would end later."),
+    _tune(
+        "max_time",
+        "TIME",
+        parsing.seconds,
+        "Time limit: start no training that would probably end later.",
+    ),
     _tune(
         "pick",
         "SIZE",
         parsing.n_bytes,
-        "With -o: write the model of this size. Where there is a journal, nothing is trained.",
+        "With -o: write the model of this size. Nothing is trained again.",
     ),
     _tune(
         "sizes",
@@ -232,29 +245,34 @@ _OWN = (
         "2 or more",
     ),
     _tune(
-        "curve", "FILE", str, "Also write the curve: .csv as a table, .svg or .png as a picture."
+        "curve", "FILE", str, "Also write the curve of accuracy against size: .csv, .svg or .png."
     ),
     _tune(
         "backend",
         "threading|loky|ADDRESS",
         str,
-        "joblib backend, or the address of a Dask scheduler, as tcp://127.0.0.1:8786.",
+        "joblib backend, or address of a Dask scheduler such as tcp://127.0.0.1:8786.",
         "threading",
     ),
-    _export("board", "NAME", str, "PlatformIO board. PLATFORM:NAME for one that is not listed."),
-    _export("framework", "NAME", str, "Framework, as arduino, espidf or cmsis."),
+    _export(
+        "board",
+        "NAME",
+        str,
+        "PlatformIO board. Write PLATFORM:NAME if 'tinykernel targets' does not list it.",
+    ),
+    _export("framework", "NAME", str, "Framework, such as arduino, espidf or cmsis."),
     _export(
         "version",
         "X.Y.Z",
         str,
-        "Version of the model, as 1.4.0. In the header, for package managers and in the manifest.",
+        "Version of the model, such as 1.4.0. Written to the header, the manifest and the package.",
     ),
     _choice(
         _export,
         "ci",
         "github",
-        "Add a workflow that generates, verifies and measures the model on every commit of your "
-        "firmware, and keeps it to the budget of its training.",
+        "Add a CI workflow. On every commit of your firmware it checks that the C is what the "
+        "model generates, compares all scores, and checks the budget of the training.",
     ),
 )
 

@@ -68,14 +68,14 @@ class Parameters:
         None,
         unless_none(Check(ranges.components, f"0 to {MOST_COMPONENTS}")),
         "int, mapping of str to int, or None",
-        "p, the number of binary components, at most 65536. Flash grows in proportion. If "
-        "not given: 2048, and none with a local stage. 0 needs a linear part. A mapping "
-        'of layouts to numbers, for instance ``{"compact": 3072, "phases": 1536}``, has '
-        "the layout chosen on rows held out. A layout says which numbers of a component are "
+        "Number p of binary components, at most 65536. Flash grows in proportion. By default "
+        "2048, or none for signals and images. 0 needs a linear part. A mapping "
+        'of layouts to numbers, for instance ``{"compact": 3072, "phases": 1536}``, chooses '
+        "the layout on held-out rows. A layout says which numbers of a component are "
         'learned and stored. "compact", the default: G in 4 bits and weights of +-1; "phases": G '
         'and starts in 8 bits; "windows", the default of a regressor: also widths and S, and '
-        "ternary weights, so fewer components that are more accurate each. ``+linear4`` behind a "
-        "layout adds a linear part in 4 bits, and ``linear4`` alone is one without components.",
+        "ternary weights, so each component takes more bytes and is more accurate. ``+linear4`` "
+        "after a layout adds a linear part in 4 bits; ``linear4`` alone has no components.",
         reads=TABLES,
         idle=(0,),
     )
@@ -83,40 +83,39 @@ class Parameters:
         None,
         unless_none(Check(check_positive, "above 0")),
         "float or None",
-        "Width of the Gaussian kernel at the start, in scaled inputs. Searched if not given.",
+        "Initial width of the Gaussian kernel function, in scaled inputs. By default searched.",
         reads=(COMPONENTS,),
     )
     epochs: int | None = option(
         None,
         unless_none(at_least(1)),
         "int or None",
-        "Passes over the training rows; if not given 6 to 120, fewer for more rows.",
+        "Passes over the training rows. By default 6 to 120, fewer for more rows.",
         reads=(*TABLES, GRADIENTS, IMAGES),
     )
     effort: str = option(
         "normal",
         one_of("quick", "normal"),
         '{"quick", "normal"}',
-        'How sigma, and the noise on inputs in training, are chosen. "normal": by a race of short '
-        'trainings on part of the rows, which takes about as long as the training itself. "quick": '
-        "they take values that are often good, and only a layout is chosen, where there is a "
-        "choice.",
+        'Search for good settings. "normal": choose sigma and the training noise by short '
+        "trainings on part of the rows, which take about as long as the final training. "
+        '"quick": take default values, and choose the layout only.',
     )
     linear: int | str = option(
         "auto",
         one_of("auto", "off", *LINEAR_BITS),
         '{"auto", "off", 2, 4, 8}',
-        "Bits of the weights of a linear part on the quantized inputs, or on the counts of a local "
-        'stage, which adds to the scores. "auto" has one where there are no components: in 4 '
+        "Bits of the weights of the linear part. It takes the quantized inputs, or counts, and "
+        'adds to the scores. "auto" has one where there are no components: in 4 '
         "bits on counts, in 8 on inputs.",
     )
     model: str = option(
         "auto",
         one_of("auto", "kernels", *OF_TREES),
         '{"auto", "kernels", "trees", "tree"}',
-        'What the model is made of: "kernels" are components and a linear part, "trees" thresholds '
-        "of the inputs, boosted. `train` compares both on rows left out; without its budget "
-        '"auto" is "kernels". "tree" is one tree of at most 64 leaves for each output.',
+        'Kind of model: "kernels" has components and a linear part, "trees" is boosted trees, '
+        '"tree" one tree of at most 64 leaves for each output. "auto" compares kernels and trees '
+        "on held-out rows in `train`, and is kernels elsewhere.",
         reads=TABLES,
         idle=("kernels",),
     )
@@ -124,10 +123,9 @@ class Parameters:
         None,
         unless_none(Check(ranges.kernels, "1 or more")),
         "int, mapping or None",
-        "Kernels of the local stage, or channels of convolutions. Flash and time grow in "
-        "proportion. If not given: 32 channels, 256 kernels of signals. A mapping has a "
-        'number for one of "convolutions" and "deep", or of windows "kernels", and one for '
-        '"mixed": the better is chosen.',
+        "Number of kernels of signals, or of channels of convolutions. Flash and time grow in "
+        "proportion. By default 256 kernels, or 32 channels. A mapping of two kinds to numbers "
+        'compares both: "mixed", and one of "convolutions", "deep" and "kernels".',
         reads=(WINDOWS, IMAGES),
     )
     window_shape: tuple[int, int] | None = option(
@@ -164,13 +162,13 @@ class Parameters:
         None,
         unless_none(Check(ranges.augmentation, "0 to 10")),
         "mapping or None",
-        'How rows with a shape are varied in training. Images: "shift", by up to so many pixels '
-        'each way; "affine", the strength of small rotations, scales, shifts and shears, 1 for '
-        'much; "flip", the share that is mirrored. Signals: "shift" in samples, "scale" and '
-        '"noise" as relative deviations, "rotate" in radians, of every three channels about a '
-        'random axis. Of a spectrum "affine" stretches time and frequency, moves both, and scales '
-        'loudness; it has no "rotate", and a "shift" of half the hop of frames or more moves whole '
-        "frames. Convolutions have affine 0.3 if nothing is given; affine 0 gives them none.",
+        'Augmentation of windows or images. Images: "shift", pixels '
+        'each way; "affine", strength of small rotations, scales, shifts and shears, from 0 to '
+        '1; "flip", the share that is mirrored. Signals: "shift" in samples; "scale" and '
+        '"noise" as relative deviations; "rotate" in radians, of every three channels about a '
+        'random axis. Spectra: "affine" stretches and moves time and frequency, and scales the '
+        'loudness; "rotate" does not apply, and "shift" is rounded to frames. '
+        "Convolutions have affine 0.3 by default; affine 0 turns it off.",
     )
     random_state: int | np.random.RandomState | None = option(  # noqa: RUF009
         None,
@@ -182,7 +180,7 @@ class Parameters:
         None,
         unless_none(Check(ranges.threads, "-1, or 1 or more")),
         "int or None",
-        "Threads; all that numba uses if not given or -1. The result does not depend on it.",
+        "Number of threads. By default all that numba uses, as with -1. The result is the same.",
     )
 
 
@@ -194,8 +192,8 @@ class ClassParameters(Parameters):
         None,
         unless_none(Check(ranges.class_weight)),
         'dict, "balanced" or None',
-        'Weights of the classes. They multiply those of the rows. "balanced" gives all '
-        "classes the same total weight.",
+        'Weights of the classes. "balanced" gives all classes the same total weight. They are '
+        "multiplied with the weights of the rows.",
     )
 
 
@@ -224,34 +222,35 @@ class TrainerOptions(ClassParameters):
         None,
         unless_none(between(0, 0.5, "above 0 and below 0.5", open_ends=True)),
         "float or None",
-        "Share of the training rows, below 0.5, held out to choose the best epoch, where `fit` "
+        "Share of the training rows, below 0.5, to hold out to choose the best epoch, if `fit` "
         "has no validation rows: whole groups, or rows of every class.",
     )
     code: str = option(
         "auto",
         one_of("auto", "fast", "small"),
         '{"auto", "fast", "small"}',
-        'Machine code of models with components: "small" takes 0.4 to 1 KB less flash and up to '
-        'twice the instructions, and gives the same scores. "auto" is "fast", but `train` takes '
-        '"small" where fast code would fill more than 30 % of the budget of flash.',
+        'Machine code of components: fast or small. "small" takes 0.4 to 1 KB less flash and up to '
+        'twice the instructions, and gives the same scores. "auto" is "fast", or "small" in '
+        "`train` where fast code would fill more than 30 % of the flash budget.",
         reads=(COMPONENTS,),
     )
     cells: int | str = option(
         "auto",
         Check(ranges.cells, f"auto, or 1 to {MOST_CELLS}"),
         'int or "auto"',
-        "Signals: parts of a window, one after the other, each with its own counts: many where the "
-        'place in the window matters. "auto" is 2 with a spectrum, else 1; `train` takes 16 where '
-        "these are ahead on windows left out. With more than 2, kernels of samples see no level.",
+        "Signals: number of equal parts of a window, each with its own counts. More cells keep "
+        'where in the window something happens. "auto" is 2 with a spectrum, else 1; `train` '
+        "takes 16 if held-out windows favour it. With more than 2, no kernel of samples sees the "
+        "signal level.",
         reads=(WINDOWS,),
     )
     spectrum: str = option(
         "auto",
         Check(ranges.spectrum),
         '{"auto", "off", "on"} or str',
-        "Signals of whole numbers: whether kernels look at the levels of frequency bands, frame by "
-        'frame, in place of samples. "512/320/12" has frames of 512 samples, one every 320, and 12 '
-        'bands. "auto" has one where `rate` is at least 1000 Hz and a window 1000 samples.',
+        "Signals of whole numbers: whether kernels take the levels of frequency bands instead of "
+        'samples. "512/320/12" has frames of 512 samples, one every 320, and 12 '
+        'bands. "auto" has one if `rate` is at least 1000 Hz and a window has 1000 samples.',
         reads=(WINDOWS,),
         idle=("off",),
     )
@@ -259,16 +258,16 @@ class TrainerOptions(ClassParameters):
         0,
         at_least(0),
         "int",
-        "Signals: how many values at the end of a row are no samples but numbers beside the "
-        "window, of the type of its samples. They pass no kernel and reach the linear part. For "
-        "recordings, columns on the command line, of which the last sample of a window counts.",
+        "Signals: number of values at the end of a row that are not samples. They have the type of "
+        "the samples, bypass the kernels and feed the linear part. For recordings, the columns "
+        "that give them on the command line: the last sample of a window counts.",
         reads=(WINDOWS,),
     )
     frame: str | None = option(
         None,
         unless_none(Check(ranges.frame, "2x2 to 4096x4096")),
         "str or None",
-        "Images: what the camera gives, as WIDTHxHEIGHT:FORMAT, for instance 160x120:rgb565. "
+        "Images: frames of the camera, as WIDTHxHEIGHT:FORMAT, for instance 160x120:rgb565. "
         "Formats are grey8, rgb888, rgb565 (upper byte first), rgb565le and yuyv. Rows are then "
         "frames, and the model crops and resizes them to the image_shape, line by line.",
         reads=(IMAGES,),
@@ -277,12 +276,12 @@ class TrainerOptions(ClassParameters):
         "auto",
         one_of("auto", "off", "on", "deep", "mixed"),
         '{"auto", "off", "on", "deep", "mixed"}',
-        'Images: "on" has chains of 3 x 3 kernels, one a channel, and a hidden layer behind them, '
-        '"deep" a layer more and fewer poolings; both take images of one channel. "mixed" ones are '
-        "separable convolutions, whose layers mix the channels. `train` compares these with the "
-        'others on rows left out, "deep" if 40 channels fit; without its budget "auto" is "on" '
-        'where it can be, else "mixed". Signals: "mixed" ones look at a spectrum of one channel, '
-        '"off" has kernels. `train` compares both of 600 windows or more.',
+        'Kind of convolutions. Images: "on" has chains of 3 x 3 kernels, one chain a channel, and '
+        'a hidden layer; "deep" has one layer more and pools less; both take images of one '
+        'channel. "mixed" is separable convolutions, whose layers mix channels. "auto" compares '
+        'chains with "mixed" on held-out rows in `train`, with "deep" if 40 channels fit; '
+        'elsewhere it is "on" if the images allow it, else "mixed". Signals: "mixed" takes a '
+        'spectrum of one channel, "off" has kernels; `train` compares both from 600 windows on.',
         reads=(WINDOWS, IMAGES),
         idle=("off",),
     )
@@ -311,7 +310,7 @@ class TrainerOptions(ClassParameters):
         None,
         unless_none(at_least(16)),
         "int or None",
-        "Most bytes of the tables of trees. `train` finds what its budget leaves for them.",
+        "Largest size of the tables of trees, in bytes. `train` sets what its budget leaves.",
         reads=(TREES,),
         internal=True,
     )
@@ -319,8 +318,8 @@ class TrainerOptions(ClassParameters):
         None,
         unless_none(at_least(1)),
         "int or None",
-        "Most steps of all trees to their farthest leaves, one more for each tree. `train` finds "
-        "what a limit of time or instructions leaves for them.",
+        "Largest sum of steps to the farthest leaf of each tree, and one a tree. `train` sets "
+        "what a limit of time or instructions leaves.",
         reads=(TREES,),
         internal=True,
     )
@@ -328,8 +327,8 @@ class TrainerOptions(ClassParameters):
         "auto",
         one_of("auto", "keep", "remove"),
         '{"auto", "keep", "remove"}',
-        "Signals of whole numbers of 8 or 16 bits: whether each window is taken less the mean of "
-        'its channel. "auto" keeps it; `train` removes it where that is ahead on windows left out.',
+        "Signals of whole numbers of 8 or 16 bits: whether to subtract the mean of each channel "
+        'from a window. "auto" keeps it; `train` removes it if held-out windows favour it.',
         reads=(WINDOWS,),
         internal=True,
     )

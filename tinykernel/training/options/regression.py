@@ -38,9 +38,9 @@ class ValueParameters(Parameters):
         "squared",
         _loss,
         '{"squared", "absolute"} or sequence of float',
-        'What is minimised: "squared" leads to the mean, "absolute" to the median, which outliers '
-        "hardly move, and levels to quantiles, an output for each: (0.1, 0.5, 0.9) are an interval "
-        "of 80 % and the median.",
+        'Loss to minimise. "squared" predicts the mean; "absolute" the median, which outliers '
+        "hardly move; levels predict quantiles, an output for each: (0.1, 0.5, 0.9) gives an "
+        "80 % interval and the median.",
     )
 
 
