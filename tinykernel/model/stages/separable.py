@@ -186,19 +186,26 @@ class Separable(Stage):
 
 def _values(layer: Layer, maps: NDArray[Any]) -> NDArray[np.uint8]:
     """Return what a layer makes of images (n, rows, columns, channels)."""
-    stride = layer.stride
+    stride, n = layer.stride, len(layer.biases)
+    # Whole numbers below 2**24 or 2**53, whatever the order of additions.
+    largest = 255 * int(np.abs(layer.weights.astype(np.int64)).reshape(n, -1).sum(axis=1).max())
+    exact: type[np.floating[Any]] = np.float32 if largest < 1 << 24 else np.float64
+    weights = layer.weights.astype(exact)
     if layer.kind == POINT:
-        # Whole numbers below 2**53, whatever the order of additions.
-        sums = (maps.astype(np.float64) @ layer.weights.T.astype(np.float64)).astype(np.int64)
+        total = maps.astype(exact) @ weights.T
     else:
         rows, columns = maps.shape[1:3]
-        padded = np.pad(maps, ((0, 0), (1, 1), (1, 1), (0, 0))).astype(np.float64)
+        padded = np.pad(maps, ((0, 0), (1, 1), (1, 1), (0, 0))).astype(exact)
         high, wide = -(-rows // stride), -(-columns // stride)
-        total = np.zeros((len(maps), high, wide, len(layer.biases)))
+        total = np.zeros((len(maps), high, wide, n), exact)
         for i, j in np.ndindex(3, 3):
             seen = padded[:, i : i + rows : stride, j : j + columns : stride]
-            weights = layer.weights[:, i, j].astype(np.float64)
-            total += seen @ weights.T if layer.kind == MIXED else seen * weights
-        sums = total.astype(np.int64)
-    products = (sums + layer.biases) * layer.multipliers.astype(np.int64)
-    return np.asarray(np.clip(products >> layer.shifts, 0, 255), dtype=np.uint8)
+            part = weights[:, i, j]
+            total += seen @ part.T if layer.kind == MIXED else seen * part
+    kind = np.int32 if exact is np.float32 else np.int64
+    products: NDArray[Any] = total.astype(kind)
+    # `ranges` proves that products have 31 bits.
+    np.add(products, layer.biases, out=products)
+    np.multiply(products, layer.multipliers, out=products)
+    np.right_shift(products, layer.shifts, out=products)
+    return np.clip(products, 0, 255, out=products).astype(np.uint8)
