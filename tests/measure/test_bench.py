@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.firmware.local_models import SIGNALS
 from tests.random_fronts import local_model, offset_model, random_signal_stage
 from tests.random_models import random_model
 from tests.spectra import spectral_model
@@ -136,6 +137,8 @@ def test_a_stream_is_counted_call_by_call(require_platforms) -> None:
     assert more.push_worst > found["push_worst"]
     assert more.decision > found["decision"]
     assert bench(local_model(random_signal_stage(1, hop=0), 1), "cortex-m4").stream is None
+    # Sums, margin and threshold of three classes: at most 100 instructions a class, far less here.
+    assert more.event == 0 < bench(SIGNALS["events"](), "cortex-m4").stream.event < 3 * 25
 
 
 def test_a_decision_that_was_asked_for_twice_was_measured(require_platforms) -> None:

@@ -103,9 +103,11 @@ def print_bench(results: list[BenchResult]) -> None:
         typer.echo(f"{result.target}: {_constancy(result)}")
         if result.stream is not None:
             cost = result.stream
+            event = f", its event {cost.event}" * bool(cost.event)
             typer.echo(
                 f"{result.target}, stream: a sample takes {cost.push_mean:.0f} instructions, "
-                f"{cost.push_worst} at most, and a decision {cost.decision}{_load(result)}"
+                f"{cost.push_worst} at most, and a decision {cost.decision}{event}"
+                f"{_load(result)}"
             )
     for result in results:
         if result.note:

@@ -44,11 +44,12 @@ class StreamCost:
     push_worst: int  # of the slowest sample
     decision: int  # of the first call for a window, once a hop
     hop: int  # samples from one decision to the next
+    event: int = 0  # from the scores of a decision to an event, once a hop
 
     @property
     def mean(self) -> float:
         """Instructions a sample, its share of the decision included."""
-        return self.push_mean + self.decision / self.hop
+        return self.push_mean + (self.decision + self.event) / self.hop
 
 
 @dataclass(frozen=True)
@@ -275,16 +276,16 @@ def _stream_cost(program: Program, model: IntegerModel) -> StreamCost | None:
     n_samples = model.input.rows + model.hop
     write_rows(program, model, {"stream": rows[:n_samples]})
     # A window that is counted as a whole is counted by the first call, and kept for the second.
-    names = [f"{MODEL}_{name}" for name in ("push", "stream_predict", "stream_scores")]
-    pushes, decisions, scores = (
+    functions = ("push", "stream_predict", "stream_scores", "event_scores")
+    names = [f"{MODEL}_{name}" for name in functions]
+    pushes, decisions, scores, events = (
         [call.total() for call in calls] for calls in count_calls(program, names, _HARNESS)
     )
     if len(pushes) != n_samples + model.delay or len(decisions) != 2:
         raise TinykernelError("the emulator's trace does not show every call of the stream")
     steady = pushes[-model.hop :]
-    return StreamCost(
-        round(sum(steady) / len(steady), 1), max(pushes), max(decisions + scores), model.hop
-    )
+    mean, event = round(sum(steady) / len(steady), 1), max(events, default=0)
+    return StreamCost(mean, max(pushes), max(decisions + scores), model.hop, event)
 
 
 def _count(program: Program, function: str) -> dict[str, int]:
