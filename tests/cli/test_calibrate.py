@@ -128,12 +128,12 @@ def test_predict_and_evaluate_of_a_calibrated_model(work, fresh, tmp_path) -> No
     assert [-1 if label is None else label for label in found["decisions"]] == wanted.tolist()
     assert found["confidence"] == confidence
     shown = run("predict", output, fresh, "-o", table).stdout
-    assert "unknown" in shown
+    assert "refused" in shown
     assert "answered" in shown
     with table.open(newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert [row["decision"] for row in rows] == [
-        "unknown" if label < 0 else str(label) for label in wanted
+        "refused" if label < 0 else str(label) for label in wanted
     ]
     assert [int(row["confidence"]) for row in rows] == confidence
     assert json_of("evaluate", output, fresh)["seen_in_calibration"] == 1

@@ -145,7 +145,7 @@ def test_predict_a_stream(answers, recorded, tmp_path):
         assert "label right in" in shown
     if answers == "decisions":
         assert {(row["decision"], row["confidence"]) for row in rows} == {(None, 9)}
-        assert output.read_text().splitlines()[1].split(",")[2:4] == ["unknown", "9"]
+        assert output.read_text().splitlines()[1].split(",")[2:4] == ["refused", "9"]
 
 
 def test_a_stream_without_labels(recorded, tmp_path):

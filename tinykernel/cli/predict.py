@@ -57,7 +57,7 @@ def predict_command(
     """Predict labels and scores in the firmware's arithmetic.
 
     Uses the test part of DATA if it has one, else all rows. A calibrated model also prints its
-    decision, a label or "unknown", and its confidence, 0 to 255.
+    decision, a label or "refused", and its confidence, 0 to 255.
     """
     source = stream if data is None else data
     if source is None or (data is not None and stream is not None):
@@ -159,7 +159,7 @@ def _labels(model: IntegerModel, rows: Rows, scores: NDArray[Any]) -> _Answers:
     decision = ["decision", "confidence"] if decided is not None else []
     if decided is not None:
         facts |= {"decisions": decided[0], "confidence": decided[1]}
-        sure = [(_or_unknown(label), level) for label, level in zip(*decided, strict=True)]
+        sure = [(_or_refused(label), level) for label, level in zip(*decided, strict=True)]
         share = sum(label is not None for label in decided[0]) / max(1, len(labels))
         remark = f"answered {percent(share)} of {count(len(labels), 'row')}"
     header = [unit, "label", *decision, *(f"score_{name}" for name in model.classes)]
@@ -192,8 +192,8 @@ def _decided(model: IntegerModel, scores: NDArray[Any]) -> tuple[list[Any], list
     return labels, model.decision.confidence(scores).tolist()
 
 
-def _or_unknown(label: object) -> str:
-    return "unknown" if label is None else str(label)
+def _or_refused(label: object) -> str:
+    return "refused" if label is None else str(label)
 
 
 def _decisions(opened: ModelFile, stream: str) -> list[dict[str, Any]]:
@@ -246,7 +246,7 @@ def _show_decisions(
     more = [name for name in ("event", "decision", "confidence") if name in first]
     columns = [*where, "label", *more, *(["true"] * (first["true"] is not None))]
     if output is not None:
-        named = [row | {"decision": _or_unknown(row.get("decision"))} for row in table]
+        named = [row | {"decision": _or_refused(row.get("decision"))} for row in table]
         write_csv(output, columns, ([row[name] for name in columns] for row in named))
     if as_json:
         print_json({"decisions": table})
@@ -268,4 +268,4 @@ def _show_decisions(
 
 
 def _cell(value: object) -> str:
-    return f"{value:.2f}" if isinstance(value, float) else _or_unknown(value)
+    return f"{value:.2f}" if isinstance(value, float) else _or_refused(value)

@@ -127,7 +127,7 @@ def _watch(
                 if counters is not None:
                     count(model, counters, decision)
                 if writer is not None and log is not None:
-                    label = "unknown" if decision.label is None else decision.label
+                    label = "refused" if decision.label is None else decision.label
                     confidence = "" if decision.confidence is None else decision.confidence
                     row = [f"{decision.seconds:.3f}", label, confidence, *decision.scores]
                     writer.writerow(row)
@@ -170,7 +170,7 @@ def _print_line(
 
 
 def _answer(decision: LiveDecision) -> str:
-    label = "unknown" if decision.label is None else str(decision.label)
+    label = "refused" if decision.label is None else str(decision.label)
     return label if decision.confidence is None else f"{label} ({decision.confidence}/256)"
 
 
