@@ -1,5 +1,6 @@
 """From clips to events: calibrate on joined clips, evaluate a labelled long recording."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -78,25 +79,33 @@ def test_from_clips_to_events(told):
 
 
 def test_other_files_of_labels(told, tmp_path):
-    """Audacity's labels give the same figures; a span of no seconds is one clear line."""
-    sound = (told / "long" / "day.wav").read_bytes()
-    rows = (told / "long" / "day.csv").read_text().splitlines()[1:]
-    (tmp_path / "day.wav").write_bytes(sound)
-    (tmp_path / "day.txt").write_text("\n".join(row.replace(",", "\t") for row in rows))
-    keys = ("events", "hits", "false_alarms")
-    both = [json_of("evaluate", told / "e.tkm", f) for f in (tmp_path, told / "long")]
-    assert [both[0][key] for key in keys] == [both[1][key] for key in keys]
-    (tmp_path / "day.txt").write_text("5\t4\tlow\n")
-    message = failed("evaluate", told / "e.tkm", tmp_path / "day.wav")
-    assert "line 1: '5' to '4' is no span of seconds" in message
-    (tmp_path / "day.txt").write_text("5\tinf\tlow\n")
-    assert "'5' to 'inf' is no span" in failed("evaluate", told / "e.tkm", tmp_path / "day.wav")
-    (tmp_path / "day.txt").write_text("a person says low\n")
-    message = failed("evaluate", told / "e.tkm", tmp_path / "day.wav")
-    assert "line 1: is no start, end and label" in message
-    (tmp_path / "day.txt").write_text("5\t6\tlwo\n")
-    message = failed("evaluate", told / "e.tkm", tmp_path / "day.wav")
-    assert "no label is a class of the model: lwo" in message
+    """Audacity's labels and JSON give the same figures; what is no span is one clear line."""
+    sound, rows = told / "long" / "day.wav", (told / "long" / "day.csv").read_text().split()[1:]
+    (tmp_path / "day.wav").write_bytes(sound.read_bytes())
+    text, keys = tmp_path / "day.txt", ("events", "hits", "false_alarms")
+    text.write_text("\n".join(row.replace(",", "\t") for row in rows))
+    parts = [json_of("evaluate", told / "e.tkm", f) for f in (tmp_path, sound)]
+    shown = run("evaluate", told / "m.tkm", tmp_path).stdout
+    assert "calibrate --false-alarms 1/h first" in shown
+    text.unlink()
+    names = ("start", "end", "label")
+    held = [dict(zip(names, row.split(","), strict=True)) for row in rows]
+    (tmp_path / "day.json").write_text(json.dumps(held))
+    parts.append(json_of("evaluate", told / "e.tkm", tmp_path))
+    assert len({tuple(part[key] for key in keys) for part in parts}) == 1
+    (tmp_path / "day.json").write_text('[{"start": 5}]')
+    message = failed("evaluate", told / "e.tkm", tmp_path)
+    assert "entry 1: is no object with start, end and label" in message
+    for lines, fault in (
+        ("5\t4\tlow", "line 1: '5' to '4' is no span of seconds"),
+        ("5\tinf\tlow", "'5' to 'inf' is no span"),
+        ("a person says low", "line 1: is no start, end and label"),
+        ("5\t6\tlwo", "no label is a class of the model: lwo"),
+        ("5\t6\tlow\n119\t121\tlow", "line 2: 121 s is after the end of day.wav, 120 s"),
+        ("8\t9\tlow\n5\t8.5\thigh", "lines 2 and 1 overlap"),
+    ):
+        text.write_text(lines)
+        assert fault in failed("evaluate", told / "e.tkm", tmp_path / "day.wav")
 
 
 def test_a_misspelt_background_was_ignored(told, tmp_path):

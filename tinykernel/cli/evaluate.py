@@ -58,6 +58,7 @@ def evaluate_command(
     if label is not None:
         opened = opened.labelled_by(label)
     integer = opened.model
+    hint = _hint_of_events(opened, data)
     if integer.events is not None:
         idle = "--inputs" if inputs else "--train" if train is not None else None
         if _events(opened, data, idle, as_json=as_json, quiet=quiet):
@@ -93,6 +94,7 @@ def evaluate_command(
         return
     print_pairs([source])
     judging.print_all(result)
+    typer.echo(hint, nl=bool(hint))
     if clips is not None:
         right = f"{percent(clips.accuracy)} of {clips.rows} recordings"
         typer.echo(f"one answer a recording, from the sum of its windows' scores: {right}")
@@ -124,8 +126,7 @@ def _events(
             raise typer.BadParameter("not with events of long recordings", param_hint=idle)
         held = without_training(file, data, held)
         seen = file.share_seen(events.some_windows(file.model, held))
-        background = events.background_of(file.model, file.about)
-        streams = events.streams_of(file.model, held, background)
+        streams = events.streams_of(file.model, held, events.silent_classes(file.model))
         result = events.evaluate_events(file.model, streams)
     if as_json:
         print_json({"data": held.source, "seen_in_training": seen} | result.to_dict())
@@ -134,6 +135,22 @@ def _events(
         if seen:
             typer.echo(judging.seen_in_words(seen))
     return True
+
+
+def _hint_of_events(file: ModelFile, data: str) -> str:
+    """Say what lacks where sounds with labels along time are judged window by window."""
+    from tinykernel.data.paths import SOUNDS
+    from tinykernel.data.recordings.files import find_recordings
+    from tinykernel.data.recordings.marks import label_file
+    from tinykernel.data.signals import takes_recordings
+
+    model = file.model
+    if model.events is not None or not model.hop or not takes_recordings(data, model, file.about):
+        return ""
+    sounds = [each for each in find_recordings(data)[0] if each.suffix.lower() in SOUNDS]
+    if not any(map(label_file, sounds)):
+        return ""
+    return "these are windows; tinykernel calibrate --false-alarms 1/h first, to judge events"
 
 
 def saved_without(integer: IntegerModel, worth: Importance, target: str) -> str:
