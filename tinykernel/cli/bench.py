@@ -22,7 +22,7 @@ def bench_command(
     model: args.ModelArgument,
     target: args.TargetsOption = [],  # noqa: B006
     clock: Annotated[
-        str | None, args.option("--clock", "HZ", "also print the time at this clock, e.g. 80MHz")
+        str | None, args.option("HZ", "also print the time at this clock, e.g. 80MHz")
     ] = None,
     current: args.CurrentOption = None,
     port: OnPortOption = None,

@@ -29,18 +29,16 @@ if TYPE_CHECKING:
 def calibrate_command(
     model: args.ModelArgument,
     data: args.DataArgument,
-    output: Annotated[Path, args.option("--output -o", "MODEL", "model to write: .tkm or .pkl")],
+    output: Annotated[Path, args.option("--output -o MODEL", "model to write: .tkm or .pkl")],
     max_error: Annotated[
-        float | None,
-        args.share_option("--max-error", "largest error rate among the answers, e.g. 1%"),
+        float | None, args.share_option("largest error rate among the answers, e.g. 1%")
     ] = None,
     coverage: Annotated[
-        float | None, args.share_option("--coverage", "share of new rows to answer, e.g. 95%")
+        float | None, args.share_option("share of new rows to answer, e.g. 95%")
     ] = None,
     false_alarms: Annotated[
         float | None,
         args.option(
-            "--false-alarms",
             "SHARE|RATE",
             "share, e.g. 1%: also detect novel rows, with at most so many false alarms; or "
             "rate, e.g. 1/h: choose when a stream has an event",
@@ -50,7 +48,6 @@ def calibrate_command(
     known: Annotated[
         str | None,
         args.option(
-            "--known",
             "DATA",
             "with --false-alarms: rows of known classes, e.g. the training rows; rows far from all "
             "of them are novel",
@@ -61,7 +58,7 @@ def calibrate_command(
         args.flag("--per-class", text="choose a margin for each class; the promise holds for all"),
     ] = False,
     confidence: Annotated[
-        Any, args.share_option("--confidence", "confidence level of the promise", default="95%")
+        Any, args.share_option("confidence level of the promise", default="95%")
     ] = 0.95,
     same_groups: Annotated[
         bool,

@@ -23,7 +23,7 @@ _TARGET, _SEED = "cortex-m4", 0
 
 
 def demo_command(
-    output: Annotated[Path, option("--output -o", "DIR", "folder for the project")] = Path("demo"),
+    output: Annotated[Path, option("--output -o DIR", "folder for the project")] = Path("demo"),
     force: ForceOption = False,
     quiet: QuietOption = None,
 ) -> None:

@@ -28,25 +28,13 @@ _DIFFERENCES = {
 def drift_command(
     model: args.ModelArgument,
     counters: Annotated[
-        Path,
-        typer.Argument(
-            metavar="COUNTERS",
-            help="file with the bytes of NAME_counters_t from the device",
-            show_default=False,
-        ),
+        Path, args.argument("COUNTERS", "file with the bytes of NAME_counters_t from the device")
     ],
     data: Annotated[
         str | None,
-        args.option(
-            "--data",
-            "DATA",
-            "held-out rows to compare with  [default: those of calibrate]",
-        ),
+        args.option("DATA", "held-out rows to compare with  [default: those of calibrate]"),
     ] = None,
-    false_alarms: Annotated[
-        Any,
-        args.share_option("--false-alarms", "risk of a false alarm", default="1%"),
-    ] = 0.01,
+    false_alarms: Annotated[Any, args.share_option("risk of a false alarm", default="1%")] = 0.01,
     independent: Annotated[
         bool,
         args.flag("--independent", text="take decisions as independent, e.g. of parts on a belt"),

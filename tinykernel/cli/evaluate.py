@@ -23,13 +23,11 @@ def evaluate_command(
     model: args.ModelArgument,
     data: args.DataArgument,
     label: Annotated[
-        str | None,
-        args.option("--label", "COLUMN", "column, array or file of the labels", show_default=False),
+        str | None, args.option("COLUMN", "column, array or file of the labels", show_default=False)
     ] = None,
     train: Annotated[
         str | None,
         args.option(
-            "--train",
             "DATA",
             "training rows, to train the baselines; not needed if DATA holds them",
             show_default=False,
@@ -38,8 +36,7 @@ def evaluate_command(
     inputs: Annotated[
         bool,
         args.flag(
-            "--inputs",
-            text="also rank the inputs by importance, and name those to drop; slow",
+            "--inputs", text="also rank the inputs by importance, and name those to drop; slow"
         ),
     ] = False,
     as_json: args.JsonOption = False,

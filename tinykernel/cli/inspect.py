@@ -25,7 +25,6 @@ def inspect_command(
     proof: Annotated[
         Path | None,
         option(
-            "--proof",
             "FILE",
             "write the bounds and inputs that reach them, as JSON that check_proof.py checks "
             "against the exported C",

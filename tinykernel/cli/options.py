@@ -6,17 +6,14 @@ from typing import Annotated
 
 import typer
 
-from tinykernel.cli.common.arguments import JsonOption
+from tinykernel.cli.common.arguments import JsonOption, argument
 from tinykernel.cli.common.output import print_json, print_pairs, print_table
 from tinykernel.cli.settings.file import known
 from tinykernel.cli.settings.table import METHODS, PARTS, SETTINGS, TASKS, Setting
 
 
 def options_command(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="show these in full", show_default=False),
-    ] = None,
+    names: Annotated[list[str] | None, argument("[NAME]...", "show these in full")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """List all settings, or show single ones in full.

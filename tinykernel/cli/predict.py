@@ -32,20 +32,13 @@ _CLASSES_SHOWN = 12
 
 def predict_command(
     model: args.ModelArgument,
-    data: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[DATA]", help="data, as for train; or --stream", show_default=False
-        ),
-    ] = None,
+    data: Annotated[str | None, args.argument("[DATA]", "data, as for train; or --stream")] = None,
     output: Annotated[
-        Path | None,
-        args.option("--output -o", "FILE", "write row, label and scores to a .csv file"),
+        Path | None, args.option("--output -o FILE", "write row, label and scores to a .csv file")
     ] = None,
     stream: Annotated[
         str | None,
         args.option(
-            "--stream",
             "FILE",
             "recording, or a folder of them: print events, or a decision every hop",
             show_default=False,

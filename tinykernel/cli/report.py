@@ -26,24 +26,16 @@ def report_command(
     model: args.ModelArgument,
     target: args.TargetsOption = [],  # noqa: B006
     budget: args.BudgetOption = None,
-    html: Annotated[Path | None, args.option("--html", "FILE", "write a page to share")] = None,
+    html: Annotated[Path | None, args.option("FILE", "write a page to share")] = None,
     markdown: Annotated[
-        bool,
-        typer.Option("--markdown", metavar="", help="print the figures of the page as text"),
+        bool, args.flag("--markdown", text="print the figures of the page as text")
     ] = False,
-    compiler: Annotated[
-        str, args.option("--compiler", "NAME", "auto, gcc, zig, or none to estimate")
-    ] = "auto",
+    compiler: Annotated[str, args.option("NAME", "auto, gcc, zig, or none to estimate")] = "auto",
     data: Annotated[
-        str | None,
-        args.option(
-            "--data",
-            "DATA",
-            "for the page: rows to judge the model on",
-        ),
+        str | None, args.option("DATA", "for the page: rows to judge the model on")
     ] = None,
     clock: Annotated[
-        str | None, args.option("--clock", "HZ", "for the page: clocks, e.g. 16MHz,48MHz")
+        str | None, args.option("HZ", "for the page: clocks, e.g. 16MHz,48MHz")
     ] = None,
     current: args.CurrentOption = None,
     as_json: args.JsonOption = False,

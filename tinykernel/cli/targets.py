@@ -22,7 +22,7 @@ _ALSO = 3  # boards named in the line of a core
 
 def targets_command(
     fits: Annotated[
-        Path | None, option("--fits", "MODEL", "list the boards that can hold this model")
+        Path | None, option("MODEL", "list the boards that can hold this model")
     ] = None,
     target: TargetsOption = [],  # noqa: B006
     as_json: JsonOption = False,

@@ -47,13 +47,11 @@ _CALIBRATION_SHARE, _DECISION_BYTES = 0.2, 256
 def train_command(
     ctx: typer.Context,
     data: args.DataArgument,
-    output: Annotated[Path, args.option("--output -o", "MODEL", "model to write: .tkm or .pkl")],
+    output: Annotated[Path, args.option("--output -o MODEL", "model to write: .tkm or .pkl")],
     settings: None = None,
     assignments: SetOption = [],  # noqa: B006
     config: ConfigOption = None,
-    save_config: Annotated[
-        Path | None, typer.Option("--save-config", metavar="FILE", hidden=True)
-    ] = None,
+    save_config: Annotated[Path | None, args.option("FILE", "", hidden=True)] = None,
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = None,
     **_: Any,

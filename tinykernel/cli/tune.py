@@ -39,7 +39,7 @@ def tune_command(
     ctx: typer.Context,
     data: args.DataArgument,
     output: Annotated[
-        Path | None, args.option("--output -o", "MODEL", "file for the recommended model: .tkm")
+        Path | None, args.option("--output -o MODEL", "file for the recommended model: .tkm")
     ] = None,
     settings: None = None,
     assignments: SetOption = [],  # noqa: B006

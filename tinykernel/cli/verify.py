@@ -29,8 +29,7 @@ def verify_command(
     target: args.TargetsOption = [],  # noqa: B006
     port: OnPortOption = None,
     rows: Annotated[
-        str | None,
-        args.option("--rows", "N|all", "rows to send, stratified by class", default="200"),
+        str | None, args.option("N|all", "rows to send, stratified by class", default="200")
     ] = None,
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = None,

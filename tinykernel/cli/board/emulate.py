@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from tinykernel.cli.common.arguments import complete_target, option
+from tinykernel.cli.common.arguments import argument, complete_target, option
 
 
 def _end(*_: object) -> None:
@@ -19,15 +19,11 @@ def _end(*_: object) -> None:
 
 
 def emulate_command(
-    model: Annotated[
-        Path | None,
-        typer.Argument(metavar="[MODEL]", help="model: .tkm or .pkl", show_default=False),
-    ] = None,
+    model: Annotated[Path | None, argument("[MODEL]", "model: .tkm or .pkl")] = None,
     target: Annotated[
         str,
         option(
-            "--target -t",
-            "TARGET",
+            "--target -t TARGET",
             "processor to emulate; host runs the program on this computer",
             autocompletion=complete_target,
         ),
@@ -35,9 +31,7 @@ def emulate_command(
     sensor: Annotated[
         str | None,
         option(
-            "--sensor",
-            "still|shaking|turning",
-            "instead of a model: print x, y and z of a movement at 100 Hz",
+            "still|shaking|turning", "instead of a model: print x, y and z of a movement at 100 Hz"
         ),
     ] = None,
 ) -> None:

@@ -35,21 +35,13 @@ def monitor_command(
     baud: BaudOption = 115200,
     send: Annotated[
         str | None,
-        option(
-            "--send",
-            "RECORDING",
-            "recording to send to the board in real time; compares with Python",
-        ),
+        option("RECORDING", "recording to send to the board in real time; compares with Python"),
     ] = None,
-    log: Annotated[
-        Path | None, option("--log", "FILE", "write each decision to a .csv file")
-    ] = None,
+    log: Annotated[Path | None, option("FILE", "write each decision to a .csv file")] = None,
     fast: Annotated[
         bool, flag("--fast", text="with --send: as fast as the serial line allows")
     ] = False,
-    decisions: Annotated[
-        int | None, option("--decisions", "N", "stop after N decisions", min=1)
-    ] = None,
+    decisions: Annotated[int | None, option("N", "stop after N decisions", min=1)] = None,
 ) -> None:
     """Show the decisions of a board live, until Ctrl-C.
 
@@ -196,11 +188,7 @@ def _counted(number: int, decision: LiveDecision, counters: Counters | None) -> 
 
 
 def _print_result(
-    number: int,
-    wrong: int,
-    last: LiveDecision | None,
-    counters: Counters | None,
-    expected: Any,
+    number: int, wrong: int, last: LiveDecision | None, counters: Counters | None, expected: Any
 ) -> None:
     if last is None:
         typer.echo("no decision")

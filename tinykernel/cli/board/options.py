@@ -4,34 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from tinykernel.cli.common.arguments import flag, option
-
-PANEL = "Board (with --port)"
 
 PortOption = Annotated[
     str | None,
-    typer.Option(
-        "--port",
-        metavar="PORT",
-        help="serial port of a board, e.g. /dev/ttyACM0, COM3 or socket://127.0.0.1:4000  "
+    option(
+        "PORT",
+        "serial port of a board, e.g. /dev/ttyACM0, COM3 or socket://127.0.0.1:4000  "
         "[default: the only board]",
-        show_default=False,
     ),
 ]
-BaudOption = Annotated[
-    int, option("--baud", "BAUD", "speed of the serial port", min=50, max=20_000_000)
-]
+BaudOption = Annotated[int, option("BAUD", "speed of the serial port", min=50, max=20_000_000)]
 OnPortOption = Annotated[
     str | None,
-    typer.Option(
-        "--port",
-        metavar="PORT",
-        help="serial port of a board that runs the export, e.g. /dev/ttyACM0; auto finds "
-        "the only one",
-        rich_help_panel=PANEL,
-        show_default=False,
+    option(
+        "PORT",
+        "serial port of a board that runs the export, e.g. /dev/ttyACM0; auto finds the only one",
     ),
 ]
 SaveOption = Annotated[

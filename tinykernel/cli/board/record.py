@@ -29,36 +29,27 @@ _KEYS = "blank starts and ends a recording, digits choose the label, q ends"
 
 
 def record_command(
-    label: Annotated[
-        str,
-        option("--label", "WORD[,WORD]", "label; or several, to choose by key"),
-    ],
-    output: Annotated[Path, option("--output -o", "DIR", "folder of the recordings")] = Path(
+    label: Annotated[str, option("WORD[,WORD]", "label; or several, to choose by key")],
+    output: Annotated[Path, option("--output -o DIR", "folder of the recordings")] = Path(
         "recordings"
     ),
     port: PortOption = None,
     baud: BaudOption = 115200,
     form: Annotated[
-        str, option("--format", "FORMAT", "text: a line a sample; s16le: binary frames")
+        str, option("--format FORMAT", "text: a line a sample; s16le: binary frames")
     ] = "text",
     group: Annotated[
-        str | None,
-        option("--group", "NAME", "person or machine, written as column `group`"),
+        str | None, option("NAME", "person or machine, written as column `group`")
     ] = None,
     rate: Annotated[
-        float | None,
-        option("--rate", "HZ", "sampling rate  [default: measured]", min=0.001),
+        float | None, option("HZ", "sampling rate  [default: measured]", min=0.001)
     ] = None,
     seconds: Annotated[
-        float | None,
-        option("--seconds", "SECONDS", "length of a recording  [default: 60]", min=0.001),
+        float | None, option("SECONDS", "length of a recording  [default: 60]", min=0.001)
     ] = None,
-    count: Annotated[
-        int | None, option("--count", "N", "number of recordings  [default: 1]", min=1)
-    ] = None,
+    count: Annotated[int | None, option("N", "number of recordings  [default: 1]", min=1)] = None,
     window: Annotated[
-        str | None,
-        option("--window", "TIME", "with --count: length of each recording, e.g. 1s"),
+        str | None, option("TIME", "with --count: length of each recording, e.g. 1s")
     ] = None,
     quiet: QuietOption = None,
 ) -> None:

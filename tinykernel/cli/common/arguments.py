@@ -36,16 +36,25 @@ def parser(reader: Callable[[str], Any]) -> Callable[[Any], Any]:
     return read
 
 
-def share_option(name: str, text: str, *, default: str = "") -> Any:
+def share_option(text: str, *, default: str = "") -> Any:
     """Return an option that takes a share, such as 1%."""
-    return option(name, "SHARE", text, default=default, parser=parser(parsing.share))
+    return option("SHARE", text, default=default, parser=parser(parsing.share))
 
 
-def option(names: str, metavar: str, text: str, *, default: str = "", **more: Any) -> Any:
-    """Return an option with a value; `names` are separated by blanks, `default` is for the help."""
+def option(usage: str, text: str, *, default: str = "", **more: Any) -> Any:
+    """Return an option with a value; `default` is for the help.
+
+    `usage` is ``"--target -t TARGET"``, or ``"TARGET"`` where the name is that of the parameter.
+    """
+    *names, metavar = usage.split()
     if default:
         text, more["show_default"] = f"{text}  [default: {default}]", False
-    return typer.Option(*names.split(), metavar=metavar, help=text, **more)
+    return typer.Option(*names, metavar=metavar, help=text, **more)
+
+
+def argument(metavar: str, text: str, **more: Any) -> Any:
+    """Return an argument of a command."""
+    return typer.Argument(metavar=metavar, help=text, show_default=False, **more)
 
 
 def flag(*names: str, text: str) -> Any:
@@ -75,24 +84,17 @@ def _existing_model(path: Path | None) -> Path | None:
 
 DataArgument = Annotated[
     str,
-    typer.Argument(
+    argument(
+        "DATA",
+        "table, arrays, recordings or pictures, also from $TINYKERNEL_DATA",
         callback=existing_data,
-        metavar="DATA",
-        help="table, arrays, recordings or pictures, also from $TINYKERNEL_DATA",
-        show_default=False,
     ),
 ]
-ModelArgument = Annotated[
-    Path,
-    typer.Argument(
-        callback=_existing_model, metavar="MODEL", help="model: .tkm or .pkl", show_default=False
-    ),
-]
+ModelArgument = Annotated[Path, argument("MODEL", "model: .tkm or .pkl", callback=_existing_model)]
 TargetsOption = Annotated[
     list[str],
     option(
-        "--target -t",
-        "TARGET",
+        "--target -t TARGET",
         "processor, several separated by commas, or all",
         autocompletion=complete_target,
     ),
@@ -100,7 +102,6 @@ TargetsOption = Annotated[
 BudgetOption = Annotated[
     Any,
     option(
-        "--budget",
         "SIZE|LIMITS",
         "flash, e.g. 30KB, or several limits: "
         "flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz or instructions=200k",
@@ -110,7 +111,6 @@ BudgetOption = Annotated[
 CurrentOption = Annotated[
     str | None,
     option(
-        "--current",
         "CURRENT[@VOLTAGE]",
         "current drawn by the chip at --clock, e.g. 4mA@3V: adds charge and energy",
     ),

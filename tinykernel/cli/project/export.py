@@ -29,33 +29,28 @@ def export_command(
     target: Annotated[
         str | None,
         args.option(
-            "--target -t",
-            "TARGET",
+            "--target -t TARGET",
             "processor of the platformio project",
             autocompletion=args.complete_target,
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        args.option("--output -o", "DIR", "folder to write  [default: NAME-TARGET or NAME]"),
+        args.option("--output -o DIR", "folder to write  [default: NAME-TARGET or NAME]"),
     ] = None,
     name: Annotated[
-        str | None,
-        args.option("--name", "NAME", "prefix of all C names  [default: from the file name]"),
+        str | None, args.option("NAME", "prefix of all C names  [default: from the file name]")
     ] = None,
     project_format: Annotated[
-        str, args.option("--format", "FORMAT", "platformio, library or single")
+        str, args.option("--format FORMAT", "platformio, library or single")
     ] = "platformio",
     data: Annotated[
         str | None,
-        args.option(
-            "--data", "DATA", "rows for the self-test  [default: generated]", show_default=False
-        ),
+        args.option("DATA", "rows for the self-test  [default: generated]", show_default=False),
     ] = None,
     check: Annotated[
         list[Path],
         args.option(
-            "--check",
             "PATH",
             "write nothing; list the files of this export that differ from what MODEL "
             "generates, and end with status 1 if there are any",

@@ -9,39 +9,29 @@ from typing import Annotated
 import typer
 
 from tinykernel.cli.board.verify import verify_on_port
-from tinykernel.cli.common.arguments import flag, option
+from tinykernel.cli.common.arguments import argument, flag, option
 from tinykernel.errors import TinykernelError
 from tinykernel.files import read_manifest
 
 
 def flash_command(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="the exported project", show_default=False)
-    ],
+    folder: Annotated[Path, argument("DIR", "the exported project")],
     environment: Annotated[
-        str | None,
-        typer.Option("--environment", "-e", help="environment of platformio.ini  [default: all]"),
+        str | None, option("--environment -e NAME", "environment of platformio.ini  [default: all]")
     ] = None,
     port: Annotated[
-        str | None, typer.Option("--port", help="serial port, if several boards are connected")
-    ] = (None),
+        str | None, option("PORT", "serial port, if several boards are connected")
+    ] = None,
     trust: Annotated[
-        bool,
-        typer.Option(
-            "--trust", metavar="", help="build a folder that was not exported or was changed"
-        ),
+        bool, flag("--trust", text="build a folder that was not exported or was changed")
     ] = False,
     verify: Annotated[
         bool, flag("--verify", text="then compare the scores of the board with Python's")
     ] = False,
     model: Annotated[
-        Path | None,
-        option("--model", "MODEL", "model for --verify  [default: the .tkm next to DIR]"),
+        Path | None, option("MODEL", "model for --verify  [default: the .tkm next to DIR]")
     ] = None,
-    data: Annotated[
-        str | None,
-        option("--data", "DATA", "rows for --verify  [default: generated]"),
-    ] = None,
+    data: Annotated[str | None, option("DATA", "rows for --verify  [default: generated]")] = None,
 ) -> None:
     """Build an exported project and flash the board.
 
