@@ -13,6 +13,9 @@ from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.failures import FAILED, fail
 from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import print_json, print_table
+from tinykernel.codegen.targets import TARGETS
+from tinykernel.measure.limits import parse_clock
+from tinykernel.measure.supply import parse_supply
 
 if TYPE_CHECKING:
     from tinykernel.measure.bench import BenchResult
@@ -44,24 +47,22 @@ def bench_command(
         return
     if save:
         raise typer.BadParameter("needs --port", param_hint="--save")
-    from tinykernel.codegen.targets import TARGETS
-
     opened = open_model(model)
     asked = target or [opened.target or "cortex-m4"]
     names, several = args.expand_targets(asked, [t.name for t in TARGETS.values() if t.machines])
-    from tinykernel.measure.limits import parse_clock
-    from tinykernel.measure.supply import parse_supply
-
     if clock is not None:
         parse_clock(clock)
     if parse_supply(current) is not None and clock is None:
         raise typer.BadParameter("needs --clock", param_hint="--current")
     from tinykernel.measure.bench import bench
 
-    names, rate = args.without_too_small(opened.model, names, asked), _rate(opened)
+    rate = _rate(opened)
     with showing_progress(quiet):
         results, too_small = args.each_that_fits(
-            names, lambda name: bench(opened.model, name, clock=clock, current=current, rate=rate)
+            opened.model,
+            names,
+            asked,
+            lambda name: bench(opened.model, name, clock=clock, current=current, rate=rate),
         )
     if as_json:
         rows = [result.to_dict() for result in results]

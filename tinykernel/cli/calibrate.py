@@ -16,7 +16,9 @@ from tinykernel.cli.common.normality import alarms_in_words, promise_of
 from tinykernel.cli.common.output import print_json, print_pairs
 from tinykernel.cli.common.rows import Judged, known_rows, rows_to_judge, without_training
 from tinykernel.cli.settings import parsing
+from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
+from tinykernel.measure.limits import parse_limits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -222,9 +224,7 @@ def _refuse_seen(file: ModelFile, judged: Judged) -> str:
 
 def _over_budget(file: ModelFile, model: IntegerModel) -> list[str]:
     """Return a line if the model with its decision exceeds its budget."""
-    from tinykernel.codegen.targets import find_target
     from tinykernel.measure.capacity import decisive_report
-    from tinykernel.measure.limits import parse_limits
 
     budget = None if file.target is None else file.budget_for(file.target)
     if file.target is None or budget is None or find_target(file.target).family == "host":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tinykernel.cli.common import arguments as args
-from tinykernel.cli.common.memory import ModelFile, open_model
+from tinykernel.cli.common.memory import open_model
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table
 from tinykernel.cli.common.rows import rows_to_judge
 from tinykernel.errors import TinykernelError
@@ -57,7 +57,13 @@ def drift_command(
     except TinykernelError as error:
         raise TinykernelError(f"{counters}: {error}") from None
     if data is None:
-        expected = _expected(opened)
+        known = opened.expected_counts()
+        if known is None:
+            raise TinykernelError(
+                f"{model}: does not say what held-out rows gave; calibrate the model, or give "
+                "rows that it was not trained on with --data"
+            )
+        expected = known
     else:
         rows = rows_to_judge(opened, data, needs_labels=False, unseen=True).rows
         expected = expected_counts(opened.model, rows.X)
@@ -69,19 +75,6 @@ def drift_command(
         _print(opened.model, result, expected)
     if result.differs or not result.enough:
         raise typer.Exit(1)
-
-
-def _expected(opened: ModelFile) -> Expected:
-    """Return the figures of the calibration rows in the model file."""
-    from tinykernel.decisions import Expected
-
-    expected = Expected.from_dict(opened.about.get("held_out"), opened.model.n_classes)
-    if expected is None:
-        raise TinykernelError(
-            f"{opened.path}: does not say what held-out rows gave; calibrate the model, or give "
-            "rows that it was not trained on with --data"
-        )
-    return expected
 
 
 def _print(model: IntegerModel, result: Drift, expected: Expected) -> None:

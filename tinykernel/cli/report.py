@@ -13,6 +13,7 @@ from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.failures import FAILED, fail
 from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import print_json, print_table, size
+from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
 
@@ -50,7 +51,6 @@ def report_command(
     --html writes a page to share, --markdown prints its figures: training, accuracy on DATA,
     memory, time, inputs and proved ranges.
     """
-    from tinykernel.codegen.targets import TARGETS
     from tinykernel.measure.report import report
 
     _check(ctx, html, markdown=markdown, as_json=as_json)

@@ -9,12 +9,12 @@ import typer
 
 from tinykernel.cli.common.arguments import JsonOption, TargetsOption, expand_targets, option
 from tinykernel.cli.common.output import print_json, print_table, size
+from tinykernel.codegen.boards import BOARDS, Board, boards_of
+from tinykernel.codegen.targets import TARGETS, Target
 from tinykernel.errors import TinykernelError
 from tinykernel.text import listed
 
 if TYPE_CHECKING:
-    from tinykernel.codegen.boards import Board
-    from tinykernel.codegen.targets import Target
     from tinykernel.model import IntegerModel
 
 _ALSO = 3  # boards named in the line of a core
@@ -31,8 +31,6 @@ def targets_command(
 
     --target limits the list to these processors, and --fits then names each board.
     """
-    from tinykernel.codegen.targets import TARGETS
-
     names = expand_targets(target, TARGETS)[0] if target else list(TARGETS)
     chosen = [TARGETS[name] for name in names]
     if fits is not None:
@@ -45,8 +43,6 @@ def targets_command(
 
 def _facts(target: Target) -> dict[str, Any]:
     """Return the ``targets --json`` of a processor."""
-    from tinykernel.codegen.boards import boards_of
-
     names = ("title", "platform", "flash", "ram", "clock")
     return {
         "target": target.name,
@@ -65,8 +61,6 @@ def _facts(target: Target) -> dict[str, Any]:
 
 
 def _print(targets: list[Target]) -> None:
-    from tinykernel.codegen.boards import boards_of
-
     rows = [
         (
             target.name,
@@ -105,7 +99,6 @@ def _megahertz(clock: int) -> str:
 def _show_fits(path: Path, cores: set[str], *, each_board: bool, as_json: bool) -> None:
     """Print the boards of these cores that hold a model, and the memory left."""
     from tinykernel.cli.common.memory import open_model
-    from tinykernel.codegen.targets import TARGETS
 
     rows = [row for row in _fits(open_model(path).model) if TARGETS[row["target"]].core in cores]
     if as_json:
@@ -159,7 +152,6 @@ def _print_holding(rows: list[dict[str, Any]], *, each_board: bool) -> None:
 
 def _fits(model: IntegerModel) -> list[dict[str, Any]]:
     """Compare the memory of a model with that of each board, the smallest first."""
-    from tinykernel.codegen.boards import BOARDS
     from tinykernel.measure.estimate import estimate_footprint
 
     needs: dict[str, tuple[int, int] | str] = {}

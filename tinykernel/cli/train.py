@@ -28,6 +28,7 @@ from tinykernel.cli.common.summary import accuracies_of, judged, print_training,
 from tinykernel.cli.settings import SETTINGS, gather, has_settings
 from tinykernel.cli.settings.gathering import ConfigOption, SetOption
 from tinykernel.cli.settings.table import OPTIONS_OF_TRAIN, PAPER
+from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.text import listed
 
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from tinykernel.data.partition import Dataset, Rows
     from tinykernel.evaluation import Evaluation
     from tinykernel.measure.limits import Limits
-    from tinykernel.measure.report import Report
     from tinykernel.model import IntegerModel
 
 # Share of the training rows for the calibration of max_error, and most flash of decisions.
@@ -172,7 +172,7 @@ def _rows_aside(
 def _decided(
     trained: TrainResult, aside: Rows, options: Mapping[str, Any], output: Path
 ) -> tuple[TrainResult, dict[str, Any]]:
-    """Calibrate a trained model; also return entries for its file."""
+    """Calibrate a trained model, refuse one over its budget; also return entries for its file."""
     from tinykernel.decisions import calibrate
     from tinykernel.measure.report import report
 
@@ -188,19 +188,14 @@ def _decided(
     if hasattr(trained.classifier, "calibrate"):
         trained.classifier.decision_ = result.model.decision
     sizes = None if trained.memory is None else report(result.model, options["target"], budget)
-    _check_budget(sizes, output)
-    flash = trained.budget if budget is None else budget.flash
-    limits = budget or trained.limits
-    trained = replace(trained, model=result.model, memory=sizes, budget=flash, limits=limits)
-    return trained, about_calibration(aside, result)
-
-
-def _check_budget(sizes: Report | None, output: Path) -> None:
-    """Refuse a model over its budget, and remove its file."""
     if sizes is not None and sizes.over_budget:
         output.unlink()
         over = "; ".join(sizes.over_budget)
         raise TinykernelError(f"the trained model: {over}; give a larger budget")
+    flash = trained.budget if budget is None else budget.flash
+    limits = budget or trained.limits
+    trained = replace(trained, model=result.model, memory=sizes, budget=flash, limits=limits)
+    return trained, about_calibration(aside, result)
 
 
 def _with_caution(dataset: Dataset, model: IntegerModel) -> Dataset:
@@ -252,8 +247,6 @@ def _check(options: Mapping[str, Any], typed: set[str], output: Path) -> None:
 
 def _on_chip(options: Mapping[str, Any]) -> bool:
     """Whether the target has flash to measure."""
-    from tinykernel.codegen.targets import find_target
-
     return find_target(options["target"]).family != "host"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +22,8 @@ from tinykernel.cli.train import (
     parameters_of,
     remembered_settings,
 )
+from tinykernel.codegen.targets import find_target
+from tinykernel.measure.limits import Limits
 
 if TYPE_CHECKING:
     from tinykernel.data.partition import Dataset
@@ -54,8 +57,6 @@ def tune_command(
     interruption the same command continues. Ctrl-C ends it with the best so far. --set takes the
     settings of train, too.
     """
-    from tinykernel.codegen.targets import find_target
-
     options, _typed = gather(ctx.params, ("data", "train", "tune"), data, _LEFT_OUT)
     options |= {"data": data, "output": output, "task": "classes"}
     find_target(options["target"])
@@ -122,10 +123,7 @@ def _write(
     options: Mapping[str, Any],
     remembered: Mapping[str, Any],
 ) -> None:
-    from dataclasses import replace
-
     from tinykernel.budget import TrainResult
-    from tinykernel.measure.limits import Limits
     from tinykernel.modelfile import save
 
     budget, model = chosen.budget, result.models[chosen.budget]

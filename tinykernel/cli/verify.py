@@ -16,6 +16,7 @@ from tinykernel.cli.common.failures import FAILED, fail
 from tinykernel.cli.common.memory import open_model
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table
 from tinykernel.cli.common.rows import rows_to_judge
+from tinykernel.codegen.targets import TARGETS
 
 if TYPE_CHECKING:
     from tinykernel.build.parity import VerifyResult
@@ -50,8 +51,6 @@ def verify_command(
     if rows is not None:
         raise typer.BadParameter("needs --port", param_hint="--rows")
     target = target or ["host"]
-    from tinykernel.codegen.targets import TARGETS
-
     names, several = args.expand_targets(
         target, [t.name for t in TARGETS.values() if t.family == "host" or t.machines]
     )
@@ -60,13 +59,14 @@ def verify_command(
 
     opened = open_model(model)
     integer = opened.model
-    names = args.without_too_small(integer, names, target)
     with showing_progress(quiet):
         judged = rows_to_judge(opened, data, needs_labels=False)
         compared = replace(judged.rows, y=judged.y)
         recordings = compared.streams or None
         results, too_small = args.each_that_fits(
+            integer,
             names,
+            target,
             lambda name: verify(
                 integer, compared.X, compared.y, target=name, recordings=recordings, steps=_STEPS
             ),

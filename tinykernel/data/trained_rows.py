@@ -51,10 +51,11 @@ def rows_among(X: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
     return np.isin(digests(X), digests(others))
 
 
-def hash_of(X: NDArray[Any], y: NDArray[Any]) -> str:
-    """Return the SHA-256 of rows and their labels, whatever their order."""
+def record_of_training(X: NDArray[Any], y: NDArray[Any]) -> dict[str, Any]:
+    """Return `record_of` with the SHA-256 of rows and their labels, whatever their order."""
     rows = zip(digests(X).tolist(), y.tolist(), strict=True)
-    return hashlib.sha256("\n".join(sorted(map(repr, rows))).encode()).hexdigest()
+    digest = hashlib.sha256("\n".join(sorted(map(repr, rows))).encode()).hexdigest()
+    return {"rows": len(X), "sha256": digest, **record_of(X)}
 
 
 def record_of(X: NDArray[Any]) -> dict[str, Any]:

@@ -63,7 +63,8 @@ def monitor_command(
         source = _decisions(link, opened, send, fast=fast)
         if send is None:
             typer.echo(f"waiting for decisions at {link.port}, until Ctrl-C", err=True)
-        wrong = _watch(integer, source, file, decisions, _expected(opened))
+        expected = None if integer.is_regressor else opened.expected_counts()
+        wrong = _watch(integer, source, file, decisions, expected)
     if wrong:
         fail(f"{wrong} decisions of the board differ from Python")
         raise typer.Exit(FAILED)
@@ -84,15 +85,6 @@ def _decisions(
         raise TinykernelError(f"{opened.path}: not a model of signals; --send needs one")
     stretches = [stretch.X for stretch in cut.stretches]
     return play(Board(link), opened.model, stretches, None if fast else cut.rate)
-
-
-def _expected(opened: ModelFile) -> Any:
-    """Return the figures of held-out rows for drift, if the model file has them."""
-    from tinykernel.decisions import Expected
-
-    if opened.model.is_regressor:
-        return None
-    return Expected.from_dict(opened.about.get("held_out"), opened.model.n_classes)
 
 
 def _watch(

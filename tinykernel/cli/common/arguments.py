@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from tinykernel.cli.settings import parsing
+from tinykernel.codegen.targets import TARGETS, find_target
 from tinykernel.data.paths import data_folder, find_data, is_recording
 from tinykernel.errors import TinykernelError
 from tinykernel.files import is_unchanged_export, refuse_inputs, refuse_occupied
+from tinykernel.measure.limits import parse_limits
 
 if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
 
 _Result = TypeVar("_Result")
-MODEL_SUFFIXES = (".tkm", ".pkl")
 # First bytes of model files: a zip, a pickle.
 _BEGINS = {".tkm": b"PK", ".pkl": b"\x80"}
+MODEL_SUFFIXES = tuple(_BEGINS)
 _BUILD = ".pio"  # build folder of PlatformIO
 
 
@@ -64,8 +66,6 @@ def flag(*names: str, text: str) -> Any:
 
 def complete_target(incomplete: str) -> list[tuple[str, str]]:
     """Complete the names of targets in the shell."""
-    from tinykernel.codegen.targets import TARGETS
-
     return [(t.name, t.description) for t in TARGETS.values() if t.name.startswith(incomplete)]
 
 
@@ -105,7 +105,7 @@ BudgetOption = Annotated[
         "SIZE|LIMITS",
         "flash, e.g. 30KB, or several limits: "
         "flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz or instructions=200k",
-        parser=parser(parsing.limits),
+        parser=parser(parse_limits),
     ),
 ]
 CurrentOption = Annotated[
@@ -133,8 +133,6 @@ ForceOption = Annotated[
 
 def expand_targets(texts: Sequence[str], everything: Iterable[str]) -> tuple[list[str], bool]:
     """Parse a repeated ``--target``: return each target once, and whether several were asked."""
-    from tinykernel.codegen.targets import find_target
-
     asked = [name.strip() for text in texts for name in text.split(",") if name.strip()]
     if not asked:
         raise typer.BadParameter("give a target", param_hint="--target")
@@ -144,39 +142,33 @@ def expand_targets(texts: Sequence[str], everything: Iterable[str]) -> tuple[lis
     return list(names), len(asked) > 1 or "all" in asked
 
 
-def without_too_small(model: IntegerModel, names: Sequence[str], asked: Sequence[str]) -> list[str]:
-    """Drop targets from ``all`` whose emulated boards are too small, with a message."""
+def each_that_fits(
+    model: IntegerModel, names: Sequence[str], asked: Sequence[str], work: Callable[[str], _Result]
+) -> tuple[list[_Result], list[str]]:
+    """Do the work for each target; return results, and a line for each that is too small.
+
+    Targets of ``all`` whose emulated boards are known to be too small are only named.
+    """
     from tinykernel.build.program import lacking_memory
-    from tinykernel.codegen.targets import find_target
+    from tinykernel.build.toolchains import ProgramTooLarge
 
     named = {name for value in asked for name in value.split(",")}
-    fitting = []
+    too_large = "left out, the model is too large for the chip"
+    fitting, results, too_small = list[str](), list[_Result](), list[str]()
     for name in names:
         by_all = "all" in named and name not in named
         lacking = lacking_memory(model, find_target(name)) if by_all else ""
         if lacking:
-            typer.echo(
-                f"{name}: left out, the model is too large for the chip: {lacking}", err=True
-            )
+            typer.echo(f"{name}: {too_large}: {lacking}", err=True)
         else:
             fitting.append(name)
-    return fitting
-
-
-def each_that_fits(
-    names: Sequence[str], work: Callable[[str], _Result]
-) -> tuple[list[_Result], list[str]]:
-    """Do the work for each target; return results, and a line for each that is too small."""
-    from tinykernel.build.toolchains import ProgramTooLarge
-
-    results, too_small = list[_Result](), list[str]()
-    for name in names:
+    for name in fitting:
         try:
             results.append(work(name))
         except ProgramTooLarge as error:
-            if len(names) == 1:
+            if len(fitting) == 1:
                 raise
-            too_small.append(f"{name}: left out, the model is too large for the chip: {error}")
+            too_small.append(f"{name}: {too_large}: {error}")
     return results, too_small
 
 

@@ -6,10 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tinykernel.codegen.targets import TARGETS
+
 if TYPE_CHECKING:
     from tinykernel.budget import TrainResult
     from tinykernel.data.partition import Dataset
     from tinykernel.data.pictures import PictureReading
+    from tinykernel.decisions import Expected
     from tinykernel.evaluation import Evaluation
     from tinykernel.model import IntegerModel
 
@@ -32,6 +35,12 @@ class ModelFile:
     budget: int | None = None
     seed: int | None = None
     test_size: float | None = None
+
+    def expected_counts(self) -> Expected | None:
+        """Return the figures of held-out rows for drift, if the file has them."""
+        from tinykernel.decisions import Expected
+
+        return Expected.from_dict(self.about.get("held_out"), self.model.n_classes)
 
     def labelled_by(self, label: str) -> ModelFile:
         """Return the file as if the labels of its training had stood there."""
@@ -106,7 +115,6 @@ class ModelFile:
 
 def open_model(path: Path) -> ModelFile:
     """Load a model with the entries of its file."""
-    from tinykernel.codegen.targets import TARGETS
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import about, load
 
@@ -123,7 +131,7 @@ def about_training(
     trained: TrainResult, dataset: Dataset, target: str, settings: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the entries of a training in the model file; `settings` are further ones."""
-    from tinykernel.data.trained_rows import hash_of, record_of
+    from tinykernel.data.trained_rows import record_of_training
 
     sizes = trained.sizes  # not the linked ones, which depend on the compiler
     searched = getattr(trained.classifier, "search_", None) or {}
@@ -135,11 +143,7 @@ def about_training(
         "target": target,
         "budget": trained.budget,
         "limits": str(trained.limits) if trained.limits and trained.limits.beside_flash else None,
-        "training_rows": {
-            "rows": len(dataset.X_train),
-            "sha256": hash_of(dataset.X_train, dataset.y_train),
-            **record_of(dataset.X_train),
-        },
+        "training_rows": record_of_training(dataset.X_train, dataset.y_train),
         "sizes": sizes
         and {"flash": sizes.flash, "ram": sizes.ram, "measured": sizes.compiler or sizes.source},
         "search": {name: value for name, value in searched.items() if value is not None} or None,

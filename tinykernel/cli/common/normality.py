@@ -11,6 +11,7 @@ import typer
 
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.output import print_json, print_pairs, size
+from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
 
@@ -100,7 +101,6 @@ def _fitted(
     rows: NormalRows, options: Mapping[str, Any], limits: Limits | None
 ) -> tuple[TernaryKernelNovelty, Report | None]:
     """Train, with fewer prototypes until the linked model keeps to the budget."""
-    from tinykernel.codegen.targets import find_target
     from tinykernel.estimator import TernaryKernelNovelty
     from tinykernel.measure.report import report
 
@@ -140,18 +140,14 @@ def _about(
     """Return the entries of the model file."""
     import numpy as np
 
-    from tinykernel.data.trained_rows import hash_of, record_of
+    from tinykernel.data.trained_rows import record_of_training
 
     flat = rows.X.reshape(len(rows.X), -1)
     entries = {
         "data": rows.source,
         "one_class": True,
         **{name: options[name] for name in ("label", "groups", "seed", "target")},
-        "training_rows": {
-            "rows": len(flat),
-            "sha256": hash_of(flat, np.zeros(len(flat))),
-            **record_of(flat),
-        },
+        "training_rows": record_of_training(flat, np.zeros(len(flat))),
         "calibration": None if watch.alarms_ is None else promise_of(watch.alarms_),
         **rows.about,
     }

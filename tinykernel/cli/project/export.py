@@ -12,11 +12,10 @@ from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import print_json, print_pairs, size
 from tinykernel.cli.common.rows import recordings_for, rows_for
 from tinykernel.cli.settings.gathering import ConfigOption, SetOption, gather
+from tinykernel.codegen.targets import Target, find_target
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from tinykernel.codegen.targets import Target
 
 _SEARCHED = 2000  # rows searched for a refusal
 # Parameters that --check reads from the manifest, or ignores.
@@ -144,7 +143,6 @@ def _check(
 def _target(name: str | None, project_format: str, opened: ModelFile) -> Target | None:
     """Return the target of a project of one board, by default that of the training."""
     from tinykernel.codegen.projects import is_for_boards
-    from tinykernel.codegen.targets import find_target
 
     if is_for_boards(project_format):
         name = name or opened.target

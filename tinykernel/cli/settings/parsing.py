@@ -9,6 +9,7 @@ from typing import Any
 
 from tinykernel.data.paths import find_data, is_pictures
 from tinykernel.errors import TinykernelError
+from tinykernel.measure.limits import parse_size
 
 # Default amounts of augmentations.
 _USUAL = {"affine": 1.0, "flip": 0.5, "shift": 1, "rotate": 0.15, "noise": 0.05, "scale": 0.1}
@@ -180,27 +181,6 @@ def seconds(text: str) -> float:
     return float(match[1]) * _UNITS[match[2]]
 
 
-def n_bytes(text: str) -> int:
-    """Read a size, as 8KB."""
-    from tinykernel.measure.limits import parse_size
-
-    return parse_size(text)
-
-
 def sizes(text: str) -> list[int]:
     """Read sizes separated by commas."""
-    return [n_bytes(part) for part in text.split(",")]
-
-
-def limits(text: str) -> Any:
-    """Read a budget: a size of flash, or several limits."""
-    from tinykernel.measure.limits import parse_limits
-
-    return parse_limits(text)
-
-
-def target(text: str) -> str:
-    """Read the name of a target."""
-    from tinykernel.codegen.targets import find_target
-
-    return find_target(text).name
+    return [parse_size(part) for part in text.split(",")]

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from tinykernel.cli.settings import parsing
+from tinykernel.measure.limits import parse_limits, parse_size
 from tinykernel.training.options.fields import TrainerOptions
 from tinykernel.training.options.ranges import LARGEST_SEED
 from tinykernel.training.options.regression import RegressorOptions
@@ -163,7 +164,7 @@ _OWN = (
     _train(
         "budget",
         "SIZE|LIMITS",
-        parsing.limits,
+        parse_limits,
         "Flash limit, or several limits. Write 30KB, or "
         "flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz, with instructions=200k in place of a time. "
         "By default 30KB, or no limit if a model size is given.",
@@ -227,7 +228,7 @@ _OWN = (
     _tune(
         "pick",
         "SIZE",
-        parsing.n_bytes,
+        parse_size,
         "With -o: write the model of this size. Nothing is trained again.",
     ),
     _tune(
