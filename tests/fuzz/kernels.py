@@ -172,7 +172,8 @@ def _check(
             except TinykernelError as error:
                 batch.find("sanitizer reports", f"model {index}, {name} {flags}: {error}")
                 continue
-        result = compare(model, expected, outputs, None)
+        values = {name: output.values for name, output in outputs.items()}
+        result = compare(model, expected, values, None)
         batch.counts["kernel inputs"] += sum(map(len, rows.values()))
         if result.differences:
             batch.find("differences", f"model {index}, {name} {flags}: {result.first_difference}")

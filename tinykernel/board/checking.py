@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from statistics import median
 from typing import Any
 
@@ -181,7 +180,6 @@ def _compare(
     y: ArrayLike | None,
 ) -> parity.VerifyResult:
     """Compare scores of all entries, and name the board."""
-    n_differences, first = 0, None
     for entry, wanted in expected.items():
         scores = outputs[entry]
         if scores.shape != wanted.shape:
@@ -189,19 +187,13 @@ def _compare(
                 f"{board.link.port}: {len(scores)} decisions of a stream instead of {len(wanted)}; "
                 "were bytes lost?"
             )
-        name = partial(parity.column_name, model, entry)
-        number, difference = parity.differences(entry, wanted, scores, name)
-        n_differences, first = n_differences + number, first or difference
-    labels = None if y is None else np.asarray(y)
-    return parity.VerifyResult(
+    return parity.compare(
+        model,
+        expected,
+        outputs,
+        y,
+        outputs["raw"].argmax(axis=1),
         target=board.profile.target,
         compiler=board.profile.program,
-        rows=len(expected["raw"]),
-        scores=int(expected["raw"].size),
-        differences=n_differences,
-        first_difference=first,
-        accuracy=parity.accuracy_of(model, outputs["raw"].argmax(axis=1), labels),
         emulator=f"{board.profile.name} at {board.link.port}",
-        hops=len(expected.get("stream", ())),
-        r2=parity.r2_of(model, outputs["raw"], labels),
     )

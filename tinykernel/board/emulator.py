@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pty
 import subprocess
@@ -17,9 +16,15 @@ from pathlib import Path
 from tinykernel import resources
 from tinykernel.build import program as programs
 from tinykernel.build.machines import Machine, machines_for
-from tinykernel.build.program import Platform, Program, build, find_platform, find_platforms
+from tinykernel.build.program import (
+    Platform,
+    Program,
+    build,
+    find_platform,
+    find_platforms,
+    on_closest,
+)
 from tinykernel.build.simavr import Simavr
-from tinykernel.build.toolchains import ProgramTooLarge
 from tinykernel.codegen.projects import exported_files, generated_inputs
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
@@ -80,11 +85,7 @@ def build_program(model: IntegerModel, target: str | Target, folder: Path) -> Pr
     """Build the program of an export that answers, for an emulated board or this computer."""
     # A model that is too large for the first board is built for the next one of its target.
     row = find_target(target)
-    platforms = _platforms(row)
-    for platform in platforms[:-1]:
-        with contextlib.suppress(ProgramTooLarge):
-            return _build(model, row, platform, folder)
-    return _build(model, row, platforms[-1], folder)
+    return on_closest(_platforms(row), lambda platform: _build(model, row, platform, folder))
 
 
 def _build(model: IntegerModel, target: Target, platform: Platform, folder: Path) -> Program:

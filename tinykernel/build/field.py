@@ -8,10 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel import resources
-from tinykernel.build import program as programs
-from tinykernel.build.program import MODEL, Platform
-from tinykernel.codegen.sources import render_sources
+from tinykernel.build.program import MODEL, Platform, build_with
 from tinykernel.decisions.sequence import COLUMNS, KEPT_EVERY
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
@@ -25,19 +22,8 @@ def run_steps(
     flags: Sequence[str] | None = None,
 ) -> NDArray[np.int32]:
     """Return what the C makes of `given_steps`, as `expected_steps` does; `folder` is new."""
-    folder.mkdir()
-    include = programs.write_sources(folder, render_sources(model, MODEL))
-    names = [f"-DFIELD_HEADER={MODEL}_field.h", f"-DMODEL={MODEL}"]
-    names.append(f"-DMODEL_UPPER={MODEL.upper()}")
-    if model.decision is not None:
-        names.append("-DDECISIONS=1")
-    program = programs.build(
-        platform,
-        [resources.folder("firmware") / "boards" / "field.c", folder / "src" / f"{MODEL}.c"],
-        folder,
-        include=include,
-        flags=[*programs.WARNING_FLAGS, *programs.optimisation(platform, flags), *names],
-    )
+    header = f"-DFIELD_HEADER={MODEL}_field.h"
+    program = build_with("field.c", model, platform, folder, flags, [header])
     (folder / "in.bin").write_bytes(steps.astype("<i4").tobytes())
     program.run()
     return _columns((folder / "out.bin").read_bytes(), len(steps))

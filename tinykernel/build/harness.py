@@ -30,17 +30,6 @@ class Output:
     # happened. Of a regressor values, and whether a second call gave others.
     values: NDArray[Any]  # (n_rows, n_scores + 1 or + 4) or (n_rows, n_features)
     stack: int  # bytes of stack that one inference really took; 0 where that is not measured.
-    n_scores: int
-
-    @property
-    def scores(self) -> NDArray[np.int32]:
-        """The scores of all classes."""
-        return self.values[:, : self.n_scores]
-
-    @property
-    def labels(self) -> NDArray[np.int32]:
-        """What the predict function gave."""
-        return self.values[:, self.n_scores]
 
 
 def run_rows(program: Program, model: IntegerModel, rows: Inputs) -> dict[str, Output]:
@@ -63,8 +52,7 @@ def run_rows(program: Program, model: IntegerModel, rows: Inputs) -> dict[str, O
         stack[entry] = max(stack[entry], int.from_bytes(data[at - 4 : at], "little"))
         values_of.setdefault(entry, []).append(values.astype(values.dtype.newbyteorder("=")))
     return {
-        entry: Output(np.concatenate(parts), stack[entry], model.n_scores)
-        for entry, parts in values_of.items()
+        entry: Output(np.concatenate(parts), stack[entry]) for entry, parts in values_of.items()
     }
 
 

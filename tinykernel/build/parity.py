@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.build.field import run_steps
-from tinykernel.build.harness import Inputs, Output, answers_of, run_rows
+from tinykernel.build.harness import Inputs, answers_of, run_rows
 from tinykernel.build.program import Platform, Program, build_closest, build_model, find_platforms
 from tinykernel.build.toolchains import ProgramTooLarge, host_toolchain
 from tinykernel.codegen.targets import Target, find_target
@@ -174,10 +174,25 @@ def verify(
         for program in _build(integer, row, platforms, Path(folder), flags):
             say(f"running on {row.name}", 0, None, count(len(raw), "row"))
             outputs = run_rows(program, integer, rows)
-            result = compare(integer, expected, outputs, labels)
+            platform = program.platform
+            values = {entry: output.values for entry, output in outputs.items()}
+            result = compare(
+                integer,
+                expected,
+                values,
+                labels,
+                target=row.name,
+                compiler=platform.chain.title,
+                emulator=platform.emulator,
+                core=platform.core,
+                note=platform.note,
+            )
+            if integer.events is not None:
+                n_events = int((expected["stream"][:, -1] != NO_EVENT).sum())
+                result = replace(result, events=n_events)
             if sequence is not None:
                 result = _with_steps(result, integer, program, sequence, flags)
-            results.append(_at(result, row, program.platform))
+            results.append(result)
     return _merge(results)
 
 
@@ -334,46 +349,32 @@ def differences(
 def compare(
     model: IntegerModel,
     expected: dict[str, NDArray[Any]],
-    outputs: dict[str, Output],
-    labels: NDArray[Any] | None,
+    values: dict[str, NDArray[Any]],
+    labels: ArrayLike | None,
+    predicted: NDArray[Any] | None = None,
+    **where: str,
 ) -> VerifyResult:
-    """Compare what the C made of all entries with what Python expects of them."""
+    """Compare what the C made of all entries with what Python expects of them.
+
+    `predicted` are the labels that the C gave for raw inputs, by default those behind its scores;
+    `where` are fields of the result.
+    """
     n_differences, first = 0, None
-    for entry, output in outputs.items():
+    for entry, got in values.items():
         name = partial(column_name, model, entry)
-        number, difference = differences(entry, expected[entry], output.values, name)
+        number, difference = differences(entry, expected[entry], got, name)
         n_differences, first = n_differences + number, first or difference
-    n_rows = len(expected["raw"])
+    n_rows, true = len(expected["raw"]), None if labels is None else np.asarray(labels)
+    predicted = values["raw"][:, model.n_scores] if predicted is None else predicted
     return VerifyResult(
-        target="",
-        compiler="",
         rows=n_rows,
         scores=n_rows * model.n_scores,
         hops=len(expected.get("stream", ())),
-        events=_count_events(model, expected),
         differences=n_differences,
         first_difference=first,
-        accuracy=accuracy_of(model, outputs["raw"].labels, labels),
-        r2=r2_of(model, outputs["raw"].scores, labels),
-    )
-
-
-def _count_events(model: IntegerModel, expected: dict[str, NDArray[Any]]) -> int:
-    """Count what the streams told."""
-    if model.events is None:
-        return 0
-    return int((expected["stream"][:, -1] != NO_EVENT).sum())
-
-
-def _at(result: VerifyResult, target: Target, platform: Platform) -> VerifyResult:
-    """Put target and platform into a result."""
-    return replace(
-        result,
-        target=target.name,
-        compiler=platform.chain.title,
-        emulator=platform.emulator,
-        core=platform.core,
-        note=platform.note,
+        accuracy=accuracy_of(model, predicted, true),
+        r2=r2_of(model, values["raw"][:, : model.n_scores], true),
+        **{"target": "", "compiler": "", **where},  # type: ignore[arg-type]
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -211,9 +212,28 @@ def _linker_script(machine: Machine, folder: Path) -> Path:
     return script
 
 
-def optimisation(platform: Platform, flags: Sequence[str] | None) -> Sequence[str]:
-    """Return the flags, by default -O2 on this computer, and on boards -Os, as frameworks do."""
-    return flags if flags is not None else ("-O2",) if platform.machine is None else ("-Os",)
+def build_with(
+    harness: str,
+    model: IntegerModel,
+    platform: Platform,
+    folder: Path,
+    flags: Sequence[str] | None,
+    names: Sequence[str],
+) -> Program:
+    """Build a model with a program of ``firmware/boards``, in a new folder; `names` are macros."""
+    folder.mkdir(parents=True, exist_ok=True)
+    include = write_sources(folder, render_sources(model, MODEL))
+    if flags is None:  # on boards as frameworks do
+        flags = ("-O2",) if platform.machine is None else ("-Os",)
+    names = [*names, f"-DMODEL={MODEL}", f"-DMODEL_UPPER={MODEL.upper()}"]
+    names += [] if model.decision is None else ["-DDECISIONS=1"]
+    return build(
+        platform,
+        [resources.folder("firmware") / "boards" / harness, folder / "src" / f"{MODEL}.c"],
+        folder,
+        include=include,
+        flags=[*WARNING_FLAGS, *flags, *names],
+    )
 
 
 def build_model(
@@ -223,10 +243,7 @@ def build_model(
     flags: Sequence[str] | None = None,
 ) -> Program:
     """Build a model with the harness that feeds it, in a new folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    include = write_sources(folder, render_sources(model, MODEL))
-    harness = resources.folder("firmware") / "boards" / "harness.c"
-    names = [f"-DMODEL_HEADER={MODEL}.h", f"-DMODEL={MODEL}", f"-DMODEL_UPPER={MODEL.upper()}"]
+    names = [f"-DMODEL_HEADER={MODEL}.h"]
     if model.input.is_table:
         names.append("-DQUANTIZED_ENTRIES=1")
     elif model.hop:
@@ -235,19 +252,11 @@ def build_model(
         names.append("-DNUMBERS=1")
     if model.is_regressor:
         names.append("-DVALUES=1")
-    if model.decision is not None:
-        names.append("-DDECISIONS=1")
-        if model.decision.novelty_threshold is not None:
-            names.append(f"-DNOVELTY={2 if model.decision.n_prototypes else 1}")
+    if model.decision is not None and model.decision.novelty_threshold is not None:
+        names.append(f"-DNOVELTY={2 if model.decision.n_prototypes else 1}")
     # Counting by stage reads the debugging data of a board's program.
-    special = [] if platform.machine is None else ["-DPAINT_STACK=1", "-g"]
-    return build(
-        platform,
-        [harness, folder / "src" / f"{MODEL}.c"],
-        folder,
-        include=include,
-        flags=[*WARNING_FLAGS, *optimisation(platform, flags), *names, *special],
-    )
+    names += [] if platform.machine is None else ["-DPAINT_STACK=1", "-g"]
+    return build_with("harness.c", model, platform, folder, flags, names)
 
 
 def build_closest(
@@ -257,9 +266,12 @@ def build_closest(
     flags: Sequence[str] | None = None,
 ) -> Program:
     """Build a model for the first of these platforms that is large enough for it."""
+    return on_closest(platforms, lambda platform: build_model(model, platform, folder, flags))
+
+
+def on_closest(platforms: Sequence[Platform], build_for: Callable[[Platform], Program]) -> Program:
+    """Build a program for the first of these platforms that is large enough for it."""
     for platform in platforms[:-1]:
-        try:
-            return build_model(model, platform, folder, flags)
-        except ProgramTooLarge:
-            continue
-    return build_model(model, platforms[-1], folder, flags)
+        with contextlib.suppress(ProgramTooLarge):
+            return build_for(platform)
+    return build_for(platforms[-1])
