@@ -12,12 +12,13 @@ from tinykernel.coding.frames import in_numbers
 from tinykernel.decisions.figures import decision_figures
 from tinykernel.evaluation.baselines import label_baselines, value_baselines
 from tinykernel.evaluation.cautions import cautions
-from tinykernel.evaluation.comparison import Evaluation
+from tinykernel.evaluation.comparison import Baseline, Evaluation
 from tinykernel.evaluation.intervals import accuracy_interval
 from tinykernel.evaluation.labels import LabelEvaluation, compare
 from tinykernel.evaluation.values import ValueEvaluation, compare_values
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.values import Values
+from tinykernel.model.stages.spectrum import Spectrum
 
 
 def evaluate(
@@ -41,7 +42,8 @@ def evaluate(
     groups : array-like, shape (n,), optional
         Which person, record or batch each row belongs to.
     train : (X, y), optional
-        The training rows, for the baselines and cautions.
+        The training rows, for the baselines and cautions. Where the model begins with a spectrum,
+        the baselines learn from its levels.
     class_weight : {None, "balanced"}
         Class weights of the training, for the baselines.
 
@@ -84,11 +86,11 @@ def evaluate(
     if train is None:
         return judged
     flat = np.asarray(X).reshape(len(true), -1)
+    learned, held = (_levels(integer, train[0]), train[1]), (_levels(integer, flat), true)
+    baselines = label_baselines(learned, held, predicted, groups=groups, class_weight=class_weight)
     return replace(
         judged,
-        baselines=label_baselines(
-            train, (flat, true), predicted, groups=groups, class_weight=class_weight
-        ),
+        baselines=_named(integer, baselines),
         cautions=cautions(
             judged,
             *train,
@@ -116,8 +118,28 @@ def _of_values(
         judged = replace(judged, coverage={name: float(np.mean(y <= at)) for name, at in below})
     if train is None:
         return judged
-    rows = (train[0], train[1].astype(np.float64)), (np.asarray(X).reshape(len(y), -1), y)
-    return replace(judged, baselines=value_baselines(*rows, middle, groups=groups))
+    flat, values = np.asarray(X).reshape(len(y), -1), train[1].astype(np.float64)
+    rows = (_levels(model, train[0]), values), (_levels(model, flat), y)
+    return replace(judged, baselines=_named(model, value_baselines(*rows, middle, groups=groups)))
+
+
+def _levels(model: IntegerModel, X: NDArray[Any]) -> NDArray[Any]:
+    """Return the levels of the spectrum of windows; rows as they are where there is no spectrum.
+
+    A linear model of 16,000 samples says nothing about words, and takes long.
+    """
+    first = model.stages[0] if model.stages else None
+    return first.run(model.as_raw(X), model.input) if isinstance(first, Spectrum) else X
+
+
+def _named(model: IntegerModel, baselines: dict[str, Baseline]) -> dict[str, Baseline]:
+    """Say of baselines that learn from a spectrum that they do."""
+    if not model.find(Spectrum):
+        return baselines
+    return {
+        key: each if not each.n_bytes else replace(each, name=f"on the spectrum, {each.name}")
+        for key, each in baselines.items()
+    }
 
 
 def evaluate_clips(

@@ -13,8 +13,8 @@ from tinykernel import progress
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
-from tinykernel.training.choice import Candidate, Choice, choose, joined
-from tinykernel.training.folds import trial_folds
+from tinykernel.training.choice import Candidate, Choice, choose
+from tinykernel.training.folds import Fold, trial_folds
 from tinykernel.training.loop import History
 from tinykernel.training.loss import WIDE_TEMPERATURES
 from tinykernel.training.options import TrainerOptions
@@ -38,8 +38,8 @@ from tinykernel.training.trainset import TrainSet
 
 #: A training without the choice, of rows, options and the shape of a window.
 Training = Callable[[TrainSet, TrainerOptions, tuple[int, ...]], TrainingResult]
-# Folds, of a quarter of the windows, and epochs of convolutions over those of their short training.
-_FOLDS, _TRIAL_SHARE = 1, 2
+# Trainings that decide: epochs of convolutions over those of the training, and standard errors.
+_TRIALS = (4, 2.0), (2, 1.0)
 _NAMES = {"kernels": "kernels", "mixed": "convolutions"}
 
 
@@ -71,10 +71,11 @@ def fit_planes(
 def better(
     data: TrainSet, options: TrainerOptions, shape: tuple[int, ...], each: Training
 ) -> tuple[TrainerOptions, Choice | None]:
-    """Choose between kernels and convolutions on rows left out.
+    """Choose between kernels and convolutions on held-out rows.
 
-    Convolutions are trained for half as long: where these are ahead, the whole training is, too.
-    They take far more instructions, so that they must be ahead by more than one standard error.
+    Short trainings of convolutions decide: where these are ahead, the whole training is, too. They
+    take far more instructions, so that the shortest training must be ahead by two standard
+    errors, and a longer one by one.
     """
     assert isinstance(options.n_kernels, Mapping)
     if data.quantity is not None:
@@ -84,39 +85,45 @@ def better(
         for form, n in options.n_kernels.items()
     }
     seed = int(check_random_state(options.random_state).randint(2**31 - 1))
-    folds = trial_folds(data.codes, data.groups, seed)[:_FOLDS] if len(forms) > 1 else []
+    folds = trial_folds(data.codes, data.groups, seed)[:1] if len(forms) > 1 else []
     if not folds:
         return next(iter(forms.values())), None
-    judged: dict[str, list[Candidate]] = {form: [] for form in forms}
-    for number, fold in enumerate(folds):
-        progress.report("choosing kernels or convolutions", number, len(folds))
+    fold, trial = folds[0], "choosing kernels or convolutions"
+    groups = None if data.groups is None else data.groups[fold.outside]
+    judged: dict[str, Candidate] = {}
+    for number, (share, margin) in enumerate(_TRIALS):
+        progress.report(trial, number, len(_TRIALS))
         for form, asked in forms.items():
-            with progress.observing(None):
-                inside = _part(data, fold.inside)
-                model = each(inside, _shortly(asked, len(fold.inside)), shape).machine
-            assert isinstance(model, IntegerModel)
-            held = data.truth[fold.outside], data.weight[fold.outside]
-            totals = model.readout.totals(model.run(model.quantize_inputs(data.X[fold.outside])))
-            decisions = (totals * model.decision_scale).astype(np.float32)
-            candidate = Candidate.of(_NAMES[form], decisions, *held, temperatures=WIDE_TEMPERATURES)
-            judged[form].append(replace(candidate, cost=int(form == "mixed")))
-    progress.report("choosing kernels or convolutions", len(folds), len(folds))
-    outside = np.concatenate([fold.outside for fold in folds])
-    groups = None if data.groups is None else data.groups[outside]
-    choice = choose(
-        [joined(parts) for parts in judged.values()],
-        data.weight[outside],
-        groups,
-    )
+            if form == "mixed" or not number:
+                with progress.observing(None):
+                    judged[form] = _judged(form, data, fold, asked, share, shape, each)
+        choice = choose(list(judged.values()), data.weight[fold.outside], groups, margin=margin)
+        if list(forms)[choice.chosen] == "mixed":
+            break
+    progress.report(trial, len(_TRIALS), len(_TRIALS))
     return list(forms.values())[choice.chosen], choice
 
 
-def _shortly(options: TrainerOptions, n_rows: int) -> TrainerOptions:
-    """Let convolutions have fewer epochs; kernels have none."""
-    if options.convolutions == "off":
-        return options
-    epochs = plane_plan(options, n_rows, 4).linear.epochs
-    return replace(options, epochs=-(-epochs // _TRIAL_SHARE))
+def _judged(
+    form: str,
+    data: TrainSet,
+    fold: Fold,
+    options: TrainerOptions,
+    share: int,
+    shape: tuple[int, ...],
+    each: Training,
+) -> Candidate:
+    """Train on the rows inside a fold, convolutions for a share of the epochs, and judge it."""
+    if form == "mixed":
+        epochs = plane_plan(options, len(fold.inside), 4).linear.epochs
+        options = replace(options, epochs=-(-epochs // share))
+    model = each(_part(data, fold.inside), options, shape).machine
+    assert isinstance(model, IntegerModel)
+    held = data.truth[fold.outside], data.weight[fold.outside]
+    totals = model.readout.totals(model.run(model.quantize_inputs(data.X[fold.outside])))
+    decisions = (totals * model.decision_scale).astype(np.float32)
+    candidate = Candidate.of(_NAMES[form], decisions, *held, temperatures=WIDE_TEMPERATURES)
+    return replace(candidate, cost=int(form == "mixed"))
 
 
 def _part(data: TrainSet, rows: NDArray[np.int64]) -> TrainSet:
