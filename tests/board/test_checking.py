@@ -134,6 +134,6 @@ def test_counters_of_a_board(require_tool) -> None:
     with emulated_board(model) as place, Link(place.port) as link:
         board = Board(link)
         verify_on_board(board, model, raw)
-        counters = board.counters()
+        counters = list(map(int, board.ask("counters")[0][len("m-counters-[") : -1].split(",")))
     expected = np.bincount(model.scores(raw).argmax(axis=1), minlength=model.n_classes)
     assert counters == expected.tolist()

@@ -34,8 +34,8 @@ def seeds() -> list[bytes]:
     models += [SPECTRA["int16"](), OFFSETS["int16"](), tree_model(2, linear=True)]
     models += [SIGNALS["numbers beside"]()]
     models += [one_class(make_model(4), 1), *(make() for make in CONVOLUTIONS.values())]
-    files = [modelfile._to_bytes(tree_model(2), {"coding": coding.written()})]
-    return files + [modelfile._to_bytes(model) for model in models]
+    files = [modelfile.to_bytes(tree_model(2), {"coding": coding.written()})]
+    return files + [modelfile.to_bytes(model) for model in models]
 
 
 def mutated(rng: np.random.Generator) -> tuple[bytes, str]:
@@ -84,7 +84,7 @@ def use(batch: Batch, model: Any, data: bytes, suffix: str, coding: Coding | Non
         if integer.input.is_table or integer.n_inputs < 5000:
             integer.scores(random_raw(integer, 1, 2))
         render_sources(integer, "model", coding=coding)
-        modelfile._from_bytes(modelfile._to_bytes(model))
+        modelfile._from_bytes(modelfile.to_bytes(model))
 
     batch.load(everything, data, suffix)
 

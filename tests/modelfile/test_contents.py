@@ -25,14 +25,14 @@ from tinykernel.modelfile.container import VERSION
 @settings(max_examples=15, deadline=None)
 def test_integer_models_come_back_equal(model) -> None:
     """An IntegerModel of any kind comes back the same, works, and gives the same bytes again."""
-    data = modelfile._to_bytes(model)
+    data = modelfile.to_bytes(model)
     loaded = modelfile._from_bytes(data)
     assert loaded == model
     assert list(map(type, loaded.classes)) == list(map(type, model.classes))
     q = random_quantized(model, 0, 3)
     assert_array_equal(loaded.scores_quantized(q), model.scores_quantized(q))
     assert not loaded.find(Ternary).weights.flags.writeable
-    assert modelfile._to_bytes(loaded) == data
+    assert modelfile.to_bytes(loaded) == data
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_machines_come_back(kind) -> None:
     """A KernelMachine with a stored permutation comes back with every float as it was."""
     stored = Permutation("stored", table=np.arange(32, dtype="u2")[::-1])
     machine = dataclasses.replace(make_machine(0, kind=kind), permutation=stored)
-    loaded = modelfile._from_bytes(modelfile._to_bytes(machine))
+    loaded = modelfile._from_bytes(modelfile.to_bytes(machine))
     assert_array_equal(loaded.row_scale, machine.row_scale)
     assert quantize(loaded) == quantize(machine)
 

@@ -52,7 +52,7 @@ def test_cut_and_flipped_files(tmp_path, classifier, suffix, kind) -> None:
 def contents(kind: str) -> bytes:
     """Return a file of each kind of model."""
     objects = {"integer": random_model, "machine": make_machine, "paper": _paper}
-    return modelfile._to_bytes(objects[kind](1) if kind in objects else fit())
+    return modelfile.to_bytes(objects[kind](1) if kind in objects else fit())
 
 
 def _paper(seed: int) -> PaperClassifier:

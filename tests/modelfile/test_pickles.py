@@ -91,7 +91,7 @@ class Call:
 def test_calls_do_not_run(tmp_path, place, protocol) -> None:
     """A call is refused by name before it runs, wherever in the pickle it hides."""
     call = Call(os.system, f"touch {tmp_path / 'witness'}")
-    model = modelfile._Pickled(modelfile._to_bytes(make_model(0)))
+    model = modelfile._Pickled(modelfile.to_bytes(make_model(0)))
     hidden: Any = {
         "alone": call,
         "nested": [{"a": (1, [call])}],

@@ -107,7 +107,23 @@ def verify_on_board(
     outputs = {"raw": scores}
     if "stream" in entries:
         outputs["stream"] = _run_streams(board, model, entries["stream"])
-    verification = _compare(board, model, expected, outputs, y)
+    for entry, wanted in expected.items():
+        got = outputs[entry]
+        if got.shape != wanted.shape:
+            raise TinykernelError(
+                f"{board.link.port}: {len(got)} decisions of a stream instead of {len(wanted)}; "
+                "were bytes lost?"
+            )
+    verification = parity.compare(
+        model,
+        expected,
+        outputs,
+        y,
+        outputs["raw"].argmax(axis=1),
+        target=board.profile.target,
+        compiler=board.profile.program,
+        emulator=f"{board.profile.name} at {board.link.port}",
+    )
     is_known = stack is not None and board.profile.target in TARGETS
     promised = report(model, board.profile.target).stack if is_known else None
     return BoardResult(verification, timing, stack, promised)
@@ -131,34 +147,28 @@ def _run_rows(
         board.load(row.tobytes())
         if at < _ROWS_WITH_STACK:
             stack = board.number("stack")
-        inference = board.infer(times)
-        scores.append(inference.scores)
-        laps.append(inference.microseconds)
+        answered, microseconds = board.infer(times)
+        scores.append(answered)
+        laps.append(microseconds)
         cycles.append(board.number("cycles"))
     if any(len(row) != model.n_scores for row in scores):
         raise TinykernelError(f"{board.link.port}: the board answers with another number of scores")
-    timing = _timing(board, model, raw[:3], median(laps), round(median(cycles)))
-    return np.array(scores, dtype=np.int64), timing, stack or None
-
-
-def _timing(
-    board: Board, model: IntegerModel, raw: NDArray[Any], microseconds: float, cycles: int
-) -> Timing:
     target, instructions, source = TARGETS.get(board.profile.target), None, ""
     if target is not None and target.family != "host":
         try:
-            counted = bench(model, target, X=raw)
+            counted = bench(model, target, X=raw[:3])
             instructions, source = counted.instructions, counted.emulator
         except TinykernelError:  # no compiler or emulator here
             instructions, source = estimate_instructions(model, target), "estimate"
-    return Timing(
+    timing = Timing(
         name=board.profile.name,
         target=board.profile.target,
-        microseconds=microseconds,
-        cycles=cycles or None,
+        microseconds=median(laps),
+        cycles=round(median(cycles)) or None,
         instructions=instructions,
         instructions_source=source,
     )
+    return np.array(scores, dtype=np.int64), timing, stack or None
 
 
 def _run_streams(board: Board, model: IntegerModel, streams: Any) -> NDArray[np.int64]:
@@ -170,30 +180,3 @@ def _run_streams(board: Board, model: IntegerModel, streams: Any) -> NDArray[np.
         lines = board.send(data)
         scores += board.scores(lines) if len(samples) >= model.input.rows + model.delay else []
     return np.array(scores, dtype=np.int64).reshape(len(scores), -1)
-
-
-def _compare(
-    board: Board,
-    model: IntegerModel,
-    expected: dict[str, NDArray[Any]],
-    outputs: dict[str, NDArray[np.int64]],
-    y: ArrayLike | None,
-) -> parity.VerifyResult:
-    """Compare scores of all entries, and name the board."""
-    for entry, wanted in expected.items():
-        scores = outputs[entry]
-        if scores.shape != wanted.shape:
-            raise TinykernelError(
-                f"{board.link.port}: {len(scores)} decisions of a stream instead of {len(wanted)}; "
-                "were bytes lost?"
-            )
-    return parity.compare(
-        model,
-        expected,
-        outputs,
-        y,
-        outputs["raw"].argmax(axis=1),
-        target=board.profile.target,
-        compiler=board.profile.program,
-        emulator=f"{board.profile.name} at {board.link.port}",
-    )

@@ -127,13 +127,12 @@ class Link:
         self._waiting = bytearray(rest)
         return line.decode("ascii", "replace").strip()
 
-    def drain(self, seconds: float) -> None:
-        """Drop what arrives, until nothing has come for some time; for three seconds at most."""
-        limit = time.monotonic() + 3.0
-        quiet = time.monotonic() + seconds
-        while time.monotonic() < min(quiet, limit):
+    def drain(self) -> None:
+        """Drop what arrives, until nothing has come for 0.1 seconds; for three at most."""
+        last = begun = time.monotonic()
+        while time.monotonic() < min(last + 0.1, begun + 3.0):
             if self.read():
-                quiet = time.monotonic() + seconds
+                last = time.monotonic()
 
     def _gone(self) -> TinykernelError:
         return TinykernelError(f"{self.port}: the board was disconnected; check its cable")

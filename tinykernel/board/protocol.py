@@ -27,14 +27,6 @@ class Profile:
     model: str  # the first eight digits of the fingerprint
 
 
-@dataclass(frozen=True)
-class Inference:
-    """The result of one timed command ``infer``."""
-
-    scores: list[int]
-    microseconds: float  # of one inference
-
-
 def scores_of(line: str) -> list[int] | None:
     """Return the scores of a line ``m-results-[-3,12]``, None of any other line."""
     match = _RESULTS.fullmatch(line)
@@ -63,7 +55,7 @@ class Board:
             self.link.write("%")
             for line in self._lines(1.0):
                 if line == "m-ready":
-                    self.link.drain(0.1)
+                    self.link.drain()
                     return
         raise self._error(
             f"no answer in {_ANSWER:.0f} seconds at {self.link.baud} baud; is the program of an "
@@ -116,14 +108,14 @@ class Board:
         if "m-load-done" not in self.send(row):
             raise self._error("the board lost bytes of an input")
 
-    def infer(self, times: int = 1, warmups: int = 0) -> Inference:
-        """Run what is loaded: `warmups` inferences that are not timed, then some that are."""
-        lines = self.ask(f"infer {times} {warmups}")
+    def infer(self, times: int) -> tuple[list[int], float]:
+        """Run what is loaded some times; return the scores, and the microseconds of once."""
+        lines = self.ask(f"infer {times} 0")
         laps = [int(line[9:]) for line in lines if re.fullmatch(r"m-lap-us-\d+", line)]
         if len(laps) != 2:
             raise self._error("an answer without two time stamps")
         elapsed = (laps[1] - laps[0]) % 2**32
-        return Inference(self.scores(lines)[0], elapsed / times)
+        return self.scores(lines)[0], elapsed / times
 
     def scores(self, lines: list[str]) -> list[list[int]]:
         """Return the scores of each decision in an answer; at least one."""
@@ -138,10 +130,6 @@ class Board:
             if re.fullmatch(rf"m-{command}-\d+", line):
                 return int(line.rpartition("-")[2])
         raise self._error(f"{command!r} was answered by no number")
-
-    def counters(self) -> list[int]:
-        """Return the decisions by label, and after them the refusals of a model that decides."""
-        return [int(text) for text in self._text(self.ask("counters"), "m-counters-").split(",")]
 
     def begin_stream(self) -> None:
         """Begin a stream: what is sent from now on are its samples."""

@@ -64,7 +64,6 @@ class Lines:
     def __init__(self) -> None:
         self.layout: Layout | None = None
         self.lost = 0
-        self.text = ""  # the last line that is no sample
         self._rest = b""
         self._first = True
         self._early: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
@@ -80,7 +79,6 @@ class Lines:
             sample = split_line(text) if text else None
             if sample is None:
                 self.lost += bool(text)
-                self.text = text or self.text
             elif self.layout is None:
                 self._early.append(sample)
                 samples += self.settle(1) if len(self._early) >= _LINES_TO_LEARN else []
@@ -88,7 +86,6 @@ class Lines:
                 samples.append(sample[1])
             else:
                 self.lost += 1
-                self.text = text
         return samples
 
     def settle(self, fewest: int = _FEWEST_LINES) -> list[tuple[str, ...]]:
@@ -115,7 +112,6 @@ class Frames:
     def __init__(self) -> None:
         self.layout: Layout | None = None
         self.lost = 0
-        self.text = ""
         self.gap = False  # whether samples are missing before those that `take` returned last
         self._rest = b""
         self._next: int | None = None

@@ -37,10 +37,15 @@ def run_rows(program: Program, model: IntegerModel, rows: Inputs) -> dict[str, O
     write_rows(program, model, rows)
     program.run()
     data = (program.path.parent / "out.bin").read_bytes()
-    written = [
-        (entry, _output_kind(model, entry), _output_rows(model, entry, len(part)))
-        for entry, part in sections(model, rows)
-    ]
+    written = []
+    for entry, part in sections(model, rows):
+        n_rows, n_values = len(part), model.n_scores + len(answers_of(model, entry))
+        if entry == "stream":  # those of whole windows
+            n_rows = max(0, (n_rows - model.delay - model.input.rows) // model.hop + 1)
+        values_type: tuple[Any, ...] = ("<i4", (n_values,))
+        if entry == "quantize":
+            values_type = (model.input_dtype.newbyteorder("<"), (model.n_features,))
+        written.append((entry, np.dtype([("values", *values_type)]), n_rows))
     size = sum(count * kind.itemsize + 4 for _, kind, count in written)
     if len(data) != size:
         raise TinykernelError(f"the program wrote {len(data)} bytes instead of {size}")
@@ -94,18 +99,3 @@ def answers_of(model: IntegerModel, entry: str) -> tuple[str, ...]:
         names += ["decision", "margin", "confidence"]
         names += ["novelty", "whether it is novel"] * (decision.novelty_threshold is not None)
     return (*names, *(["event"] * (entry == "stream" and model.events is not None)))
-
-
-def _output_kind(model: IntegerModel, entry: str) -> np.dtype[Any]:
-    """Return the type of what the harness writes for one row."""
-    if entry == "quantize":
-        values = (model.input_dtype.newbyteorder("<"), (model.n_features,))
-        return np.dtype([("values", *values)])
-    return np.dtype([("values", "<i4", (model.n_scores + len(answers_of(model, entry)),))])
-
-
-def _output_rows(model: IntegerModel, entry: str, n_rows: int) -> int:
-    """Return the number of rows that the harness writes: of a stream those of whole windows."""
-    if entry != "stream":
-        return n_rows
-    return max(0, (n_rows - model.delay - model.input.rows) // model.hop + 1)

@@ -283,12 +283,12 @@ def expected_values(model: IntegerModel, entries: Inputs) -> dict[str, NDArray[A
             expected[entry] = _with_labels(model, np.asarray(inputs))
         elif entry == "stream":
             none = _with_labels(model, np.zeros((0, model.n_features), dtype=model.input_dtype))
-            expected[entry] = np.concatenate(
-                [
-                    _with_events(model, np.concatenate([none, *_of_stream(model, samples)]))
-                    for samples in inputs
-                ]
-            )
+            parts = [np.concatenate([none, *_of_stream(model, samples)]) for samples in inputs]
+            if model.events is not None:
+                scores = [np.ascontiguousarray(part[:, : model.n_scores]) for part in parts]
+                events = [model.events.follow(part) for part in scores]
+                parts = [np.column_stack(both) for both in zip(parts, events, strict=True)]
+            expected[entry] = np.concatenate(parts).astype(np.int32)
         else:
             rows = np.asarray(inputs)
             parts = [
@@ -312,14 +312,6 @@ def _with_labels(model: IntegerModel, Q: NDArray[Any]) -> NDArray[np.int32]:
             novelty = model.novelty_quantized(Q, scores)
             columns += [novelty, decision.is_novel(novelty)]
     return np.column_stack(columns).astype(np.int32)
-
-
-def _with_events(model: IntegerModel, rows: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Put what happened behind the rows of one recording, where a model tells events."""
-    if model.events is None:
-        return rows
-    events = model.events.follow(np.ascontiguousarray(rows[:, : model.n_scores]))
-    return np.column_stack([rows, events]).astype(np.int32)
 
 
 def _of_stream(model: IntegerModel, samples: NDArray[Any]) -> Iterator[NDArray[np.int32]]:

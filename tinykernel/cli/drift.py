@@ -79,6 +79,13 @@ def drift_command(
 
 def _print(model: IntegerModel, result: Drift, expected: Expected) -> None:
     """Print shares side by side, and the verdict."""
+    from tinykernel.decisions.drift import LEAST_DECISIONS
+
+    verdict = "no difference beyond chance"
+    if result.differs:
+        verdict = "the device differs: " + ", ".join(_DIFFERENCES[name] for name in result.differs)
+    if not result.enough:
+        verdict = f"too few independent decisions to say anything: {LEAST_DECISIONS} are needed"
     names = [*map(str, model.classes), "refused"]
     pairs = zip(names, result.shares, result.shares_expected, strict=True)
     rows = [(name, percent(here), percent(there)) for name, here, there in pairs]
@@ -98,16 +105,6 @@ def _print(model: IntegerModel, result: Drift, expected: Expected) -> None:
             ("held-out rows", str(expected.rows)),
             ("chi-square", f"{result.chi_square:.1f} with {freedom}"),
             ("by chance", f"{chance}saturated values {result.p_saturated:.2g}"),
-            ("verdict", _verdict(result)),
+            ("verdict", verdict),
         ]
     )
-
-
-def _verdict(result: Drift) -> str:
-    from tinykernel.decisions.drift import LEAST_DECISIONS
-
-    if not result.enough:
-        return f"too few independent decisions to say anything: {LEAST_DECISIONS} are needed"
-    if result.differs:
-        return "the device differs: " + ", ".join(_DIFFERENCES[name] for name in result.differs)
-    return "no difference beyond chance"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -53,7 +54,9 @@ def evaluate_command(
 
     opened = open_model(model)
     if label is not None:
-        opened = opened.labelled_by(label)
+        cutting = opened.about.get("recordings")
+        more = {"recordings": cutting | {"label": label}} if isinstance(cutting, dict) else {}
+        opened = replace(opened, label=label, about=opened.about | more)
     integer = opened.model
     hint = _hint_of_events(opened, data)
     if integer.events is not None:

@@ -41,7 +41,12 @@ def inspect_command(
     opened = open_model(model)
     integer, ranges = opened.model, opened.model.ranges()
     if proof is not None:
-        _write_proof(integer, proof)
+        from tinykernel.codegen.certificate import certificate
+        from tinykernel.resources import folder
+
+        write_bytes_atomically(proof, certificate(integer))
+        checker = folder("firmware") / "check_proof.py"  # needs nothing of this package
+        typer.echo(f"{proof} holds the proof; {checker} checks it against the C", err=True)
     facts = _facts(integer)
     if as_json:
         stages = [vars(stage) for stage in ranges]
@@ -70,15 +75,6 @@ def _used(stage: Range) -> float:
     """Return the share of its type that a stage may use; a limit of 0 is ignored."""
     ends = ((stage.low, stage.limit_low), (stage.high, stage.limit_high))
     return max(end / limit for end, limit in ends if limit)
-
-
-def _write_proof(integer: IntegerModel, proof: Path) -> None:
-    from tinykernel.codegen.certificate import certificate
-    from tinykernel.resources import folder
-
-    write_bytes_atomically(proof, certificate(integer))
-    checker = folder("firmware") / "check_proof.py"  # needs nothing of this package
-    typer.echo(f"{proof} holds the proof; {checker} checks it against the C", err=True)
 
 
 def _facts(integer: IntegerModel) -> dict[str, Any]:

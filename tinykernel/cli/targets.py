@@ -9,7 +9,7 @@ import typer
 
 from tinykernel.cli.common.arguments import JsonOption, TargetsOption, expand_targets, option
 from tinykernel.cli.common.output import print_json, print_table, size
-from tinykernel.codegen.boards import BOARDS, Board, boards_of
+from tinykernel.codegen.boards import BOARDS, boards_of
 from tinykernel.codegen.targets import TARGETS, Target
 from tinykernel.errors import TinykernelError
 from tinykernel.text import listed
@@ -156,7 +156,7 @@ def _fits(model: IntegerModel) -> list[dict[str, Any]]:
 
     needs: dict[str, tuple[int, int] | str] = {}
     named = (board for board in BOARDS if board.name)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for board in sorted(named, key=lambda board: (board.flash, board.ram, board.name)):
         if board.target not in needs:
             try:
@@ -164,20 +164,17 @@ def _fits(model: IntegerModel) -> list[dict[str, Any]]:
                 needs[board.target] = (sizes.flash, sizes.static + sizes.scratch + sizes.stack)
             except TinykernelError as error:
                 needs[board.target] = str(error)
-        rows.append(_fit(board, needs[board.target]))
+        need, problem, left = needs[board.target], None, list[int]()
+        if isinstance(need, str):
+            problem = need
+        else:
+            left = [board.flash - need[0], board.ram - need[1]]
+            kinds = zip(("flash", "RAM"), left, strict=True)
+            short = [f"{-n_bytes} bytes of {kind}" for kind, n_bytes in kinds if n_bytes < 0]
+            problem = f"lacks {' and '.join(short)}" if short else None
+        names = ("title", "target", "clock", "flash", "ram")
+        facts = {"board": board.name, **{name: getattr(board, name) for name in names}}
+        facts |= {"fits": problem is None, "problem": problem}
+        flash_left, ram_left = left or (None, None)
+        rows.append(facts | {"flash_left": flash_left, "ram_left": ram_left})
     return rows
-
-
-def _fit(board: Board, need: tuple[int, int] | str) -> dict[str, Any]:
-    names = {"title": board.title, "target": board.target, "clock": board.clock}
-    row = {"board": board.name, **names, "flash": board.flash, "ram": board.ram}
-    if isinstance(need, str):
-        return row | {"fits": False, "problem": need, "flash_left": None, "ram_left": None}
-    left = {"flash": board.flash - need[0], "RAM": board.ram - need[1]}
-    short = [f"{-n_bytes} bytes of {kind}" for kind, n_bytes in left.items() if n_bytes < 0]
-    return row | {
-        "fits": not short,
-        "problem": f"lacks {' and '.join(short)}" if short else None,
-        "flash_left": left["flash"],
-        "ram_left": left["RAM"],
-    }

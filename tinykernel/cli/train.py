@@ -24,7 +24,7 @@ from tinykernel.cli.common.memory import about_evaluation, about_training
 from tinykernel.cli.common.normality import train_novelty
 from tinykernel.cli.common.output import print_json
 from tinykernel.cli.common.rows import repeated
-from tinykernel.cli.common.summary import accuracies_of, judged, print_training, summary
+from tinykernel.cli.common.summary import judged, print_training, summary
 from tinykernel.cli.settings import SETTINGS, gather, has_settings
 from tinykernel.cli.settings.gathering import ConfigOption, SetOption
 from tinykernel.cli.settings.table import OPTIONS_OF_TRAIN, PAPER
@@ -137,7 +137,9 @@ def _trained(
     except BaseException:
         typer.echo(f"{output} holds the trained model; it was not evaluated", err=True)
         raise
-    about |= {"accuracy": accuracies_of(result)} | about_evaluation(evaluation)
+    names = [f"{part}_{measure}" for part in ("train", "test") for measure in ("accuracy", "r2")]
+    known = {name: float(result[name]) for name in names if result.get(name) is not None}
+    about |= {"accuracy": known} | about_evaluation(evaluation)
     return result | _save(trained, output, about), dataset, evaluation
 
 

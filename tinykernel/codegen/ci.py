@@ -5,9 +5,8 @@ from __future__ import annotations
 import io
 import re
 import shlex
-import tempfile
 from collections.abc import Iterable
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +18,7 @@ from tinykernel.codegen.targets import find_target
 from tinykernel.coding.codes import Coding
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
-from tinykernel.modelfile import save
+from tinykernel.modelfile import to_bytes
 
 #: Where the file of a service belongs.
 CI_SERVICES = {"github": ".github/workflows/model.yml"}
@@ -65,14 +64,7 @@ def render_ci(
     np.save(array, model.as_raw(rows))
     return {
         CI_SERVICES[service]: text.encode(),
-        f"ci/{name}.tkm": _file_of(model, coding),
+        # Without the training, but with the coding.
+        f"ci/{name}.tkm": to_bytes(model, {} if coding is None else {"coding": coding.written()}),
         "ci/rows.npy": array.getvalue(),
     }
-
-
-def _file_of(model: IntegerModel, coding: Coding | None) -> bytes:
-    """Return the bytes of a model file without its training, but with the coding."""
-    with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
-        path = Path(folder, "model.tkm")
-        save(model, path, None if coding is None else {"coding": coding.written()})
-        return path.read_bytes()

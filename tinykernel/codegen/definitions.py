@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import zlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -50,14 +48,9 @@ class Table:
     per_row: int | None = None  # values a line.
 
     @property
-    def item_bytes(self) -> int:
-        """Bytes of a value."""
-        return np.dtype(_DTYPES[self.c_type]).itemsize
-
-    @property
     def n_bytes(self) -> int:
         """Flash that it takes."""
-        return self.item_bytes * int(self.values.size)
+        return np.dtype(_DTYPES[self.c_type]).itemsize * int(self.values.size)
 
     @property
     def lines(self) -> list[str]:
@@ -101,11 +94,6 @@ def member_text(value: int | str | list[int] | None) -> str:
     if value is None:
         return "0"
     return value if isinstance(value, str) else f"{value}u"
-
-
-def checksum(tables: Iterable[Table]) -> int:
-    """Return the CRC-32 of tables one after the other, as ``tk_check.h`` computes it."""
-    return zlib.crc32(b"".join(table.data() for table in tables))
 
 
 #: What one step of packing adds to a source.

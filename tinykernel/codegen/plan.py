@@ -59,6 +59,7 @@ class PackedModel:
 def pack(model: IntegerModel) -> PackedModel:
     """Choose the formats of a model and fill its tables: equal models give equal ones."""
     model = sort_kernels(model)
+    before = model.stages.index(model.scaler)
     parts, layout, machine_words = _pack_machine(model)
     front = _pack_front(model)
     if front:
@@ -83,7 +84,7 @@ def pack(model: IntegerModel) -> PackedModel:
         tables=tuple(part for part in parts if isinstance(part, Table)),
         structs=tuple(part for part in parts if isinstance(part, Struct)),
         n_words=np.zeros(0, dtype=np.int64) if layout is None else layout.n_words,
-        headers=tuple(stage.header for stage in front),
+        headers=tuple(next(iter(code_of(stage.KIND).headers)) for stage in model.stages[:before]),
         places=_places(front),
         scratch_words=stream + window,
         state_words=state,

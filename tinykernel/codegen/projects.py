@@ -75,12 +75,6 @@ def n_vectors(model: IntegerModel) -> int:
     return max(1, min(_VECTORS, _VECTOR_BYTES // size))
 
 
-def _usual_vectors(model: IntegerModel) -> NDArray[Any]:
-    """Return generated test vectors; where few fit, without the ends of the range."""
-    n = n_vectors(model)
-    return generated_inputs(model, n) if n > 2 else generated_inputs(model, n + 2)[2:]
-
-
 def _at(scaler: Scale, place: NDArray[np.float64]) -> NDArray[Any]:
     """Return raw values at places from 0 to 1 in the range of a scaler."""
     offset = scaler.offset.astype(np.float64)
@@ -307,12 +301,18 @@ def exported_files(
     integer_model, coding = as_integer_model(model), about.get("coding")
     coding = Coding.read(coding or getattr(model, "coding_", None))
     if vectors is None:
-        rows = _usual_vectors(integer_model)
+        # Where few fit, without the ends of the range.
+        n = n_vectors(integer_model)
+        rows = generated_inputs(integer_model, n + 2 * (n <= 2))[2 * (n <= 2) :]
     else:
         rows = np.asarray(in_numbers(model, vectors))
     if rows.ndim < 2 or rows.shape[0] == 0:
         raise TinykernelError("test vectors: give at least one row of raw inputs")
-    _check_version(version)
+    if version is not None and (len(version) > 40 or not _VERSION.fullmatch(version)):
+        raise TinykernelError(
+            f"version: {version!r} is none that packages have; write three numbers, as 1.4.0, "
+            "and letters after a hyphen, as 1.4.0-rc.1"
+        )
     sources = render_sources(integer_model, name, coding=coding, version=version)
     sources |= render_single(sources, name) | render_selftest(integer_model, name, rows)
     context = _context(integer_model, name, int(rows.shape[0]))
@@ -330,30 +330,18 @@ def exported_files(
     elif budget is not None:
         raise TinykernelError("budget: only a workflow checks it; give ci, too")
     options = {"target": row, "format": format, "version": version, **wanted, "ci": ci}
+    options["budget"] = None if budget is None else str(budget)
     files[MANIFEST] = manifest(
         files,
         tool=f"tinykernel {tinykernel.__version__}",
         model=integer_model.fingerprint(),
         target=row,
-        options=_written(options | ({} if budget is None else {"budget": str(budget)})),
+        options={key: options[key] for key in OPTIONS if options[key] is not None},
         name=name,
         contract=FORMAT,
         training=_training(about),
     )
     return files
-
-
-def _check_version(version: str | None) -> None:
-    if version is not None and (len(version) > 40 or not _VERSION.fullmatch(version)):
-        raise TinykernelError(
-            f"version: {version!r} is none that packages have; write three numbers, as 1.4.0, "
-            "and letters after a hyphen, as 1.4.0-rc.1"
-        )
-
-
-def _written(options: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the options that were given, in the order of a manifest."""
-    return {name: text for name in OPTIONS if (text := options.get(name)) is not None}
 
 
 class _Exported(list[Path]):

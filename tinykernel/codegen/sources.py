@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+import zlib
 from collections import Counter
 from pathlib import PurePosixPath
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.codegen.definitions import Definition, checksum
+from tinykernel.codegen.definitions import Definition
 from tinykernel.codegen.description import made_of
 from tinykernel.codegen.enums import constants_of
 from tinykernel.codegen.literals import (
@@ -83,7 +84,9 @@ def render_sources(
     """
     check_name(name)
     packed = pack(model)
-    _check_names(packed)
+    for group in (packed.tables, packed.definitions):
+        repeats = Counter(part.name for part in group)
+        assert max(repeats.values(), default=1) == 1, f"names that are not unique: {repeats}"
     context = _context(model, packed, name)
     context["version"] = version
     context["coding_lines"] = constants_of(coding, model, name).lines()
@@ -94,13 +97,6 @@ def render_sources(
     if isinstance(model.answers, Labels):
         files[f"include/{name}_field.h"] = _render("field.h", context | _field_context(model))
     return files | _included(files[f"src/{name}.c"], runtime_files(), _unread(model))
-
-
-def _check_names(packed: PackedModel) -> None:
-    """Raise AssertionError where two tables, or two macros, of stages and parts have one name."""
-    for group in (packed.tables, packed.definitions):
-        names = Counter(part.name for part in group)
-        assert max(names.values(), default=1) == 1, f"names that are not unique: {names}"
 
 
 def _unread(model: IntegerModel) -> set[str]:
@@ -258,6 +254,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
     threshold = None if model.decision is None else model.decision.novelty_threshold
     answers = model.answers.names if isinstance(model.answers, Values) else model.classes
     names = [string_literal(str(label)) for label in answers]
+    structs = {struct.kind: struct.name for struct in packed.structs}
     return {
         **_named(model, name),
         **{key: getattr(model, key) for key in _OF_MODEL},
@@ -279,7 +276,12 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "quantized_type": f"{quantized.dtype}_t",
         "quantized_low": quantized.low,
         "quantized_high": quantized.high,
-        "sides": _sides(model, packed),
+        # The stages that read an input beside the chain.
+        "sides": [
+            {"name": stage.side_input[0], "kind": stage.KIND, "struct": structs[f"tk_{stage.KIND}"]}
+            for stage in model.stages
+            if stage.side_input is not None
+        ],
         "table_bytes": sum(packed.table_bytes().values()),
         "score_low": ranges.low,
         "score_high": ranges.high,
@@ -292,18 +294,9 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "kernels": {s.kind == "tk_beside": s.members for s in packed.structs}.get(False, {}),
         "numbers": f", const {name}_input_t *numbers" if model.n_numbers else "",
         "definitions": _aligned(packed.definitions),
-        "checksum": f"0x{checksum(packed.tables):08x}",
+        # As tk_check.h computes it.
+        "checksum": f"0x{zlib.crc32(b''.join(table.data() for table in packed.tables)):08x}",
     }
-
-
-def _sides(model: IntegerModel, packed: PackedModel) -> list[dict[str, str]]:
-    """Return name, kind and structure of the stages that read an input beside the chain."""
-    structs = {struct.kind: struct.name for struct in packed.structs}
-    return [
-        {"name": stage.side_input[0], "kind": stage.KIND, "struct": structs[f"tk_{stage.KIND}"]}
-        for stage in model.stages
-        if stage.side_input is not None
-    ]
 
 
 def _field_context(model: IntegerModel) -> dict[str, Any]:

@@ -64,7 +64,7 @@ fitted estimator, a Pipeline that ends in one, or an IntegerModel
     """
     with _named(path):
         is_container = _is_container(Path(path))
-        data = _to_bytes(as_integer_model(obj) if is_pipeline(obj) else obj, about)
+        data = to_bytes(as_integer_model(obj) if is_pipeline(obj) else obj, about)
         _from_bytes(data)  # compares the fingerprint
     if not is_container:
         data = pickle.dumps(_Pickled(data), protocol=_PROTOCOL)
@@ -172,7 +172,7 @@ def _read_file(path: Path) -> bytes:
         raise TinykernelError(f"cannot be read ({error.strerror or error})") from None
 
 
-def _to_bytes(obj: object, about: Mapping[str, Any] | None = None) -> bytes:
+def to_bytes(obj: object, about: Mapping[str, Any] | None = None) -> bytes:
     """Return the .tkm of a model; TinykernelError where it cannot hold it."""
     import tinykernel
 
@@ -236,7 +236,7 @@ class ModelFileMixin:
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Return the call that makes the estimator again."""
         try:  # not fitted, or with what a .tkm cannot hold: Python's own way, which `load` refuses
-            return _from_bytes, (_to_bytes(self),)
+            return _from_bytes, (to_bytes(self),)
         except TinykernelError:
             return super().__reduce_ex__(protocol)
 

@@ -129,16 +129,13 @@ def _error_of_rows(
 
 
 def _on_front(point: Point, points: Sequence[Point]) -> bool:
-    mine = _costs(point)
-    return not any(
-        all(a <= b for a, b in zip(_costs(other), mine, strict=True)) and _costs(other) != mine
-        for other in points
-    )
-
-
-def _costs(point: Point) -> tuple[float, ...]:
     # Instructions are known for all points or for none, as they come from the same tools.
-    return (-point.accuracy, point.flash, point.ram, point.instructions or 0)
+    mine, *others = (
+        (-each.accuracy, each.flash, each.ram, each.instructions or 0) for each in (point, *points)
+    )
+    return not any(
+        all(a <= b for a, b in zip(costs, mine, strict=True)) and costs != mine for costs in others
+    )
 
 
 def smallest_good(points: Sequence[Point]) -> tuple[Point, Point]:
@@ -151,8 +148,3 @@ def smallest_good(points: Sequence[Point]) -> tuple[Point, Point]:
 def kilobytes(n_bytes: int) -> str:
     """Format a size for a table."""
     return f"{n_bytes} B" if n_bytes < _KB else f"{n_bytes / _KB:.3g} KB"
-
-
-def in_percent(share: float) -> str:
-    """Format a share of 0 to 1 in percent."""
-    return f"{100 * share:.2f} %"

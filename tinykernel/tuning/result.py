@@ -9,7 +9,8 @@ from tinykernel.errors import TinykernelError
 from tinykernel.measure.limits import parse_size
 from tinykernel.measure.report import Report
 from tinykernel.model import IntegerModel
-from tinykernel.tuning.curve import Point, in_percent, kilobytes
+from tinykernel.text import percent
+from tinykernel.tuning.curve import Point, kilobytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,14 +73,14 @@ class TuneResult:
         """A sentence on which size to take, and why."""
         best, highest = self.best, self.highest
         text = (
-            f"Take {kilobytes(best.budget)}: {in_percent(best.accuracy)} {self.score} on held-out "
-            f"rows (standard error {in_percent(best.standard_error)}) in {best.flash} bytes of "
+            f"Take {kilobytes(best.budget)}: {percent(best.accuracy)} {self.score} on held-out "
+            f"rows (standard error {percent(best.standard_error)}) in {best.flash} bytes of "
             f"flash and {best.ram} of RAM"
         )
         if best == highest:
             return f"{text}, which no other size surpasses."
-        limit = in_percent(highest.standard_error)
-        top = f"{in_percent(highest.accuracy)} at {kilobytes(highest.budget)}"
+        limit = percent(highest.standard_error)
+        top = f"{percent(highest.accuracy)} at {kilobytes(highest.budget)}"
         return f"{text}, within one standard error ({limit}) of the best, {top}."
 
     def pick(self, size: str | int) -> Point:

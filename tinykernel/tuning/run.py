@@ -12,7 +12,8 @@ import numpy as np
 
 from tinykernel import progress
 from tinykernel.errors import TinykernelError
-from tinykernel.tuning.curve import in_percent, kilobytes
+from tinykernel.text import percent
+from tinykernel.tuning.curve import kilobytes
 from tinykernel.tuning.journal import Journal
 from tinykernel.tuning.trials import Outcome, Stopped, Trial, Work, run_trial
 
@@ -114,7 +115,7 @@ class Run:
         else:
             confusion = np.array(outcome.confusion)
             text = f"{size}, fold {outcome.trial.fold + 1}: "
-            text += in_percent(np.trace(confusion) / confusion.sum())
+            text += percent(np.trace(confusion) / confusion.sum())
         self._say(text)
 
     def _say(self, text: str) -> None:

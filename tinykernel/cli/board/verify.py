@@ -20,7 +20,7 @@ _GENERATED = 20
 MEASURED = "measured"
 
 if TYPE_CHECKING:
-    from tinykernel.board.checking import BoardResult, Timing
+    from tinykernel.board.checking import Timing
     from tinykernel.data.partition import Rows
     from tinykernel.model import IntegerModel
 
@@ -67,8 +67,20 @@ def verify_on_port(
         )
     elif not quiet:
         print_verification([result.verification], f"{part} of {chosen.source}")
-        print_pairs([*timing_in_words(result.timing), ("stack", _stack_in_words(result))])
-    _say_failures(result)
+        promised = "" if result.stack_promised is None else f", {result.stack_promised} promised"
+        stack = "not measured" if result.stack is None else f"{result.stack} bytes seen{promised}"
+        print_pairs([*timing_in_words(result.timing), ("stack", stack)])
+    verification = result.verification
+    if not verification.ok:
+        fail(
+            f"{result.timing.name}: {verification.differences} scores of the board differ from "
+            f"Python; the first: {verification.first_difference}"
+        )
+    if not result.stack_holds:
+        fail(
+            f"{result.timing.name}: an inference took {result.stack} bytes of stack, more than "
+            f"the {result.stack_promised} of the report; interrupts count, too"
+        )
     if not result.ok:
         raise typer.Exit(FAILED)
 
@@ -126,20 +138,6 @@ def _rows(opened: ModelFile, data: str | None) -> Rows:
     return replace(judged.rows, y=judged.y)
 
 
-def _say_failures(result: BoardResult) -> None:
-    verification = result.verification
-    if not verification.ok:
-        fail(
-            f"{result.timing.name}: {verification.differences} scores of the board differ from "
-            f"Python; the first: {verification.first_difference}"
-        )
-    if not result.stack_holds:
-        fail(
-            f"{result.timing.name}: an inference took {result.stack} bytes of stack, more than "
-            f"the {result.stack_promised} of the report; interrupts count, too"
-        )
-
-
 def _some(model: IntegerModel, rows: Rows, most: int | None) -> Rows:
     """Return at most `most` rows, stratified by class, and recordings of as many decisions."""
     import numpy as np
@@ -169,10 +167,3 @@ def timing_in_words(timing: Timing) -> list[tuple[str, str]]:
     if timing.instructions is not None:
         instructions = f"{timing.instructions} ({timing.instructions_source})"
     return [("inference", time), ("cycles", cycles), ("instructions", instructions)]
-
-
-def _stack_in_words(result: BoardResult) -> str:
-    if result.stack is None:
-        return "not measured"
-    promised = "" if result.stack_promised is None else f", {result.stack_promised} promised"
-    return f"{result.stack} bytes seen{promised}"

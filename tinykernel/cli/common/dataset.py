@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,8 +94,15 @@ def dataset_for(
     if is_cut(options):
         return _cut(options, parameters, split)
     pictures = pictures_of({**options, "image_shape": parameters.get("image_shape")})
-    load = _tables if pictures is None else partial(_pictures, pictures)
-    dataset, remembered = load(options, parameters, split)
+    if pictures is None:
+        dataset, remembered = _tables(options, parameters, split)
+    else:
+        from tinykernel.data.load import load_data
+
+        values = options["task"] == "numbers"
+        dataset = load_data(options["data"], pictures=pictures, values=values, **split)
+        parameters["image_shape"] = pictures.shape if pictures.frame else dataset.shape
+        remembered = {"pictures": pictures.remembered}
     if isinstance(test, str):
         dataset = _with_test_rows(dataset, options)
     return dataset, None, remembered
@@ -122,21 +128,6 @@ def _cut(
     return dataset, cut, remembered
 
 
-def _pictures(
-    pictures: PictureReading,
-    options: Mapping[str, Any],
-    parameters: dict[str, Any],
-    split: dict[str, Any],
-) -> tuple[Dataset, dict[str, Any]]:
-    """Load pictures."""
-    from tinykernel.data.load import load_data
-
-    values = options["task"] == "numbers"
-    dataset = load_data(options["data"], pictures=pictures, values=values, **split)
-    parameters["image_shape"] = pictures.shape if pictures.frame else dataset.shape
-    return dataset, {"pictures": pictures.remembered}
-
-
 def _tables(
     options: Mapping[str, Any], parameters: dict[str, Any], split: dict[str, Any]
 ) -> tuple[Dataset, dict[str, Any]]:
@@ -150,11 +141,10 @@ def _tables(
         parameters["rate"] = options["rate"]
     if options["hop"] is not None:
         parameters["hop"] = _hop_of_rows(options)
-    selection = selection_of(options)
     dataset = load_data(
         options["data"],
         **{name: options[name] for name in ("label", "groups", "input_type")},
-        selection=selection,
+        selection=selection_of(options),
         values=options["task"] == "numbers",
         **split,
     )
@@ -163,7 +153,7 @@ def _tables(
         parameters["beside"] = dataset.beside
     # Later tables may have further columns.
     remembered: dict[str, Any] = {
-        "missing": selection.missing,
+        "missing": options["missing"],
         "medians": dataset.medians,
         "inputs": dataset.columns,
     }
@@ -270,9 +260,8 @@ def selection_of(options: Mapping[str, Any]) -> Selection:
     """Return the columns to use of a table."""
     from tinykernel.data.selection import Selection
 
-    inputs, drop, missing = (options[name] for name in ("inputs", "drop", "missing"))
-    chosen = tuple(inputs) if inputs else None
-    return Selection(chosen, tuple(drop or ()), missing)
+    inputs = tuple(options["inputs"]) if options["inputs"] else None
+    return Selection(inputs, tuple(options["drop"] or ()), options["missing"])
 
 
 def other_rows(file: str, options: Mapping[str, Any], dataset: Dataset, option: str) -> Rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,12 +41,6 @@ class ModelFile:
         from tinykernel.decisions import Expected
 
         return Expected.from_dict(self.about.get("held_out"), self.model.n_classes)
-
-    def labelled_by(self, label: str) -> ModelFile:
-        """Return the file as if the labels of its training had stood there."""
-        cutting = self.about.get("recordings")
-        more = {"recordings": cutting | {"label": label}} if isinstance(cutting, dict) else {}
-        return replace(self, label=label, about=self.about | more)
 
     def names(self, data: str) -> dict[str, Any]:
         """Return label, groups and selection as parameters of `load_rows`, as in the training."""

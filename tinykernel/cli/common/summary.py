@@ -27,12 +27,15 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
     from tinykernel.training.images.separable import size_of
 
     learned, classifier, model = trained.method == "learned", trained.classifier, trained.model
-    kernels, convolutions = model.find(Kernels), size_of(model)
+    kernels, convolutions, drawn = model.find(Kernels), size_of(model), ""
+    if dataset.drawn_of is not None:
+        drawn = f"trained on {len(dataset.y_train):,} of {dataset.drawn_of:,} training rows, "
+        drawn += "drawn at random" if model.is_regressor else "a sample stratified by class"
     facts = {
         "data": dataset.source,
         "split": dataset.split,
         "train_rows": dataset.drawn_of or len(dataset.y_train),
-        "drawn": rows_in_words(dataset),
+        "drawn": drawn,
         "test_rows": 0 if dataset.y_test is None else len(dataset.y_test),
         "features": model.n_inputs,
         "classes": len(model.classes),
@@ -71,15 +74,6 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         "limits": str(trained.limits) if trained.limits else None,
         "report": sizes.to_dict(),
     }
-
-
-def rows_in_words(dataset: Dataset) -> str:
-    """Describe the sample of training rows; empty if all were used."""
-    if dataset.drawn_of is None:
-        return ""
-    n, drawn = f"{dataset.drawn_of:,}", f"{len(dataset.y_train):,}"
-    how = "drawn at random" if dataset.y_train.dtype.kind == "f" else "a sample stratified by class"
-    return f"trained on {drawn} of {n} training rows, {how}"
 
 
 def compared(trained: TrainResult) -> str:
@@ -128,12 +122,6 @@ def judged(trained: TrainResult, dataset: Dataset, extra: Rows | None) -> dict[s
             _measure(trained.model): accuracy_of(trained.model, extra.X, extra.y),
         }
     return figures
-
-
-def accuracies_of(result: Mapping[str, Any]) -> dict[str, float]:
-    """Return the accuracies (R2 of values), for the model file."""
-    names = [f"{part}_{measure}" for part in ("train", "test") for measure in ("accuracy", "r2")]
-    return {name: float(result[name]) for name in names if result.get(name) is not None}
 
 
 def print_training(

@@ -49,7 +49,6 @@ class Place:
 class Packed:
     """What a stage adds to a source, to scratch and to the state of a stream."""
 
-    header: str  # of the runtime: its structure and functions.
     parts: Parts
     first_words: int = 0  # words of scratch that the machine can use afterwards.
     more_words: int = 0  # words of scratch beside those of the machine.
@@ -75,7 +74,8 @@ Work: TypeAlias = dict[str, dict[str, float]]
 class Code:
     """The C of a stage or of a part of the read-out."""
 
-    # Headers of the runtime that only it reads, each with the line of `bench` it counts as.
+    # Headers of the runtime that only it reads, each with the line of `bench` it counts as; the
+    # first has its structure and functions.
     headers: Mapping[str, str]
     # Its work in one inference, where that is not the stage's own on the line of its header.
     work: Callable[[Any, Grid, Facts], Work] | None = None

@@ -27,7 +27,6 @@ def pack_beside(stage: Beside, place: Place) -> Packed:
     comment = "Numbers beside: which one an entry looks at."
     tables["sources"] = ("uint8_t", stage.source, "scaler", comment)
     return Packed(
-        "tk_beside.h",
         place.structure(
             "beside",
             stage,

@@ -31,7 +31,6 @@ def pack_convolutions(stage: Convolutions, place: Place) -> Packed:
     room = -(-made.size // _ROOM) * _ROOM
     layers = np.arange(stage.pools.size)
     return Packed(
-        "tk_convolutions.h",
         place.structure(
             "convolutions",
             stage,

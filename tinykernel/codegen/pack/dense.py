@@ -17,7 +17,6 @@ def pack_dense(stage: Dense, place: Place) -> Packed:
         "biases": ("int32_t", stage.biases, "weights", "Biases of the units."),
     }
     return Packed(
-        "tk_dense.h",
         place.structure(
             "dense", stage, tables, values=place.grid.size, units=stage.n_units, bits=bits
         ),

@@ -11,7 +11,6 @@ def pack_frame(stage: Frame, place: Place) -> Packed:
     top, left, high, wide = stage.box
     row = stage.columns * stage.channels
     return Packed(
-        "tk_frame.h",
         place.structure(
             "frame",
             stage,

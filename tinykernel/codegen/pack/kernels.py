@@ -106,7 +106,6 @@ def pack_kernels(stage: Kernels, place: Place) -> Packed:
     counts = running + _count_words(stage, place, stage.n_kernels)
     window = _count_words(stage, place, stage.n_counts)
     return Packed(
-        "tk_kernels_signal.h",
         place.structure(
             "kernels",
             stage,

@@ -19,7 +19,6 @@ def pack_levels(stage: Levels, place: Place) -> Packed:
     comment = "Mixed channels: the channels in each, plus 64 where top - level is meant."
     table = None if mix is None else ("uint8_t", mix, "kernels", comment)
     return Packed(
-        "tk_levels.h",
         [
             *pack_scaler(stage.scaler, np.ones(grid.channels, dtype=bool), "levels_"),
             *place.structure(

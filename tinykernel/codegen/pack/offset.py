@@ -13,7 +13,6 @@ def pack_offset(stage: Offset, place: Place) -> Packed:
     grid = place.grid
     window = -(-grid.size * np.dtype(grid.dtype).itemsize // 4) if place.streams else 0
     return Packed(
-        "tk_offset.h",
         place.structure(
             "offset",
             stage,

@@ -10,7 +10,6 @@ def pack_plane(stage: Plane, place: Place) -> Packed:
     """Store the shape; see ``tk_plane.h`` for the state."""
     grid = place.grid
     return Packed(
-        "tk_plane.h",
         place.structure("plane", stage, {}, rows=grid.rows, bands=grid.channels, hop=place.hop),
         # Two numbers, and the rows of a window.
         state_words=2 + -(-grid.size // 4),

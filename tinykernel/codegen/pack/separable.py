@@ -32,7 +32,6 @@ def pack_separable(stage: Separable, place: Place) -> Packed:
     # A signal keeps the window in a state, and all that is found of it behind that.
     first = 0 if place.is_signal else memory
     return Packed(
-        "tk_separable.h",
         place.structure(
             "separable",
             stage,

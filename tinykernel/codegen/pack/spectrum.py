@@ -17,7 +17,6 @@ def pack_spectrum(stage: Spectrum, place: Place) -> Packed:
     kept_words = 4 + -(-ring * np.dtype(grid.dtype).itemsize // 4) if place.streams else 0
     edges = "First bins of the bands, and the end."
     return Packed(
-        "tk_spectrum.h",
         place.structure(
             "spectrum",
             stage,
