@@ -173,7 +173,7 @@ class Printing(Link):
         line, self.next = self.next, "hello"
         return line
 
-    def drain(self, seconds: float) -> None:
+    def drain(self) -> None:
         """Drop nothing."""
 
 

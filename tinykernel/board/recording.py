@@ -308,9 +308,11 @@ class Recorder:
 
     def end(self) -> None:
         """End it, if there is one."""
-        recording, self.recording = self.recording, None
+        recording, self.recording, rate = self.recording, None, self.sensor.rate
         if recording is not None:
-            path = recording.finish(self.rate or _round_rate(self.sensor.rate))
+            # Within the tolerance of a clock a rate is an integer.
+            measured = float(round(rate)) if abs(rate - round(rate)) <= 0.01 * rate else rate
+            path = recording.finish(self.rate or measured)
             self.paths += [] if path is None else [path]
 
     def step(self) -> None:
@@ -342,8 +344,3 @@ class Recorder:
         if self.rate is not None or self.sensor.form != "text":
             return recording.samples >= seconds * (self.rate or self.sensor.rate)
         return recording.seconds >= seconds
-
-
-def _round_rate(rate: float) -> float:
-    """Round a rate to the nearest integer within the tolerance of a clock."""
-    return float(round(rate)) if abs(rate - round(rate)) <= 0.01 * rate else rate

@@ -89,26 +89,21 @@ class Program:
         return emulated.trace(self.platform.machine, self.path, back_end=self.platform.back_end)
 
 
-def _note(target: Target, machine: Machine) -> str:
-    """Say what a run on this machine does not prove about the target."""
-    closest = machines_for(target)[0]
-    if target.emulated_as or machine is closest:
-        return target.emulated_as
-    return (
-        f"the model needs more memory than the emulated {closest.core} board has; its code for "
-        f"{target.name} ran on a {machine.core}, which has the same instructions and more"
-    )
-
-
 def find_platform(target: Target, machine: Machine, back_end: str = "auto") -> Platform | None:
     """Find a compiler and an emulator (`back_end`: one of them) for a machine, or None."""
+    closest, note = machines_for(target)[0], target.emulated_as
+    if not note and machine is not closest:
+        note = (
+            f"the model needs more memory than the emulated {closest.core} board has; its code for "
+            f"{target.name} ran on a {machine.core}, which has the same instructions and more"
+        )
     for kind, emulator in _BACK_ENDS:
         if back_end not in ("auto", emulator):
             continue
         chain = find_toolchain(machine.target or target, kind)
         name = emulated.emulator_name(machine, emulator)
         if chain is not None and not chain.stand_in and name is not None:
-            return Platform(chain, machine, emulator, name, _note(target, machine))
+            return Platform(chain, machine, emulator, name, note)
     return None
 
 

@@ -14,7 +14,13 @@ from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.normality import alarms_in_words, promise_of
 from tinykernel.cli.common.output import print_json, print_pairs
-from tinykernel.cli.common.rows import Judged, known_rows, rows_to_judge, without_training
+from tinykernel.cli.common.rows import (
+    Judged,
+    own_training,
+    rows_to_judge,
+    training_part,
+    without_training,
+)
 from tinykernel.cli.settings import parsing
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
@@ -243,7 +249,7 @@ def _known_rows(file: ModelFile, data: str, others: Rows) -> tuple[NDArray[Any],
     """Load the training rows in DATA; refuse those used to calibrate, which are too near."""
     from tinykernel.data.trained_rows import record_of, seen_before
 
-    known = known_rows(file, data)
+    known = own_training(file, data) or training_part(file, data)
     record = record_of(others.X.reshape(len(others.X), -1))
     share = seen_before(known.X_train.reshape(len(known.X_train), -1), record)
     if share:

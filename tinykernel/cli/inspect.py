@@ -14,7 +14,6 @@ from tinykernel.text import listed
 
 if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
-    from tinykernel.model.proof import Range
 
 _CLASSES_SHOWN = 12
 _DIAGONALS = {"sign": "signs", "int4": "4 bits", "int8": "8 bits"}
@@ -57,24 +56,14 @@ def inspect_command(
         typer.echo("\nWhat the file says of its training:")
         print_pairs(training_in_words(opened.about))
     typer.echo("\nProved for every possible input:")
-    rows = [
-        (
-            stage.stage,
-            str(stage.low),
-            str(stage.high),
-            f"{stage.limit_low}..{stage.limit_high}",
-            percent(_used(stage)),
-        )
-        for stage in ranges
-    ]
+    rows = []
+    for stage in ranges:
+        ends = ((stage.low, stage.limit_low), (stage.high, stage.limit_high))
+        used = max(end / limit for end, limit in ends if limit)  # the share of its type
+        limits = f"{stage.limit_low}..{stage.limit_high}"
+        rows.append((stage.stage, str(stage.low), str(stage.high), limits, percent(used)))
     columns = ("stage", "lowest", "highest", "limit", "used")
     print_table(columns, rows, right=columns[1:])
-
-
-def _used(stage: Range) -> float:
-    """Return the share of its type that a stage may use; a limit of 0 is ignored."""
-    ends = ((stage.low, stage.limit_low), (stage.high, stage.limit_high))
-    return max(end / limit for end, limit in ends if limit)
 
 
 def _facts(integer: IntegerModel) -> dict[str, Any]:

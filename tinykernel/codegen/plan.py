@@ -18,7 +18,6 @@ from tinykernel.codegen.pack.scale import pack_scale
 from tinykernel.codegen.pack.trees import pack_trees
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.decision import Decision
-from tinykernel.model.answers.events import Events
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.prototypes import Prototypes, most_steps
@@ -118,7 +117,14 @@ def _pack_machine(model: IntegerModel) -> tuple[Parts, Layout | None, int]:
     parts += [] if linear is None else pack_linear(linear)
     parts += [] if trees is None else pack_trees(trees)
     parts += [] if model.decision is None else _pack_decision(model.decision)
-    parts += [] if model.events is None else _pack_events(model.events)
+    if model.events is not None:  # what a stream has to gather of a class before it tells an event
+        events, comment = model.events, "Least sum of an event, by label; 0 of background."
+        pause = "decisions without an event after one"
+        parts += [
+            Definition("TK_EVENT_SHIFT", str(events.shift), "decisions that a sum remembers, log2"),
+            Definition("TK_EVENT_PAUSE", f"{events.pause}u", pause),
+            Table("tk_event_thresholds", "uint32_t", events.thresholds, "decision", comment),
+        ]
     return parts, layout, scratch
 
 
@@ -163,16 +169,6 @@ def _pack_decision(decision: Decision) -> Parts:
         parts.append(Definition("TK_THRESHOLD(i)", "tk_thresholds[i]"))
         parts.append(Table("tk_thresholds", "uint32_t", thresholds, "decision", comment))
     return parts
-
-
-def _pack_events(events: Events) -> Parts:
-    """Store what a stream has to gather of a class before it tells an event."""
-    comment = "Least sum of an event, by label; 0 of background."
-    return [
-        Definition("TK_EVENT_SHIFT", str(events.shift), "decisions that a sum remembers, log2"),
-        Definition("TK_EVENT_PAUSE", f"{events.pause}u", "decisions without an event after one"),
-        Table("tk_event_thresholds", "uint32_t", events.thresholds, "decision", comment),
-    ]
 
 
 def _pack_front(model: IntegerModel) -> list[Packed]:

@@ -87,7 +87,7 @@ def _at(scaler: Scale, place: NDArray[np.float64]) -> NDArray[Any]:
     return np.clip(raw, limits.min, limits.max).astype(scaler.raw_dtype)
 
 
-def _format(name: str) -> tuple[Path, dict[str, Any]]:
+def described(name: str) -> tuple[Path, dict[str, Any]]:
     """Find a project format and read its description."""
     folder = resources.folder("templates") / name
     if name not in formats():
@@ -100,17 +100,7 @@ def _format(name: str) -> tuple[Path, dict[str, Any]]:
 
 def is_for_boards(format: str) -> bool:
     """Say whether a project format is for one target and its boards, or for every target."""
-    return "frameworks" in _format(format)[1]
-
-
-def default_folder(format: str, name: str, target: str | None) -> str:
-    """Name the default folder of an export."""
-    return str(_format(format)[1]["folder"].format(name=name, target=target))
-
-
-def next_step(format: str, name: str, folder: str | os.PathLike[str]) -> str:
-    """Say what to do with an export."""
-    return str(_format(format)[1]["next"].format(name=name, folder=os.fspath(folder)))
+    return "frameworks" in described(format)[1]
 
 
 def _placed(files: dict[str, bytes], places: dict[str, str], name: str) -> dict[str, bytes]:
@@ -197,7 +187,7 @@ def _render_format(
     format: str, sources: dict[str, bytes], context: dict[str, Any], chosen: _Chosen | None
 ) -> dict[str, bytes]:
     """Render a format, with the other formats in it."""
-    folder, description = _format(format)
+    folder, description = described(format)
     name = context["name"]
     if name in description["names_taken"]:
         raise TinykernelError(
@@ -262,23 +252,6 @@ def _training(about: Mapping[str, Any]) -> dict[str, Any]:
     return training
 
 
-def _period(about: Mapping[str, Any]) -> int | None:
-    """Return the microseconds from sample to sample, where a model file states the rate."""
-    cutting = about.get("recordings")
-    rate = cutting.get("rate") if isinstance(cutting, dict) else None
-    if not isinstance(rate, int | float) or rate <= 0:
-        return None
-    return max(round(1e6 / rate), 1)
-
-
-def _channels(about: Mapping[str, Any]) -> list[str]:
-    """Return the names of the channels of recordings, if a sensor may print all of them."""
-    cutting = about.get("recordings")
-    names = cutting.get("channels") if isinstance(cutting, dict) else None
-    known = [str(name) for name in names] if isinstance(names, list) else []
-    return known if all(re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) for name in known) else []
-
-
 def exported_files(
     model: object,
     target: str | Target | None,
@@ -317,10 +290,18 @@ def exported_files(
     sources |= render_single(sources, name) | render_selftest(integer_model, name, rows)
     context = _context(integer_model, name, int(rows.shape[0]))
     context["constants"] = constants_of(coding, integer_model, name)
-    context["period"] = _period(about)
+    cutting = about.get("recordings")
+    cutting = cutting if isinstance(cutting, dict) else {}
+    rate, names = cutting.get("rate"), cutting.get("channels")
+    # Microseconds from sample to sample, and channels, if a sensor may print all of them.
+    context["period"] = None
+    if isinstance(rate, int | float) and rate > 0:
+        context["period"] = max(round(1e6 / rate), 1)
+    channels = [str(channel) for channel in names] if isinstance(names, list) else []
+    are_words = all(re.fullmatch(r"[A-Za-z_]\w*", word, re.ASCII) for word in channels)
+    context["channels"] = channels if are_words else []
     # Two trainings are two versions to a package manager.
     context["release"] = version or f"{tinykernel.__version__}+{context['fingerprint']}"
-    context["channels"] = _channels(about)
     files = dict(sorted(_render_format(format, sources, context, chosen).items()))
     row = None if target is None else find_target(target).name
     if ci is not None:

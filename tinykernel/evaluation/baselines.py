@@ -78,9 +78,11 @@ def value_baselines(
     of depth 6. Squared errors are compared by a one-sided t test at the level of 5 %, by groups of
     the test rows where there are any.
     """
+    from sklearn.linear_model import RidgeCV
+
     (X, y), (X_test, true) = train, test
     drawn = drawn_rows(X, y, _LINEAR_ROWS)
-    linear = _linear_answers(*drawn, X_test, _ridge)
+    linear = _linear_answers(*drawn, X_test, RidgeCV(_RIDGE_PENALTIES).fit)
     few = _tree_rows(X)
     return _compared(
         {
@@ -149,12 +151,6 @@ def _tree(X: NDArray[Any], y: NDArray[Any], X_test: NDArray[Any], **options: Any
     tree = kind(max_depth=_DEPTH, random_state=0, **options).fit(X, y)
     n_bytes = _BYTES_A_SPLIT * (int(tree.get_n_leaves()) - 1)
     return "a decision tree", n_bytes, len(y), np.asarray(tree.predict(X_test))
-
-
-def _ridge(X: NDArray[Any], y: NDArray[Any]) -> Any:
-    from sklearn.linear_model import RidgeCV
-
-    return RidgeCV(_RIDGE_PENALTIES).fit(X, y)
 
 
 def _logistic(X: NDArray[Any], y: NDArray[Any], class_weight: str | None) -> Any:

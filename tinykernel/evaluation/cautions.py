@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.data.trained_rows import digests
 from tinykernel.evaluation.baselines import FEW_ROWS, drawn_rows
 from tinykernel.evaluation.labels import LabelEvaluation
 from tinykernel.text import listed
@@ -34,7 +35,12 @@ def cautions(
     elif not samples:
         lines.append(_one_input(X_train, y_train, names))
     if X_test is not None:
-        lines.append(_repeated(X_train, X_test))
+        n = int(np.isin(digests(X_test), digests(X_train)).sum())
+        text = (
+            f"{n} of {len(X_test)} test rows ({100 * n / len(X_test):.1f} %) are also among the "
+            "training rows: the accuracy on new rows may be lower"
+        )
+        lines += [text] if n else []
     return tuple(filter(None, lines))
 
 
@@ -86,8 +92,10 @@ def _one_input(X: NDArray[Any], y: NDArray[Any], names: Sequence[str] | None) ->
     if len(y) < 20 or X.shape[1] < 2 or len(np.unique(y[half])) < 2:
         return ""
     enough = max(0.99, 1 - (1 - counts.max() / len(y)) / 20)
-    suspects = []
-    for column in _candidates(X, y):
+    # The inputs by which sorted rows have the most equal neighbouring labels.
+    codes, suspects = np.unique(y, return_inverse=True)[1], []
+    same = np.array([np.mean(np.diff(codes[np.argsort(column)]) == 0) for column in X.T])
+    for column in sorted(np.argsort(-same, kind="stable")[:_MOST_TRIED].tolist()):
         tree = DecisionTreeClassifier(max_leaf_nodes=2 * len(labels), random_state=0)
         values = X[:, column : column + 1].astype(np.float64)
         if tree.fit(values[half], y[half]).score(values[~half], y[~half]) > enough:
@@ -99,24 +107,4 @@ def _one_input(X: NDArray[Any], y: NDArray[Any], names: Sequence[str] | None) ->
         f"{'input' if alone else 'inputs'} {_listed(suspects)} "
         f"alone {'predicts' if alone else 'predict'} nearly every label: an id, a time or the "
         "answer itself?" + (" --set drop=NAMES leaves columns out" if names is not None else "")
-    )
-
-
-def _candidates(X: NDArray[Any], y: NDArray[Any]) -> list[int]:
-    """Return the inputs by which sorted rows have the most equal neighbouring labels."""
-    codes = np.unique(y, return_inverse=True)[1]
-    same = np.array([np.mean(np.diff(codes[np.argsort(column)]) == 0) for column in X.T])
-    return sorted(int(i) for i in np.argsort(-same, kind="stable")[:_MOST_TRIED])
-
-
-def _repeated(X_train: NDArray[Any], X_test: NDArray[Any]) -> str:
-    """Count test rows that are among the training rows."""
-    from tinykernel.data.trained_rows import digests
-
-    n = int(np.isin(digests(X_test), digests(X_train)).sum())
-    if not n:
-        return ""
-    return (
-        f"{n} of {len(X_test)} test rows ({100 * n / len(X_test):.1f} %) are also among the "
-        "training rows: the accuracy on new rows may be lower"
     )

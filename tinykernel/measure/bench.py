@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate, groupby, islice
 from pathlib import Path
@@ -326,7 +326,10 @@ def count_calls(
         if inside is not None:
             cost = costs.get((id(block), stage))
             if cost is None:
-                cost = costs[id(block), stage] = _block_cost(block, stage, stages)
+                each = accumulate(block, lambda now, at: stages.get(at, now), initial=stage)
+                runs = groupby(islice(each, 1, None))
+                cost = _BlockCost(block, [(name, len(list(same))) for name, same in runs])
+                costs[id(block), stage] = cost
             for now, count in cost.counts:
                 inside[now] += count
                 stage = now
@@ -338,10 +341,3 @@ class _BlockCost(NamedTuple):
 
     block: Block  # kept, so that its identity stays its own
     counts: list[tuple[str, int]]
-
-
-def _block_cost(block: Block, stage: str, stages: Mapping[int, str]) -> _BlockCost:
-    """Count a block that begins in a stage."""
-    of_each = accumulate(block, lambda now, address: stages.get(address, now), initial=stage)
-    counts = [(name, len(list(same))) for name, same in groupby(islice(of_each, 1, None))]
-    return _BlockCost(block, counts)

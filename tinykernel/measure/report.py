@@ -12,10 +12,10 @@ from tinykernel.codegen.plan import pack
 from tinykernel.codegen.targets import TARGETS, Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.estimate import estimate_footprint
-from tinykernel.measure.footprint import Footprint, measure_footprint
+from tinykernel.measure.footprint import measure_footprint
 from tinykernel.measure.instructions import estimate_instructions
 from tinykernel.measure.limits import Limits, format_size, parse_limits
-from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.model import as_integer_model
 from tinykernel.progress import report as say
 
 
@@ -246,6 +246,12 @@ def report(
         footprint = measure_footprint(integer_model, row, chain)
     asked = limits is not None and limits.most_instructions(1.0) is not None
     instructions = estimate_instructions(integer_model, row) if asked else None
+    stream = None
+    if integer_model.hop:  # as the generated header states it
+        packed = pack(integer_model)
+        state, scratch = 4 * packed.state_words, 4 * packed.stream_words
+        ram = footprint.static + state + scratch + footprint.stack
+        stream = {"state": state, "scratch": scratch, "ram": ram}
     same = ("flash", "static", "scratch", "stack", "compiler", "chain", "notes")
     return Report(
         target=row.name,
@@ -257,7 +263,7 @@ def report(
         limits=limits,
         instructions=instructions,
         cycles=row.cycles[1],
-        stream=_stream_bytes(integer_model, footprint),
+        stream=stream,
         **{name: getattr(footprint, name) for name in same},
     )
 
@@ -270,13 +276,3 @@ def _exceeded(limits: Iterable[tuple[str, int, int | None]], whose: str) -> list
         for name, needed, limit in limits
         if limit is not None and needed > limit
     ]
-
-
-def _stream_bytes(model: IntegerModel, footprint: Footprint) -> dict[str, int] | None:
-    """Return the RAM of a stream, as the generated header states it, and the sum."""
-    if not model.hop:
-        return None
-    packed = pack(model)
-    state, scratch = 4 * packed.state_words, 4 * packed.stream_words
-    ram = footprint.static + state + scratch + footprint.stack
-    return {"state": state, "scratch": scratch, "ram": ram}

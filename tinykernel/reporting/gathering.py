@@ -122,6 +122,8 @@ def report_page(
         judgement["seen"] = seen_before(flat, about.get("training_rows"))
         if integer.input.columns == 1 and len(flat) > 1:
             judgement["worth"] = input_importance(integer, X, y, **options)
+    stamp = os.environ.get("SOURCE_DATE_EPOCH", "")  # for reproducible pages
+    now = float(stamp) if stamp.isdigit() else time.time()
     return ReportPage(
         title or (file.stem if file else "Model"),
         integer,
@@ -131,7 +133,7 @@ def report_page(
         supply,
         about=about,
         version=modelfile.written_by(file) if file else "",
-        date=_today(),
+        date=datetime.fromtimestamp(now, timezone.utc).strftime("%Y-%m-%d"),
         **judgement,
     )
 
@@ -164,10 +166,3 @@ def _measured(
         costs.append(cost_on(model, name, counted=compiler != "none"))
     say("measuring", len(names), len(names))
     return tuple(memory), tuple(costs)
-
-
-def _today() -> str:
-    """Return the date; SOURCE_DATE_EPOCH sets it, for reproducible pages."""
-    stamp = os.environ.get("SOURCE_DATE_EPOCH", "")
-    seconds = float(stamp) if stamp.isdigit() else time.time()
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d")

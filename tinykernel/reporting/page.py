@@ -162,7 +162,10 @@ def _about_model(page: ReportPage) -> dict[str, Any]:
             for part in model.ranges()
         ],
         "bars": [(memory, *_bars(page.memory, memory.lower())) for memory in ("Flash", "RAM")],
-        "times": [(cost, [_span(cost, clock) for clock in page.clocks]) for cost in page.costs],
+        "times": [
+            (cost, [_to(cost.seconds(clock), 1e3, "ms") for clock in page.clocks])
+            for cost in page.costs
+        ],
         "charges": _charges(page),
         "points": tuning_points(page.about),
         "summary": summary,
@@ -225,13 +228,12 @@ def _code(report: Report) -> int:
     return parts.get("code", 0) + parts.get("library", 0)
 
 
-def _span(cost: Cost, clock: float) -> str:
-    span = cost.seconds(clock)
-    return "" if span is None else f"{_digits(1e3 * span[0])} to {_digits(1e3 * span[1])} ms"
-
-
-def _digits(value: float) -> str:
-    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+def _to(span: tuple[float, float] | None, factor: float, unit: str) -> str:
+    if span is None:
+        return ""
+    values = (factor * each for each in span)
+    texts = (f"{value:.3g}" if value < 1000 else f"{value:.0f}" for value in values)
+    return f"{' to '.join(texts)} {unit}"
 
 
 def _charges(page: ReportPage) -> list[tuple[str, str, str]]:
@@ -241,11 +243,10 @@ def _charges(page: ReportPage) -> list[tuple[str, str, str]]:
         span = cost.seconds(page.clocks[0])
         if supply is None or span is None:
             continue
-        coulombs = [1e6 * supply.charge(seconds) for seconds in span]
-        charge, energy = " to ".join(map(_digits, coulombs)) + " µC", ""
-        if supply.volts is not None:
-            energy = " to ".join(_digits(each * supply.volts) for each in coulombs) + " µJ"
-        charges.append((cost.target, charge, energy))
+        charge = supply.charge(span[0]), supply.charge(span[1])
+        volts = 0.0 if supply.volts is None else supply.volts
+        energy = None if supply.volts is None else charge
+        charges.append((cost.target, _to(charge, 1e6, "µC"), _to(energy, 1e6 * volts, "µJ")))
     return charges
 
 

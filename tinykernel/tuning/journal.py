@@ -46,19 +46,9 @@ def digest_of(*arrays: NDArray[Any] | None) -> str:
     return digest.hexdigest()
 
 
-def _report(fields: dict[str, Any]) -> Report:
-    lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
-    limits = fields["limits"]
-    return Report(**fields | lists | {"limits": limits and Limits(**limits)})
-
-
 def _differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
     """Return the keys with different values in two mappings."""
     return sorted(name for name in a.keys() | b.keys() if a.get(name) != b.get(name))
-
-
-def _shown(value: Any) -> Any:
-    return "not given" if value is None else value
 
 
 class Journal:
@@ -139,10 +129,12 @@ class Journal:
         problem = f"other {', '.join(names)}"
         if names == ["options"]:
             now, before = here["options"], header["options"]
-            values = {name: (before.get(name), now.get(name)) for name in _differing(now, before)}
-            problem = ", ".join(
-                f"{name} was {_shown(old)}, is {_shown(new)}" for name, (old, new) in values.items()
-            )
+            texts = []
+            for name in _differing(now, before):
+                values = (each.get(name) for each in (before, now))
+                old, new = ("not given" if value is None else value for value in values)
+                texts.append(f"{name} was {old}, is {new}")
+            problem = ", ".join(texts)
         raise TinykernelError(
             f"{self.folder}: is the journal of another tuning: {problem}; repeat its options, "
             f"{_ADVICE}"
@@ -153,8 +145,12 @@ class Journal:
         try:
             trial = Trial(content.pop("size"), content.pop("fold"))
             fingerprint = content.pop("fingerprint", None)
-            model = self._model(trial, fingerprint) if trial.is_final else None
-            memory = _report(content.pop("memory")) if trial.is_final else None
+            model = memory = None
+            if trial.is_final:
+                model, fields = self._model(trial, fingerprint), content.pop("memory")
+                lists = {key: tuple(value) for key, value in fields.items() if type(value) is list}
+                limits = fields["limits"] and Limits(**fields["limits"])
+                memory = Report(**fields | lists | {"limits": limits})
             outcome = Outcome(trial, memory=memory, model=model, **content)
         except (KeyError, TypeError):
             raise self._damaged(file) from None

@@ -32,15 +32,6 @@ def asked_port(port: str) -> str:
     return find_port(None if port == "auto" else port)
 
 
-def parse_rows(text: str) -> int | None:
-    """Parse ``--rows``: a number, or None for all."""
-    if text == "all":
-        return None
-    if not text.isdigit() or int(text) == 0:
-        raise typer.BadParameter(f"{text!r}: give a number of rows, or all", param_hint="--rows")
-    return int(text)
-
-
 def verify_on_port(
     model: Path, data: str | None, port: str, rows: str, *, as_json: bool, quiet: bool | None
 ) -> None:
@@ -50,7 +41,9 @@ def verify_on_port(
     from tinykernel.board.protocol import Board
     from tinykernel.cli.verify import print_verification, verification_json
 
-    most, opened = parse_rows(rows), open_model(model)
+    if rows != "all" and (not rows.isdigit() or int(rows) == 0):
+        raise typer.BadParameter(f"{rows!r}: give a number of rows, or all", param_hint="--rows")
+    most, opened = None if rows == "all" else int(rows), open_model(model)
     integer = opened.model
     with showing_progress(quiet), Link(asked_port(port), patience=_PATIENCE) as link:
         board = Board(link)

@@ -52,7 +52,7 @@ def rows_to_judge(
     """
     from tinykernel.data.partition import TEST_PART
 
-    training = _own_training(file, data)
+    training = own_training(file, data)
     rows = rows_for(file, data, held_out=training is not None)
     if rows.y is None and needs_labels:
         where = f"{file.label!r}" if file.label else "label, target, class or y"
@@ -185,7 +185,7 @@ def labels_to_judge_by(
     )
 
 
-def _own_training(file: ModelFile, data: str) -> Dataset | None:
+def own_training(file: ModelFile, data: str) -> Dataset | None:
     """Return the data with the split of the training, if they are the same rows."""
     from tinykernel.data.trained_rows import record_of
 
@@ -205,19 +205,13 @@ def _own_training(file: ModelFile, data: str) -> Dataset | None:
 
 def without_training(file: ModelFile, data: str, held: Recordings) -> Recordings:
     """Leave out recordings that were trained on, where DATA are those of the training."""
-    training = _own_training(file, data) if held.source == file.data else None
+    training = own_training(file, data) if held.source == file.data else None
     if training is None or training.group_train is None or training.X_test is None:
         return held
     seen = set(training.group_train.tolist())
     rest = [each for each in held.recordings if each.groups[0].label not in seen]
     source = f"recordings held out of {held.source}"
     return replace(held, recordings=tuple(rest), source=source)
-
-
-def known_rows(file: ModelFile, data: str) -> Dataset:
-    """Return the training rows in DATA, or else all rows."""
-    training = _own_training(file, data)
-    return training_part(file, data) if training is None else training
 
 
 def _without_calibration(dataset: Dataset, file: ModelFile) -> Dataset:

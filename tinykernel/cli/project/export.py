@@ -70,7 +70,7 @@ def export_command(
         _check(ctx, check, model, data, as_json=as_json)
         return
     from tinykernel.codegen.literals import name_from
-    from tinykernel.codegen.projects import default_folder, next_step
+    from tinykernel.codegen.projects import described
 
     options, _ = gather(ctx.params, ("export",), model)
     platform, _, board = (options["board"] or "").rpartition(":")
@@ -79,7 +79,8 @@ def export_command(
     chosen = _target(target, project_format, opened)
     row = None if chosen is None else chosen.name
     prefix = name_from(model.stem) if name is None else name
-    folder = Path(default_folder(project_format, prefix, row)) if output is None else output
+    _, texts = described(project_format)
+    folder = output or Path(texts["folder"].format(name=prefix, target=row))
     inputs = [Path(path) for path in (model, data) if path is not None]
     force = args.check_output_folder(folder, force=force, inputs=inputs)
     result = write_project(
@@ -102,7 +103,7 @@ def export_command(
             "project": f"{folder} ({len(result['files'])} files, {size(result['bytes'])})",
             "target": "" if chosen is None else f"{chosen.name}, {chosen.description}",
             "header": f'#include "{prefix}.h"',
-            "build": next_step(project_format, prefix, folder),
+            "build": texts["next"].format(name=prefix, folder=folder),
             "flash": f"tinykernel flash {folder}" if on_board else "",
         }
         print_pairs(pairs.items())
