@@ -252,6 +252,20 @@ def _training(about: Mapping[str, Any]) -> dict[str, Any]:
     return training
 
 
+def _of_sensor(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the microseconds from sample to sample, and channels, if a sensor may print all."""
+    cutting = about.get("recordings")
+    cutting = cutting if isinstance(cutting, dict) else {}
+    rate, names = cutting.get("rate"), cutting.get("channels")
+    is_known = isinstance(rate, int | float) and rate > 0
+    channels = [str(name) for name in names] if isinstance(names, list) else []
+    are_words = all(re.fullmatch(r"[A-Za-z_]\w*", word, re.ASCII) for word in channels)
+    return {
+        "period": max(round(1e6 / rate), 1) if is_known else None,  # type: ignore[operator]
+        "channels": channels if are_words else [],
+    }
+
+
 def exported_files(
     model: object,
     target: str | Target | None,
@@ -290,16 +304,7 @@ def exported_files(
     sources |= render_single(sources, name) | render_selftest(integer_model, name, rows)
     context = _context(integer_model, name, int(rows.shape[0]))
     context["constants"] = constants_of(coding, integer_model, name)
-    cutting = about.get("recordings")
-    cutting = cutting if isinstance(cutting, dict) else {}
-    rate, names = cutting.get("rate"), cutting.get("channels")
-    # Microseconds from sample to sample, and channels, if a sensor may print all of them.
-    context["period"] = None
-    if isinstance(rate, int | float) and rate > 0:
-        context["period"] = max(round(1e6 / rate), 1)
-    channels = [str(channel) for channel in names] if isinstance(names, list) else []
-    are_words = all(re.fullmatch(r"[A-Za-z_]\w*", word, re.ASCII) for word in channels)
-    context["channels"] = channels if are_words else []
+    context |= _of_sensor(about)
     # Two trainings are two versions to a package manager.
     context["release"] = version or f"{tinykernel.__version__}+{context['fingerprint']}"
     files = dict(sorted(_render_format(format, sources, context, chosen).items()))
