@@ -54,10 +54,8 @@ def run(
 ) -> tuple[int, str]:
     """Run an ELF file to its end, with its files beside it; return its status and its text."""
     # The status is `EXIT_FAULT` after an illegal instruction or access; `options` are for QEMU.
-    if back_end == "unicorn":
-        return _Unicorn(machine, program).run(timeout)
-    if back_end == "simavr":
-        return Simavr(machine.name, program).run(timeout)
+    if back_end != "qemu":
+        return _emulator(machine, program, back_end).run(timeout)
     arguments = ["-nographic", "-monitor", "none", "-serial", "none", "-kernel", str(program)]
     if machine.family == "xtensa":
         hosting = ["-semihosting"]
@@ -71,18 +69,19 @@ def run(
     return finished.returncode, finished.stderr + finished.stdout
 
 
+def _emulator(machine: Machine, program: Path, back_end: str) -> _Unicorn | Simavr:
+    if back_end == "unicorn":
+        return _Unicorn(machine, program)
+    return Simavr(machine.name, program)
+
+
 def trace(machine: Machine, program: Path, *, back_end: str = "qemu") -> Iterator[Block]:
     """Run an ELF file to its end, and give the blocks of instructions in the order of execution."""
     if back_end == "qemu":
         yield from _translated(machine, program)
         return
     addresses: list[int] = []
-    if back_end == "unicorn":
-        emulator = _Unicorn(machine, program)
-        emulator.trace(addresses)
-        status, _ = emulator.run(600.0)
-    else:
-        status, _ = Simavr(machine.name, program).trace(addresses, 600.0)
+    status, _ = _emulator(machine, program, back_end).run(600.0, addresses)
     _check_status(machine, status)
     blocks = {address: (address,) for address in set(addresses)}
     yield from map(blocks.__getitem__, addresses)
@@ -155,14 +154,12 @@ class _Unicorn:
         self.emulator.hook_add(uc.UC_HOOK_INTR, self._interrupt)
         self.error = uc.UcError
 
-    def trace(self, addresses: list[int]) -> None:
-        """Append the address of every instruction from now on."""
-        uc = importlib.import_module("unicorn")
-        self.emulator.hook_add(uc.UC_HOOK_CODE, lambda _, address, *__: addresses.append(address))
-
-    def run(self, timeout: float) -> tuple[int, str]:
-        """Run from the reset function until the program exits."""
+    def run(self, timeout: float, addresses: list[int] | None = None) -> tuple[int, str]:
+        """Run from the reset until the program exits; append the address of every instruction."""
         at: int | None = self.entry
+        if addresses is not None:
+            uc: Any = importlib.import_module("unicorn")
+            self.emulator.hook_add(uc.UC_HOOK_CODE, lambda _, at, *__: addresses.append(at))
         try:
             while at is not None:
                 at = self._start(at, timeout)

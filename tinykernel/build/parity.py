@@ -169,9 +169,15 @@ def verify(
     if steps and not integer.is_regressor:  # which has no counters
         decisions = given_steps(integer, raw, steps)
         sequence = decisions, expected_steps(integer, decisions)
-    with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
+    with tempfile.TemporaryDirectory(prefix="tinykernel-") as name:
         say("building", 0, None, row.name)
-        for program in _build(integer, row, platforms, Path(folder), flags):
+        folder = Path(name)
+        if row.emulated_as:  # by every core that stands for a target without its own
+            each = enumerate(platforms)
+            programs = [build_model(integer, p, folder / str(i), flags) for i, p in each]
+        else:
+            programs = [build_closest(integer, platforms, folder, flags)]
+        for program in programs:
             say(f"running on {row.name}", 0, None, count(len(raw), "row"))
             outputs = run_rows(program, integer, rows)
             platform = program.platform
@@ -228,22 +234,6 @@ def _platforms(target: Target, compiler: str | Sequence[str] | None) -> list[Pla
     if target.family != "host":
         raise TinykernelError(f"verify: the compiler for {target.name} cannot be chosen")
     return [Platform(host_toolchain([compiler] if isinstance(compiler, str) else compiler))]
-
-
-def _build(
-    model: IntegerModel,
-    target: Target,
-    platforms: Sequence[Platform],
-    folder: Path,
-    flags: Sequence[str] | None,
-) -> list[Program]:
-    """Build one program, or one for every core that stands for a target without its own."""
-    if not target.emulated_as:
-        return [build_closest(model, platforms, folder, flags)]
-    return [
-        build_model(model, platform, folder / str(index), flags)
-        for index, platform in enumerate(platforms)
-    ]
 
 
 def entry_rows(

@@ -232,10 +232,7 @@ def build_with(
 
 
 def build_model(
-    model: IntegerModel,
-    platform: Platform,
-    folder: Path,
-    flags: Sequence[str] | None = None,
+    model: IntegerModel, platform: Platform, folder: Path, flags: Sequence[str] | None = None
 ) -> Program:
     """Build a model with the harness that feeds it, in a new folder."""
     names = [f"-DMODEL_HEADER={MODEL}.h"]

@@ -77,10 +77,10 @@ class Simavr:
         self.fields = self._find_fields()
         self.callbacks = [
             (_DATA, _READ(self._read)),
-            (_STATUS, _READ(self._left)),
-            (_DATA, _WRITE(self._write)),
+            (_STATUS, _READ(lambda *_: int(self.at < len(self.input)))),
+            (_DATA, _WRITE(lambda _, __, value, ___: self.output.append(value))),
             (_STATUS, _WRITE(self._exit)),
-            (_TEXT, _WRITE(self._print)),
+            (_TEXT, _WRITE(lambda _, __, value, ___: self.text.append(value))),
         ]
         for address, callback in self.callbacks:
             kind = "read" if isinstance(callback, _READ) else "write"
@@ -116,11 +116,6 @@ class Simavr:
         """Cycles since the reset."""
         return int(self._field(self.fields[1]).value)
 
-    def run(self, timeout: float) -> tuple[int, str]:
-        """Run to the end; return status and text."""
-        self._take_slices(_SLICE)
-        return self._run(timeout, None)
-
     def _take_slices(self, most: int) -> None:
         """Let avr_run run so many cycles at a time."""
         cycles = self.fields[1]
@@ -128,11 +123,10 @@ class Simavr:
         if (self._field(cycles + 8).value, self._field(cycles + 16).value) == (1, 1):
             self._field(cycles + 16).value = most
 
-    def trace(self, addresses: list[int], timeout: float) -> tuple[int, str]:
-        """Run to the end, and append the address of every instruction."""
-        return self._run(timeout, addresses)
-
-    def _run(self, timeout: float, addresses: list[int] | None) -> tuple[int, str]:
+    def run(self, timeout: float, addresses: list[int] | None = None) -> tuple[int, str]:
+        """Run to the end; return status and text, and append the address of every instruction."""
+        if addresses is None:
+            self._take_slices(_SLICE)
         source = self.folder / "in.bin"
         self.input = source.read_bytes() if source.exists() else b""
         limit = time.monotonic() + timeout
@@ -182,15 +176,6 @@ class Simavr:
     def _read(self, _avr: Any, _address: int, _parameter: Any) -> int:
         self.at += 1
         return self.input[self.at - 1] if self.at <= len(self.input) else 0
-
-    def _left(self, _avr: Any, _address: int, _parameter: Any) -> int:
-        return int(self.at < len(self.input))
-
-    def _write(self, _avr: Any, _address: int, value: int, _parameter: Any) -> None:
-        self.output.append(value)
-
-    def _print(self, _avr: Any, _address: int, value: int, _parameter: Any) -> None:
-        self.text.append(value)
 
     def _exit(self, _avr: Any, _address: int, value: int, _parameter: Any) -> None:
         self.status = value

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tinykernel.codegen.targets import Compiler, Target, find_target
@@ -213,19 +213,14 @@ def _zig(target: Target) -> Toolchain | None:
     version = _output_of([*command, "version"]).strip()
     if not version:
         return None
+    chain = Toolchain("zig", version, "zig", (*command, "cc"))
     if target.zig is None:
-        return Toolchain("zig", version, "zig", (*command, "cc"))
+        return chain
     triple, cpu = target.zig
-    return Toolchain(
-        name="zig",
-        version=version,
-        kind="zig",
-        command=(*command, "cc"),
-        # zig strips symbols at -Os unless debugging information is asked for; its undefined
-        # behaviour traps would add code that no firmware has.
-        flags=("-target", triple, f"-mcpu={cpu}", "-g", "-fno-sanitize=all"),
-        link_flags=("-Wl,-e,main", "-Wl,--gc-sections"),
-    )
+    # zig strips symbols at -Os unless debugging information is asked for; its undefined
+    # behaviour traps would add code that no firmware has.
+    flags = ("-target", triple, f"-mcpu={cpu}", "-g", "-fno-sanitize=all")
+    return replace(chain, flags=flags, link_flags=("-Wl,-e,main", "-Wl,--gc-sections"))
 
 
 def host_toolchain(command: Sequence[str]) -> Toolchain:

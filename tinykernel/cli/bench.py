@@ -11,7 +11,7 @@ from tinykernel.cli.board.verify import bench_on_port
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.failures import FAILED, fail
-from tinykernel.cli.common.memory import ModelFile, open_model
+from tinykernel.cli.common.memory import open_model
 from tinykernel.cli.common.output import print_json, print_table
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.measure.limits import parse_clock
@@ -56,7 +56,9 @@ def bench_command(
         raise typer.BadParameter("needs --clock", param_hint="--current")
     from tinykernel.measure.bench import bench
 
-    rate = _rate(opened)
+    recordings = opened.about.get("recordings")
+    known = recordings.get("rate") if isinstance(recordings, dict) else None
+    rate = float(known) if isinstance(known, int | float) and known > 0 else None
     with showing_progress(quiet):
         results, too_small = args.each_that_fits(
             opened.model,
@@ -73,13 +75,6 @@ def bench_command(
         fail(line)
     if too_small:
         raise typer.Exit(FAILED)
-
-
-def _rate(opened: ModelFile) -> float | None:
-    """Return the sampling rate of the training recordings."""
-    recordings = opened.about.get("recordings")
-    rate = recordings.get("rate") if isinstance(recordings, dict) else None
-    return float(rate) if isinstance(rate, int | float) and rate > 0 else None
 
 
 def print_bench(results: list[BenchResult]) -> None:

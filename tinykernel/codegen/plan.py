@@ -110,8 +110,18 @@ def _pack_machine(model: IntegerModel) -> tuple[Parts, Layout | None, int]:
         parts += pack_ternary(weights, model.readout.offset, layout)
         scratch = components.dimension + layout.bit_words
     else:
-        layout = None
-        parts += _pack_offsets(model)
+        layout, prototypes, comment = (
+            None,
+            model.find(Prototypes),
+            "Score of inputs that are all 0.",
+        )
+        if prototypes is not None:
+            comment = "Score of an input that is a prototype."
+        parts.append(Definition("TK_BLOCKS", "0", "no components"))
+        parts.append(Table("tk_biases", "int32_t", model.readout.offset, "weights", comment))
+        if prototypes is not None:
+            parts.append(Definition("TK_ONE_CLASS", "1"))
+            parts += pack_prototypes(prototypes.levels, "weights")
         scratch = -(-model.n_features * scale.bits // WORD)
     linear, trees = model.find(Linear), model.find(Trees)
     parts += [] if linear is None else pack_linear(linear)
@@ -126,19 +136,6 @@ def _pack_machine(model: IntegerModel) -> tuple[Parts, Layout | None, int]:
             Table("tk_event_thresholds", "uint32_t", events.thresholds, "decision", comment),
         ]
     return parts, layout, scratch
-
-
-def _pack_offsets(model: IntegerModel) -> Parts:
-    """Store a machine without components."""
-    comment, parts, prototypes = "Score of inputs that are all 0.", [], model.find(Prototypes)
-    if prototypes is not None:
-        comment = "Score of an input that is a prototype."
-        parts = [Definition("TK_ONE_CLASS", "1"), *pack_prototypes(prototypes.levels, "weights")]
-    return [
-        Definition("TK_BLOCKS", "0", "no components"),
-        Table("tk_biases", "int32_t", model.readout.offset, "weights", comment),
-        *parts,
-    ]
 
 
 def _pack_decision(decision: Decision) -> Parts:

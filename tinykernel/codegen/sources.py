@@ -137,7 +137,11 @@ def render_vectors(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, by
         )
     if not np.all(np.isfinite(raw)):
         raise TinykernelError("test vectors: a value is not finite; choose other rows")
-    decided = _decision_columns(model, raw, scores)
+    decided, decision = list[NDArray[Any]](), model.decision
+    if decision is not None:
+        margin = margins(scores)[1].view(np.int32)
+        decided = [decision.decide(scores), margin, decision.confidence(scores)]
+        decided += [] if decision.novelty_threshold is None else [model.novelty(raw)]
     rows = np.column_stack(decided) if decided else np.zeros((0, 0), dtype=np.int32)
     context = {
         "n_rows": raw.shape[0],
@@ -153,19 +157,6 @@ def render_vectors(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, by
 def _indented(rows: NDArray[Any], c_type: str) -> list[list[str]]:
     """Return the lines of each row of a table."""
     return [list(table_rows(row, c_type, indent=8)) for row in rows]
-
-
-def _decision_columns(
-    model: IntegerModel, raw: NDArray[Any], scores: NDArray[np.int32]
-) -> list[NDArray[Any]]:
-    """Return decisions, margins as int32, confidences, and novelty where it is known."""
-    decision = model.decision
-    if decision is None:
-        return []
-    margin = margins(scores)[1].view(np.int32)
-    columns: list[NDArray[Any]] = [decision.decide(scores), margin, decision.confidence(scores)]
-    known = decision.novelty_threshold is not None
-    return [*columns, model.novelty(raw)] if known else columns
 
 
 def render_selftest(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, bytes]:

@@ -92,11 +92,7 @@ def evaluate(
         judged,
         baselines=_named(integer, baselines),
         cautions=cautions(
-            judged,
-            *train,
-            flat,
-            names=integer.feature_names,
-            samples=not integer.input.is_table,
+            judged, *train, flat, names=integer.feature_names, samples=not integer.input.is_table
         ),
     )
 

@@ -146,7 +146,18 @@ def _named(path: str | os.PathLike[str]) -> Iterator[None]:
 def _container_in(path: Path) -> bytes:
     """Return the bytes of the .tkm that a model file is or holds."""
     is_container = _is_container(path)
-    data = _read_file(path)
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # not even opened
+            raise TinykernelError("cannot be read (it is no regular file)")
+        if status.st_size > LARGEST:
+            raise TinykernelError(f"longer than {LARGEST >> 20} MiB, which no model is")
+        with path.open("rb") as stream:
+            data = stream.read(LARGEST + 1)  # it may have grown
+    except FileNotFoundError:
+        raise TinykernelError("no such file; make one with 'tinykernel train'") from None
+    except OSError as error:
+        raise TinykernelError(f"cannot be read ({error.strerror or error})") from None
     return data if is_container else bytes_in_pickle(data)
 
 
@@ -154,22 +165,6 @@ def _is_container(path: Path) -> bool:
     if path.suffix.lower() not in (".tkm", ".pkl"):
         raise TinykernelError("unknown kind of model file; use a name that ends in .tkm or .pkl")
     return path.suffix.lower() == ".tkm"
-
-
-def _read_file(path: Path) -> bytes:
-    """Read a regular file that is not too long; others are not even opened."""
-    try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise TinykernelError("cannot be read (it is no regular file)")
-        if status.st_size > LARGEST:
-            raise TinykernelError(f"longer than {LARGEST >> 20} MiB, which no model is")
-        with path.open("rb") as stream:
-            return stream.read(LARGEST + 1)  # it may have grown
-    except FileNotFoundError:
-        raise TinykernelError("no such file; make one with 'tinykernel train'") from None
-    except OSError as error:
-        raise TinykernelError(f"cannot be read ({error.strerror or error})") from None
 
 
 def to_bytes(obj: object, about: Mapping[str, Any] | None = None) -> bytes:

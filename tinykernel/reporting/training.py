@@ -33,12 +33,16 @@ def training_in_words(about: Mapping[str, Any], *, whole: bool = True) -> list[t
         pairs.append(("columns taken", ", ".join(map(_plain, inputs))))
     if whole:
         pairs += _sizes(about) + [("medians", _medians(about))]
+    calibration, promise = about.get("calibration"), ""
+    if isinstance(calibration, Mapping):
+        rows = f" ({_plain(calibration['rows'])} rows)" if "rows" in calibration else ""
+        promise = f"{_plain(calibration.get('statement', ''))}{rows}"
     others = ((name, value) for name, value in sorted(about.items()) if name not in _SAID)
     pairs += [(name.replace("_", " "), _plain(value)) for name, value in others]
     pairs += [
         ("accuracy" if "r2" not in str(about.get("accuracy")) else "R2", _shares(about)),
         ("search", search_in_words(about.get("search"))),
-        ("calibration", _calibration(about.get("calibration"))),
+        ("calibration", promise),
     ]
     return [(name, value) for name, value in pairs if value]
 
@@ -93,14 +97,6 @@ def _shares(about: Mapping[str, Any]) -> str:
             shown = f"{100 * value:.2f} % of" if measure == "accuracy" else f"{value:.4f} on"
             shares.append(f"{shown} the {part} rows")
     return ", ".join(shares)
-
-
-def _calibration(calibration: object) -> str:
-    """Describe the guarantee of a calibration, and its number of rows."""
-    if not isinstance(calibration, Mapping):
-        return ""
-    rows = f" ({_plain(calibration['rows'])} rows)" if "rows" in calibration else ""
-    return f"{_plain(calibration.get('statement', ''))}{rows}"
 
 
 def _plain(value: Any) -> str:

@@ -33,11 +33,7 @@ SetOption = Annotated[
 ]
 ConfigOption = Annotated[
     Path | None,
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        help="settings file, in place of tinykernel.toml",
-    ),
+    typer.Option("--config", metavar="FILE", help="settings file, in place of tinykernel.toml"),
 ]
 
 
