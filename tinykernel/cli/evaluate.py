@@ -126,7 +126,10 @@ def _events(
             raise typer.BadParameter("not with events of long recordings", param_hint=idle)
         held = without_training(file, data, held)
         seen = file.share_seen(events.some_windows(file.model, held))
-        streams = events.streams_of(file.model, held, events.silent_classes(file.model))
+        assert file.model.events is not None
+        every = zip(file.model.classes, file.model.events.thresholds.tolist(), strict=True)
+        silent = tuple(label for label, threshold in every if not threshold)
+        streams = events.streams_of(file.model, held, silent)
         result = events.evaluate_events(file.model, streams)
     if as_json:
         print_json({"data": held.source, "seen_in_training": seen} | result.to_dict())

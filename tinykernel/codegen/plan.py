@@ -110,13 +110,9 @@ def _pack_machine(model: IntegerModel) -> tuple[Parts, Layout | None, int]:
         parts += pack_ternary(weights, model.readout.offset, layout)
         scratch = components.dimension + layout.bit_words
     else:
-        layout, prototypes, comment = (
-            None,
-            model.find(Prototypes),
-            "Score of inputs that are all 0.",
-        )
-        if prototypes is not None:
-            comment = "Score of an input that is a prototype."
+        layout, prototypes = None, model.find(Prototypes)
+        zero = "inputs that are all 0" if prototypes is None else "an input that is a prototype"
+        comment = f"Score of {zero}."
         parts.append(Definition("TK_BLOCKS", "0", "no components"))
         parts.append(Table("tk_biases", "int32_t", model.readout.offset, "weights", comment))
         if prototypes is not None:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.codegen.definitions import Definition
 from tinykernel.codegen.description import made_of
 from tinykernel.codegen.enums import constants_of
 from tinykernel.codegen.literals import (
@@ -246,6 +245,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
     answers = model.answers.names if isinstance(model.answers, Values) else model.classes
     names = [string_literal(str(label)) for label in answers]
     structs = {struct.kind: struct.name for struct in packed.structs}
+    column = max(len(definition.name) for definition in packed.definitions) + 1
     return {
         **_named(model, name),
         **{key: getattr(model, key) for key in _OF_MODEL},
@@ -284,7 +284,11 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         # The members of the structure of the last kernels.
         "kernels": {s.kind == "tk_beside": s.members for s in packed.structs}.get(False, {}),
         "numbers": f", const {name}_input_t *numbers" if model.n_numbers else "",
-        "definitions": _aligned(packed.definitions),
+        "definitions": [
+            f"#define {each.name.ljust(column)}{each.value}"
+            + (f" /* {each.comment} */" if each.comment else "")
+            for each in packed.definitions
+        ],
         # As tk_check.h computes it.
         "checksum": f"0x{zlib.crc32(b''.join(table.data() for table in packed.tables)):08x}",
     }
@@ -320,13 +324,3 @@ def _statement(answer: Decision | Events | None) -> list[str]:
     text = "" if answer is None else answer.statement
     ascii_text = in_comment(text).encode("ascii", "backslashreplace").decode()
     return textwrap.wrap(ascii_text, _COMMENT_WIDTH)
-
-
-def _aligned(definitions: tuple[Definition, ...]) -> list[str]:
-    """Write macros with aligned values."""
-    column = max(len(definition.name) for definition in definitions) + 1
-    lines = []
-    for definition in definitions:
-        line = f"#define {definition.name.ljust(column)}{definition.value}"
-        lines.append(f"{line} /* {definition.comment} */" if definition.comment else line)
-    return lines

@@ -111,13 +111,6 @@ def background_of(model: IntegerModel, about: Mapping[str, Any]) -> tuple[Any, .
     return tuple(label for label in model.classes if is_background(label))
 
 
-def silent_classes(model: IntegerModel) -> tuple[Any, ...]:
-    """Return the classes that make no event."""
-    assert model.events is not None
-    every = zip(model.classes, model.events.thresholds.tolist(), strict=True)
-    return tuple(label for label, threshold in every if not threshold)
-
-
 def calibrate_events(
     model: IntegerModel,
     data: Recordings,

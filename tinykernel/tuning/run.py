@@ -88,19 +88,16 @@ class Run:
             yield trial
 
     def _in_time(self, trial: Trial) -> bool:
+        """Estimate the seconds of a trial from that of the closest size."""
         if self._max_time is None or not self._begun:
             return True  # one always runs, so that repeated runs make progress
-        passed = time.monotonic() - self._started
-        return passed + self._expected(trial) < self._max_time
-
-    def _expected(self, trial: Trial) -> float:
-        """Estimate the seconds of a trial from that of the closest size."""
         known = [
             (abs(o.trial.size - trial.size), -o.seconds * max(1, trial.size / o.trial.size))
             for o in list(self.outcomes.values())
             if not o.refused
         ]
-        return -min(known)[1] if known else 0.0
+        expected = -min(known)[1] if known else 0.0
+        return time.monotonic() - self._started + expected < self._max_time
 
     def _take(self, outcome: Outcome) -> None:
         self.outcomes[outcome.trial] = outcome

@@ -98,6 +98,8 @@ def tune(
     >>> [point.budget for point in result.points], result.model.n_classes
     ([2048, 3072], 3)
     """
+    from tinykernel import __version__
+
     options = flattened(parameters, ClassifierParameters)
     for name in options.keys() & _NOT_TUNED:
         raise TinykernelError(
@@ -117,7 +119,10 @@ def tune(
     before: dict[Trial, Outcome] = {}
     if journal is not None:
         fixed = {"target": target, "folds": n_folds, "limits": str(replace(limits, flash=None))}
-        about = _identity((rows, labels, named), options | fixed)
+        plain = (int, float, str, bool, list, dict)
+        texts = {n: v if isinstance(v, plain) else repr(v) for n, v in (options | fixed).items()}
+        data = digest_of(rows, labels, named)
+        about = {"data": data, "options": texts, "version": __version__}
         store = Journal(Path(journal), about, np.unique(labels).size)
         before = {o.trial: o for o in store.read() if o.trial in set(trials)}
     n_processors = os.cpu_count() or 1
@@ -149,17 +154,6 @@ def _plan(sizes: Sequence[int], n_folds: int) -> list[Trial]:
     """Return all trials: for each size one fold and the final training, then more folds."""
     first = [Trial(size, fold) for size in sizes for fold in (0, -1)]
     return first + [Trial(size, fold) for fold in range(1, n_folds) for size in sizes]
-
-
-def _identity(arrays: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the identity of a tuning: data, options and version."""
-    from tinykernel import __version__
-
-    plain = (int, float, str, bool, list, dict)
-    texts = {
-        name: value if isinstance(value, plain) else repr(value) for name, value in options.items()
-    }
-    return {"data": digest_of(*arrays), "options": texts, "version": __version__}
 
 
 def _result(run: Run, target: str, *, balanced: bool) -> TuneResult:

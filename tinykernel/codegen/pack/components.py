@@ -63,11 +63,6 @@ class Layout:
     tails: NDArray[np.uint32] | None  # bits of the last word of each block that the firmware sets
 
     @property
-    def n_places(self) -> int:
-        """Places of all stored blocks."""
-        return int(self.n_words.sum()) * WORD
-
-    @property
     def bit_words(self) -> int:
         """Words of waiting bits; 0 where each block is counted by itself."""
         alone = self.n_words.size == 1 or int(self.n_words.max()) >= _LONG_BLOCK
@@ -84,15 +79,11 @@ class Layout:
                 waiting = 0
         return ends
 
-    @property
-    def n_fields(self) -> int:
-        """Bytes of a component in the table of windows."""
-        return sum(shared is None for shared in (self.scales, self.starts, self.width))
-
     def n_bytes(self, n_outputs: int) -> int:
         """Flash by which layouts of one model differ."""
-        n_words = int(self.n_words.sum())
-        size = n_words * (WORD * self.n_fields + 4 * n_outputs * self.n_planes)
+        n_words, shared = int(self.n_words.sum()), (self.scales, self.starts, self.width)
+        n_fields = sum(each is None for each in shared)  # bytes in the table of windows
+        size = n_words * (WORD * n_fields + 4 * n_outputs * self.n_planes)
         if self.bitmap is not None:
             size += self.bitmap.size // 8 + _COMPACTION_CODE_BYTES
         return size + (0 if self.tails is None else 4 * self.tails.size)
@@ -139,7 +130,10 @@ def _pack_diagonal(stage: Components, layout: Layout) -> Parts:
         bits, packed = 1, pair_words((diagonal < 0).ravel(), even_high=True)
         comment = "Signs of the rows of each block (G), 1 = negative: even rows high, odd rows low."
     elif stage.diagonal_kind == "int4":
-        bits, packed = 4, _level_words(diagonal)
+        # -7..7: of rows 2 i and 2 i + 1 in each 8, from bit 28 - 4 i and from bit 12 - 4 i.
+        levels = (diagonal.astype(np.int64) & 15).reshape(-1, 4, 2)
+        shifts = np.array([28, 12]) - 4 * np.arange(4)[:, np.newaxis]
+        bits, packed = 4, (levels << shifts).sum(axis=(1, 2))
         comment = "Factors of the rows of each block (G), times 8: 4 bits, even rows high, odd low."
     else:
         packed = np.ascontiguousarray(diagonal).view(np.uint8).reshape(-1, 4).view("<u4").ravel()
@@ -148,13 +142,6 @@ def _pack_diagonal(stage: Components, layout: Layout) -> Parts:
         Definition("TK_DIAGONAL_BITS", str(bits)),
         Table("tk_diagonal", "uint32_t", packed.astype(np.uint32), "transform", comment),
     ]
-
-
-def _level_words(diagonal: NDArray[np.int8]) -> NDArray[np.uint32]:
-    """Pack -7..7: of rows 2 i and 2 i + 1 in each 8, from bit 28 - 4 i and from bit 12 - 4 i."""
-    levels = (diagonal.astype(np.int64) & 15).reshape(-1, 4, 2)
-    shifts = np.array([28, 12]) - 4 * np.arange(4)[:, np.newaxis]
-    return np.asarray((levels << shifts).sum(axis=(1, 2)), np.uint32)
 
 
 def choose_layout(stage: Components, weights: Ternary) -> Layout:
@@ -180,35 +167,28 @@ def _layout(stage: Components, weights: Ternary, compacted: bool, share_width: b
     n_planes, tails = (2 if np.any(weights.weights == 0) else 1), None
     if width is not None and n_planes == 1 and int(n_words.sum()) * WORD > place.size:
         if np.array_equal(ends, used.sum(axis=1)):
-            tails = _tail_words(n_words * WORD - ends)
+            unused = np.arange(WORD) >= WORD - (n_words * WORD - ends)[:, np.newaxis]
+            tails = np.asarray(_weight_words(unused.reshape(1, -1))[0], np.uint32)
         else:
             n_planes = 2
+    block_of = np.nonzero(stage.row_kept)[0]
+    _, begins, block = np.unique(block_of, return_index=True, return_inverse=True)
+    scales, starts = stage.scale[begins], None
+    parts = [stage.start[place % 2 == odd] for odd in (0, 1)]
+    if not any(part.size and np.ptp(part) for part in parts):
+        even, odd = (int(part[0]) if part.size else 0 for part in parts)
+        starts = even, odd
     return Layout(
         place,
         n_words,
         blocks,
-        used if compacted else None,
-        _block_scales(stage),
-        _parity_starts(stage, place),
-        width,
-        n_planes,
-        tails,
+        bitmap=used if compacted else None,
+        scales=scales if np.array_equal(scales[block], stage.scale) else None,
+        starts=starts,
+        width=width,
+        n_planes=n_planes,
+        tails=tails,
     )
-
-
-def _tail_words(unused: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """Return words with a 1 for each of the last `unused` places."""
-    places = np.arange(WORD) >= WORD - unused[:, np.newaxis]
-    return np.asarray(_weight_words(places.reshape(1, -1))[0], np.uint32)
-
-
-def _parity_starts(stage: Components, place: NDArray[np.int64]) -> tuple[int, int] | None:
-    """Return the start of even and of odd places, or None where they differ among those."""
-    parts = [stage.start[place % 2 == odd] for odd in (0, 1)]
-    if any(part.size and np.ptp(part) for part in parts):
-        return None
-    even, odd = (int(part[0]) if part.size else 0 for part in parts)
-    return even, odd
 
 
 def _pack_rows(layout: Layout) -> Parts:
@@ -227,17 +207,10 @@ def _pack_rows(layout: Layout) -> Parts:
     ]
 
 
-def _block_scales(stage: Components) -> NDArray[np.uint8] | None:
-    """Return the scale of each stored block, or None where the rows of a block differ."""
-    block_of = np.nonzero(stage.row_kept)[0]
-    _, first, block = np.unique(block_of, return_index=True, return_inverse=True)
-    scales = stage.scale[first]
-    return scales if np.array_equal(scales[block], stage.scale) else None
-
-
 def _spread(layout: Layout, values: NDArray[Any], fill: int) -> NDArray[Any]:
     """Put values of the components (last axis) into all stored places."""
-    spread = np.full((*values.shape[:-1], layout.n_places), fill, dtype=values.dtype)
+    n_places = int(layout.n_words.sum()) * WORD
+    spread = np.full((*values.shape[:-1], n_places), fill, dtype=values.dtype)
     spread[..., layout.place] = values
     return spread
 
