@@ -16,14 +16,7 @@ from pathlib import Path
 from tinykernel import resources
 from tinykernel.build import program as programs
 from tinykernel.build.machines import Machine, machines_for
-from tinykernel.build.program import (
-    Platform,
-    Program,
-    build,
-    find_platform,
-    find_platforms,
-    on_closest,
-)
+from tinykernel.build.program import Platform, Program
 from tinykernel.build.simavr import Simavr
 from tinykernel.codegen.projects import exported_files, generated_inputs
 from tinykernel.codegen.targets import Target, find_target
@@ -59,13 +52,14 @@ class EmulatedBoard:
 def _platforms(target: Target) -> list[Platform]:
     """List compilers and emulators for a target, the closest first; at least one."""
     if target.family == "host":
-        return find_platforms(target)
+        return programs.find_platforms(target)
     machines = [machine for machine in machines_for(target) if machine.name in _UARTS]
     if not machines:
         raise TinykernelError(
             f"no emulated board with a serial line stands for {target.name}; try --target host"
         )
-    rows = [find_platform(target, machine, _EMULATORS[machine.family]) for machine in machines]
+    emulators = [(machine, _EMULATORS[machine.family]) for machine in machines]
+    rows = [programs.find_platform(target, *each) for each in emulators]
     platforms = [platform for platform in rows if platform is not None]
     if not platforms:
         tools = "gcc-avr, avr-libc and simavr" if target.family == "avr" else "its gcc and QEMU"
@@ -85,7 +79,8 @@ def build_program(model: IntegerModel, target: str | Target, folder: Path) -> Pr
     """Build the program of an export that answers, for an emulated board or this computer."""
     # A model that is too large for the first board is built for the next one of its target.
     row = find_target(target)
-    return on_closest(_platforms(row), lambda platform: _build(model, row, platform, folder))
+    platforms = _platforms(row)
+    return programs.on_closest(platforms, lambda platform: _build(model, row, platform, folder))
 
 
 def _build(model: IntegerModel, target: Target, platform: Platform, folder: Path) -> Program:
@@ -109,7 +104,7 @@ def _build(model: IntegerModel, target: Target, platform: Platform, folder: Path
         sources += [bare / "main.c", boards / "console.c"]
         sources += [bare / "tk_board.c"] if machine.family == "arm" else []
         flags += [*_UARTS[machine.name], '-DTK_BOARD_NEWLINE="\\r\\n"']
-    return build(platform, sources, folder, include=include, flags=flags)
+    return programs.build(platform, sources, folder, include=include, flags=flags)
 
 
 @contextmanager
@@ -127,7 +122,7 @@ def emulated_sensor(movement: str) -> Iterator[EmulatedBoard]:
     if movement not in MOVEMENTS:
         raise TinykernelError(f"sensor {movement!r}: choose {', '.join(MOVEMENTS)}")
     source = resources.folder("firmware") / "boards" / "host" / "sensor.c"
-    (platform,) = find_platforms(find_target("host"))
+    (platform,) = programs.find_platforms(find_target("host"))
     with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
         compiled, path = Path(folder, "sensor.o"), Path(folder, "sensor")
         platform.chain.compile(source, compiled, flags=programs.WARNING_FLAGS)

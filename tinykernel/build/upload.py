@@ -35,8 +35,17 @@ def upload(
     # `environment` is one of its ``platformio.ini``, by default all. `trust` allows a project that
     # was not written by export, or changed since.
     _check_project(folder, environment)
-    if not trust:
-        _check_origin(folder)
+    if not trust:  # PlatformIO's files are code: it could run somebody else's programs
+        advice = "read its platformio.ini, and add --trust if you would run its programs"
+        if not is_export(folder):
+            raise TinykernelError(
+                f"{folder}: no manifest of 'tinykernel export' in it, and a build runs what the "
+                f"folder says; {advice}"
+            )
+        if not is_file_of_export(folder, "platformio.ini"):
+            raise TinykernelError(
+                f"{folder}: platformio.ini was changed since the export; {advice}"
+            )
     command = [*_platformio(), "run", "--target", "upload", "--project-dir", str(folder)]
     command += ["--environment", environment] if environment else []
     command += ["--upload-port", port] if port else []
@@ -86,18 +95,6 @@ def _check_project(folder: Path, environment: str | None) -> None:
             f"{folder}: is a project for this computer, there is no board to flash; "
             "run it with 'pio run -t exec'"
         )
-
-
-def _check_origin(folder: Path) -> None:
-    """Refuse a project that could run somebody else's programs: PlatformIO's files are code."""
-    advice = "read its platformio.ini, and add --trust if you would run its programs"
-    if not is_export(folder):
-        raise TinykernelError(
-            f"{folder}: no manifest of 'tinykernel export' in it, and a build runs what the folder "
-            f"says; {advice}"
-        )
-    if not is_file_of_export(folder, "platformio.ini"):
-        raise TinykernelError(f"{folder}: platformio.ini was changed since the export; {advice}")
 
 
 def _platformio() -> list[str]:

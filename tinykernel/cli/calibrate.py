@@ -117,15 +117,21 @@ def calibrate_command(
     else:
         training = None if known is None else _known_rows(opened, known, rows)
         wishes |= {"confidence": confidence, "false_alarms": false_alarms, "known": training}
-        done = _classes(integer, rows, groups, wishes)
+        from tinykernel.decisions import calibrate
+        from tinykernel.decisions.words import calibration_in_words
+
+        assert rows.y is not None
+        fitted = calibrate(integer, rows.X, rows.y, groups=groups, **wishes)
+        about, pairs = about_calibration(rows, fitted), calibration_in_words(fitted)
+        done = _Done(fitted.model, about, fitted.to_dict(), pairs, fitted.remarks)
     save(done.model, output, opened.about | done.about)
     remarks = [*done.remarks, *([near] if near else []), *_over_budget(opened, done.model)]
     if as_json:
-        about = {"model": output, "data": rows.source, "part": rows.part}
-        print_json(about | done.result | {"remarks": remarks, "notes": list(rows.notes)})
+        source = {"model": output, "data": rows.source, "part": rows.part}
+        print_json(source | done.result | {"remarks": remarks, "notes": list(rows.notes)})
     elif not quiet:
-        source, file = ("data", f"{rows.part} of {rows.source}"), ("file", str(output))
-        print_pairs([source, *done.pairs, file])
+        place = ("data", f"{rows.part} of {rows.source}")
+        print_pairs([place, *done.pairs, ("file", str(output))])
         judging.print_notes(rows)
         judging.print_cautions(remarks)
 
@@ -142,14 +148,9 @@ class _Done(NamedTuple):
 
 def _events(file: ModelFile, data: str, an_hour: float, confidence: float) -> _Done:
     """Choose the events of a stream on recordings that were not trained on."""
-    from tinykernel.evaluation.events import (
-        background_of,
-        calibrate_events,
-        recordings_for,
-        some_windows,
-    )
+    from tinykernel.evaluation import events
 
-    held = recordings_for(file.model, file.about, data)
+    held = events.recordings_for(file.model, file.about, data)
     if held is None:
         raise TinykernelError(f"{data}: events need recordings, and a model of them with a hop")
     if not held.is_long:
@@ -159,28 +160,13 @@ def _events(file: ModelFile, data: str, an_hour: float, confidence: float) -> _D
         held = replace(held, recordings=tuple(r for r in held.recordings if r.name in names))
     else:
         held = without_training(file, data, held)
-        used = judging.seen_in_words(file.share_seen(some_windows(file.model, held)))
+        used = judging.seen_in_words(file.share_seen(events.some_windows(file.model, held)))
         if used:
             raise TinykernelError(f"{data}: {used}; give recordings that were not trained on")
-    result = calibrate_events(
-        file.model, held, background_of(file.model, file.about), an_hour, confidence
-    )
+    background = events.background_of(file.model, file.about)
+    result = events.calibrate_events(file.model, held, background, an_hour, confidence)
     facts = result.to_dict()
     return _Done(result.model, {"events": facts}, facts, result.in_words())
-
-
-def _classes(
-    model: IntegerModel, rows: Rows, groups: NDArray[Any] | None, wishes: dict[str, Any]
-) -> _Done:
-    """Fit the decision part of a classifier."""
-    from tinykernel.decisions import calibrate
-    from tinykernel.decisions.words import calibration_in_words
-
-    assert rows.y is not None
-    result = calibrate(model, rows.X, rows.y, groups=groups, **wishes)
-    pairs = calibration_in_words(result)
-    about = about_calibration(rows, result)
-    return _Done(result.model, about, result.to_dict(), pairs, result.remarks)
 
 
 def _check_one_class(wishes: dict[str, Any], false_alarms: float | None) -> None:

@@ -16,6 +16,7 @@ from tinykernel.cli.common.evaluation import print_all, print_notes, seen_in_wor
 from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, write_csv
 from tinykernel.cli.common.rows import in_batches, labels_to_judge_by, rows_for
+from tinykernel.data.paths import data_folder, find_data, is_recording
 from tinykernel.errors import TinykernelError
 from tinykernel.text import count
 
@@ -56,7 +57,9 @@ def predict_command(
     if source is None or (data is not None and stream is not None):
         raise typer.BadParameter("give DATA or --stream FILE", param_hint="DATA")
     if output is not None:
-        args.check_output_file(output, (".csv",), inputs=[_source(source)])
+        is_as_written = data_folder(source) or is_recording(source)
+        read = Path(source) if is_as_written else find_data(source)
+        args.check_output_file(output, (".csv",), inputs=[read])
     opened = open_model(model)
     if stream is not None:
         with showing_progress(quiet):
@@ -106,13 +109,6 @@ class _Answers(NamedTuple):
     right: list[str]
     evaluation: Evaluation | None
     remark: str = ""
-
-
-def _source(path: str) -> Path:
-    """Return the data file, or the folder as written."""
-    from tinykernel.data.paths import data_folder, find_data, is_recording
-
-    return Path(path) if data_folder(path) or is_recording(path) else find_data(path)
 
 
 def _values(model: IntegerModel, rows: Rows, scores: NDArray[Any]) -> _Answers:

@@ -60,10 +60,18 @@ def tune_command(
     options, _typed = gather(ctx.params, ("data", "train", "tune"), data, _LEFT_OUT)
     options |= {"data": data, "output": output, "task": "classes"}
     find_target(options["target"])
-    _check_outputs(options)
     from tinykernel.tuning import tune
-    from tinykernel.tuning.plot import write_curve
+    from tinykernel.tuning.plot import needs_matplotlib, write_curve
 
+    if output is not None:
+        args.check_output_file(output, (".tkm",))
+    elif options["pick"] is not None:
+        raise typer.BadParameter("needs -o MODEL", param_hint="--pick")
+    if options["curve"] is not None:
+        curve = Path(options["curve"])
+        args.check_output_file(curve, (".csv", ".svg", ".png"))
+        if curve.suffix.lower() != ".csv":
+            needs_matplotlib(curve)
     parameters = parameters_of(options)
     folder = (output or Path("x")).parent / f"{Path(data).stem}.tune"
     pick = options["pick"]
@@ -98,21 +106,6 @@ def tune_command(
             f"command goes on from there ({folder})",
             err=True,
         )
-
-
-def _check_outputs(options: Mapping[str, Any]) -> None:
-    """Check the output files before the long work."""
-    from tinykernel.tuning.plot import needs_matplotlib
-
-    if options["output"] is not None:
-        args.check_output_file(options["output"], (".tkm",))
-    elif options["pick"] is not None:
-        raise typer.BadParameter("needs -o MODEL", param_hint="--pick")
-    if options["curve"] is not None:
-        curve = Path(options["curve"])
-        args.check_output_file(curve, (".csv", ".svg", ".png"))
-        if curve.suffix.lower() != ".csv":
-            needs_matplotlib(curve)
 
 
 def _write(

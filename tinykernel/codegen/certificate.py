@@ -38,27 +38,21 @@ def certificate(model: IntegerModel) -> bytes:
     packed, components = pack(stored), stored.find(Components)
     witnesses: list[dict[str, Any]] = []
     last = None if components is None else _witness_transforms(stored, components, witnesses)
+    memory = {"scratch": packed.scratch_words}  # words, as the header says
+    if stored.hop or stored.stages[0].GIVES == "image":
+        memory["stream_scratch"] = packed.stream_words
+    memory |= {"state": packed.state_words} if packed.state_words else {}
     content = {
         "format": "tinykernel-proof",
         "version": 2,
         "tool": f"tinykernel {tinykernel.__version__}",
         "fingerprint": model.fingerprint(),
         "source": _source(packed),
-        "memory": _memory(stored, packed),
+        "memory": memory,
         "bounds": [vars(stage) for stage in _bounds(stored, packed, last)],
         "witnesses": witnesses,
     }
     return (json.dumps(content, indent=1) + "\n").encode()
-
-
-def _memory(model: IntegerModel, packed: PackedModel) -> dict[str, int]:
-    """Return the words of memory that the header says."""
-    sizes = {"scratch": packed.scratch_words}
-    if model.hop or model.stages[0].GIVES == "image":
-        sizes["stream_scratch"] = packed.stream_words
-    if packed.state_words:
-        sizes["state"] = packed.state_words
-    return sizes
 
 
 def _source(packed: PackedModel) -> dict[str, str]:
@@ -88,7 +82,14 @@ def _stored(model: IntegerModel) -> IntegerModel:
 def _bounds(model: IntegerModel, packed: PackedModel, last: Values | None) -> list[Range]:
     """Return the bounds as the C allows them."""
     bounds = {stage.stage: stage for stage in model.ranges()}
-    changes = _of_kernels(model, packed)
+    changes = {}
+    if any(struct.kind == "tk_signal" for struct in packed.structs):
+        # The lanes in which responses are kept, and the type of counts.
+        changes = {
+            "level": {"limit_high": (1 << 16) - 1},
+            "response less threshold": {"limit_low": -(1 << 15), "limit_high": (1 << 15) - 1},
+            "count": {"limit_high": int(np.iinfo(model.scaler.raw_dtype).max)},
+        }
     if last is not None:
         changes |= {"scale times row": _ends(255 * last.low, 255 * last.high)}
         changes |= _of_ternary(model, packed)
@@ -102,17 +103,6 @@ def _bounds(model: IntegerModel, packed: PackedModel, last: Values | None) -> li
 
 def _ends(low: NDArray[Any], high: NDArray[Any]) -> dict[str, int]:
     return {"low": int(low.min()), "high": int(high.max())}
-
-
-def _of_kernels(model: IntegerModel, packed: PackedModel) -> dict[str, dict[str, int]]:
-    """Return the limits of the lanes in which responses are kept, and of the type of counts."""
-    if not any(struct.kind == "tk_signal" for struct in packed.structs):
-        return {}
-    return {
-        "level": {"limit_high": (1 << 16) - 1},
-        "response less threshold": {"limit_low": -(1 << 15), "limit_high": (1 << 15) - 1},
-        "count": {"limit_high": int(np.iinfo(model.scaler.raw_dtype).max)},
-    }
 
 
 def _of_ternary(model: IntegerModel, packed: PackedModel) -> dict[str, dict[str, int]]:

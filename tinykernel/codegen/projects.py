@@ -201,7 +201,11 @@ def _render_format(
     files |= _placed(sources, description["sources"], name)
     if chosen is None:
         streams = description.get("stream_templates", []) if context["model"].hop else []
-        camera = _camera(context["model"], description.get("camera", {}))
+        camera, frame, known = None, context["model"].find(Frame), description.get("camera")
+        if frame is not None and known:  # the names that esp_camera has, where it has both
+            pixels = known["formats"].get(frame.pixel_format)
+            size = known["sizes"].get(f"{frame.width}x{frame.height}")
+            camera = {"format": pixels, "size": size} if pixels and size else None
         parts = [*description["templates"], *streams, *(["camera"] if camera else [])]
         return files | _render(folder, parts, context | {"camera": camera})
     target, board, framework = chosen
@@ -213,16 +217,6 @@ def _render_format(
     parts = description["frameworks"][framework]["templates"]
     more = _board_context(target, board, framework, description)
     return files | _render(folder, parts, context | more)
-
-
-def _camera(model: IntegerModel, known: Mapping[str, Any]) -> dict[str, str] | None:
-    """Return the names that esp_camera has for the frames of a model; None where it has none."""
-    frame = model.find(Frame)
-    if frame is None or not known:
-        return None
-    pixels = known["formats"].get(frame.pixel_format)
-    size = known["sizes"].get(f"{frame.width}x{frame.height}")
-    return {"format": pixels, "size": size} if pixels and size else None
 
 
 def _chosen(

@@ -85,10 +85,6 @@ class _Program:
                 return bytes(data[address - base : address - base + size])
         return None
 
-    def is_data(self, address: int) -> bool:
-        position = bisect.bisect_right(self.mark_addresses, address) - 1
-        return position >= 0 and self.marks[position][1]
-
 
 def read_functions(elf: ELFFile, family: str) -> dict[str, Function]:
     """Find the functions of a linked program, their frames and callees, by name."""
@@ -130,7 +126,8 @@ def _effects(
     targets = set(joins)
     at = function.start
     while at < function.end:
-        if program.is_data(at):
+        mark = bisect.bisect_right(program.mark_addresses, at) - 1
+        if mark >= 0 and program.marks[mark][1]:  # data among code
             at += 2
             continue
         if at in joins:

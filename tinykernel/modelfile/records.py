@@ -28,27 +28,21 @@ def encode_record(obj: Any, place: str, arrays: Arrays) -> Any:
     """Turn a model or a part of one into JSON; arrays go into `arrays`."""
     name = name_of(obj)
     if name in CLASSIFIERS:
-        fields = _fields_of_classifier(obj)
-        schema.check_classifier(fields, set(obj.get_params(deep=False)))
+        params, attributes = obj.get_params(deep=False), vars(obj)
+        if "machine_" not in attributes:
+            raise TinykernelError("the classifier is not fitted; call fit before saving it")
+        for key in attributes:
+            if key not in params and not FITTED.fullmatch(key) and key != "_quantized":
+                raise TinykernelError(f"holds {key!r}, which a model file cannot; delete it")
+        fields = {key: value for key, value in attributes.items() if not key.startswith("_")}
+        fields = params | fields
+        schema.check_classifier(fields, set(params))
     else:
         values = {field.name: getattr(obj, field.name) for field in obj.FIELDS}
         fields = {key: value for key, value in values.items() if value is not None}
         schema.check_fields(name, fields)
     encoded = {key: _encode(value, f"{place}.{key}", arrays) for key, value in fields.items()}
     return {"record": [name, encoded]}
-
-
-def _fields_of_classifier(obj: Any) -> dict[str, Any]:
-    """Return parameters and fitted attributes; TinykernelError where there is anything else."""
-    attributes = vars(obj)
-    if "machine_" not in attributes:
-        raise TinykernelError("the classifier is not fitted; call fit before saving it")
-    params: dict[str, Any] = obj.get_params(deep=False)
-    fields = {key: value for key, value in attributes.items() if not key.startswith("_")}
-    for key in attributes:
-        if key not in params and not FITTED.fullmatch(key) and key != "_quantized":
-            raise TinykernelError(f"holds {key!r}, which a model file cannot; delete it")
-    return params | fields
 
 
 def _encode(value: Any, place: str, arrays: Arrays, depth: int = DEEPEST // 2) -> Any:

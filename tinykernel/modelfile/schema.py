@@ -151,30 +151,21 @@ def check_classifier(fields: dict[str, Any], params: set[str]) -> None:
     if not isinstance(machine, KernelMachine | IntegerModel):
         raise TinykernelError("damaged classifier: it holds no fitted machine")
     n_inputs = machine.n_inputs if isinstance(machine, IntegerModel) else machine.n_features
+    names = fields.get("feature_names_in_")
+    is_column = isinstance(names, np.ndarray) and names.shape == (n_inputs,)
+    are_names = names is None or (is_column and all(map(is_text, names.tolist())))
+    known = [c.item() if isinstance(c, np.generic) else c for c in machine.classes]
+    given = labels.tolist() if isinstance(labels, np.ndarray) else labels
     wrong = {
-        "classes_": not _are_classes(labels, machine),
+        "classes_": isinstance(labels, list) or given != (known or None),  # None of a regressor
         "n_features_in_": fields.get("n_features_in_") != n_inputs,
-        "feature_names_in_": not _are_names(fields.get("feature_names_in_"), n_inputs),
+        "feature_names_in_": not are_names,
     }
     for name in filter(wrong.get, wrong):
         raise TinykernelError(f"damaged classifier: {name} does not go with its machine")
     for name in fields.keys() - params:
         if not re.fullmatch("[a-z][a-z0-9_]*", name):
             raise TinykernelError(f"damaged classifier: it holds {name!a}")
-
-
-def _are_classes(labels: Any, machine: KernelMachine | IntegerModel) -> bool:
-    if not machine.classes:  # of a regressor
-        return labels is None
-    known = [c.item() if isinstance(c, np.generic) else c for c in machine.classes]
-    return isinstance(labels, np.ndarray) and bool(labels.tolist() == known)
-
-
-def _are_names(names: Any, n: int) -> bool:
-    if names is None:
-        return True
-    is_column = isinstance(names, np.ndarray) and names.shape == (n,)
-    return is_column and all(is_text(name) for name in names.tolist())
 
 
 def is_plain(value: Any, depth: int = DEEPEST) -> bool:

@@ -114,7 +114,9 @@ def tune(
     folds = deal_folds(labels, named, n_folds, seed)
     limits = Limits() if budget is None else parse_limits(budget)
     tried = _sizes(limits.flash, sizes)
-    trials = _plan(tried, int(folds.max()) + 1)
+    # For each size one fold and the final training, then more folds.
+    trials = [Trial(size, fold) for size in tried for fold in (0, -1)]
+    trials += [Trial(size, fold) for fold in range(1, int(folds.max()) + 1) for size in tried]
     store: Journal | None = None
     before: dict[Trial, Outcome] = {}
     if journal is not None:
@@ -148,12 +150,6 @@ def _sizes(budget: int | None, sizes: Sequence[str | int] | None) -> list[int]:
         problem = f"{kilobytes(over[0])} is above the budget" if over else "none given"
         raise TinykernelError(f"sizes: {problem}; give sizes up to the budget")
     return tried
-
-
-def _plan(sizes: Sequence[int], n_folds: int) -> list[Trial]:
-    """Return all trials: for each size one fold and the final training, then more folds."""
-    first = [Trial(size, fold) for size in sizes for fold in (0, -1)]
-    return first + [Trial(size, fold) for fold in range(1, n_folds) for size in sizes]
 
 
 def _result(run: Run, target: str, *, balanced: bool) -> TuneResult:

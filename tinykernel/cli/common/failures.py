@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from functools import partial
-from types import TracebackType
+from traceback import walk_tb
 from typing import Any
 
 import typer
@@ -156,18 +156,11 @@ def _explain(error: Exception) -> str | None:
     if isinstance(error, OSError) and error.errno != errno.EPIPE:
         place = error.filename or "output"
         return f"{place}: {error.strerror or error}; check the path and its permissions"
-    if isinstance(error, ValueError) and _raised_in(error.__traceback__).startswith("sklearn."):
-        return str(error).strip().splitlines()[0]
+    if isinstance(error, ValueError):
+        names = [str(f.f_globals.get("__name__", "")) for f, _ in walk_tb(error.__traceback__)]
+        if names and names[-1].startswith("sklearn."):  # the module that raised
+            return str(error).strip().splitlines()[0]
     return None
-
-
-def _raised_in(traceback: TracebackType | None) -> str:
-    """Return the name of the module that raised."""
-    name = ""
-    while traceback is not None:
-        name = str(traceback.tb_frame.f_globals.get("__name__", ""))
-        traceback = traceback.tb_next
-    return name
 
 
 def _say_usage(error: Any) -> None:
