@@ -10,49 +10,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tinykernel.budget import train
-    from tinykernel.build.parity import verify
-    from tinykernel.codegen import export
-    from tinykernel.data.recordings import windows
-    from tinykernel.decisions import Counters, calibrate
-    from tinykernel.errors import TinykernelError
-    from tinykernel.estimator import (
-        TernaryKernelClassifier,
-        TernaryKernelNovelty,
-        TernaryKernelRegressor,
-    )
-    from tinykernel.evaluation import evaluate
-    from tinykernel.measure.bench import bench
-    from tinykernel.measure.report import report
-    from tinykernel.model import IntegerModel, quantize
-    from tinykernel.modelfile import load, save
-    from tinykernel.reporting import report_page
-    from tinykernel.tuning import tune
+    from tinykernel.budget import train as train
+    from tinykernel.build.parity import verify as verify
+    from tinykernel.codegen.projects import export as export
+    from tinykernel.data.recordings import windows as windows
+    from tinykernel.decisions import Counters as Counters
+    from tinykernel.decisions import calibrate as calibrate
+    from tinykernel.errors import TinykernelError as TinykernelError
+    from tinykernel.estimator import TernaryKernelClassifier as TernaryKernelClassifier
+    from tinykernel.estimator import TernaryKernelNovelty as TernaryKernelNovelty
+    from tinykernel.estimator import TernaryKernelRegressor as TernaryKernelRegressor
+    from tinykernel.evaluation import evaluate as evaluate
+    from tinykernel.measure.bench import bench as bench
+    from tinykernel.measure.report import report as report
+    from tinykernel.model import IntegerModel as IntegerModel
+    from tinykernel.model import quantize as quantize
+    from tinykernel.modelfile import load as load
+    from tinykernel.modelfile import save as save
+    from tinykernel.reporting import report_page as report_page
+    from tinykernel.tuning import tune as tune
 
     __version__: str
-
-__all__ = [
-    "Counters",
-    "IntegerModel",
-    "TernaryKernelClassifier",
-    "TernaryKernelNovelty",
-    "TernaryKernelRegressor",
-    "TinykernelError",
-    "__version__",
-    "bench",
-    "calibrate",
-    "evaluate",
-    "export",
-    "load",
-    "quantize",
-    "report",
-    "report_page",
-    "save",
-    "train",
-    "tune",
-    "verify",
-    "windows",
-]
 
 _HOME = {
     "Counters": "tinykernel.decisions",
@@ -64,7 +42,7 @@ _HOME = {
     "bench": "tinykernel.measure.bench",
     "calibrate": "tinykernel.decisions",
     "evaluate": "tinykernel.evaluation",
-    "export": "tinykernel.codegen",
+    "export": "tinykernel.codegen.projects",
     "load": "tinykernel.modelfile",
     "quantize": "tinykernel.model",
     "report": "tinykernel.measure.report",
@@ -75,6 +53,7 @@ _HOME = {
     "verify": "tinykernel.build.parity",
     "windows": "tinykernel.data.recordings",
 }
+__all__ = sorted(["__version__", *_HOME])
 
 
 def _version() -> str:

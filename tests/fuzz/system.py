@@ -13,7 +13,7 @@ from tests.fuzz.batch import Batch, no_limit
 from tests.fuzz.kernels import SANITIZERS
 from tinykernel import TernaryKernelClassifier, load, save
 from tinykernel.build.parity import verify
-from tinykernel.codegen import export
+from tinykernel.codegen.projects import export
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
 from tinykernel.training.layouts import LAYOUTS

@@ -88,16 +88,14 @@ class EventEvaluation:
         }
 
 
-def recordings_for(
-    model: IntegerModel, about: Mapping[str, Any], path: str, label: str | None = None
-) -> Recordings | None:
+def recordings_for(model: IntegerModel, about: Mapping[str, Any], path: str) -> Recordings | None:
     """Read recordings as those of the training, uncut; None of rows, or without a hop."""
     if not model.hop or model.is_regressor or not takes_recordings(path, model, about):
         return None
     reading = remembered(about, model)
     assert reading is not None
     say("reading", 0, None, path)
-    data = labelled_recordings(path, reading if label is None else replace(reading, label=label))
+    data = labelled_recordings(path, reading)
     if data.recordings[0].X.shape[1] != model.input.channels + model.n_numbers:
         raise TinykernelError(f"{data.source}: has other channels than the model")
     return data
@@ -215,10 +213,7 @@ def _stream(
 def evaluate_events(model: IntegerModel, streams: Sequence[Stream]) -> EventEvaluation:
     """Judge the events of a model; the curve multiplies all its least sums by factors."""
     events = model.events
-    if events is None:
-        raise TinykernelError(
-            "the model tells no events; tinykernel calibrate --false-alarms 1/h chooses them"
-        )
+    assert events is not None
     hours, curve = hours_of(streams), []
     reached = LARGEST_SUM >> events.shift << events.shift
     for factor in _FACTORS:

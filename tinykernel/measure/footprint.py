@@ -17,7 +17,6 @@ from tinykernel.build.toolchains import Toolchain
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import Target, find_target
-from tinykernel.errors import TinykernelError
 from tinykernel.measure.stack import read_functions, worst_case_stack
 from tinykernel.model import IntegerModel
 
@@ -67,10 +66,6 @@ def measure_footprint(
     # `entries` are the functions that it calls, by default those of `_entries`.
     row = find_target(target)
     names = entries or _entries(model)
-    if row.family == "host":
-        raise TinykernelError(
-            f"target {row.name}: sizes are measured for microcontrollers only; choose one of them"
-        )
     script = size_script(row)
     with tempfile.TemporaryDirectory(prefix="tinykernel-") as name:
         folder = Path(name)

@@ -88,35 +88,27 @@ class Report:
     @property
     def over_budget(self) -> tuple[str, ...]:
         """Limits of the budget that are exceeded, and by how much."""
-        asked = self.limits or Limits(flash=self.budget)
+        asked, seconds = self.limits or Limits(flash=self.budget), self.seconds
         limits = ("flash", self.flash, asked.flash), ("RAM", self.ram, asked.ram)
         exceeded = _exceeded((*limits, ("stack", self.stack, asked.stack)), "of the budget")
-        return (*exceeded, *self._slow())
+        count, most, limit = self.instructions, asked.instructions, asked.time
+        if count is not None and most is not None and count > most:
+            exceeded.append(
+                f"instructions are {count} (estimate), {count - most} more than the {most} of the "
+                "budget"
+            )
+        if seconds is not None and limit is not None and seconds > limit:
+            exceeded.append(
+                f"time is {1e3 * seconds:.3g} ms (estimate), {1e3 * (seconds - limit):.3g} ms more "
+                f"than the {1e3 * limit:g} ms of the budget"
+            )
+        return tuple(exceeded)
 
     @property
     def problems(self) -> tuple[str, ...]:
         """What does not fit, and by how much."""
         chip = ("flash", self.flash, self.chip_flash), ("RAM", self.ram, self.chip_ram)
         return (*self.over_budget, *_exceeded(chip, "of the chip"))
-
-    def _slow(self) -> list[str]:
-        """Say by how much an inference exceeds the time of the budget."""
-        if self.limits is None or self.instructions is None:
-            return []
-        exceeded, most = [], self.limits.instructions
-        if most is not None and self.instructions > most:
-            more = self.instructions - most
-            exceeded.append(
-                f"instructions are {self.instructions} (estimate), {more} more than the {most} of "
-                "the budget"
-            )
-        seconds, limit = self.seconds, self.limits.time
-        if seconds is not None and limit is not None and seconds > limit:
-            exceeded.append(
-                f"time is {1e3 * seconds:.3g} ms (estimate), {1e3 * (seconds - limit):.3g} ms more "
-                f"than the {1e3 * limit:g} ms of the budget"
-            )
-        return exceeded
 
     @property
     def seconds(self) -> float | None:

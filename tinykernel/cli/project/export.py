@@ -179,7 +179,7 @@ def write_project(
     integer: object, target: str | None, folder: Path, *, name: str, **options: Any
 ) -> dict[str, Any]:
     """Export a model with options of `tinykernel.export`; return the JSON result."""
-    from tinykernel.codegen import export
+    from tinykernel.codegen.projects import export
 
     files = export(integer, target, folder, name=name, **options)
     return {
