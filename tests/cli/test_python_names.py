@@ -9,7 +9,7 @@ import typer
 
 import tinykernel
 from tinykernel.cli import app
-from tinykernel.cli.settings import SETTINGS
+from tinykernel.cli.settings.table import SETTINGS
 from tinykernel.papers import PaperClassifier
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.regression import RegressorOptions

@@ -10,8 +10,8 @@ import typer
 from tests.cli.tools import QUICK, blobs, failed, json_of, run, sets
 from tests.sessions import ROOT
 from tinykernel.cli import app
-from tinykernel.cli.settings import SETTINGS
 from tinykernel.cli.settings.file import read_file, to_toml
+from tinykernel.cli.settings.table import SETTINGS
 from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.options.forms import LAYOUT_NAMES
 from tinykernel.training.options.regression import RegressorOptions

@@ -25,9 +25,8 @@ from tinykernel.cli.common.normality import train_novelty
 from tinykernel.cli.common.output import print_json
 from tinykernel.cli.common.rows import repeated
 from tinykernel.cli.common.summary import judged, print_training, summary
-from tinykernel.cli.settings import SETTINGS, gather, has_settings
-from tinykernel.cli.settings.gathering import ConfigOption, SetOption
-from tinykernel.cli.settings.table import OPTIONS_OF_TRAIN, PAPER
+from tinykernel.cli.settings.gathering import ConfigOption, SetOption, gather, has_settings
+from tinykernel.cli.settings.table import OPTIONS_OF_TRAIN, PAPER, SETTINGS
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.text import listed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import textwrap
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ from tinykernel.model.integer import IntegerModel
 
 # C99 tells names apart by 63 characters; what is left over is for a number.
 _LONGEST, _LONGEST_COLUMN, _LONGEST_SHOWN = 58, 24, 40
-_WIDTH = 92
 _WORDS = {">=": " GE ", "<=": " LE ", ">": " GT ", "<": " LT ", "=": " EQ ", "+": " PLUS "}
 # Macros of stdint.h and math.h that a short name of a model can run into.
 _OF_C = re.compile(
@@ -49,28 +47,15 @@ class Constants:
     gaps: tuple[Constant, ...] = ()
     example: str = ""  # an assignment to an input, as C; empty where there is no text.
 
-    def lines(self) -> list[str]:
-        """Return the C of a header."""
-        lines: list[str] = []
-        for title, constants in (
+    @property
+    def groups(self) -> list[tuple[str, tuple[Constant, ...]]]:
+        """The enums of a header by their titles."""
+        groups = [
             ("Classes: what the functions return", self.classes),
             ("Inputs: places in an input vector", self.inputs),
             *((f"Text of {column}", constants) for column, constants in self.texts),
-        ):
-            if constants:
-                lines += [f"/* {title}. */", "enum {"]
-            for constant in constants:
-                end = "" if constant is constants[-1] else ","
-                line = f"    {constant.name} = {constant.value}{end}"
-                comment = f"/* {constant.comment} */"
-                fits = len(line) + len(comment) < _WIDTH
-                lines += [f"{line} {comment}"] if fits else [f"    {comment}", line]
-            lines += ["};", ""] if constants else []
-        for gap in self.gaps:
-            text = textwrap.fill(f"/* A missing value of {gap.comment}.", _WIDTH)
-            lines += [*f"{text} */".replace("\n", "\n * ").split("\n")]
-            lines += [f"#define {gap.name} {gap.value}", ""]
-        return lines
+        ]
+        return [(title, constants) for title, constants in groups if constants]
 
 
 def constants_of(coding: Coding | None, model: IntegerModel, name: str) -> Constants:

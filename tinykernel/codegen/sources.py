@@ -88,7 +88,7 @@ def render_sources(
         assert max(repeats.values(), default=1) == 1, f"names that are not unique: {repeats}"
     context = _context(model, packed, name)
     context["version"] = version
-    context["coding_lines"] = constants_of(coding, model, name).lines()
+    context["constants"] = constants_of(coding, model, name)
     files = {
         f"include/{name}.h": _render("model.h", context),
         f"src/{name}.c": _render("model.c", context),
@@ -296,27 +296,24 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
 
 def _field_context(model: IntegerModel) -> dict[str, Any]:
     """Return the context of the field header: raw values of levels as tables."""
-    context = {
+    ends, channels, top = list[tuple[str, str, NDArray[Any]]](), 1, 0
+    if model.find(Levels) is not None:
+        scaler, channels = model.raw_scaler, model.input.channels
+        top = 2**scaler.bits - 1
+        ends = [("low", "float", scaler.offset), ("slope", "float", scaler.multiplier)]
+        if scaler.span is not None:
+            span = np.where(scaler.multiplier > 0, scaler.span, 0).astype(np.uint32)
+            ends = [("low", "int32_t", scaler.offset), ("span", "uint32_t", span)]
+    return {
         "counters_magic": hex(COUNTERS_MAGIC),
         "counters_bytes": counters_bytes(model.n_classes),
-        "range_lines": [],
-        "range_size": 1,
-        "range_top": 0,
+        "ranges": [
+            (name, c_type, table_rows(np.broadcast_to(values, channels), c_type))
+            for name, c_type, values in ends
+        ],
+        "range_size": channels,
+        "range_top": top,
     }
-    if model.find(Levels) is None:
-        return context
-    scaler, channels = model.raw_scaler, model.input.channels
-    ends = [("low", "float", scaler.offset), ("slope", "float", scaler.multiplier)]
-    if scaler.span is not None:
-        span = np.where(scaler.multiplier > 0, scaler.span, 0).astype(np.uint32)
-        ends = [("low", "int32_t", scaler.offset), ("span", "uint32_t", span)]
-    lines = []
-    for name, c_type, values in ends:
-        lines.append(f"static const {c_type} {name}[{channels}] = {{")
-        rows = table_rows(np.broadcast_to(values, channels), c_type)
-        lines += [*(f"    {row}" for row in rows), "};"]
-    top = 2**scaler.bits - 1
-    return context | {"range_lines": lines, "range_size": channels, "range_top": top}
 
 
 def _statement(answer: Decision | Events | None) -> list[str]:

@@ -23,23 +23,6 @@ from tinykernel.model import IntegerModel
 #: Parts of flash in the order of a report.
 FLASH_PARTS = ("weights", "kernels", "transform", "windows", "scaler", "code", "library")
 
-# The model is measured as an application uses it: one call of predict, or of decide and confidence
-# where it has them. Both programs own the input and the scratch buffer, so their difference is the
-# model alone.
-_PROGRAM = """\
-#include "{name}.h"
-{name}_input_t input[{macro}_FEATURES];
-uint32_t scratch[{macro}_SCRATCH_WORDS];
-volatile int label;
-uint32_t margin;
-int main(void)
-{{
-    __asm__ volatile("" : : "r"(input), "r"(scratch), "r"(&margin) : "memory");
-    label = {value};
-    return 0;
-}}
-"""
-
 
 @dataclass(frozen=True)
 class Footprint:
@@ -66,7 +49,7 @@ def measure_footprint(
     # `entries` are the functions that it calls, by default those of `_entries`.
     row = find_target(target)
     names = entries or _entries(model)
-    script = size_script(row)
+    script, program = size_script(row), resources.templates().get_template("model/size.c.j2")
     with tempfile.TemporaryDirectory(prefix="tinykernel-") as name:
         folder = Path(name)
         include = write_sources(folder, render_sources(model, MODEL))
@@ -75,7 +58,7 @@ def measure_footprint(
         linked = {}
         for kind, value in (("empty", "0"), ("full", _call(model, names))):
             source = folder / f"{kind}.c"
-            text = _PROGRAM.format(name=MODEL, macro=MODEL.upper(), value=value)
+            text = program.render(name=MODEL, NAME=MODEL.upper(), value=value)
             source.write_text(text, encoding="utf-8")
             toolchain.compile(source, folder / f"{kind}.o", include=include)
             linked[kind] = folder / f"{kind}.elf"
