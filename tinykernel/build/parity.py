@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.build.field import run_steps
-from tinykernel.build.harness import Inputs, answers_of, run_rows
+from tinykernel.build.harness import Inputs, answers_of, run_rows, run_steps
 from tinykernel.build.program import Platform, Program, build_closest, build_model, find_platforms
 from tinykernel.build.toolchains import ProgramTooLarge, host_toolchain
 from tinykernel.codegen.targets import Target, find_target

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tinykernel.cli.board.options import OnPortOption, SaveOption
 from tinykernel.cli.board.verify import bench_on_port
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
@@ -28,8 +27,10 @@ def bench_command(
         str | None, args.option("HZ", "also print the time at this clock, e.g. 80MHz")
     ] = None,
     current: args.CurrentOption = None,
-    port: OnPortOption = None,
-    save: SaveOption = False,
+    port: args.OnPortOption = None,
+    save: Annotated[
+        bool, args.flag("--save", text="with --port: store the measurement in MODEL, for report")
+    ] = False,
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = None,
 ) -> None:

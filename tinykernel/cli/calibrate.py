@@ -132,8 +132,8 @@ def calibrate_command(
     elif not quiet:
         place = ("data", f"{rows.part} of {rows.source}")
         print_pairs([place, *done.pairs, ("file", str(output))])
-        judging.print_notes(rows)
-        judging.print_cautions(remarks)
+        judging.print_notes(rows.notes)
+        judging.print_notes(remarks, "caution")
 
 
 class _Done(NamedTuple):

@@ -100,11 +100,11 @@ def evaluate_command(
         typer.echo(f"one answer a recording, from the sum of its windows' scores: {right}")
     if worth is not None:
         judging.print_inputs(worth, saved_without(integer, worth, opened.target or "cortex-m4"))
-    judging.print_notes(rows)
+    judging.print_notes(rows.notes)
     if seen:
         typer.echo(f"{judging.seen_in_words(seen)}: the accuracy on new ones may be lower")
     if near:
-        judging.print_cautions([judging.near_in_words(near)])
+        judging.print_notes([judging.near_in_words(near)], "caution")
     if calibrated:
         used = judging.seen_in_words(calibrated, "to calibrate")
         typer.echo(f"{used}, so they cannot confirm the promise")
@@ -191,5 +191,5 @@ def _show_answers(
         n = len(answers)
         shares = [(name, f"{k} of {n} rows ({percent(k / n)})") for name, k in counts.items()]
         print_pairs([source, *shares])
-        judging.print_notes(rows)
+        judging.print_notes(rows.notes)
         typer.echo(f"to judge them, give labels {' and '.join(counts)}")

@@ -90,7 +90,7 @@ def predict_command(
             )
         if answers.remark:
             typer.echo(answers.remark)
-        print_notes(rows)
+        print_notes(rows.notes)
         if evaluation is not None and len(scores) > 1:
             typer.echo(f"\nOn {rows.part} of {rows.source}:")
             print_all(evaluation)

@@ -10,6 +10,7 @@ import typer
 from tinykernel.cli.board.verify import measured_in_words
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
+from tinykernel.cli.common.evaluation import print_notes
 from tinykernel.cli.common.failures import FAILED, fail
 from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import print_json, print_table, size
@@ -168,8 +169,7 @@ def _print_one(result: Report) -> None:
             f"a stream takes {state} bytes of state and {scratch} of scratch instead of "
             f"{result.scratch}{_too_much(result)}"
         )
-    for note in result.notes:
-        typer.echo(f"note: {note}")
+    print_notes(result.notes)
     limits = result.limits
     if limits is not None and limits.beside_flash:
         if result.instructions is not None:

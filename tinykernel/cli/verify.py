@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.board.options import OnPortOption
 from tinykernel.cli.board.verify import verify_on_port
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
@@ -28,7 +27,7 @@ def verify_command(
     model: args.ModelArgument,
     data: args.DataArgument,
     target: args.TargetsOption = [],  # noqa: B006
-    port: OnPortOption = None,
+    port: args.OnPortOption = None,
     rows: Annotated[
         str | None, args.option("N|all", "rows to send, stratified by class", default="200")
     ] = None,
@@ -86,7 +85,7 @@ def verify_command(
         print_json(answers if several else answers[0])
     elif results and not quiet:
         print_verification(results, f"{compared.part} of {compared.source}")
-        print_notes(compared)
+        print_notes(compared.notes)
         if evaluation is not None:
             print_pairs(evaluation_in_words(evaluation))
         if seen:

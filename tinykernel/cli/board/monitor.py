@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from tinykernel.cli.board.options import BaudOption, PortOption
-from tinykernel.cli.common.arguments import ModelArgument, check_output_file, flag, option
+from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.failures import FAILED, fail
 from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import percent
@@ -30,18 +29,20 @@ _BAR = 30
 
 
 def monitor_command(
-    model: ModelArgument,
-    port: PortOption = None,
-    baud: BaudOption = 115200,
+    model: args.ModelArgument,
+    port: args.PortOption = None,
+    baud: args.BaudOption = 115200,
     send: Annotated[
         str | None,
-        option("RECORDING", "recording to send to the board in real time; compares with Python"),
+        args.option(
+            "RECORDING", "recording to send to the board in real time; compares with Python"
+        ),
     ] = None,
-    log: Annotated[Path | None, option("FILE", "write each decision to a .csv file")] = None,
+    log: Annotated[Path | None, args.option("FILE", "write each decision to a .csv file")] = None,
     fast: Annotated[
-        bool, flag("--fast", text="with --send: as fast as the serial line allows")
+        bool, args.flag("--fast", text="with --send: as fast as the serial line allows")
     ] = False,
-    decisions: Annotated[int | None, option("N", "stop after N decisions", min=1)] = None,
+    decisions: Annotated[int | None, args.option("N", "stop after N decisions", min=1)] = None,
 ) -> None:
     """Show the decisions of a board live, until Ctrl-C.
 
@@ -54,7 +55,7 @@ def monitor_command(
     if fast and send is None:
         raise typer.BadParameter("goes with --send", param_hint="--fast")
     if log is not None:
-        check_output_file(log, (".csv",), inputs=[model])
+        args.check_output_file(log, (".csv",), inputs=[model])
     opened = open_model(model)
     integer = opened.model
     with contextlib.ExitStack() as stack:

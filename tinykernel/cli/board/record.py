@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tinykernel.cli.board.options import BaudOption, PortOption
-from tinykernel.cli.common.arguments import QuietOption, option
+from tinykernel.cli.common.arguments import BaudOption, PortOption, QuietOption, option
 from tinykernel.cli.settings import parsing
 
 if TYPE_CHECKING:

@@ -129,6 +129,22 @@ QuietOption = Annotated[
 ForceOption = Annotated[
     bool, flag("--force", "-f", text="replace an export even if it was changed")
 ]
+PortOption = Annotated[
+    str | None,
+    option(
+        "PORT",
+        "serial port of a board, e.g. /dev/ttyACM0, COM3 or socket://127.0.0.1:4000  "
+        "[default: the only board]",
+    ),
+]
+BaudOption = Annotated[int, option("BAUD", "speed of the serial port", min=50, max=20_000_000)]
+OnPortOption = Annotated[
+    str | None,
+    option(
+        "PORT",
+        "serial port of a board that runs the export, e.g. /dev/ttyACM0; auto finds the only one",
+    ),
+]
 
 
 def expand_targets(texts: Sequence[str], everything: Iterable[str]) -> tuple[list[str], bool]:

@@ -12,7 +12,6 @@ from tinykernel.cli.common.output import percent, print_pairs, print_table, size
 from tinykernel.text import count, listed, visible
 
 if TYPE_CHECKING:
-    from tinykernel.data.partition import Rows
     from tinykernel.evaluation import (
         Baseline,
         Evaluation,
@@ -149,7 +148,7 @@ def print_verdict(evaluation: Evaluation) -> None:
             f"{'one group is' if n == 1 else f'{n} groups are'} too few to conclude that the model "
             "is better on others"
         )
-    print_cautions(evaluation.cautions)
+    print_notes(evaluation.cautions, "caution")
 
 
 def _compared(baseline: Baseline) -> str:
@@ -187,16 +186,10 @@ def print_inputs(worth: Importance, saved: str) -> None:
         )
 
 
-def print_cautions(lines: Iterable[str]) -> None:
-    """Print cautions, a line each."""
+def print_notes(lines: Iterable[str], kind: str = "note") -> None:
+    """Print notes on missing values and ignored rows, or cautions, a line each."""
     for line in lines:
-        typer.echo(f"caution: {visible(line)}")
-
-
-def print_notes(rows: Rows) -> None:
-    """Print notes on missing values and ignored rows."""
-    for note in rows.notes:
-        typer.echo(f"note: {visible(note)}")
+        typer.echo(f"{kind}: {visible(line)}")
 
 
 def print_all(evaluation: Evaluation) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tinykernel.cli.common.bars import showing_progress
+from tinykernel.cli.common.evaluation import print_notes
 from tinykernel.cli.common.output import print_json, print_pairs, size
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
@@ -55,8 +56,7 @@ def train_novelty(options: Mapping[str, Any]) -> None:
             }
         )
     elif not options["quiet"]:
-        for note in rows.notes:
-            typer.echo(f"note: {note}")
+        print_notes(rows.notes)
         inputs = f"{model.n_features} {'inputs' if model.input.is_table else 'counts'}"
         pairs = [
             ("data", f"{len(rows.X)} rows of {rows.source}"),

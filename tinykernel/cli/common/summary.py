@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tinykernel.cli.common.evaluation import print_all
+from tinykernel.cli.common.evaluation import print_all, print_notes
 from tinykernel.cli.common.output import percent, print_pairs, size
 from tinykernel.cli.common.rows import accuracy_of
 from tinykernel.progress import report as say
@@ -129,8 +129,7 @@ def print_training(
 ) -> None:
     """Print the training, and the evaluation on the test rows."""
     print_pairs(_in_words(result, dataset))
-    for note in dataset.notes:
-        typer.echo(f"note: {note}")
+    print_notes(dataset.notes)
     if dataset.medians is not None:
         typer.echo(
             "note: your firmware must put the same medians in the place of missing values; "
