@@ -207,7 +207,7 @@ def test_ctrl_c_while_options_are_read_is_one_line(monkeypatch, work):
     def interrupt(text):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tinykernel.measure.limits.parse_limits", interrupt)
+    monkeypatch.setattr("tinykernel.measure.limits.parse_size", interrupt)
     assert failed("report", model, "--budget", "3KB", status=130) == "error: interrupted"
     monkeypatch.setattr("tinykernel.modelfile.load", interrupt)
     assert failed("inspect", model, status=130) == "error: interrupted"
