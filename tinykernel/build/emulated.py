@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes.util
 import importlib
 import importlib.util
 import shutil
@@ -13,7 +14,7 @@ from typing import Any, TypeAlias
 from elftools.elf.elffile import ELFFile
 
 from tinykernel.build.machines import Machine
-from tinykernel.build.simavr import Simavr, simavr_name
+from tinykernel.build.simavr import Simavr
 from tinykernel.build.toolchains import run_command
 from tinykernel.errors import TinykernelError
 
@@ -32,7 +33,8 @@ def emulator_name(machine: Machine, back_end: str) -> str | None:
     if (back_end == "simavr") != (machine.family == "avr"):
         return None
     if back_end == "simavr":
-        return simavr_name()
+        library = ctypes.util.find_library("simavr")
+        return None if library is None else f"simavr ({library})"
     if back_end == "unicorn":
         if not machine.unicorn or importlib.util.find_spec("unicorn") is None:
             return None

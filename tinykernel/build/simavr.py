@@ -36,12 +36,6 @@ def _quiet(_avr: Any, _level: int, _text: bytes, _arguments: Any) -> None:
     """Drop what the library would print."""
 
 
-def simavr_name() -> str | None:
-    """Return the name of the library, None when it is not installed."""
-    library = ctypes.util.find_library("simavr")
-    return None if library is None else f"simavr ({library})"
-
-
 def _library() -> Any:
     library = ctypes.CDLL(ctypes.util.find_library("simavr"))
     library.avr_make_mcu_by_name.restype = ctypes.c_void_p

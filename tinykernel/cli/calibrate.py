@@ -112,8 +112,14 @@ def calibrate_command(
     groups = None if same_groups else rows.group
     wishes: dict[str, Any] = {"max_error": max_error, "coverage": coverage, "per_class": per_class}
     if integer.is_one_class:
-        _check_one_class(wishes | {"known": known}, false_alarms)
-        done = _one_class(integer, rows, false_alarms or 0.0, confidence, groups)
+        for name, value in (wishes | {"known": known}).items():
+            if value:
+                hint = f"--{name.replace('_', '-')}"
+                raise typer.BadParameter("not for a model of one class", param_hint=hint)
+        if false_alarms is None:
+            problem = "a model of one class needs it"
+            raise typer.BadParameter(problem, param_hint="--false-alarms")
+        done = _one_class(integer, rows, false_alarms, confidence, groups)
     else:
         training = None if known is None else _known_rows(opened, known, rows)
         wishes |= {"confidence": confidence, "false_alarms": false_alarms, "known": training}
@@ -167,16 +173,6 @@ def _events(file: ModelFile, data: str, an_hour: float, confidence: float) -> _D
     result = events.calibrate_events(file.model, held, background, an_hour, confidence)
     facts = result.to_dict()
     return _Done(result.model, {"events": facts}, facts, result.in_words())
-
-
-def _check_one_class(wishes: dict[str, Any], false_alarms: float | None) -> None:
-    """Refuse options that need several classes."""
-    for name, value in wishes.items():
-        if value:
-            hint = f"--{name.replace('_', '-')}"
-            raise typer.BadParameter("not for a model of one class", param_hint=hint)
-    if false_alarms is None:
-        raise typer.BadParameter("a model of one class needs it", param_hint="--false-alarms")
 
 
 def _one_class(

@@ -34,10 +34,16 @@ def certificate(model: IntegerModel) -> bytes:
     transform and the products, in the second within the rounding. ``source`` has the text of all
     macros and the SHA-256 of all tables, ``memory`` the words of scratch and state.
     """
-    stored = _stored(sort_kernels(model))
-    packed, components = pack(stored), stored.find(Components)
-    witnesses: list[dict[str, Any]] = []
-    last = None if components is None else _witness_transforms(stored, components, witnesses)
+    stored, last = sort_kernels(model), None
+    components, witnesses = stored.find(Components), list[dict[str, Any]]()
+    if components is not None:  # without unused blocks
+        used = components.row_kept.any(axis=1)
+        diagonal, rows = components.diagonal[used], components.row_kept[used]
+        fewer = replace(components, diagonal=diagonal, row_kept=rows)
+        stages = tuple(fewer if stage is components else stage for stage in stored.stages)
+        stored = replace(stored, stages=stages)
+        last = _witness_transforms(stored, fewer, witnesses)
+    packed = pack(stored)
     memory = {"scratch": packed.scratch_words}  # words, as the header says
     if stored.hop or stored.stages[0].GIVES == "image":
         memory["stream_scratch"] = packed.stream_words
@@ -63,20 +69,6 @@ def _source(packed: PackedModel) -> dict[str, str]:
         text = re.sub(r"\s", "", "".join(table.lines))
         source[table.name] = hashlib.sha256(text.encode()).hexdigest()
     return source
-
-
-def _stored(model: IntegerModel) -> IntegerModel:
-    """Return a model without unused blocks."""
-    components = model.find(Components)
-    if components is None:
-        return model
-    used = components.row_kept.any(axis=1)
-    kept_blocks = replace(
-        components, diagonal=components.diagonal[used], row_kept=components.row_kept[used]
-    )
-    return replace(
-        model, stages=tuple(kept_blocks if stage is components else stage for stage in model.stages)
-    )
 
 
 def _bounds(model: IntegerModel, packed: PackedModel, last: Values | None) -> list[Range]:

@@ -108,7 +108,13 @@ def report_page(
     if supply is not None and (clock is None or len(clocks) > 1):
         raise TinykernelError("current: give the one clock at which the chip draws it, too")
     limits = None if budget is None else parse_limits(budget)
-    memory, costs = _measured(integer, _targets(target, about), limits, about, compiler)
+    trained_for = about.get("target")
+    default = trained_for if trained_for in TARGETS else "cortex-m4"
+    asked = [target] if isinstance(target, str) else list(target) or [default]
+    chips = [row.name for row in TARGETS.values() if row.family != "host"]
+    each = (chips if name == "all" else [find_target(name).name] for name in asked)
+    names = list(dict.fromkeys(itertools.chain.from_iterable(each)))
+    memory, costs = _measured(integer, names, limits, about, compiler)
     judged = LabelEvaluation.of_record(about.get("evaluation"))
     if data is None:
         rows = "" if judged is None else "held out by the training, and judged then"
@@ -136,16 +142,6 @@ def report_page(
         date=datetime.fromtimestamp(now, timezone.utc).strftime("%Y-%m-%d"),
         **judgement,
     )
-
-
-def _targets(target: str | Sequence[str], about: Mapping[str, Any]) -> list[str]:
-    """Return the names of the targets, each once."""
-    trained_for = about.get("target")
-    default = trained_for if trained_for in TARGETS else "cortex-m4"
-    names = [target] if isinstance(target, str) else list(target) or [default]
-    chips = [row.name for row in TARGETS.values() if row.family != "host"]
-    expanded = (chips if name == "all" else [find_target(name).name] for name in names)
-    return list(dict.fromkeys(itertools.chain.from_iterable(expanded)))
 
 
 def _measured(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -154,8 +154,15 @@ def _sizes(budget: int | None, sizes: Sequence[str | int] | None) -> list[int]:
 
 def _result(run: Run, target: str, *, balanced: bool) -> TuneResult:
     points, refused = curve(run.outcomes.values(), balanced=balanced), run.refused
-    if not points:
-        raise _nothing(run, refused)
+    if not points:  # no size has a model and a figure
+        if run.stopped == "interrupted":
+            raise KeyboardInterrupt
+        if refused and not run.stopped:
+            raise TinykernelError(refused[max(refused)])
+        where = "" if run.journal is None else f"; {run.journal.folder} keeps what is finished"
+        raise TinykernelError(
+            f"{run.stopped} before any size had a model and a figure{where}; give more time"
+        )
     best, highest = smallest_good(points)
     finals = {point.budget: run.outcomes[Trial(point.budget, -1)] for point in points}
     done, total = run.counts
@@ -173,16 +180,4 @@ def _result(run: Run, target: str, *, balanced: bool) -> TuneResult:
         total=total,
         stopped=run.stopped if done < total else "",
         left_out=refused,
-    )
-
-
-def _nothing(run: Run, refused: Mapping[int, str]) -> BaseException:
-    """Return the error if no size has a model and a figure."""
-    if run.stopped == "interrupted":
-        return KeyboardInterrupt()
-    if refused and not run.stopped:
-        return TinykernelError(refused[max(refused)])
-    where = "" if run.journal is None else f"; {run.journal.folder} keeps what is finished"
-    return TinykernelError(
-        f"{run.stopped} before any size had a model and a figure{where}; give more time"
     )

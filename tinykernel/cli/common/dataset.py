@@ -104,7 +104,18 @@ def dataset_for(
         parameters["image_shape"] = pictures.shape if pictures.frame else dataset.shape
         remembered = {"pictures": pictures.remembered}
     if isinstance(test, str):
-        dataset = _with_test_rows(dataset, options)
+        if dataset.X_test is not None:
+            raise TinykernelError(f"{options['data']}: has a test part; leave out --test FILE")
+        rows = other_rows(test, options, dataset, "--test")
+        assert rows.y is not None
+        n, place = len(dataset.y_train), f"{rows.part} of {rows.source}"
+        dataset = replace(
+            dataset,
+            X_test=rows.X,
+            y_test=rows.y,
+            group_test=rows.group,
+            split=f"{n} training rows, {len(rows.y)} test rows ({place})",
+        )
     return dataset, None, remembered
 
 
@@ -137,10 +148,16 @@ def _tables(
     if isinstance(options["beside"], list):
         problem = "rows: say how many values at their end"
         raise typer.BadParameter(problem, param_hint=SETTINGS["beside"].hint)
-    if options["window_shape"] is not None:
+    window, hop = options["window_shape"], options["hop"]
+    if window is not None:
         parameters["rate"] = options["rate"]
-    if options["hop"] is not None:
-        parameters["hop"] = _hop_of_rows(options)
+    if hop is not None:
+        if window is None:
+            raise typer.BadParameter("for recordings: give --window", param_hint="--hop")
+        if re.fullmatch(r"\d{1,9}", hop) is None or not 0 < int(hop) <= window[0]:
+            problem = f"{hop!r}: give samples, from 1 to the window's {window[0]}"
+            raise typer.BadParameter(problem, param_hint="--hop")
+        parameters["hop"] = int(hop)
     dataset = load_data(
         options["data"],
         **{name: options[name] for name in ("label", "groups", "input_type")},
@@ -175,33 +192,6 @@ def _with_numbers(dataset: Dataset, options: Mapping[str, Any]) -> Dataset:
     return replace(
         dataset, notes=(*dataset.notes, f"{numbers} beside each window, the array beside")
     )
-
-
-def _with_test_rows(dataset: Dataset, options: Mapping[str, Any]) -> Dataset:
-    """Use the rows of another file as test rows."""
-    if dataset.X_test is not None:
-        raise TinykernelError(f"{options['data']}: has a test part; leave out --test FILE")
-    rows = other_rows(options["test"], options, dataset, "--test")
-    assert rows.y is not None
-    n = len(dataset.y_train)
-    return replace(
-        dataset,
-        X_test=rows.X,
-        y_test=rows.y,
-        group_test=rows.group,
-        split=f"{n} training rows, {len(rows.y)} test rows ({rows.part} of {rows.source})",
-    )
-
-
-def _hop_of_rows(options: Mapping[str, Any]) -> int:
-    """Read --hop in samples, for rows that are windows."""
-    window, hop = options["window_shape"], options["hop"]
-    if window is None:
-        raise typer.BadParameter("for recordings: give --window", param_hint="--hop")
-    if re.fullmatch(r"\d{1,9}", hop) is None or not 0 < int(hop) <= window[0]:
-        problem = f"{hop!r}: give samples, from 1 to the window's {window[0]}"
-        raise typer.BadParameter(problem, param_hint="--hop")
-    return int(hop)
 
 
 def shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:

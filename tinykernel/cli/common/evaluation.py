@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         Evaluation,
         Importance,
         LabelEvaluation,
-        ValueEvaluation,
     )
 
 _CLASSES_SHOWN = 12
@@ -25,7 +24,7 @@ _CLASSES_SHOWN = 12
 
 def evaluation_in_words(evaluation: Evaluation) -> list[tuple[str, str]]:
     """Return the figures as names and values for `print_pairs`."""
-    from tinykernel.evaluation import LabelEvaluation, ValueEvaluation
+    from tinykernel.evaluation import LabelEvaluation, ValueEvaluation, interval_in_words
 
     rows = count(evaluation.rows, "row")
     if evaluation.n_groups is not None:
@@ -33,7 +32,15 @@ def evaluation_in_words(evaluation: Evaluation) -> list[tuple[str, str]]:
     beside = (f"{_named(each)} {_figure(each)}" for each in evaluation.baselines.values())
     baselines = ("baselines", "; ".join(beside))
     if isinstance(evaluation, ValueEvaluation):
-        return [*_values_in_words(evaluation, rows), baselines]
+        interval = interval_in_words(evaluation.interval, evaluation.n_groups, None)
+        shares = evaluation.coverage.items()
+        return [
+            ("RMSE", f"{evaluation.rmse:.4g}, {interval} ({rows})"),
+            ("MAE", f"{evaluation.mae:.4g}"),
+            ("R2", f"{evaluation.r2:.4f}"),
+            ("rows", ", ".join(f"{percent(share)} at most {name}" for name, share in shares)),
+            baselines,
+        ]
     assert isinstance(evaluation, LabelEvaluation)
     return [*_labels_in_words(evaluation, rows), baselines, *_decisions_in_words(evaluation)]
 
@@ -83,19 +90,6 @@ def _decisions_in_words(evaluation: LabelEvaluation) -> list[tuple[str, str]]:
             f"expected error of probabilities {probability} (uncalibrated {plain}), of "
             f"the confidence {confidence}",
         ),
-    ]
-
-
-def _values_in_words(evaluation: ValueEvaluation, rows: str) -> list[tuple[str, str]]:
-    from tinykernel.evaluation import interval_in_words
-
-    interval = interval_in_words(evaluation.interval, evaluation.n_groups, None)
-    covered = (f"{percent(share)} at most {name}" for name, share in evaluation.coverage.items())
-    return [
-        ("RMSE", f"{evaluation.rmse:.4g}, {interval} ({rows})"),
-        ("MAE", f"{evaluation.mae:.4g}"),
-        ("R2", f"{evaluation.r2:.4f}"),
-        ("rows", ", ".join(covered)),
     ]
 
 

@@ -187,14 +187,19 @@ def labels_to_judge_by(
 
 def own_training(file: ModelFile, data: str) -> Dataset | None:
     """Return the data with the split of the training, if they are the same rows."""
+    from tinykernel.data.splits import keep_for_calibration
     from tinykernel.data.trained_rows import record_of
 
     record = file.about.get("training_rows")
     if not isinstance(record, dict):
         return None
+    aside, seed = file.about.get("calibration_kept"), file.seed or 0
     try:
-        dataset = training_part(file, data, file.test_size or 0.0, file.seed or 0)
-        dataset = _without_calibration(dataset, file)
+        dataset = training_part(file, data, file.test_size or 0.0, seed)
+        if isinstance(aside, dict) and isinstance(aside.get("size"), float):
+            # Without the rows that training held out to calibrate on.
+            by_group = aside.get("by_group") is True
+            dataset, _ = keep_for_calibration(dataset, aside["size"], seed, by_group=by_group)
     except TinykernelError:  # rows without labels, of one class, too few to be split
         return None
     digests = record_of(dataset.X_train)
@@ -212,15 +217,3 @@ def without_training(file: ModelFile, data: str, held: Recordings) -> Recordings
     rest = [each for each in held.recordings if each.groups[0].label not in seen]
     source = f"recordings held out of {held.source}"
     return replace(held, recordings=tuple(rest), source=source)
-
-
-def _without_calibration(dataset: Dataset, file: ModelFile) -> Dataset:
-    """Drop the rows that training held out to calibrate on."""
-    from tinykernel.data.splits import keep_for_calibration
-
-    record = file.about.get("calibration_kept")
-    if not isinstance(record, dict) or not isinstance(record.get("size"), float):
-        return dataset
-    by_group = record.get("by_group") is True
-    rest, _ = keep_for_calibration(dataset, record["size"], file.seed or 0, by_group=by_group)
-    return rest

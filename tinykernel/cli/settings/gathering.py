@@ -110,7 +110,13 @@ def gather(
                 raise typer.BadParameter(problem, param_hint=place) from None
             raise TinykernelError(f"{place}: {problem}") from None
     typed = {name for name in texts if values[name] is not None}
-    _check_use(values, {name: texts[name][1] for name in sorted(typed)})
+    for name in sorted(typed):
+        setting = SETTINGS[name]
+        uses = ("task", "classes", setting.tasks), ("method", "learned", setting.methods)
+        for kind, default, allowed in uses:
+            if (values.get(kind) or default) not in allowed:
+                problem = f"only for {kind} {' and '.join(allowed)}"
+                raise typer.BadParameter(problem, param_hint=texts[name][1])
     return values, typed
 
 
@@ -136,15 +142,3 @@ def _typed(options: Mapping[str, Any], taken: Mapping[str, Setting]) -> dict[str
             raise typer.BadParameter("is given twice; give it once", param_hint=hint)
         texts[name] = (text, hint)
     return texts
-
-
-def _check_use(values: Mapping[str, Any], places: Mapping[str, str]) -> None:
-    """Refuse settings without effect on the task or the method."""
-    for name, place in places.items():
-        for kind, default, allowed in (
-            ("task", "classes", SETTINGS[name].tasks),
-            ("method", "learned", SETTINGS[name].methods),
-        ):
-            if (values.get(kind) or default) not in allowed:
-                problem = f"only for {kind} {' and '.join(allowed)}"
-                raise typer.BadParameter(problem, param_hint=place)
