@@ -156,12 +156,18 @@ def _running(program: Program) -> Iterator[str]:
         command = [*machine.qemu, "-display", "none", "-monitor", "none", "-serial", "stdio"]
         command += ["-kernel", str(program.path)]
     with _pseudo_terminal() as (here, port):
-        if machine is not None and machine.family == "avr":
-            with _in_simavr(machine, program.path, here):
-                yield port
-        else:
+        if machine is None or machine.family != "avr":
             with _as_process(command, here):
                 yield port
+            return
+        stop, emulator = threading.Event(), Simavr(machine.name, program.path)
+        thread = threading.Thread(target=emulator.serve, args=(here, stop), daemon=True)
+        thread.start()
+        try:
+            yield port
+        finally:
+            stop.set()
+            thread.join()
 
 
 @contextmanager
@@ -173,16 +179,3 @@ def _as_process(command: list[str], terminal: int) -> Iterator[None]:
             yield
         finally:
             process.kill()
-
-
-@contextmanager
-def _in_simavr(machine: Machine, path: Path, terminal: int) -> Iterator[None]:
-    stop = threading.Event()
-    emulator = Simavr(machine.name, path)
-    thread = threading.Thread(target=emulator.serve, args=(terminal, stop), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()

@@ -188,23 +188,16 @@ def build(
         return Program(path, platform)
     path = folder / "program.elf"
     entry = ["-Wl,-e,tk_reset"] if chain.kind == "zig" else []
-    room = {"ROM": machine.rom[1], "RAM": machine.ram[1]}
-    chain.link(objects, path, script=_linker_script(machine, folder), flags=entry, room=room)
-    return Program(path, platform)
-
-
-def _linker_script(machine: Machine, folder: Path) -> Path:
-    """Write the script that places a program in the memory of a machine."""
-    boards = resources.folder("firmware") / "boards"
-    special = boards / machine.family / "board.ld"
+    # The script that places a program in the memory of the machine.
+    special = boards / family / "board.ld"
     text = (special if special.exists() else boards / "board.ld").read_text(encoding="utf-8")
-    for name, value in zip(
-        ("ROM", "ROM_SIZE", "RAM", "RAM_SIZE"), (*machine.rom, *machine.ram), strict=True
-    ):
-        text = text.replace(f"@{name}@", hex(value))
+    for name, (start, size) in {"ROM": machine.rom, "RAM": machine.ram}.items():
+        text = text.replace(f"@{name}@", hex(start)).replace(f"@{name}_SIZE@", hex(size))
     script = folder / "board.ld"
     script.write_text(text, encoding="utf-8")
-    return script
+    room = {"ROM": machine.rom[1], "RAM": machine.ram[1]}
+    chain.link(objects, path, script=script, flags=entry, room=room)
+    return Program(path, platform)
 
 
 def build_with(

@@ -103,7 +103,8 @@ def _trained(
     size_given = bool({"n_components", "n_kernels"} & typed)
     aside = None
     if options["max_error"] is not None:
-        if options["budget"] is None and _on_chip(options) and not size_given:
+        is_on_chip = find_target(options["target"]).family != "host"
+        if options["budget"] is None and is_on_chip and not size_given:
             from tinykernel.budget import DEFAULT_BUDGET
 
             options["budget"] = SETTINGS["budget"].read(DEFAULT_BUDGET)
@@ -232,8 +233,7 @@ def parameters_of(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check(options: Mapping[str, Any], typed: set[str], output: Path) -> None:
     """Refuse settings that contradict each other."""
-    on_chip = _on_chip(options)
-    if "budget" in typed and not on_chip:
+    if find_target(options["target"]).family == "host" and "budget" in typed:
         raise typer.BadParameter(
             f"{options['target']} has no flash to measure; choose a microcontroller as --target",
             param_hint="--budget",
@@ -244,11 +244,6 @@ def _check(options: Mapping[str, Any], typed: set[str], output: Path) -> None:
         if options["max_error"] is not None and output.suffix.lower() == ".pkl":
             problem = "a .pkl of method=paper holds no decisions; write a .tkm"
             raise typer.BadParameter(problem, param_hint="--set max_error")
-
-
-def _on_chip(options: Mapping[str, Any]) -> bool:
-    """Whether the target has flash to measure."""
-    return find_target(options["target"]).family != "host"
 
 
 def _validation_rows(options: Mapping[str, Any], dataset: Dataset, *, is_cut: bool) -> Rows | None:

@@ -105,14 +105,6 @@ def in_comment(text: str) -> str:
     return text.replace("*/", "* /").replace("/*", "/ *")
 
 
-def _literal(value: Any, c_type: str) -> str:
-    if c_type == "float":
-        return float_literal(float(value))
-    if c_type == "uint32_t":
-        return f"0x{int(value):08x}u"
-    return integer_literal(int(value), c_type)
-
-
 def table_rows(
     values: NDArray[Any] | Sequence[Any],
     c_type: str,
@@ -125,7 +117,12 @@ def table_rows(
     lines: list[list[str]] = []
     length = width
     for value in np.asarray(values).ravel():
-        literal = f"{_literal(value, c_type)},"
+        if c_type == "float":
+            literal = f"{float_literal(float(value))},"
+        elif c_type == "uint32_t":
+            literal = f"0x{int(value):08x}u,"
+        else:
+            literal = f"{integer_literal(int(value), c_type)},"
         if not lines or length + len(literal) > width or len(lines[-1]) == per_row:
             lines.append([])
             length = indent

@@ -103,17 +103,6 @@ def is_for_boards(format: str) -> bool:
     return "frameworks" in described(format)[1]
 
 
-def _placed(files: dict[str, bytes], places: dict[str, str], name: str) -> dict[str, bytes]:
-    """Return the generated files of a format, at their paths in it."""
-    moved: dict[str, bytes] = {}
-    for source, place in places.items():
-        source, place = source.replace("NAME", name), place.replace("NAME", name)
-        for path, data in files.items():
-            if f"{path}/".startswith(f"{source}/"):
-                moved[place + path[len(source) :]] = data
-    return moved
-
-
 def _board_context(
     target: Target, board: Board, framework: str, description: dict[str, Any]
 ) -> dict[str, Any]:
@@ -198,7 +187,11 @@ def _render_format(
     for other, place in description.get("holds", {}).items():
         inner = _render_format(other, sources, context, None)
         files |= {f"{place.replace('NAME', name)}/{path}": data for path, data in inner.items()}
-    files |= _placed(sources, description["sources"], name)
+    for source, place in description["sources"].items():
+        source, place = source.replace("NAME", name), place.replace("NAME", name)
+        for path, data in sources.items():
+            if f"{path}/".startswith(f"{source}/"):
+                files[place + path[len(source) :]] = data
     if chosen is None:
         streams = description.get("stream_templates", []) if context["model"].hop else []
         camera, frame, known = None, context["model"].find(Frame), description.get("camera")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from tinykernel import progress
 from tinykernel.budget import TrainResult, train
@@ -170,15 +170,3 @@ def _final(work: Work, trial: Trial, trained: TrainResult) -> Outcome:
         counted=cost.source,
         model=trained.model,
     )
-
-
-def as_rows(
-    X: ArrayLike, y: ArrayLike, groups: ArrayLike | None
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
-    """Return arrays with one entry a row of X; refuse other lengths."""
-    rows, labels = np.asarray(X), np.asarray(y)
-    named = None if groups is None else np.asarray(groups)
-    for name, array in (("y", labels), ("groups", named)):
-        if array is not None and array.shape != (len(rows),):
-            raise TinykernelError(f"{name}: shape {array.shape}; give one value a row of X")
-    return rows, labels, named

@@ -20,7 +20,7 @@ from tinykernel.tuning.curve import curve, kilobytes, smallest_good
 from tinykernel.tuning.journal import Journal, digest_of
 from tinykernel.tuning.result import TuneResult
 from tinykernel.tuning.run import LOCAL, Run
-from tinykernel.tuning.trials import Outcome, Trial, Work, as_rows, deal_folds
+from tinykernel.tuning.trials import Outcome, Trial, Work, deal_folds
 
 #: Default sizes in KB, up to the budget, which is tried, too.
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 30)
@@ -106,7 +106,11 @@ def tune(
             f"{name}: not for tune, which compares sizes of classifiers; leave it out"
         )
     check_count("n_folds", n_folds, 2)
-    rows, labels, named = as_rows(X, y, groups)
+    rows, labels = np.asarray(X), np.asarray(y)
+    named = None if groups is None else np.asarray(groups)
+    for name, array in (("y", labels), ("groups", named)):
+        if array is not None and array.shape != (len(rows),):
+            raise TinykernelError(f"{name}: shape {array.shape}; give one value a row of X")
     if find_target(target).family == "host":
         raise TinykernelError(f"target {target} has no flash to measure; choose a microcontroller")
     # Without a seed trials could not be compared, nor the journal continued.

@@ -81,8 +81,19 @@ def _shown(quiet: bool | None) -> Iterator[Observer]:
             yield observer
     else:
         lines = PlainLines(lambda line: print(line, file=sys.stderr, flush=True))
-        with _ticking(lines.tick):
+        over = threading.Event()
+
+        def run() -> None:
+            while not over.wait(1.0):
+                lines.tick()
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        try:
             yield lines
+        finally:
+            over.set()
+            thread.join()
         lines.finish()
 
 
@@ -139,24 +150,6 @@ def _line(progress: Progress) -> str:
     if progress.total is not None:
         count = f"{progress.done}/{progress.total}"
     return f"{progress.stage}: {count} {progress.message}".replace(":  ", ": ").rstrip(" :")
-
-
-@contextmanager
-def _ticking(tick: Callable[[], None]) -> Iterator[None]:
-    """Call a function every second in another thread."""
-    over = threading.Event()
-
-    def run() -> None:
-        while not over.wait(1.0):
-            tick()
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
 
 
 @contextmanager
