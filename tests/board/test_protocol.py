@@ -194,7 +194,7 @@ def test_the_self_test_ran_while_a_stream_went_on(require_tool) -> None:
     require_tool("serial")
     with emulated_board(KINDS["signal"]()) as place, Link(place.port) as link:
         board = Board(link)
-        board.begin_stream()
+        board.ask("stream")
         board.ask("selftest")
         with pytest.raises(TinykernelError, match="bad number"):
             board.send(bytes(2))

@@ -96,7 +96,7 @@ def test_one_board_needs_no_port(monkeypatch) -> None:
     arguments = ("record", "--label", "x")
     assert "no board is connected by USB" in failed(*arguments)
     rows.append(Port("/dev/ttyACM0", "Nucleo", "0483:374b"))
-    assert link.find_port(None) == "/dev/ttyACM0"
+    assert link.find_port(None) == link.find_port("auto") == "/dev/ttyACM0"
     assert run("ports").stdout.splitlines()[2].split() == ["/dev/ttyACM0", "Nucleo", "0483:374b"]
     rows.append(Port("/dev/ttyACM1", "Pico", "2e8a:0003"))
     assert "several boards are connected: give --port /dev/ttyACM0, /dev/ttyACM1" in failed(

@@ -175,7 +175,7 @@ def _run_streams(board: Board, model: IntegerModel, streams: Any) -> NDArray[np.
     """Push recordings, each into a fresh stream, and return the scores of all decisions."""
     scores: list[list[int]] = []
     for _, samples in sections(model, {"stream": streams}):
-        board.begin_stream()
+        board.ask("stream")
         data = samples.astype(samples.dtype.newbyteorder("<")).tobytes()
         lines = board.send(data)
         scores += board.scores(lines) if len(samples) >= model.input.rows + model.delay else []

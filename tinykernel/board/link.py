@@ -47,8 +47,8 @@ def list_ports() -> list[Port]:
 
 
 def find_port(port: str | None) -> str:
-    """Return `port`, or that of the only USB device."""
-    if port is not None:
+    """Return `port`, or where it is None or "auto" that of the only USB device."""
+    if port not in (None, "auto"):
         return port
     boards = [row.name for row in list_ports() if row.usb]
     if len(boards) == 1:

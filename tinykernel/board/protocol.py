@@ -131,10 +131,6 @@ class Board:
                 return int(line.rpartition("-")[2])
         raise self._error(f"{command!r} was answered by no number")
 
-    def begin_stream(self) -> None:
-        """Begin a stream: what is sent from now on are its samples."""
-        self.ask("stream")
-
     def _text(self, lines: list[str], begin: str) -> str:
         """Return what stands in the brackets of a line."""
         for line in lines:

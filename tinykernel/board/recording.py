@@ -197,8 +197,7 @@ class Recording:
 
     def __init__(self, folder: Path, label: str, group: str | None, sensor: Sensor) -> None:
         self.label, self.group, self.sensor = label, group, sensor
-        self.samples = 0
-        self._begun = time.monotonic()
+        self.samples, self.begun = 0, time.monotonic()
         suffix = ".csv" if sensor.form == "text" else ".wav"
         place = folder / label
         try:
@@ -218,11 +217,6 @@ class Recording:
             self._file.write(b"".join(samples))
             self.samples += sum(map(len, samples)) // (2 * len(self.sensor.names))
         self._file.flush()
-
-    @property
-    def seconds(self) -> float:
-        """Length until now, by the clock of this computer."""
-        return time.monotonic() - self._begun
 
     def finish(self, rate: float) -> Path | None:
         """Write the file with its times and label; none where there are no samples."""
@@ -343,4 +337,4 @@ class Recorder:
     def _is_long(self, recording: Recording, seconds: float) -> bool:
         if self.rate is not None or self.sensor.form != "text":
             return recording.samples >= seconds * (self.rate or self.sensor.rate)
-        return recording.seconds >= seconds
+        return time.monotonic() - recording.begun >= seconds

@@ -128,15 +128,11 @@ class Frames:
                 return frames  # this frame comes first in the next call
             self.gap = self.gap or missing > 0
             self.lost += missing
-            self._next = (first + len(numbers) // (2 * self._channels)) % 2**32
+            assert self.layout is not None
+            self._next = (first + len(numbers) // (2 * len(self.layout.names))) % 2**32
             self._rest = self._rest[size:]
             frames.append(numbers)
         return frames
-
-    @property
-    def _channels(self) -> int:
-        assert self.layout is not None
-        return len(self.layout.names)
 
     def _frame(self) -> tuple[int, bytes, int] | None:
         """Find the next whole frame: its first sample, its numbers, its size."""

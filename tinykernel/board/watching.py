@@ -93,7 +93,7 @@ def play(
         recording = raw_values(samples, model.raw_dtype)
         expected = expected_values(model, {"stream": [recording]})["stream"][:, : model.n_scores]
         wanted = iter(expected.tolist())
-        board.begin_stream()
+        board.ask("stream")
         start = time.monotonic()
         ((_, samples),) = sections(model, {"stream": [recording]})
         for number, sample in enumerate(samples.astype(samples.dtype.newbyteorder("<"))):

@@ -248,18 +248,14 @@ def entry_rows(
     if recordings is None:
         windows = as_windows(raw, model.input)
         return {"raw": raw, "stream": [windows.reshape(-1, windows.shape[2])]}
-    return {"raw": raw, "stream": [_samples(model, samples) for samples in recordings]}
-
-
-def _samples(model: IntegerModel, samples: ArrayLike) -> NDArray[Any]:
-    """Return the samples of a recording in the raw type."""
-    values, channels = np.asarray(samples), model.input.channels + model.n_numbers
-    if values.ndim != 2 or values.shape[1] != channels:
-        raise TinykernelError(
-            f"verify: a recording of shape {values.shape}, but the model takes samples of "
-            f"{channels} channels"
-        )
-    return raw_values(values, model.raw_dtype)
+    arrays, channels = list(map(np.asarray, recordings)), model.input.channels + model.n_numbers
+    for values in arrays:
+        if values.ndim != 2 or values.shape[1] != channels:
+            raise TinykernelError(
+                f"verify: a recording of shape {values.shape}, but the model takes samples of "
+                f"{channels} channels"
+            )
+    return {"raw": raw, "stream": [raw_values(values, model.raw_dtype) for values in arrays]}
 
 
 def expected_values(model: IntegerModel, entries: Inputs) -> dict[str, NDArray[Any]]:

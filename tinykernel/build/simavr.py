@@ -105,11 +105,6 @@ class Simavr:
     def _field(self, place: int) -> Any:
         return ctypes.c_uint32.from_address(self.avr + place)
 
-    @property
-    def cycles(self) -> int:
-        """Cycles since the reset."""
-        return int(self._field(self.fields[1]).value)
-
     def _take_slices(self, most: int) -> None:
         """Let avr_run run so many cycles at a time."""
         cycles = self.fields[1]

@@ -6,6 +6,7 @@ are fast.
 
 from __future__ import annotations
 
+import io
 import sys
 import warnings
 from collections.abc import Callable
@@ -27,7 +28,7 @@ from tinykernel.cli.common.failures import (
     fail,
     hear_interrupts_once,
 )
-from tinykernel.cli.common.output import escape_what_cannot_be_shown, finish_output
+from tinykernel.cli.common.output import finish_output
 from tinykernel.cli.demo import demo_command
 from tinykernel.cli.drift import drift_command
 from tinykernel.cli.evaluate import evaluate_command
@@ -151,7 +152,9 @@ def main() -> None:
         warnings.simplefilter("ignore", category)
     # scikit-learn warns of data with very many classes.
     warnings.filterwarnings("ignore", message="The number of unique classes is greater")
-    escape_what_cannot_be_shown()
+    for stream in (sys.stdout, sys.stderr):  # characters that the terminal's encoding lacks
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     hear_interrupts_once()
     status = FAILED
     try:

@@ -116,20 +116,11 @@ def calibrate_command(
             if value:
                 hint = f"--{name.replace('_', '-')}"
                 raise typer.BadParameter("not for a model of one class", param_hint=hint)
-        if false_alarms is None:
-            problem = "a model of one class needs it"
-            raise typer.BadParameter(problem, param_hint="--false-alarms")
         done = _one_class(integer, rows, false_alarms, confidence, groups)
     else:
         training = None if known is None else _known_rows(opened, known, rows)
         wishes |= {"confidence": confidence, "false_alarms": false_alarms, "known": training}
-        from tinykernel.decisions import calibrate
-        from tinykernel.decisions.words import calibration_in_words
-
-        assert rows.y is not None
-        fitted = calibrate(integer, rows.X, rows.y, groups=groups, **wishes)
-        about, pairs = about_calibration(rows, fitted), calibration_in_words(fitted)
-        done = _Done(fitted.model, about, fitted.to_dict(), pairs, fitted.remarks)
+        done = _classes(integer, rows, groups, wishes)
     save(done.model, output, opened.about | done.about)
     remarks = [*done.remarks, *([near] if near else []), *_over_budget(opened, done.model)]
     if as_json:
@@ -175,16 +166,31 @@ def _events(file: ModelFile, data: str, an_hour: float, confidence: float) -> _D
     return _Done(result.model, {"events": facts}, facts, result.in_words())
 
 
+def _classes(
+    model: IntegerModel, rows: Rows, groups: NDArray[Any] | None, wishes: dict[str, Any]
+) -> _Done:
+    """Fit the decision part of a classifier."""
+    from tinykernel.decisions import calibrate
+    from tinykernel.decisions.words import calibration_in_words
+
+    assert rows.y is not None
+    result = calibrate(model, rows.X, rows.y, groups=groups, **wishes)
+    pairs, about = calibration_in_words(result), about_calibration(rows, result)
+    return _Done(result.model, about, result.to_dict(), pairs, result.remarks)
+
+
 def _one_class(
     model: IntegerModel,
     rows: Rows,
-    false_alarms: float,
+    false_alarms: float | None,
     confidence: float,
     groups: NDArray[Any] | None,
 ) -> _Done:
     """Set the threshold of a model of one class."""
     from tinykernel.estimator import CLASSES, calibrate_one_class
 
+    if false_alarms is None:
+        raise typer.BadParameter("a model of one class needs it", param_hint="--false-alarms")
     if rows.y is not None and (rows.y != CLASSES[0]).any():
         raise TinykernelError(f"{rows.source}: has rows that are not {CLASSES[0]!r}; remove them")
     new, alarms = calibrate_one_class(

@@ -71,9 +71,8 @@ def tune_command(
         args.check_output_file(curve, (".csv", ".svg", ".png"))
         if curve.suffix.lower() != ".csv":
             needs_matplotlib(curve)
-    parameters = parameters_of(options)
+    parameters, pick = parameters_of(options), options["pick"]
     folder = (output or Path("x")).parent / f"{Path(data).stem}.tune"
-    pick = options["pick"]
     with showing_progress(quiet):
         dataset, cut, remembered = dataset_for(options, parameters)
         by_group = is_by_group(options, dataset, cut)

@@ -26,11 +26,6 @@ class Differences:
     missing: tuple[str, ...]  # files that are not there.
     extra: tuple[str, ...]  # files of the export that the model does not generate.
 
-    @property
-    def n_differing(self) -> int:
-        """Number of files that differ."""
-        return len(self.changed) + len(self.missing) + len(self.extra)
-
 
 def compare(
     paths: Sequence[Path],

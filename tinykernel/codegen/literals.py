@@ -17,7 +17,7 @@ def _names(text: str) -> frozenset[str]:
 
 
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-_LONGEST_NAME = 40
+_LONGEST_NAME, _WIDTH = 40, 96
 # A model of this name would have a header that hides one of C or of a framework.
 _HEADERS = _names(
     "arduino assert complex ctype errno fenv float inttypes iso646 limits locale main math setjmp "
@@ -110,12 +110,11 @@ def table_rows(
     c_type: str,
     *,
     per_row: int | None = None,
-    width: int = 96,
     indent: int = 4,
 ) -> Iterable[str]:
-    """Write the values of a flat table as lines of at most `width` characters."""
+    """Write the values of a flat table as lines of at most 96 characters."""
     lines: list[list[str]] = []
-    length = width
+    length = _WIDTH
     for value in np.asarray(values).ravel():
         if c_type == "float":
             literal = f"{float_literal(float(value))},"
@@ -123,7 +122,7 @@ def table_rows(
             literal = f"0x{int(value):08x}u,"
         else:
             literal = f"{integer_literal(int(value), c_type)},"
-        if not lines or length + len(literal) > width or len(lines[-1]) == per_row:
+        if not lines or length + len(literal) > _WIDTH or len(lines[-1]) == per_row:
             lines.append([])
             length = indent
         lines[-1].append(literal)

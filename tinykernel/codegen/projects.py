@@ -269,8 +269,7 @@ def exported_files(
     version: str | None = None,
 ) -> dict[str, bytes]:
     """Render the files of an export by relative POSIX path; options are those of `export`."""
-    about = about or {}
-    wanted = {"board": board, "framework": framework, "platform": platform}
+    about, wanted = about or {}, {"board": board, "framework": framework, "platform": platform}
     chosen = _chosen(format, target, wanted)
     integer_model, coding = as_integer_model(model), about.get("coding")
     coding = Coding.read(coding or getattr(model, "coding_", None))

@@ -115,7 +115,6 @@ def calibrate_events(
     background: Sequence[object],
     an_hour: float,
     confidence: float = 0.95,
-    seed: int = 0,
 ) -> EventCalibration:
     """Choose the events of a model on long recordings, or on clips that are joined.
 
@@ -131,7 +130,7 @@ def calibrate_events(
                 f"{an_hour:.3g} false alarms an hour take {hours:.3g} hours of joined clips, more "
                 "than fit into memory; give a larger rate, or long recordings with labels"
             )
-        data = join_clips(data, background, model.input.rows, hours, seed)
+        data = join_clips(data, background, model.input.rows, hours, 0)
     streams = streams_of(model, data, background)
     result = choose_events(model, streams, background, an_hour, confidence)
     statement = (

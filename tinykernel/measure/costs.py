@@ -22,14 +22,9 @@ class Cost:
 
     target: str
     instructions: int | None  # None where they could be neither counted nor estimated.
-    stages: dict[str, int]
+    stages: dict[str, int]  # empty unless an emulator counted them.
     cycles: tuple[float, float]  # assumed cycles an instruction, from and to.
     source: str  # how they were counted, or why they were not.
-
-    @property
-    def counted(self) -> bool:
-        """Whether an emulator counted them."""
-        return bool(self.stages)
 
     def seconds(self, clock: float) -> tuple[float, float] | None:
         """Return the time at a clock in hertz, from and to; None where nothing was counted."""

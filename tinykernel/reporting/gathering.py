@@ -108,8 +108,7 @@ def report_page(
     if supply is not None and (clock is None or len(clocks) > 1):
         raise TinykernelError("current: give the one clock at which the chip draws it, too")
     limits = None if budget is None else parse_limits(budget)
-    trained_for = about.get("target")
-    default = trained_for if trained_for in TARGETS else "cortex-m4"
+    default = about["target"] if about.get("target") in TARGETS else "cortex-m4"
     asked = [target] if isinstance(target, str) else list(target) or [default]
     chips = [row.name for row in TARGETS.values() if row.family != "host"]
     each = (chips if name == "all" else [find_target(name).name] for name in asked)

@@ -25,19 +25,12 @@ if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
 
 
-def asked_port(port: str) -> str:
-    """Return the port; ``auto`` is that of the only board."""
-    from tinykernel.board.link import find_port
-
-    return find_port(None if port == "auto" else port)
-
-
 def verify_on_port(
     model: Path, data: str | None, port: str, rows: str, *, as_json: bool, quiet: bool | None
 ) -> None:
     """Compare a board with Python, print the result, and exit with 1 on a difference."""
     from tinykernel.board.checking import verify_on_board
-    from tinykernel.board.link import Link
+    from tinykernel.board.link import Link, find_port
     from tinykernel.board.protocol import Board
     from tinykernel.cli.verify import print_verification, verification_json
 
@@ -45,7 +38,7 @@ def verify_on_port(
         raise typer.BadParameter(f"{rows!r}: give a number of rows, or all", param_hint="--rows")
     most, opened = None if rows == "all" else int(rows), open_model(model)
     integer = opened.model
-    with showing_progress(quiet), Link(asked_port(port), patience=_PATIENCE) as link:
+    with showing_progress(quiet), Link(find_port(port), patience=_PATIENCE) as link:
         board = Board(link)
         chosen = _some(integer, _rows(opened, data), most)
         recordings = chosen.streams or None
@@ -81,7 +74,7 @@ def verify_on_port(
 def bench_on_port(model: Path, port: str, *, save: bool, as_json: bool, quiet: bool | None) -> None:
     """Time a board on generated rows, print the result, and with `save` store it in the model."""
     from tinykernel.board.checking import time_on_board
-    from tinykernel.board.link import Link
+    from tinykernel.board.link import Link, find_port
     from tinykernel.board.protocol import Board
     from tinykernel.codegen.projects import generated_inputs
     from tinykernel.model import as_integer_model
@@ -90,7 +83,7 @@ def bench_on_port(model: Path, port: str, *, save: bool, as_json: bool, quiet: b
 
     loaded = load(model)
     integer = as_integer_model(loaded)
-    with showing_progress(quiet), Link(asked_port(port)) as link:
+    with showing_progress(quiet), Link(find_port(port)) as link:
         timing = time_on_board(Board(link), integer, generated_inputs(integer, 5)[2:])
     if save:
         known = about(model)

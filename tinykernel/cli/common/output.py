@@ -61,13 +61,6 @@ def print_json(value: Any) -> None:
     print(text, flush=True)
 
 
-def escape_what_cannot_be_shown() -> None:
-    """Write backslash escapes for characters that the terminal's encoding does not have."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
 def finish_output(status: int) -> int:
     """Flush stdout and return the exit status: a full disk is an error, a closed pipe is quiet."""
     try:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tinykernel.budget import TrainResult
     from tinykernel.data.partition import Dataset, Rows
     from tinykernel.evaluation import Evaluation
-    from tinykernel.model import IntegerModel
 
 
 def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
@@ -102,24 +101,21 @@ def compared(trained: TrainResult) -> str:
 def accuracies(trained: TrainResult, dataset: Dataset) -> dict[str, float | None]:
     """Return the accuracies, 0 to 1, or R2 of values; None without test rows."""
     parts = {"train": (dataset.X_train, dataset.y_train), "test": (dataset.X_test, dataset.y_test)}
-    measure = _measure(trained.model)
+    measure = "r2" if trained.model.is_regressor else "accuracy"
     return {f"{name}_{measure}": accuracy_of(trained.model, *part) for name, part in parts.items()}
-
-
-def _measure(model: IntegerModel) -> str:
-    return "r2" if model.is_regressor else "accuracy"
 
 
 def judged(trained: TrainResult, dataset: Dataset, extra: Rows | None) -> dict[str, Any]:
     """Return the accuracies on training, test and validation rows."""
     say("judging", 0, None)
     figures: dict[str, Any] = dict(accuracies(trained, dataset))
+    measure = "r2" if trained.model.is_regressor else "accuracy"
     if extra is not None:
         figures["validation"] = {
             "data": extra.source,
             "part": extra.part,
             "rows": len(extra.X),
-            _measure(trained.model): accuracy_of(trained.model, extra.X, extra.y),
+            measure: accuracy_of(trained.model, extra.X, extra.y),
         }
     return figures
 
