@@ -13,15 +13,14 @@ from tinykernel.decisions.shares import is_positive
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import (
     accuracy_interval,
-    cautions,
     compare,
-    compare_values,
     input_importance,
     interval_in_words,
-    label_baselines,
-    value_baselines,
 )
+from tinykernel.evaluation.baselines import label_baselines, value_baselines
+from tinykernel.evaluation.cautions import cautions
 from tinykernel.evaluation.models import evaluate_clips
+from tinykernel.evaluation.values import compare_values
 
 RNG = np.random.default_rng(0)
 

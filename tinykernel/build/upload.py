@@ -99,10 +99,9 @@ def _check_project(folder: Path, environment: str | None) -> None:
 
 def _platformio() -> list[str]:
     """Return how PlatformIO is started."""
-    for name in ("pio", "platformio"):
-        program = shutil.which(name)
-        if program:
-            return [program]
+    program = shutil.which("pio") or shutil.which("platformio")
+    if program:
+        return [program]
     if importlib.util.find_spec("platformio") is not None:
         return [sys.executable, "-m", "platformio"]
     raise TinykernelError("flashing needs PlatformIO; install it with: pip install platformio")

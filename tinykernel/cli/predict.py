@@ -243,10 +243,10 @@ def _show_decisions(
         events = [row for row in table if row.get("event") is not None]
         if "event" in first:
             columns = [*where, "event", *columns[len(where) + 2 :]]
-        shown = [
-            [_cell(row[name]) for name in columns]
-            for row in (events if "event" in first else table)
-        ]
+        shown = []
+        for row in events if "event" in first else table:
+            cells = (row[name] for name in columns)
+            shown.append([f"{x:.2f}" if isinstance(x, float) else _or_refused(x) for x in cells])
         print_table(columns, shown, right=("time", "sample", "confidence"))
         judged = [row for row in table if row["true"] in classes]
         if "event" in first:
@@ -254,7 +254,3 @@ def _show_decisions(
         elif judged:
             share = sum(row["label"] == row["true"] for row in judged) / len(judged)
             typer.echo(f"label right in {percent(share)} of {len(judged)} decisions")
-
-
-def _cell(value: object) -> str:
-    return f"{value:.2f}" if isinstance(value, float) else _or_refused(value)

@@ -81,7 +81,7 @@ def _print(targets: list[Target]) -> None:
             board.target,
             size(board.flash),
             size(board.ram),
-            _megahertz(board.clock),
+            f"{board.clock // 1_000_000} MHz",
             board.title,
         )
         for target in targets
@@ -90,10 +90,6 @@ def _print(targets: list[Target]) -> None:
     ]
     columns = ("board", "target", "flash", "RAM", "clock", "name on the box")
     print_table(columns, rows, right=("flash", "RAM", "clock"))
-
-
-def _megahertz(clock: int) -> str:
-    return f"{clock // 1_000_000} MHz"
 
 
 def _show_fits(path: Path, cores: set[str], *, each_board: bool, as_json: bool) -> None:
@@ -128,7 +124,8 @@ def _print_holding(rows: list[dict[str, Any]], *, each_board: bool) -> None:
     left = ("flash left", "RAM left", "clock")
 
     def cells(row: dict[str, Any]) -> tuple[str, str, str]:
-        return size(row["flash_left"]), size(row["ram_left"]), _megahertz(row["clock"])
+        clock = f"{row['clock'] // 1_000_000} MHz"
+        return size(row["flash_left"]), size(row["ram_left"]), clock
 
     if each_board:
         columns = ["board", "target", *left, "name on the box"]
