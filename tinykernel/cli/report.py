@@ -145,15 +145,6 @@ def print_report(reports: list[Report]) -> None:
     print_table(("target", *numbers, "fits", "source"), rows, right=numbers)
 
 
-def _too_much(result: Report) -> str:
-    """Return a remark if whole windows fit into RAM, but a stream does not."""
-    there = [result.chip_ram, None if result.limits is None else result.limits.ram]
-    least = min((limit for limit in there if limit is not None), default=None)
-    if result.stream is None or least is None or not result.ram <= least < result.stream["ram"]:
-        return ""
-    return f", {size(result.stream['ram'])} of RAM in all, more than {size(least)}"
-
-
 def _print_one(result: Report) -> None:
     source = f"linked with {result.compiler}" if result.compiler else "estimate, no compiler used"
     typer.echo(f"{result.target}, {source}")
@@ -164,10 +155,15 @@ def _print_one(result: Report) -> None:
         rows += [("", part, str(n_bytes)) for part, n_bytes in parts.items() if n_bytes]
     print_table(("memory", "part", "bytes"), rows, right=("bytes",))
     if result.stream is not None:
-        state, scratch = result.stream["state"], result.stream["scratch"]
+        state, scratch, ram = (result.stream[name] for name in ("state", "scratch", "ram"))
+        limit = None if result.limits is None else result.limits.ram
+        least = result.chip_ram if limit is None else min(limit, result.chip_ram)
+        remark = ""
+        if result.ram <= least < ram:  # whole windows fit, but a stream does not
+            remark = f", {size(ram)} of RAM in all, more than {size(least)}"
         typer.echo(
             f"a stream takes {state} bytes of state and {scratch} of scratch instead of "
-            f"{result.scratch}{_too_much(result)}"
+            f"{result.scratch}{remark}"
         )
     print_notes(result.notes)
     limits = result.limits

@@ -132,8 +132,8 @@ def _gap(value: float, dtype: str) -> str:
 
 
 def _where(column: str, places: dict[str, int]) -> str:
-    index = places.get(column)
-    return f"input{'' if index is None else f' {index}'} {_quoted(column)}"
+    place = f" {places[column]}" if column in places else ""
+    return f"input{place} {_quoted(column)}"
 
 
 def _quoted(text: str) -> str:

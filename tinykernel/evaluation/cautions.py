@@ -29,7 +29,13 @@ def cautions(
     samples: bool = False,
 ) -> tuple[str, ...]:
     """Return reasons why the accuracy may mislead; `samples`: inputs are pixels or samples."""
-    lines = [_unseen(judged, y_train), _rare(judged, y_train)]
+    trained, rows = set(y_train.tolist()), zip(judged.classes, judged.counts, strict=True)
+    unseen = {label: count for label, count in rows if count and label not in trained}
+    text = (
+        f"{sum(unseen.values())} of {judged.rows} test rows have labels that do not occur in "
+        f"training, and count as wrong: {_listed(list(unseen))}"
+    )
+    lines = [text if unseen else "", _rare(judged, y_train)]
     if np.all(X_train == X_train[0]):
         lines.append("all inputs are constant: nothing can be learned from them")
     elif not samples:
@@ -42,18 +48,6 @@ def cautions(
         )
         lines += [text] if n else []
     return tuple(filter(None, lines))
-
-
-def _unseen(judged: LabelEvaluation, y_train: NDArray[Any]) -> str:
-    """Name test labels that training did not have."""
-    trained, rows = set(y_train.tolist()), zip(judged.classes, judged.counts, strict=True)
-    unseen = {label: count for label, count in rows if count and label not in trained}
-    if not unseen:
-        return ""
-    return (
-        f"{sum(unseen.values())} of {judged.rows} test rows have labels that do not occur in "
-        f"training, and count as wrong: {_listed(list(unseen))}"
-    )
 
 
 def _rare(judged: LabelEvaluation, y_train: NDArray[Any]) -> str:
