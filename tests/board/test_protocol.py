@@ -141,7 +141,7 @@ def test_a_line_that_is_cut_harms_nobody(table, require_tool) -> None:
             with Link(board.port) as link:
                 link.write(cut)
             with Link(board.port) as link:
-                assert Board(link).profile.target == "host"
+                assert Board(link).target == "host"
 
 
 def test_a_baud_of_ten_digits_was_a_traceback(require_tool) -> None:

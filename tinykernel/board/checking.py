@@ -78,9 +78,9 @@ class BoardResult:
 def check_model(board: Board, model: IntegerModel) -> None:
     """Refuse a board with another model."""
     expected = model.fingerprint()[:8]
-    if board.profile.model != expected:
+    if board.model != expected:
         raise TinykernelError(
-            f"{board.link.port}: the board runs model {board.profile.model}, not {expected}; "
+            f"{board.link.port}: the board runs model {board.model}, not {expected}; "
             "export this model and flash it"
         )
 
@@ -120,12 +120,12 @@ def verify_on_board(
         outputs,
         y,
         outputs["raw"].argmax(axis=1),
-        target=board.profile.target,
-        compiler=board.profile.program,
-        emulator=f"{board.profile.name} at {board.link.port}",
+        target=board.target,
+        compiler=board.program,
+        emulator=f"{board.name} at {board.link.port}",
     )
-    is_known = stack is not None and board.profile.target in TARGETS
-    promised = report(model, board.profile.target).stack if is_known else None
+    is_known = stack is not None and board.target in TARGETS
+    promised = report(model, board.target).stack if is_known else None
     return BoardResult(verification, timing, stack, promised)
 
 
@@ -143,7 +143,7 @@ def _run_rows(
     begun, stack = time.monotonic(), 0
     for at, row in enumerate(rows):
         speed = at / max(1e-9, time.monotonic() - begun)
-        say(f"running on {board.profile.name}", at, len(rows), f"{speed:.1f} rows a second")
+        say(f"running on {board.name}", at, len(rows), f"{speed:.1f} rows a second")
         board.load(row.tobytes())
         if at < _ROWS_WITH_STACK:
             stack = board.number("stack")
@@ -153,7 +153,7 @@ def _run_rows(
         cycles.append(board.number("cycles"))
     if any(len(row) != model.n_scores for row in scores):
         raise TinykernelError(f"{board.link.port}: the board answers with another number of scores")
-    target, instructions, source = TARGETS.get(board.profile.target), None, ""
+    target, instructions, source = TARGETS.get(board.target), None, ""
     if target is not None and target.family != "host":
         try:
             counted = bench(model, target, X=raw[:3])
@@ -161,8 +161,8 @@ def _run_rows(
         except TinykernelError:  # no compiler or emulator here
             instructions, source = estimate_instructions(model, target), "estimate"
     timing = Timing(
-        name=board.profile.name,
-        target=board.profile.target,
+        name=board.name,
+        target=board.target,
         microseconds=median(laps),
         cycles=round(median(cycles)) or None,
         instructions=instructions,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tinykernel.board.link import Link
 from tinykernel.errors import TinykernelError
@@ -17,16 +16,6 @@ _MOST_LINES = 1000  # of an answer
 _RESULTS = re.compile(r"m-results-\[(-?\d+(?:,-?\d+)*)\]")
 
 
-@dataclass(frozen=True)
-class Profile:
-    """The profile of a board."""
-
-    name: str
-    program: str  # the first words of its profile: "tinykernel 0.1.0"
-    target: str  # of the export; empty where the program is not one of tinykernel.
-    model: str  # the first eight digits of the fingerprint
-
-
 def scores_of(line: str) -> list[int] | None:
     """Return the scores of a line ``m-results-[-3,12]``, None of any other line."""
     match = _RESULTS.fullmatch(line)
@@ -34,19 +23,19 @@ def scores_of(line: str) -> list[int] | None:
 
 
 class Board:
-    """A board that answers on a link; it is first brought to listen, whatever it does."""
+    """A board that answers on a link; it is first brought to listen, whatever it does.
+
+    `program` are the first words of its profile, "tinykernel 0.1.0", `target` that of the export,
+    empty where the program is not one of tinykernel, `model` the begin of the fingerprint.
+    """
 
     def __init__(self, link: Link) -> None:
         self.link = link
         self._greet()
-        name, profile = self.ask("name"), self.ask("profile")
+        self.name, profile = self._text(self.ask("name"), "m-name-dut-"), self.ask("profile")
         parts = self._text(profile, "m-profile-").split()
-        self.profile = Profile(
-            name=self._text(name, "m-name-dut-"),
-            program=" ".join(parts[:2]),
-            target=parts[2] if len(parts) > 2 else "",
-            model=self._text(profile, "m-model-"),
-        )
+        self.program, self.target = " ".join(parts[:2]), parts[2] if len(parts) > 2 else ""
+        self.model = self._text(profile, "m-model-")
 
     def _greet(self) -> None:
         """End the command that an earlier connection may have begun, and wait for the answer."""

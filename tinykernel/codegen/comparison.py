@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,25 +15,18 @@ from tinykernel.errors import TinykernelError
 from tinykernel.files import MANIFEST, read_manifest
 
 
-@dataclass(frozen=True)
-class Differences:
-    """Files of an export that are not what the model generates, relative to the export."""
-
-    folder: Path  # the export.
-    n_files: int  # files that the model generates there.
-    changed: tuple[str, ...]  # files with another content.
-    missing: tuple[str, ...]  # files that are not there.
-    extra: tuple[str, ...]  # files of the export that the model does not generate.
-
-
 def compare(
     paths: Sequence[Path],
     model: object,
     *,
     vectors: ArrayLike | None = None,
     about: Mapping[str, Any] | None = None,
-) -> Differences:
-    """Render an export again, and compare it byte by byte."""
+) -> tuple[Path, int, dict[str, list[str]]]:
+    """Render an export again, and compare it byte by byte.
+
+    Returns the export, the number of files that the model generates there, and those that are
+    changed, missing, or extra, which the model does not generate.
+    """
     # The options are those of its manifest, which itself is not compared. `paths` are the export,
     # or folders and files in it. Files neither generated nor in the manifest are ignored.
     exports = [_export_of(path) for path in paths]
@@ -53,7 +45,7 @@ def compare(
         extra = [n for n in listed if n not in files and os.path.lexists(folder / n)]
     except OSError as error:
         raise TinykernelError(f"{folder}: cannot be read ({error.strerror})") from None
-    return Differences(folder, len(names), tuple(changed), tuple(missing), tuple(extra))
+    return folder, len(names), {"changed": changed, "missing": missing, "extra": extra}
 
 
 def _export_of(path: Path) -> tuple[Path, dict[str, Any]]:

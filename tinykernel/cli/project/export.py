@@ -125,17 +125,16 @@ def _check(
             )
     opened = open_model(path)
     vectors = None if data is None else _vectors(opened, data)
-    report = compare(paths, opened.model, vectors=vectors, about=opened.about)
-    kinds = {"changed": report.changed, "missing": report.missing, "extra": report.extra}
+    folder, n_files, kinds = compare(paths, opened.model, vectors=vectors, about=opened.about)
     n = sum(map(len, kinds.values()))
     if as_json:
-        print_json({"folder": report.folder, "files": report.n_files, **kinds})
+        print_json({"folder": folder, "files": n_files, **kinds})
     elif not ctx.params["quiet"]:
         lines = [(kind, name) for kind, names in kinds.items() for name in names]
-        end = f"{n} of {report.n_files} files differ from what {path} generates"
-        same = f"{report.n_files} files are what {path} generates"
+        end = f"{n} of {n_files} files differ from what {path} generates"
+        same = f"{n_files} files are what {path} generates"
         print_pairs([*lines, ("result", end if n else same)])
-        if data is None and any(name.endswith("_vectors.h") for name in report.changed):
+        if data is None and any(name.endswith("_vectors.h") for name in kinds["changed"]):
             typer.echo("hint: if the export had --data, give the same rows")
     if n:
         raise typer.Exit(1)
