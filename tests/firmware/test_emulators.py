@@ -58,13 +58,13 @@ def differences(require_platforms: Callable[[str], Any], tmp_path: Path) -> Call
         raw = random_raw(model, 1, 10)
         quantized = np.concatenate([model.quantize_inputs(raw), random_quantized(model, 2, 10)])
         program = build_model(model, platform, tmp_path, flags)
-        got = run_rows(program, model, {"raw": raw, "quantized": quantized})
+        got, stack = run_rows(program, model, {"raw": raw, "quantized": quantized})
         expected = {"raw": model.scores(raw), "quantized": model.scores_quantized(quantized)}
         total = 0
         for entry, scores in expected.items():
-            total += int(np.count_nonzero(got[entry].scores != scores))
-            total += int(np.count_nonzero(got[entry].labels != scores.argmax(axis=1)))
-            assert 0 < got[entry].stack <= 512
+            total += int(np.count_nonzero(got[entry][:, :-1] != scores))
+            total += int(np.count_nonzero(got[entry][:, -1] != scores.argmax(axis=1)))
+            assert 0 < stack[entry] <= 512
         return total
 
     return count

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +21,18 @@ ENTRIES = ("raw", "quantized", "quantize", "stream")
 Inputs = Mapping[str, NDArray[Any] | Sequence[NDArray[Any]]]
 
 
-@dataclass(frozen=True)
-class Output:
-    """What the C made of the rows of one entry."""
+def run_rows(
+    program: Program, model: IntegerModel, rows: Inputs
+) -> tuple[dict[str, NDArray[Any]], dict[str, int]]:
+    """Run the program of a model over rows of inputs, by entry; those of a stream are samples.
 
-    # Scores and the label that the predict function gave, int32, and of a model that decides also
-    # decision, margin and confidence, with a threshold of novelty also novelty and whether it is
-    # novel; or the quantized inputs. Of a stream one row for each window that ended, and last what
-    # happened. Of a regressor values, and whether a second call gave others.
-    values: NDArray[Any]  # (n_rows, n_scores + 1 or + 4) or (n_rows, n_features)
-    stack: int  # bytes of stack that one inference really took; 0 where that is not measured.
-
-
-def run_rows(program: Program, model: IntegerModel, rows: Inputs) -> dict[str, Output]:
-    """Run the program of a model over rows of inputs, by entry; those of a stream are samples."""
+    Returned are, by entry, the values (n_rows, n) that the C made, and the bytes of stack that an
+    inference really took, 0 where that is not measured. The values are scores and the label that
+    the predict function gave, int32, and of a model that decides also decision, margin and
+    confidence, with a threshold of novelty also novelty and whether it is novel; or the quantized
+    inputs. Of a stream there is one row for each window that ended, and last what happened; of a
+    regressor values, and whether a second call gave others.
+    """
     write_rows(program, model, rows)
     program.run()
     data = (program.path.parent / "out.bin").read_bytes()
@@ -58,9 +55,7 @@ def run_rows(program: Program, model: IntegerModel, rows: Inputs) -> dict[str, O
         at += count * kind.itemsize + 4
         stack[entry] = max(stack[entry], int.from_bytes(data[at - 4 : at], "little"))
         values_of.setdefault(entry, []).append(values.astype(values.dtype.newbyteorder("=")))
-    return {
-        entry: Output(np.concatenate(parts), stack[entry]) for entry, parts in values_of.items()
-    }
+    return {entry: np.concatenate(parts) for entry, parts in values_of.items()}, stack
 
 
 def sections(model: IntegerModel, rows: Inputs) -> Iterator[tuple[str, NDArray[Any]]]:

@@ -178,9 +178,8 @@ def verify(
             programs = [build_closest(integer, platforms, folder, flags)]
         for program in programs:
             say(f"running on {row.name}", 0, None, count(len(raw), "row"))
-            outputs = run_rows(program, integer, rows)
+            values, _ = run_rows(program, integer, rows)
             platform = program.platform
-            values = {entry: output.values for entry, output in outputs.items()}
             result = compare(
                 integer,
                 expected,
