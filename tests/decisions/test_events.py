@@ -63,3 +63,19 @@ def test_thresholds_keep_a_rate():
     assert 9 < chosen.model.events.thresholds[1] <= 40
     with pytest.raises(TinykernelError, match="promise no less than 3 an hour"):
         choose_events(model, [stream], [0], 2.0, 0.95)
+
+
+def test_thresholds_held_for_the_speakers_that_chose_them_only():
+    """Two groups raise an alarm each, as loud as the spans of others: that is two, not one."""
+    model, n = SIGNALS["events"](), 3600 * SECOND
+    labels = np.zeros(n, int)
+    spans = [[at, at + 10, 1 + at // 100 % 2] for at in range(200, n - 100, 100)]
+    for first, _, label in spans:
+        labels[first] = label
+    stream = _stream(labels.tolist(), spans, height=20)
+    scores = stream.scores.copy()
+    scores[50, 1] = scores[n - 50, 2] = 60
+    scores[n - 50, 0] = scores[50, 0] = 30
+    chosen = choose_events(model, [replace(stream, scores=scores)], [0], 5.0, 0.95)
+    assert (chosen.model.events.thresholds[1:] > 30).all()
+    assert len(chosen.heard.alarms) <= 1

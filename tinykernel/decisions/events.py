@@ -7,7 +7,7 @@ others are false alarms; those in the span of another class are counted as confu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,10 +17,13 @@ from scipy.stats import chi2
 
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.decision import margins
-from tinykernel.model.answers.events import LARGEST_SUM, Events, sums_over
+from tinykernel.model.answers.events import LARGEST_SUM, NO_EVENT, Events, sums_over
 from tinykernel.model.integer import IntegerModel
 
 _SHIFTS = (0, 1, 2, 3)
+_FOLDS = 5
+#: By what thresholds are multiplied until groups that they were not chosen on keep the rate.
+_MARGINS = (1.0, 1.1, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,8 +180,11 @@ def choose_events(
     """Choose how long sums remember, and thresholds, for most hits at a promised rate.
 
     The pause is as long as a window. For each length, the thresholds that allow a number of false
-    alarms in all hit as many spans as possible; what they really hit is counted afterwards. The
-    largest number is taken whose upper bound is the rate; TinykernelError where even none is more.
+    alarms in all hit as many spans as possible. What they hit and raise is counted on groups that
+    they were not chosen on: each fold of groups is judged with thresholds of the others, times a
+    factor. Of the numbers and factors whose upper bound keeps the rate, those with most hits are
+    taken, of each class or the same for all. The model gets thresholds of all groups.
+    TinykernelError where even none is more.
     """
     hours = hours_of(streams)
     if most_often(0, hours, confidence) > an_hour:
@@ -187,23 +193,21 @@ def choose_events(
             f"{most_often(0, hours, confidence):.2g} an hour; give more recordings or a larger rate"
         )
     silent = np.array([label in background for label in model.classes])
-    pause = min(-(-model.input.rows // model.hop), 65535)
+    pause, allowed = min(-(-model.input.rows // model.hop), 65535), 0
+    while most_often(allowed + 1, hours, confidence) <= an_hour:
+        allowed += 1
     best: EventCalibration | None = None
     for shift in _SHIFTS:
-        allowed = 0
-        while most_often(allowed + 1, hours, confidence) <= an_hour:
-            allowed += 1
-        every = _thresholds(_curves(streams, silent, shift, pause), allowed, silent, shift)
-        for thresholds in reversed(every):
-            events = Events(thresholds, shift, pause)
-            heard = judged(streams, events)
-            wide = spread(streams, heard)
-            most = most_often(round(len(heard.alarms) / wide), hours / wide, confidence)
-            if most <= an_hour:
-                made = EventCalibration(replace(model, events=events), heard, hours, most, wide)
-                if best is None or heard.hit.sum() > best.heard.hit.sum():
-                    best = made
-                break
+        trial = _Trial(streams, silent, shift, pause)
+        every, folds = trial.thresholds(allowed, ()), trial.folds()
+        of_folds = [trial.thresholds(allowed, fold) if fold else every for fold in folds]
+        numbers = [n + first for first in (0, allowed + 1) for n in _halved(allowed)]
+        for number in numbers:
+            made = trial.first_that_keeps(an_hour, confidence, folds, [e[number] for e in of_folds])
+            if made and (best is None or made[1].hit.sum() > best.heard.hit.sum()):
+                factor, heard, most, wide = made
+                chosen = replace(model, events=trial.events(every[number], factor))
+                best = EventCalibration(chosen, heard, hours, most, wide)
     if best is None:
         raise TinykernelError(
             f"no thresholds keep false alarms at {an_hour:g} an hour; give more recordings, or a "
@@ -212,25 +216,97 @@ def choose_events(
     return best
 
 
-def _curves(
-    streams: Sequence[Stream], silent: NDArray[np.bool_], shift: int, pause: int
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Yield, of each class, the largest sum in each of its spans, and of each alarm elsewhere."""
-    followed = []
-    for stream in streams:
-        labels, margin = margins(stream.scores)
-        followed.append((labels, sums_over(labels, margin, len(silent), shift)))
-    for label in range(len(silent)):
+def _halved(number: int) -> list[int]:
+    """Return a number, its half, and so on to 0."""
+    return [number >> shift for shift in range(number.bit_length() + 1)]
+
+
+class _Trial:
+    """Streams whose sums remember as long as `shift` says, to choose thresholds on."""
+
+    def __init__(
+        self, streams: Sequence[Stream], silent: NDArray[np.bool_], shift: int, pause: int
+    ) -> None:
+        self.streams, self.silent, self.shift, self.pause = streams, silent, shift, pause
+        self.followed, self.groups = [], []
+        for stream in streams:
+            labels, margin = margins(stream.scores)
+            self.followed.append((labels, sums_over(labels, margin, len(silent), shift)))
+            at = np.searchsorted(stream.groups[:, 0], stream.ends, side="right") - 1
+            self.groups.append(stream.groups[np.maximum(at, 0), 1])
+
+    def folds(self) -> list[tuple[int, ...]]:
+        """Share out the groups; one of none where there is but one group."""
+        every = np.unique(np.concatenate(self.groups)).tolist()
+        n = min(_FOLDS, len(every))
+        return [tuple(every[first::n]) for first in range(n)] if n > 1 else [()]
+
+    def thresholds(self, allowed: int, without: tuple[int, ...]) -> list[NDArray[np.uint32]]:
+        """Return the best thresholds with 0 to `allowed` false alarms, `without` these groups.
+
+        Those of each class come first, then those that are the same for all.
+        """
+        curves = [self._curve(label, without) for label in range(len(self.silent))]
+        spoken = [curve for curve, silent in zip(curves, self.silent, strict=True) if not silent]
+        peaks, alarms = (np.sort(np.concatenate(c))[::-1] for c in zip(*spoken, strict=True))
+        least = [_line(peaks, alarms, number)[1] for number in range(allowed + 1)]
+        same = [np.where(self.silent, 0, each).astype(np.uint32) for each in least]
+        return _thresholds(curves, allowed, self.silent, self.shift) + same
+
+    def events(self, thresholds: NDArray[np.uint32], factor: float) -> Events:
+        """Return the rule with thresholds times a factor."""
+        reached = LARGEST_SUM >> self.shift << self.shift
+        scaled = np.minimum(np.ceil(thresholds * factor), reached)
+        return Events(scaled.astype(np.uint32), self.shift, self.pause)
+
+    def first_that_keeps(
+        self,
+        an_hour: float,
+        confidence: float,
+        folds: Sequence[tuple[int, ...]],
+        of_folds: Sequence[NDArray[np.uint32]],
+    ) -> tuple[float, Heard, float, float] | None:
+        """Return the least factor that keeps the rate, what is heard, its bound and spread."""
+        hours = hours_of(self.streams)
+        for factor in _MARGINS:
+            heard = self.heard(folds, [self.events(each, factor) for each in of_folds])
+            wide = spread(self.streams, heard)
+            most = most_often(round(len(heard.alarms) / wide), hours / wide, confidence)
+            if most <= an_hour:
+                return factor, heard, most, wide
+        return None
+
+    def heard(self, folds: Sequence[tuple[int, ...]], parts: Sequence[Events]) -> Heard:
+        """Judge each fold of groups with its rule; a fold of none is everybody."""
+        judgements = []
+        for stream, (labels, sums), groups in zip(
+            self.streams, self.followed, self.groups, strict=True
+        ):
+            made = np.full(len(labels), NO_EVENT, np.int64)
+            for fold, events in zip(folds, parts, strict=True):
+                inside = np.isin(groups, fold) if fold else np.ones(len(labels), bool)
+                made[inside] = events.of_sums(labels, sums)[inside]
+            judgements.append(_judged(stream, made))
+        return _joined(judgements)
+
+    def _curve(
+        self, label: int, without: tuple[int, ...]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the largest sum of a class in each of its spans, and of each alarm elsewhere."""
         peaks, alarms = [], []
-        for stream, (labels, sums) in zip(streams, followed, strict=True):
-            sums_here = np.where(labels == label, sums[:, label], 0)
+        for stream, (labels, sums), groups in zip(
+            self.streams, self.followed, self.groups, strict=True
+        ):
+            used = (labels == label) & ~np.isin(groups, without)
+            sums_here = np.where(used, sums[:, label], 0)
             for first, end, _ in stream.spans[stream.spans[:, 2] == label].tolist():
                 part = slice(*np.searchsorted(stream.ends, [first, end + stream.second]))
                 peaks.append(int(sums_here[part].max(initial=0)))
                 sums_here[part] = 0
-            blocks = np.pad(sums_here, (0, -len(sums_here) % (pause + 1))).reshape(-1, pause + 1)
+            pause = self.pause + 1
+            blocks = np.pad(sums_here, (0, -len(sums_here) % pause)).reshape(-1, pause)
             alarms += blocks.max(axis=1).tolist()
-        yield np.sort(peaks)[::-1].astype(np.int64), np.sort(alarms)[::-1].astype(np.int64)
+        return np.sort(peaks)[::-1].astype(np.int64), np.sort(alarms)[::-1].astype(np.int64)
 
 
 def _thresholds(

@@ -1,0 +1,173 @@
+"""Words of held-out speakers in streams: hits, and false alarms an hour against those promised.
+
+python benchmarks/events.py --data DIR [--folds 1] [--hours 3] --write docs/results/events.md
+
+DIR holds ``google12.zip``. Each fold trains on clips of other speakers, chooses thresholds on one
+half of the speakers held out, and counts events in a stream of the other half: a word in ten
+seconds, silence behind it, random gains and gaps. ``--work FOLDER`` keeps models and scores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _page import page_arguments, print_page
+from sounds import RATE, WINDOW, load
+
+from tinykernel import IntegerModel, train, verify
+from tinykernel.build.toolchains import find_toolchain
+from tinykernel.codegen.targets import find_target
+from tinykernel.data.recordings.marks import Span
+from tinykernel.data.recordings.spans import Recording, Recordings, join_clips
+from tinykernel.decisions.events import choose_events, most_often
+from tinykernel.evaluation.events import evaluate_events, streams_of
+
+BACKGROUND = ("silence", "unknown")
+RATE_PROMISED, CONFIDENCE = 1.0, 0.95
+SECOND, LENGTH = round(RATE["google12"]), WINDOW["google12"]
+Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def clips_of(data: Arrays, rows: np.ndarray) -> Recordings:
+    """Return clips as recordings of one label and one speaker each."""
+    X, y, group = data
+    each = [
+        Recording(str(at), X[at], (Span(0, LENGTH, y[at]),), (Span(0, LENGTH, group[at]),))
+        for at in rows.tolist()
+    ]
+    return Recordings(tuple(each), float(SECOND), "google12", False)
+
+
+def remembered(work: Path | None, name: str, make: Callable[[], Any]) -> Any:
+    """Return what `make` gives, or gave before."""
+    file = None if work is None else work / f"{name}.pkl"
+    if file is not None and file.exists():
+        return pickle.loads(file.read_bytes())
+    print(name, file=sys.stderr, flush=True)
+    made = make()
+    if file is not None:
+        file.write_bytes(pickle.dumps(made))
+    return made
+
+
+class Fold:
+    """A model, and what it scores in the streams of two halves of other speakers."""
+
+    def __init__(self, number: int, data: Arrays, outside: np.ndarray, given: argparse.Namespace):
+        self.data, self.number, self.given = data, number, given
+        inside = np.setdiff1d(np.arange(len(data[1])), outside)
+        speakers = np.random.default_rng(number).permutation(np.unique(data[2][outside]))
+        self.halves = [outside[np.isin(data[2][outside], speakers[part::2])] for part in (0, 1)]
+        options = {"rate": float(SECOND), "hop": round(given.hop * SECOND), "random_state": 0}
+        options |= {"budget": given.budget, "convolutions": given.convolutions}
+        parts = [part.split(":") for part in given.augment.split(",") if part]
+        options["augment"] = {kind: int(amount) for kind, amount in parts} or None
+        self.model: IntegerModel = self.remember(
+            "model",
+            lambda: (
+                train(data[0][inside], data[1][inside], groups=data[2][inside], **options).model
+            ),
+        )
+
+    def remember(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return what `make` gives, or gave for this fold before."""
+        return remembered(self.given.work, f"{name} {self.number}", make)
+
+    def stream(self, rows: np.ndarray, hours: float, name: str) -> Any:
+        """Return the scores of a stream of clips."""
+        clips = clips_of(self.data, rows)
+        joined = join_clips(clips, BACKGROUND, LENGTH, hours, self.number)
+        return self.remember(name, lambda: streams_of(self.model, joined, BACKGROUND))
+
+    def lines(self) -> Iterator[str]:
+        """Yield a line of the table, from choosing on one half and judging the other."""
+        X, y, group = self.data
+        first, second = self.halves
+        words = second[~np.isin(y[second], BACKGROUND)]
+        single = float((self.model.predict(X[words].reshape(len(words), -1)) == y[words]).mean())
+        hours = most_often(1, 1.0, CONFIDENCE) / RATE_PROMISED * 1.05
+        learned = self.stream(first, hours, "to choose")
+        test = self.stream(second, self.given.hours, "to judge")
+        chosen = choose_events(self.model, learned, BACKGROUND, RATE_PROMISED, CONFIDENCE)
+        self.model = chosen.model
+        result = evaluate_events(chosen.model, test)
+        facts, at = result.to_dict(), f"{self.number + 1}"
+        hits = facts["hits"] / facts["events"]
+        yield (
+            f"| {at} | {len(np.unique(group[first]))} and {len(np.unique(group[second]))} | "
+            f"{100 * single:.1f} | {100 * chosen.heard.hit.mean():.1f} | "
+            f"{len(chosen.heard.alarms) / chosen.hours:.2f} | {100 * hits:.1f} | "
+            f"{100 * hits / single:.0f} | {facts['false_alarms_an_hour']:.2f} | "
+            f"{facts['confused']} of {facts['false_alarms']} | "
+            f"{(facts['delay_from_start'] or {'median': float('nan')})['median']:.2f} |"
+        )
+        self.curve = result.curve
+
+    def agreement(self) -> Iterator[str]:
+        """Yield how many events of ten minutes differ between C and Python, target by target."""
+        rows = self.halves[1]
+        clips = clips_of(self.data, rows)
+        stream = join_clips(clips, BACKGROUND, LENGTH, 1 / 6, self.number).recordings[0].X
+        for target in ("host", "cortex-m4"):
+            if find_toolchain(find_target(target)) is None:
+                continue
+            row = self.data[0][rows[:1]].reshape(1, -1)
+            result = verify(self.model, row, target=target, recordings=[stream])
+            yield (
+                f"C and Python on {target}, {len(stream) / SECOND / 60:.0f} minutes: "
+                f"{result.hops} decisions, {result.events} events, "
+                f"{result.differences} differences."
+            )
+
+
+def page(given: argparse.Namespace) -> Iterator[str]:
+    """Yield the lines of the page."""
+    *data, folds = load("google12", given.data)
+    yield "# Words in a stream"
+    yield ""
+    yield "Written by `benchmarks/events.py`. Google's speech commands (`google12.zip`): a word in"
+    yield f"ten seconds, a decision each {given.hop:g} s, models of {given.budget}, convolutions"
+    yield f"{given.convolutions}, augmentation {given.augment or 'none'}, {given.hours:g} hours to"
+    yield f"judge, {given.folds} of 3 folds. Promised: {RATE_PROMISED:g} false alarm an hour, with"
+    yield f"{100 * CONFIDENCE:g} % confidence."
+    yield "Wanted: at most 2 an hour, and 85 % of what single clips are told right."
+    yield "*Where chosen* counts speakers that the thresholds of a fold did not see."
+    yield ""
+    yield (
+        "| fold | speakers to choose and to judge | single clips, % | hits where chosen, % "
+        "| alarms/h there | hits, % | of single clips, % | alarms/h | another word | delay, s |"
+    )
+    yield "|---" * 10 + "|"
+    for number, (_, outside) in enumerate(folds[: given.folds]):
+        fold = Fold(number, tuple(data), outside, given)
+        yield from fold.lines()
+    yield ""
+    points = (f"{100 * missed:.0f} % at {rate:.3g}" for _, missed, rate in fold.curve)
+    yield "Missed and false alarms an hour, all thresholds of the last fold times 1/4 to 4:"
+    yield ", ".join(dict.fromkeys(points)) + "."
+    yield ""
+    yield from fold.agreement()
+
+
+def main() -> None:
+    """Run everything and print or write the page."""
+    parser = page_arguments(__doc__, sets="google12")
+    parser.add_argument("--folds", type=int, default=3, help="how many of three folds")
+    parser.add_argument("--hours", type=float, default=3.0, help="hours to judge, each fold")
+    parser.add_argument("--hop", type=float, default=0.2, help="seconds between decisions")
+    parser.add_argument("--budget", default="30KB", help="flash on Cortex-M4")
+    parser.add_argument("--convolutions", default="auto", help="as --set convolutions")
+    parser.add_argument("--augment", default="affine:1,shift:4000", help="as --augment")
+    parser.add_argument("--work", type=Path, help="folder to keep models and scores in")
+    given = parser.parse_args()
+    print_page(page(given), given.write)
+
+
+if __name__ == "__main__":
+    main()
