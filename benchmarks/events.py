@@ -107,7 +107,8 @@ class Fold:
             f"{facts['confused']} of {facts['false_alarms']} | "
             f"{(facts['delay_from_start'] or {'median': float('nan')})['median']:.2f} |"
         )
-        self.curve = result.curve
+        self.curve, self.share = result.curve, hits / single
+        self.rate = facts["false_alarms_an_hour"]
 
     def agreement(self) -> Iterator[str]:
         """Yield how many events of ten minutes differ between C and Python, target by target."""
@@ -144,9 +145,15 @@ def page(given: argparse.Namespace) -> Iterator[str]:
         "| alarms/h there | hits, % | of single clips, % | alarms/h | another word | delay, s |"
     )
     yield "|---" * 10 + "|"
+    shares, rates = [], []
     for number, (_, outside) in enumerate(folds[: given.folds]):
         fold = Fold(number, tuple(data), outside, given)
         yield from fold.lines()
+        shares.append(fold.share)
+        rates.append(fold.rate)
+    yield ""
+    reached = [("not " * (min(shares) < 0.85)), ("not " * (max(rates) > 2))]
+    yield f"The share of hits is {reached[0]}reached, the rate of false alarms is {reached[1]}kept."
     yield ""
     points = (f"{100 * missed:.0f} % at {rate:.3g}" for _, missed, rate in fold.curve)
     yield "Missed and false alarms an hour, all thresholds of the last fold times 1/4 to 4:"
