@@ -18,6 +18,8 @@ SOURCES = {
     "single": (("@.c",), "selftest"),
     "platformio": (("src/tk_selftest.c", "src/tk_protocol.c"), "run"),
 }
+STAND_INS = Path(__file__).parent
+SOUND = {"recordings": {"rate": 16000}}
 PRINT = "void (*print)(const char *), uint32_t (*microseconds)(void)"
 
 
@@ -40,9 +42,9 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
         for format in SOURCES:
             folder = root / format / name
             if format != "platformio":
-                export(model, None, folder, name=name, format=format)
+                export(model, None, folder, name=name, format=format, about=SOUND)
             elif name in boards:
-                export(model, "host", folder, name=name, format=format)
+                export(model, "host", folder, name=name, format=format, about=SOUND)
                 for path in (folder / "lib" / name / "src").iterdir():
                     library = root / "library" / name / "src"
                     assert path.read_bytes() == (library / path.name).read_bytes()
@@ -101,6 +103,34 @@ def test_no_kind_of_model_has_a_warning_of_clang(projects, tmp_path, require_too
     for format in ("library", "platformio"):
         for folder in projects[format]:
             compiled(command, folder, tmp_path / format / folder.name)
+
+
+def test_examples_of_every_kind_of_stream_compile(projects, tmp_path, require_tool):
+    """Sketches as Arduino compiles them, and sources of ESP-IDF, Zephyr and CMake, in each use."""
+    gcc, gxx = require_tool("gcc"), require_tool("g++")
+    idf, zephyr = STAND_INS / "build_systems/esp_idf/include", STAND_INS / "build_systems/zephyr"
+    on_zephyr = [gcc, "-D__ZEPHYR__", f"-I{zephyr / 'include'}", f"-I{zephyr / 'audio'}"]
+    plus = [gxx, "-std=gnu++11", f"-I{STAND_INS / 'platform_offline/arduino'}"]
+    uses: list[tuple[list[str], str]] = [
+        ([*plus, "-include", "Arduino.h", "-xc++"], "Stream/Stream.ino Record/Record.ino"),
+        (plus, "Stream/source_loop.cpp"),
+        ([*plus, "-DARDUINO_ARDUINO_NANO33BLE"], "Stream/source_pdm.cpp"),
+        ([gcc, "-DRECORD"], "Sensor/sensor.c"),
+        ([gcc, "-DESP_PLATFORM", f"-I{idf}"], "Sensor/sensor.c Stream/source_i2s.c Pipe/main.c"),
+        ([gcc, "-DSOURCE_TIMER", f"-I{idf}"], "Sensor/source_timer.c"),
+        ([*on_zephyr, "-DSOURCE_TIMER", "-DLIVE"], "Sensor/sensor.c Sensor/source_timer.c"),
+        ([*on_zephyr, "-DSOURCE_DMIC"], "Sensor/source_dmic.c"),
+    ]
+    for folder in projects["platformio"]:
+        examples = folder.parents[1] / "library" / folder.name / "examples"
+        for command, sources in uses:
+            paths = [p for p in map(examples.joinpath, sources.split()) if p.exists()]
+            if not paths:  # of a model without a stream, or of no sound
+                continue
+            headers = [f"-I{examples / 'Stream'}", f"-I{examples.parent / 'src'}"]
+            flags = ["-fsyntax-only", *WARNING_FLAGS[command[0] == gxx :], *headers]
+            done = subprocess.run([*command, *flags, *paths], capture_output=True, text=True)
+            assert (done.returncode, done.stderr) == (0, ""), f"{folder.name}: {done.stderr}"
 
 
 def test_every_format_is_tried() -> None:

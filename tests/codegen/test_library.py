@@ -11,18 +11,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tests.codegen.test_platformio import in_qemu, write_linker_script
 from tests.firmware.compiling import WARNINGS
+from tests.firmware.local_models import with_events
+from tests.firmware.test_decisions import deciding
 from tests.random_fronts import local_model, random_signal_stage
-from tests.random_models import random_model
+from tests.random_models import random_model, random_raw
 from tests.separable import separable_model
+from tests.spectra import spectral_model
 from tinykernel import resources
 from tinykernel.board.protocol import scores_of
 from tinykernel.board.samples import Lines
 from tinykernel.codegen.projects import export, exported_files, formats
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
+from tinykernel.model import IntegerModel
 from tinykernel.model.stages.frame import Frame
 
 BUILD_SYSTEMS = Path(__file__).parent / "build_systems"
@@ -236,27 +241,63 @@ def test_arduino_sketch_on_a_microcontroller(library, tmp_path, require_tool):
     assert PASS in printed
 
 
-def test_arduino_sketch_of_a_stream(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
-    """Stream prints labels and scores that Python gives of the samples, which Record prints."""
-    model = local_model(random_signal_stage(1), 1)
-    library = tmp_path / "motion"
-    export(model, None, library, name="motion", format="library")
-    printed = {}
-    for sketch in ("Stream", "Record"):
-        folder, compilers = (
-            library / "examples" / sketch,
-            (require_tool("gcc"), require_tool("g++")),
-        )
-        program = arduino(library, tmp_path, *compilers, sketch=folder)
-        printed[sketch] = run([program], tmp_path).split()
-    samples = (np.arange(1, 1000) * 37 % 1024).reshape(-1, 3)  # as the stand-in reads them
-    windows = [samples[i : i + 64].ravel() for i in range(0, len(samples) - 63, model.hop)]
-    inputs = np.array(windows)
-    assert printed["Stream"][::2] == [str(label) for label in model.predict(inputs)]
-    assert list(map(scores_of, printed["Stream"][1::2])) == model.scores(inputs).tolist()
-    recorded = Lines()
-    lines = "".join(f"{line}\n" for line in ["", *printed["Record"]])
-    assert recorded.take(lines.encode()) == [tuple(map(str, row)) for row in samples.tolist()]
+def told(model: IntegerModel, samples: NDArray[Any]) -> list[str]:
+    """Return what an example prints of a stream: texts of decisions or events, and scores."""
+    begins = range(0, len(samples) - model.input.rows - model.delay + 1, model.hop)
+    scores = model.scores(np.array([samples[i : i + model.input.rows].ravel() for i in begins]))
+    made = scores.argmax(axis=1) if model.decision is None else model.decision.decide(scores)
+    made = made if model.events is None else model.events.follow(scores)
+    names = {**{i: [str(name)] for i, name in enumerate(model.classes)}, -1: ["I do not know"]}
+    lines = []
+    for label, row in zip(made.tolist(), scores.tolist(), strict=True):
+        lines += [*names.get(label, []), f"m-results-[{','.join(map(str, row))}]"]
+    return lines
+
+
+def export_stream(model: IntegerModel, folder: Path, rate: float = 50) -> Path:
+    """Export a model of a stream as the library "motion"."""
+    about = {"recordings": {"rate": rate}}
+    export(model, None, folder / "motion", name="motion", format="library", about=about)
+    return folder / "motion"
+
+
+def hearing(kind: str) -> IntegerModel:
+    """Return a model of a microphone that gives events, decisions or labels."""
+    model = spectral_model(1)
+    if kind == "decisions":
+        return deciding(model, random_raw(model, 1, 40))
+    return with_events(model, 2, 0) if kind == "events" else model
+
+
+@pytest.mark.parametrize("kind", ["three channels", "labels", "events", "decisions"])
+def test_arduino_sketch_of_a_stream(kind, tmp_path, require_tool):
+    """Stream prints what Python tells of the samples, from any source, and Record the samples."""
+    heard = kind != "three channels"
+    model = hearing(kind) if heard else local_model(random_signal_stage(1), 1)
+    examples = export_stream(model, tmp_path, 16000 if heard else 50) / "examples"
+    compilers = (require_tool("gcc"), require_tool("g++"))
+    samples = np.arange(1, 1001) * 37 % 1024  # as the stand-in reads them
+    samples = samples[: 992 if heard else 999].reshape(-1, model.input.channels)
+    board = ["-DARDUINO_ARDUINO_NANO33BLE=1"] * heard
+    program = arduino(examples.parent, tmp_path, *compilers, board, sketch=examples / "Stream")
+    assert run([program], tmp_path).splitlines() == told(model, samples.astype(np.int16))
+    if not heard:
+        program = arduino(examples.parent, tmp_path, *compilers, sketch=examples / "Record")
+        recorded = Lines()
+        lines = recorded.take(f"\n{run([program], tmp_path)}".encode())
+        assert lines == [tuple(map(str, row)) for row in samples.tolist()]
+
+
+@pytest.mark.parametrize("rate", [0.5, 2, 50, 300.5, 4000, 16000])
+def test_the_adc_of_an_avr_compiles_for_a_rate(rate, tmp_path, require_tool):
+    """Timer 1 counts samples of a second to some of audio, each without a warning."""
+    stream = export_stream(hearing("labels"), tmp_path, rate) / "examples" / "Stream"
+    command = [require_tool("avr-g++"), "-mmcu=atmega328p", "-DF_CPU=16000000ul", "-Os", "-c"]
+    command += [*WARNINGS[1:], "-DARDUINO_ARCH_AVR", f"-I{OFFLINE / 'arduino'}"]
+    command += [f"-I{stream.parents[1] / 'src'}", "-Wno-conversion", "-Wno-missing-declarations"]
+    run([*command, stream / "source_adc.cpp", "-o", tmp_path / "adc.o"], tmp_path)
+    named = run([require_tool("avr-nm"), tmp_path / "adc.o"], tmp_path)
+    assert ("__vector_21" in named) == (rate >= 2)  # the interrupt of the ADC
 
 
 @pytest.mark.parametrize(
@@ -280,38 +321,66 @@ def test_arduino_sketch_of_a_camera(size, pixels, tmp_path, require_tool):
 
 
 @pytest.mark.parametrize(
-    ("system", "dtype"), [("esp_idf", "int16"), ("zephyr", "int16"), ("zephyr", "float32")]
+    ("system", "kind", "example"),
+    [
+        *(("esp_idf", "int16", "record"), ("esp_idf", "int16", "live")),
+        *(("zephyr", "float32", "record"), ("zephyr", "float32", "live")),
+        *(("zephyr", "int16", "stream"), ("esp_idf", "decisions", "stream")),
+        *(("esp_idf", "labels", "live"), ("zephyr", "decisions", "stream")),
+    ],
 )
-def test_sensor_of_a_stream(system, dtype, tmp_path, require_tool):
-    """On ESP-IDF and Zephyr, too, samples come a line each, and decisions as Python's scores."""
+def test_sensor_of_a_stream(system, kind, example, tmp_path, require_tool):
+    """On ESP-IDF and Zephyr, too, come samples, scores or decisions of a sensor or microphone."""
     require_tool("cmake")
-    model = local_model(random_signal_stage(1, raw_dtype=dtype), 1)
-    export(model, None, tmp_path / "motion", name="motion", format="library")
-    if dtype == "float32":
-        sketch = tmp_path / "motion" / "examples" / "Sensor" / "sensor.c"
-        text = sketch.read_text()
+    timed = kind in ("int16", "float32")
+    numbers = np.arange(1, 4000)
+    if timed:
+        model = local_model(random_signal_stage(1, raw_dtype=kind), 1)
+        samples = np.repeat((numbers[:, None] - 1) % 100, 3, axis=1).astype(kind)
+    else:
+        model, samples = hearing(kind), (numbers[:, None] * 37 % 1024).astype(np.int16)
+    folder = export_stream(model, tmp_path, 16000 * (not timed) or 50) / "examples" / system
+    if kind == "float32":
+        source = folder.parent / "Sensor" / "source_timer.c"
+        text = source.read_text()
         assert "(number % 100u)" in text
-        sketch.write_text(text.replace("(number % 100u)", "((float)(number % 100u) * 0.375f - 1)"))
-    stand_in = {"zephyr": [f"-DZephyr_DIR={BUILD_SYSTEMS / 'zephyr'}"], "esp_idf": []}[system]
-    lines = {}
-    for example in ("record", "live"):
-        build = cmake(
-            tmp_path / "motion" / "examples" / system,
-            f"-DEXAMPLE={example}",
-            *stand_in,
-            IDF_PATH=str(BUILD_SYSTEMS / "esp_idf"),
-        )
-        program = build / ("app" if system == "esp_idf" else "zephyr_final")
-        with subprocess.Popen([program], stdout=subprocess.PIPE, text=True) as process:
-            lines[example] = [process.stdout.readline().strip() for _ in range(5)]
-            process.kill()
-    samples = np.repeat(np.arange(200)[:, None] % 100, 3, axis=1)
-    if dtype == "float32":
-        samples = samples.astype(np.float32) * 0.375 - 1
-    form = {"int16": "{}", "float32": "{:.6f}"}[dtype]
-    assert lines["record"] == [",".join(map(form.format, row)) for row in samples[:5].tolist()]
-    windows = [samples[i : i + 64].ravel() for i in range(0, 5 * model.hop, model.hop)]
-    assert list(map(scores_of, lines["live"])) == model.scores(np.array(windows)).tolist()
+        source.write_text(text.replace("(number % 100u)", "((float)(number % 100u) * 0.375f - 1)"))
+        samples = samples * np.float32(0.375) - 1
+    stand_in = [f"-DZephyr_DIR={BUILD_SYSTEMS / 'zephyr'}"] * (system == "zephyr")
+    idf = str(BUILD_SYSTEMS / "esp_idf")
+    build = cmake(folder, f"-DEXAMPLE={example}", *stand_in, IDF_PATH=idf)
+    program = build / ("app" if system == "esp_idf" else "zephyr_final")
+    with subprocess.Popen([program], stdout=subprocess.PIPE, text=True) as process:
+        printed = [process.stdout.readline().strip() for _ in range(5)]
+        process.kill()
+    form = {"float32": "{:.6f}"}.get(kind, "{}")
+    wanted = told(model, samples)
+    lines = {
+        "record": [",".join(map(form.format, row)) for row in samples.tolist()],
+        "live": [line for line in wanted if scores_of(line)],
+        "stream": [line for line in wanted if not scores_of(line)],
+    }
+    assert printed == lines[example][:5]
+
+
+def test_pipe_tells_when_something_happened(tmp_path, require_tool):
+    """On a computer, raw samples on standard input become events with the number of the sample."""
+    require_tool("cmake")
+    model = with_events(local_model(random_signal_stage(13, hop=4), 13))
+    program = cmake(export_stream(model, tmp_path)) / "motion_pipe"
+    samples = np.cumsum(np.random.default_rng(1).integers(-99, 100, (3000, 3)), axis=0)
+    samples = samples.astype(np.int16)
+    done = subprocess.run([program], input=samples.tobytes(), capture_output=True, check=True)
+    lines = told(model, samples)
+    at = model.input.rows + model.delay - model.hop
+    wanted = []
+    for line in lines:
+        if scores_of(line):
+            at += model.hop
+        else:
+            wanted.append(f"{at + model.hop}\t{line}")
+    assert len(wanted) > 5
+    assert done.stdout.decode().splitlines() == wanted
 
 
 def arduino(
@@ -327,6 +396,7 @@ def arduino(
     of its folder and of src/ of the library; return the program."""
     sketch = sketch or library / "examples" / "SelfTest"
     headers = [f"-I{path}" for path in (OFFLINE / "arduino", library / "src", sketch, BOARDS)]
+    more = [OFFLINE / "arduino" / "arduino.cpp", *sketch.glob("*.cpp")]
     compile_only = [*flags, "-Os", *headers, "-c"]
     objects = []
     for source in (*sketch.glob("*.c"), *(library / "src").glob("*.c"), start):
@@ -334,11 +404,12 @@ def arduino(
         strict = ["-std=gnu11", "-Wall", "-Wextra", "-Werror"]
         run([gcc, *compile_only, *strict, source, "-o", objects[-1]], folder)
     plus = [gxx, *compile_only, "-std=gnu++11", "-fno-exceptions", "-fno-rtti", "-Wall", "-Wextra"]
-    run([*plus, OFFLINE / "arduino" / "arduino.cpp", "-o", folder / "core.o"], folder)
+    for source in more:
+        objects.append(folder / f"{source.stem}.o")
+        run([*plus, "-Werror", source, "-o", objects[-1]], folder)
     as_sketch = ["-Werror", "-include", "Arduino.h", "-x", "c++", sketch / f"{sketch.name}.ino"]
     run([*plus, *as_sketch, "-o", folder / "sketch.o"], folder)
-    parts = [*objects, folder / "core.o", folder / "sketch.o"]
-    run([gxx, *flags, *parts, "-o", folder / "program"], folder)
+    run([gxx, *flags, *objects, folder / "sketch.o", "-o", folder / "program"], folder)
     return folder / "program"
 
 

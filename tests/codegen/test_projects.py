@@ -204,21 +204,20 @@ def test_platformio_accepts_the_ini_file(model, target, tmp_path, require_tool):
 def test_the_example_of_a_stream_had_another_rate_than_the_recordings() -> None:
     """Its period is that of the recordings, where the model file knows it."""
     model, how = spectral_model(1), {"name": "m", "format": "library"}
-    at = "examples/Stream/Stream.ino"
+    at = "examples/Stream/source.h"
     known = exported_files(model, None, about={"recordings": {"rate": 16000.0}}, **how)[at]
-    assert b"sample: those of the recordings" in known
-    assert b"#define SAMPLE_MICROSECONDS 62ul" in known
+    assert b"#define SOURCE_SAMPLES 2u\n#define SOURCE_MICROSECONDS 125u\n" in known
     for about in (None, {"recordings": {"rate": "a"}}, {"recordings": 1}):
-        assert b"put those of" in exported_files(model, None, about=about, **how)[at]
+        assert b"put here the rate" in exported_files(model, None, about=about, **how)[at]
 
 
 def test_the_first_samples_of_a_sketch_came_all_at_once() -> None:
-    """Its clock begins at the end of setup(), however long that took."""
+    """Its source begins at the end of setup(), however long that took."""
     files = exported_files(spectral_model(1), None, name="m", format="library")
     for sketch in ("Record", "Stream"):
         text = files[f"examples/{sketch}/{sketch}.ino"].decode()
         setup = text.partition("void setup()")[2].partition("void loop()")[0]
-        assert setup.rstrip().endswith("last = micros();\n}")
+        assert "source_begin()" in "".join(setup.rstrip().splitlines(keepends=True)[-4:])
 
 
 def test_self_test_of_large_inputs_filled_the_flash() -> None:

@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -41,6 +42,8 @@ _TRAINING = (
     *("target", "budget", "limits", "accuracy", "sizes"),
 )
 _VECTORS, _VECTOR_BYTES = 8, 16384
+# Samples a second that microphones on boards give.
+_SLOWEST_SOUND, _FASTEST_SOUND = 4000, 96000
 # MAJOR.MINOR.PATCH and a pre-release, of semver.org; build metadata is the fingerprint's place.
 _VERSION = re.compile(
     r"(0|[1-9]\d{0,5})(\.(0|[1-9]\d{0,5})){2}(-[0-9A-Za-z]+([.-][0-9A-Za-z]+)*)?", re.A
@@ -193,13 +196,19 @@ def _render_format(
             if f"{path}/".startswith(f"{source}/"):
                 files[place + path[len(source) :]] = data
     if chosen is None:
-        streams = description.get("stream_templates", []) if context["model"].hop else []
         camera, frame, known = None, context["model"].find(Frame), description.get("camera")
         if frame is not None and known:  # the names that esp_camera has, where it has both
             pixels = known["formats"].get(frame.pixel_format)
             size = known["sizes"].get(f"{frame.width}x{frame.height}")
             camera = {"format": pixels, "size": size} if pixels and size else None
-        parts = [*description["templates"], *streams, *(["camera"] if camera else [])]
+        having = {
+            "stream_templates": context["model"].hop,
+            "microphone_templates": context["microphone"],
+        }
+        parts = [*description["templates"], *(["camera"] if camera else [])]
+        parts += [
+            name for key, there in having.items() if there for name in description.get(key, [])
+        ]
         return files | _render(folder, parts, context | {"camera": camera})
     target, board, framework = chosen
     if framework not in description["frameworks"]:
@@ -244,13 +253,21 @@ def _of_sensor(about: Mapping[str, Any]) -> dict[str, Any]:
     cutting = about.get("recordings")
     cutting = cutting if isinstance(cutting, dict) else {}
     rate, names = cutting.get("rate"), cutting.get("channels")
-    is_known = isinstance(rate, int | float) and rate > 0
+    period: Fraction | None = None
+    if isinstance(rate, int | float) and 0 < rate <= 1e6:
+        period = (1000000 / Fraction(rate)).limit_denominator(4000)
     channels = [str(name) for name in names] if isinstance(names, list) else []
     are_words = all(re.fullmatch(r"[A-Za-z_]\w*", word, re.ASCII) for word in channels)
     return {
-        "period": max(round(1e6 / rate), 1) if is_known else None,  # type: ignore[operator]
+        "period": period,
         "channels": channels if are_words else [],
     }
+
+
+def _hears(model: IntegerModel, period: Fraction | None) -> bool:
+    """Say whether samples of a model may be those of a microphone: a channel at such a rate."""
+    one = model.hop > 0 and model.input.channels == 1 and model.raw_dtype == "int16"
+    return one and period is not None and _SLOWEST_SOUND <= 1000000 / period <= _FASTEST_SOUND
 
 
 def exported_files(
@@ -291,6 +308,7 @@ def exported_files(
     context = _context(integer_model, name, int(rows.shape[0]))
     context["constants"] = constants_of(coding, integer_model, name)
     context |= _of_sensor(about)
+    context["microphone"] = _hears(integer_model, context["period"])
     # Two trainings are two versions to a package manager.
     context["release"] = version or f"{tinykernel.__version__}+{context['fingerprint']}"
     files = dict(sorted(_render_format(format, sources, context, chosen).items()))

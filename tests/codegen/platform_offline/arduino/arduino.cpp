@@ -2,6 +2,8 @@
  * are, of a sensor or of the console, on which nothing ever comes. */
 #include "Arduino.h"
 
+#include "PDM.h"
+
 #include "semihost.h"
 
 Console Serial;
@@ -63,6 +65,33 @@ int analogRead(uint8_t)
     return count_readings() * 37 % 1024;
 }
 
+Microphone PDM;
+
+void Microphone::onReceive(void (*heard)())
+{
+    callback = heard;
+}
+
+int Microphone::begin(int channels, int rate)
+{
+    return channels == 1 && rate == 16000;
+}
+
+void Microphone::setGain(int)
+{
+}
+
+int Microphone::read(void *block, unsigned long size)
+{
+    int16_t *value = static_cast<int16_t *>(block);
+    const unsigned long count = size < 32 ? size / 2 : 16; /* as many as a pass of the sketch takes */
+
+    for (unsigned long i = 0; i < count; i++) {
+        *value++ = (int16_t)(count_readings() * 37 % 1024);
+    }
+    return (int)(2 * count);
+}
+
 void delay(unsigned long)
 {
     tk_exit(0);
@@ -73,5 +102,6 @@ int main()
     setup();
     for (;;) {
         loop();
+        PDM.hear();
     }
 }
