@@ -171,7 +171,7 @@ def page(rows: list[Row], kept: dict[str, Any], peers: list[Peer]) -> str:
         "",
         "![Accuracy against linked bytes](accuracy.png)",
         "",
-        "| data | split | told to the trainer | linear SVM | RBF SVM |",
+        "| data | split | options of `train` | linear SVM | RBF SVM |",
         "|---|---|---|---:|---:|",
     ]
     for name in names:

@@ -1,4 +1,4 @@
-"""The data sets of the benchmarks: their splits, and what is told to the trainer about them."""
+"""The data sets of the benchmarks: their splits, and the options of `train` for each."""
 
 from __future__ import annotations
 

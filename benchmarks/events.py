@@ -1,9 +1,10 @@
 """Words of held-out speakers in streams: hits, and false alarms an hour against those promised.
 
-python benchmarks/events.py --data DIR [--folds 1] [--hours 3] --write docs/results/events.md
+python benchmarks/events.py --data DIR [--folds 1] [--hours 3] [--convolutions off]
+    --write docs/results/events.md
 
 DIR holds ``google12.zip``. Each fold trains on clips of other speakers, chooses thresholds on one
-half of the speakers held out, and counts events in a stream of the other half: a word in ten
+half of the held-out speakers, and counts events in a stream of the other half: a word in ten
 seconds, silence behind it, random gains and gaps. ``--work FOLDER`` keeps models and scores.
 """
 
@@ -137,8 +138,8 @@ def page(given: argparse.Namespace) -> Iterator[str]:
     yield f"{given.convolutions}, augmentation {given.augment or 'none'}, {given.hours:g} hours to"
     yield f"judge, {given.folds} of 3 folds. Promised: {RATE_PROMISED:g} false alarm an hour, with"
     yield f"{100 * CONFIDENCE:g} % confidence."
-    yield "Wanted: at most 2 an hour, and 85 % of what single clips are told right."
-    yield "*Where chosen* counts speakers that the thresholds of a fold did not see."
+    yield "Required: at most 2 an hour, and 85 % of the recall of single clips."
+    yield "*Where chosen* counts speakers that did not choose the thresholds of a fold."
     yield ""
     yield (
         "| fold | speakers to choose and to judge | single clips, % | hits where chosen, % "

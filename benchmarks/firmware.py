@@ -1,4 +1,4 @@
-"""Cost of the firmware on every core: instructions a component, flash by part, RAM.
+"""Cost of the firmware on every core: instructions per component, flash by part, RAM.
 
 Run it with ``python benchmarks/firmware.py [--data DIR]``. Instructions are
 counted exactly in an emulator and sizes come from the linked program, so that the figures do not
@@ -33,7 +33,7 @@ from tinykernel.training.options import TrainerOptions
 from tinykernel.training.trainer import fit
 from tinykernel.training.trainset import prepare
 
-# Most instructions a component at p = 4096, d = 1024, 10 classes: what must hold, and the goal.
+# Most instructions per component at p = 4096, d = 1024, 10 classes: what must hold, and the goal.
 LIMITS = {
     "cortex-m0": (75, 60),
     "cortex-m0plus": (75, 60),
@@ -67,7 +67,7 @@ class Row:
 
     @property
     def per_component(self) -> float:
-        """Instructions a component."""
+        """Instructions per component."""
         return self.bench.instructions / self.bench.components
 
 
@@ -174,7 +174,7 @@ def measure() -> list[Row]:
 def tables(rows: list[Row]) -> str:
     """Write the figures as Markdown."""
     lines = [
-        "| core | d | p | instructions | a component | " + " | ".join(STAGES) + " | bound |",
+        "| core | d | p | instructions | per component | " + " | ".join(STAGES) + " | bound |",
         "|---|---:|---:|---:|---:|" + "---:|" * (len(STAGES) + 1),
     ]
     for row in rows:
@@ -231,7 +231,7 @@ def limits(rows: list[Row]) -> list[Check]:
         if row.target in LIMITS:
             must, goal = LIMITS[row.target]
             checks.append(
-                Check(f"{row.target}: instructions a component", row.per_component, must, goal)
+                Check(f"{row.target}: instructions per component", row.per_component, must, goal)
             )
         if row.target == "cortex-m4":
             flash = row.report.parts["flash"]

@@ -301,7 +301,7 @@ def test_wrong_arguments():
         ({"target": "host"}, "no flash"),
         ({"n_components": 64}, "n_components: not for tune"),
         ({"sizes": ["9KB"], "budget": "8KB"}, "above the budget"),
-        ({"groups": [1, 2]}, "one value a row"),
+        ({"groups": [1, 2]}, "one value per row"),
         ({"backend": "dask"}, "the address of a Dask scheduler"),
         ({"n_folds": 1}, "n_folds"),
         ({"task": "numbers"}, "task: not for tune"),

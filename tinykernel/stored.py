@@ -96,7 +96,7 @@ def rows_at(X: NDArray[Any] | StoredRows, places: NDArray[Any]) -> NDArray[Any]:
 
 
 def drawn_places(y: NDArray[Any], most: int, seed: int | tuple[int, ...]) -> NDArray[np.intp]:
-    """Return at most `most` random places; for labels stratified, with at least one a class."""
+    """Return at most `most` random places; for labels stratified, with at least one per class."""
     order = np.random.default_rng(seed).permutation(len(y))
     if y.dtype.kind == "f" or len(y) <= most:
         return np.asarray(order[:most], np.intp)

@@ -28,7 +28,7 @@ class Bytes:
 
     @classmethod
     def of(cls, name: str, X: np.ndarray, pool: int) -> Bytes:
-        """Take ranges from training rows, one a column where columns have units of their own."""
+        """Take ranges from training rows, one per column where columns have units of their own."""
         width = {"har_raw": 6, "covtype": 54, "gas_drift": 128}.get(name, 1)
         few = X[np.random.default_rng(0).permutation(len(X))[:TRIAL_ROWS]]
         columns = few.reshape(-1, width).astype(np.float64)

@@ -57,7 +57,7 @@ def test_from_clips_to_events(told):
     model = load(told / "e.tkm")
     silent = model.events.thresholds == 0
     assert [c for c, s in zip(model.classes, silent, strict=True) if s] == ["noise", "other"]
-    assert "joined of 64 clips of 4 groups" in model.events.statement
+    assert "joined from 64 clips of 4 groups" in model.events.statement
     found = json_of("evaluate", told / "e.tkm", told / "long" / "day.wav")
     assert found["events"] == 15
     assert found["hits"] + found["misses"] == 15

@@ -116,7 +116,7 @@ def test_new_order_of_codes_renamed_constants() -> None:
 
 
 def test_missing_value_has_the_type_of_the_inputs() -> None:
-    """One macro where all columns have one number, else one a column; none that does not fit."""
+    """One macro where all columns have one number, else one per column; none that does not fit."""
     floats, _ = _hostile()
     small, _ = _hostile("int8")
     one = Coding({}, {"m": -1.0, "table": -1.0})

@@ -54,7 +54,7 @@ def test_source_is_tidy_ascii() -> None:
 
 
 def test_scratch_is_two_vectors_and_the_scores() -> None:
-    """RAM is 4 bytes a padded input and 4 a class, and bits of blocks that are counted at once."""
+    """RAM is 4 bytes per padded input and per class, and bits of blocks counted at once."""
     for options, words in (
         ({"n_features": 784}, 1024 + 10),
         ({"n_features": 64, "n_blocks": 1}, 64 + 10),

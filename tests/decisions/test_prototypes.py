@@ -11,11 +11,7 @@ from sklearn.datasets import load_digits
 from tests.random_models import random_model, random_raw
 from tinykernel import TernaryKernelClassifier, calibrate, load
 from tinykernel.decisions.novelty import FittedNovelty
-from tinykernel.decisions.prototypes import (
-    MOST_BYTES,
-    fit_margin_line,
-    fit_prototypes,
-)
+from tinykernel.decisions.prototypes import MOST_BYTES, fit_margin_line, fit_prototypes
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.decision import margins
 from tinykernel.model.stages.components import Components
@@ -82,12 +78,8 @@ def test_novelty_goes_by_the_scores_where_inputs_are_too_alike_for_prototypes() 
 
 def test_a_threshold_above_the_worth_of_every_margin_is_told() -> None:
     """From the bias on no margin counts."""
-    fit = FittedNovelty(
-        np.zeros(0, dtype=np.int32),
-        np.zeros(0, dtype=np.bool_),
-        np.zeros((1, 1), dtype=np.int8),
-        (100, 1, 0),
-    )
+    none = np.zeros(0, np.int32)
+    fit = FittedNovelty(none, none > 0, np.zeros((1, 1), np.int8), (100, 1, 0))
     assert fit.remarks(99) == ()
     assert "margins never count: one of 0 is worth 100" in fit.remarks(100)[0]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tinykernel.errors import TinykernelError
-from tinykernel.training.folds import keep_aside, trial_folds
+from tinykernel.training.folds import hold_out, trial_folds
 
 
 def test_groups_are_never_on_both_sides():
@@ -16,7 +16,7 @@ def test_groups_are_never_on_both_sides():
     for fold in folds:
         assert not set(groups[fold.inside]) & set(groups[fold.outside])
         assert 0.1 < fold.outside.size / codes.size < 0.4
-    out = keep_aside(codes, groups, 0.2, 0)
+    out = hold_out(codes, groups, 0.2, 0)
     assert not set(groups[out]) & set(groups[~out])
     assert 0.2 <= out.mean() < 0.32
 
@@ -46,7 +46,7 @@ def test_tiny_classes_stay_in_training():
 def test_the_share_asked_for_is_kept_aside(share):
     """Shares above a third once became a half."""
     codes = np.arange(1000) % 4
-    out = keep_aside(codes, None, share, 0)
+    out = hold_out(codes, None, share, 0)
     assert out.mean() == pytest.approx(share, abs=0.01)
     assert np.ptp(np.bincount(codes[out])) <= 1
 
@@ -54,8 +54,8 @@ def test_the_share_asked_for_is_kept_aside(share):
 def test_too_few_rows_are_refused():
     """A clear line where nothing could be held out, or a class would be lost."""
     with pytest.raises(TinykernelError, match="validation: 8 rows are too few"):
-        keep_aside(np.arange(8) % 2, None, 1e-9, 0)
+        hold_out(np.arange(8) % 2, None, 1e-9, 0)
     with pytest.raises(TinykernelError, match="groups: all rows"):
         trial_folds(np.arange(8) % 2, np.zeros(8), 0)
     with pytest.raises(TinykernelError, match="too few groups"):
-        keep_aside(np.repeat([0, 1], 4), np.repeat([0, 1], 4), 0.3, 0)
+        hold_out(np.repeat([0, 1], 4), np.repeat([0, 1], 4), 0.3, 0)

@@ -1,4 +1,4 @@
-"""The output of sketches: numbers a line, or frames of 16-bit samples."""
+"""The output of sketches: numbers per line, or frames of 16-bit samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In how many cells kernels of signals count, found on windows left out."""
+"""In how many cells kernels of signals count, found on held-out windows."""
 
 from __future__ import annotations
 

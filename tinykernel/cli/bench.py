@@ -81,7 +81,7 @@ def bench_command(
 def print_bench(results: list[BenchResult]) -> None:
     """Print a line a target."""
     stages = list(dict.fromkeys(stage for result in results for stage in result.stages))
-    numbers = ("instructions", "a component", *stages)
+    numbers = ("instructions", "per component", *stages)
     rows = [
         (
             result.target,
@@ -118,7 +118,7 @@ def _time(result: BenchResult) -> str:
         return ""
     low, high = (1e3 * seconds for seconds in result.seconds)
     cycles = "-".join(f"{value:g}" for value in result.cycles_per_instruction)
-    time = f"{low:.2f}-{high:.2f} ms at {cycles} cycles an instruction"
+    time = f"{low:.2f}-{high:.2f} ms at {cycles} cycles per instruction"
     if result.coulombs is None or result.supply is None:
         return time
     least, most = (1e6 * charge for charge in result.coulombs)

@@ -20,7 +20,7 @@ def options_command(
 
     Settings are given by --set NAME=VALUE or in tinykernel.toml. tinykernel.toml lies beside the
     data (for export beside the model); its tables are data, train, tune and export. The command
-    line goes before the file.
+    line takes precedence over the file.
     """
     chosen = [known(name, name) for name in names] if names else list(SETTINGS.values())
     if as_json:

@@ -45,7 +45,7 @@ class Table:
     # What the report counts its bytes as.
     part: str  # {"weights", "kernels", "transform", "windows", "scaler", "decision"}
     comment: str  # what it holds.
-    per_row: int | None = None  # values a line.
+    per_row: int | None = None  # values per line.
 
     @property
     def n_bytes(self) -> int:
@@ -117,7 +117,7 @@ def smallest_type(values: NDArray[Any]) -> str:
 
 
 def bit_words(bits: NDArray[Any], *, first_is_top: bool) -> NDArray[np.uint32]:
-    """Pack bits, 32 a word, padded with zeros; bit 0 of the vector is the top or bottom one."""
+    """Pack bits, 32 per word, padded with zeros; bit 0 of the vector is the top or bottom one."""
     padded = np.zeros(-(-bits.size // WORD) * WORD, dtype=np.uint64)
     padded[: bits.size] = bits.astype(bool)
     shifts = np.arange(WORD, dtype=np.uint64)

@@ -43,7 +43,7 @@ class Constants:
     inputs: tuple[Constant, ...] = ()  # columns of a table by their place in an input.
     # Of each column of text where it is, as a comment, and its texts in the order of their codes.
     texts: tuple[tuple[str, tuple[Constant, ...]], ...] = ()
-    # What stands for a missing value: one for all columns that lacked some, or one a column.
+    # What stands for a missing value: one for all columns that lacked some, or one per column.
     gaps: tuple[Constant, ...] = ()
     example: str = ""  # an assignment to an input, as C; empty where there is no text.
 

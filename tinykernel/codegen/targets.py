@@ -69,7 +69,7 @@ class Target:
 
 # Names of the Cortex-M cores, for each: boards to suggest, the chip of the first, cycles an
 # instruction from and to, machines, description. Loads take two cycles and taken branches two or
-# three on most of them; the M7 issues two instructions a cycle.
+# three on most of them; the M7 issues two instructions per cycle.
 _CORTEX = """\
 m0 3 STM32F072RB 1.2 2.0 microbit,mps2-an385 Cortex-M0, ARMv6-M: no DSP, no FPU, no divide
 m0plus 2 STM32L053R8 1.1 1.8 microbit,mps2-an385 Cortex-M0+, ARMv6-M: no DSP, no FPU, no divide

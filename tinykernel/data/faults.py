@@ -173,7 +173,7 @@ def _one_a_row(part: Part, y: NDArray[Any], values: bool) -> NDArray[Any]:
     """Return labels or values in one dimension."""
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim != 1:
-        way = "give one a row" if values else "give one a row (one-hot labels: use argmax)"
+        way = "give one per row" if values else "give one per row (one-hot labels: use argmax)"
         raise TinykernelError(f"{_labels_of(part, values)} have shape {y.shape}; {way}")
     return y
 

@@ -157,7 +157,7 @@ def calibrate(
     -----
     Thresholds: Learn then Test (see `tinykernel.decisions.thresholds`) or split conformal
     prediction. Temperature: Guo et al. 2017. Groups, errors: Korn & Graubard 1998, by the variance
-    of errors between groups, with at most two rows a group; this is approximate, and fewer than 8
+    of errors between groups, with at most two rows per group; this is approximate, and fewer than 8
     groups promise nothing. Groups, coverage and prediction sets: Lee, Barber & Willett 2023.
 
     Examples
@@ -300,14 +300,14 @@ def _checked(
     """Return the positions of labels in the classes, and groups, of n rows."""
     names = np.asarray(y)
     if names.shape != (n,) or not n:
-        raise TinykernelError(f"calibrate: {names.shape} labels for {n} rows; give one a row")
+        raise TinykernelError(f"calibrate: {names.shape} labels for {n} rows; give one per row")
     index = {label: number for number, label in enumerate(model.classes)}
     unknown = next((label for label in names.tolist() if label not in index), None)
     if unknown is not None:
         raise TinykernelError(f"calibrate: {unknown!r} is no class of the model; leave it out")
     group = None if groups is None else np.asarray(groups)
     if group is not None and group.shape != names.shape:
-        raise TinykernelError(f"calibrate: {group.shape} groups for {n} rows; give one a row")
+        raise TinykernelError(f"calibrate: {group.shape} groups for {n} rows; give one per row")
     return np.array([index[label] for label in names.tolist()], dtype=np.intp), group
 
 

@@ -24,14 +24,14 @@ def fit_prototypes(model: IntegerModel, X: ArrayLike, y: ArrayLike) -> NDArray[n
     """Return the means of clusters of known rows (k-means, Lloyd 1982), as levels of 4 bits.
 
     Every class has as many as the bytes allow, half a byte an input, with at least 25 rows each;
-    where they do not allow one a class, clusters of all rows are taken. The rows are best the
+    where they do not allow one per class, clusters of all rows are taken. The rows are best the
     training rows. The result has shape (k, n_features).
     """
     labels = np.asarray(y)
     inputs = model.quantize_inputs(X)
     if labels.shape != (len(inputs),) or not len(inputs):
         raise TinykernelError(
-            f"calibrate: {labels.shape} labels for {len(inputs)} known rows; give one a row"
+            f"calibrate: {labels.shape} labels for {len(inputs)} known rows; give one per row"
         )
     rows, rng = coarse(inputs), np.random.default_rng(0)
     each = 4 * -(-model.n_features // 8)

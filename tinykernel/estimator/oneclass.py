@@ -39,7 +39,7 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):
     """Detects inputs unlike the training rows, all of which are normal.
 
     The novelty of a row is its squared distance to the nearest prototype. Prototypes are means of
-    clusters of the training rows, in 4 bits an input. Python and C compute the same integers;
+    clusters of the training rows, in 4 bits per input. Python and C compute the same integers;
     ``NAME_predict`` returns 0 for normal and 1 for novel.
 
     Parameters

@@ -121,10 +121,10 @@ def calibrate_events(
     Clips are joined to as many hours as promise the rate with one false alarm.
     """
     source, joined = data.source, ""
+    groups = len({span.label for each in data.recordings for span in each.groups})
     if not data.is_long:
         hours = most_often(1, 1.0, confidence) / an_hour * 1.05
-        groups = len({span.label for each in data.recordings for span in each.groups})
-        joined = f" joined of {len(data.recordings)} clips of {groups} groups of"
+        joined = f" joined from {len(data.recordings)} clips of {groups} groups of"
         if hours * 3600 * (data.rate or 0) * model.input.channels > _MOST_JOINED:
             raise TinykernelError(
                 f"{an_hour:.3g} false alarms an hour take {hours:.3g} hours of joined clips, more "
@@ -134,10 +134,11 @@ def calibrate_events(
     streams = streams_of(model, data, background)
     result = choose_events(model, streams, background, an_hour, confidence)
     statement = (
-        f"at most {an_hour:g} false alarms an hour, with {100 * confidence:g} % confidence: "
+        f"at most {an_hour:g} false alarm{'s' * (an_hour != 1)} an hour, "
+        f"with {100 * confidence:g} % confidence: "
         f"{len(result.heard.alarms)} in {result.hours:.3g} hours{joined or ' of'} {source}"
-        + "; other speakers or machines may raise more"
-        * bool(joined)
+        + ", each group judged by thresholds of the others" * (groups > 1)
+        + "; other speakers or machines may raise more" * bool(joined)
     )
     assert result.model.events is not None
     events = replace(result.model.events, statement=statement)

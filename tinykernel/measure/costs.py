@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
-from tinykernel.measure.bench import bench
+from tinykernel.measure.bench import StreamCost, bench
 from tinykernel.measure.instructions import estimate_instructions
 from tinykernel.measure.limits import parse_clock
 from tinykernel.measure.supply import Supply
@@ -23,8 +23,9 @@ class Cost:
     target: str
     instructions: int | None  # None where they could be neither counted nor estimated.
     stages: dict[str, int]  # empty unless an emulator counted them.
-    cycles: tuple[float, float]  # assumed cycles an instruction, from and to.
+    cycles: tuple[float, float]  # assumed cycles per instruction, from and to.
     source: str  # how they were counted, or why they were not.
+    stream: StreamCost | None = None  # of the calls of a stream, where they were counted.
 
     def seconds(self, clock: float) -> tuple[float, float] | None:
         """Return the time at a clock in hertz, from and to; None where nothing was counted."""
@@ -42,6 +43,7 @@ class Cost:
             "stages": dict(self.stages),
             "cycles_per_instruction": list(self.cycles),
             "source": self.source,
+            "stream": None if self.stream is None else asdict(self.stream),
             "seconds": {name: None if span is None else list(span) for name, span in times.items()},
         }
         spans = [span for span in times.values() if span is not None]
@@ -62,7 +64,8 @@ def cost_on(model: IntegerModel, target: str, *, counted: bool = True) -> Cost:
         else:
             source = f"counted with {result.emulator}, {result.core}, code of {result.compiler}"
             source += f"; {result.note}" if result.note else ""
-            return Cost(row.name, result.instructions, dict(result.stages), row.cycles, source)
+            stages = dict(result.stages)
+            return Cost(row.name, result.instructions, stages, row.cycles, source, result.stream)
     try:
         instructions = estimate_instructions(model, row)
     except TinykernelError as error:

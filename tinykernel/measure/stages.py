@@ -13,7 +13,7 @@ from tinykernel.codegen.pack import code_of
 from tinykernel.model.readouts import PARTS
 from tinykernel.model.stages import STAGES as KINDS
 
-# The runtime has one kernel a file, so the file of a function tells its stage. What is in no such
+# The runtime has one kernel per file, so the file of a function tells its stage. What is in no such
 # file (arithmetic on words, library routines) belongs to the stage that calls it.
 _STAGE_OF_FILE = {
     header: stage

@@ -196,12 +196,12 @@ class IntegerModel(Predictions, Chain):
 
     @property
     def n_scores(self) -> int:
-        """Number of scores: one a class, or one a value."""
+        """Number of scores: one per class, or one per value."""
         return self.answers.n_scores
 
     @property
     def n_outputs(self) -> int:
-        """Number of outputs: 1 for two classes, else one a class or value."""
+        """Number of outputs: 1 for two classes, else one per class or value."""
         return self.answers.n_outputs
 
     @property

@@ -27,6 +27,7 @@ from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.progress import report as say
 from tinykernel.reporting.facts import coverage_of
 from tinykernel.reporting.page import ReportPage
+from tinykernel.reporting.pictures import gallery_of
 
 
 def report_page(
@@ -123,6 +124,7 @@ def report_page(
         options: dict[str, Any] = {"groups": groups, "class_weight": class_weight}
         judgement["judged"] = evaluate(integer, X, y, train=train, **options)
         judgement["coverage"] = coverage_of(integer, X, y)
+        judgement["gallery"] = gallery_of(integer, X, y)
         flat = np.asarray(X).reshape(len(np.asarray(y)), -1)
         judgement["seen"] = seen_before(flat, about.get("training_rows"))
         if integer.input.columns == 1 and len(flat) > 1:

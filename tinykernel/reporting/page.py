@@ -20,6 +20,7 @@ from tinykernel.measure.supply import Supply
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.values import Values
 from tinykernel.reporting.facts import Coverage, input_ranges, tuning_points
+from tinykernel.reporting.pictures import Gallery
 from tinykernel.reporting.training import training_in_words
 from tinykernel.text import visible
 
@@ -59,6 +60,8 @@ class ReportPage:
         When the page was made.
     worth : Importance or None
         Of the inputs, on `rows`; None for images.
+    gallery : Gallery or None
+        Images among `rows`; None for other inputs.
     """
 
     title: str
@@ -75,6 +78,7 @@ class ReportPage:
     version: str = ""
     date: str = ""
     worth: Importance | None = None
+    gallery: Gallery | None = None
 
     @property
     def fits(self) -> bool:

@@ -84,17 +84,17 @@ def _dealt_groups(groups: ArrayLike, rng: np.random.Generator) -> NDArray[np.int
     return np.asarray(dealt[index], dtype=np.int64)
 
 
-def keep_aside(
+def hold_out(
     codes: NDArray[np.int64], groups: ArrayLike | None, share: float, seed: int
 ) -> NDArray[np.bool_]:
     """Choose about a share of the rows: whole groups, or rows of every class.
 
-    The result marks the rows that are kept aside. A TinykernelError says where no row is left, or a
+    The result marks the held-out rows. A TinykernelError says where no row is left, or a
     class has none among the others.
 
     Examples
     --------
-    >>> int(keep_aside(np.arange(100) % 2, None, 0.2, 0).sum())
+    >>> int(hold_out(np.arange(100) % 2, None, 0.2, 0).sum())
     20
     """
     rng = np.random.default_rng([seed, 4])
@@ -111,8 +111,8 @@ def keep_aside(
         out = np.isin(index, order[np.cumsum(sizes) - sizes < share * codes.size])
     if not out.any() or np.unique(codes[~out]).size < np.unique(codes).size:
         raise TinykernelError(
-            f"validation: {codes.size} rows are too few, or in too few groups, to keep {share:g} "
-            "of them aside"
+            f"validation: {codes.size} rows are too few, or in too few groups, to hold out "
+            f"{share:g} of them"
         )
     return out
 

@@ -111,7 +111,7 @@ def fit_level_scaling(X: NDArray[Any], input_bits: int, scope: str = "auto") -> 
         varies = np.ones_like(varies)
     scale = np.where(varies, 2.0 * (levels - 1) / levels / np.where(varies, spread, 1.0), 0.0)
     if scope == "global" and X.dtype.kind in "iu" and 0 < spread[0] < levels:
-        # Whole levels a unit: every raw value is then exactly one of the levels.
+        # Whole levels per unit: every raw value is then exactly one of the levels.
         scale[:] = 2.0 * ((levels - 1) // spread[0]) / levels
     offset = low + 1.0 / np.where(varies, scale, 1.0)
     return InputScaling(

@@ -24,7 +24,7 @@ class Layout:
     learns_width : bool
         The window width of each row in 8 bits; otherwise it is half a turn, t = 0.
     scale_per_row : bool
-        S in 8 bits a row; otherwise one a block.
+        S in 8 bits per row; otherwise one per block.
     ternary : bool
         Weights in {-1, 0, 1} with two bits each, or {-1, 1} with one.
 

@@ -37,7 +37,7 @@ from tinykernel.training.choice import Candidate, Choice
 from tinykernel.training.components.learner import Learner, Validation
 from tinykernel.training.components.stored import stored_model
 from tinykernel.training.components.windows import Arithmetic
-from tinykernel.training.folds import Fold, final_fold, keep_aside, trial_folds
+from tinykernel.training.folds import Fold, final_fold, hold_out, trial_folds
 from tinykernel.training.images.training import fit_frames, fit_images
 from tinykernel.training.inputs import (
     SharedTransform,
@@ -199,7 +199,7 @@ def _judged(
 
 
 def _of_smooth(smooth: Smooth, data: TrainSet, seed: int, missed: float) -> tuple[float, float]:
-    """Return loss and R2 on rows left out: what the fit misses, and what is missed of the fit."""
+    """Return loss and R2 on held-out rows: what the fit misses, and what is missed of the fit."""
     loss, explained = smooth.judged(data, trial_folds(data.codes, data.groups, seed))
     return loss + missed, 1 - (1 - explained) * (loss + missed) / max(loss, 1e-30)
 
@@ -221,7 +221,7 @@ def _trained(prepared: _Prepared, options: TrainerOptions, recipe: Recipe) -> Tr
     mixed, inputs, targets, weight = rows.mixed, rows.inputs, rows.targets, rows.weight
     held = _validation(data, transform, weight)
     if options.validation_fraction:
-        out = keep_aside(data.codes, data.groups, options.validation_fraction, recipe.seed)
+        out = hold_out(data.codes, data.groups, options.validation_fraction, recipe.seed)
         held = Validation(mixed[out], data.truth[out], weight[out], inputs[out])
         mixed, inputs, targets, weight = mixed[~out], inputs[~out], targets[~out], weight[~out]
     learner = _learner(mixed, inputs, targets, weight, recipe, transform)

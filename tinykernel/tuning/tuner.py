@@ -110,7 +110,7 @@ def tune(
     named = None if groups is None else np.asarray(groups)
     for name, array in (("y", labels), ("groups", named)):
         if array is not None and array.shape != (len(rows),):
-            raise TinykernelError(f"{name}: shape {array.shape}; give one value a row of X")
+            raise TinykernelError(f"{name}: shape {array.shape}; give one value per row of X")
     if find_target(target).family == "host":
         raise TinykernelError(f"target {target} has no flash to measure; choose a microcontroller")
     # Without a seed trials could not be compared, nor the journal continued.

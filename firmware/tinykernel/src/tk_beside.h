@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Beside: numbers that pass no kernel become counts behind those of a window.
  *
- * State, two counts a word: those of the numbers, until others are given. */
+ * State, two counts per word: those of the numbers, until others are given. */
 #ifndef TK_BESIDE_H
 #define TK_BESIDE_H
 

@@ -29,14 +29,14 @@
  *   TK_PRE_SHIFT(i)        integers only, 0..31
  * Formats (a table is a constant array of the name given; a literal macro replaces equal values)
  *   TK_SIGNS               1: tk_signs[] has a bit for each input, set where it changes its sign;
- *                          32 a word, of inputs 2i, 2i + 1 (i = 0..15) in bits 15 - i and 31 - i
+ *                          32 per word, of inputs 2i, 2i + 1 (i = 0..15) in bits 15 - i and 31 - i
  *   TK_CONSTANTS           1: tk_constants[] has the same for inputs that are ignored (constant)
  *   TK_PERMUTATION         0: none; 1: orbit s -> TK_ORBIT_MULTIPLIER * s + TK_ORBIT_INCREMENT
  *                          (mod d) from 0; 2: table tk_permutation[d]
  *   TK_DIAGONAL_BITS       8: tk_diagonal[] holds int8, four a word, row j in byte j % 4
  *                          4: -7..7 in two's complement, eight a word: of rows 2i, 2i + 1
  *                          (i = 0..3) from bits 28 - 4i and 12 - 4i up
- *                          1: one bit a row, 32 rows a word, 1 = negative: of rows 2i, 2i + 1
+ *                          1: one bit per row, 32 rows per word, 1 = negative: of rows 2i, 2i + 1
  *                          (i = 0..15) in bits 31 - i and 15 - i
  *   TK_KEPT                1: bit j % 32 of tk_kept[b * d / 32 + j / 32] set: row j of block b
  *                          is a component; 0: the first components of a block are

@@ -20,7 +20,7 @@ struct tk_convolutions {
     uint32_t stride;     /* values from row to row; enough for whole groups of responses */
     uint32_t layers;     /* how many, 1..8 */
     uint32_t pools;      /* bit l: of two by two values of layer l the largest comes out */
-    uint32_t shifts;     /* of responses, 4 bits a layer, the first one at the bottom */
+    uint32_t shifts;     /* of responses, 4 bits per layer, the first one at the bottom */
     uint32_t channels;   /* how many */
     uint32_t tap_bits;   /* 4 or 8 */
     uint32_t bias_bytes; /* 1..4 */

@@ -36,7 +36,7 @@ struct tk_signal {
      * of its cells begins, and the one before ends. */
     const TK_FLASH void *dilations;
     const TK_FLASH void *groups; /* kernels of each dilation and channel */
-    /* A word a kernel: a, b, c of 4 bits from the bottom; above 16 bits the threshold.
+    /* One word per kernel: a, b, c of 4 bits from the bottom; above 16 bits the threshold.
      * (9, 11, 11) is the sum of all, (10, 11, 11) the newest value. */
     const TK_FLASH uint32_t *codes;
     const TK_FLASH void *order; /* count i of the model is count order[i] */

@@ -126,7 +126,7 @@ TK_INLINE uint32_t tk_count_output(const uint32_t *bits, const TK_FLASH uint32_t
 #else
 
 /* Number of agreeing components in `count` words, at least one, for few words and in less code: up
- * to seven are added up column by column, which three bits a column can hold. */
+ * to seven are added up column by column, which three bits per column can hold. */
 TK_INLINE uint32_t tk_count_output(const uint32_t *bits, const TK_FLASH uint32_t *weights,
                                    uint32_t count)
 {

@@ -9,7 +9,7 @@
  * first[] has for each channel 9 * given weights of 8 bits, those of a position side by side, of
  * four the bytes 0, 2, 1 and 3 of a word. single[] has for each channel of a block nine weights of
  * 4 bits, the first one of a byte in its low half. points[] has for each channel that a block gives
- * 8 weights a word: those of channels 2k and 2k + 1 stand where a shift by 4k to the left brings
+ * 8 weights per word: those of channels 2k and 2k + 1 stand where a shift by 4k to the left brings
  * them to the top of the halves. units[] has for each channel of each layer bias << 12 | multiplier
  * << 5 | shift. */
 #ifndef TK_SEPARABLE_H

@@ -1,4 +1,4 @@
-"""Kernel ridge regression: its errors on rows left out, and its gradients."""
+"""Kernel ridge regression: its errors on held-out rows, and its gradients."""
 
 import numpy as np
 import pytest

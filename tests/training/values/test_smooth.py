@@ -1,4 +1,4 @@
-"""The smooth fit: its errors on rows left out, and when rows of it are learned from."""
+"""The smooth fit: its errors on held-out rows, and when rows of it are learned from."""
 
 from dataclasses import replace
 

@@ -35,7 +35,7 @@ def record_command(
     port: PortOption = None,
     baud: BaudOption = 115200,
     form: Annotated[
-        str, option("--format FORMAT", "text: a line a sample; s16le: binary frames")
+        str, option("--format FORMAT", "text: one line per sample; s16le: binary frames")
     ] = "text",
     group: Annotated[
         str | None, option("NAME", "person or machine, written as column `group`")
@@ -54,7 +54,7 @@ def record_command(
 ) -> None:
     """Record the samples that a sketch prints, to train on.
 
-    The sketch prints one line a sample: numbers separated by commas, spaces, tabs or semicolons,
+    The sketch prints one line per sample: numbers separated by commas, spaces, tabs or semicolons,
     with or without names. On a terminal, keys start and stop recordings; elsewhere --seconds, or
     --count and --window, set how much is recorded.
     """

@@ -17,7 +17,7 @@ def pack_prototypes(prototypes: NDArray[np.int8], part: str) -> Parts:
     padded = np.zeros((number, -(-n // 8) * 8), dtype=np.int64)
     padded[:, :n] = prototypes.astype(np.int64) & 15
     packed = (padded.reshape(-1, 8) << (28 - 4 * np.arange(8))).sum(axis=1).astype(np.uint32)
-    comment = "Known rows: 4 bits an input, the first one at the top."
+    comment = "Known rows: 4 bits per input, the first one at the top."
     return [
         Definition("TK_PROTOTYPES", f"{number}u"),
         Table("tk_prototypes", "uint32_t", packed, part, comment),

@@ -1,4 +1,4 @@
-"""Storage of separable convolutions: weights of 8 and of 4 bits, and a word a unit."""
+"""Storage of separable convolutions: weights of 8 and of 4 bits, and a word per unit."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _points(layers: list[Layer]) -> NDArray[np.uint32]:
 
 
 def _units(layers: list[Layer]) -> NDArray[np.uint32]:
-    """Return a word a unit: bias << 12, multiplier << 5, shift."""
+    """Return a word per unit: bias << 12, multiplier << 5, shift."""
     packed = [
         layer.biases.astype(np.int64) << 12 | layer.multipliers.astype(np.int64) << 5 | layer.shifts
         for layer in layers

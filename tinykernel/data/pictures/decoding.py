@@ -91,7 +91,7 @@ def _opened(file: Path) -> Any:
         elif frames > 1:
             problem = f"is animated, or has several pages ({frames})"
         elif image.mode in ("I", "F"):
-            problem = "has 32 bits a pixel"
+            problem = "has 32 bits per pixel"
         if problem:
             image.close()
             raise BrokenPictureError(problem)

@@ -115,10 +115,11 @@ class Events(Record):
     def in_words(self, classes: Sequence[object]) -> list[tuple[str, str]]:
         """Return the same as names and values for a person."""
         least = list(zip(classes, self.thresholds.tolist(), strict=True))
-        pause = f", none in the {self.pause} decisions after one" * (self.pause > 0)
+        length = f"about {1 << self.shift} decisions" if self.shift else "one decision"
+        pause = f"; after an event none for {self.pause} decisions" * (self.pause > 0)
         return [
-            ("events", f"sums over about {1 << self.shift} decisions{pause}"),
-            ("least sum", ", ".join(f"{name} {limit}" for name, limit in least if limit)),
+            ("events", f"sums over {length}{pause}"),
+            ("thresholds", ", ".join(f"{name} {limit}" for name, limit in least if limit)),
             ("background", ", ".join(str(name) for name, limit in least if not limit)),
             ("promise", self.statement),
         ]

@@ -33,12 +33,12 @@ class Labels(Record):
 
     @property
     def n_scores(self) -> int:
-        """Number of scores: one a class."""
+        """Number of scores: one per class."""
         return len(self.classes)
 
     @property
     def n_outputs(self) -> int:
-        """Number of outputs: 1 for two classes, else one a class."""
+        """Number of outputs: 1 for two classes, else one per class."""
         return 1 if self.n_scores == 2 else self.n_scores
 
     def scores(self, totals: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -38,7 +38,7 @@ def quantize_scaler(
     The quantized value 0 stands for the scaled value 0, so that no phase has to be corrected,
 
     * where ``low = -1`` and ``high = 1 - step`` with ``step = 2 / 2**bits``, for all
-      inputs, and raw values are floats, or integers with whole numbers k of levels a unit:
+      inputs, and raw values are floats, or integers with whole numbers k of levels per unit:
       ``scale = k * step``;
     * for raw integers in ``first..last`` with fewer levels than there are: where ``k = (2**bits -
       1) // (last - first)``, ``scale = k * step``, ``offset = first + 1 / (k * step)``,

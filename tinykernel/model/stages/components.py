@@ -18,7 +18,7 @@ from tinykernel.model.proof import Range, bound_first, bound_second, range_of, s
 from tinykernel.model.record import Matrix, limits
 from tinykernel.model.stage import Stage, proved
 
-# Of all blocks together: the proof needs about 1 KB a row.
+# Of all blocks together: the proof needs about 1 KB per row.
 _MOST_ROWS = 1 << 20
 
 

@@ -181,7 +181,7 @@ class Learner:
         return round_linear(self.linear, self.recipe.linear_bits)
 
     def stored_linear(self) -> tuple[NDArray[np.int8], float, NDArray[np.float64]] | None:
-        """Return levels (outputs, n_features), the value of one a unit of q, and offsets."""
+        """Return levels (outputs, n_features), the value of one per unit of q, and offsets."""
         if self.recipe.linear_bits is None:
             return None
         levels, step = self._rounded_linear()

@@ -115,7 +115,7 @@ def moments(begin, end, sums, out):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, error_model="numpy")
 def activate(begin, end, sums, factor, shift, out):  # type: ignore[no-untyped-def]
-    """Write min(max(floor(sums * factor + shift), 0), 255), a factor and a shift a channel."""
+    """Write min(max(floor(sums * factor + shift), 0), 255), one factor and shift per channel."""
     for b in range(begin, end):
         for p in range(sums.shape[1]):
             for c in range(sums.shape[2]):

@@ -18,7 +18,7 @@ from tinykernel.model.stages.convolutions import MOST_CHANNELS
 from tinykernel.model.stages.frame import Frame
 from tinykernel.training.augment import Augmentation
 from tinykernel.training.choice import Candidate, Choice, choose, joined
-from tinykernel.training.folds import Fold, keep_aside, trial_folds
+from tinykernel.training.folds import Fold, hold_out, trial_folds
 from tinykernel.training.images.convolutions import (
     ConvolutionLearner,
     convolution_plan,
@@ -122,7 +122,7 @@ def _better(
     assert isinstance(options.n_kernels, Mapping)
     codes, groups, truth = data.codes, data.groups, data.truth
     if options.validation_fraction:
-        kept = ~keep_aside(codes, groups, options.validation_fraction, seed)
+        kept = ~hold_out(codes, groups, options.validation_fraction, seed)
         codes, groups, truth = codes[kept], None if groups is None else groups[kept], truth[kept]
     each = {
         form: replace(options, convolutions=FORMS[form], n_kernels=n)

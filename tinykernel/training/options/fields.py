@@ -318,7 +318,7 @@ class TrainerOptions(ClassParameters):
         None,
         unless_none(at_least(1)),
         "int or None",
-        "Largest sum of steps to the farthest leaf of each tree, and one a tree. `train` sets "
+        "Largest sum of steps to the farthest leaf of each tree, and one per tree. `train` sets "
         "what a limit of time or instructions leaves.",
         reads=(TREES,),
         internal=True,

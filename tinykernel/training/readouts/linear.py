@@ -217,7 +217,7 @@ class LinearLearner:
         return out
 
     def stored(self) -> tuple[NDArray[np.int8], float, NDArray[np.float64]]:
-        """Return levels (outputs, inputs), the value of one a unit of q, and the offsets."""
+        """Return levels (outputs, inputs), the value of one per unit of q, and the offsets."""
         levels, step = round_linear(self.linear, self.recipe.bits)
         levels[self.spread == 0] = 0
         worth = float(self.scale()) * float(self.unit) * float(step)

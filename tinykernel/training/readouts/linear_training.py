@@ -16,7 +16,7 @@ from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.scale import Scale
-from tinykernel.training.folds import keep_aside
+from tinykernel.training.folds import hold_out
 from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import History, run_epochs
 from tinykernel.training.loss import share_right
@@ -52,7 +52,7 @@ def split_rows(data: TrainSet, options: TrainerOptions, seed: int) -> Rows:
     """Return rows, targets and weights; validation rows are split off, their copies dropped."""
     weight, targets = data.weight, data.targets()
     if options.validation_fraction:
-        out = keep_aside(data.codes, data.groups, options.validation_fraction, seed)
+        out = hold_out(data.codes, data.groups, options.validation_fraction, seed)
         judging = out.copy()
         judging[len(out) - data.n_varied :] = False
         held = (data.X[judging], data.truth[judging], weight[judging])

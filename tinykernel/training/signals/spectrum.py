@@ -18,7 +18,7 @@ _FRAME_SECONDS, _BANDS = 0.032, 12
 # Convolutions make use of more bands than kernels, of which each looks at two.
 _BANDS_OF_PLANES = 20
 _LOWEST_HZ, _HIGHEST = 100.0, 0.975
-#: 0.75 dB a level; what is taken off is the noise of 16-bit samples.
+#: 0.75 dB per level; what is taken off is the noise of 16-bit samples.
 _LOG_BITS, _FLOOR = 2, 80
 # Frames that kernels of nine taps need.
 _FEWEST = 12

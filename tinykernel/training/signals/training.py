@@ -184,7 +184,7 @@ def fit_windows(
 def counted_ahead(
     data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]
 ) -> dict[str, Any]:
-    """Return the options by which some windows or groups left out are told better, if any are.
+    """Return the options by which some held-out windows or groups are told better, if any are.
 
     16 cells compete with one, and where these are ahead windows less their means with those.
     """
@@ -305,7 +305,7 @@ def _fit_classes(data: TrainSet, plan: SignalPlan, counts: Rows) -> LevelFit:
 def _of_few(
     data: TrainSet, plan: SignalPlan, shape: tuple[int, int], scaler: Scale, rows: Rows
 ) -> _Chosen:
-    """Choose kernels and weights for few windows, by the error of windows or groups left out.
+    """Choose kernels and weights for few windows, by the error of held-out windows or groups.
 
     Kernels that were chosen by the labels fit these too well: their error left out is too small,
     and so is the penalty that it chooses. They learn what one fit to all pools says instead, which
