@@ -69,11 +69,13 @@ def test_evaluate_other_rows(work, tmp_path):
     assert (found["rows"], found["classes"], found["counts"][3]) == (60, [0, 1, 2, 7], 20)
     assert not found["baselines"]
     assert "--train DATA" in run(*command).stdout
-    beside = run(*command, "--train", work / "data.npz")
-    assert "a linear model of 15 B" in beside.stdout
-    assert "20 of 60 test rows have labels that do not occur in training" in beside.stdout
+    beside = run(*command, "--train", work / "data.npz").stdout
+    assert "a linear model of 15 B" in beside
+    assert "20 of 60 test rows have labels that do not occur in training" in beside
     np.savez(tmp_path / "bare.npz", X=X)
-    assert "has no labels" in failed("evaluate", work / "gesture.tkm", tmp_path / "bare.npz")
+    bare = ("evaluate", work / "gesture.tkm", tmp_path / "bare.npz")
+    assert "has no labels" in failed(*bare)
+    assert "no 'no'; it has X" in failed(*bare, "--label", "no")
 
 
 @pytest.mark.parametrize("command", ["evaluate", "predict", "verify"])

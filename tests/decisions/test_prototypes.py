@@ -78,8 +78,7 @@ def test_novelty_goes_by_the_scores_where_inputs_are_too_alike_for_prototypes() 
 
 def test_a_threshold_above_the_worth_of_every_margin_is_told() -> None:
     """From the bias on no margin counts."""
-    none = np.zeros(0, np.int32)
-    fit = FittedNovelty(none, none > 0, np.zeros((1, 1), np.int8), (100, 1, 0))
+    fit = FittedNovelty(*np.zeros((2, 0), np.int32), np.zeros((1, 1), np.int8), (100, 1, 0))
     assert fit.remarks(99) == ()
     assert "margins never count: one of 0 is worth 100" in fit.remarks(100)[0]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -85,7 +86,8 @@ class Link:
                 if time.monotonic() < limit:
                     time.sleep(0.1)
                     continue
-                reason = getattr(error, "strerror", None) or str(error).partition(":")[0]
+                number = getattr(error, "errno", None)  # pyserial's own texts repeat the port
+                reason = os.strerror(number) if number else str(error).partition(":")[0]
                 raise TinykernelError(
                     f"{port}: cannot be opened ({reason}); 'tinykernel ports' lists the ports, "
                     "and another program may hold it"

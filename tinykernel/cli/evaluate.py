@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -54,9 +53,7 @@ def evaluate_command(
 
     opened = open_model(model)
     if label is not None:
-        cutting = opened.about.get("recordings")
-        more = {"recordings": cutting | {"label": label}} if isinstance(cutting, dict) else {}
-        opened = replace(opened, label=label, about=opened.about | more)
+        opened = opened.with_label(label, data)
     integer = opened.model
     hint = _hint_of_events(opened, data)
     if integer.events is not None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinykernel.codegen.targets import TARGETS
+from tinykernel.errors import TinykernelError
 
 if TYPE_CHECKING:
     from tinykernel.budget import TrainResult
@@ -41,6 +42,20 @@ class ModelFile:
         from tinykernel.decisions import Expected
 
         return Expected.from_dict(self.about.get("held_out"), self.model.n_classes)
+
+    def with_label(self, label: str, data: str) -> ModelFile:
+        """Return it with another column or array of labels, which `data` must have."""
+        from tinykernel.data.formats import names_in
+        from tinykernel.data.paths import data_folder, find_data, is_pictures
+
+        if not (is_pictures(data) or data_folder(data)):
+            columns = names_in(find_data(data))
+            if columns and label not in columns:
+                shown = ", ".join(sorted(columns)[:12])
+                raise TinykernelError(f"--label: {data} has no {label!r}; it has {shown}")
+        cutting = self.about.get("recordings")
+        more = {"recordings": cutting | {"label": label}} if isinstance(cutting, dict) else {}
+        return replace(self, label=label, about=self.about | more)
 
     def names(self, data: str) -> dict[str, Any]:
         """Return label, groups and selection as parameters of `load_rows`, as in the training."""
