@@ -64,8 +64,7 @@ def test_evaluate_other_rows(work, tmp_path):
     rows; labels that training never saw are named."""
     X, y = blobs(60, 9)
     np.savez(tmp_path / "new.npz", X=X, y=np.where(y == 2, 7, y))
-    command = ("evaluate", work / "gesture.tkm", tmp_path / "new.npz")
-    found = json_of(*command)
+    found = json_of(*(command := ("evaluate", work / "gesture.tkm", tmp_path / "new.npz")))
     assert (found["rows"], found["classes"], found["counts"][3]) == (60, [0, 1, 2, 7], 20)
     assert not found["baselines"]
     assert "--train DATA" in run(*command).stdout

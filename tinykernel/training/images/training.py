@@ -51,10 +51,9 @@ _MOST_EPOCHS_OF_MIXED = 50
 # Mirrored images may mean something else.
 _VARIED = {"on": {"affine": 0.3}, "deep": {"affine": 0.3}, "mixed": {"affine": 0.5}}
 _NAMES = {"convolutions": "convolutions", "deep": "convolutions", "mixed": "mixed convolutions"}
-# Epochs of the training over those of a short one.
-_TRIAL_SHARE = 4
-# With more images short trainings see too few, and chains of one channel are learned at once.
-_MANY_IMAGES = 32000
+# Epochs of the training over those of a short one. A quarter of them preferred chains on USPS in
+# 8 KB, with a loss of 0.051 to 0.055; half have 0.045 to 0.036, and all 0.040 to 0.028.
+_TRIAL_SHARE = 2
 
 
 def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> TrainingResult:
@@ -128,8 +127,6 @@ def _better(
         form: replace(options, convolutions=FORMS[form], n_kernels=n)
         for form, n in options.n_kernels.items()
     }
-    if len(codes) > _MANY_IMAGES:
-        return next(iter(each.values())), None
     folds = trial_folds(codes, groups, seed) if len(each) > 1 else []
     if not folds:
         return next(iter(each.values())), None
