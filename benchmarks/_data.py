@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
+from PIL import Image
 from sklearn.model_selection import GroupKFold, train_test_split
 
 __all__ = ["ARGUMENTS", "BALANCED", "PARTS", "SPLITS", "Data", "accuracy", "load"]
@@ -15,6 +17,7 @@ ARGUMENTS = {
     "mnist": ("--image-shape", "28x28", "--augment", "affine"),
     "fashion_mnist": ("--image-shape", "28x28", "--augment", "affine:0.3,flip"),
     "usps": ("--image-shape", "16x16", "--augment", "affine"),
+    "cifar10_photos": ("--image-shape", "32x32x3", "--augment", "affine:0.3,flip"),
     "har_raw": ("--groups", "group_train", "--window-shape", "128x6", "--augment", "rotate:0.15"),
     "har": ("--groups", "group_train"),
     "covtype": (),
@@ -30,6 +33,7 @@ SPLITS = {
     "har": "official, by person",
     "covtype": "80/20, stratified, seed 0",
     "digits": "75/25, stratified, seed 0",
+    "cifar10_photos": "80/20 of half of the official training part, stratified, seed 0",
     "ecg": "by record, inter-patient; balanced accuracy",
     "gas_drift": "batches 1-6 against 8-9",
 }
@@ -66,6 +70,8 @@ def load(folder: Path, name: str) -> list[Data]:
 
         X, y = load_digits(return_X_y=True)
         return [_split(X.astype(np.uint8), y, 0.25)]
+    if name == "cifar10_photos":
+        return [_split(*_photos(folder / f"{name}.zip"), 0.2)]
     with np.load(folder / f"{name}.npz", allow_pickle=False) as data:
         arrays = {key: data[key] for key in data.files}
     if "X_train" in arrays:
@@ -79,6 +85,14 @@ def load(folder: Path, name: str) -> list[Data]:
         folds = GroupKFold(PARTS[name]).split(X, y, group)
         return [Data(X[a], y[a], X[b], y[b], group[a], group[b]) for a, b in folds]
     return [_split(X, y, 0.2)]
+
+
+def _photos(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pixels of the pictures of a .zip of a folder for each class, and the classes."""
+    with ZipFile(path) as archive:
+        names = sorted(name for name in archive.namelist() if name.endswith(".jpg"))
+        pixels = [np.asarray(Image.open(archive.open(name))).ravel() for name in names]
+    return np.stack(pixels), np.array([name.split("/")[0] for name in names])
 
 
 def _split(X: np.ndarray, y: np.ndarray, share: float) -> Data:
