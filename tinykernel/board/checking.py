@@ -65,13 +65,13 @@ class BoardResult:
 
     @property
     def stack_holds(self) -> bool:
-        """Whether the stack is within the promise, as far as it is known."""
+        """Whether the stack keeps to its bound, as far as it is known."""
         known = self.stack is not None and self.stack_promised is not None
         return not known or self.stack <= self.stack_promised  # type: ignore[operator]
 
     @property
     def ok(self) -> bool:
-        """Whether every score was equal, and the stack as promised."""
+        """Whether every score was equal, and the stack within its bound."""
         return self.verification.ok and self.stack_holds
 
 

@@ -27,7 +27,7 @@ _LEARN = 5.0  # seconds for the first samples
 _SILENCE = 10.0  # seconds without a sample
 _SHOWN = 40  # bytes of what is no sample
 _KEPT = 64  # samples of each channel for a picture
-_CLIPPED = 0.01  # share of samples at an end of the range that is told
+_CLIPPED = 0.01  # share of samples at an end of the range that counts as clipping
 
 
 @dataclass

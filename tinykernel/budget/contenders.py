@@ -66,7 +66,7 @@ _COUNT_BITS, _FEW_KERNELS, _FEW_CHANNELS = (4, 2), 16, 4
 _FEWEST_OF_PLANES, _FEWEST_CHANNELS, _MOST_OF_PLANES = 600, 16, 128
 # From so many deep channels on, they are more accurate than others in as many bytes.
 _MANY_CHANNELS = 40
-# With eight bits, few windows are told better only where as many kernels fit.
+# With eight bits, few windows are classified better only where as many kernels fit.
 _MOST_BITS = 8
 # Instructions on Cortex-M4: most of them a byte of the budget, and those of a response of
 # a channel.
@@ -186,7 +186,7 @@ def _code(asked: Asked) -> str:
     with suppress(TinykernelError):
         taken = decisive_report(fast, asked.target).flash_parts["code"]
         return "small" if taken > asked.flash * _CODE_SHARE else "fast"
-    return "fast"  # how large it is cannot be told without a compiler
+    return "fast"  # its size is unknown without a compiler
 
 
 def _drawn(asked: Asked) -> KernelMachine:
@@ -405,7 +405,7 @@ def _forms(asked: Asked) -> tuple[dict[str, int], int]:
 
 
 def linear_may_compete(options: Mapping[str, Any]) -> bool:
-    """Whether a linear part may compete, by the options of training that were given."""
+    """Whether a linear part may compete under these options of training."""
     asked = options.get("linear", "auto")
     if asked == "auto":
         return "sigma" not in options
@@ -413,7 +413,7 @@ def linear_may_compete(options: Mapping[str, Any]) -> bool:
 
 
 def trees_may_compete(options: Mapping[str, Any], n_inputs: int) -> bool:
-    """Whether trees may, by the same options, where the effort is not quick."""
+    """Whether trees may compete under these options, where the effort is not quick."""
     allowed = options.get("model", "auto") == "auto" and options.get("loss", "squared") == "squared"
     return allowed and n_inputs <= MOST_INPUTS and linear_may_compete(options)
 

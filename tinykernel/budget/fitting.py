@@ -277,7 +277,7 @@ def _what_fits(
 
 
 def _may_have_trees(asked: Asked) -> bool:
-    """Whether trees may be chosen; one has to ask for them where nothing is compared."""
+    """Whether trees may be chosen; where nothing is compared only an option selects them."""
     if asked.get("model") in OF_TREES:
         return True
     compared = asked.get("effort") != "quick" and asked.shape is None and asked.method == LEARNED

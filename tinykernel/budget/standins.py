@@ -1,4 +1,4 @@
-"""What a training was asked for, and untrained models, which stand for trained ones."""
+"""The request to `train`, and untrained models of the same size as trained ones."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def input_shape(X: ArrayLike, method: Any, given: Mapping[str, Any]) -> tuple[in
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What `train` was asked for, with few rows: by these the size of a model is told.
+    """The request to `train`, with few rows, from which the size of a model is predicted.
 
     `rows` and `labels` are some of every class, or of every stratum of values; `options` are those
     of the estimator that were given; `shape` is that of an input of a local stage; `n_rows` is the
@@ -86,7 +86,7 @@ class Asked:
         return Asked(*few, options, **more, n_rows=len(inputs))
 
     def but(self, **options: Any) -> Asked:
-        """Return the same with other options."""
+        """Return this request with other options."""
         return replace(self, options={**self.options, **options})
 
     def get(self, name: str, default: Any = "auto") -> Any:

@@ -43,7 +43,7 @@ _BACK_ENDS = (
 
 @dataclass(frozen=True)
 class Platform:
-    """What builds a program and what runs it."""
+    """A compiler that builds a program, and an emulator that runs it."""
 
     chain: Toolchain
     machine: Machine | None = None  # the emulated board; None for this computer.

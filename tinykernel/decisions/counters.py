@@ -1,4 +1,4 @@
-"""What a device counts of its decisions in the field: `<name>_counters_t` of the C code."""
+"""Counters of the decisions of a device: `<name>_counters_t` of the C code."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Stream:
 
 @dataclass(frozen=True, eq=False)
 class Heard:
-    """What the events of streams were."""
+    """Hits, misses and false alarms in streams."""
 
     hit: NDArray[np.bool_]  # of each span
     after: NDArray[np.int64]  # samples from the beginning of each span that was hit to its event.
@@ -135,7 +135,7 @@ def hours_of(streams: Sequence[Stream]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class EventCalibration:
-    """What was chosen, and what it promises."""
+    """The chosen thresholds, and the rate that they promise."""
 
     model: IntegerModel
     heard: Heard
@@ -157,7 +157,7 @@ class EventCalibration:
         }
 
     def in_words(self) -> list[tuple[str, str]]:
-        """Return the same as names and values for a person."""
+        """Return names and values to print."""
         assert self.model.events is not None
         heard, n = self.heard, max(1, len(self.heard.hit))
         hits = f"{heard.hit.sum()} of {len(heard.hit)} ({100 * heard.hit.sum() / n:.1f} %)"

@@ -125,7 +125,7 @@ def _made_rows(model: IntegerModel, X: ArrayLike) -> NDArray[Any]:
 def clearly_better(
     first: NDArray[Any], first_made: NDArray[Any], other: NDArray[Any], other_made: NDArray[Any]
 ) -> bool:
-    """Whether the first novelty tells made rows (m,) from known ones (n,) significantly better.
+    """Whether the first novelty separates made rows (m,) from known ones (n,) significantly better.
 
     The difference of the areas under the two ROC curves must exceed three of its standard errors
     (DeLong et al. 1988).

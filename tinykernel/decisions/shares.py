@@ -1,4 +1,4 @@
-"""What rows can promise of new ones: exact bounds of a share, by rows or by groups."""
+"""Exact bounds of a share on new rows, by rows or by groups."""
 
 from __future__ import annotations
 

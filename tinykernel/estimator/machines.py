@@ -1,4 +1,4 @@
-"""What the estimators share: input checks, training, the integer model."""
+"""Common parts of the estimators: input checks, training, the integer model."""
 
 from __future__ import annotations
 

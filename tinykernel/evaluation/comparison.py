@@ -1,4 +1,4 @@
-"""What evaluations of labels and of values share."""
+"""Common parts of the evaluations of labels and of values."""
 
 from __future__ import annotations
 

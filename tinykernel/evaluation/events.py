@@ -38,7 +38,7 @@ _FACTORS = (0.25, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 4.0)
 
 @dataclass(frozen=True, eq=False)
 class EventEvaluation:
-    """What a model told of recordings whose events are labelled."""
+    """Hits, misses and false alarms of a model in recordings with labelled events."""
 
     classes: tuple[Any, ...]
     heard: Heard

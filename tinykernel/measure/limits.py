@@ -1,4 +1,4 @@
-"""What a budget says: limits of flash, RAM, stack and time, read from one line of text."""
+"""Limits of flash, RAM, stack and time, read from the text of a budget."""
 
 from __future__ import annotations
 

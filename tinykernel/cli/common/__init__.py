@@ -1,1 +1,1 @@
-"""What the commands share: options, output, errors, progress, what a model remembers."""
+"""Common parts of the commands: options, output, errors, progress, the memory of a model."""

@@ -1,4 +1,4 @@
-"""What a model file stores about its training, as defaults of the commands."""
+"""The training that a model file describes, as defaults of the commands."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Packed:
-    """What a stage adds to a source, to scratch and to the state of a stream."""
+    """Definitions, scratch and stream state that a stage adds to the C."""
 
     parts: Parts
     first_words: int = 0  # words of scratch that the machine can use afterwards.

@@ -1,4 +1,4 @@
-"""A decision over time: from the scores of a stream to events, each of which is told once."""
+"""A decision over time: from the scores of a stream to events, each reported once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tinykernel.model.answers.decision import margins
 from tinykernel.model.record import Record, limits
 
-#: What stands for "nothing happened" where a label is expected; a refusal is -1.
+#: Stands for "no event" where a label is expected; a refusal is -1.
 NO_EVENT = -2
 #: The most that a sum holds: sums are uint32 in C and never reach half of that.
 LARGEST_SUM = 2**31 - 1
@@ -20,7 +20,7 @@ LARGEST_SUM = 2**31 - 1
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Events(Record):
-    """When a stream has given enough evidence of a class, and that this is told once.
+    """When a stream has enough evidence of a class; each event is reported once.
 
     Each decision of a stream has a label of the largest score and a margin, as of `Decision`. The
     firmware keeps, of each class c, a sum in a uint32 that forgets: an exponential sum by shifts.
@@ -113,7 +113,7 @@ class Events(Record):
         }
 
     def in_words(self, classes: Sequence[object]) -> list[tuple[str, str]]:
-        """Return the same as names and values for a person."""
+        """Return names and values to print."""
         least = list(zip(classes, self.thresholds.tolist(), strict=True))
         length = f"about {1 << self.shift} decisions" if self.shift else "one decision"
         pause = f"; after an event none for {self.pause} decisions" * (self.pause > 0)

@@ -46,7 +46,7 @@ def _beside(numbers: NDArray[Any], raw_dtype: str) -> Beside:
     """Return the stage of the numbers of training rows.
 
     Each number has ramps between quartiles of the training rows, so that the linear part can bend:
-    beats with the time since the last one are told 2.5 points better than by one range.
+    beats with the time since the last one are classified 2.5 points better than by one range.
     """
     ranges, source = list[tuple[float, float]](), list[int]()
     for number, values in enumerate(numbers.astype(np.float64).T):

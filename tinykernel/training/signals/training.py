@@ -129,7 +129,7 @@ def signal_plan(
         return plan
     return replace(
         plan,
-        level_share=0.0,  # with it, beats of other persons are told 6 points less often
+        level_share=0.0,  # with it, recall on beats of other persons is 6 points lower
         dilations=reach(max(samples // average // 2, 9), 1),
     )
 
@@ -184,7 +184,7 @@ def fit_windows(
 def counted_ahead(
     data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]
 ) -> dict[str, Any]:
-    """Return the options by which some held-out windows or groups are told better, if any are.
+    """Return the options that classify held-out windows or groups better, if there are any.
 
     16 cells compete with one, and where these are ahead windows less their means with those.
     """
