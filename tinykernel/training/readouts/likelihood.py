@@ -21,7 +21,7 @@ from tinykernel import progress
 from tinykernel.compiled import njit
 from tinykernel.elementary import exp, logs
 from tinykernel.training.matrices import substitute
-from tinykernel.training.readouts.closed_form import weighted_mean
+from tinykernel.training.readouts.closed_form import added, combined, weighted_mean
 
 #: 100 steps classify held-out beats and movements no better.
 STEPS = 30
@@ -62,7 +62,8 @@ def likeliest(
             level = offset + momentum * (offset - before[1])
             missed = truth.copy()
             _take_chances(inputs, there / standard.unit[:, None], standard.mean, level, missed)
-            total, slope = weighted_mean(missed, share), _slopes(inputs, missed, share)
+            total = weighted_mean(missed, share)
+            slope = combined(inputs, missed * share[:, None]) / added(share)
             slope = (slope - standard.mean[:, None] * total) / standard.unit[:, None]
             slope -= bound * standard.penalty * there
             before = weights, offset
@@ -96,18 +97,3 @@ def _take_chances(inputs, weights, mean, offset, truth):  # type: ignore[no-unty
             total += sums[o]
         for o in range(n_outputs):
             truth[i, o] -= sums[o] / total
-
-
-@njit(nogil=True)
-def _slopes(inputs, missed, share):  # type: ignore[no-untyped-def]
-    """Return the mean of inputs times what is missed of the truth, (n_inputs, n_outputs)."""
-    out = np.zeros((inputs.shape[1], missed.shape[1]))
-    row, total = np.empty(missed.shape[1]), 0.0
-    for i in range(inputs.shape[0]):
-        total += share[i]
-        for o in range(row.size):
-            row[o] = share[i] * missed[i, o]
-        for j in range(inputs.shape[1]):
-            for o in range(row.size):
-                out[j, o] += inputs[i, j] * row[o]
-    return out / total
