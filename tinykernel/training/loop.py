@@ -50,13 +50,11 @@ def run_epochs(
     n_epochs: int,
     accuracy: Callable[[], float] | None = None,
     stage: str | None = "training",
-    *,
-    chooses: bool = False,
 ) -> History:
     """Train, and end in the best state where `accuracy` tells it.
 
     Ctrl-C ends the training and keeps the best state so far. It is passed on in the first epoch,
-    and in a training that is not the last one: one that `chooses`, or has no name for its stage.
+    and in a training that is not the last one, whose stage has no name.
     """
     interrupted = False
     history: list[dict[str, float]] = []
@@ -74,7 +72,7 @@ def run_epochs(
             if stage is not None:
                 progress.report(stage, number + 1, n_epochs, _message(history, n_epochs))
     except KeyboardInterrupt:
-        if not history or stage is None or chooses:
+        if not history or stage is None:
             raise
         interrupted = True
         progress.report(stage, len(history), n_epochs, "stopped; the best is kept")

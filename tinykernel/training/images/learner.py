@@ -52,10 +52,6 @@ class ImageLearner(LinearLearner):
         """Return the stages before the linear part; TinykernelError for what the C lacks."""
         raise NotImplementedError
 
-    def finished(self, scaler: Scale) -> tuple[tuple[Stage, ...], Any]:
-        """Return the stages and what `stored` gives, without what no output weighs."""
-        return self.stages(scaler), self.stored()
-
 
 def as_levels(rows: NDArray[Any], scaler: Scale, shape: tuple[int, ...]) -> NDArray[np.uint8]:
     """Quantize raw rows (n, height * width * channels) to (n, channels, height, width) bytes."""

@@ -73,8 +73,8 @@ def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) 
     learner = _begun(rows, options, shape, data.losses)
     learner.stages(scaler)  # what cannot be is refused before the long training
     history = run_training(learner, learner.seen, rows)
-    stages, stored = learner.finished(scaler)
-    model = chained_model(stages, Grid.raw(scaler.raw_dtype, *shape), data.meaning, stored)
+    stages, taken = learner.stages(scaler), Grid.raw(scaler.raw_dtype, *shape)
+    model = chained_model(stages, taken, data.meaning, learner.stored())
     return TrainingResult(model, learner.plan, history, contest=contest)
 
 
