@@ -89,7 +89,7 @@ class Call:
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 @pytest.mark.parametrize("place", ["alone", "nested", "argument", "beside"])
 def test_calls_do_not_run(tmp_path, place, protocol) -> None:
-    """A call is refused by name before it runs, wherever in the pickle it hides."""
+    """A call is refused before it runs, wherever in the pickle it hides."""
     call = Call(os.system, f"touch {tmp_path / 'witness'}")
     model = modelfile._Pickled(modelfile.to_bytes(make_model(0)))
     hidden: Any = {
@@ -98,42 +98,36 @@ def test_calls_do_not_run(tmp_path, place, protocol) -> None:
         "argument": Call(modelfile._from_bytes, call),
         "beside": [model, call],
     }[place]
-    message = refusal(as_file(tmp_path, pickle.dumps(hidden, protocol=protocol), "pkl"))
-    assert "refused: it asks for" in message
-    assert "system" in message or protocol < 3
+    data = pickle.dumps(hidden, protocol=protocol)
+    assert "no pickle of one tinykernel model" in refusal(as_file(tmp_path, data, "pkl"))
     assert not (tmp_path / "witness").exists()
 
 
 @pytest.mark.parametrize(
-    ("data", "message"),
+    "data",
     [
-        (pickle.dumps({"a": 1}), "holds no tinykernel model"),
-        (pickle.dumps(modelfile._from_bytes), "holds more than a model"),
-        (b"no pickle", "no pickle"),
-        (b"", "no pickle"),
-        (pickle.dumps([modelfile._Pickled(b"x")], 4), "holds more than a model"),
-        (pickle.dumps(modelfile._Pickled(b"x"), 4), "truncated or damaged"),
-        (pickle.dumps(modelfile._Pickled(b"x"), 4) + b".", "holds no|truncated"),
-        (b"cos\nsystem\n(S'true'\ntR.", "asks for os.system"),
-        (b"\x80\x04\x8c\x02o\n\x8c\x02s\x1b\x93.", r"asks for o\\n.s\\x1b"),
-        (b"ctinykernel.modelfile\nload\n(S'x.pkl'\ntR.", "of Python objects"),
-        (b"\x80\x04\x8c\x15tinykernel.modelfile.np\x8c\x04load\x93.", "refused|of Python objects"),
-        (b"\x80\x04(I1\nI2\n\x93.", "hidden name"),
-        (b"\x80\x02r\xff\xff\xff\x7f.", "no pickle"),
-        (b"\x80\x02NLr\xff\xff\xff\x7f.", "no pickle"),
-        (b"\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\x7fN.", "holds no tinykernel model"),
-        (b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x7fN.", "no pickle"),
-        (b"\x80\x04" + b"N" * 100_000 + b".", "no pickle"),
+        pickle.dumps({"a": 1}),
+        pickle.dumps(modelfile._from_bytes),
+        b"no pickle",
+        b"",
+        pickle.dumps([modelfile._Pickled(b"x")], 4),
+        pickle.dumps(modelfile._Pickled(b"x"), 2),
+        pickle.dumps(modelfile._Pickled(b"x"), 4) + b".",
+        b"ctinykernel.modelfile\nload\n(S'x.pkl'\ntR.",
+        b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x7fN.",
+        b"\x80\x03ctinykernel.modelfile\n_from_bytes\nq\0B\xff\xff\xff\x7fq\1\x85q\2Rq\3.",
     ],
 )
-def test_other_pickles_are_refused(tmp_path, data, message) -> None:
+def test_other_pickles_are_refused(tmp_path, data) -> None:
     """What is no model is refused in words; no number in a pickle makes us allocate anything."""
-    with pytest.raises(TinykernelError, match=message):
-        load(as_file(tmp_path, data, "pkl"))
+    assert "no pickle of one tinykernel model" in refusal(as_file(tmp_path, data, "pkl"))
 
 
-def test_pickles_of_objects_say_what_to_do(tmp_path) -> None:
-    """An estimator with an attribute that no file can hold is told apart from a hostile pickle."""
+def test_pickles_of_damaged_models_and_of_objects(tmp_path) -> None:
+    """What is in the call must be a whole model; an estimator that no file holds is refused."""
+    data = pickle.dumps(modelfile._Pickled(b"x"), 4)
+    assert "truncated or damaged" in refusal(as_file(tmp_path, data, "pkl"))
     odd = fit()
     odd.notes = "mine"
-    assert "write the model with" in refusal(as_file(tmp_path, pickle.dumps(odd), "pkl"))
+    message = refusal(as_file(tmp_path, pickle.dumps(odd), "pkl"))
+    assert "write the model with tinykernel.save" in message

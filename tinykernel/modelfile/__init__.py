@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,13 +22,19 @@ from tinykernel.files import write_bytes_atomically
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.quantization.pipelines import is_pipeline
 from tinykernel.modelfile.container import LARGEST, read_container, write_container
-from tinykernel.modelfile.pickles import bytes_in_pickle
 from tinykernel.modelfile.records import decode_record, encode_record, name_of
 from tinykernel.modelfile.schema import CLASSES, KINDS, Arrays, is_plain, is_text
 
 __all__ = ["ModelFileMixin", "about", "load", "save", "written_by"]
 
 _PROTOCOL = 4  # the default of Python 3.8 to 3.13
+# All that a pickle of a model may be, of protocols 3 to 5: one call of `_from_bytes`.
+_CALL = re.compile(
+    rb"\x80[\x03-\x05](?:\x95.{8})?(?:ctinykernel\.modelfile\n_from_bytes\nq\x00|"
+    rb"\x8c\x14tinykernel\.modelfile\x94\x8c\x0b_from_bytes\x94\x93\x94)(?:C(.)|B(.{4}))",
+    re.DOTALL,
+)
+_CALL_END = re.compile(rb"(?:\x95.{8})?(?:q\x01\x85q\x02Rq\x03|\x94\x85\x94R\x94)\.", re.DOTALL)
 _HEADER_DAMAGED = "its header is damaged; save the model again"
 
 
@@ -158,7 +165,17 @@ def _container_in(path: Path) -> bytes:
         raise TinykernelError("no such file; make one with 'tinykernel train'") from None
     except OSError as error:
         raise TinykernelError(f"cannot be read ({error.strerror or error})") from None
-    return data if is_container else bytes_in_pickle(data)
+    if is_container:
+        return data
+    call = _CALL.match(data)
+    begin = call.end() if call else 0
+    end = begin + int.from_bytes(call[1] or call[2], "little") if call else 0
+    if not _CALL_END.fullmatch(data, end):
+        raise TinykernelError(
+            "refused: truncated, or no pickle of one tinykernel model and nothing else, of which "
+            "nothing was run; write the model with tinykernel.save, as .tkm"
+        )
+    return data[begin:end]
 
 
 def _is_container(path: Path) -> bool:

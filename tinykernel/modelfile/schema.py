@@ -51,53 +51,12 @@ def is_record(field: Field) -> bool:
     return not field.dimensions and field.dtype != "label" and field.dtype not in PLAIN
 
 
-def _array(field: Field, value: Any) -> str:
-    """Say what is wrong with an array of finite numbers, or nothing."""
-    if not isinstance(value, np.ndarray) or value.dtype.name not in field.dtype.split("|"):
-        return f"is no {field.dtype.replace('|', ' or ')} array"
-    if value.ndim != field.dimensions or not value.size:
-        return f"has shape {value.shape}, expected {field.dimensions} dimensions"
-    return "" if np.all(np.isfinite(value)) else "holds NaN or infinity"
-
-
 def is_text(value: Any) -> bool:
     """Say whether a value is text that can be encoded."""
     try:
         return isinstance(value, str) and bool(value.encode() or True)
     except UnicodeEncodeError:  # half of a surrogate pair, which no terminal can print
         return False
-
-
-def _scalar(field: Field, value: Any) -> str:
-    """Say what is wrong with a value: a truth value is no integer, an integer no float."""
-    if is_record(field):
-        return ""  # looked at where it was made
-    if field.dtype == "label":
-        return _label(value)
-    kind, plain = PLAIN[field.dtype], value.item() if isinstance(value, np.generic) else value
-    fits = type(plain) is kind and (not isinstance(plain, float) or math.isfinite(plain))
-    return "" if fits and (kind is not str or is_text(plain)) else f"is no {kind.__name__}"
-
-
-def _problem(field: Field, value: Any) -> str:
-    """Say what is wrong with the value of a field, or nothing."""
-    if value is None and field.optional:
-        return ""
-    if field.dimensions:
-        return _array(field, value)
-    if not field.many:
-        return _scalar(field, value)
-    if not isinstance(value, tuple):
-        return "is no tuple"
-    return next(filter(None, (_scalar(field, item) for item in value)), "")
-
-
-def _label(value: Any) -> str:
-    """Say what is wrong with the name of a class, or nothing."""
-    plain = value.item() if isinstance(value, np.generic) else value
-    if isinstance(plain, float):
-        return "" if np.isfinite(plain) else "holds NaN or infinity"
-    return "" if isinstance(plain, (bool, int)) or is_text(plain) else "holds no label"
 
 
 def check_fields(name: str, fields: dict[str, Any]) -> None:
@@ -107,11 +66,9 @@ def check_fields(name: str, fields: dict[str, Any]) -> None:
     for key in sorted(missing) + sorted(fields.keys() - known.keys()):
         problem = "is unknown" if key in fields else "is missing"
         raise TinykernelError(f"damaged {name}: {key!a} {problem}; save the model again")
-    for key, value in fields.items():
-        problem = _problem(known[key], value)
-        if problem:
-            raise TinykernelError(f"damaged {name}: {key} {problem}; save the model again")
-    if name == "KernelMachine":
+    if name == "KernelMachine":  # records check their own
+        for key, value in fields.items():
+            known[key].taken("machine", value)
         _check_machine(fields)
 
 
