@@ -16,19 +16,9 @@ def visible(text: str) -> str:
     )
 
 
-#: Earlier names of options, with what to write instead.
-SUCCESSORS = {
-    "layout": "n_components=compact:3072",
-    "quantiles": "loss=0.1,0.5,0.9",
-    "csv": "curve=FILE",
-    "plot": "curve=FILE",
-    "jobs": "n_jobs=2",
-}
-
-
 def similar(name: str, known: Iterable[str]) -> str:
     """Return "did you mean NAME?" for the most similar known name, or an empty text."""
-    near = get_close_matches(SUCCESSORS.get(name, name).split("=")[0], list(known), 1)
+    near = get_close_matches(name, list(known), 1)
     return f"did you mean {near[0]}?" if near else ""
 
 

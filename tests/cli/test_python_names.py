@@ -19,7 +19,7 @@ from tinykernel.training.options.regression import RegressorOptions
 _FILES = {
     *("data", "model", "output", "label", "missing", "input_type", "test", "seed", "groups"),
     *("as_json", "quiet", "html", "markdown", "check", "port", "rows", "save", "assignments"),
-    *("config", "save_config", "background"),
+    *("config", "background"),
 }
 # Names that mean something else in one of the two.
 # `evaluate --inputs` ranks the columns of X.

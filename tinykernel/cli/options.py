@@ -8,7 +8,7 @@ import typer
 
 from tinykernel.cli.common.arguments import JsonOption, argument
 from tinykernel.cli.common.output import print_json, print_pairs, print_table
-from tinykernel.cli.settings.file import known
+from tinykernel.cli.settings.gathering import known
 from tinykernel.cli.settings.table import METHODS, PARTS, SETTINGS, TASKS, Setting
 
 

@@ -50,7 +50,6 @@ def train_command(
     settings: None = None,
     assignments: SetOption = [],  # noqa: B006
     config: ConfigOption = None,
-    save_config: Annotated[Path | None, args.option("FILE", "", hidden=True)] = None,
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = None,
     **_: Any,
@@ -59,8 +58,7 @@ def train_command(
 
     Sounds, folders, and any DATA with --window are recordings, which are cut into windows. A
     folder of pictures has one folder for each class; pictures are resized to --image-shape. Ctrl-C
-    ends the search, or the training after its first epoch, and keeps the best so far. --save-config
-    FILE writes the settings for --config.
+    ends the search, or the training after its first epoch, and keeps the best so far.
     """
     args.check_output_file(output, args.MODEL_SUFFIXES)
     values, typed = gather(ctx.params, ("data", "train"), data)

@@ -20,7 +20,7 @@ from typer.core import TyperGroup
 
 from tinykernel.cli.settings.table import SETTINGS
 from tinykernel.errors import TinykernelError
-from tinykernel.text import SUCCESSORS, visible
+from tinykernel.text import visible
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 _SECONDS = 1.0
@@ -176,6 +176,4 @@ def _say_usage(error: Any) -> None:
     params = [] if ctx is None else ctx.command.params
     if name in SETTINGS and any(param.name == "assignments" for param in params):
         message = f"{error.option_name} is a setting: --set {name}={SETTINGS[name].kind}"
-    elif name in SUCCESSORS and "No such option" in message:
-        message = f"No such option: {error.option_name}; give --set {SUCCESSORS[name]}"
     fail(f"{message} (see '{command} --help')")

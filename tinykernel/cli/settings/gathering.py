@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
-from tinykernel.cli.settings.file import beside, known, read_file, to_toml
-from tinykernel.cli.settings.table import SETTINGS, Setting
+from tinykernel.cli.settings.table import PARTS, SETTINGS, Setting
 from tinykernel.errors import TinykernelError
+from tinykernel.text import similar
 
+_FILE, _LARGEST_FILE = "tinykernel.toml", 1 << 20
 _NOT_HERE = "is not an option of this command; leave it out"
 _Command = TypeVar("_Command", bound=Callable[..., None])
 
@@ -74,6 +76,51 @@ def _parameter(setting: Setting) -> inspect.Parameter:
     )
 
 
+def read_file(path: Path) -> dict[str, tuple[str, str]]:
+    """Read settings as text, each with its place for messages; refuse unknown ones."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    if path.exists() and (not path.is_file() or path.stat().st_size > _LARGEST_FILE):
+        raise TinykernelError(f"{path}: not a settings file of at most 1 MB; give another")
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise TinykernelError(f"{path}: not valid TOML ({error}); correct it") from None
+    except RecursionError:
+        raise TinykernelError(f"{path}: is nested too deeply; write NAME = VALUE") from None
+    texts = {}
+    for part, table in tables.items():
+        if part not in PARTS or not isinstance(table, dict):
+            raise TinykernelError(
+                f"{path}: [{part}] is no table of settings; choose from [{'], ['.join(PARTS)}]"
+            )
+        for name, value in table.items():
+            place = f"{path}: [{part}] {name}"
+            if known(name, place).part != part:
+                raise TinykernelError(f"{place}: belongs in [{SETTINGS[name].part}]; move it there")
+            texts[name] = (_text(value), place)
+    return texts
+
+
+def known(name: str, place: str) -> Setting:
+    """Return a setting by its name, or refuse with the most similar one."""
+    if name in SETTINGS:
+        return SETTINGS[name]
+    hint = similar(name.replace("-", "_"), SETTINGS) or "'tinykernel options' lists all"
+    raise TinykernelError(f"{place}: no such setting; {hint}")
+
+
+def _text(value: Any) -> str:
+    """Convert a TOML value to the text of the command line."""
+    if isinstance(value, dict):
+        return ",".join(f"{name}:{_text(item)}" for name, item in value.items())
+    if isinstance(value, list):
+        return ",".join(map(_text, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def gather(
     options: Mapping[str, Any],
     parts: Iterable[str],
@@ -83,23 +130,18 @@ def gather(
     """Read and check the settings of the tables `parts` for a command, except `left_out`.
 
     `options` are the parameters of the command: settings as text, ``assignments`` of ``--set``,
-    ``config``, and perhaps ``save_config``. ``tinykernel.toml`` may be beside `source`. Returns the
-    values of all settings, and the names of those that are not defaults. Errors name the place.
+    and perhaps ``config``. ``tinykernel.toml`` may be beside `source`. Returns the values of all
+    settings, and the names of those that are not defaults. Errors name the place.
     """
     parts = tuple(parts)
     taken = {n: s for n, s in SETTINGS.items() if s.part in parts and n not in set(left_out)}
-    file = options.get("config") or beside(source)
-    texts = {} if file is None else read_file(file)
+    file = options.get("config") or Path(source).parent / _FILE
+    texts = read_file(file) if options.get("config") or file.is_file() else {}
     unused = [name for name in texts if SETTINGS[name].part in parts and name not in taken]
     if unused:
         raise TinykernelError(f"{texts[unused[0]][1]}: {_NOT_HERE}")
     texts = {name: text for name, text in texts.items() if name in taken}
     texts |= _typed(options, taken)
-    if options.get("save_config") is not None:
-        from tinykernel.files import write_bytes_atomically
-
-        plain = {name: text for name, (text, _) in texts.items()}
-        write_bytes_atomically(options["save_config"], to_toml(plain))
     values = {name: setting.default for name, setting in taken.items()}
     for name, (text, place) in texts.items():
         try:
