@@ -12,7 +12,7 @@ import numpy as np
 
 from tinykernel.budget.ceilings import share_used, within
 from tinykernel.budget.standins import LEARNED, Asked
-from tinykernel.codegen.pack.trees import tree_bytes
+from tinykernel.codegen.pack.machine import tree_bytes
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import padded_dimension

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinykernel.codegen.pack.linear import weight_bits
+from tinykernel.codegen.pack.machine import weight_bits
 from tinykernel.model import IntegerModel
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.prototypes import Prototypes

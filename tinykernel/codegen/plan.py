@@ -12,10 +12,7 @@ from tinykernel.codegen.literals import integer_literal
 from tinykernel.codegen.pack import Packed, Place, code_of
 from tinykernel.codegen.pack.components import Layout, choose_layout, pack_components, pack_ternary
 from tinykernel.codegen.pack.kernels import sort_kernels
-from tinykernel.codegen.pack.linear import pack_linear
-from tinykernel.codegen.pack.prototypes import pack_prototypes
-from tinykernel.codegen.pack.scale import pack_scale
-from tinykernel.codegen.pack.trees import pack_trees
+from tinykernel.codegen.pack.machine import pack_linear, pack_prototypes, pack_scale, pack_trees
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.decision import Decision
 from tinykernel.model.integer import IntegerModel

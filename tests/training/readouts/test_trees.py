@@ -11,7 +11,7 @@ import pytest
 
 from tinykernel import TernaryKernelClassifier, TernaryKernelRegressor
 from tinykernel.budget import train
-from tinykernel.codegen.pack.trees import tree_bytes
+from tinykernel.codegen.pack.machine import tree_bytes
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.instructions import estimate_instructions, instruction_margin
 from tinykernel.model.readouts.linear import Linear

@@ -1,4 +1,4 @@
-"""Lossless storage of stages and of parts of the read-out, a file for each kind."""
+"""Lossless storage of stages and of parts of the read-out."""
 
 from __future__ import annotations
 
@@ -91,9 +91,17 @@ class Code:
         return {line: {f"{name}{unit}s": float(n) for unit, n in piece.work(grid).items()}}
 
 
+_FILES = {
+    **dict.fromkeys(("frame", "offset", "spectrum", "plane", "levels", "beside"), "front"),
+    **dict.fromkeys(("scale", "linear", "trees", "prototypes"), "machine"),
+    **dict.fromkeys(("convolutions", "dense"), "layers"),
+}
+
+
 def code_of(kind: str) -> Code:
-    """Return the C of a kind of stage or part: `CODE` of the file KIND.py."""
+    """Return the C of a kind of stage or part: of `CODES` of its file, or `CODE` of KIND.py."""
     if kind == "ternary":
         return Code({}, lambda *_: {})  # packed and counted with the components
-    code: Code = import_module(f"{__name__}.{kind}").CODE
+    module = import_module(f"{__name__}.{_FILES.get(kind, kind)}")
+    code: Code = module.CODES[kind] if kind in _FILES else module.CODE
     return code

@@ -61,7 +61,3 @@ class Linear(Part):
     def reach(self, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         products = self._products(grid)
         return products.min(axis=0), products.max(axis=0)
-
-    def work(self, grid: Grid) -> dict[str, float]:
-        """Return one product an input and output."""
-        return {"multiply": self.weights.size}

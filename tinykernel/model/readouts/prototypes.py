@@ -91,7 +91,3 @@ class Prototypes(Part):
 
     def reach(self, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return np.zeros(1, dtype=np.int64), np.array([farthest(self.levels)])
-
-    def work(self, grid: Grid) -> dict[str, float]:
-        """Return one square an input and prototype."""
-        return {"square": self.levels.size}

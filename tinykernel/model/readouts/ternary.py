@@ -50,7 +50,3 @@ class Ternary(Part):
     def reach(self, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         radius = np.abs(self.multiplier.astype(np.int64)) * self._sums()
         return -radius, radius
-
-    def work(self, grid: Grid) -> dict[str, float]:
-        """Return one weight a component and output."""
-        return {"weigh": self.weights.size}

@@ -99,10 +99,6 @@ class Beside(Stage):
             Range("count of a number", 0, self.top, 0, np.iinfo(self.gives(grid).dtype).max),
         )
 
-    def work(self, grid: Grid) -> dict[str, float]:
-        """Return one copy a count, and one scaling an entry."""
-        return {"copy": float(grid.size), "scale": float(self.n_entries)}
-
 
 def as_counts(levels: NDArray[Any], top: int) -> NDArray[np.int32]:
     """Return the counts, 0 to `top`, of levels 0..255."""

@@ -170,10 +170,11 @@ class Components(Stage):
         ends = np.searchsorted(blocks, np.arange(self.n_blocks + 1)).astype(np.int64)
         halve = [np.array(steps, np.int16) for steps in (self.halve_first, self.halve_second)]
         bits = np.empty((n, rows.size), dtype=np.bool_)
+        butterflies = (1 + self.n_blocks) * (d // 2) * self.log2_dimension
         run_on_rows(
             reference.run_components,
             n,
-            useful_threads((int(self.work(grid)["butterfly"]) + 2 * rows.size) * n),
+            useful_threads((butterflies + 2 * rows.size) * n),
             np.ascontiguousarray(values),
             (self.sign, self.permutation.indices(d).astype(np.int64), halve[0]),
             (self.diagonal, np.int32(SHIFTS[self.diagonal_kind]), halve[1]),
@@ -199,12 +200,3 @@ class Components(Stage):
         ends = factor * rows.low[stored], factor * rows.high[stored]
         ranges.append(range_of("scale times row", *ends))
         return proved(ranges, self.OWNER, "halve in an earlier stage")
-
-    def work(self, grid: Grid) -> dict[str, float]:
-        """Return butterflies, products with G, and comparisons."""
-        butterflies = (1 + self.n_blocks) * (self.dimension // 2) * self.log2_dimension
-        return {
-            "butterfly": butterflies,
-            "product": self.diagonal.size,
-            "compare": self.n_components,
-        }

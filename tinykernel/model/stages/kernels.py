@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.compiled import njit
 from tinykernel.hadamard import run_on_rows, useful_threads
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range
 from tinykernel.model.record import limits
 from tinykernel.model.stage import Stage, dot_ends, proved
-from tinykernel.model.stages.counting import count_windows
 
 _MOST_COUNTS = 65536
 _ROWS_AT_ONCE = 4096
@@ -178,8 +178,25 @@ class Kernels(Stage):
         )
         return proved(ranges, self.OWNER, "use fewer levels or smaller taps")
 
-    def work(self, grid: Grid) -> dict[str, float]:
-        """Return one tap, and one comparison, a position and kernel."""
-        positions = grid.rows - self.spans()
-        taps = np.count_nonzero(self.taps, axis=(1, 2))
-        return {"tap": float(positions @ taps), "compare": float(positions.sum())}
+
+@njit(nogil=True)
+def count_windows(begin, end, levels, kernels, n_cells, out):  # type: ignore[no-untyped-def]
+    """Add up steps 1 and 2 of some windows; `levels` (n, n_mixed, rows).
+
+    kernels: ends, rows and values of taps, dilations, channels, thresholds.
+    """
+    ends, places, taps, dilations, channels, thresholds = kernels
+    rows = levels.shape[2]
+    responses = np.empty(rows, dtype=np.int32)
+    for n in range(begin, end):
+        for k in range(dilations.shape[0]):
+            d, level = dilations[k], levels[n, channels[k]]
+            n_rows = rows - 8 * d
+            response = responses[:n_rows]
+            response[:] = 0
+            for t in range(ends[k], ends[k + 1]):
+                tap, moved = taps[t], level[places[t] * d :]
+                for y in range(n_rows):
+                    response[y] += tap * moved[y]
+            for y in range(n_rows):
+                out[n, k * n_cells + y * n_cells // n_rows] += response[y] > thresholds[k]

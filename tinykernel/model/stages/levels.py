@@ -122,9 +122,3 @@ class Levels(Stage):
     def ranges(self, grid: Grid) -> tuple[Range, ...]:
         """Return none: no sum of levels is above ``4 * top``, and kernels bound their lanes."""
         return ()
-
-    def work(self, grid: Grid) -> dict[str, float]:
-        """Return one level a raw value, and one term of a mixed channel a position."""
-        made = self.gives(grid)
-        terms = int(np.count_nonzero(self.mix))
-        return {"level": grid.size, "mix": made.rows * made.columns * terms}

@@ -115,10 +115,6 @@ class Scale(Stage):
         half = 1 << (self.bits - 1)
         return (Range("quantized input", -half, half - 1, -half, half - 1),)
 
-    def work(self, grid: Grid) -> dict[str, float]:
-        """Return one scaling a value."""
-        return {"scale": grid.size}
-
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays by field name, `span` only where there is one."""

@@ -1,12 +1,15 @@
-"""Storage of convolutions: bytes of taps and bias of each channel, layer by layer."""
+"""Storage of convolutions, and of the hidden layer that follows them."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.codegen.pack import Code, Packed, Place
+from tinykernel.codegen.pack import Code, Facts, Packed, Place, Work
+from tinykernel.codegen.pack.machine import pack_weights, weight_bits
+from tinykernel.model.grid import Grid
 from tinykernel.model.stages.convolutions import Convolutions
+from tinykernel.model.stages.dense import Dense
 
 _GROUP = 4  # responses that the firmware computes together, or fewer
 _ROOM = 32  # what follows reads as many values at once
@@ -63,4 +66,33 @@ def _codes(stage: Convolutions, tap_bits: int, bias_bytes: int) -> NDArray[np.ui
     return codes.ravel().astype(np.uint8)
 
 
-CODE = Code({"tk_convolutions.h": "local"}, pack=pack_convolutions)
+def pack_dense(stage: Dense, place: Place) -> Packed:
+    """Store the units; the formats are those of ``tk_dense.h``."""
+    bits, packed = weight_bits(stage.weights), pack_weights(stage.weights)
+    comment = f"Hidden layer: weights of each unit, {bits} bits each, the first one at the top."
+    tables = {
+        "weights": ("uint32_t", packed, "weights", comment),
+        "biases": ("int32_t", stage.biases, "weights", "Biases of the units."),
+    }
+    return Packed(
+        place.structure(
+            "dense", stage, tables, values=place.grid.size, units=stage.n_units, bits=bits
+        ),
+        more_words=-(-stage.n_units // 4),
+    )
+
+
+def _work_of_dense(stage: Dense, grid: Grid, facts: Facts) -> Work:
+    work, products = stage.work(grid), f"products of {weight_bits(stage.weights)} bits"
+    return {
+        "local": {
+            f"convolutions, {products}": work["multiply"],
+            "convolutions, units": work["unit"],
+        }
+    }
+
+
+CODES = {
+    "convolutions": Code({"tk_convolutions.h": "local"}, pack=pack_convolutions),
+    "dense": Code({"tk_dense.h": "local"}, _work_of_dense, pack_dense),
+}
