@@ -52,7 +52,7 @@ def test_flash_ran_what_any_folder_said(project, tmp_path, monkeypatch):
     assert (tmp_path / "called").exists()
 
 
-def test_flash_runs_upload_in_the_project(project, tmp_path, monkeypatch):
+def test_flash_runs_upload_in_the_project(project, tmp_path, monkeypatch, capfd):
     """flash hands folder, environment and port to pio and keeps stdout free."""
     fake_pio(tmp_path, monkeypatch, f'echo "$@" > {tmp_path}/called; echo uploading')
     result = run("flash", project, "-e", "board", "--port", "/dev/ttyACM0")
@@ -60,21 +60,19 @@ def test_flash_runs_upload_in_the_project(project, tmp_path, monkeypatch):
     expected = f"run --target upload --project-dir {project} --environment board"
     assert (tmp_path / "called").read_text() == f"{expected} --upload-port /dev/ttyACM0\n"
     assert result.stdout == ""
-    assert "uploading" in result.stderr
+    assert "uploading" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("script", "expected"),
     [
-        ("echo 'Error: Please specify `upload_port` for environment'; exit 1", "no board"),
-        ("echo 'Error: libusb_open() failed: No ST-Link detected'; exit 1", "no board"),
-        ("echo 'HTTPClientError: '; exit 1", "internet"),
+        ("exit 1", "no board answered"),
         ("echo 'main.c: error: nonsense'; exit 3", "failed with status 3"),
         ("sleep 30", "stopped after 1 seconds"),
     ],
 )
 def test_flash_that_fails(project, tmp_path, monkeypatch, script, expected):
-    """A missing board, a missing network, a failed build and a hanging build each say so."""
+    """A failed build and a hanging build each say so, and what to look at."""
     fake_pio(tmp_path, monkeypatch, script)
     if "sleep" in script:
         monkeypatch.setattr("tinykernel.build.upload._SECONDS", 1)

@@ -6,26 +6,17 @@ import configparser
 import contextlib
 import importlib.util
 import os
-import re
 import shutil
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 from tinykernel.errors import TinykernelError
 from tinykernel.files import is_export, is_file_of_export
 
-_NO_BOARD = re.compile(
-    r"specify .?upload_port|could not open port|no device found|no (st-?link|board|probe)s? "
-    r"(detected|found|connected)|unable to find|open failed|no dfu capable|failed to connect|"
-    r"no such file or directory: '/dev/tty|could not find .*(port|device|adapter)",
-    re.IGNORECASE,
-)
 # PlatformIO waits without end for a package registry that does not answer.
 _SECONDS = 1800
-_NO_NETWORK = re.compile(r"internet connection|HTTPClientError|ConnectionError", re.IGNORECASE)
 
 
 def upload(
@@ -49,25 +40,19 @@ def upload(
     command = [*_platformio(), "run", "--target", "upload", "--project-dir", str(folder)]
     command += ["--environment", environment] if environment else []
     command += ["--upload-port", port] if port else []
-    status, output, late = _run(command)
-    if late:
+    try:
+        status = _run(command)
+    except subprocess.TimeoutExpired:
         raise TinykernelError(
             f"{folder}: PlatformIO was stopped after {_SECONDS} seconds; it may be waiting for "
             "its package registry (try 'pio run' in the folder)"
-        )
-    if status == 0:
-        return
-    if _NO_BOARD.search(output):
+        ) from None
+    if status != 0:
         raise TinykernelError(
-            f"{folder}: no board answered; connect it by USB, check the cable and --port "
-            "('pio device list' shows the ports)"
+            f"{folder}: 'pio run -t upload' failed with status {status}, see above; where no board "
+            "answered, connect it by USB, and check the cable and --port ('pio device list' shows "
+            "the ports); PlatformIO needs the internet once for the packages of a board"
         )
-    if _NO_NETWORK.search(output):
-        raise TinykernelError(
-            f"{folder}: PlatformIO could not download the packages of this board; it needs the "
-            "internet once"
-        )
-    raise TinykernelError(f"{folder}: 'pio run -t upload' failed with status {status}, see above")
 
 
 def _check_project(folder: Path, environment: str | None) -> None:
@@ -107,41 +92,14 @@ def _platformio() -> list[str]:
     raise TinykernelError("flashing needs PlatformIO; install it with: pip install platformio")
 
 
-def _run(command: list[str]) -> tuple[int, str, bool]:
-    """Run a command, show its output as it comes, and return it with the status."""
-    lines: list[str] = []
-    late = threading.Event()
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-
-    def stop() -> None:
-        # The whole group: PlatformIO starts compilers and uploaders that would live on.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-
-    def stop_late() -> None:
-        late.set()
-        stop()
-
-    timer = threading.Timer(_SECONDS, stop_late)
-    timer.start()
+def _run(command: list[str]) -> int:
+    """Run a command, whose output goes to stderr, and return its status."""
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=2, start_new_session=True)
     try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            lines.append(line)
-            sys.stderr.write(line)
-        return process.wait(), "".join(lines), late.is_set()
+        return process.wait(_SECONDS)
     finally:
-        timer.cancel()
         if process.poll() is None:
-            stop()
+            # The whole group: PlatformIO starts compilers and uploaders that would live on.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
