@@ -204,7 +204,7 @@ class Source:
 def check(proof_path, path):
     proof = json.loads(contents(proof_path))
     head = isinstance(proof, dict) and (proof.get("format"), proof.get("version"))
-    need(head == ("tinykernel-proof", 2), f"{proof_path} is no proof of version 2")
+    need(head == ("tinykernel-proof", 3), f"{proof_path} is no proof of version 3")
     need("\n#define TK_FORMAT " in contents(path), f"{path} is no exported C of a model")
     need('\n#include "tk_config.h"' in contents(path), "a single source: take --format library")
     need(f"from model {proof['fingerprint'][:8]};" in contents(path), "the C is of another model")

@@ -139,28 +139,21 @@ def _lay_back(x, rows):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def fwht_rows(begin, end, rows):  # type: ignore[no-untyped-def]
-    """Transform ``rows[begin:end]`` in place; C-contiguous (n, d), d a power of two, unchecked."""
+def fwht_rows(begin, end, rows, shifts):  # type: ignore[no-untyped-def]
+    """Transform ``rows[begin:end]`` in place; C-contiguous (n, d), d a power of two, unchecked.
+
+    `shifts` is None of floats; int16 are halved as by `fwht_halving` where it is 1, and not 0.
+    """
     d = rows.shape[1]
     x = np.empty(d * LANES, rows.dtype)
     for first in range(begin, end, LANES):
         group = rows[first : min(first + LANES, end)]
         part = x[: d * group.shape[0]]
         _lay_side_by_side(group, part)
-        fwht_lanes(part, d)
-        _lay_back(part, group)
-
-
-@njit(nogil=True)
-def fwht_rows_halving(begin, end, rows, shifts):  # type: ignore[no-untyped-def]
-    """Transform int16 ``rows[begin:end]`` as `fwht_halving`, in place; shifts are 0 or 1."""
-    d = rows.shape[1]
-    x = np.empty(d * LANES, rows.dtype)
-    for first in range(begin, end, LANES):
-        group = rows[first : min(first + LANES, end)]
-        part = x[: d * group.shape[0]]
-        _lay_side_by_side(group, part)
-        _halving_lanes(part, d, shifts)
+        if shifts is None:
+            fwht_lanes(part, d)
+        else:
+            _halving_lanes(part, d, shifts)
         _lay_back(part, group)
 
 
@@ -191,9 +184,9 @@ def useful_threads(n_butterflies: int) -> int:
 
 
 def _in_place(
-    kernel: Callable[..., None], x: _ArrayT, dtypes: tuple[type, ...], *arguments: object
+    x: _ArrayT, dtypes: tuple[type, ...], shifts: NDArray[np.int16] | None = None
 ) -> _ArrayT:
-    """Run a kernel on all rows of an array and return it; refuse an array it cannot change."""
+    """Transform all rows of an array and return it; refuse an array that cannot be changed."""
     if not isinstance(x, np.ndarray) or x.dtype not in dtypes or not x.dtype.isnative:
         names = ", ".join(np.dtype(dtype).name for dtype in dtypes)
         kind = x.dtype if isinstance(x, np.ndarray) else type(x).__name__
@@ -207,7 +200,7 @@ def _in_place(
     if x.size and x.shape[-1] > 1:
         rows = np.require(x, requirements=("C", "A")).reshape(-1, x.shape[-1])
         threads = useful_threads(x.size * x.shape[-1].bit_length() // 2)
-        run_on_rows(kernel, rows.shape[0], threads, rows, *arguments)
+        run_on_rows(fwht_rows, rows.shape[0], threads, rows, shifts)
         if not x.flags.carray:
             x[...] = rows.reshape(x.shape)
     return x
@@ -215,7 +208,7 @@ def _in_place(
 
 def fwht(x: _ArrayT) -> _ArrayT:
     """Multiply rows (..., d) of floats by the Walsh-Hadamard matrix, in place; return x."""
-    return _in_place(fwht_rows, x, (np.float32, np.float64))
+    return _in_place(x, (np.float32, np.float64))
 
 
 def fwht_halving(x: NDArray[np.int16], halve: ArrayLike) -> NDArray[np.int16]:
@@ -233,4 +226,4 @@ def fwht_halving(x: NDArray[np.int16], halve: ArrayLike) -> NDArray[np.int16]:
         raise TinykernelError(
             f"fwht_halving: a schedule of shape {shifts.shape} for an array of shape {x.shape}"
         )
-    return _in_place(fwht_rows_halving, x, (np.int16,), shifts)
+    return _in_place(x, (np.int16,), shifts)

@@ -284,7 +284,7 @@ def test_memory_of_another_size_was_proved(name, checker):
 
 
 def test_every_bound_and_witness_counts(checker, whole):
-    """One bound wider or narrower by one, one value or sign of a witness: refused."""
+    """One bound wider or narrower by one, one sign of a witness: refused."""
 
     def refused(key: str, place: int, change: dict[str, Any]) -> str:
         items = [*whole.proof[key]]
@@ -296,8 +296,8 @@ def test_every_bound_and_witness_counts(checker, whole):
             assert bound["stage"] in refused("bounds", i, {end: bound[end] + step})
             assert bound["stage"] in refused("bounds", i, {end: bound[end] - step})
     for i, witness in enumerate(whole.proof["witnesses"]):
-        assert witness["stage"] in refused("witnesses", i, {"value": witness["value"] + 1})
-        refused("witnesses", i, {"inputs": witness["inputs"].translate({43: 45, 45: 43})})
+        change = {"inputs": witness["inputs"].translate({43: 45, 45: 43})}
+        assert witness["stage"] in refused("witnesses", i, change)
 
 
 def test_witnesses_were_not_required(checker, whole):
@@ -393,7 +393,7 @@ def test_hostile_sizes_never_ended(checker, whole):
         *({"witnesses": 3}, {"bounds": {}}, {"source": []}, {"memory": 1}, {"fingerprint": 1})
     ]
     for value in (10**400, -1, 0.5, None, "x", [1]):
-        for key in ("row", "value", "inputs"):
+        for key in ("row", "inputs"):
             first = proof["witnesses"][0] | {key: value}
             wrong.append({"witnesses": [first, *proof["witnesses"][1:]]})
     for changes in wrong:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.compiled import njit
-from tinykernel.hadamard import LANES, fwht_rows_halving, run_on_rows, useful_threads
+from tinykernel.hadamard import LANES, fwht_rows, run_on_rows, useful_threads
 
 
 @njit(nogil=True)
@@ -19,7 +19,7 @@ def _mix(q, sign, gather, shifts, u, mixed):  # type: ignore[no-untyped-def]
     for k in range(q.shape[0]):
         for i in range(n):
             u[k, i] = np.int16(sign[i] * max(np.int32(q[k, i]), np.int32(-32767)))
-    fwht_rows_halving(0, q.shape[0], u, shifts)
+    fwht_rows(0, q.shape[0], u, shifts)
     for k in range(q.shape[0]):
         for j in range(gather.shape[0]):
             mixed[k, j] = u[k, gather[j]]
@@ -31,7 +31,7 @@ def _project(mixed, diagonal, shift, shifts, v):  # type: ignore[no-untyped-def]
     for k in range(v.shape[0]):
         for j in range(v.shape[1]):
             v[k, j] = np.int16((np.int32(diagonal[j]) * np.int32(mixed[k, j])) >> shift)
-    fwht_rows_halving(0, v.shape[0], v, shifts)
+    fwht_rows(0, v.shape[0], v, shifts)
 
 
 @njit(nogil=True)
