@@ -1,7 +1,7 @@
 """The container of a ``.tkm`` file: a JSON header and NumPy arrays in a zip, and no pickle.
 
-Members are stored uncompressed with fixed times: equal content gives equal bytes. The reader
-refuses gaps and overlaps, so that no more memory is needed than the file is long.
+Members are stored uncompressed with fixed times: equal content gives equal bytes. The reader needs
+no more memory than a few times the length of the file.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ import io
 import json
 import math
 import re
-import struct
 import zipfile
-import zlib
 from typing import Any, NoReturn
 
 import numpy as np
@@ -30,11 +28,6 @@ _LARGEST_HEADER = 8 << 20
 _MOST_MEMBERS = 4096
 _HEADER = "header.json"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-# Of the zip format: a member, its entry in the directory, and the end of the directory. Times and
-# attributes are skipped ("x"): they mean nothing to a model.
-_MEMBER = struct.Struct("<4s2xHH4xIIIHH")
-_ENTRY = struct.Struct("<4s4xHH4xIIIHHHH6xI")
-_END = struct.Struct("<4sHHHHIIH")
 _DTYPE = re.compile(r"[<|](b1|[iu][1248]|f[248]|U[1-9]\d{0,5})")
 _ARRAY = re.compile(
     rb"\x93NUMPY\x01\x00(?s:..)\{'descr': '([^']+)', 'fortran_order': False, "
@@ -80,47 +73,27 @@ def _damaged(problem: str = "truncated or damaged") -> NoReturn:
     raise TinykernelError(f"{problem}; save the model again")
 
 
-def _members(data: bytes) -> dict[str, memoryview]:
-    """Read a zip of stored members, every one where the one before ends."""
-    if len(data) < _END.size:
+def _members(data: bytes) -> dict[str, bytes]:
+    """Read a zip of stored members, each of a name of its own."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            listed = archive.infolist()
+            size = sum(member.file_size for member in listed)
+            compressed = any(member.compress_type for member in listed)
+            # Members that share their bytes would take more memory than the file is long.
+            if compressed or size > len(data) or len(listed) > _MOST_MEMBERS:
+                raise ValueError("no archive of ours")
+            members = {member.filename: archive.read(member) for member in listed}
+    except Exception:  # zipfile raises what it likes for damaged bytes
         _damaged()
-    mark, disk, first_disk, here, count, size, start, comment = _END.unpack(data[-_END.size :])
-    if (mark, disk, first_disk, here, comment) != (b"PK\5\6", 0, 0, count, 0):
-        _damaged()
-    if count > _MOST_MEMBERS or start + size != len(data) - _END.size:
-        _damaged()
-    members: dict[str, memoryview] = {}
-    at = 0
-    for _ in range(count):
-        if start + _ENTRY.size > len(data) or at + _MEMBER.size > len(data):
-            _damaged()
-        entry = _ENTRY.unpack_from(data, start)
-        mark, flags, method, crc, packed, length, n_name, n_extra, n_comment, part, place = entry
-        member = _MEMBER.unpack_from(data, at)
-        if (mark, flags & ~0x800, method, packed, part, place) != (b"PK\1\2", 0, 0, length, 0, at):
-            _damaged()
-        # The second header of a member must say the same as the first.
-        if member != (b"PK\3\4", flags, method, crc, packed, length, n_name, n_extra) or n_extra:
-            _damaged()
-        raw = data[start + _ENTRY.size : start + _ENTRY.size + n_name]
-        content = memoryview(data)[at + _MEMBER.size + n_name :][:length]
-        if raw != data[at + _MEMBER.size : at + _MEMBER.size + n_name] or not raw.isascii():
-            _damaged()
-        if len(content) != length or zlib.crc32(content) != crc or raw.decode() in members:
-            _damaged()
-        members[raw.decode()] = content
-        start += _ENTRY.size + n_name + n_comment
-        at += _MEMBER.size + n_name + length
-    if start != len(data) - _END.size or at + size != start:
-        _damaged()
-    return members
+    return members if len(members) == len(listed) else _damaged()
 
 
-def _read_header(data: memoryview) -> dict[str, Any]:
+def _read_header(data: bytes) -> dict[str, Any]:
     if len(data) > _LARGEST_HEADER:
         _damaged(f"its header is longer than {_LARGEST_HEADER >> 20} MiB")
     try:
-        header = json.loads(bytes(data).decode(), parse_constant=_no_constant)
+        header = json.loads(data.decode(), parse_constant=_no_constant)
     except (ValueError, RecursionError):
         _damaged("its header is damaged")
     if not isinstance(header, dict) or header.get("format") != FORMAT:
@@ -148,7 +121,7 @@ def plain_dtype(code: str) -> np.dtype[Any]:
     return np.dtype(code)
 
 
-def _read_array(data: memoryview) -> NDArray[Any]:
+def _read_array(data: bytes) -> NDArray[Any]:
     """Read an .npy by its text: NumPy's own parser raises six kinds of exceptions for damage."""
     match = _ARRAY.match(data[:512])
     try:
