@@ -12,9 +12,7 @@ import pytest
 
 from tests.cli.tools import QUICK, arrays, blobs, failed, json_of, run
 from tinykernel import load
-from tinykernel.errors import TinykernelError
-from tinykernel.measure.capacity import decisive_report
-from tinykernel.modelfile import about, save
+from tinykernel.modelfile import about
 
 
 @pytest.fixture(scope="module")
@@ -60,27 +58,6 @@ def test_false_alarms(work, fresh, tmp_path) -> None:
     output.unlink()
     assert "at least 2995 independent ones are needed" in failed(*given, "0.1%")
     assert not output.exists()
-
-
-def test_a_decision_over_the_budget_is_told(work, fresh, tmp_path, monkeypatch) -> None:
-    """Tables of the decision can exceed the budget: that is said, also where nobody knows it."""
-    trained, output = tmp_path / "trained.tkm", tmp_path / "m.tkm"
-    model, memory = load(work / "gesture.tkm"), about(work / "gesture.tkm")
-    before = decisive_report(model, "cortex-m4").flash
-    given = ("calibrate", trained, fresh, "--max-error", "10%", "-o", output)
-    for budget, is_over in ((before + 16, True), (before + 4096, False)):
-        save(model, trained, memory | {"target": "cortex-m4", "budget": budget, "limits": None})
-        result = run(*given)
-        assert result.exit_code == 0, result.output
-        assert ("with its decision (estimate, cortex-m4) flash is" in result.output) == is_over
-
-    def unknown(*_: object) -> None:
-        raise TinykernelError("was not measured; install a compiler for it")
-
-    monkeypatch.setattr("tinykernel.measure.capacity.decisive_report", unknown)
-    output.unlink()
-    assert "is not known: was not measured" in run(*given).output
-    assert load(output).decision is not None
 
 
 def test_known_rows(work, fresh, tmp_path) -> None:

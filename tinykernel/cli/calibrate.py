@@ -22,9 +22,7 @@ from tinykernel.cli.common.rows import (
     without_training,
 )
 from tinykernel.cli.settings import parsing
-from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
-from tinykernel.measure.limits import parse_limits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -122,7 +120,7 @@ def calibrate_command(
         wishes |= {"confidence": confidence, "false_alarms": false_alarms, "known": training}
         done = _classes(integer, rows, groups, wishes)
     save(done.model, output, opened.about | done.about)
-    remarks = [*done.remarks, *([near] if near else []), *_over_budget(opened, done.model)]
+    remarks = [*done.remarks, *([near] if near else [])]
     if as_json:
         source = {"model": output, "data": rows.source, "part": rows.part}
         print_json(source | done.result | {"remarks": remarks, "notes": list(rows.notes)})
@@ -214,23 +212,6 @@ def _refuse_seen(file: ModelFile, judged: Judged) -> str:
             f"{rows.source}: {used}; what they promise would not hold for new ones. Give others"
         )
     return near
-
-
-def _over_budget(file: ModelFile, model: IntegerModel) -> list[str]:
-    """Return a line if the model with its decision exceeds its budget."""
-    from tinykernel.measure.capacity import decisive_report
-
-    budget = None if file.target is None else file.budget_for(file.target)
-    if file.target is None or budget is None or find_target(file.target).family == "host":
-        return []
-    try:
-        sizes, limits = decisive_report(model, file.target), parse_limits(budget)
-    except TinykernelError as error:  # the calibration itself is done
-        return [f"whether it keeps to its budget of {budget} is not known: {error}"]
-    problems = replace(sizes, budget=limits.flash, limits=limits).problems
-    how = "estimate" if sizes.source == "estimate" else "linked program"
-    start = f"with its decision ({how}, {file.target}) "
-    return [start + "; ".join(problems)] if problems else []
 
 
 def _known_rows(file: ModelFile, data: str, others: Rows) -> tuple[NDArray[Any], NDArray[Any]]:

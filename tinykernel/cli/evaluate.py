@@ -15,7 +15,6 @@ from tinykernel.cli.common.rows import rows_to_judge, without_training
 
 if TYPE_CHECKING:
     from tinykernel.data.partition import Rows
-    from tinykernel.evaluation import Importance
     from tinykernel.model import IntegerModel
 
 
@@ -55,7 +54,6 @@ def evaluate_command(
     if label is not None:
         opened = opened.with_label(label, data)
     integer = opened.model
-    hint = _hint_of_events(opened, data)
     if integer.events is not None:
         idle = "--inputs" if inputs else "--train" if train is not None else None
         if _events(opened, data, idle, as_json=as_json, quiet=quiet):
@@ -91,12 +89,11 @@ def evaluate_command(
         return
     print_pairs([source])
     judging.print_all(result)
-    typer.echo(hint, nl=bool(hint))
     if clips is not None:
         right = f"{percent(clips.accuracy)} of {clips.rows} recordings"
         typer.echo(f"one answer a recording, from the sum of its windows' scores: {right}")
     if worth is not None:
-        judging.print_inputs(worth, saved_without(integer, worth, opened.target or "cortex-m4"))
+        judging.print_inputs(worth)
     judging.print_notes(rows.notes)
     if seen:
         typer.echo(f"{judging.seen_in_words(seen)}: the accuracy on new ones may be lower")
@@ -135,39 +132,6 @@ def _events(
         if seen:
             typer.echo(judging.seen_in_words(seen))
     return True
-
-
-def _hint_of_events(file: ModelFile, data: str) -> str:
-    """Say what lacks where sounds with labels along time are judged window by window."""
-    from tinykernel.data.paths import SOUNDS
-    from tinykernel.data.recordings.files import find_recordings
-    from tinykernel.data.recordings.marks import label_file
-    from tinykernel.data.signals import takes_recordings
-
-    model = file.model
-    if model.events is not None or not model.hop or not takes_recordings(data, model, file.about):
-        return ""
-    sounds = [each for each in find_recordings(data)[0] if each.suffix.lower() in SOUNDS]
-    if not any(map(label_file, sounds)):
-        return ""
-    return "these are windows; tinykernel calibrate --false-alarms 1/h first, to judge events"
-
-
-def saved_without(integer: IntegerModel, worth: Importance, target: str) -> str:
-    """Describe what a model saves without the spare inputs, about."""
-    import numpy as np
-
-    from tinykernel.measure.report import report
-    from tinykernel.model.readouts.linear import Linear
-
-    share = len(worth.spare) / len(worth.inputs)
-    linear = integer.find(Linear)
-    flash = 0 if linear is None else share * linear.weights.size
-    if not target.startswith("host"):
-        flash += share * report(integer, target, compiler="none").flash_parts["scaler"]
-    row = share * integer.n_inputs * np.dtype(integer.input.dtype).itemsize
-    saved = f"{row:.0f} B of every row"
-    return f"{saved} and about {flash:.0f} B of flash" if flash >= 1 else saved
 
 
 def _show_answers(

@@ -23,7 +23,6 @@ from tinykernel.cli.common.dataset import (
 from tinykernel.cli.common.memory import about_evaluation, about_training
 from tinykernel.cli.common.normality import train_novelty
 from tinykernel.cli.common.output import print_json
-from tinykernel.cli.common.rows import repeated
 from tinykernel.cli.common.summary import judged, print_training, summary
 from tinykernel.cli.settings.gathering import ConfigOption, SetOption, gather, has_settings
 from tinykernel.cli.settings.table import OPTIONS_OF_TRAIN, PAPER, SETTINGS
@@ -128,10 +127,6 @@ def _trained(
             train=(dataset.X_train, dataset.y_train),
             class_weight=balanced_or_none(options),
         )
-        dataset = _with_caution(dataset, trained.model) if cut is None else dataset
-        if _left_trees_out(trained, options) and not size_given:
-            note = "effort quick compares no trees; --effort normal does"
-            dataset = replace(dataset, notes=(*dataset.notes, note))
     except BaseException:
         typer.echo(f"{output} holds the trained model; it was not evaluated", err=True)
         raise
@@ -139,13 +134,6 @@ def _trained(
     known = {name: float(result[name]) for name in names if result.get(name) is not None}
     about |= {"accuracy": known} | about_evaluation(evaluation)
     return result | _save(trained, output, about), dataset, evaluation
-
-
-def _left_trees_out(trained: TrainResult, options: Mapping[str, Any]) -> bool:
-    """Whether trees might have won, and a quick training did not compare them."""
-    is_quick = options["effort"] == "quick" and options["model"] in (None, "auto")
-    is_compared = trained.method == "learned" and trained.budget is not None
-    return is_quick and is_compared and trained.model.input.is_table
 
 
 def _rows_aside(
@@ -196,19 +184,6 @@ def _decided(
     limits = budget or trained.limits
     trained = replace(trained, model=result.model, memory=sizes, budget=flash, limits=limits)
     return trained, about_calibration(aside, result)
-
-
-def _with_caution(dataset: Dataset, model: IntegerModel) -> Dataset:
-    """Add a note on test rows that equal training rows, with the accuracy without them."""
-    from tinykernel.data.trained_rows import rows_among
-
-    if dataset.X_test is None or dataset.y_test is None:
-        return dataset
-    seen = rows_among(dataset.X_test, dataset.X_train)
-    if not seen.any() or seen.all():
-        return dataset
-    note = repeated(model, dataset.X_test, dataset.y_test, seen)
-    return replace(dataset, notes=(*dataset.notes, note))
 
 
 def parameters_of(options: Mapping[str, Any]) -> dict[str, Any]:

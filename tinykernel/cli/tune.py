@@ -97,7 +97,7 @@ def tune_command(
         test = None if judged is None else judged.to_dict()
         print_json(result.to_dict() | {"model": output, "picked": chosen.budget, "test": test})
     elif not quiet:
-        _print(result, chosen, dataset, judged, output, options.get("effort"))
+        _print(result, chosen, dataset, judged, output)
     if result.stopped and pick is None:
         typer.echo(
             f"{result.stopped} after {result.done} of {result.total} trainings; the same "
@@ -142,7 +142,6 @@ def _print(
     dataset: Dataset,
     judged: Evaluation | None,
     output: Path | None,
-    effort: str | None,
 ) -> None:
     from tinykernel.codegen.description import consists_of
 
@@ -169,8 +168,6 @@ def _print(
         typer.echo(f"instructions: {how}")
     for how in dict.fromkeys(point.measured for point in result.points):
         typer.echo(f"flash and RAM: {how}")
-    if effort == "quick":
-        typer.echo("note: with --set effort=normal trees compete, too")
     typer.echo(result.recommendation)
     if judged is not None:
         from tinykernel.evaluation import LabelEvaluation, interval_in_words

@@ -33,9 +33,6 @@ _ROWS_FIRST = 64
 _OUT_OF_ORDER = 0.01
 # A column with a value in fewer than one of so many cells is nearly empty.
 _NEARLY_EMPTY = 200
-# Least percentage of cells that are numbers, with or without a unit, in a column with units.
-_PERCENT_WITH_UNITS = 90
-_WITH_UNIT = re.compile(r"[^\w\s.,+-]?\s?[+-]?\d[\d.,'\u2019\u00a0 ]*\s?[^\d\s]{0,4}")
 
 
 def _words(name: str) -> list[str]:
@@ -136,8 +133,7 @@ def without_needless(part: Part) -> tuple[Part, tuple[str, ...]]:
     """Drop the columns of a table that are not inputs, and return notes on them.
 
     These are nearly empty or constant columns, text that differs in nearly every row, and those of
-    `suspicious_inputs`. Notes also name text columns of numbers with units, and labels that differ
-    in case only.
+    `suspicious_inputs`.
     """
     assert part.columns is not None
     X = part.X[:MOST_ROWS]
@@ -145,9 +141,8 @@ def without_needless(part: Part) -> tuple[Part, tuple[str, ...]]:
         return part, ()
     reasons = {name: _reason(part, X[:, j], j) for j, name in enumerate(part.columns)}
     reasons = {name: reason for name, reason in reasons.items() if reason}
-    notes = tuple(note for note in (_units(part, X), _cases(part)) if note)
     if not reasons:
-        return part, notes
+        return part, ()
     which = listed([f"{visible(name)} ({reason})" for name, reason in reasons.items()], 8)
     if len(reasons) == len(part.columns):
         raise TinykernelError(
@@ -163,7 +158,6 @@ def without_needless(part: Part) -> tuple[Part, tuple[str, ...]]:
     )
     s = "s" * (len(reasons) > 1)
     return smaller, (
-        *notes,
         f"left out: {len(reasons)} column{s}, {which}; --set inputs=NAMES takes what it names",
     )
 
@@ -192,33 +186,3 @@ def _reason(part: Part, values: NDArray[Any], j: int) -> str:
             f"{part.place(int(where[0]))}: mend them, and it is an input"
         )
     return f"text, {len(texts)} different ones in {n} rows"
-
-
-def _units(part: Part, X: NDArray[Any]) -> str:
-    """Return a note on text columns of numbers with units or thousands separators."""
-    assert part.columns is not None
-    columns = []
-    for name, texts in part.texts.items():
-        codes = X[:, part.columns.index(name)]
-        count = np.bincount(codes[~np.isnan(codes)].astype(np.intp), minlength=len(texts))
-        plain = np.array([number_of(text) is not None for text in texts])
-        unit = np.array([_WITH_UNIT.fullmatch(text) is not None for text in texts]) & ~plain
-        if 100 * count[plain | unit].sum() >= _PERCENT_WITH_UNITS * count.sum() and unit.any():
-            example = visible(texts[int(np.flatnonzero(unit)[0])])
-            columns.append(f"{visible(name)}: {int(count[unit].sum()):,} cells such as {example!r}")
-    if not columns:
-        return ""
-    return (
-        f"numbers with a unit or a mark of thousands are text ({listed(columns)}); write plain "
-        "numbers to have them as such"
-    )
-
-
-def _cases(part: Part) -> str:
-    """Return a note on labels that differ in case only."""
-    labels = [] if part.y is None or part.y.dtype.kind != "U" else np.unique(part.y).tolist()
-    alike: dict[str, list[str]] = {}
-    for label in labels:
-        alike.setdefault(label.casefold(), []).append(label)
-    pairs = listed([visible(", ".join(each)) for each in alike.values() if len(each) > 1])
-    return f"labels that differ in case only are different classes: {pairs}" if pairs else ""

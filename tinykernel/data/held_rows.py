@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from typing import Any
 
@@ -12,9 +11,6 @@ from numpy.typing import NDArray
 from tinykernel.data.faults import shown
 from tinykernel.data.formats import Part
 from tinykernel.errors import TinykernelError
-
-# More integer labels are probably values.
-_MOST_LABELS = 20
 
 
 def held_out_rows(
@@ -44,26 +40,18 @@ def _stratified_split(
     if counts.min() < 2:
         raise TinykernelError(
             f"{part.file}: the class {shown(labels[counts.argmin()])} has one row, too few to hold "
-            f"out a test row; add rows, or use --test 0{_hint(y, len(labels))}"
+            "out a test row; add rows, use --test 0, or for quantities --task numbers"
         )
     n_test = max(int(np.ceil(test_size * len(y))), len(labels))
     if len(y) - n_test < len(labels):
         raise TinykernelError(
             f"{part.file}: holding out {n_test} of {len(y)} rows leaves fewer training rows than "
-            f"the {len(labels)} classes; use a smaller --test{_hint(y, len(labels))}"
+            f"the {len(labels)} classes; use a smaller --test, or for quantities --task numbers"
         )
     train, test = train_test_split(
         np.arange(len(y)), test_size=n_test, stratify=y, random_state=seed
     )
     return train, test
-
-
-def _hint(y: NDArray[Any], n_labels: int) -> str:
-    """Return a hint where labels are probably values: many integers."""
-    are_numbers = y.dtype.kind in "iu" or all(re.fullmatch(r"-?\d+", str(each)) for each in set(y))
-    if not are_numbers or n_labels <= _MOST_LABELS:
-        return ""
-    return f"; if the {n_labels} labels are quantities, not classes: --task numbers"
 
 
 def _group_split(

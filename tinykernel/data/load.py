@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tinykernel.checks import check_choice
 from tinykernel.coding.cells import smallest_type, whole_numbers
@@ -166,7 +165,7 @@ def _filled(data: Dataset, selection: Selection) -> Dataset:
 
 
 def _typed(data: Dataset, input_type: str | None) -> Dataset:
-    """Convert the inputs to `input_type`, or note a smaller type that would hold them."""
+    """Convert the inputs to `input_type`, or whole numbers of a table to an integer type."""
     ranges = [whole_numbers(X) for X in (data.X_train, data.X_test) if X is not None]
     known = [each for each in ranges if each is not None]
     is_whole = len(known) == len(ranges)
@@ -178,11 +177,10 @@ def _typed(data: Dataset, input_type: str | None) -> Dataset:
         only_text = all(name in texts for name in data.columns)
         # The range of text alone is known; other whole numbers, such as 3.0, are int64 here.
         input_type = smallest_type(low, high) if only_text else "int64"
-    if input_type is not None:
-        X_test = None if data.X_test is None else data.X_test.astype(input_type)
-        data = replace(data, X_train=data.X_train.astype(input_type), X_test=X_test)
-    note = _smaller_type(data.X_train, low, high) if is_whole else ""
-    return replace(data, notes=(*data.notes, note)) if note else data
+    if input_type is None:
+        return data
+    X_test = None if data.X_test is None else data.X_test.astype(input_type)
+    return replace(data, X_train=data.X_train.astype(input_type), X_test=X_test)
 
 
 def _check_type(data: Dataset, input_type: str, limits: tuple[int, int] | None) -> None:
@@ -198,20 +196,6 @@ def _check_type(data: Dataset, input_type: str, limits: tuple[int, int] | None) 
         if limits is not None:
             kind = f"whole numbers from {limits[0]} to {limits[1]}"
         raise TinykernelError(f"{data.source}: the inputs are {kind}, which is no {input_type}")
-
-
-def _smaller_type(X: NDArray[Any], low: int, high: int) -> str:
-    """Return a note on a type that takes fewer bytes for the same whole numbers."""
-    taken = min(X.dtype.itemsize, 4)  # the widest of the firmware
-    name = smallest_type(low, high)
-    saved = (taken - np.dtype(name).itemsize) * X.shape[1]
-    if saved <= 0:
-        return ""
-    kind = "float32" if X.dtype.kind == "f" else "int32" if taken == 4 else X.dtype.name
-    return (
-        f"the {X.shape[1]} inputs are whole numbers from {low} to {high}: --set input_type={name} "
-        f"saves {saved} B of {taken * X.shape[1]} B in every row that the firmware takes as {kind}"
-    )
 
 
 def load_rows(

@@ -158,7 +158,7 @@ def _compared(baseline: Baseline) -> str:
     return f"{_named(baseline)} {verdict}: {figure}"
 
 
-def print_inputs(worth: Importance, saved: str) -> None:
+def print_inputs(worth: Importance) -> None:
     """Print the importance of the inputs, and which could be left out."""
     in_points = worth.by != "rmse"
     measure = worth.by.replace("_", " ") if in_points else "RMSE"
@@ -176,7 +176,7 @@ def print_inputs(worth: Importance, saved: str) -> None:
         drop = shlex.quote(visible("drop=" + ",".join(worth.spare)))
         typer.echo(
             f"hint: --set {drop} leaves out {len(worth.spare)} of {len(worth.inputs)} inputs, "
-            f"costs {cost} on these rows and saves {saved}"
+            f"and costs {cost} on these rows"
         )
 
 

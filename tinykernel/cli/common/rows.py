@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tinykernel.cli.common.memory import ModelFile
-from tinykernel.cli.common.output import percent
 from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
 from tinykernel.text import listed, visible
@@ -46,9 +45,8 @@ def rows_to_judge(
 ) -> Judged:
     """Load the test part of DATA, or the rows held out by training, else all rows.
 
-    Rows that equal training rows are dropped, except from a test part, where a note names their
-    effect, unless `unseen`. `train` is the file of the training rows, if not `data`. Labels none of
-    which is a class are refused.
+    Rows that equal training rows are dropped, except from a test part, unless `unseen`. `train` is
+    the file of the training rows, if not `data`. Labels none of which is a class are refused.
     """
     from tinykernel.data.partition import TEST_PART
 
@@ -61,13 +59,10 @@ def rows_to_judge(
         training = training_part(file, train)
     labels = labels_to_judge_by(file.model, data, rows.y)
     seen = _seen(rows, training, file)
-    if seen.any() and not seen.all():
-        if unseen or (training is None and rows.part != TEST_PART):
-            note = f"left out: {int(seen.sum())} of {len(seen)} rows, which equal training rows"
-            rows, labels = rows.at(~seen), None if labels is None else labels[~seen]
-        else:
-            note = "" if labels is None else repeated(file.model, rows.X, labels, seen)
-        rows = replace(rows, notes=(*rows.notes, *([note] if note else [])))
+    if seen.any() and not seen.all() and (unseen or (rows.part != TEST_PART and training is None)):
+        note = f"left out: {int(seen.sum())} of {len(seen)} rows, which equal training rows"
+        rows, labels = rows.at(~seen), None if labels is None else labels[~seen]
+        rows = replace(rows, notes=(*rows.notes, note))
     trained = None if training is None else (training.X_train, training.y_train)
     weight = file.about.get("class_weight")
     return Judged(rows, labels, trained, weight if weight == "balanced" else None)
@@ -111,13 +106,6 @@ def in_batches(
 
     starts = range(0, len(rows), _ROWS_A_BATCH)
     return np.concatenate([function(rows[at : at + _ROWS_A_BATCH]) for at in starts])
-
-
-def repeated(model: IntegerModel, X: NDArray[Any], y: NDArray[Any], seen: NDArray[Any]) -> str:
-    """Describe how many test rows equal training rows, and the accuracy without them."""
-    share = accuracy_of(model, X[~seen], y[~seen]) or 0.0
-    figure = f"R2 is {share:.4f}" if model.is_regressor else f"the accuracy is {percent(share)}"
-    return f"{int(seen.sum())} of {len(seen)} test rows equal training rows; without them {figure}"
 
 
 def rows_for(file: ModelFile, data: str, *, held_out: bool = False, keep_all: bool = False) -> Rows:
