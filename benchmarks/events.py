@@ -24,7 +24,7 @@ from sounds import RATE, WINDOW, load
 from tinykernel import IntegerModel, train, verify
 from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.targets import find_target
-from tinykernel.data.recordings.marks import Span
+from tinykernel.data.recordings.labels import Span
 from tinykernel.data.recordings.spans import Recording, Recordings, join_clips
 from tinykernel.decisions.events import choose_events, most_often
 from tinykernel.evaluation.events import evaluate_events, streams_of

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.io import wavfile
 
 from tinykernel.data.recordings import windows
-from tinykernel.data.recordings.names import NamePattern
+from tinykernel.data.recordings.labels import NamePattern
 from tinykernel.data.splits import split_recordings
 from tinykernel.errors import TinykernelError
 

@@ -64,7 +64,7 @@ def normal_recordings(path: str | os.PathLike[str], **how: Any) -> NormalRows:
     """Cut recordings into windows; `how` are parameters of `windows`."""
     cut = windows(path, labels_needed=False, **how)
     _check_one(cut.source, cut.y)
-    return NormalRows(cut.X, cut.groups, None, cut.source, cut.hop or 0, cutting_of(cut, how))
+    return NormalRows(cut.X, cut.groups, None, cut.source, cut.hop, cutting_of(cut, how))
 
 
 def _check_one(source: str, labels: Sequence[Any] | NDArray[Any] | None) -> None:

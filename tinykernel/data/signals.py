@@ -15,7 +15,7 @@ from tinykernel.data.partition import Dataset, Rows
 from tinykernel.data.paths import SOUNDS, find_data, is_recording
 from tinykernel.data.recordings import Windows, windows
 from tinykernel.data.recordings.files import Reading, read_recording
-from tinykernel.data.recordings.names import is_background
+from tinykernel.data.recordings.labels import is_background
 from tinykernel.data.splits import as_dataset, split_recordings
 from tinykernel.errors import TinykernelError
 from tinykernel.text import listed
@@ -28,8 +28,6 @@ _TABLES = (".csv", ".tsv", ".parquet")
 
 def cutting_of(cut: Windows, how: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of cutting for a model file, as JSON types; `how` is a `Reading`."""
-    if cut.hop is None:
-        return {}
     names = ("label", "groups", "time", "mixed", "missing", "name", "short")
     cutting = {name: getattr(Reading(**how), name) for name in names}
     cutting |= {"window": cut.X.shape[1], "hop": cut.hop, "rate": cut.rate}
@@ -43,7 +41,7 @@ def load_recordings(
     """Cut recordings to train on, and hold out whole ones, or cut those of `test`.
 
     Size and seed are those of `split_recordings`, `how` parameters of `windows`. Returns the
-    dataset, the windows, and the settings for `remembered`, empty for ready windows.
+    dataset, the windows, and the settings for `remembered`.
     """
     cut = windows(path, **how)
     shape = cut.X.shape[1], len(cut.channels)
@@ -54,8 +52,6 @@ def load_recordings(
 
 def _tested_on(path: str, dataset: Dataset, cut: Windows, how: Mapping[str, Any]) -> Dataset:
     """Return the dataset with test windows from other recordings, cut in the same way."""
-    if cut.hop is None:
-        raise TinykernelError(f"{path}: {cut.source} holds ready windows; put test windows into it")
     same = {"window": cut.X.shape[1], "hop": cut.hop, "inputs": cut.channels, "drop": ()}
     other = windows(path, **{**how, **same}, labels_needed=False)
     if other.y is None:
@@ -149,16 +145,14 @@ def signal_rows(cut: Windows, test_size: float | None = None, seed: int = 0) -> 
     if test_size is not None:
         _, test = split_recordings(cut, test_size, seed)
         where = f"recordings held out, {100 * test.mean():.3g} % of the windows, seed {seed}"
-    y, group = (None if array is None else array[test] for array in (cut.y, cut.groups))
+    y = None if cut.y is None else cut.y[test]
     # Recordings without windows, because their labels are mixed, stay in the stream.
-    train = set() if cut.groups is None or test.all() else set(cut.groups[~test])
+    train = set(cut.groups[~test])
     streams = tuple(stretch.X for stretch in cut.stretches if stretch.group not in train)
     clip, starts = cut.recording[test], cut.starts[test].tolist()
-    # file:first sample, or file:number for ready windows
     names = tuple(f"{cut.recordings[i]}:{at}" for i, at in zip(clip.tolist(), starts, strict=True))
-    return Rows(
-        cut.inputs[test], y, cut.source, where, group, cut.notes, streams, clip=clip, names=names
-    )
+    held = (cut.inputs[test], y, cut.source, where, cut.groups[test])
+    return Rows(*held, cut.notes, streams, clip=clip, names=names)
 
 
 def stretch(cut: Windows, n: int) -> NDArray[Any]:
@@ -190,4 +184,4 @@ def takes_recordings(path: str, model: IntegerModel, about: Mapping[str, Any]) -
         table = read_recording(file, Reading(labels_needed=False))
     except TinykernelError:
         return False  # the reader of rows reports the fault
-    return not table.window and len(table.columns) != model.n_inputs
+    return len(table.columns) != model.n_inputs

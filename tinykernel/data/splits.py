@@ -34,18 +34,15 @@ def split_recordings(
     train = np.ones(len(data.X), bool)
     if test_size == 0:
         return train, ~train
-    groups = np.zeros(0, np.str_) if data.groups is None else data.groups
-    n_groups = len(np.unique(groups))
-    if n_groups < 2:
+    names, group = np.unique(data.groups, return_inverse=True)
+    if len(names) < 2:
         unit = "recording" if len(data.recordings) == 1 else "group"
-        number = "no groups" if n_groups == 0 else f"one {unit} only"
         raise TinykernelError(
-            f"{data.source}: has {number}, and neighbouring windows are too alike to test on; give "
-            "several files, name what belongs together with --groups, or use --test 0"
+            f"{data.source}: has one {unit} only, and neighbouring windows are too alike to test "
+            "on; give several files, name what belongs together with --groups, or use --test 0"
         )
     codes = np.unique(data.y, return_inverse=True)[1]
-    group = np.unique(groups, return_inverse=True)[1]
-    n_parts = min(max(2, round(1 / test_size)), n_groups)
+    n_parts = min(max(2, round(1 / test_size)), len(names))
     best, most = None, -1
     for aside in _parts(n_parts, codes, group, seed):
         test = np.zeros(len(codes), bool)
@@ -70,7 +67,6 @@ def _parts(
 
 def _why_no_split(data: Windows, codes: NDArray[np.intp], group: NDArray[np.intp]) -> str:
     assert data.y is not None
-    assert data.groups is not None
     for code in range(int(codes.max()) + 1):
         if len(np.unique(group[codes == code])) == 1:
             first = int((codes == code).argmax())
@@ -90,7 +86,7 @@ def as_dataset(data: Windows, test_size: float = 0.2, seed: int = 0) -> Dataset:
     assert data.y is not None
     split = f"{count(int(train.sum()), 'training window')}, no test windows"
     groups = data.groups
-    if test.any() and groups is not None:
+    if test.any():
         n_train, n_test = (len(np.unique(groups[part])) for part in (train, test))
         unit = "recording" if set(groups) <= set(data.recordings) else "group"
         which = f": {', '.join(np.unique(groups[test]))}" if n_test <= 3 else ""
@@ -99,7 +95,6 @@ def as_dataset(data: Windows, test_size: float = 0.2, seed: int = 0) -> Dataset:
         )
     parts = (data.inputs, data.y, groups) if test.any() else (None, None, None)
     X_test, y_test, group_test = (None if each is None else each[test] for each in parts)
-    group = None if groups is None else groups[train]
     return Dataset(
         data.inputs[train],
         data.y[train],
@@ -107,7 +102,7 @@ def as_dataset(data: Windows, test_size: float = 0.2, seed: int = 0) -> Dataset:
         y_test,
         data.source,
         split,
-        group,
+        groups[train],
         group_test,
         data.channels,
     )

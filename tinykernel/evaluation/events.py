@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.data.recordings.names import is_background
-from tinykernel.data.recordings.spans import Recording, Recordings, join_clips, labelled_recordings
+from tinykernel.data.recordings.labels import is_background
+from tinykernel.data.recordings.reading import labelled_recordings
+from tinykernel.data.recordings.spans import Recording, Recordings, join_clips
 from tinykernel.data.signals import remembered, takes_recordings
 from tinykernel.decisions.events import (
     EventCalibration,

@@ -234,7 +234,7 @@ def groups_hint(cut: Windows | None, dataset: Dataset) -> str:
             "rows of one group are in both parts; name their array, as in --groups group, to keep "
             "whole groups aside, or the accuracy is that of groups that were seen before"
         )
-    if cut is None or cut.hop is None or cut.groups is None:
+    if cut is None:
         return ""
     n = len(cut.recordings)
     if n < _MANY_CLIPS or len(cut.X) > 2 * n or set(cut.groups) != set(cut.recordings):

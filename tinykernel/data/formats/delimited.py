@@ -75,9 +75,17 @@ class TextTable:
 
     def groups(self, place: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return the groups of a column, and a mask of rows without one."""
-        kinds, places = kinds_of(self.columns[place])
-        groups = np.array(kinds, np.str_)[places]
+        groups = self.texts(place)
         return groups, groups == ""
+
+    def texts(self, place: int) -> NDArray[np.str_]:
+        """Return the cells of a column without blanks around them."""
+        kinds, places = kinds_of(self.columns[place])
+        return np.array(kinds, np.str_)[places]
+
+    def numbers(self, place: int) -> Column:
+        """Return a column of a recording."""
+        return column_of(self.columns[place], decimal_comma=True)
 
     def at(self, rows: NDArray[np.bool_]) -> TextTable:
         """Return some of the rows."""

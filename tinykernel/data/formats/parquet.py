@@ -25,7 +25,7 @@ def read_parquet(path: Path, chooser: ColumnChooser, in_pieces: bool = False) ->
     def pieces(file: Any) -> Part | None:
         return _stored_part(path, file, chooser) if in_pieces else None
 
-    return parquet_table(path, lambda table: part_of(_ArrowTable(path, table), chooser), pieces)
+    return parquet_table(path, lambda table: part_of(ArrowTable(path, table), chooser), pieces)
 
 
 def parquet_table(
@@ -53,7 +53,7 @@ def _stored_part(path: Path, file: Any, chooser: ColumnChooser) -> Part | None:
     """Write many rows of numbers to a temporary file; None for few rows, text or missing values."""
     import pyarrow as pa
 
-    names = column_names(file.schema_arrow.names)
+    names = _column_names(file.schema_arrow.names)
     at, group_at, inputs = chooser.positions(names)
     kinds = [file.schema_arrow.field(names[i]).type for i in inputs]
     if not kinds or not all(map(_is_number, kinds)) or not chooser.texts.isdisjoint(names):
@@ -70,7 +70,7 @@ def _stored_part(path: Path, file: Any, chooser: ColumnChooser) -> Part | None:
         table = pa.Table.from_batches([batch])
         if any(column.null_count for column in table.columns):
             return None
-        rows = [_values(table.column(names[i]), False).values for i in inputs]
+        rows = [_values(table.column(names[i])).values for i in inputs]
         X.file.stream.write(np.column_stack(rows).astype(dtype).data)
         for i, values in others.items():
             values.append(_names(path, names[i], table.column(names[i])))
@@ -87,12 +87,12 @@ def _is_number(kind: Any) -> bool:
     )
 
 
-def column_names(names: Iterable[str]) -> tuple[str, ...]:
+def _column_names(names: Iterable[str]) -> tuple[str, ...]:
     """Return the names of the columns without the index of pandas."""
     return tuple(name for name in names if name != "__index_level_0__")
 
 
-def decoded(column: Any) -> Any:
+def _decoded(column: Any) -> Any:
     """Return a column without dictionary encoding."""
     import pyarrow as pa
 
@@ -101,7 +101,7 @@ def decoded(column: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class _ArrowTable:
+class ArrowTable:
     """A table of pyarrow."""
 
     path: Path
@@ -112,7 +112,7 @@ class _ArrowTable:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns."""
-        return column_names(self.table.column_names)
+        return _column_names(self.table.column_names)
 
     def inputs(
         self,
@@ -122,7 +122,8 @@ class _ArrowTable:
         y: NDArray[Any] | None,
     ) -> tuple[list[Column], NDArray[Any] | None]:
         """Return columns as numbers, or as text if `as_text` names them, and the labels."""
-        return [_values(self.table.column(i), self.names[i] in as_text) for i in places], y
+        columns = [(self.table.column(i), self.names[i] in as_text) for i in places]
+        return [_values(column, as_text=is_text) for column, is_text in columns], y
 
     def labels(self, place: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return the values of a column, and a mask of rows without one."""
@@ -135,28 +136,42 @@ class _ArrowTable:
 
     groups = labels
 
-    def at(self, rows: NDArray[np.bool_]) -> _ArrowTable:
+    def texts(self, place: int) -> NDArray[np.str_]:
+        """Return the values of a column as text, empty where one is missing."""
+        values, lacking = self.labels(place)
+        return np.where(lacking, "", np.char.strip(values.astype(np.str_)))
+
+    def numbers(self, place: int) -> Column:
+        """Return a column of a recording; times stay times."""
+        import pyarrow as pa
+
+        column = self.table.column(place)
+        is_time = pa.types.is_timestamp(column.type) or pa.types.is_date(column.type)
+        return Column(column.to_numpy()) if is_time else _values(column, decimal_comma=True)
+
+    def at(self, rows: NDArray[np.bool_]) -> ArrowTable:
         """Return some of the rows."""
         return replace(self, table=self.table.filter(rows))
 
 
-def _values(column: Any, as_text: bool) -> Column:
+def _values(column: Any, *, as_text: bool = False, decimal_comma: bool = False) -> Column:
     """Return numbers, NaN where one is missing; other columns as cells of text."""
     import pyarrow as pa
 
-    column = decoded(column)
+    column = _decoded(column)
     if _is_number(column.type) and not as_text:
         column = column.cast(pa.float64()) if column.null_count else column
         return Column(np.asarray(column.to_numpy()))
     cells = ["" if cell is None else str(cell) for cell in column.to_pylist()]
-    return column_of(packed(cells) if cells else joined([]), as_text=as_text)
+    packed_cells = packed(cells) if cells else joined([])
+    return column_of(packed_cells, as_text=as_text, decimal_comma=decimal_comma)
 
 
 def _names(path: Path, name: str, column: Any) -> NDArray[Any]:
     """Return a column of labels or groups as numbers or text."""
     import pyarrow as pa
 
-    column = decoded(column)
+    column = _decoded(column)
     if pa.types.is_nested(column.type):
         raise TinykernelError(
             f"{path}: column {name!r} holds values of type {column.type}; give one number or text "

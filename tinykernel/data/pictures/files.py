@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tinykernel.data.paths import PICTURES, data_folder, files_with, find_data
-from tinykernel.data.recordings.names import NamePattern
+from tinykernel.data.recordings.labels import NamePattern
 from tinykernel.errors import TinykernelError
 
 _TRAIN, _TEST = ("train", "training"), ("test", "testing")

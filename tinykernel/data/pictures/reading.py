@@ -14,7 +14,7 @@ from tinykernel.data.formats import Part, Parts
 from tinykernel.data.formats.delimited import text_labels
 from tinykernel.data.pictures.decoding import BrokenPictureError, decoded, has_colours, pillow
 from tinykernel.data.pictures.files import PictureFiles, find_pictures, labels_of
-from tinykernel.data.recordings.names import NamePattern
+from tinykernel.data.recordings.labels import NamePattern
 from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
 

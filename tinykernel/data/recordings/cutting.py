@@ -39,9 +39,8 @@ class Windows:
         type), else float32.
     y : ndarray of int64 or str, shape (n,), or None
         Labels.
-    groups : ndarray of str, shape (n,), or None
-        Windows of a group must not be split: the file, or the value of `groups`. None for ready
-        windows without groups.
+    groups : ndarray of str, shape (n,)
+        Windows of a group must not be split: the file, or the value of `groups`.
     recordings : tuple of str
         Names of the files that were read.
     recording : ndarray of int64, shape (n,)
@@ -56,8 +55,8 @@ class Windows:
     channels : tuple of str
     rate : float or None
         Samples a second.
-    hop : int or None
-        Samples from one window to the next; None for ready windows.
+    hop : int
+        Samples from one window to the next.
     dropped : dict of str to int
         Dropped windows by reason: ``"mixed"`` (several labels), ``"missing"`` (a missing value or
         label), ``"short"`` (stretches shorter than a window).
@@ -66,7 +65,7 @@ class Windows:
     source : str
         The name of the file or folder.
     stretches : tuple of Stretch
-        All samples of stretches with windows, whatever their labels. Empty for ready windows.
+        All samples of stretches with windows, whatever their labels.
     padded : int
         Number of recordings shorter than a window, which were padded with zeros.
     not_taken : tuple of str
@@ -79,7 +78,7 @@ class Windows:
 
     X: NDArray[Any]
     y: NDArray[Any] | None
-    groups: NDArray[np.str_] | None
+    groups: NDArray[np.str_]
     recordings: tuple[str, ...]
     recording: NDArray[np.int64]
     segments: NDArray[np.int64]
@@ -88,7 +87,7 @@ class Windows:
     end_times: NDArray[np.float64] | None
     channels: tuple[str, ...]
     rate: float | None
-    hop: int | None
+    hop: int
     dropped: dict[str, int]
     time: str | None
     source: str
@@ -113,9 +112,7 @@ class Windows:
         shape = f"{samples} samples x {count(len(self.channels), 'channel')}"
         if self.numbers:
             shape += f" and {count(len(self.numbers), 'number')} beside"
-        line = f"{self.source}: {count(n, 'window')} of {shape}"
-        if self.hop is not None:
-            line += f", hop {self.hop}"
+        line = f"{self.source}: {count(n, 'window')} of {shape}, hop {self.hop}"
         if self.rate is not None:
             line += f", {self.rate:g} Hz"
         line += f", from {count(len(self.recordings), 'file')}"
@@ -240,13 +237,10 @@ def cut(tracks: Sequence[Track], window: int, hop: int, reading: Reading, source
     timed, labelled = len(times) == len(pieces), len(labels) == len(pieces)
     first = tracks[0]
     n_channels = len(first.channels) - len(reading.beside)
-    cut_before = bool(first.table.window)
     return Windows(
         X=np.concatenate([piece.X for piece in pieces]),
         y=np.concatenate(labels) if labelled else None,
-        groups=None
-        if cut_before and first.table.group is None
-        else np.concatenate([piece.groups for piece in pieces]),
+        groups=np.concatenate([piece.groups for piece in pieces]),
         recordings=tuple(track.name for track in tracks),
         recording=np.repeat(np.arange(len(pieces), dtype=np.int64), counts),
         segments=np.concatenate([p.segments + n for p, n in zip(pieces, before[:-1], strict=True)]),
@@ -255,7 +249,7 @@ def cut(tracks: Sequence[Track], window: int, hop: int, reading: Reading, source
         end_times=np.concatenate([end for _, end in times]) if timed else None,
         channels=first.channels[:n_channels],
         rate=first.rate,
-        hop=None if cut_before else hop,
+        hop=hop,
         dropped=dropped,
         time=first.time,
         source=source,
@@ -265,9 +259,9 @@ def cut(tracks: Sequence[Track], window: int, hop: int, reading: Reading, source
 
 
 def _stretches(track: Track) -> Iterator[Stretch]:
-    """Yield the stretches of a recording without missing values; none of ready windows."""
+    """Yield the stretches of a recording without missing values."""
     group = track.table.group
-    for first, end in [] if track.table.window else segments_of(track):
+    for first, end in segments_of(track):
         lost = first + np.flatnonzero(track.holes[first:end])
         for before, after in pairwise([first - 1, *lost.tolist(), end]):
             if after > before + 1:
@@ -319,7 +313,7 @@ def _times(
     ends = starts + window - 1
     if track.times is not None:
         return track.times[starts], track.times[ends]
-    if track.time is not None or track.rate is None or track.table.window:
+    if track.time is not None or track.rate is None:
         return None
     return starts / track.rate, ends / track.rate
 

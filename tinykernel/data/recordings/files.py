@@ -13,15 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.checks import check_choice, check_positive
-from tinykernel.coding.cells import column_of, kinds_of, number_of
+from tinykernel.coding.cells import Column, number_of
 from tinykernel.data.columns import is_time_name
-from tinykernel.data.formats.delimited import read_table
+from tinykernel.data.formats.delimited import TextTable, read_table
 from tinykernel.data.formats.numpy_files import npz_array, open_npz
-from tinykernel.data.formats.parquet import column_names, decoded, parquet_table
+from tinykernel.data.formats.parquet import ArrowTable, parquet_table
 from tinykernel.data.formats.tables import ColumnChooser, shown
 from tinykernel.data.paths import RECORDINGS, SOUNDS, data_folder, files_with, find_data
-from tinykernel.data.recordings.marks import Span, read_label_file
-from tinykernel.data.recordings.names import NamePattern, is_background
+from tinykernel.data.recordings.labels import NamePattern, Span, is_background, read_label_file
 from tinykernel.data.recordings.wav import read_coded, read_wav, resampled
 from tinykernel.errors import TinykernelError
 
@@ -79,7 +78,6 @@ class Columns:
     own_rate: float | None = None  # original rate of a resampled sound
     # First row and cell that is not a number, by column of other numbers.
     faults: dict[str, tuple[int, str]] = field(default_factory=dict)
-    window: int = 0  # samples of a window in a file of ready windows
     spans: tuple[Span, ...] | None = None  # of a sound with a file of labels, in place of `y`
 
     def at_rate(self, rate: float) -> Columns:
@@ -96,6 +94,16 @@ class Columns:
         made = replace(self, columns=columns, y=y, group=group, spans=spans)
         return replace(made, rate=rate, own_rate=self.rate)
 
+    def with_labels(self) -> Columns:
+        """Return it with a label a sample in place of spans; what is in none is background."""
+        if self.spans is None:
+            return self
+        longest = max([len("background"), *(len(span.label) for span in self.spans)])
+        y = np.full(self.n_rows, "background", f"U{longest}")
+        for span in self.spans:
+            y[span.first : span.end] = span.label
+        return replace(self, y=y, spans=None)
+
     @property
     def n_rows(self) -> int:
         """Number of samples."""
@@ -105,8 +113,6 @@ class Columns:
         """Return the place of a value in the file, for messages."""
         line = "" if self.lines is None else f" (line {self.lines[row]})"
         column = "" if name is None else f", column {name!r}"
-        if self.window:
-            return f"{self.file}: window {row // self.window}, row {row % self.window}{column}"
         return f"{self.file}: row {row + 1}{line}{column}"
 
 
@@ -170,9 +176,11 @@ def _read(path: Path, reading: Reading) -> Columns:
             return _from_sound(path, reading)
         chooser = ColumnChooser(path, reading.label, reading.labels_needed, None, reading.groups)
         if suffix in (".csv", ".tsv"):
-            return _from_csv(path, chooser, reading.time)
+            return _from_table(read_table(path, chooser.known), chooser, reading.time)
         if suffix == ".parquet":
-            return parquet_table(path, lambda table: _from_table(path, table, chooser))
+            return parquet_table(
+                path, lambda held: _from_table(ArrowTable(path, held), chooser, reading.time)
+            )
     except OSError as error:
         reason = error.strerror or "damaged or cut short"
         raise TinykernelError(f"{path}: cannot be read ({reason})") from None
@@ -189,129 +197,77 @@ def _positions(chooser: ColumnChooser, names: Sequence[str]) -> tuple[int | None
     return chooser.positions(names)[:2]
 
 
-def _from_csv(path: Path, chooser: ColumnChooser, time: str | None) -> Columns:
-    table = read_table(path, chooser.known)
+def _from_table(table: TextTable | ArrowTable, chooser: ColumnChooser, time: str | None) -> Columns:
+    """Convert a table to columns of numbers, or of text with its first fault."""
     label, group = _positions(chooser, table.names)
-    if not len(table.lines):
-        raise TinykernelError(f"{path}: has no rows below its header")
     data, faults = {}, {}
-    for i, (name, cells) in enumerate(zip(table.names, table.columns, strict=True)):
+    for i, name in enumerate(table.names):
         if i in (label, group):
             continue
+        column = table.numbers(i)
         if name == time or is_time_name(name):
-            data[name] = _times(cells)
-            continue
-        column = column_of(cells, decimal_comma=True)
-        data[name] = column.values
-        if column.texts is not None:
+            data[name] = _times(table, i, column)
+        elif column.texts is None:
+            data[name] = column.values
+        else:
             wrong = [code for code, text in enumerate(column.texts) if not _is_plain(text)]
             row = int(np.flatnonzero(np.isin(column.values, wrong))[0])
-            cell = column.texts[int(column.values[row])]
-            faults[name], data[name] = (row, cell), np.full(len(cells), cell[:1] or " ")
-    y, groups = (None if i is None else _stripped(table.columns[i]) for i in (label, group))
-    return Columns(path, data, y, groups, table.lines, faults=faults)
+            faults[name] = row, column.texts[int(column.values[row])]
+            data[name] = np.full(len(column.values), faults[name][1][:1] or " ")
+    y, groups = (None if i is None else table.texts(i) for i in (label, group))
+    if not all(map(len, data.values())):
+        raise TinykernelError(f"{table.path}: has no rows below its header")
+    return Columns(table.path, data, y, groups, table.lines, faults=faults)
 
 
 def _is_plain(text: str) -> bool:
     return text.lower() == "none" or number_of(text, decimal_comma=True) is not None
 
 
-def _stripped(cells: NDArray[Any]) -> NDArray[Any]:
-    kinds, places = kinds_of(cells)
-    return np.array(kinds)[places]
-
-
-def _times(cells: NDArray[Any]) -> NDArray[Any]:
+def _times(table: TextTable | ArrowTable, place: int, column: Column) -> NDArray[Any]:
     """Read numbers or ISO 8601 dates; other texts stay as they are."""
-    column = column_of(cells, decimal_comma=True)
-    if column.texts is None:
-        try:  # nanoseconds since 1970 are beyond the precision of floats
-            return cells.astype(np.int64)
-        except (ValueError, OverflowError):
+    if column.values.dtype.kind in "iuM":
+        return column.values
+    texts = table.texts(place)
+    try:  # nanoseconds since 1970 are beyond the precision of floats
+        return texts.astype(np.int64)
+    except (ValueError, OverflowError):
+        if column.texts is None:
             return column.values
-    texts = _stripped(cells)
     try:
         return np.array([_ZONE.sub(r"\1", text) for text in texts.tolist()], "datetime64[us]")
     except ValueError:
         return texts
 
 
-def _from_table(path: Path, table: Any, chooser: ColumnChooser) -> Columns:
-    """Convert a pyarrow table to columns."""
-    names = column_names(table.column_names)
-    label, group = _positions(chooser, names)
-    if not table.num_rows:
-        raise TinykernelError(f"{path}: has no rows")
-    data, faults = {}, {}
-    texts: dict[int | None, NDArray[Any]] = {}
-    for i, name in enumerate(names):
-        column = decoded(table.column(name))
-        if i in (label, group):
-            texts[i] = _texts(path, name, column)
-            continue
-        values = column.to_numpy()
-        if values.dtype.kind not in "biufM":
-            faults[name] = (0, str(column[0].as_py()))
-            values = np.full(len(values), " ")
-        data[name] = values
-    return Columns(path, data, texts.get(label), texts.get(group), faults=faults)
-
-
-def _texts(path: Path, name: str, column: Any) -> NDArray[Any]:
-    """Return labels or groups as text; missing ones are empty."""
-    values = column.to_pylist()
-    if any(not isinstance(v, (str, int, float, bool, type(None))) for v in values):
-        raise TinykernelError(
-            f"{path}: column {name!r} holds values of type {column.type}; "
-            "give one number or text a row"
-        )
-    return np.array(["" if v is None or v != v else str(v).strip() for v in values])
-
-
 def _from_npz(path: Path, reading: Reading) -> Columns:
-    """Read the samples of a recording, or ready windows one after the other."""
+    """Read the samples of a recording."""
     with open_npz(path) as archive:
         arrays = {name: npz_array(path, archive, name) for name in archive.files}
     lower = {name.lower(): name for name in arrays}
     if "x" not in lower:
         raise TinykernelError(
-            f"{path}: has no array X, of shape (samples, channels) for a recording or "
-            f"(n, samples, channels) for windows; it holds {shown(list(arrays)) or 'nothing'}"
+            f"{path}: has no array X of shape (samples, channels); it holds "
+            f"{shown(list(arrays)) or 'nothing'}"
         )
-    if "beside" in lower:
+    X = arrays[lower["x"]]
+    X = X[:, np.newaxis] if X.ndim == 1 else X
+    if X.ndim != 2 or X.dtype.kind not in "biuf" or not X.size:
         raise TinykernelError(
-            f"{path}: numbers beside windows are an array beside only with --window-shape; those "
-            "of a recording are columns of X, named in channels: --set beside=NAMES"
+            f"{path}: X has shape {X.shape} and type {X.dtype}; it must hold numbers of shape "
+            "(samples, channels); windows that are cut already take --window-shape, not --window"
         )
-    X = _samples(path, arrays[lower["x"]])
     y = _one_a_row(path, arrays, reading.label, lower.get("y"), len(X))
     if y is None and reading.labels_needed:
         raise TinykernelError(f"{path}: has no labels; add the array y or name one with --label")
     usual = next((lower[name] for name in ("group", "groups") if name in lower), None)
     group = _one_a_row(path, arrays, reading.groups, usual, len(X))
-    names, rate = _channel_names(path, arrays, X.shape[-1]), _rate(path, arrays)
-    if X.ndim == 3:
-        n = X.shape[1]
-        y, group = (None if each is None else np.repeat(each, n) for each in (y, group))
-        data = dict(zip(names, X.reshape(-1, X.shape[2]).T, strict=True))
-        return Columns(path, data, y, group, rate=rate, keeps_type=True, window=n)
+    names, rate = _channel_names(path, arrays, X.shape[1]), _rate(path, arrays)
     data = dict(zip(names, X.T, strict=True))
     for key, values in arrays.items():
         if (key == reading.time or is_time_name(key)) and values.shape == (len(X),):
             data = {key: values, **data}
     return Columns(path, data, y, group, rate=rate, keeps_type=True)
-
-
-def _samples(path: Path, X: NDArray[Any]) -> NDArray[Any]:
-    """Return samples x channels, or windows x samples x channels."""
-    X = X[:, np.newaxis] if X.ndim == 1 else X
-    if X.ndim not in (2, 3) or X.dtype.kind not in "biuf" or not X.size:
-        kind = f"shape {X.shape}" if X.dtype.kind in "biuf" else f"type {X.dtype}"
-        raise TinykernelError(
-            f"{path}: X has {kind}; it must hold numbers of shape (samples, channels) or "
-            "(n, samples, channels)"
-        )
-    return X
 
 
 def _channel_names(path: Path, arrays: dict[str, NDArray[Any]], n: int) -> tuple[str, ...]:

@@ -8,12 +8,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tinykernel.data.recordings.cutting import Windows, cut, long_enough
+from tinykernel.data.recordings.cutting import Windows, cut, long_enough, segments_of
 from tinykernel.data.recordings.files import Columns, Reading, find_recordings, read_recording
-from tinykernel.data.recordings.spans import with_labels
+from tinykernel.data.recordings.labels import Span
+from tinykernel.data.recordings.spans import Recording, Recordings
 from tinykernel.data.recordings.tracks import Track, alike, read_tracks
 from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
@@ -44,8 +47,7 @@ def windows(
                   ``.tsv``; missing values are empty cells, ``NA`` or ``nan``
     ``.parquet``  the same; needs pyarrow
     ``.npz``      ``X`` of shape (samples, channels), ``y`` of shape (samples,), possibly ``time``
-                  (``time_ms``, ...), ``group``, ``rate`` (Hz) and ``channels`` (names); or windows
-                  that are ready: ``X`` of shape (n, samples, channels), ``y`` and ``group`` (n,)
+                  (``time_ms``, ...), ``group``, ``rate`` (Hz) and ``channels`` (names)
     ``.wav``      PCM of 8 to 32 bits or floats, converted to 16 bits; the label is the name of
                   the folder; ``.flac`` and ``.ogg`` need soundfile
     ============  ==================================================================
@@ -61,8 +63,7 @@ def windows(
         recording.
     window, hop : str or int
         Length of a window and distance to the next: ``"2.56s"``, ``"2560ms"``, or samples as
-        ``128`` or ``"128"``. The hop is half a window if not given. Neither is needed where the
-        windows are ready.
+        ``128`` or ``"128"``. The hop is half a window if not given.
     label : str, optional
         The column or array of labels; if not given the one that is called label, target, class or
         y. Where labels are not needed, a file may be without it.
@@ -125,17 +126,9 @@ def windows(
     """
     options = {option: value for option, value in locals().items() if option != "recordings"}
     reading = Reading(**options)
-    files, names, source = _files(recordings)
-    tables = list[Columns]()
-    for file, title in zip(files, names, strict=True):
-        say("reading", len(tables), len(files), title)
-        table = read_recording(file, reading)
-        is_other = rate is not None and table.rate is not None and not alike(table.rate, rate)
-        table = table.at_rate(rate) if is_other and table.is_sound and rate else table
-        tables.append(with_labels(table))
+    tables, names, source = _tables(recordings, reading)
     say("cutting windows", 0, None)
-    _check_ready(tables, reading)
-    windows = _cut(tables, names, reading, source)
+    windows = _cut([table.with_labels() for table in tables], names, reading, source)
     if labels_needed and windows.y is not None and (windows.y == windows.y[0]).all():
         raise TinykernelError(
             f"{source}: one class only, all {len(windows.y)} windows have the label "
@@ -144,24 +137,68 @@ def windows(
     return windows
 
 
-def _check_ready(tables: Sequence[Columns], reading: Reading) -> None:
-    """Refuse options and further files with ready windows."""
-    ready = next((table for table in tables if table.window), None)
-    if ready is None:
-        return
-    option = next((name for name in ("name", "time", "beside") if getattr(reading, name)), None)
-    if option is not None:
-        raise TinykernelError(f"{ready.file}: holds windows that are ready; leave out {option}")
-    if len(tables) > 1:
-        raise TinykernelError(
-            f"{ready.file}: holds windows that are ready; give it alone, or recordings only"
+def labelled_recordings(path: str | os.PathLike[str], reading: Reading) -> Recordings:
+    """Read recordings without cutting them; stretches between gaps are recordings of their own."""
+    tables, names, source = _tables(path, reading)
+    tracks = _tracks(tables, names, reading)
+    recordings = tuple(each for track in tracks for each in _of_track(track))
+    long = any(
+        len(each.spans) != 1 or each.spans[0].end - each.spans[0].first < len(each.X)
+        for each in recordings
+    )
+    return Recordings(recordings, tracks[0].rate, source, long)
+
+
+def _of_track(track: Track) -> list[Recording]:
+    """Cut a track at its gaps."""
+    spans = track.table.spans
+    if spans is None:
+        spans = () if track.y is None else tuple(_runs(track.y, track.unlabelled))
+    recordings = []
+    for first, end in segments_of(track):
+        held = [Span(max(s.first, first), min(s.end, end), s.label) for s in spans]
+        inside = tuple(
+            Span(s.first - first, s.end - first, s.label) for s in held if s.first < s.end
         )
+        group = track.name if track.table.group is None else str(track.table.group[first])
+        whole = (Span(0, end - first, group),)
+        recordings.append(Recording(track.name, track.X[first:end], inside, whole))
+    return recordings
+
+
+def _runs(y: NDArray[Any], unlabelled: NDArray[np.bool_]) -> list[Span]:
+    """List the runs of equal labels; those without a label are no spans."""
+    if not any(y.strides):  # all share the memory of one label
+        return [] if unlabelled[0] else [Span(0, len(y), y[0].item())]
+    changes = (y[1:] != y[:-1]) | (unlabelled[1:] != unlabelled[:-1])
+    firsts = [0, *(np.flatnonzero(changes) + 1).tolist()]
+    ends = [*firsts[1:], len(y)]
+    return [Span(a, b, y[a].item()) for a, b in zip(firsts, ends, strict=True) if not unlabelled[a]]
+
+
+def _tables(
+    recordings: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], reading: Reading
+) -> tuple[list[Columns], list[str], str]:
+    """Read files, sounds at the rate asked for; also return their names, and one for all."""
+    files, names, source = _files(recordings)
+    tables, rate = list[Columns](), reading.rate
+    for file, title in zip(files, names, strict=True):
+        say("reading", len(tables), len(files), title)
+        table = read_recording(file, reading)
+        is_other = rate is not None and table.rate is not None and not alike(table.rate, rate)
+        tables.append(table.at_rate(rate) if is_other and table.is_sound and rate else table)
+    return tables, names, source
+
+
+def _tracks(tables: Sequence[Columns], names: Sequence[str], reading: Reading) -> list[Track]:
+    """Find the channels and times of recordings."""
+    inputs = _shared(tables) if reading.inputs is None else [*reading.inputs, *reading.beside]
+    return read_tracks(tables, names, inputs, reading)
 
 
 def _cut(tables: Sequence[Columns], names: Sequence[str], reading: Reading, source: str) -> Windows:
     """Find the channels of recordings and cut them."""
-    inputs = _shared(tables) if reading.inputs is None else [*reading.inputs, *reading.beside]
-    tracks = read_tracks(tables, names, inputs, reading)
+    tracks = _tracks(tables, names, reading)
     window, hop = _lengths(tracks[0], reading)
     long, padded = long_enough(tracks, window, reading, source)
     windows = cut(long, window, hop, reading, source)
@@ -203,14 +240,7 @@ def _files(
 
 def _lengths(track: Track, reading: Reading) -> tuple[int, int]:
     """Return window and hop in samples."""
-    window, hop, ready = reading.window, reading.hop, track.table.window
-    if ready:
-        if hop is not None or (window is not None and str(window).strip() != str(ready)):
-            raise TinykernelError(
-                f"{track.table.file}: holds windows of {ready} samples that are ready; leave out "
-                "window and hop"
-            )
-        return ready, ready
+    window, hop = reading.window, reading.hop
     if window is None:
         raise TinykernelError(
             f"{track.table.file}: is a recording; say how long a window is, as in --window 2s"

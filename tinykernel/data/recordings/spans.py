@@ -1,21 +1,15 @@
-"""Long recordings with labelled spans: as files hold them, or joined of clips."""
+"""Long recordings with labelled spans, and recordings joined of clips."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.data.recordings.cutting import segments_of
-from tinykernel.data.recordings.files import Columns, Reading, find_recordings, read_recording
-from tinykernel.data.recordings.marks import Span
-from tinykernel.data.recordings.names import is_background
-from tinykernel.data.recordings.tracks import Track, alike, read_tracks
+from tinykernel.data.recordings.labels import Span, is_background
 from tinykernel.errors import TinykernelError
 
 #: Windows of a joined recording for each clip in it: ten seconds for words of one second.
@@ -47,55 +41,6 @@ class Recordings:
         if self.rate is None:
             raise TinykernelError(f"{self.source}: tells no sampling rate; give --set rate=HZ")
         return float(sum(len(each.X) for each in self.recordings) / self.rate / 3600)
-
-
-def labelled_recordings(path: str | os.PathLike[str], reading: Reading) -> Recordings:
-    """Read recordings without cutting them; stretches between gaps are recordings of their own."""
-    files, folder = find_recordings(path)
-    tables = list[Columns]()
-    for file in files:
-        table = read_recording(file, reading)
-        other = reading.rate and table.rate and not alike(table.rate, reading.rate)
-        tables.append(table.at_rate(reading.rate) if other and reading.rate else table)
-    names = [file.relative_to(folder).as_posix() for file in files]
-    inputs = None if reading.inputs is None else [*reading.inputs, *reading.beside]
-    tracks = read_tracks(tables, names, inputs, reading)
-    recordings = tuple(each for track in tracks for each in _of_track(track))
-    long = any(
-        len(each.spans) != 1 or each.spans[0].end - each.spans[0].first < len(each.X)
-        for each in recordings
-    )
-    return Recordings(recordings, tracks[0].rate, Path(path).name, long)
-
-
-def _of_track(track: Track) -> list[Recording]:
-    """Cut a track at its gaps."""
-    spans = track.table.spans
-    if spans is None:
-        spans = () if track.y is None else tuple(_runs(track.y, track.unlabelled))
-    recordings = []
-    for first, end in segments_of(track):
-        held = [Span(max(s.first, first), min(s.end, end), s.label) for s in spans]
-        inside = tuple(
-            Span(s.first - first, s.end - first, s.label) for s in held if s.first < s.end
-        )
-        group = track.name if track.table.group is None else str(track.table.group[first])
-        whole = (Span(0, end - first, group),)
-        recordings.append(Recording(track.name, track.X[first:end], inside, whole))
-    return recordings
-
-
-def _runs(y: NDArray[Any], unlabelled: NDArray[np.bool_]) -> list[Span]:
-    """List the runs of equal labels; those without a label are no spans."""
-    if not any(y.strides):  # all share the memory of one label
-        return [] if unlabelled[0] else [Span(0, len(y), y[0].item())]
-    changes = (y[1:] != y[:-1]) | (unlabelled[1:] != unlabelled[:-1])
-    firsts = [0, *(np.flatnonzero(changes) + 1).tolist()]
-    ends = [*firsts[1:], len(y)]
-    return [Span(a, b, y[a].item()) for a, b in zip(firsts, ends, strict=True) if not unlabelled[a]]
-
-
-# -- joined clips -----------------------------------------------------------------------------
 
 
 def join_clips(
@@ -155,14 +100,3 @@ def _add(X: NDArray[Any], clip: NDArray[Any], at: int, gain: float) -> None:
         limits = np.iinfo(X.dtype)
         mixed = np.clip(np.rint(mixed), limits.min, limits.max)
     part[...] = mixed.astype(X.dtype)
-
-
-def with_labels(table: Columns) -> Columns:
-    """Return a table with a label a sample in place of spans; what is in none is background."""
-    if table.spans is None:
-        return table
-    longest = max([len("background"), *(len(span.label) for span in table.spans)])
-    y = np.full(table.n_rows, "background", f"U{longest}")
-    for span in table.spans:
-        y[span.first : span.end] = span.label
-    return replace(table, y=y, spans=None)

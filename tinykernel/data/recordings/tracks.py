@@ -58,13 +58,13 @@ def read_tracks(
         channels = _channels(table, columns, clock, inputs, first)
         X, holes = _matrix(table, columns, channels)
         rate = agreed(table, "the file says", table.rate, reading.rate)
-        times, breaks = None, np.arange(table.window or len(X), len(X), table.window or 1)
+        times, breaks = None, np.empty(0, np.intp)
         if clock is not None:
             times, rate, breaks = _clock(table, clock, columns[clock], rate)
         track = Track(name, table, X, holes, y, unlabelled, channels, rate, times, breaks, clock)
         tracks.append(_numbers_last(track, reading.beside))
     _same_rates(tracks)
-    if inputs is None and not tables[0].window:
+    if inputs is None:
         _refuse_counters(tracks)
     _give_type(tracks)
     return tracks
@@ -87,8 +87,6 @@ def _time_column(
     named: str | None,
 ) -> str | None:
     """Return the name of the column of times."""
-    if table.window:
-        return None
     if named is not None and named not in columns:
         raise TinykernelError(
             f"{table.file}: has no column {named!r} of times; columns: {_listed(columns)}"

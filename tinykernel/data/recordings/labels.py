@@ -1,0 +1,167 @@
+"""Labels and groups in the names of files and folders, and in files of labels beside sounds."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinykernel.coding.cells import number_of
+from tinykernel.errors import TinykernelError
+
+_LABELS = ("label", "class", "target", "word", "y")
+_GROUPS = ("group", "person", "speaker", "subject", "patient", "machine", "device")
+_BACKGROUND = {"background", "noise", "silence", "none", "nothing", "off"}
+_PARTS = re.compile(r"\{(\w+)\}|\*")
+_ROUNDED = 0.01  # seconds by which the end of a span may miss that of its sound
+
+
+def is_background(label: object) -> bool:
+    """Whether all words of a label mean background.
+
+    >>> [is_background(label) for label in ("_silence_", "Background noise", "light off", 0)]
+    [True, True, False, False]
+    """
+    parts = re.findall(r"[^\W_]+", str(label).lower())
+    return bool(parts) and _BACKGROUND.issuperset(parts)
+
+
+@dataclass(frozen=True)
+class NamePattern:
+    """Where label and group are in the path of a file.
+
+    The text describes the last parts of the path, without a suffix: ``"{label}_{person}_{n}"`` or
+    ``"{person}/{label}/*"``. ``{field}`` is at least one character and as few as possible, ``*``
+    anything; neither contains a ``/``. `label` and `group` name fields, by default label, class,
+    target, word or y, and group, person, speaker, subject, patient, machine or device.
+    """
+
+    text: str
+    label: str | None = None
+    group: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the text, and find the fields of label and group."""
+        fields = [name for name in _PARTS.findall(self.text) if name]
+        if len(set(fields)) < len(fields):
+            raise TinykernelError(f"--name {self.text!r}: a field occurs twice; use it once")
+        if set(_PARTS.sub("", self.text)) & set("{}"):
+            raise TinykernelError(
+                f"--name {self.text!r}: a field has a brace on each side, as in {{label}}"
+            )
+        if "}{" in self.text:
+            raise TinykernelError(f"--name {self.text!r}: nothing stands between two fields")
+        for role, known in (("label", _LABELS), ("group", _GROUPS)):
+            asked = getattr(self, role)
+            if asked is not None and asked not in fields:
+                object.__setattr__(self, role, None)  # it may be a column
+            elif asked is None:
+                object.__setattr__(
+                    self, role, next((name for name in known if name in fields), None)
+                )
+        if self.label is None and self.group is None:
+            raise TinykernelError(
+                f"--name {self.text!r}: no field is the label or a group; call them {{label}} and "
+                "{group}, or name them with --label and --groups"
+            )
+
+    def find(self, path: Path) -> tuple[str | None, str | None] | None:
+        """Return label and group of a file, or None if its path does not match."""
+        whole = Path(os.path.abspath(path))  # links may lead in a circle
+        parts = whole.with_suffix("").parts[-1 - self.text.count("/") :]
+        match = re.fullmatch(self._expression(), "/".join(parts))
+        if match is None:
+            return None
+        fields = [name for name in _PARTS.findall(self.text) if name]
+        values = dict(zip(fields, match.groups(), strict=True))
+        return values.get(self.label or ""), values.get(self.group or "")
+
+    def _expression(self) -> str:
+        """Return the pattern as a regular expression."""
+        out, end = "", 0
+        for part in _PARTS.finditer(self.text):
+            out += re.escape(self.text[end : part.start()])
+            out += "([^/]+?)" if part[1] else "[^/]*"
+            end = part.end()
+        return out + re.escape(self.text[end:])
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """Samples first to end, without end, that have one label."""
+
+    first: int
+    end: int
+    label: Any
+
+    def at(self, scale: float) -> Span:
+        """Return the span in samples of another rate."""
+        return Span(round(self.first * scale), round(self.end * scale), self.label)
+
+
+def label_file(sound: Path) -> Path | None:
+    """Return the file of labels beside a sound."""
+    files = [sound.with_suffix(suffix) for suffix in (".csv", ".txt")]
+    return next((each for each in files if each.is_file()), None)
+
+
+def read_label_file(sound: Path, rate: float, n: int) -> tuple[Span, ...] | None:
+    """Read the spans of a sound from the file of labels beside it, where there is one.
+
+    ``NAME.csv`` has a header with start, end and label; ``NAME.txt`` is what Audacity exports,
+    without a header and with tabs. Times are seconds; what is in no span is background.
+    """
+    file = label_file(sound)
+    if file is None:
+        return None
+    spans, lines = list[Span](), dict[Span, int]()
+    for line, (start, end, label) in _rows(file):
+        times = [number_of(text) for text in (start, end)]
+        if None in times or not 0 <= times[0] <= times[1] < np.inf:  # type: ignore[operator]
+            raise TinykernelError(
+                f"{file}: line {line}: {start!r} to {end!r} is no span of seconds; correct it"
+            )
+        first, last = (round(float(time) * rate) for time in times if time is not None)
+        if first >= n or last > n + rate * _ROUNDED:
+            raise TinykernelError(
+                f"{file}: line {line}: {end} s is after the end of {sound.name}, {n / rate:.6g} s; "
+                "correct it"
+            )
+        spans.append(Span(first, min(max(last, first + 1), n), label.strip()))
+        lines[spans[-1]] = line
+    spans.sort(key=lambda span: span.first)
+    for before, after in pairwise(spans):
+        if after.first < before.end:
+            raise TinykernelError(
+                f"{file}: lines {lines[before]} and {lines[after]} overlap; give each moment one "
+                "label"
+            )
+    return tuple(spans)
+
+
+def _rows(file: Path) -> list[tuple[int, list[str]]]:
+    """Return the number of each line of a file of labels, with start, end and label."""
+    text = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+    header = names = ["start", "end", "label"]
+    if file.suffix == ".txt":  # Audacity writes a second line, from a backslash on, for a band
+        split = (line.split("\t") for line in text)
+        lines = [(i, row) for i, row in enumerate(split, 1) if row[0].strip() not in ("", "\\")]
+    else:
+        lines = [(i, row) for i, row in enumerate(csv.reader(text), 1) if row]
+        header = [name.strip().lower() for name in lines.pop(0)[1]] if lines else []
+    if not set(names) <= set(header):
+        raise TinykernelError(f"{file}: needs a header with start, end and label; write one")
+    places = [header.index(name) for name in names]
+    short = next((i for i, row in lines if len(row) <= max(places)), None)
+    if short is not None:
+        raise TinykernelError(
+            f"{file}: line {short}: has too few columns; correct it, or move the file if it holds "
+            "no labels"
+        )
+    return [(i, [row[place] for place in places]) for i, row in lines]
