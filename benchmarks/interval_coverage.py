@@ -21,7 +21,7 @@ from tinykernel.decisions.shares import effective_rows
 from tinykernel.decisions.thresholds import by_error
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import accuracy_interval
-from tinykernel.evaluation.values import compare_values
+from tinykernel.evaluation.figures import compare_values
 from tinykernel.model.answers.decision import margins, softmax
 
 GROUPS = (8, 12, 20, 40)

@@ -19,8 +19,8 @@ from tinykernel.evaluation import (
 )
 from tinykernel.evaluation.baselines import label_baselines, value_baselines
 from tinykernel.evaluation.cautions import cautions
+from tinykernel.evaluation.figures import compare_values
 from tinykernel.evaluation.models import evaluate_clips
-from tinykernel.evaluation.values import compare_values
 
 RNG = np.random.default_rng(0)
 

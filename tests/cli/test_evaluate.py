@@ -18,8 +18,7 @@ from tests.cli.tools import QUICK, blobs, failed, json_of, run, table_with_group
 from tests.sessions import ROOT, blocks, commands, difference, run_shell, tools_of_the_texts
 from tinykernel import load
 from tinykernel.cli.common.evaluation import evaluation_in_words, print_verdict
-from tinykernel.evaluation.comparison import Baseline
-from tinykernel.evaluation.labels import compare
+from tinykernel.evaluation.figures import Baseline, compare
 from tinykernel.modelfile import about
 
 _EMULATED = re.compile("tinykernel (verify|bench)")

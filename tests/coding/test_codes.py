@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinykernel.coding.codes import Coding, coding_of, recoded
+from tinykernel.data.formats.tables import Selection
 from tinykernel.data.load import load_data, load_rows
-from tinykernel.data.selection import Selection
 from tinykernel.errors import TinykernelError
 
 _COLOURS = ("red", "blue", "none", "?", "green")

@@ -162,7 +162,7 @@ def test_table_that_was_still_being_written(tmp_path, monkeypatch) -> None:
         finally:
             path.write_text(path.read_text() + "3,4,b\n")
 
-    monkeypatch.setattr("tinykernel.data.formats.suffixes.read_csv", read)
+    monkeypatch.setattr("tinykernel.data.formats.read_csv", read)
     for half in ("x,y,label\n1,2,a\n", "x,y,label\n1,2,a\n3,"):
         path.write_text(half)
         assert "was written to while it was read" in refused(path, label="label")

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tinykernel.data.formats.tables import Selection
 from tinykernel.data.load import load_data, load_rows
 from tinykernel.data.partition import Dataset, Rows
 from tinykernel.data.paths import find_data
-from tinykernel.data.selection import Selection
 from tinykernel.errors import TinykernelError
 
 

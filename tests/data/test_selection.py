@@ -7,8 +7,8 @@ import pytest
 
 from tests.cli.tools import blobs, failed, run
 from tinykernel import load
+from tinykernel.data.formats.tables import Selection
 from tinykernel.data.load import load_data
-from tinykernel.data.selection import Selection
 from tinykernel.errors import TinykernelError
 from tinykernel.modelfile import about
 

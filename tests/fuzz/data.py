@@ -15,8 +15,8 @@ from scipy.io import wavfile
 
 from tests.fuzz.batch import Batch
 from tests.fuzz.mutate import mutate_array, mutate_bytes
+from tinykernel.data.formats.tables import Selection
 from tinykernel.data.load import load_data, load_rows
-from tinykernel.data.selection import Selection
 from tinykernel.data.signals import load_recordings
 
 _CELLS = (

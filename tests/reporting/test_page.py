@@ -27,7 +27,7 @@ from tinykernel import (
 )
 from tinykernel.cli.common.memory import about_evaluation
 from tinykernel.evaluation import Baseline, LabelEvaluation
-from tinykernel.evaluation.labels import compare
+from tinykernel.evaluation.figures import compare
 from tinykernel.measure.supply import parse_supply
 from tinykernel.reporting import ReportPage
 from tinykernel.reporting.facts import coverage_of, input_ranges

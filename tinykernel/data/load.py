@@ -26,11 +26,10 @@ from tinykernel.data.faults import (
     without_gaps,
 )
 from tinykernel.data.formats import Part, Parts, names_in, read_parts, whole
-from tinykernel.data.held_rows import held_out_rows
-from tinykernel.data.partition import TEST_PART, Dataset, Rows, as_split, split_part
+from tinykernel.data.formats.tables import Selection, medians_of
+from tinykernel.data.partition import TEST_PART, Dataset, Rows, as_split, held_out_rows, split_part
 from tinykernel.data.paths import find_data, is_pictures
 from tinykernel.data.pictures import PictureReading, read_pictures
-from tinykernel.data.selection import Selection, medians_of
 from tinykernel.errors import TinykernelError
 from tinykernel.stored import StoredRows
 

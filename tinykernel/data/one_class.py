@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from tinykernel.data.columns import without_needless
 from tinykernel.data.faults import checked_part
 from tinykernel.data.formats import read_parts
+from tinykernel.data.formats.tables import Selection
 from tinykernel.data.paths import find_data
 from tinykernel.data.recordings import windows
-from tinykernel.data.selection import Selection
 from tinykernel.data.signals import cutting_of
 from tinykernel.errors import TinykernelError
 from tinykernel.text import listed

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.data.formats import Part
-from tinykernel.data.held_rows import group_folds, held_out_rows
-from tinykernel.data.partition import Dataset, Rows
+from tinykernel.data.partition import Dataset, Rows, group_folds, held_out_rows
 from tinykernel.data.recordings import Windows
 from tinykernel.errors import TinykernelError
 from tinykernel.text import count

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from tinykernel.evaluation.comparison import Baseline, Evaluation
+from tinykernel.evaluation.figures import (
+    Baseline,
+    Evaluation,
+    LabelEvaluation,
+    ValueEvaluation,
+    compare,
+)
 from tinykernel.evaluation.importance import Importance, input_importance
 from tinykernel.evaluation.intervals import accuracy_interval, interval_in_words
-from tinykernel.evaluation.labels import LabelEvaluation, compare
 from tinykernel.evaluation.models import evaluate
-from tinykernel.evaluation.values import ValueEvaluation
 
 __all__ = [
     "Baseline",

@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.decisions.shares import LEVEL, is_positive
-from tinykernel.evaluation.comparison import Baseline
-from tinykernel.evaluation.labels import compare
-from tinykernel.evaluation.values import compare_values
+from tinykernel.evaluation.figures import Baseline, compare, compare_values
 from tinykernel.progress import report as say
 from tinykernel.stored import drawn_places
 

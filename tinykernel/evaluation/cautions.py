@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tinykernel.data.trained_rows import digests
 from tinykernel.evaluation.baselines import FEW_ROWS, drawn_rows
-from tinykernel.evaluation.labels import LabelEvaluation
+from tinykernel.evaluation.figures import LabelEvaluation
 from tinykernel.text import listed
 
 _RARE = 0.05

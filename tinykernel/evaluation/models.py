@@ -12,10 +12,15 @@ from tinykernel.coding.frames import in_numbers
 from tinykernel.decisions.figures import decision_figures
 from tinykernel.evaluation.baselines import label_baselines, value_baselines
 from tinykernel.evaluation.cautions import cautions
-from tinykernel.evaluation.comparison import Baseline, Evaluation
+from tinykernel.evaluation.figures import (
+    Baseline,
+    Evaluation,
+    LabelEvaluation,
+    ValueEvaluation,
+    compare,
+    compare_values,
+)
 from tinykernel.evaluation.intervals import accuracy_interval
-from tinykernel.evaluation.labels import LabelEvaluation, compare
-from tinykernel.evaluation.values import ValueEvaluation, compare_values
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.values import Values
 from tinykernel.model.stages.spectrum import Spectrum

@@ -25,9 +25,8 @@ from tinykernel.measure.report import Report, report
 from tinykernel.measure.supply import parse_supply
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.progress import report as say
-from tinykernel.reporting.facts import coverage_of
+from tinykernel.reporting.facts import coverage_of, gallery_of
 from tinykernel.reporting.page import ReportPage
-from tinykernel.reporting.pictures import gallery_of
 
 
 def report_page(

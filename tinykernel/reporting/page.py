@@ -19,8 +19,7 @@ from tinykernel.measure.report import Report, format_kb
 from tinykernel.measure.supply import Supply
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.values import Values
-from tinykernel.reporting.facts import Coverage, input_ranges, tuning_points
-from tinykernel.reporting.pictures import Gallery
+from tinykernel.reporting.facts import Coverage, Gallery, input_ranges, tuning_points
 from tinykernel.reporting.training import training_in_words
 from tinykernel.text import visible
 

@@ -16,10 +16,10 @@ from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
 
 if TYPE_CHECKING:
+    from tinykernel.data.formats.tables import Selection
     from tinykernel.data.partition import Dataset, Rows
     from tinykernel.data.pictures import PictureReading
     from tinykernel.data.recordings import Windows
-    from tinykernel.data.selection import Selection
 
 
 _MANY_CLIPS = 20
@@ -248,7 +248,7 @@ def groups_hint(cut: Windows | None, dataset: Dataset) -> str:
 
 def selection_of(options: Mapping[str, Any]) -> Selection:
     """Return the columns to use of a table."""
-    from tinykernel.data.selection import Selection
+    from tinykernel.data.formats.tables import Selection
 
     inputs = tuple(options["inputs"]) if options["inputs"] else None
     return Selection(inputs, tuple(options["drop"] or ()), options["missing"])

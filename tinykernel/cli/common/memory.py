@@ -61,8 +61,8 @@ class ModelFile:
         """Return label, groups and selection as parameters of `load_rows`, as in the training."""
         from tinykernel.coding.codes import Coding
         from tinykernel.data.formats import names_in
+        from tinykernel.data.formats.tables import Selection
         from tinykernel.data.paths import data_folder, find_data, is_pictures
-        from tinykernel.data.selection import Selection
 
         if is_pictures(data) or data_folder(data):
             pictures = self.pictures() if is_pictures(data) else None

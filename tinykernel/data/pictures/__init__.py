@@ -1,4 +1,4 @@
-"""Folders of pictures: `reading` leads; `files`, `decoding` and `resizing` do the steps."""
+"""Folders of pictures: `reading` leads; `decoding` and `resizing` do the steps."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Predicted labels against true ones."""
+"""Figures of predicted labels and values against true ones, and of simple models beside them."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,97 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.decisions.figures import DecisionFigures
 from tinykernel.errors import TinykernelError
-from tinykernel.evaluation.comparison import Baseline, Evaluation
-from tinykernel.evaluation.intervals import accuracy_interval
+from tinykernel.evaluation.intervals import accuracy_interval, rmse_interval
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """A simple model on the same rows.
+
+    Parameters
+    ----------
+    name : str
+    n_bytes : int
+        Size of its table: weights as int8, splits of eight bytes.
+    training_rows : int
+    figures : dict of str to float
+        On the test rows: "accuracy" and "balanced_accuracy", or "rmse" and "mae".
+    by : str
+        The compared figure.
+    made_of : {"weights", "splits"}
+    worse, as_good, better : bool
+        Whether that figure is worse than the model's, possibly by chance; whether the model is not
+        significantly better; whether the baseline is significantly better.
+    """
+
+    name: str
+    n_bytes: int
+    training_rows: int
+    figures: dict[str, float]
+    by: str
+    made_of: str
+    worse: bool
+    as_good: bool
+    better: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON types, the figures among them."""
+        fields = dict(vars(self))
+        return {**fields.pop("figures"), **fields}
+
+    @staticmethod
+    def of_dict(record: dict[str, Any]) -> Baseline:
+        """Read the `to_dict` of labels; another record raises any error."""
+        kinds = {"name": str, "n_bytes": int, "training_rows": int, "by": str, "made_of": str}
+        kinds |= dict.fromkeys(("worse", "as_good", "better"), bool)
+        names = ("accuracy", "balanced_accuracy", "macro_f1")
+        fields = {name: kind(record[name]) for name, kind in kinds.items()}
+        return Baseline(figures={name: float(record[name]) for name in names}, **fields)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Evaluation(ABC):
+    """How good a model is on labelled rows.
+
+    Parameters
+    ----------
+    n_groups : int or None
+        Number of people, records or batches that the rows come from, where it is known.
+    interval : tuple of float or None
+        95 % confidence interval of the accuracy or RMSE on new rows, approximate for new groups;
+        None for fewer than 8 groups.
+    baselines : dict of str to Baseline
+        "majority" or "mean", "linear" and "tree"; empty without training rows.
+    cautions : tuple of str
+        One line each.
+    """
+
+    n_groups: int | None
+    interval: tuple[float, float] | None
+    baselines: dict[str, Baseline] = field(default_factory=dict)
+    cautions: tuple[str, ...] = ()
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """Number of compared rows."""
+
+    @property
+    @abstractmethod
+    def figures(self) -> dict[str, float]:
+        """Figures to compare with baselines."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON types; every command prints these keys."""
+        return {
+            "rows": self.rows,
+            "groups": self.n_groups,
+            **self.figures,
+            "interval": None if self.interval is None else list(self.interval),
+            "baselines": {name: each.to_dict() for name, each in self.baselines.items()},
+            "cautions": list(self.cautions),
+        }
+
 
 _MOST_ROWS = 2.0**53  # sums of so many are exact
 
@@ -172,3 +262,68 @@ def _check_kinds(true: Sequence[Any], known: Sequence[Any]) -> None:
             f"labels: they are {of_rows} (the first is {true[0]!r}), those of the model "
             f"{of_model} ({known[0]!r}); give both the same"
         )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ValueEvaluation(Evaluation):
+    """Errors of predicted values, in addition to the fields of `Evaluation`.
+
+    Parameters
+    ----------
+    n_rows : int
+    rmse, mae : float
+        Root mean squared error and mean absolute error, in the unit of the values; of several
+        quantiles those of the middle one.
+    r2 : float
+        Explained share of the variance; NaN for constant values.
+    coverage : dict of str to float
+        Share of rows below each quantile; empty where there are none.
+
+    Examples
+    --------
+    >>> judged = compare_values([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 6.0])
+    >>> judged.rmse, judged.mae, round(judged.r2, 2)
+    (1.0, 0.5, 0.2)
+    """
+
+    n_rows: int
+    rmse: float
+    mae: float
+    r2: float
+    coverage: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """Number of compared rows."""
+        return self.n_rows
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """RMSE, MAE and R2."""
+        return {"rmse": self.rmse, "mae": self.mae, "r2": self.r2}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON types; every command prints these keys."""
+        return super().to_dict() | {"coverage": dict(self.coverage)}
+
+
+def compare_values(
+    y: ArrayLike, predicted: ArrayLike, groups: ArrayLike | None = None
+) -> ValueEvaluation:
+    """Compare true values with predictions, both of shape (n,)."""
+    true, answers = np.asarray(y, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
+    if true.ndim != 1 or true.shape != answers.shape or not true.size:
+        raise TinykernelError(
+            f"values: {true.shape} of them and {answers.shape} predictions; give one each a row"
+        )
+    errors = answers - true
+    spread = float(np.square(true - true.mean()).sum())
+    r2 = 1 - float(np.square(errors).sum()) / spread if spread > 0 else float("nan")
+    return ValueEvaluation(
+        n_rows=true.size,
+        n_groups=None if groups is None else len(np.unique(np.asarray(groups))),
+        rmse=float(np.sqrt(np.mean(np.square(errors)))),
+        mae=float(np.abs(errors).mean()),
+        r2=r2,
+        interval=rmse_interval(errors, groups),
+    )
