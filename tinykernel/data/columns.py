@@ -152,7 +152,7 @@ def without_needless(part: Part) -> tuple[Part, tuple[str, ...]]:
     inputs = [j for j, name in enumerate(part.columns) if name not in reasons]
     smaller = replace(
         part,
-        X=part.X[:][:, inputs],
+        X=part.X[:, inputs],
         columns=tuple(part.columns[j] for j in inputs),
         texts={name: texts for name, texts in part.texts.items() if name not in reasons},
     )

@@ -14,7 +14,7 @@ from tinykernel.coding.cells import number_of
 from tinykernel.coding.codes import Coding, gaps_in_words
 from tinykernel.data.formats import Part
 from tinykernel.errors import TinykernelError
-from tinykernel.stored import StoredRows, row_blocks
+from tinykernel.stored import row_blocks
 from tinykernel.text import listed, visible
 
 _LARGEST = float(np.finfo(np.float32).max)
@@ -53,8 +53,8 @@ def checked_part(
         verb = "takes" if like == "the model" else "has"
         raise TinykernelError(f"{where} has {X.shape[1]} inputs, {like} {verb} {n_features}")
     _all_representable(part, X, gaps)
-    if gaps and isinstance(X, StoredRows) and lacks_some(X):
-        X = X[:]
+    if gaps and isinstance(X, np.memmap) and lacks_some(X):
+        X = np.array(X)
     clean = _clean_values if values else _clean_labels
     y = None if part.y is None else clean(part, _one_a_row(part, part.y, values))
     for name, array in (("labels", y), ("groups", part.group)):
@@ -88,14 +88,14 @@ def refuse_new_texts(part: Part, coding: Coding) -> None:
         )
 
 
-def lacks_some(X: NDArray[Any] | StoredRows) -> bool:
+def lacks_some(X: NDArray[Any]) -> bool:
     """Whether a value is missing."""
     return X.dtype.kind == "f" and any(np.isnan(rows).any() for _, rows in row_blocks(X))
 
 
 def without_gaps(part: Part) -> tuple[Part, tuple[str, ...]]:
     """Drop the rows of a checked part that lack a value, and note how many."""
-    if part.X.dtype.kind != "f" or isinstance(part.X, StoredRows):
+    if part.X.dtype.kind != "f" or isinstance(part.X, np.memmap):
         return part, ()
     gaps = np.isnan(part.X)
     complete = ~gaps.any(axis=1)

@@ -31,7 +31,6 @@ from tinykernel.data.partition import TEST_PART, Dataset, Rows, as_split, held_o
 from tinykernel.data.paths import find_data, is_pictures
 from tinykernel.data.pictures import PictureReading, read_pictures
 from tinykernel.errors import TinykernelError
-from tinykernel.stored import StoredRows
 
 
 def load_data(
@@ -133,7 +132,7 @@ def _coded(data: Dataset, part: Part, selection: Selection) -> Dataset:
     """Code text and missing values by the training rows, or as in an earlier training."""
     X, columns = data.X_train, part.columns or tuple(map(str, range(data.X_train.shape[1])))
     keeps = selection.missing in (None, "keep")
-    may_lack = keeps and not isinstance(part.X, StoredRows)
+    may_lack = keeps and not isinstance(part.X, np.memmap)
     gaps = np.isnan(part.X) if may_lack else np.zeros((1, len(columns)), bool)
     lacking = np.asarray(gaps.any(axis=0))
     coding = selection.coding or coding_of(X, columns, part.texts, lacking)

@@ -182,6 +182,6 @@ def _drawn(
         drawn = drawn_places(y if places is None else y[places], most, (seed, 8))
         places = drawn if places is None else places[drawn]
     if places is None:
-        return part.X[:], y, part.group, n
+        return np.array(part.X) if isinstance(part.X, np.memmap) else part.X, y, part.group, n
     group = None if part.group is None else part.group[places]
     return rows_at(part.X, places), y[places], group, n

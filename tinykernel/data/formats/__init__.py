@@ -55,7 +55,7 @@ def read_parts(
 
     `label` and `groups` name columns of tables, arrays of an .npz or files of an .npy. If a table
     has `n_features` columns, none is the label. With `in_pieces` many rows stay in a file, as
-    `StoredRows`. With `keep_all` rows without a label stay, and labels are then ignored.
+    `numpy.memmap`. With `keep_all` rows without a label stay, and labels are then ignored.
     """
     suffix = path.suffix.lower()
     selection = selection or Selection()

@@ -6,6 +6,7 @@ import math
 import os
 import re
 import shutil
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,6 @@ from numpy.typing import NDArray
 from tinykernel import stored
 from tinykernel.data.formats.tables import Part, Parts
 from tinykernel.errors import TinykernelError
-from tinykernel.stored import KeptFile, StoredRows
 
 
 @contextmanager
@@ -34,20 +34,20 @@ def _one_line(problem: str) -> Iterator[None]:
 
 
 def _array(path: Path, name: str, stream: Any, length: int, in_pieces: bool = False) -> Any:
-    """Load one array without unpickling; with `in_pieces` many rows stay in a file."""
+    """Load one array without unpickling; with `in_pieces` many rows stay in a file (memmap)."""
     where = f"{path}: {name}"
     problem = f"{where} cannot be read (damaged or cut short)"
     rows = _checked_header(where, stream, length, problem)
-    if rows is not None and in_pieces and length > stored.IN_PIECES:
-        if not isinstance(stream, zipfile.ZipExtFile):
-            return StoredRows(KeptFile(path.open("rb")), stream.tell(), *rows)
-        stored_rows = StoredRows.temporary(*rows)
-        with _one_line(problem):
-            shutil.copyfileobj(stream, stored_rows.file.stream, 1 << 20)
-        return stored_rows
     with _one_line(problem):
-        stream.seek(0)
-        return np.asarray(np.load(stream, allow_pickle=False))
+        if rows is None or not in_pieces or length <= stored.IN_PIECES:
+            stream.seek(0)
+            return np.asarray(np.load(stream, allow_pickle=False))
+        shape, dtype = rows
+        if not isinstance(stream, zipfile.ZipExtFile):
+            return np.memmap(path, dtype, "r", stream.tell(), shape)
+        with tempfile.TemporaryFile() as file:
+            shutil.copyfileobj(stream, file, 1 << 20)
+            return np.memmap(file, dtype, "r", 0, shape)
 
 
 def _checked_header(
@@ -136,8 +136,8 @@ def _npz_parts(
 def _with_numbers(path: Path, X: Any, beside: NDArray[Any]) -> NDArray[Any]:
     """Append the numbers beside windows to their rows, in the type of these."""
     problem = ""
-    if isinstance(X, StoredRows) or X.ndim < 2 or beside.dtype.kind not in "biuf":
-        problem = "beside takes numbers, of rows that fit into memory; put them into X"
+    if X.ndim < 2 or beside.dtype.kind not in "biuf":
+        problem = "beside takes numbers; put them into X"
     elif beside.shape[:1] != X.shape[:1] or beside.ndim > 2:
         problem = f"beside has shape {beside.shape} for {len(X)} rows of X"
     else:

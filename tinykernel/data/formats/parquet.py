@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +15,6 @@ from tinykernel import stored
 from tinykernel.coding.cells import Column, column_of, joined, packed
 from tinykernel.data.formats.tables import ColumnChooser, Part, part_of, refuse_doubles
 from tinykernel.errors import TinykernelError
-from tinykernel.stored import StoredRows
 
 _Result = TypeVar("_Result")
 
@@ -62,18 +62,19 @@ def _stored_part(path: Path, file: Any, chooser: ColumnChooser) -> Part | None:
     shape = (file.metadata.num_rows, len(inputs))
     if dtype.itemsize * shape[0] * shape[1] <= stored.IN_PIECES or dtype == np.float16:
         return None
-    X = StoredRows.temporary(shape, dtype)
     others: dict[int, list[NDArray[Any]]] = {i: [] for i in (at, group_at) if i is not None}
-    for batch in file.iter_batches(
-        stored.ROWS_AT_ONCE, columns=[names[i] for i in {*inputs, *others}]
-    ):
-        table = pa.Table.from_batches([batch])
-        if any(column.null_count for column in table.columns):
-            return None
-        rows = [_values(table.column(names[i])).values for i in inputs]
-        X.file.stream.write(np.column_stack(rows).astype(dtype).data)
-        for i, values in others.items():
-            values.append(_names(path, names[i], table.column(names[i])))
+    taken = [names[i] for i in {*inputs, *others}]
+    with tempfile.TemporaryFile() as stream:
+        for batch in file.iter_batches(stored.ROWS_AT_ONCE, columns=taken):
+            table = pa.Table.from_batches([batch])
+            if any(column.null_count for column in table.columns):
+                return None
+            rows = [_values(table.column(names[i])).values for i in inputs]
+            stream.write(np.column_stack(rows).astype(dtype).data)
+            for i, values in others.items():
+                values.append(_names(path, names[i], table.column(names[i])))
+        stream.flush()
+        X = np.memmap(stream, dtype, "r", 0, shape)
     y, group = (None if i is None else np.concatenate(others[i]) for i in (at, group_at))
     columns = tuple(names[i] for i in inputs)
     return Part(path, "", X, y, group, columns, None, None if at is None else names[at])
