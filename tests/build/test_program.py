@@ -20,7 +20,7 @@ from tinykernel.build.program import (
     find_platforms,
     lacking_memory,
 )
-from tinykernel.build.toolchains import ProgramTooLarge, _overflow
+from tinykernel.build.toolchains import ProgramTooLarge
 from tinykernel.codegen.targets import TARGETS, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
@@ -126,27 +126,8 @@ def test_too_large_is_said_by_the_linker(tool, back_end, tmp_path, require_tool)
     platform = find_platform(find_target("cortex-m0"), MACHINES["microbit"], back_end)
     with pytest.raises(ProgramTooLarge, match="does not link") as caught:
         build_model(model, platform, tmp_path)
-    assert re.search(r"link: RAM: .*bytes.* needed, 16384 there$", str(caught.value))
-
-
-@pytest.mark.parametrize(
-    ("complaint", "said"),
-    [
-        ("/opt/ld: region `RAM' overflowed by 10 bytes", "RAM: 2058 bytes needed, 2048 there"),
-        (
-            "/opt/ld: region RAM overflowed: no room for the stack",
-            "RAM: more than 2048 bytes with a stack needed, 2048 there",
-        ),
-        (
-            "ld.lld: error: section '.bss' will not fit in region 'ROM': overflowed by 2 bytes",
-            "flash: 32770 bytes needed, 32768 there",
-        ),
-        ("undefined reference to f", ""),
-    ],
-)
-def test_a_chip_too_small_was_a_line_of_the_linker(complaint, said) -> None:
-    """It showed the path of ld, and not how many bytes are needed and there."""
-    assert _overflow(complaint, {"ROM": 32768, "RAM": 2048}) == said
+    # Neither the path of the linker nor that of the program.
+    assert re.search(r"link: region \W?RAM\W.*overflowed", str(caught.value))
 
 
 def test_missing_tools(monkeypatch, tmp_path) -> None:

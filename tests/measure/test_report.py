@@ -162,7 +162,7 @@ def test_json_and_verdict(model) -> None:
     assert data["fits"] is True
     assert sum(data["parts"]["flash"].values()) == data["flash"]
     assert "ESP32-C3" in result.verdict
-    assert "(target esp32c3)" in result._repr_html_()
+    assert "(target esp32c3)" in result.verdict
 
 
 @pytest.mark.parametrize(

@@ -101,12 +101,10 @@ def test_names_and_columns(tmp_path):
 
 
 def test_a_model_shows_itself():
-    """A model is one line in a shell and a small table in a notebook, whatever its size."""
+    """A model is one line in a shell or a notebook, whatever its size."""
     model = quantize(TernaryKernelClassifier(**QUICK).fit(X, np.array(["<a>", "b", "c"])[Y]))
     assert "\n" not in repr(model)
     assert len(repr(model)) < 200
     assert model.fingerprint()[:16] in repr(model)
-    assert len(model._repr_html_()) < 600
-    assert "&lt;a&gt;" in model._repr_html_()
     with pytest.raises(TinykernelError, match="150 rows"):
         model.score(X, Y[:3])

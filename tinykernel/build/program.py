@@ -195,8 +195,7 @@ def build(
         text = text.replace(f"@{name}@", hex(start)).replace(f"@{name}_SIZE@", hex(size))
     script = folder / "board.ld"
     script.write_text(text, encoding="utf-8")
-    room = {"ROM": machine.rom[1], "RAM": machine.ram[1]}
-    chain.link(objects, path, script=script, flags=entry, room=room)
+    chain.link(objects, path, script=script, flags=entry)
     return Program(path, platform)
 
 

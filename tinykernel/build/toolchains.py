@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,8 +22,7 @@ from tinykernel.files import home
 # The C library of AVR is where its compiler looks.
 _SPECS = {"arm": "nosys.specs", "riscv": "picolibc.specs", "xtensa": "picolibc.specs"}
 # What the linkers of GCC and LLVM say, and the assertion at the end of firmware/boards/board.ld.
-_TOO_LARGE = re.compile(r"region .*overflowed|will not fit in region")
-_OVERFLOW = re.compile(r"region \W?(ROM|RAM)\W.*?overflowed(?: by (\d+) bytes)?")
+_TOO_LARGE = re.compile(r"region .*overflowed.*")
 
 
 class ProgramTooLarge(TinykernelError):
@@ -98,41 +97,24 @@ class Toolchain:
         *,
         script: Path | None = None,
         flags: Sequence[str] = (),
-        room: Mapping[str, int] | None = None,
     ) -> None:
         """Link object files, placed by a linker script, to an ELF file."""
-        # A program too large for the script's memory is a `ProgramTooLarge`; its message names
-        # `room`, the bytes of the regions ROM and RAM.
+        # A program too large for the script's memory is a `ProgramTooLarge`.
         placed = [] if script is None else ["-T", str(script)]
         complaint = self._run(
             [*self.flags, *self.link_flags, *placed, *flags]
             + [*map(str, objects), "-o", str(output)]
         )
         if complaint is not None:
-            kind = ProgramTooLarge if _TOO_LARGE.search(complaint) else TinykernelError
-            reason = _overflow(complaint, room or {}) or _first_complaint(complaint)
+            too_large = _TOO_LARGE.search(complaint)
+            kind = ProgramTooLarge if too_large else TinykernelError
+            reason = too_large[0] if too_large else _first_complaint(complaint)
             raise kind(f"{self.name}: the program does not link: {reason}")
 
     def _run(self, arguments: Sequence[str]) -> str | None:
         """Return what the compiler complains about, None when it is content."""
         finished = run_command([*self.command, *arguments])
         return None if finished.returncode == 0 else finished.stderr
-
-
-def _overflow(complaint: str, room: Mapping[str, int]) -> str:
-    """Say how many bytes a program needs and a region has; empty where it is not known."""
-    over = dict.fromkeys(room, -1)
-    for region, n in _OVERFLOW.findall(complaint):
-        over[region] = max(over.get(region, -1), int(n or 0))
-    said = []
-    for region, there in room.items():
-        needed = f"{there + over[region]} bytes"
-        if over[region] == 0:
-            needed = f"more than {there} bytes with a stack"
-        if over[region] >= 0:
-            name = "flash" if region == "ROM" else region
-            said.append(f"{name}: {needed} needed, {there} there")
-    return "; ".join(said)
 
 
 def _first_complaint(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -170,22 +169,6 @@ class Report:
             text += f"; {format_kb(self.budget - self.flash)} of the budget of "
             text += f"{format_kb(self.budget)} flash are left"
         return text + "."
-
-    def _repr_html_(self) -> str:
-        """Return a small table for notebooks; `tinykernel.report_page` shows more."""
-        rows = "".join(
-            f"<tr><td>{memory}</td><td>{html.escape(part)}</td>"
-            f'<td style="text-align:right">{size}</td></tr>'
-            for memory, parts in self.parts.items()
-            for part, size in parts.items()
-            if size
-        )
-        source = f"linked with {self.compiler}" if self.compiler else "estimate"
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
-        return (
-            f"<p><b>{html.escape(self.verdict)}</b></p>"
-            f"<table><caption>bytes, {html.escape(source)}</caption>{rows}</table>{notes}"
-        )
 
 
 def report(

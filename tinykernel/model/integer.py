@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import html
 import json
 import math
 from dataclasses import dataclass, field
@@ -347,11 +346,3 @@ class IntegerModel(Predictions, Chain):
     def __repr__(self) -> str:
         """Say in one line what it is; its fields are hundreds of numbers."""
         return f"IntegerModel({', '.join(f'{key}: {text}' for key, text in self.facts().items())})"
-
-    def _repr_html_(self) -> str:
-        """Return a small table for notebooks."""
-        rows = "".join(
-            f"<tr><th>{key}</th><td>{html.escape(text)}</td></tr>"
-            for key, text in self.facts().items()
-        )
-        return f"<table><caption>IntegerModel</caption>{rows}</table>"
