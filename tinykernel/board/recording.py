@@ -1,4 +1,4 @@
-"""Recordings of a sensor: read without a pause, watched, and written one file each."""
+"""Recordings of a sensor: read without a pause, and written one file each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import time
 import wave
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,42 +25,21 @@ FORMATS = ("text", "s16le")
 _LEARN = 5.0  # seconds for the first samples
 _SILENCE = 10.0  # seconds without a sample
 _SHOWN = 40  # bytes of what is no sample
-_KEPT = 64  # samples of each channel for a picture
-_CLIPPED = 0.01  # share of samples at an end of the range that counts as clipping
-
-
-@dataclass
-class Watch:
-    """Range and latest values of a channel."""
-
-    low: float = float("inf")
-    high: float = float("-inf")
-    at_end: int = 0  # samples that stay at the lowest or highest value so far, from the third on
-    last: list[float] = field(default_factory=list)
-
-    def take(self, value: float) -> None:
-        """Take a value."""
-        if value < self.low or value > self.high:
-            self.at_end = 0
-        self.low, self.high = min(self.low, value), max(self.high, value)
-        self.at_end += value in (self.low, self.high) and self.last[-2:] == [value, value]
-        self.last = [*self.last[-_KEPT + 1 :], value]
 
 
 class Sensor:
     """The samples of a port, read by a thread so that none waits in a full buffer.
 
-    `samples` counts those since the start, `repeated` those equal to the one before.
+    `samples` counts those since the start, `ranges` has the least and the largest of each channel.
     """
 
     def __init__(self, link: Link, form: str = "text") -> None:
         self.link, self.form = link, form
-        self.samples = self.repeated = 0
-        self.channels: list[Watch] = []
+        self.samples = 0
+        self.ranges: list[tuple[float, float]] = []
         self._reader: Lines | Frames = Lines() if form == "text" else Frames()
         self._arrived: queue.SimpleQueue[bytes | TinykernelError] = queue.SimpleQueue()
         self._begun = self._since = time.monotonic()
-        self._previous: Any = None
         self._waiting: list[Any] = []  # samples that came with those that made the channels known
         self._seen = b""
         self._stop = threading.Event()
@@ -101,15 +79,6 @@ class Sensor:
             return layout.rate
         return self.samples / max(1e-9, self._since - self._begun)
 
-    @property
-    def clipped(self) -> list[str]:
-        """Names of channels that stay at an end of their range too often."""
-        return [
-            name
-            for name, watch in zip(self.names, self.channels, strict=True)
-            if watch.at_end > _CLIPPED * self.samples and watch.high > watch.low
-        ]
-
     def take(self) -> tuple[list[Any], bool]:
         """Return new samples, or frames, and whether some are missing before them."""
         if self._waiting:
@@ -130,17 +99,15 @@ class Sensor:
     def _count(self, samples: list[Any], *, known: bool) -> None:
         """Count samples; `known` says whether the channels were known before they came."""
         if not known and self.names:
-            self.channels = [Watch() for _ in self.names]
+            self.ranges = [(float("inf"), float("-inf"))] * len(self.names)
             self._begun = time.monotonic()
             self.samples -= len(samples)  # they came before the clock was started
         if samples:
             self._since = time.monotonic()
         for sample in self._numbers(samples):
             self.samples += 1
-            self.repeated += sample == self._previous
-            self._previous = sample
-            for watch, value in zip(self.channels, sample, strict=True):
-                watch.take(float(value))
+            pairs = zip(self.ranges, map(float, sample), strict=True)
+            self.ranges = [(min(low, value), max(high, value)) for (low, high), value in pairs]
 
     def _numbers(self, samples: list[Any]) -> Iterator[tuple[Any, ...]]:
         for sample in samples:

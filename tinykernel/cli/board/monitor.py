@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -18,14 +17,10 @@ from tinykernel.cli.common.output import percent
 from tinykernel.errors import TinykernelError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from tinykernel.board.link import Link
     from tinykernel.board.watching import LiveDecision
     from tinykernel.decisions import Counters
     from tinykernel.model import IntegerModel
-
-_BAR = 30
 
 
 def monitor_command(
@@ -105,23 +100,20 @@ def _watch(
     if writer is not None:
         writer.writerow(["seconds", "label", "confidence", *names])
     number = wrong = 0
-    with _shown() as show:
-        try:
-            for number, decision in enumerate(source, 1):
-                wrong += decision.right is False
-                if counters is not None:
-                    count(model, counters, decision)
-                if writer is not None and log is not None:
-                    label = "refused" if decision.label is None else decision.label
-                    confidence = "" if decision.confidence is None else decision.confidence
-                    row = [f"{decision.seconds:.3f}", label, confidence, *decision.scores]
-                    writer.writerow(row)
-                    log.flush()
-                show(model, decision, number, counters)
-                if number == most:
-                    break
-        except KeyboardInterrupt:
-            pass
+    with contextlib.suppress(KeyboardInterrupt):
+        for number, decision in enumerate(source, 1):
+            wrong += decision.right is False
+            if counters is not None:
+                count(model, counters, decision)
+            if writer is not None and log is not None:
+                label = "refused" if decision.label is None else decision.label
+                confidence = "" if decision.confidence is None else decision.confidence
+                row = [f"{decision.seconds:.3f}", label, confidence, *decision.scores]
+                writer.writerow(row)
+                log.flush()
+            _print_line(decision)
+            if number == most:
+                break
     _print_result(number, wrong, decision if number else None, counters, expected)
     return wrong
 
@@ -133,51 +125,11 @@ def _names(model: IntegerModel) -> list[str]:
     return list(map(str, answers.names if isinstance(answers, Values) else model.classes))
 
 
-@contextlib.contextmanager
-def _shown() -> Iterator[Any]:
-    """Return a function that shows a decision: a picture on a terminal, else a line."""
-    if not sys.stdout.isatty():
-        yield _print_line
-        return
-    from rich.live import Live
-
-    from tinykernel.cli.common.output import console
-
-    with Live(console=console(), refresh_per_second=8, transient=True) as live:
-        yield lambda *values: live.update(_picture(*values))
-
-
-def _print_line(
-    model: IntegerModel, decision: LiveDecision, _number: int, _counters: Counters | None
-) -> None:
+def _print_line(decision: LiveDecision) -> None:
     right = {None: "", True: "  as in Python", False: "  NOT as in Python"}[decision.right]
-    typer.echo(f"{decision.seconds:8.2f} s  {_answer(decision)}{right}")
-
-
-def _answer(decision: LiveDecision) -> str:
     label = "refused" if decision.label is None else str(decision.label)
-    return label if decision.confidence is None else f"{label} ({decision.confidence}/256)"
-
-
-def _picture(
-    model: IntegerModel, decision: LiveDecision, number: int, counters: Counters | None
-) -> Table:
-    """Draw the scores of the last decision, and the counts."""
-    from rich.table import Table
-
-    low, high = min(decision.scores), max(decision.scores)
-    table = Table.grid(padding=(0, 2))
-    for name, score in zip(_names(model), decision.scores, strict=True):
-        table.add_row(name, str(score), "█" * round(_BAR * (score - low) / max(1, high - low)))
-    table.add_row(_answer(decision), *_counted(number, decision, counters))
-    return table
-
-
-def _counted(number: int, decision: LiveDecision, counters: Counters | None) -> tuple[str, str]:
-    speed = f"{60 * number / max(1e-9, decision.seconds):.1f} decisions a minute"
-    if counters is None or not number:
-        return speed, ""
-    return speed, f"unknown {percent(counters.refusals / number)}"
+    sure = "" if decision.confidence is None else f" ({decision.confidence}/256)"
+    typer.echo(f"{decision.seconds:8.2f} s  {label}{sure}{right}")
 
 
 def _print_result(
@@ -187,7 +139,9 @@ def _print_result(
         typer.echo("no decision")
         return
     compared = "" if last.right is None else f", {wrong} not as in Python"
-    typer.echo(f"{number} decisions{compared}; {', '.join(_counted(number, last, counters))}")
+    speed = f"{60 * number / max(1e-9, last.seconds):.1f} decisions a minute"
+    unknown = "" if counters is None else f", unknown {percent(counters.refusals / number)}"
+    typer.echo(f"{number} decisions{compared}; {speed}{unknown}")
     if counters is None:
         return
     named = zip(counters.model.classes, counters.labels, strict=True)

@@ -17,12 +17,8 @@ from tinykernel.cli.common.arguments import BaudOption, PortOption, QuietOption,
 from tinykernel.cli.settings import parsing
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from tinykernel.board.recording import Recorder
 
-_BARS = "▁▂▃▄▅▆▇█"
-_WIDTH = 40
 _FASTEST = 1_000_000  # Hz in a .wav file
 _KEYS = "blank starts and ends a recording, digits choose the label, q ends"
 
@@ -95,30 +91,21 @@ def record_command(
 
 
 def _print_result(recorder: Recorder) -> None:
-    """Print the files, channels and warnings of recordings."""
+    """Print the files and channels of recordings, and what was lost."""
     sensor = recorder.sensor
     for path in recorder.paths:
         typer.echo(str(path))
     channels = ", ".join(
-        f"{name} {watch.low:g} to {watch.high:g}"
-        for name, watch in zip(sensor.names, sensor.channels, strict=True)
+        f"{name} {low:g} to {high:g}"
+        for name, (low, high) in zip(sensor.names, sensor.ranges, strict=True)
     )
     typer.echo(f"{len(sensor.names)} channels at {sensor.rate:.4g} Hz: {channels}", err=True)
-    for warning in _warnings(recorder):
-        typer.echo(f"warning: {warning}", err=True)
-
-
-def _warnings(recorder: Recorder) -> Iterator[str]:
-    sensor = recorder.sensor
     if sensor.lost:
         kind = "lines that are no samples" if sensor.form == "text" else "samples lost"
-        yield f"{kind}: {sensor.lost}"
-    if sensor.repeated > 0.5 * sensor.samples:
-        yield "most samples repeat the one before; check the sensor"
-    if sensor.clipped:
-        yield f"clipped at an end of the range: {', '.join(sensor.clipped)}"
+        typer.echo(f"warning: {kind}: {sensor.lost}", err=True)
     if recorder.rate is not None and abs(sensor.rate / recorder.rate - 1.0) > 0.02:
-        yield f"{sensor.rate:.4g} samples a second came, not {recorder.rate:g}"
+        came = f"{sensor.rate:.4g} samples a second came, not {recorder.rate:g}"
+        typer.echo(f"warning: {came}", err=True)
 
 
 @contextmanager
@@ -162,32 +149,13 @@ def _record_by_keys(recorder: Recorder, labels: list[str]) -> None:
                 recorder.end()
                 chosen = int(pressed) - 1
             recorder.step()
-            live.update(_picture(recorder, labels, chosen))
+            live.update(_state(recorder, labels, chosen))
 
 
-def _picture(recorder: Recorder, labels: list[str], chosen: int) -> Table:
-    """Draw the channels, and the state of the recording."""
-    from rich.table import Table
-
+def _state(recorder: Recorder, labels: list[str], chosen: int) -> str:
+    """Describe the state of the recording in two lines."""
     sensor, recording = recorder.sensor, recorder.recording
-    table = Table.grid(padding=(0, 2))
-    for name, watch in zip(sensor.names, sensor.channels, strict=True):
-        table.add_row(name, f"{watch.low:g} to {watch.high:g}", sparkline(watch.last))
     state = "waiting" if recording is None else f"recording, {recording.samples} samples"
     keys = [f"[{i + 1}] {'*' if i == chosen else ''}{label}" for i, label in enumerate(labels)]
-    table.add_row(" ".join(keys), f"{sensor.rate:.4g} Hz", state)
-    seen = f"{sensor.lost} lost, {sensor.repeated} repeated, clipped: {len(sensor.clipped)}"
-    table.add_row(f"{len(recorder.paths)} recordings", seen, _KEYS)
-    return table
-
-
-def sparkline(values: list[float], width: int = _WIDTH) -> str:
-    """Draw the last values as bars of eight heights.
-
-    >>> sparkline([0, 1, 2, 3])
-    '▁▃▅█'
-    """
-    last = values[-width:]
-    low, high = min(last, default=0.0), max(last, default=0.0)
-    scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
-    return "".join(_BARS[int((value - low) * scale)] for value in last)
+    seen = f"{sensor.rate:.4g} Hz  {sensor.lost} lost  {len(recorder.paths)} recordings"
+    return f"{' '.join(keys)}  {state}  {seen}\n{_KEYS}"
