@@ -35,7 +35,7 @@ def test_inspect_of_an_image_model_says_what_the_file_remembers(tmp_path):
     assert result.exit_code == 0, result.output
     lines = {line.split("  ")[0]: line for line in result.stdout.splitlines()}
     assert "2 blocks of separable convolutions, 5 channels" in lines["consists of"]
-    assert lines.keys().isdisjoint({"components", "permutation P", "halved stages"})
+    assert lines.keys().isdisjoint({"components", "permutation", "halvings first"})
     assert "2000 bytes of flash, 300 of RAM (estimate)" in lines["takes"]
     assert "log loss 0.500 with usual values, 0.250 with these" in lines["search"]
     assert "ax 1.5, ay 2.0" in lines["medians"]

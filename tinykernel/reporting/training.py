@@ -20,7 +20,7 @@ _MOST_MEDIANS = 32
 
 def training_in_words(about: Mapping[str, Any], *, whole: bool = True) -> list[tuple[str, str]]:
     """Return names and values; without `whole` not those that a page shows elsewhere."""
-    pairs = [(name, _plain(about.get(name, ""))) for name in ("data", "split", "label", "groups")]
+    pairs = [(name, plain(about.get(name, ""))) for name in ("data", "split", "label", "groups")]
     if about.get("one_class") is True:
         pairs.append(("trained on", "normal rows only"))
     recordings, inputs = about.get("recordings"), about.get("inputs")
@@ -30,15 +30,15 @@ def training_in_words(about: Mapping[str, Any], *, whole: bool = True) -> list[t
             text += f", {recordings['rate']:g} samples a second"
         pairs.append(("windows", text))
     if isinstance(inputs, list):
-        pairs.append(("columns taken", ", ".join(map(_plain, inputs))))
+        pairs.append(("columns taken", ", ".join(map(plain, inputs))))
     if whole:
         pairs += _sizes(about) + [("medians", _medians(about))]
     calibration, promise = about.get("calibration"), ""
     if isinstance(calibration, Mapping):
-        rows = f" ({_plain(calibration['rows'])} rows)" if "rows" in calibration else ""
-        promise = f"{_plain(calibration.get('statement', ''))}{rows}"
+        rows = f" ({plain(calibration['rows'])} rows)" if "rows" in calibration else ""
+        promise = f"{plain(calibration.get('statement', ''))}{rows}"
     others = ((name, value) for name, value in sorted(about.items()) if name not in _SAID)
-    pairs += [(name.replace("_", " "), _plain(value)) for name, value in others]
+    pairs += [(name.replace("_", " "), plain(value)) for name, value in others]
     pairs += [
         ("accuracy" if "r2" not in str(about.get("accuracy")) else "R2", _shares(about)),
         ("search", search_in_words(about.get("search"))),
@@ -51,7 +51,7 @@ def search_in_words(search: object) -> str:
     """Describe choice and gain of a search; empty where unknown."""
     if not isinstance(search, Mapping) or not search.get("trials"):
         return ""
-    text = f"{_plain(search['trials'])} short trainings chose {_plain(search.get('chosen', '?'))}"
+    text = f"{plain(search['trials'])} short trainings chose {plain(search.get('chosen', '?'))}"
     before, after = search.get("log_loss_usual"), search.get("log_loss")
     if isinstance(before, int | float) and isinstance(after, int | float):
         text += f"; log loss {before:.3f} with usual values, {after:.3f} with these"
@@ -65,12 +65,12 @@ def _sizes(about: Mapping[str, Any]) -> list[tuple[str, str]]:
     limits = about.get("limits") or (f"{budget} bytes of flash" if budget else "")
     text = ""
     if isinstance(sizes, Mapping):
-        text = f"{_plain(sizes.get('flash'))} bytes of flash, {_plain(sizes.get('ram'))} of RAM "
-        text += f"({_plain(sizes.get('measured'))})"
+        text = f"{plain(sizes.get('flash'))} bytes of flash, {plain(sizes.get('ram'))} of RAM "
+        text += f"({plain(sizes.get('measured'))})"
     return [
-        ("training rows", _plain(rows.get("rows", "")) if isinstance(rows, Mapping) else ""),
-        ("target", _plain(about.get("target", ""))),
-        ("budget", _plain(limits)),
+        ("training rows", plain(rows.get("rows", "")) if isinstance(rows, Mapping) else ""),
+        ("target", plain(about.get("target", ""))),
+        ("budget", plain(limits)),
         ("takes", text),
     ]
 
@@ -82,7 +82,7 @@ def _medians(about: Mapping[str, Any]) -> str:
         return ""
     named = isinstance(inputs, list) and len(inputs) == len(medians)
     names: Any = inputs if named else range(len(medians))
-    shown = [f"{_plain(name)} {_plain(value)}" for name, value in zip(names, medians, strict=True)]
+    shown = [f"{plain(name)} {plain(value)}" for name, value in zip(names, medians, strict=True)]
     return listed(shown, _MOST_MEDIANS)
 
 
@@ -99,7 +99,8 @@ def _shares(about: Mapping[str, Any]) -> str:
     return ", ".join(shares)
 
 
-def _plain(value: Any) -> str:
+def plain(value: Any) -> str:
+    """Write a value of JSON without its marks."""
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_plain(item)}" for key, item in value.items())
-    return ", ".join(map(_plain, value)) if isinstance(value, list) else str(value)
+        return ", ".join(f"{key} {plain(item)}" for key, item in value.items())
+    return ", ".join(map(plain, value)) if isinstance(value, list) else str(value)
