@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _ROWS_SHOWN = 20
 _CLASSES_SHOWN = 12
+_Columns = list[tuple[str, Sequence[Any]]]
 
 
 def predict_command(
@@ -74,16 +75,19 @@ def predict_command(
     answers = (_values if opened.model.is_regressor else _labels)(opened.model, rows, scores)
     evaluation = answers.evaluation
     if output is not None:
-        write_csv(output, answers.header, answers.cells)
+        header, columns = zip(*answers.columns, strict=True)
+        write_csv(output, header, zip(*columns, strict=True))
     if as_json:
         judged = None if evaluation is None else evaluation.to_dict()
         more = {"notes": list(rows.notes), "seen_in_training": seen, "evaluation": judged}
         print_json(answers.facts | more)
     elif not quiet:
+        names, shown = [name for name, _ in answers.shown], answers.table()
         if len(scores) == 1:
-            print_pairs(list(zip(answers.columns, answers.table[0], strict=True)))
+            print_pairs(zip(names, shown[0], strict=True))
         else:
-            print_table(answers.columns, answers.table, right=answers.right)
+            left = ("picture", "label", "decision", "true" if opened.model.classes else "")
+            print_table(names, shown, right=[name for name in names if name not in left])
         if len(scores) > _ROWS_SHOWN:
             typer.echo(
                 f"... {len(scores)} rows in all; -o FILE.csv writes them, --json prints them"
@@ -99,36 +103,34 @@ def predict_command(
 
 
 class _Answers(NamedTuple):
-    """Predictions for a .csv file, as JSON, and the first rows as a table."""
+    """Predictions as JSON, as columns of a .csv file, and as columns of a table."""
 
-    header: list[str]
-    cells: Iterable[Sequence[object]]
     facts: dict[str, Any]
-    columns: list[str]
-    table: list[list[str]]
-    right: list[str]
+    columns: _Columns
+    shown: _Columns
     evaluation: Evaluation | None
     remark: str = ""
+
+    def table(self) -> list[list[str]]:
+        """Return the first rows of the table."""
+        rows = islice(zip(*(column for _, column in self.shown), strict=True), _ROWS_SHOWN)
+        return [[f"{x:.6g}" if isinstance(x, float) else str(x) for x in row] for row in rows]
 
 
 def _values(model: IntegerModel, rows: Rows, scores: NDArray[Any]) -> _Answers:
     """Return the predictions of a regressor, with the true values if the file has them."""
-    from numpy import column_stack
-
     from tinykernel.evaluation import evaluate
     from tinykernel.model.answers.values import Values
 
     assert isinstance(model.answers, Values)
     values, names = scores * model.answers.unit, list(model.answers.names)
-    header, shown, evaluation = ["row", *names], values[:_ROWS_SHOWN], None
-    columns = header
-    if rows.y is not None:
-        evaluation = evaluate(model, rows.X, rows.y, groups=rows.group)
-        columns, shown = [*header, "true"], column_stack((shown, rows.y[:_ROWS_SHOWN]))
-    cells = ([row, *each] for row, each in enumerate(values.tolist()))
-    table = [[str(i), *(f"{value:.6g}" for value in row)] for i, row in enumerate(shown.tolist())]
     facts = {"outputs": names, "values": values, "scores": scores}
-    return _Answers(header, cells, facts, columns, table, columns, evaluation)
+    columns: _Columns = [("row", range(len(values)))]
+    columns += zip(names, values.T.tolist(), strict=True)
+    if rows.y is None:
+        return _Answers(facts, columns, columns, None)
+    evaluation = evaluate(model, rows.X, rows.y, groups=rows.group)
+    return _Answers(facts, columns, [*columns, ("true", rows.y.tolist())], evaluation)
 
 
 def _labels(model: IntegerModel, rows: Rows, scores: NDArray[Any]) -> _Answers:
@@ -139,43 +141,29 @@ def _labels(model: IntegerModel, rows: Rows, scores: NDArray[Any]) -> _Answers:
 
     labels = [model.classes[i] for i in scores.argmax(axis=1)]
     facts: dict[str, Any] = {"labels": labels, "scores": scores}
-    unit, names = "row", list[object](range(len(rows.X)))
+    begin: _Columns = [("row", range(len(labels))), ("label", labels)]
     if rows.names is not None:
-        unit, names = "picture" if rows.clip is None else "window", list(rows.names)
-        facts[f"{unit}s"] = names
-    decided, remark = _decided(model, scores), ""
-    sure: list[tuple[object, ...]] = [()] * len(labels)
-    decision = ["decision", "confidence"] if decided is not None else []
-    if decided is not None:
-        facts |= {"decisions": decided[0], "confidence": decided[1]}
-        sure = [(_or_refused(label), level) for label, level in zip(*decided, strict=True)]
-        share = sum(label is not None for label in decided[0]) / max(1, len(labels))
+        unit = "picture" if rows.clip is None else "window"
+        facts[f"{unit}s"], begin[0] = list(rows.names), (unit, rows.names)
+    sure, true, remark, evaluation = _Columns(), _Columns(), "", None
+    if model.decision is not None:
+        decisions, confidence = _decided(model, scores)
+        facts |= {"decisions": decisions, "confidence": confidence}
+        sure = [("decision", list(map(_or_refused, decisions))), ("confidence", confidence)]
+        share = sum(label is not None for label in decisions) / max(1, len(labels))
         remark = f"answered {percent(share)} of {count(len(labels), 'row')}"
-    header = [unit, "label", *decision, *(f"score_{name}" for name in model.classes)]
-    every = zip(names, labels, sure, scores.tolist(), strict=True)
-    cells = ([name, label, *pair, *each] for name, label, pair, each in every)
-    few = model.n_classes <= _CLASSES_SHOWN
-    numbers = scores if few else scores.max(axis=1, keepdims=True)
-    true: list[tuple[object, ...]] = [()] * len(labels)
-    evaluation = None
     if rows.y is not None:
-        true = [(label,) for label in rows.y.tolist()]
+        true = [("true", rows.y.tolist())]
         evaluation = compare(rows.y, np.array(labels), model.classes, rows.group)
-    columns = [unit, "label", *(["true"] if rows.y is not None else []), *decision]
-    columns += map(str, model.classes) if few else ["best score"]
-    shown = islice(zip(names, labels, true, sure, numbers.tolist(), strict=True), _ROWS_SHOWN)
-    table = [
-        [str(cell) for cell in (name, label, *known, *pair, *each)]
-        for name, label, known, pair, each in shown
-    ]
-    right = [name for name in columns if name not in ("picture", "label", "true", "decision")]
-    return _Answers(header, cells, facts, columns, table, right, evaluation, remark)
+    every = list(zip(map(str, model.classes), scores.T.tolist(), strict=True))
+    few = every if model.n_classes <= _CLASSES_SHOWN else [("best score", scores.max(axis=1))]
+    columns = [*begin, *sure, *((f"score_{name}", column) for name, column in every)]
+    return _Answers(facts, columns, [*begin, *true, *sure, *few], evaluation, remark)
 
 
-def _decided(model: IntegerModel, scores: NDArray[Any]) -> tuple[list[Any], list[int]] | None:
-    """Return labels (None if refused) and confidences; None for a model without decisions."""
-    if model.decision is None:
-        return None
+def _decided(model: IntegerModel, scores: NDArray[Any]) -> tuple[list[Any], list[int]]:
+    """Return the labels (None if refused) and confidences of a model with decisions."""
+    assert model.decision is not None
     chosen = model.decision.decide(scores).tolist()
     labels = [None if i < 0 else model.classes[i] for i in chosen]
     return labels, model.decision.confidence(scores).tolist()
@@ -218,7 +206,7 @@ def _decisions(opened: ModelFile, stream: str) -> list[dict[str, Any]]:
         at = np.concatenate(events).tolist()
         columns["event"] = [None if i < 0 else model.classes[i] for i in at]
     if scores is not None and model.decision is not None:
-        columns["decision"], columns["confidence"] = _decided(model, scores) or ([], [])
+        columns["decision"], columns["confidence"] = _decided(model, scores)
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
