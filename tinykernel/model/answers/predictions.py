@@ -1,8 +1,8 @@
-"""What is made of the scores of a model: labels or values, and how sure they are."""
+"""The scores of a model and what is made of them: labels or values, and how sure they are."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,33 +10,122 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.decision import Decision, novelties
+from tinykernel.model.answers.events import Events
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import Values
+from tinykernel.model.chain import Chain
 from tinykernel.model.readouts.prototypes import distances
+from tinykernel.model.readouts.readout import Readout
+
+# Rows that are computed at a time, so that predictions of large sets need little memory.
+_ROWS_AT_ONCE = 8192
 
 
-class Predictions(ABC):
-    """The methods of `IntegerModel` that read scores."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Predictions(Chain):
+    """The fields of `IntegerModel`, its scores, and the methods that read them."""
 
+    readout: Readout
     answers: Labels | Values
-    decision: Decision | None
-    decision_scale: float
+    decision: Decision | None = None
+    events: Events | None = None
+    hop: int = 0
+    decision_scale: float = 1.0
+    feature_names: tuple[str, ...] | None = field(default=None, compare=False)
 
-    @abstractmethod
+    def as_raw(self, X: ArrayLike) -> NDArray[Any]:
+        """Convert inputs to rows of the raw type that the firmware takes.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_inputs)
+            Numbers; of signals and images also (n_rows, samples, channels), (n_rows, height, width)
+            or (n_rows, height, width, channels). Numbers beside a window follow its values.
+
+        Returns
+        -------
+        ndarray of `raw_dtype`, shape (n_rows, n_inputs)
+
+        Raises
+        ------
+        TinykernelError
+            If the shape is wrong or a value does not fit the raw type.
+        """
+        self._check_columns(X)
+        return self.input.as_raw(X, self.n_numbers)
+
+    def _check_columns(self, X: object) -> None:
+        """Refuse a DataFrame whose columns are not the inputs, in their order."""
+        columns = getattr(X, "columns", None)
+        if self.feature_names is None or columns is None:
+            return
+        names = [str(name).strip() for name in columns]
+        if names == list(self.feature_names):
+            return
+        if sorted(names) == sorted(self.feature_names):
+            problem = "are in another order"
+        else:
+            lacking = [name for name in self.feature_names if name not in names]
+            problem = f"lack {lacking[0]!r}" if lacking else f"are {len(names)}"
+        raise TinykernelError(
+            f"inputs: the columns {problem}; the model takes {len(self.feature_names)}, "
+            "X[list(model.feature_names)]"
+        )
+
     def quantize_inputs(self, X: ArrayLike) -> NDArray[Any]:
-        """Quantize raw inputs."""
+        """Quantize raw inputs, as for `as_raw`: int8 or int16, shape (n_rows, n_features)."""
+        raw = self.as_raw(X)
+        out = np.empty((len(raw), self.n_features), dtype=self.input_dtype)
+        for first in range(0, len(raw), _ROWS_AT_ONCE):
+            out[first : first + _ROWS_AT_ONCE] = self.scaled(raw[first : first + _ROWS_AT_ONCE])
+        return out
 
-    @abstractmethod
     def quantized(self, Q: ArrayLike) -> NDArray[Any]:
-        """Check quantized inputs."""
+        """Return quantized inputs (n_rows, n_features) in `input_dtype`, constant ones as 0.
 
-    @abstractmethod
+        A TinykernelError says that the shape is wrong or that a value does not fit.
+        """
+        values = np.asarray(Q)
+        if values.dtype.kind not in "biu":
+            raise TinykernelError(f"quantized inputs: {values.dtype} instead of {self.input_dtype}")
+        if values.ndim != 2 or values.shape[1] != self.n_features:
+            raise TinykernelError(
+                f"inputs: shape {values.shape}, but the model takes rows of "
+                f"{self.n_features} inputs"
+            )
+        quantized = values.astype(self.input_dtype)
+        if not np.array_equal(quantized, values):
+            raise TinykernelError(f"quantized inputs: a value does not fit {self.input_dtype}")
+        quantized[:, sorted(self.quantized_grid.constant)] = 0
+        return quantized
+
     def scores_quantized(self, Q: ArrayLike) -> NDArray[np.int32]:
-        """Compute the scores from quantized inputs."""
+        """Compute the scores, int32 (n_rows, n_scores), from inputs as of `quantize_inputs`."""
+        inputs = self.quantized(Q)
+        out = np.empty((len(inputs), self.answers.n_scores), dtype=np.int32)
+        for first in range(0, len(inputs), _ROWS_AT_ONCE):
+            part = slice(first, first + _ROWS_AT_ONCE)
+            out[part] = self.answers.scores(self.readout.totals(self.run(inputs[part])))
+        return out
 
-    @abstractmethod
     def scores(self, X: ArrayLike) -> NDArray[np.int32]:
-        """Compute the scores from raw inputs."""
+        """Compute the scores from raw inputs: what ``<name>_scores`` of the C code gives.
+
+        Parameters
+        ----------
+        X : array-like
+            As for `as_raw`.
+
+        Returns
+        -------
+        ndarray of int32, shape (n_rows, n_scores)
+
+        Raises
+        ------
+        TinykernelError
+            If the shape is wrong or a value does not fit the raw type.
+        """
+        return self.scores_quantized(self.quantize_inputs(X))
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the outputs in the units of the float machine.
