@@ -68,7 +68,7 @@ def test_an_array_beside_windows(tmp_path):
     assert "give --window-shape with it, or put them into X" in failed("train", file, *given)
     more = failed("train", file, *shape, "--set", "beside=1", *given)
     assert "has an array beside, of 2 numbers a window; leave out --set beside=1" in more
-    assert "only with --window-shape" in failed("train", file, "--window", "64", *given)
+    assert "take --window-shape" in failed("train", file, "--window", "64", *given)
     np.savez(file, X=windows, y=y, beside=numbers + 0.5)
     assert "does not fit int16, the type of X" in failed("train", file, *shape, *given)
     np.savez(file, X=windows, y=y, beside=numbers[:9])
