@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import bisect
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import Symbol, SymbolTableSection
 
 from tinykernel import resources
 from tinykernel.build.program import MODEL, write_sources
@@ -17,7 +16,7 @@ from tinykernel.build.toolchains import Toolchain
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import Target, find_target
-from tinykernel.measure.stack import read_functions, worst_case_stack
+from tinykernel.measure.stack import read_functions, symbols, worst_case_stack
 from tinykernel.model import IntegerModel
 
 #: Parts of flash in the order of a report.
@@ -132,29 +131,14 @@ def _compare(
     with empty.open("rb") as stream:
         empty_flash, empty_static = _section_sizes(ELFFile(stream))
     with code.open("rb") as stream:
-        of_model = {symbol.name for symbol in _symbols(ELFFile(stream))}
+        of_model = {symbol.name for symbol in symbols(ELFFile(stream))}
     with full.open("rb") as stream:
         elf = ELFFile(stream)
         flash, static = _section_sizes(elf)
         parts = _sort_symbols(elf, of_model, part_of)
-        scratch = next(s["st_size"] for s in _symbols(elf) if s.name == "scratch")
+        scratch = next(s["st_size"] for s in symbols(elf) if s.name == "scratch")
     parts["code"] = flash - empty_flash - sum(parts.values())
     return parts, static - empty_static, scratch
-
-
-def _symbols(elf: ELFFile) -> Iterator[Symbol]:
-    """List the functions and objects that an ELF file defines."""
-    for table in elf.iter_sections():
-        if isinstance(table, SymbolTableSection):
-            for symbol in table.iter_symbols():
-                kind, section = symbol["st_info"]["type"], symbol["st_shndx"]
-                if kind == "STT_NOTYPE" and elf["e_machine"] == "EM_AVR":
-                    # The hand-written routines of its library do not say that they are functions.
-                    inside = isinstance(section, int) and elf.get_section(section)["sh_flags"] & 4
-                    if inside and symbol["st_info"]["bind"] == "STB_GLOBAL":
-                        yield symbol
-                elif section != "SHN_UNDEF" and kind in ("STT_FUNC", "STT_OBJECT"):
-                    yield symbol
 
 
 def _section_sizes(elf: ELFFile) -> tuple[int, int]:
@@ -176,8 +160,8 @@ def _sort_symbols(elf: ELFFile, of_model: set[str], part_of: dict[str, str]) -> 
     parts = dict.fromkeys((*FLASH_PARTS, "decision"), 0)
     library: list[tuple[int, int]] = []
     constant = [not section["sh_flags"] & 1 for section in elf.iter_sections()]
-    starts = sorted({symbol["st_value"] & ~1 for symbol in _symbols(elf)})
-    for symbol in _symbols(elf):
+    starts = sorted({symbol["st_value"] & ~1 for symbol in symbols(elf)})
+    for symbol in symbols(elf):
         name, size, index = symbol.name, symbol["st_size"], symbol["st_shndx"]
         if name in part_of:
             parts[part_of[name]] += size

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
+from elftools.elf.sections import Symbol, SymbolTableSection
 
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.decoders import DECODERS, Effect, Machine
@@ -35,6 +35,25 @@ class StackBound:
     chain: tuple[str, ...]  # functions from the entry point down.
 
 
+def _all_symbols(elf: ELFFile) -> Iterator[Symbol]:
+    for table in elf.iter_sections():
+        if isinstance(table, SymbolTableSection):
+            yield from table.iter_symbols()
+
+
+def symbols(elf: ELFFile) -> Iterator[Symbol]:
+    """List the functions and objects that an ELF file defines."""
+    for symbol in _all_symbols(elf):
+        kind, section = symbol["st_info"]["type"], symbol["st_shndx"]
+        if kind == "STT_NOTYPE" and elf["e_machine"] == "EM_AVR":
+            # The hand-written routines of its library do not say that they are functions.
+            inside = isinstance(section, int) and elf.get_section(section)["sh_flags"] & 4
+            if inside and symbol["st_info"]["bind"] == "STB_GLOBAL":
+                yield symbol
+        elif section != "SHN_UNDEF" and kind in ("STT_FUNC", "STT_OBJECT"):
+            yield symbol
+
+
 class _Program:
     """The constant memory and the function symbols of an ELF file."""
 
@@ -47,37 +66,26 @@ class _Program:
         self.starts: dict[int, tuple[str, int]] = {}
         self.marks: list[tuple[int, bool]] = []
         thumb = elf["e_machine"] == "EM_ARM"
-        # The hand-written routines of AVR's library do not say that they are functions.
-        self.untyped = elf["e_machine"] == "EM_AVR"
         code = {i for i, section in enumerate(elf.iter_sections()) if section["sh_flags"] & 4}
         self.ends = [
             section["sh_addr"] + section["sh_size"]
             for i, section in enumerate(elf.iter_sections())
             if i in code
         ]
-        for table in elf.iter_sections():
-            if isinstance(table, SymbolTableSection):
-                self._take(table, thumb, code)
+        for symbol in _all_symbols(elf):
+            name = symbol.name
+            is_mark = name[:2] in ("$t", "$a", "$d", "$x") and (len(name) == 2 or name[2] in ".r")
+            if is_mark and symbol["st_shndx"] in code:  # debugging sections have their own
+                self.marks.append((symbol["st_value"], name[1] == "d"))
         self.marks.sort()
         self.mark_addresses = [address for address, _ in self.marks]
-
-    def _take(self, table: SymbolTableSection, thumb: bool, code: set[int]) -> None:
-        for symbol in table.iter_symbols():
-            if symbol["st_shndx"] not in code:
-                continue  # the debugging sections have marks and addresses of their own
-            name, address = symbol.name, symbol["st_value"]
-            if name[:2] in ("$t", "$a", "$d", "$x") and (len(name) == 2 or name[2] in ".r"):
-                self.marks.append((address, name[1] == "d"))
-            elif symbol["st_info"]["type"] == "STT_FUNC" or (
-                self.untyped
-                and symbol["st_info"]["bind"] == "STB_GLOBAL"
-                and symbol["st_info"]["type"] == "STT_NOTYPE"
-            ):
-                start = address & ~1 if thumb else address
+        for symbol in symbols(elf):
+            if symbol["st_shndx"] in code and symbol["st_info"]["type"] != "STT_OBJECT":
+                start = symbol["st_value"] & ~1 if thumb else symbol["st_value"]
                 old = self.starts.get(start)
                 # Several names may stand for one routine; keep the first in alphabetical order.
-                if old is None or name < old[0]:
-                    self.starts[start] = (name, max(symbol["st_size"], old[1] if old else 0))
+                if old is None or symbol.name < old[0]:
+                    self.starts[start] = symbol.name, max(symbol["st_size"], old[1] if old else 0)
 
     def read(self, address: int, size: int) -> bytes | None:
         for base, data in self.segments:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
 
 from tinykernel.codegen.pack import code_of
+from tinykernel.measure.stack import symbols
 from tinykernel.model.readouts import PARTS
 from tinykernel.model.stages import STAGES as KINDS
 
@@ -32,12 +32,10 @@ def function_ranges(program: Path) -> dict[str, range]:
     with program.open("rb") as stream:
         elf = ELFFile(stream)
         thumb = elf["e_machine"] == "EM_ARM"
-        for table in elf.iter_sections():
-            if isinstance(table, SymbolTableSection):
-                for symbol in table.iter_symbols():
-                    if symbol["st_info"]["type"] == "STT_FUNC" and symbol["st_size"]:
-                        start = symbol["st_value"] & ~1 if thumb else symbol["st_value"]
-                        ranges[symbol.name] = range(start, start + symbol["st_size"])
+        for symbol in symbols(elf):
+            if symbol["st_info"]["type"] == "STT_FUNC" and symbol["st_size"]:
+                start = symbol["st_value"] & ~1 if thumb else symbol["st_value"]
+                ranges[symbol.name] = range(start, start + symbol["st_size"])
     return ranges
 
 
