@@ -233,7 +233,7 @@ def separable(c, k, levels):
     layers.append(first[:, : 9 * before].reshape(counts[0], 9, before))
     single = c.table[k["single"]][: 5 * sum(counts[:-1]), None] >> np.array([0, 4]) & 15
     single = ((single ^ 8) - 8).reshape(-1, 10)[:, :9]
-    point = c.fields(k["points"], np.array([12, 28, 8, 24, 4, 20, 0, 16]), 4).reshape(-1)
+    point = c.fields(k["points"], np.arange(0, 32, 4), 4).reshape(-1)
     for i, before in enumerate(counts[:-1]):
         after = counts[i + 1]
         layers.append(single[:before])

@@ -83,7 +83,7 @@ def separable(c, k):
         size += 3 * columns * channels
         columns = blocks_of(columns, stride)
         if block:
-            halves = max(halves, columns * 16 * blocks_of(channels, 8))
+            halves = max(halves, blocks_of(columns, 4) * 64 * blocks_of(channels, 8))
         channels = less_one + 1
     need(k["halves"] == halves, "a row of another length")
     words = 11 * (k["blocks"] + 1) + blocks_of(size + columns * channels, 4)

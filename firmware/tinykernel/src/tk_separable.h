@@ -3,14 +3,14 @@
  *
  * A block keeps three rows of what it is given, bytes with the channels of a position side by side,
  * and makes a row as soon as the rows below it are there. Blocks that come later go first, so that
- * no row is overwritten that is still needed. A row of values that all outputs look at lies in
- * halves, two channels a word; what a sum does not fill of its last word of weights is zeros.
+ * no row is overwritten that is still needed. Values that all outputs look at lie in halves, zeros
+ * behind the last ones: of the first layer two of a position a word, of others two positions.
  *
  * first[] has for each channel 9 * given weights of 8 bits, those of a position side by side, of
  * four the bytes 0, 2, 1 and 3 of a word. single[] has for each channel of a block nine weights of
  * 4 bits, the first one of a byte in its low half. points[] has for each channel that a block gives
- * 8 weights per word: those of channels 2k and 2k + 1 stand where a shift by 4k to the left brings
- * them to the top of the halves. units[] has for each channel of each layer bias << 12 | multiplier
+ * 8 weights per word, the first one in its lowest bits. units[] has for each channel of each layer
+ * bias << 12 | multiplier
  * << 5 | shift. */
 #ifndef TK_SEPARABLE_H
 #define TK_SEPARABLE_H
@@ -62,37 +62,53 @@ TK_INLINE uint8_t tk_separable_unit(uint32_t unit, int32_t sum)
     return (uint8_t)tk_clipped(sum, unit & 31u);
 }
 
-/* Words of 8 weights of 4 bits times as many halves. */
-TK_INLINE int32_t tk_separable_dot4(const TK_FLASH uint32_t *weights, const uint32_t *values,
-                                    uint32_t words)
+/* Weight 0 <= k < 8 of a word, times the values of four positions. */
+#define TK_TAP(k)                                                                    \
+    do {                                                                             \
+        const uint32_t tap = (uint32_t)((int32_t)(word << (28u - 4u * (k))) >> 28u); \
+        uint32_t value0 = values[2u * (k)];                                          \
+        uint32_t value1 = values[2u * (k) + 1u];                                     \
+        TK_HIDE(value0);                                                             \
+        TK_HIDE(value1);                                                             \
+        low += tap * value0;                                                         \
+        high += tap * value1;                                                        \
+        TK_HIDE(low);                                                                \
+        TK_HIDE(high);                                                               \
+    } while (0)
+
+/* Words of 8 weights of 4 bits times values of four positions, two of which lie in a word: a
+ * product is that of both. Eight of them leave no half, since |weight * value| <= 8 * 255. */
+TK_SHARED void tk_separable_dot4(const TK_FLASH uint32_t *weights, const uint32_t *values,
+                                 uint32_t words, int32_t *sums)
 {
-    int32_t sum = 0;
-#if TK_DSP
-    const uint32_t mask = 0xF000F000u; /* a weight times 4096 */
+    int32_t sum0 = 0;
+    int32_t sum1 = 0;
+    int32_t sum2 = 0;
+    int32_t sum3 = 0;
     do {
         const uint32_t word = *weights++;
-        sum = tk_smlad(word & mask, values[0], sum);
-        sum = tk_smlad(word << 4 & mask, values[1], sum);
-        sum = tk_smlad(word << 8 & mask, values[2], sum);
-        sum = tk_smlad(word << 12 & mask, values[3], sum);
-        values += 4;
+        uint32_t low = 0u;
+        uint32_t high = 0u;
+        TK_TAP(0u);
+        TK_TAP(1u);
+        TK_TAP(2u);
+        TK_TAP(3u);
+        TK_TAP(4u);
+        TK_TAP(5u);
+        TK_TAP(6u);
+        TK_TAP(7u);
+        sum0 += (int32_t)(low << 16) >> 16;
+        sum1 += (int32_t)(low + 0x8000u) >> 16;
+        sum2 += (int32_t)(high << 16) >> 16;
+        sum3 += (int32_t)(high + 0x8000u) >> 16;
+        values += 16;
     } while (--words != 0u);
-    return sum >> 12;
-#else
-    const tk_u16 *half = (const tk_u16 *)values;
-    do {
-        uint32_t word = *weights++;
-        uint32_t k;
-        for (k = 0u; k < 4u; ++k) {
-            sum += ((int32_t)(word << 16) >> 28) * (int32_t)half[0];
-            sum += ((int32_t)word >> 28) * (int32_t)half[1];
-            half += 2;
-            word <<= 4;
-        }
-    } while (--words != 0u);
-    return sum;
-#endif
+    sums[0] = sum0;
+    sums[1] = sum1;
+    sums[2] = sum2;
+    sums[3] = sum3;
 }
+#undef TK_TAP
 
 /* Words of 4 weights of 8 bits times as many halves: bytes 0, 2, 1 and 3 of a word. */
 TK_INLINE int32_t tk_separable_dot8(const TK_FLASH uint32_t *weights, const uint32_t *values,
@@ -148,6 +164,18 @@ TK_INLINE void tk_separable_patch(tk_block_t *block, uint32_t row, uint32_t colu
     }
 }
 
+/* What the first layer makes of the halves of a position. */
+TK_SHARED void tk_separable_mixed(const TK_FLASH struct tk_separable *k, const uint32_t *halves,
+                                  uint32_t words, uint32_t channels, uint8_t *out)
+{
+    const TK_FLASH uint32_t *weights = k->first;
+    const TK_FLASH uint32_t *units = k->units;
+    do {
+        *out++ = tk_separable_unit(*units++, tk_separable_dot8(weights, halves, words));
+        weights += words;
+    } while (--channels != 0u);
+}
+
 /* A row of the first block, to out. */
 TK_INLINE void tk_separable_first(const TK_FLASH struct tk_separable *k, tk_block_t *block,
                                   uint32_t channels, uint32_t *halves, uint8_t *out)
@@ -156,47 +184,73 @@ TK_INLINE void tk_separable_first(const TK_FLASH struct tk_separable *k, tk_bloc
     const uint32_t words = (9u * k->given + 3u) / 4u;
     uint32_t column;
     for (column = 0u; column < block->columns; column += block->stride) {
-        const TK_FLASH uint32_t *weights = k->first;
-        uint32_t c;
         halves[2u * words - 1u] = 0u;
         halves[2u * words - 2u] = 0u;
         tk_separable_patch(block, row, column, (tk_u16 *)halves);
-        for (c = 0u; c < channels; ++c) {
-            const int32_t sum = tk_separable_dot8(weights, halves, words);
-            *out++ = tk_separable_unit(k->units[c], sum);
-            weights += words;
-        }
+        tk_separable_mixed(k, halves, words, channels, out);
+        out += channels;
     }
 }
 
-/* The sum of a channel's nine weights around a column; rows has the places of column 0. */
-TK_INLINE int32_t tk_separable_nine(tk_block_t *block, const int32_t *tap,
-                                    const uint8_t *const *rows, uint32_t column)
+/* A row of one channel of a single layer: those of its nine weights that stand below each other
+ * are taps[0..5], the first of a row as its low half and the second as its high half, then the
+ * third. `next` halves lie between four positions and the next four.
+ *
+ * A column adds to the sums of three positions: to that before it what ends it. The products of two
+ * weights are one. Three of them leave no half, since |weight * value| <= 8 * 255. */
+TK_SHARED void tk_separable_line(const tk_block_t *block, const uint8_t *const *rows,
+                                 const uint32_t *taps, uint32_t unit, uint32_t next, tk_u16 *out)
 {
-    const uint32_t step = block->channels;
-    int32_t sum = 0;
-    uint32_t i;
-    for (i = 0u; i < 3u; ++i) {
-        const uint8_t *const seen = rows[i] + column * step;
-        sum += tap[1] * (int32_t)seen[0];
-        if (column != 0u) {
-            sum += tap[0] * (int32_t)*(seen - step);
+    const uint32_t end = block->columns * block->channels;
+    uint32_t at = 0u;
+    uint32_t wait = 1u; /* columns until a position ends that is wanted */
+    uint32_t left = 4u; /* of four positions */
+    int32_t before = 0; /* what the last column adds to this position */
+    int32_t sum = 0;    /* of the position before */
+    for (;;) {
+        uint32_t pair = 0u;
+        uint32_t third = 0u; /* beyond the last column, too */
+        if (at != end) {
+            const uint32_t value0 = rows[0][at];
+            const uint32_t value1 = rows[1][at];
+            const uint32_t value2 = rows[2][at];
+            pair = taps[0] * value0 + taps[2] * value1 + taps[4] * value2;
+            third = taps[1] * value0 + taps[3] * value1 + taps[5] * value2;
         }
-        if (column + 1u < block->columns) {
-            sum += tap[2] * (int32_t)seen[step];
+        if (wait == 0u) {
+            *out++ = tk_separable_unit(unit, sum + (int32_t)third);
+            if (--left == 0u) {
+                left = 4u;
+                out += next;
+            }
+            wait = block->stride;
         }
-        tap += 3;
+        if (at == end) {
+            return;
+        }
+        --wait;
+        sum = before + ((int32_t)(pair + 0x8000u) >> 16);
+        before = (int32_t)(pair << 16) >> 16;
+        at += block->channels;
     }
-    return sum;
 }
 
-/* A row of the single layer of a block, as halves; `pitch` words a position. */
+/* Weight n of 4 bits. */
+TK_INLINE uint32_t tk_separable_tap(const TK_FLASH uint8_t *code, uint32_t n)
+{
+    return (uint32_t)((int32_t)((uint32_t)code[n / 2u] << (28u - (n & 1u) * 4u)) >> 28);
+}
+
+/* A row of the single layer of a block, as halves: those of four positions side by side, then those
+ * of the next of `pitch` channels, then the next four positions. */
 TK_INLINE void tk_separable_single(const TK_FLASH struct tk_separable *k, tk_block_t *block,
                                    uint32_t pitch, tk_u16 *halves)
 {
     const TK_FLASH uint8_t *code = k->single + block->single;
     const TK_FLASH uint32_t *const units = k->units + block->units;
     const uint32_t row = block->made * block->stride;
+    const uint32_t above = row == 0u ? 0u : ~0u; /* of weights of a row outside of the image */
+    const uint32_t below = row + 1u == block->rows ? 0u : ~0u;
     const uint8_t *rows[3];
     uint32_t c;
     uint32_t i;
@@ -205,26 +259,16 @@ TK_INLINE void tk_separable_single(const TK_FLASH struct tk_separable *k, tk_blo
         rows[i] = tk_separable_row(block, y < block->rows ? y : row, TK_BLOCK_ROWS);
     }
     for (c = 0u; c < block->channels; ++c) {
-        tk_u16 *out = halves++;
-        int32_t tap[9];
-        uint32_t column;
-        for (i = 0u; i < 9u; ++i) {
-            tap[i] = (int32_t)((uint32_t)code[i / 2u] << (28u - (i & 1u) * 4u)) >> 28;
-        }
-        for (i = 0u; i < 3u; ++i) {
-            if (row == 0u) {
-                tap[i] = 0;
-            }
-            if (row + 1u == block->rows) {
-                tap[6u + i] = 0;
-            }
-        }
+        uint32_t taps[6];
+        taps[0] = above & (tk_separable_tap(code, 0u) + (tk_separable_tap(code, 1u) << 16));
+        taps[1] = above & tk_separable_tap(code, 2u);
+        taps[2] = tk_separable_tap(code, 3u) + (tk_separable_tap(code, 4u) << 16);
+        taps[3] = tk_separable_tap(code, 5u);
+        taps[4] = below & (tk_separable_tap(code, 6u) + (tk_separable_tap(code, 7u) << 16));
+        taps[5] = below & tk_separable_tap(code, 8u);
         code += 5;
-        for (column = 0u; column < block->columns; column += block->stride) {
-            const int32_t sum = tk_separable_nine(block, tap, rows, column);
-            *out = tk_separable_unit(units[c], sum);
-            out += 2u * pitch;
-        }
+        tk_separable_line(block, rows, taps, units[c], 4u * (pitch - 1u), halves);
+        halves += 4;
         ++rows[0];
         ++rows[1];
         ++rows[2];
@@ -238,16 +282,23 @@ TK_INLINE void tk_separable_point(const TK_FLASH struct tk_separable *k, const t
 {
     const uint32_t words = tk_separable_words(block->channels);
     const TK_FLASH uint32_t *const units = k->units + block->units + block->channels;
-    do {
+    uint32_t x;
+    for (x = 0u; x < n; x += 4u) {
         const TK_FLASH uint32_t *weights = k->points + block->points;
         uint32_t c;
         for (c = 0u; c < channels; ++c) {
-            const int32_t sum = tk_separable_dot4(weights, halves, words);
-            *out++ = tk_separable_unit(units[c], sum);
+            const uint32_t unit = units[c];
+            int32_t sums[4];
+            uint32_t i;
+            tk_separable_dot4(weights, halves, words, sums);
+            for (i = 0u; i < 4u && x + i < n; ++i) {
+                out[i * channels + c] = tk_separable_unit(unit, sums[i]);
+            }
             weights += words;
         }
-        halves += 4u * words;
-    } while (--n != 0u);
+        halves += 16u * words;
+        out += 4u * channels;
+    }
 }
 
 /* The next row of a block, into what the next one keeps. */
@@ -259,8 +310,8 @@ TK_INLINE void tk_separable_make(const TK_FLASH struct tk_separable *k, tk_block
     if (is_first != 0u) {
         tk_separable_first(k, block, next->channels, halves, out);
     } else {
-        const uint32_t pitch = 4u * tk_separable_words(block->channels);
-        tk_clear(halves, next->columns * pitch);
+        const uint32_t pitch = 8u * tk_separable_words(block->channels);
+        tk_clear(halves, (next->columns + 3u) / 4u * (2u * pitch));
         tk_separable_single(k, block, pitch, (tk_u16 *)halves);
         tk_separable_point(k, block, halves, next->columns, next->channels, out);
     }

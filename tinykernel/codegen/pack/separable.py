@@ -52,7 +52,7 @@ def _halves(stage: Separable, grid: Grid) -> int:
     """Return the bytes of the longest row that all outputs of a layer read."""
     columns = [columns for _, columns in stage.sizes(grid)]
     single = (
-        width * 16 * -(-len(layer.biases) // 8)
+        -(-width // 4) * 64 * -(-len(layer.biases) // 8)
         for layer, width in zip(stage.layers, columns, strict=True)
         if layer.kind == SINGLE
     )
@@ -99,14 +99,13 @@ def _single(layers: list[Layer]) -> NDArray[np.uint8]:
 
 
 def _points(layers: list[Layer]) -> NDArray[np.uint32]:
-    """Return words of eight weights; 2k and 2k + 1 come to the top of halves by a shift of 4k."""
+    """Return words of eight weights, the first one in the lowest bits."""
     parts = [np.zeros(1, np.int64)]
     for layer in layers:
         if layer.kind == POINT:
             nibbles = _of_4_bits(layer)
             nibbles = np.pad(nibbles, ((0, 0), (0, -nibbles.shape[1] % 8))).reshape(-1, 8)
-            shifts = np.array([12 - 4 * (i // 2) + 16 * (i % 2) for i in range(8)])
-            parts.append((nibbles << shifts).sum(axis=1))
+            parts.append((nibbles << np.arange(0, 32, 4)).sum(axis=1))
     return np.concatenate(parts[1:] or parts).astype(np.uint32)
 
 
