@@ -266,17 +266,22 @@ def _of_images(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
             raise _too_small(asked, least, "one with the fewest channels")
         return {"n_kernels": n}
     numbers, smallest = dict[str, int](), list[int]()
-    for form, fewest in (("deep", _MANY_CHANNELS), ("convolutions", 1), ("mixed", 1)):
+    forms = {"deep": _MANY_CHANNELS, "convolutions": 1, "mixed": 1}
+    if asked.limits.beside_flash:
+        forms["coarse"] = 1
+    for form, fewest in forms.items():
         if _refused(shape, form) or (form == "convolutions" and numbers):
             continue
         asked = asked.but(convolutions=FORMS[form])
         n, least = _channels(asked, shape)
         smallest.append(least)
+        if form == "coarse" and numbers.get("mixed", 0) >= n:
+            continue  # the limits cost "mixed" no channels
         if n >= fewest and asked.limits.beside_flash:
             try:
                 n = _within(asked, form, n, 1)[0] or 0
             except TinykernelError:
-                if form != "mixed" or not numbers:
+                if form in ("deep", "convolutions") or not numbers:
                     raise
                 continue  # the target has no counts of these
         if n >= fewest:
@@ -289,7 +294,9 @@ def _of_images(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
 
 def _refused(shape: tuple[int, ...], form: str) -> bool:
     """Whether images of a shape have no convolutions of a form."""
-    return bool(no_separable(shape) if form == "mixed" else no_convolutions(shape, FORMS[form]))
+    if form in ("mixed", "coarse"):
+        return bool(no_separable(shape, form))
+    return bool(no_convolutions(shape, FORMS[form]))
 
 
 def most_of_images(flash: int, shape: tuple[int, ...], convolutions: str) -> int:
@@ -297,7 +304,7 @@ def most_of_images(flash: int, shape: tuple[int, ...], convolutions: str) -> int
 
     Or a small model of large images would take long: 700,000 instructions at 8 KB.
     """
-    if convolutions == "mixed":
+    if convolutions in ("mixed", "coarse"):
         return MOST_CHANNELS if len(shape) == 3 else _MOST_OF_PLANES
     most = flash * _A_BYTE / (responses_of(shape, convolutions) * _A_RESPONSE)
     return int(np.clip(most, _FEW_CHANNELS, MOST_CHANNELS))

@@ -15,7 +15,7 @@ from tinykernel.model.grid import Grid
 from tinykernel.model.stages.separable import Separable
 from tinykernel.training.augment import Augmentation
 from tinykernel.training.images.learner import as_levels
-from tinykernel.training.images.separable import SeparableLearner, SeparablePlan
+from tinykernel.training.images.separable import SeparableLearner, SeparablePlan, size_of
 from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.readouts.linear import LinearRecipe
@@ -105,6 +105,19 @@ def test_the_budget_chooses_the_channels():
     assert sizes_that_fit(asked.but(convolutions="mixed"))["n_kernels"] == found["mixed"]
     grey = replace(asked.but(image_shape=(24, 24)), rows=rows[:, :576], shape=(24, 24, 1))
     assert set(sizes_that_fit(grey)["n_kernels"]) == {"deep", "mixed"}
+    short = sizes_that_fit(replace(asked, limits=parse_limits("flash=12KB,ram=6KB")))["n_kernels"]
+    assert set(short) == {"mixed", "coarse"}
+    assert short["mixed"] < short["coarse"] <= found["mixed"] + 16
+
+
+def test_coarse_convolutions_keep_their_form_in_a_smaller_model():
+    """Half of the rows and columns from the first layer on, also when trained again."""
+    X, y = colours(60, 24)
+    machine = TernaryKernelClassifier(
+        n_kernels=8, epochs=1, options={"convolutions": "coarse"}, linear=4, random_state=0
+    ).fit(X, y)
+    assert machine.quantize().find(Separable).strides.tolist() == [2, 1, 2, 1, 1, 1]
+    assert size_of(machine.quantize()) == (8, "coarse")
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.levels import Levels
+from tinykernel.model.stages.plane import Plane
 from tinykernel.model.stages.scale import Scale
 from tinykernel.model.stages.separable import MIXED, POINT, SINGLE, Separable
 from tinykernel.training.augment import Augmentation
@@ -407,40 +408,54 @@ def _whole(factor: NDArray[np.float64], shift: NDArray[np.float64]) -> _Folded:
 
 # Of each block the channels as shares of the last one's, and the stride, by the shorter side of the
 # images: of small ones more positions are left to the last blocks.
-_BLOCKS = {
+_FINE = {
     24: ((3, 1), (6, 2), (8, 1), (12, 2), (12, 1), (16, 1)),
     12: ((4, 1), (8, 2), (12, 1), (16, 2)),
     8: ((6, 1), (12, 2), (16, 1)),
     4: ((8, 1), (16, 1)),
 }
+# The same with half of the rows and columns from the first block on.
+_COARSE = {
+    24: ((4, 2), (6, 1), (8, 2), (12, 1), (12, 1), (16, 1)),
+    12: ((6, 2), (12, 1), (16, 1)),
+}
 _PARTS = 16
 _LARGE_IMAGE, _LARGEST_SIDE = 48, 192
+#: The form of convolutions with fewer positions.
+COARSE = "coarse"
 _MOST_INPUT_CHANNELS = 16
 
 
 def separable_plan(
-    shape: tuple[int, ...], n_channels: int, linear: LinearRecipe | None = None
+    shape: tuple[int, ...],
+    n_channels: int,
+    linear: LinearRecipe | None = None,
+    *,
+    form: str = MIXED,
 ) -> SeparablePlan:
-    """Plan separable convolutions for images of (height, width, channels).
+    """Plan separable convolutions, mixed or coarse, for images of (height, width, channels).
 
     The last block has so many channels, the others a share of them.
 
     >>> separable_plan((32, 32, 3), 64).channels, separable_plan((16, 16, 1), 32).strides
     ((12, 24, 32, 48, 48, 64), (1, 2, 1, 2))
     """
-    side = min(shape[:2])
-    average = 2 if side >= _LARGE_IMAGE else 1
-    blocks = next(blocks for least, blocks in _BLOCKS.items() if side // average >= least)
+    average, table = _average(shape), _COARSE if form == COARSE else _FINE
+    blocks = next(each for least, each in table.items() if min(shape[:2]) // average >= least)
     channels = [max(4, 4 * round(part * n_channels / _PARTS / 4)) for part, _ in blocks[:-1]]
     strides = tuple(stride for _, stride in blocks)
     return SeparablePlan((*channels, n_channels), strides, average, linear=linear or LinearRecipe())
 
 
-def no_separable(shape: tuple[int, ...]) -> str:
+def _average(shape: tuple[int, ...]) -> int:
+    return 2 if min(shape[:2]) >= _LARGE_IMAGE else 1
+
+
+def no_separable(shape: tuple[int, ...], form: str = MIXED) -> str:
     """Say why images of (height, width, channels) have no separable convolutions; or nothing."""
     if shape[2] > _MOST_INPUT_CHANNELS:
         return f"images have {shape[2]} channels, and mixed convolutions take up to 16"
-    least = min(_BLOCKS)
+    least = min(_COARSE if form == COARSE else _FINE)
     if min(shape[:2]) < least or max(shape[:2]) > _LARGEST_SIDE:
         return (
             f"images of {shape[0]} x {shape[1]}; give {least} to {_LARGEST_SIDE} rows and columns"
@@ -452,5 +467,6 @@ def size_of(model: IntegerModel) -> tuple[int, str] | None:
     """Return channels and form of the convolutions of a model; None where it has none."""
     chains, mixed = model.find(Convolutions), model.find(Separable)
     if mixed is not None:
-        return int(mixed.channels[-1]), "mixed"
+        is_coarse = mixed.strides[0] == 2 and model.find(Plane) is None
+        return int(mixed.channels[-1]), COARSE if is_coarse else MIXED
     return None if chains is None else (chains.n_channels, form_of(chains.pools))

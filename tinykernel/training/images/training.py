@@ -25,7 +25,12 @@ from tinykernel.training.images.convolutions import (
     no_convolutions,
 )
 from tinykernel.training.images.learner import ImageLearner, as_levels
-from tinykernel.training.images.separable import SeparableLearner, no_separable, separable_plan
+from tinykernel.training.images.separable import (
+    COARSE,
+    SeparableLearner,
+    no_separable,
+    separable_plan,
+)
 from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import WIDE_TEMPERATURES
@@ -44,13 +49,18 @@ from tinykernel.training.result import TrainingResult
 from tinykernel.training.trainset import TrainSet
 
 # Epochs for 60,000 images.
-_EPOCHS = {"on": 30, "deep": 30, "mixed": 20}
+_EPOCHS = {"on": 30, "deep": 30, "mixed": 20, COARSE: 20}
 _MOST_EPOCHS_OF_MIXED = 50
 # How images are varied where no option says so. Convolutions learn single images by heart: in
 # 16 KB, 20,000 images of Fashion have 89.45 % of held-out training rows with it, and 88.93 without.
 # Mirrored images may mean something else.
-_VARIED = {"on": {"affine": 0.3}, "deep": {"affine": 0.3}, "mixed": {"affine": 0.5}}
-_NAMES = {"convolutions": "convolutions", "deep": "convolutions", "mixed": "mixed convolutions"}
+_VARIED = {form: {"affine": 0.3 if form in ("on", "deep") else 0.5} for form in _EPOCHS}
+_NAMES = {
+    "convolutions": "convolutions",
+    "deep": "convolutions",
+    "mixed": "mixed convolutions",
+    COARSE: "coarse convolutions",
+}
 # Epochs of the training over those of a short one. A quarter of them preferred chains on USPS in
 # 8 KB, with a loss of 0.051 to 0.055; half have 0.045 to 0.036, and all 0.040 to 0.028.
 _TRIAL_SHARE = 2
@@ -99,7 +109,8 @@ def _begun(
     name, form = "convolutions", options.convolutions
     if form == "auto":
         name, form = "image_shape", "mixed" if no_convolutions(shape) else "on"
-    refused = no_separable(shape) if form == "mixed" else no_convolutions(shape, form)
+    is_separable = form in ("mixed", COARSE)
+    refused = no_separable(shape, form) if is_separable else no_convolutions(shape, form)
     if refused:
         raise TinykernelError(f"{name}: {refused}")
     n = options.n_kernels or 32
@@ -107,12 +118,13 @@ def _begun(
     if n > MOST_CHANNELS:
         raise TinykernelError(f"n_kernels: {n} channels; {MOST_CHANNELS} are the most")
     linear = linear_recipe(options, len(rows.rows), bits_of(options, shape), _EPOCHS[form], losses)
-    if form == "mixed" and options.epochs is None:
+    if is_separable and options.epochs is None:
         linear = replace(linear, epochs=min(linear.epochs, _MOST_EPOCHS_OF_MIXED))
     varied = _VARIED.get(form) if options.augment is None else options.augment
     known, augmentation = (rows.rows, rows.targets, rows.weight), Augmentation.of(varied)
-    if form == "mixed":
-        return SeparableLearner(*known, separable_plan(shape, n, linear), augmentation)
+    if is_separable:
+        plan = separable_plan(shape, n, linear, form=form)
+        return SeparableLearner(*known, plan, augmentation)
     return ConvolutionLearner(*known, convolution_plan(shape, n, form, linear), augmentation)
 
 

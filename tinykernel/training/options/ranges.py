@@ -32,7 +32,13 @@ class Check:
 
 
 # The value of `convolutions` for each key of a mapping `n_kernels`.
-FORMS = {"kernels": "off", "convolutions": "on", "deep": "deep", "mixed": "mixed"}
+FORMS = {
+    "kernels": "off",
+    "convolutions": "on",
+    "deep": "deep",
+    "mixed": "mixed",
+    "coarse": "coarse",
+}
 
 
 def one_of(*choices: object) -> Check:
@@ -87,10 +93,10 @@ def kernels(name: str, value: Any) -> None:
     if not isinstance(value, Mapping):
         check_count(name, value, 1)
         return
-    if not value or value.keys() - FORMS.keys() or len(value.keys() - {"mixed"}) > 1:
+    if not value or value.keys() - FORMS.keys() or len(value.keys() - {"mixed", "coarse"}) > 1:
         raise TinykernelError(
             f'{name}: a mapping has numbers for one of "convolutions" and "deep", of windows '
-            '"kernels", and for "mixed"'
+            '"kernels", and for "mixed" and "coarse"'
         )
     for number in value.values():
         check_count(name, number, 1)
