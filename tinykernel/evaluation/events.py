@@ -237,11 +237,8 @@ def events_in_words(result: EventEvaluation) -> list[tuple[str, str]]:
     pairs = [
         ("events", f"{facts['events']} in {result.hours:.3g} hours"),
         ("hits", f"{facts['hits']} ({100 * facts['hits'] / n:.1f} %), {heard.doubles} twice"),
-        (
-            "false alarms",
-            f"{facts['false_alarms']}, {facts['false_alarms_an_hour']:.3g} an hour; "
-            f"{heard.confused} of them where another class was",
-        ),
+        ("confused", f"{heard.confused} events where another class was"),
+        ("false alarms", f"{facts['false_alarms']}, {facts['false_alarms_an_hour']:.3g} an hour"),
         ("delay", "; ".join(lines)),
         ("missed", "; ".join(dict.fromkeys(points))),
     ]

@@ -14,6 +14,8 @@ from tinykernel.errors import TinykernelError
 
 #: Windows of a joined recording for each clip in it: ten seconds for words of one second.
 SLOT = 10
+#: The most gain of background below a clip: `background_volume` of TensorFlow's speech commands.
+_MOST_BELOW = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +50,12 @@ def join_clips(
 ) -> Recordings:
     """Join clips of one label each to a long recording, as a microphone might hear them.
 
-    A floor of clips of background, each with a random gain of 0 to 1 and half of them followed by
-    nothing for up to half a window, goes on all the time. In each slot of ten windows, or of two
-    clips where that is longer, a clip of a random label lies at a random place, with a gain of 1/4
-    to 2. Clips of background whose label says so by its words are the floor; others, such as
-    words that are no command, take part in the slots, and have no span.
+    In each slot of ten windows, or of two clips where that is longer, a clip of a random label lies
+    at a random place, with a gain of 1/4 to 2. A floor of clips of background goes on all the time,
+    each of which fades into the next one. Their gains are 0 to 1 between the clips of the slots,
+    and 0 to 0.1 below them, as in the streams of TensorFlow's speech commands.
+    Clips of background whose label says so by its words are the floor; others, such as words that
+    are no command, take part in the slots, and have no span.
     """
     if clips.rate is None:
         raise TinykernelError(f"{clips.source}: tells no sampling rate; give --set rate=HZ")
@@ -66,7 +69,6 @@ def join_clips(
     slot = max(SLOT * window, 2 * longest)
     kind = clips.recordings[0].X.dtype
     X = np.zeros((max(total // slot, 1) * slot, clips.recordings[0].X.shape[1]), kind)
-    _lay_floor(X, [clip for label in still for clip in by_label[label]], window, rng)
     names, spans, groups = [label for label in by_label if label not in still], [], []
     if not names:
         raise TinykernelError(f"{clips.source}: every clip is background; give clips of events")
@@ -76,26 +78,36 @@ def join_clips(
         at = first + int(rng.integers(0, slot - len(clip.X) + 1))
         _add(X, clip.X, at, 2.0 ** rng.uniform(-2, 1))
         groups.append(Span(first, first + slot, clip.groups[0].label))
-        if label not in background:
-            spans.append(Span(at, at + len(clip.X), label))
-    whole = Recording("joined clips", X, tuple(spans), tuple(groups))
+        spans.append(Span(at, at + len(clip.X), label))
+    _lay_floor(X, [clip for label in still for clip in by_label[label]], spans, window, rng)
+    events = tuple(span for span in spans if span.label not in background)
+    whole = Recording("joined clips", X, events, tuple(groups))
     return replace(clips, recordings=(whole,), is_long=True)
 
 
 def _lay_floor(
-    X: NDArray[Any], clips: Sequence[Recording], window: int, rng: np.random.Generator
+    X: NDArray[Any],
+    clips: Sequence[Recording],
+    spoken: Sequence[Span],
+    window: int,
+    rng: np.random.Generator,
 ) -> None:
-    at = 0
+    """Add clips one after the other, quieter where another clip is."""
+    at, ends = 0, np.array([span.end for span in spoken])
     while clips and at < len(X):
         clip = clips[int(rng.integers(len(clips)))].X
-        _add(X, clip, at, rng.uniform(0, 1))
-        at += len(clip) + int(rng.integers(0, 2) * rng.integers(0, window // 2 + 1))
+        place, fade = np.arange(len(clip)), max(min(window, len(clip)) // 4, 1)
+        next_one = int(np.searchsorted(ends, at, side="right"))
+        below = next_one < len(spoken) and spoken[next_one].first < at + len(clip)
+        ramps = np.minimum(np.minimum(place, place[::-1]) / fade, 1).reshape(-1, 1)
+        _add(X, clip, at, rng.uniform(0, _MOST_BELOW if below else 1) * ramps)
+        at += max(len(clip) - fade, 1)
 
 
-def _add(X: NDArray[Any], clip: NDArray[Any], at: int, gain: float) -> None:
+def _add(X: NDArray[Any], clip: NDArray[Any], at: int, gain: float | NDArray[np.float64]) -> None:
     """Add a clip to samples, which stay within their type."""
     part = X[at : at + len(clip)]
-    mixed = part.astype(np.float64) + gain * clip[: len(part)]
+    mixed = part.astype(np.float64) + (gain * clip)[: len(part)]
     if X.dtype.kind in "iu":
         limits = np.iinfo(X.dtype)
         mixed = np.clip(np.rint(mixed), limits.min, limits.max)
