@@ -414,10 +414,10 @@ _FINE = {
     8: ((6, 1), (12, 2), (16, 1)),
     4: ((8, 1), (16, 1)),
 }
-# The same with half of the rows and columns from the first block on.
+# The same with rows and columns halved in the first two blocks.
 _COARSE = {
-    24: ((4, 2), (6, 1), (8, 2), (12, 1), (12, 1), (16, 1)),
-    12: ((6, 2), (12, 1), (16, 1)),
+    24: ((4, 2), (6, 2), (8, 1), (12, 2), (12, 1), (16, 1)),
+    12: ((6, 2), (12, 2), (16, 1)),
 }
 _PARTS = 16
 _LARGE_IMAGE, _LARGEST_SIDE = 48, 192

@@ -279,7 +279,7 @@ class TrainerOptions(ClassParameters):
         'Kind of convolutions. Images: "on" has chains of 3 x 3 kernels, one chain a channel, and '
         'a hidden layer; "deep" has one layer more and pools less; both take images of one '
         'channel. "mixed" is separable convolutions, whose layers mix channels; "coarse" '
-        'halves rows and columns at once, for a third of the time and less RAM. "auto" compares '
+        'halves rows and columns twice early, for a third of the time. "auto" compares '
         'chains with "mixed" on held-out rows in `train`, with "deep" if 40 channels fit; '
         'elsewhere it is "on" if the images allow it, else "mixed". Signals: "mixed" takes a '
         'spectrum of one channel, "off" has kernels; `train` compares both from 600 windows on.',
