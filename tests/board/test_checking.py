@@ -10,8 +10,7 @@ from tests.random_models import random_model
 from tinykernel.board import emulator
 from tinykernel.board.checking import BoardResult, time_on_board, verify_on_board
 from tinykernel.board.emulator import emulated_board
-from tinykernel.board.link import Link
-from tinykernel.board.protocol import Board
+from tinykernel.board.link import Board, Link
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 

@@ -17,8 +17,7 @@ from tests.codegen.kinds import calibrated
 from tests.random_fronts import local_model, random_beside, random_signal_stage
 from tinykernel.board import protocol
 from tinykernel.board.emulator import board_name, build_program, emulated_board
-from tinykernel.board.link import Link
-from tinykernel.board.protocol import Board
+from tinykernel.board.link import Board, Link
 from tinykernel.build.toolchains import host_toolchain
 from tinykernel.codegen.projects import export
 from tinykernel.errors import TinykernelError

@@ -9,10 +9,9 @@ import pytest
 
 from tests.board.kinds import KINDS, rows_of
 from tests.board.test_checking import altered
+from tinykernel.board.checking import LiveDecision, count, decide, listen, play
 from tinykernel.board.emulator import emulated_board
-from tinykernel.board.link import Link
-from tinykernel.board.protocol import Board
-from tinykernel.board.watching import LiveDecision, count, decide, listen, play
+from tinykernel.board.link import Board, Link
 from tinykernel.decisions import Counters
 from tinykernel.model import IntegerModel
 

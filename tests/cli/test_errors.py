@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 
 from tests.cli.tools import QUICK, ROOT, blobs, failed, process, run
 from tinykernel.cli import app, main
-from tinykernel.cli.common import failures
-from tinykernel.cli.common.failures import with_options
+from tinykernel.cli.common import output
+from tinykernel.cli.common.output import with_options
 
 
 def test_version_and_help(tmp_path, monkeypatch):
@@ -216,10 +216,10 @@ def test_ctrl_c_while_options_are_read_is_one_line(monkeypatch, work):
 def test_second_interrupt_lost_what_the_first_one_kept(monkeypatch) -> None:
     """What follows a Ctrl-C within a second is the same one; later it counts again."""
     now = [100.0]
-    monkeypatch.setattr(failures.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(output.time, "monotonic", lambda: now[0])
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        failures.hear_interrupts_once()
+        output.hear_interrupts_once()
         for pause, is_heard in ((0, True), (0.6, False), (0.3, False), (0.2, True)):
             now[0] += pause
             try:
@@ -229,7 +229,7 @@ def test_second_interrupt_lost_what_the_first_one_kept(monkeypatch) -> None:
             else:
                 assert not is_heard
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in the background
-        failures.hear_interrupts_once()
+        output.hear_interrupts_once()
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)

@@ -22,7 +22,7 @@ from tests.random_models import random_model, random_raw
 from tests.separable import separable_model
 from tests.spectra import spectral_model
 from tinykernel import resources
-from tinykernel.board.protocol import scores_of
+from tinykernel.board.link import scores_of
 from tinykernel.board.samples import Lines
 from tinykernel.codegen.projects import export, exported_files, formats
 from tinykernel.codegen.targets import find_target

@@ -25,7 +25,7 @@ from tinykernel import (
     save,
     train,
 )
-from tinykernel.cli.common.memory import about_evaluation
+from tinykernel.cli.common.rows import about_evaluation
 from tinykernel.evaluation import Baseline, LabelEvaluation
 from tinykernel.evaluation.figures import compare
 from tinykernel.measure.supply import parse_supply

@@ -21,14 +21,14 @@ from tinykernel.cli.board.monitor import monitor_command
 from tinykernel.cli.board.ports import ports_command
 from tinykernel.cli.board.record import record_command
 from tinykernel.cli.calibrate import calibrate_command
-from tinykernel.cli.common.failures import (
+from tinykernel.cli.common.output import (
     FAILED,
     INTERRUPTED,
     ErrorGroup,
     fail,
+    finish_output,
     hear_interrupts_once,
 )
-from tinykernel.cli.common.output import finish_output
 from tinykernel.cli.demo import demo_command
 from tinykernel.cli.drift import drift_command
 from tinykernel.cli.evaluate import evaluate_command

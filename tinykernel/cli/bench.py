@@ -9,9 +9,8 @@ import typer
 from tinykernel.cli.board.verify import bench_on_port
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
-from tinykernel.cli.common.failures import FAILED, fail
-from tinykernel.cli.common.memory import open_model
-from tinykernel.cli.common.output import print_json, print_table
+from tinykernel.cli.common.output import FAILED, fail, print_json, print_table
+from tinykernel.cli.common.rows import open_model
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.measure.limits import parse_clock
 from tinykernel.measure.supply import parse_supply

@@ -11,11 +11,12 @@ import typer
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common import evaluation as judging
 from tinykernel.cli.common.bars import showing_progress
-from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.normality import alarms_in_words, promise_of
 from tinykernel.cli.common.output import print_json, print_pairs
 from tinykernel.cli.common.rows import (
     Judged,
+    ModelFile,
+    open_model,
     own_training,
     rows_to_judge,
     training_part,

@@ -9,8 +9,7 @@ import typer
 
 from tinykernel.cli.common.arguments import ForceOption, QuietOption, check_output_folder, option
 from tinykernel.cli.common.bars import showing_progress
-from tinykernel.cli.common.failures import FAILED, fail
-from tinykernel.cli.common.output import percent, size
+from tinykernel.cli.common.output import FAILED, fail, percent, size
 from tinykernel.cli.common.summary import accuracies
 from tinykernel.cli.project.export import write_project
 from tinykernel.cli.report import print_report

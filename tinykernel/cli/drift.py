@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tinykernel.cli.common import arguments as args
-from tinykernel.cli.common.memory import open_model
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table
-from tinykernel.cli.common.rows import rows_to_judge
+from tinykernel.cli.common.rows import open_model, rows_to_judge
 from tinykernel.errors import TinykernelError
 
 if TYPE_CHECKING:

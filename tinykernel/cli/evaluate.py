@@ -9,9 +9,8 @@ import typer
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common import evaluation as judging
 from tinykernel.cli.common.bars import showing_progress
-from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import percent, print_json, print_pairs
-from tinykernel.cli.common.rows import rows_to_judge, without_training
+from tinykernel.cli.common.rows import ModelFile, open_model, rows_to_judge, without_training
 
 if TYPE_CHECKING:
     from tinykernel.data.partition import Rows

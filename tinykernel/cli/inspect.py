@@ -31,8 +31,8 @@ def inspect_command(
     as_json: JsonOption = False,
 ) -> None:
     """Show sizes, arithmetic and proved ranges of a model."""
-    from tinykernel.cli.common.memory import open_model
-    from tinykernel.reporting.training import training_in_words
+    from tinykernel.cli.common.rows import open_model
+    from tinykernel.reporting.facts import training_in_words
 
     if proof is not None:
         check_output_file(proof, (".json",), [model])
@@ -119,7 +119,7 @@ def _structure(integer: IntegerModel) -> dict[str, Any]:
 def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
     from tinykernel.codegen.description import consists_of
     from tinykernel.decisions.words import decision_in_words
-    from tinykernel.reporting.training import plain
+    from tinykernel.reporting.facts import plain
 
     inputs, grid = f"{integer.n_features} of {integer.raw_dtype}", integer.input
     if not grid.is_table:

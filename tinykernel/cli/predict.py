@@ -13,9 +13,14 @@ import typer
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import print_all, print_notes, seen_in_words
-from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, write_csv
-from tinykernel.cli.common.rows import in_batches, labels_to_judge_by, rows_for
+from tinykernel.cli.common.rows import (
+    ModelFile,
+    in_batches,
+    labels_to_judge_by,
+    open_model,
+    rows_for,
+)
 from tinykernel.data.paths import data_folder, find_data, is_recording
 from tinykernel.errors import TinykernelError
 from tinykernel.text import count

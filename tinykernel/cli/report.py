@@ -11,9 +11,8 @@ from tinykernel.cli.board.verify import measured_in_words
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import print_notes
-from tinykernel.cli.common.failures import FAILED, fail
-from tinykernel.cli.common.memory import ModelFile, open_model
-from tinykernel.cli.common.output import print_json, print_table, size
+from tinykernel.cli.common.output import FAILED, fail, print_json, print_table, size
+from tinykernel.cli.common.rows import ModelFile, open_model
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically

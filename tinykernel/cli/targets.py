@@ -94,7 +94,7 @@ def _print(targets: list[Target]) -> None:
 
 def _show_fits(path: Path, cores: set[str], *, each_board: bool, as_json: bool) -> None:
     """Print the boards of these cores that hold a model, and the memory left."""
-    from tinykernel.cli.common.memory import open_model
+    from tinykernel.cli.common.rows import open_model
 
     rows = [row for row in _fits(open_model(path).model) if TARGETS[row["target"]].core in cores]
     if as_json:

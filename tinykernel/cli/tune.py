@@ -12,8 +12,8 @@ import typer
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.dataset import dataset_for, is_by_group
-from tinykernel.cli.common.memory import about_evaluation, about_training
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, size
+from tinykernel.cli.common.rows import about_evaluation, about_training
 from tinykernel.cli.settings.gathering import SetOption, gather, has_settings
 from tinykernel.cli.train import (
     balanced_or_none,

@@ -11,10 +11,8 @@ from tinykernel.cli.board.verify import verify_on_port
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import evaluation_in_words, print_notes, seen_in_words
-from tinykernel.cli.common.failures import FAILED, fail
-from tinykernel.cli.common.memory import open_model
-from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table
-from tinykernel.cli.common.rows import rows_to_judge
+from tinykernel.cli.common.output import FAILED, fail, percent, print_json, print_pairs, print_table
+from tinykernel.cli.common.rows import open_model, rows_to_judge
 from tinykernel.codegen.targets import TARGETS
 
 if TYPE_CHECKING:

@@ -19,8 +19,13 @@ from tinykernel.measure.report import Report, format_kb
 from tinykernel.measure.supply import Supply
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.values import Values
-from tinykernel.reporting.facts import Coverage, Gallery, input_ranges, tuning_points
-from tinykernel.reporting.training import training_in_words
+from tinykernel.reporting.facts import (
+    Coverage,
+    Gallery,
+    input_ranges,
+    training_in_words,
+    tuning_points,
+)
 from tinykernel.text import visible
 
 _SHARES = (1.0, 0.95, 0.9, 0.8, 0.5)

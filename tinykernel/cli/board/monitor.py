@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from tinykernel.cli.common import arguments as args
-from tinykernel.cli.common.failures import FAILED, fail
-from tinykernel.cli.common.memory import ModelFile, open_model
-from tinykernel.cli.common.output import percent
+from tinykernel.cli.common.output import FAILED, fail, percent
+from tinykernel.cli.common.rows import ModelFile, open_model
 from tinykernel.errors import TinykernelError
 
 if TYPE_CHECKING:
+    from tinykernel.board.checking import LiveDecision
     from tinykernel.board.link import Link
-    from tinykernel.board.watching import LiveDecision
     from tinykernel.decisions import Counters
     from tinykernel.model import IntegerModel
 
@@ -70,8 +69,8 @@ def _decisions(
     link: Link, opened: ModelFile, send: str | None, *, fast: bool
 ) -> Iterator[LiveDecision]:
     """Listen, or play a recording."""
-    from tinykernel.board.protocol import Board
-    from tinykernel.board.watching import listen, play
+    from tinykernel.board.checking import listen, play
+    from tinykernel.board.link import Board
     from tinykernel.cli.common.rows import recordings_for
 
     if send is None:
@@ -91,7 +90,7 @@ def _watch(
     expected: Any,
 ) -> int:
     """Show and write decisions; return how many differ from Python."""
-    from tinykernel.board.watching import count
+    from tinykernel.board.checking import count
     from tinykernel.decisions import Counters
 
     counters = None if model.is_regressor else Counters(model)

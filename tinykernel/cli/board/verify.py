@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tinykernel.cli.common.bars import showing_progress
-from tinykernel.cli.common.failures import FAILED, fail
-from tinykernel.cli.common.memory import ModelFile, open_model
-from tinykernel.cli.common.output import print_json, print_pairs
-from tinykernel.cli.common.rows import rows_to_judge
+from tinykernel.cli.common.output import FAILED, fail, print_json, print_pairs
+from tinykernel.cli.common.rows import ModelFile, open_model, rows_to_judge
 
 _PATIENCE = 10.0  # seconds for the port of a board that was just flashed
 _GENERATED = 20
@@ -30,8 +28,7 @@ def verify_on_port(
 ) -> None:
     """Compare a board with Python, print the result, and exit with 1 on a difference."""
     from tinykernel.board.checking import verify_on_board
-    from tinykernel.board.link import Link, find_port
-    from tinykernel.board.protocol import Board
+    from tinykernel.board.link import Board, Link, find_port
     from tinykernel.cli.verify import print_verification, verification_json
 
     if rows != "all" and (not rows.isdigit() or int(rows) == 0):
@@ -74,8 +71,7 @@ def verify_on_port(
 def bench_on_port(model: Path, port: str, *, save: bool, as_json: bool, quiet: bool | None) -> None:
     """Time a board on generated rows, print the result, and with `save` store it in the model."""
     from tinykernel.board.checking import time_on_board
-    from tinykernel.board.link import Link, find_port
-    from tinykernel.board.protocol import Board
+    from tinykernel.board.link import Board, Link, find_port
     from tinykernel.codegen.projects import generated_inputs
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import about, load

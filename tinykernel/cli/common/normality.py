@@ -17,7 +17,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
 
 if TYPE_CHECKING:
-    from tinykernel.data.one_class import NormalRows
+    from tinykernel.data.signals import NormalRows
     from tinykernel.decisions.novelty import Alarms
     from tinykernel.estimator import TernaryKernelNovelty
     from tinykernel.measure.limits import Limits
@@ -80,8 +80,8 @@ def _n_prototypes(model: IntegerModel) -> int:
 def _rows(options: Mapping[str, Any]) -> NormalRows:
     """Load rows, or cut recordings."""
     from tinykernel.cli.common.dataset import cutting_of, is_cut, selection_of
-    from tinykernel.data.one_class import normal_recordings, normal_rows
     from tinykernel.data.paths import is_pictures
+    from tinykernel.data.signals import normal_recordings, normal_rows
 
     data = options["data"]
     say("reading", 0, None, data)

@@ -1,4 +1,4 @@
-"""Print results: tables for people, JSON for programs."""
+"""Print results as tables or JSON, and every problem as one line with an exit code."""
 
 from __future__ import annotations
 
@@ -8,12 +8,22 @@ import io
 import json
 import math
 import os
+import re
+import signal
 import sys
-from collections.abc import Iterable, Sequence
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Any
 
-from tinykernel.cli.common.failures import FAILED, fail
+import typer
+from typer.core import TyperGroup
+
+from tinykernel.cli.settings.table import SETTINGS
+from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.text import percent as percent
 from tinykernel.text import visible
@@ -21,6 +31,163 @@ from tinykernel.text import visible
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+
+FAILED, USAGE, INTERRUPTED = 1, 2, 130
+_SECONDS = 1.0
+# Values of Python in messages: a shape, a dict with one key, a word.
+_VALUES = r"True|\((\d+(?:, \d+)*)\)|\{\"(\w+)\": \.\.\.\}|[\"'](\w+)[\"']"
+# Options with another name in Python.
+_OTHERWISE = {"seed": "random_state", "folds": "n_folds", "validation": "validation_fraction"}
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class ErrorGroup(TyperGroup):
+    """The root command: exit code 1 for errors, 2 for wrong usage, 130 for Ctrl-C.
+
+    With the environment variable ``TINYKERNEL_DEBUG`` errors show their traceback.
+    """
+
+    has_said_so = False
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the command line and leave with the exit code of the command."""
+        standalone = kwargs.get("standalone_mode", True)
+        self.has_said_so = False
+        try:
+            result = super().main(*args, **(kwargs | {"standalone_mode": False}))
+        except typer.Abort:
+            result = INTERRUPTED
+        except Exception as error:
+            # Wrong options: typer's classes for this are not public in every version.
+            if not hasattr(error, "format_message"):
+                raise
+            _say_usage(error)
+            result = USAGE
+        status = result if isinstance(result, int) else 0
+        if status == INTERRUPTED and not self.has_said_so:
+            # Ctrl-C while the options were read.
+            fail("interrupted")
+        if standalone:
+            sys.exit(status)
+        return status
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; problems that the user can fix end it with one line."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            fail("interrupted")
+            self.has_said_so = True
+            raise typer.Exit(INTERRUPTED) from None
+        except Exception as error:
+            message = _explain(error)
+            if message is None or os.environ.get("TINYKERNEL_DEBUG"):
+                raise
+            fail(with_options(message, _options_of(self, ctx)))
+            raise typer.Exit(FAILED) from None
+
+
+def hear_interrupts_once() -> None:
+    """Ignore a second Ctrl-C within a second, which would stop saving the work so far."""
+    last = -math.inf
+
+    def interrupt(*_: object) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= _SECONDS:
+            last = now
+            raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
+
+
+def fail(message: str) -> None:
+    """Print one line that begins with ``error:`` on stderr; line breaks become spaces."""
+    prefix = typer.style("error:", fg=typer.colors.RED, bold=True)
+    typer.echo(f"{prefix} {visible(' '.join(message.split()))}", err=True)
+
+
+def with_options(message: str, options: Mapping[str, str]) -> str:
+    """Replace names of Python parameters in a message by options.
+
+    A parameter is a word before a colon at the beginning, or with an underscore, unless it is part
+    of a file name or in quotes.
+
+    >>> with_options("a: exists; add force=True", {"force": "--force"})
+    'a: exists; add --force'
+    >>> options = {"image_shape": "--image-shape", "linear": "--set linear"}
+    >>> with_options("linear: give image_shape=(28, 28), not linear=4", options)
+    '--set linear: give --image-shape 28x28, not --set linear=4'
+    """
+    for name, option in options.items():
+        outside = r"(?<![\w./'\"-])(?<!--set )(?<!\] )"
+        value = rf"{outside}{name}=(?!\S*@)({_VALUES}|(?=\w))"  # time=2ms@80MHz is of a budget
+        message = re.sub(value, partial(_as_typed, option), message)
+        word = rf"{outside}{name}(?!\w|[./]\w|['\"])" if "_" in name else rf"\A{name}(?=:)"
+        message = re.sub(word, option, message)
+    return message
+
+
+def _as_typed(option: str, match: re.Match[str]) -> str:
+    """Return an option with its value, if that is one of `_VALUES`."""
+    if match[1] == "True":
+        return option
+    value = (match[2] or "").replace(", ", "x") or match[3] or match[4] or ""
+    return f"{option}{'=' if option.startswith('--set ') else ' '}{value}"
+
+
+def _options_of(group: Any, ctx: Any) -> dict[str, str]:
+    """Return the options of the running command, by parameter of Python."""
+    command = group.commands.get(ctx.invoked_subcommand)
+    named = {
+        str(option.name): next(name for name in option.opts if name.startswith("--"))
+        for option in getattr(command, "params", ())
+        if any(name.startswith("--") for name in option.opts)
+    }
+    if "assignments" in named:
+        named = {name: f"--set {name}" for name in SETTINGS} | named
+    others = {_OTHERWISE[name]: option for name, option in named.items() if name in _OTHERWISE}
+    return named | others
+
+
+def _explain(error: Exception) -> str | None:
+    """Return the line to print, or None for a fault of the program."""
+    if isinstance(error, TinykernelError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "not enough memory; use fewer rows, or a smaller n_components"
+    if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
+        # Without a file name it is a temporary file or stdout.
+        return (
+            f"the output, or a temporary file in {tempfile.gettempdir()}, cannot be written "
+            f"({error.strerror}); make room, or set TMPDIR to another folder"
+        )
+    if isinstance(error, OSError) and error.errno != errno.EPIPE:
+        place = error.filename or "output"
+        return f"{place}: {error.strerror or error}; check the path and its permissions"
+    if isinstance(error, ValueError):
+        names = [str(f.f_globals.get("__name__", "")) for f, _ in walk_tb(error.__traceback__)]
+        if names and names[-1].startswith("sklearn."):  # the module that raised
+            return str(error).strip().splitlines()[0]
+    return None
+
+
+def _say_usage(error: Any) -> None:
+    ctx = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError" and ctx is not None:
+        text = error.format_message()  # empty where rich has printed it already
+        if text:
+            typer.echo(text, err=True)
+        return
+    command = ctx.command_path if ctx is not None else "tinykernel"
+    message = error.format_message().rstrip(".")
+    name = str(getattr(error, "option_name", "")).lstrip("-").replace("-", "_")
+    params = [] if ctx is None else ctx.command.params
+    if name in SETTINGS and any(param.name == "assignments" for param in params):
+        message = f"{error.option_name} is a setting: --set {name}={SETTINGS[name].kind}"
+    fail(f"{message} (see '{command} --help')")
+
 
 _WIDTH_OF_A_FILE = 160
 _WIDTH_OF_A_TABLE = 10000  # in a file: nothing is wrapped

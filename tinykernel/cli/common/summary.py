@@ -155,7 +155,7 @@ def _why_left(result: Mapping[str, Any]) -> str:
 
 
 def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, str]]:
-    from tinykernel.reporting.training import search_in_words
+    from tinykernel.reporting.facts import search_in_words
 
     outputs, extra = result.get("outputs"), result.get("validation")
     predicts = f"predicts {', '.join(outputs)}" if outputs else f"{result['classes']} classes"

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tinykernel.cli.common import arguments as args
-from tinykernel.cli.common.memory import ModelFile, open_model
 from tinykernel.cli.common.output import print_json, print_pairs, size
-from tinykernel.cli.common.rows import recordings_for, rows_for
+from tinykernel.cli.common.rows import ModelFile, open_model, recordings_for, rows_for
 from tinykernel.cli.settings.gathering import ConfigOption, SetOption, gather
 from tinykernel.codegen.targets import Target, find_target
 
