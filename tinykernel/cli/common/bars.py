@@ -94,7 +94,6 @@ def _shown(quiet: bool | None) -> Iterator[Observer]:
         finally:
             over.set()
             thread.join()
-        lines.finish()
 
 
 class PlainLines:
@@ -104,45 +103,28 @@ class PlainLines:
         self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._write, self._clock = write, clock
-        self._lock = threading.Lock()
         self._latest: Progress | None = None
-        self._is_new = False
+        self._shown: Progress | None = None
         self._entered = self._written = clock()
 
     def __call__(self, progress: Progress) -> None:
         """Receive a message."""
-        with self._lock:
-            if self._latest is None or self._latest.stage != progress.stage:
-                self._end()
-                self._entered = self._clock()
-            self._latest, self._is_new = progress, True
+        if self._latest is None or self._latest.stage != progress.stage:
+            self._entered = self._clock()
+        self._latest = progress
         self.tick()
 
     def tick(self) -> None:
         """Write a line if it is due; also called by a clock, as long work may be silent."""
-        with self._lock:
-            now, latest = self._clock(), self._latest
-            if latest is None or now - self._entered < _SECONDS_OF_A_PHASE:
-                return
-            is_first, silence = self._written <= self._entered, now - self._written
-            if is_first or (self._is_new and silence >= _SECONDS_BETWEEN_LINES):
-                line = _line(latest)
-            elif silence >= _SECONDS_OF_SILENCE:
-                line = f"{latest.stage}: since {now - self._entered:.0f} s"
-            else:
-                return
-            self._written, self._is_new = now, False
-            self._write(line)
-
-    def finish(self) -> None:
-        """Write the last message of a phase that was shown."""
-        with self._lock:
-            self._end()
-
-    def _end(self) -> None:
-        if self._latest is not None and self._is_new and self._written > self._entered:
-            self._write(_line(self._latest))
-        self._is_new = False
+        now, latest = self._clock(), self._latest
+        if latest is None or now - self._entered < _SECONDS_OF_A_PHASE:
+            return
+        is_first, silence = self._written <= self._entered, now - self._written
+        is_new = latest is not self._shown
+        if is_first or silence >= (_SECONDS_BETWEEN_LINES if is_new else _SECONDS_OF_SILENCE):
+            self._shown, self._written = latest, now
+            since = f"{latest.stage}: since {now - self._entered:.0f} s"
+            self._write(_line(latest) if is_first or is_new else since)
 
 
 def _line(progress: Progress) -> str:

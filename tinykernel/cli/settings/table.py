@@ -36,13 +36,18 @@ class Setting:
     part: str  # the table in ``tinykernel.toml``: {"data", "train", "tune", "export"}
     name: str
     kind: str  # of its value: ``int``, ``TIME``, ``drop|median``.
-    read: parsing.Reader  # raises TinykernelError.
     text: str  # description.
+    reader: parsing.Reader | None = None  # by default for a text, or for one of the kinds.
     default: Any = None  # None for a value that is chosen, or without default.
     range: str = ""
     tasks: tuple[str, ...] = TASKS
     methods: tuple[str, ...] = METHODS
     of_trainer: bool = False  # whether it is an option of the trainer.
+
+    def read(self, text: str) -> Any:
+        """Read and check a value; raises TinykernelError."""
+        choices = self.kind.split("|")
+        return (self.reader or (parsing.choice(*choices) if len(choices) > 1 else str))(text)
 
     @property
     def hint(self) -> str:
@@ -70,67 +75,48 @@ class Setting:
 
 _data, _train, _tune, _export = (partial(Setting, part) for part in PARTS)
 
-
-def _choice(part: Any, name: str, values: str, text: str, *default: str, **more: Any) -> Setting:
-    """Return a setting that is one of `values`, which are separated by bars."""
-    setting: Setting = part(
-        name, values, parsing.choice(*values.split("|")), text, *default, **more
-    )
-    return setting
-
-
 _OWN = (
-    _data("label", "COLUMN", str, "Column, array or file of the labels."),
+    _data("label", "COLUMN", "Column, array or file of the labels."),
     _data(
         "groups",
         "COLUMN",
-        str,
         "Column, array or file of groups. All rows of a group, such as a person or a machine, are "
         "held out together.",
     ),
-    _data("inputs", "COLUMNS", parsing.names, "Columns to use as inputs."),
-    _data("drop", "COLUMNS", parsing.names, "Columns to ignore."),
-    _choice(
-        _data,
+    _data("inputs", "COLUMNS", "Columns to use as inputs.", reader=parsing.names),
+    _data("drop", "COLUMNS", "Columns to ignore.", reader=parsing.names),
+    _data(
         "missing",
         "keep|drop|median|error",
         "What to do with missing values. keep: give them a number of their own (default for "
         "tables); drop: leave the rows out; median: fill them, as your firmware must too; error: "
         "refuse the data. Windows of recordings: drop, or error (default).",
     ),
-    _choice(
-        _data,
+    _data(
         "input_type",
         "uint8|int8|uint16|int16|int32|float32",
         "C type of the inputs. By default the type of the data.",
         tasks=_SUPERVISED,
     ),
     _data(
-        "window",
-        "TIME",
-        str,
-        "Recordings: window length. Write 2.56s, 2560ms or a number of samples.",
+        "window", "TIME", "Recordings: window length. Write 2.56s, 2560ms or a number of samples."
     ),
-    _data("hop", "TIME", str, "Recordings: time between decisions. By default half a window."),
+    _data("hop", "TIME", "Recordings: time between decisions. By default half a window."),
     _data(
         "rate",
         "HZ",
-        parsing.number(1e-9, 1e12, "samples a second"),
         "Recordings: sampling rate, if the files do not state it. Sounds are resampled to it.",
+        reader=parsing.number(1e-9, 1e12, "samples a second"),
         range="above 0",
     ),
-    _data(
-        "time", "COLUMN", str, "Recordings: column of times, if it is not recognised by its name."
-    ),
+    _data("time", "COLUMN", "Recordings: column of times, if it is not recognised by its name."),
     _data(
         "name",
         "PATTERN",
-        str,
         "Pattern that reads label and group from file names. For recordings and pictures: "
         "'{label}_{person}_{n}' or '{person}/{label}/*'.",
     ),
-    _choice(
-        _data,
+    _data(
         "short",
         "pad|drop",
         "Recordings shorter than a window: pad them with zeros (default for sounds) or drop them.",
@@ -138,142 +124,137 @@ _OWN = (
     _data(
         "background",
         "LABELS",
-        parsing.names,
         "Classes that are not events of a stream. By default those called background, noise, "
         "silence, off, none or nothing.",
+        reader=parsing.names,
         tasks=(CLASSES,),
     ),
     _data(
         "test",
         "SHARE|FILE",
-        parsing.or_file(parsing.number(0, 0.99, "a share, as in 0.2, or a file")),
         "Test rows: share or file. A share is held out, by whole groups if there are groups; it "
         "has no effect if DATA has a test part.",
-        0.2,
-        "0 to 0.99",
-        _SUPERVISED,
+        reader=parsing.or_file(parsing.number(0, 0.99, "a share, as in 0.2, or a file")),
+        default=0.2,
+        range="0 to 0.99",
+        tasks=_SUPERVISED,
     ),
     _train(
         "task",
         "|".join(TASKS),
-        parsing.choice(*TASKS, regression=NUMBERS),
         "What to predict. classes; numbers (or: regression); novelty, learned from normal rows "
         "alone.",
-        CLASSES,
+        reader=parsing.choice(*TASKS, regression=NUMBERS),
+        default=CLASSES,
     ),
     _train(
         "budget",
         "SIZE|LIMITS",
-        parse_limits,
         "Flash limit, or several limits. Write 30KB, or "
         "flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz, with instructions=200k in place of a time. "
         "By default 30KB, or no limit if a model size is given.",
+        reader=parse_limits,
     ),
-    _train("target", "TARGET", str, "Processor; 'tinykernel targets' lists all.", "cortex-m4"),
+    _train("target", "TARGET", "Processor; 'tinykernel targets' lists all.", default="cortex-m4"),
     _train(
         "seed",
         "int",
-        parsing.number(0, LARGEST_SEED, f"a whole number from 0 to {LARGEST_SEED}", int),
         "Random seed.",
-        0,
-        f"0 to {LARGEST_SEED}",
+        reader=parsing.number(0, LARGEST_SEED, f"a whole number from 0 to {LARGEST_SEED}", int),
+        default=0,
+        range=f"0 to {LARGEST_SEED}",
     ),
     _train(
         "validation",
         "DATA|SHARE",
-        parsing.share_or_file,
         "Validation rows, to choose the best epoch. A file, or a share of the training rows.",
+        reader=parsing.share_or_file,
         tasks=_SUPERVISED,
         methods=(LEARNED,),
     ),
-    _choice(
-        _train,
+    _train(
         "method",
         "|".join(METHODS),
         "Training method: learned, or that of the source papers for comparison.",
-        LEARNED,
+        default=LEARNED,
         tasks=_SUPERVISED,
     ),
     _train(
         "max_error",
         "SHARE",
-        parsing.share,
         "Refuse enough rows that the error rate among the answers is provably at most this. A "
         "fifth of the training rows is held out to calibrate, in whole groups.",
+        reader=parsing.share,
         tasks=(CLASSES,),
     ),
     _train(
         "false_alarms",
         "SHARE",
-        parsing.share,
         "Largest share of normal rows to call novel. A fifth of the rows is held out to prove it.",
-        0.01,
+        reader=parsing.share,
+        default=0.01,
         tasks=(NOVELTY,),
     ),
     _train(
         "n_prototypes",
         "int",
-        parsing.number(1, 1 << 20, "a whole number, 1 or more", int),
         "Number of prototypes. Rows near one are normal; each takes half a byte an input. By "
         "default one for 25 rows, at most 4096 bytes.",
+        reader=parsing.number(1, 1 << 20, "a whole number, 1 or more", int),
         range="1 or more",
         tasks=(NOVELTY,),
     ),
     _tune(
         "max_time",
         "TIME",
-        parsing.seconds,
         "Time limit: start no training that would probably end later.",
+        reader=parsing.seconds,
     ),
     _tune(
         "pick",
         "SIZE",
-        parse_size,
         "With -o: write the model of this size. Nothing is trained again.",
+        reader=parse_size,
     ),
     _tune(
         "sizes",
         "SIZES",
-        parsing.sizes,
         "Sizes to try, instead of 1KB,2KB,3KB,4KB,6KB,... up to the budget.",
+        reader=parsing.sizes,
     ),
     _tune(
         "folds",
         "int",
-        parsing.number(2, 1000, "a whole number, 2 or more", int),
         "Folds of the training rows, each held out once.",
-        4,
-        "2 or more",
+        reader=parsing.number(2, 1000, "a whole number, 2 or more", int),
+        default=4,
+        range="2 or more",
     ),
-    _tune(
-        "curve", "FILE", str, "Also write the curve of accuracy against size: .csv, .svg or .png."
-    ),
+    _tune("curve", "FILE", "Also write the curve of accuracy against size: .csv, .svg or .png."),
     _tune(
         "backend",
         "threading|loky|ADDRESS",
-        str,
         "joblib backend, or address of a Dask scheduler such as tcp://127.0.0.1:8786.",
-        "threading",
+        reader=str,
+        default="threading",
     ),
     _export(
         "board",
         "NAME",
-        str,
         "PlatformIO board. Write PLATFORM:NAME if 'tinykernel targets' does not list it.",
     ),
-    _export("framework", "NAME", str, "Framework, such as arduino, espidf or cmsis."),
+    _export("framework", "NAME", "Framework, such as arduino, espidf or cmsis."),
     _export(
         "version",
         "X.Y.Z",
-        str,
         "Version of the model, such as 1.4.0. Written to the header, the manifest and the package.",
     ),
-    _choice(
-        _export,
+    _export(
         "ci",
         "github",
         "Add a CI workflow. On every commit of your firmware it checks that the C is what the "
         "model generates, compares all scores, and checks the budget of the training.",
+        reader=parsing.choice("github"),
     ),
 )
 
@@ -319,8 +300,8 @@ def _of_trainer() -> Iterator[Setting]:
                 "data" if name.endswith("_shape") else "train",
                 name,
                 _KINDS.get(name) or _kind(field.metadata["type"]),
-                _reader(field),
                 _as_typed(field.metadata["text"]),
+                _reader(field),
                 range=field.metadata["range"],
                 tasks=tuple(task for task in TASKS if name in _TAKEN_BY[task]),
                 methods=METHODS if name in _TAKEN_BY[PAPER] else (LEARNED,),
