@@ -50,15 +50,6 @@ def test_model_remembers_its_columns(tmp_path, suffix):
         assert "has no column called 'c'" in failed(command, model, table)
 
 
-def test_a_budget_that_is_not_used_up_says_why(data, tmp_path, monkeypatch):
-    """A large budget is not filled without end, and the command says so."""
-    monkeypatch.setattr("tinykernel.measure.capacity.MOST_CHOSEN", 64)
-    options = ("--budget", "1MB", "--set", "epochs=2", "--effort", "quick")
-    result = run("train", data, "-o", tmp_path / "m.tkm", *options)
-    assert result.exit_code == 0, result.output
-    assert "64 components are the most that are chosen" in " ".join(result.stdout.split())
-
-
 def test_options_reach_the_estimator(data, tmp_path, monkeypatch):
     """Every option ends up as the parameter of that name; groups and validation reach fit."""
     seen = []
@@ -98,7 +89,7 @@ def test_the_model_is_saved_before_it_is_judged(data, tmp_path, monkeypatch):
     def fault(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tinykernel.cli.common.summary.accuracies", fault)
+    monkeypatch.setattr("tinykernel.cli.train.judged", fault)
     file = tmp_path / "m.tkm"
     result = run("train", data, "-o", file, *QUICK)
     assert result.exit_code == 130

@@ -10,7 +10,7 @@ import typer
 from tinykernel.cli.common.arguments import ForceOption, QuietOption, check_output_folder, option
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.output import FAILED, fail, percent, size
-from tinykernel.cli.common.summary import accuracies
+from tinykernel.cli.common.rows import accuracy_of
 from tinykernel.cli.project.export import write_project
 from tinykernel.cli.report import print_report
 from tinykernel.cli.verify import print_verification
@@ -53,15 +53,15 @@ def demo_command(
             effort="quick",
             random_state=_SEED,
         )
-    model, accuracy = trained.model, accuracies(trained, dataset)["test_accuracy"]
-    say(f"   {trained.seconds:.1f} s; test accuracy {percent(accuracy)}")
-    assert dataset.X_test is not None
+    model, X_test, y_test = trained.model, dataset.X_test, dataset.y_test
+    say(f"   {trained.seconds:.1f} s; test accuracy {percent(accuracy_of(model, X_test, y_test))}")
+    assert X_test is not None
     say(f"2. export for {_TARGET}")
-    vectors = dataset.X_test[:8]
+    vectors = X_test[:8]
     project = write_project(model, _TARGET, output, name="digits", vectors=vectors, force=force)
     say(f"   {output}: {len(project['files'])} files, {size(project['bytes'])}")
     say("3. compare the C with Python on this computer, all test rows")
-    verified = verify(model, dataset.X_test, dataset.y_test)
+    verified = verify(model, X_test, y_test)
     if not quiet:
         print_verification([verified], "the test rows")
     say("4. memory")

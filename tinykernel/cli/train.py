@@ -28,6 +28,7 @@ from tinykernel.cli.settings.gathering import ConfigOption, SetOption, gather, h
 from tinykernel.cli.settings.table import OPTIONS_OF_TRAIN, PAPER, SETTINGS
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
+from tinykernel.progress import report as say
 from tinykernel.text import listed
 
 if TYPE_CHECKING:
@@ -117,16 +118,17 @@ def _trained(
         trained, promise = _decided(trained, aside, options, output)
         about |= promise
         result = summary(trained, dataset) | _save(trained, output, about) | promise
-    result |= {"size_given": size_given, "hint": hint or None}
+    result["hint"] = hint or None
     result["recordings"] = None if cut is None else str(cut)
     try:
-        result |= judged(trained, dataset, extra)
+        say("judging", 0, None)
         evaluation = judge_test_rows(
             trained.model,
             dataset,
             train=(dataset.X_train, dataset.y_train),
             class_weight=balanced_or_none(options),
         )
+        result |= judged(trained, dataset, evaluation, extra)
     except BaseException:
         typer.echo(f"{output} holds the trained model; it was not evaluated", err=True)
         raise

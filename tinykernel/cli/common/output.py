@@ -218,14 +218,7 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]
 
 def print_json(value: Any) -> None:
     """Print one JSON value on stdout; NumPy values become plain ones, NaN becomes null."""
-    text = json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
-    if not text.isprintable():
-        text = "".join(sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in text)
-    try:
-        text.encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:
-        text = json.dumps(_plain(value), allow_nan=False)
-    print(text, flush=True)
+    print(json.dumps(_plain(value), allow_nan=False), flush=True)
 
 
 def finish_output(status: int) -> int:

@@ -10,7 +10,6 @@ import typer
 from tinykernel.cli.common.evaluation import print_all, print_notes
 from tinykernel.cli.common.output import percent, print_pairs, size
 from tinykernel.cli.common.rows import accuracy_of
-from tinykernel.progress import report as say
 
 if TYPE_CHECKING:
     from tinykernel.budget import TrainResult
@@ -59,11 +58,6 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
     sizes = trained.memory
     if sizes is None:
         return facts
-    if trained.budget is not None and facts["local"] == "image":
-        from tinykernel.budget.contenders import most_of_images
-
-        assert convolutions is not None
-        facts["most_chosen"] = most_of_images(trained.budget, model.input.shape, convolutions[1])
     return facts | {
         "target": sizes.target,
         "flash": sizes.flash,
@@ -98,24 +92,21 @@ def compared(trained: TrainResult) -> str:
     return (f"R2 to {learned}, in short trainings: " if is_regressor else "") + ", ".join(shares)
 
 
-def accuracies(trained: TrainResult, dataset: Dataset) -> dict[str, float | None]:
-    """Return the accuracies, 0 to 1, or R2 of values; None without test rows."""
-    parts = {"train": (dataset.X_train, dataset.y_train), "test": (dataset.X_test, dataset.y_test)}
-    measure = "r2" if trained.model.is_regressor else "accuracy"
-    return {f"{name}_{measure}": accuracy_of(trained.model, *part) for name, part in parts.items()}
-
-
-def judged(trained: TrainResult, dataset: Dataset, extra: Rows | None) -> dict[str, Any]:
-    """Return the accuracies on training, test and validation rows."""
-    say("judging", 0, None)
-    figures: dict[str, Any] = dict(accuracies(trained, dataset))
-    measure = "r2" if trained.model.is_regressor else "accuracy"
+def judged(
+    trained: TrainResult, dataset: Dataset, evaluation: Evaluation | None, extra: Rows | None
+) -> dict[str, Any]:
+    """Return the accuracies, 0 to 1, or R2 of values, on training, test and validation rows."""
+    measure, model = "r2" if trained.model.is_regressor else "accuracy", trained.model
+    figures: dict[str, Any] = {
+        f"train_{measure}": accuracy_of(model, dataset.X_train, dataset.y_train),
+        f"test_{measure}": None if evaluation is None else evaluation.figures[measure],
+    }
     if extra is not None:
         figures["validation"] = {
             "data": extra.source,
             "part": extra.part,
             "rows": len(extra.X),
-            measure: accuracy_of(trained.model, extra.X, extra.y),
+            measure: accuracy_of(model, extra.X, extra.y),
         }
     return figures
 
@@ -134,24 +125,6 @@ def print_training(
     if evaluation is not None:
         typer.echo("\nOn the test rows:")
         print_all(evaluation)
-
-
-def _why_left(result: Mapping[str, Any]) -> str:
-    """Return a remark on why a large budget is not used up."""
-    from tinykernel.measure.capacity import MOST_CHOSEN, MOST_KERNELS
-
-    if result["local"] == "image":
-        most, unit, option = result["most_chosen"], "channels", "n_kernels"
-    elif result["kernels"] is not None:
-        local = "stream" if result["hop"] else result["local"]
-        local = "spectrum" if "spectrum" in result["model_kind"] else local
-        most, unit, option = MOST_KERNELS[local], "kernels", "n_kernels"
-    else:
-        most, unit, option = MOST_CHOSEN, "components", "n_components"
-    n = result.get("channels") or result["kernels"] or result["components"]
-    if result["size_given"] or n < most:
-        return ""
-    return f" ({most} {unit} are the most that are chosen; --set {option}=N takes more)"
 
 
 def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, str]]:
@@ -194,7 +167,7 @@ def _sizes_in_words(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     flash = f"{size(result['flash'])} on {result['target']} ({result['flash_source']})"
     if result["budget"] is not None:
         left = size(result["budget"] - result["flash"])
-        flash += f", {left} of the budget of {size(result['budget'])} left{_why_left(result)}"
+        flash += f", {left} of the budget of {size(result['budget'])} left"
     speed = result["report"]["instructions"]
     return [
         ("flash", flash),
