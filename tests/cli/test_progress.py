@@ -1,9 +1,9 @@
-"""What commands show where there is no terminal, and where their time went."""
+"""What commands show where there is no terminal."""
 
-from tinykernel.cli.common.bars import PlainLines, Times, showing_progress
+from tinykernel.cli.common.bars import PlainLines
 from tinykernel.cli.common.output import print_pairs, print_table
 from tinykernel.compiled import njit
-from tinykernel.progress import Progress
+from tinykernel.progress import Progress, observing_all_threads
 
 
 def test_plain_progress_is_sparse():
@@ -31,36 +31,14 @@ def test_a_phase_without_steps_shows_itself():
     assert written == ["linking: cortex-m4", "linking: since 17 s"]
 
 
-def test_times_are_wall_times_by_phase():
-    """`time` left out two thirds of a command: every second belongs to a phase, compiling too."""
-    now = [0.0]
-    times = Times(lambda _: None, clock=lambda: now[0])
-    for seconds, message in (
-        (1, Progress("reading", 0, None)),
-        (2, Progress("training", 0, 9)),
-        (4, Progress("training", 1, 9)),
-        (8, Progress("linking", 0, None)),
-    ):
-        now[0] += seconds
-        times(message)
-    now[0] += 16
-    times.compiling(Progress("compiling", 0, None))
-    now[0] += 32
-    times.compiling(Progress("compiling", 1, None))
-    said = times.finish()
-    assert said == (
-        "63.0 s, starting 1.0 s, reading 2.0 s, training 12.0 s, linking 16.0 s, compiling 32.0 s"
-    )
-    assert sum(times.phases.values()) == times.seconds
-
-
 def test_compiling_is_shown():
     """A first command compiled for half a minute without a word."""
     function = njit()(lambda x: x + 1)
     function._cache.flush()
-    with showing_progress(True) as times:
+    seen: list[Progress] = []
+    with observing_all_threads(seen.append):
         assert function(2) == 3
-    assert any("compiling" in phase for phase in times.phases)
+    assert any("compiling" in progress.stage for progress in seen)
 
 
 def test_a_piped_table_neither_wraps_nor_trails_blanks(capsys) -> None:

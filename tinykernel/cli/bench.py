@@ -31,7 +31,7 @@ def bench_command(
         bool, args.flag("--save", text="with --port: store the measurement in MODEL, for report")
     ] = False,
     as_json: args.JsonOption = False,
-    quiet: args.QuietOption = None,
+    quiet: args.QuietOption = False,
 ) -> None:
     """Count the instructions of one inference, by stage.
 

@@ -74,7 +74,7 @@ def calibrate_command(
         ),
     ] = False,
     as_json: args.JsonOption = False,
-    quiet: args.QuietOption = None,
+    quiet: args.QuietOption = False,
 ) -> None:
     """Fit confidence, and when the model refuses to answer.
 

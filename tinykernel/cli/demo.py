@@ -24,7 +24,7 @@ _TARGET, _SEED = "cortex-m4", 0
 def demo_command(
     output: Annotated[Path, option("--output -o DIR", "folder for the project")] = Path("demo"),
     force: ForceOption = False,
-    quiet: QuietOption = None,
+    quiet: QuietOption = False,
 ) -> None:
     """Train on digits, export for a Cortex-M4, and verify.
 

@@ -39,7 +39,7 @@ def drift_command(
         args.flag("--independent", text="take decisions as independent, e.g. of parts on a belt"),
     ] = False,
     as_json: args.JsonOption = False,
-    quiet: args.QuietOption = None,
+    quiet: args.QuietOption = False,
 ) -> None:
     """Compare a device's counters with held-out rows.
 

@@ -38,7 +38,7 @@ def evaluate_command(
         ),
     ] = False,
     as_json: args.JsonOption = False,
-    quiet: args.QuietOption = None,
+    quiet: args.QuietOption = False,
 ) -> None:
     """Evaluate a model on labelled rows, beside baselines.
 
@@ -105,9 +105,7 @@ def evaluate_command(
         typer.echo("hint: --train DATA, with the training rows, adds the baselines")
 
 
-def _events(
-    file: ModelFile, data: str, idle: str | None, *, as_json: bool, quiet: bool | None
-) -> bool:
+def _events(file: ModelFile, data: str, idle: str | None, *, as_json: bool, quiet: bool) -> bool:
     """Judge the events of long recordings; False of other data."""
     from tinykernel.evaluation import events
 
@@ -140,7 +138,7 @@ def _show_answers(
     source: tuple[str, str],
     *,
     as_json: bool,
-    quiet: bool | None,
+    quiet: bool,
 ) -> None:
     """Print how many rows are normal and novel, for rows without labels."""
     answers = integer.predict(rows.X).tolist()

@@ -52,7 +52,7 @@ def predict_command(
         ),
     ] = None,
     as_json: args.JsonOption = False,
-    quiet: args.QuietOption = None,
+    quiet: args.QuietOption = False,
 ) -> None:
     """Predict labels and scores in the firmware's arithmetic.
 
@@ -220,7 +220,7 @@ def _show_decisions(
     table: list[dict[str, Any]],
     output: Path | None,
     as_json: bool,
-    quiet: bool | None,
+    quiet: bool,
 ) -> None:
     """Print decisions, or the events among them, or write all to a file."""
     first, several = table[0], len({row["recording"] for row in table}) > 1

@@ -40,7 +40,7 @@ def report_command(
     ] = None,
     current: args.CurrentOption = None,
     as_json: args.JsonOption = False,
-    quiet: args.QuietOption = None,
+    quiet: args.QuietOption = False,
 ) -> None:
     """Measure flash, RAM and stack, and check that they fit.
 

@@ -46,7 +46,7 @@ def tune_command(
     settings: None = None,
     assignments: SetOption = [],  # noqa: B006
     as_json: args.JsonOption = False,
-    quiet: args.QuietOption = None,
+    quiet: args.QuietOption = False,
     **_: Any,
 ) -> None:
     """Compare sizes; recommend the smallest good model.

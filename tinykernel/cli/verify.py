@@ -30,7 +30,7 @@ def verify_command(
         str | None, args.option("N|all", "rows to send, stratified by class", default="200")
     ] = None,
     as_json: args.JsonOption = False,
-    quiet: args.QuietOption = None,
+    quiet: args.QuietOption = False,
 ) -> None:
     """Run every row through the C, and compare it with Python.
 

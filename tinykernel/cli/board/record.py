@@ -46,7 +46,7 @@ def record_command(
     window: Annotated[
         str | None, option("TIME", "with --count: length of each recording, e.g. 1s")
     ] = None,
-    quiet: QuietOption = None,
+    quiet: QuietOption = False,
 ) -> None:
     """Record the samples that a sketch prints, to train on.
 

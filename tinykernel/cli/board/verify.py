@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def verify_on_port(
-    model: Path, data: str | None, port: str, rows: str, *, as_json: bool, quiet: bool | None
+    model: Path, data: str | None, port: str, rows: str, *, as_json: bool, quiet: bool
 ) -> None:
     """Compare a board with Python, print the result, and exit with 1 on a difference."""
     from tinykernel.board.checking import verify_on_board
@@ -68,7 +68,7 @@ def verify_on_port(
         raise typer.Exit(FAILED)
 
 
-def bench_on_port(model: Path, port: str, *, save: bool, as_json: bool, quiet: bool | None) -> None:
+def bench_on_port(model: Path, port: str, *, save: bool, as_json: bool, quiet: bool) -> None:
     """Time a board on generated rows, print the result, and with `save` store it in the model."""
     from tinykernel.board.checking import time_on_board
     from tinykernel.board.link import Board, Link, find_port

@@ -116,16 +116,7 @@ CurrentOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, flag("--json", text="print the result as JSON on stdout")]
-QuietOption = Annotated[
-    bool | None,
-    typer.Option(
-        "--quiet/--verbose",
-        "-q/-v",
-        metavar="",
-        show_default=False,
-        help="no progress and no tables; or times, too",
-    ),
-]
+QuietOption = Annotated[bool, flag("--quiet", "-q", text="no progress and no tables")]
 ForceOption = Annotated[
     bool, flag("--force", "-f", text="replace an export even if it was changed")
 ]

@@ -1,4 +1,4 @@
-"""Show progress on stderr, as bars on a terminal, else as plain lines; and times."""
+"""Show progress on stderr, as bars on a terminal, else as plain lines."""
 
 from __future__ import annotations
 
@@ -15,65 +15,19 @@ if TYPE_CHECKING:
     from tinykernel.progress import Observer, Progress
 
 _SECONDS_BETWEEN_LINES, _SECONDS_OF_A_PHASE, _SECONDS_OF_SILENCE = 5.0, 2.0, 15.0
-_BEFORE, _OTHER = "starting", "other"
-
-
-class Times:
-    """Wall time of a command, by phase; an observer that forwards messages to another one."""
-
-    def __init__(self, show: Observer, clock: Callable[[], float] = time.monotonic) -> None:
-        self._show, self._clock = show, clock
-        self._begun = self._since = clock()
-        self._phase = _BEFORE
-        self._compiling: list[str] = []
-        self.phases: dict[str, float] = {}
-
-    def __call__(self, progress: Progress) -> None:
-        """Receive a message."""
-        self._enter(progress.stage)
-        self._show(progress)
-
-    def compiling(self, progress: Progress) -> None:
-        """Receive a message of the compiler: done is 0 before, 1 after a function."""
-        if progress.done == 0:
-            self._compiling.append(self._phase)
-            self._enter(progress.stage)
-            self._show(progress)
-        elif self._compiling:
-            self._enter(self._compiling.pop())
-
-    def _enter(self, phase: str) -> None:
-        now = self._clock()
-        self.phases[self._phase] = self.phases.get(self._phase, 0.0) + now - self._since
-        self._phase, self._since = phase, now
-
-    @property
-    def seconds(self) -> float:
-        """Wall time until now."""
-        return self._clock() - self._begun
-
-    def finish(self) -> str:
-        """Return a text with the time of each phase above 0.1 s."""
-        self._enter(_OTHER)
-        long = [f"{name} {took:.1f} s" for name, took in self.phases.items() if took >= 0.1]
-        return ", ".join([f"{self.seconds:.1f} s", *long])
 
 
 @contextmanager
-def showing_progress(quiet: bool | None) -> Iterator[Times]:
-    """Show progress within the ``with`` block: nothing if `quiet`, times at the end if False."""
+def showing_progress(quiet: bool) -> Iterator[None]:
+    """Show progress within the ``with`` block, unless `quiet`."""
     from tinykernel.progress import observing, observing_all_threads
 
-    with _shown(quiet is True) as show:
-        times = Times(show)
-        with observing(times), observing_all_threads(times.compiling):
-            yield times
-    if quiet is False:
-        print(f"time: {times.finish()}", file=sys.stderr, flush=True)
+    with _shown(quiet) as show, observing(show), observing_all_threads(show):
+        yield
 
 
 @contextmanager
-def _shown(quiet: bool | None) -> Iterator[Observer]:
+def _shown(quiet: bool) -> Iterator[Observer]:
     if quiet:
         yield lambda _: None
     elif sys.stderr.isatty():

@@ -51,7 +51,6 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         "regularization": None if learned else classifier.regularization_,
         "iterations": classifier.n_iter_,
         "interrupted": trained.interrupted,
-        "seconds": round(trained.seconds, 3),
     }
     if isinstance(model.answers, Values):
         facts["outputs"] = list(model.answers.names)

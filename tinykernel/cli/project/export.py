@@ -58,7 +58,7 @@ def export_command(
     config: ConfigOption = None,
     force: args.ForceOption = False,
     as_json: args.JsonOption = False,
-    quiet: args.QuietOption = None,
+    quiet: args.QuietOption = False,
 ) -> None:
     """Write C99: a project, a library, or a single file.
 

@@ -47,7 +47,7 @@ def flash_command(
         model = _exported_model(folder)
     upload(folder, environment=environment, port=port, trust=trust)
     if model is not None:
-        verify_on_port(model, data, port or "auto", "200", as_json=False, quiet=None)
+        verify_on_port(model, data, port or "auto", "200", as_json=False, quiet=False)
 
 
 def _exported_model(folder: Path) -> Path:
