@@ -139,27 +139,3 @@ def test_padded_dimension_refuses(n) -> None:
     """Outside 1..65536 the message names the number and the limit."""
     with pytest.raises(TinykernelError, match=f"{n} input features.*65536"):
         padded_dimension(n)
-
-
-@pytest.mark.parametrize(
-    ("x", "message"),
-    [
-        *(([1.0, 2.0], "dtype list"), (np.zeros(3), "power of two")),
-        *((np.zeros((4, 0)), "power of two"), (np.array(1.0), "power of two")),
-        (np.zeros(131072, dtype=np.float32), "power of two"),
-        *((np.zeros(4, dtype=np.int32), "int32"), (np.zeros(4, dtype=">f4"), ">f4")),
-        (np.broadcast_to(np.float32(1), (4,)), "read-only"),
-    ],
-)
-def test_refuses_what_it_cannot_transform(x, message) -> None:
-    """Wrong type, dtype, length or a read-only array: one clear line, array untouched."""
-    with pytest.raises(TinykernelError, match=message):
-        fwht(x)  # type: ignore[type-var]
-
-
-def test_refuses_wrong_schedules() -> None:
-    """A schedule of another length than log2 d, and another dtype, are refused."""
-    with pytest.raises(TinykernelError, match="schedule of shape"):
-        fwht_halving(np.zeros(8, dtype=np.int16), [True, False])
-    with pytest.raises(TinykernelError, match="int16"):
-        fwht_halving(np.zeros(8, dtype=np.int32), [True] * 3)
