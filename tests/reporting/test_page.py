@@ -28,7 +28,6 @@ from tinykernel import (
 from tinykernel.cli.common.rows import about_evaluation
 from tinykernel.evaluation import Baseline, LabelEvaluation
 from tinykernel.evaluation.figures import compare
-from tinykernel.measure.supply import parse_supply
 from tinykernel.reporting import ReportPage
 from tinykernel.reporting.facts import coverage_of, input_ranges
 
@@ -99,8 +98,7 @@ def test_html(page) -> None:
 
 def test_figures(page) -> None:
     """HTML and Markdown say the same figures, those of the objects; a verdict names its chip."""
-    judged, memory, chosen = page.judged, page.memory[0], parse_supply("4mA@3V")
-    assert chosen.energy(1e-3) == pytest.approx(12e-6)
+    judged, memory = page.judged, page.memory[0]
     low, high = (50_000 * cycles / 16e6 for cycles in page.costs[0].cycles)
     said = [
         f"{100 * judged.accuracy:.2f} %",
@@ -121,7 +119,6 @@ def test_figures(page) -> None:
     ]
     for text in (page.to_html(), page.to_markdown()):
         assert [figure for figure in said if figure not in text] == []
-    assert json.loads(json.dumps(page.to_dict()))["fits"] is True
 
 
 def test_markdown_escapes_names(page) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.bench import StreamCost, bench
 from tinykernel.measure.instructions import estimate_instructions
 from tinykernel.measure.limits import parse_clock
-from tinykernel.measure.supply import Supply
 from tinykernel.model import IntegerModel
 
 _CLOCKS = "16MHz,48MHz,160MHz"  # by default
@@ -33,24 +31,6 @@ class Cost:
             return None
         low, high = (cycles * self.instructions / clock for cycles in self.cycles)
         return low, high
-
-    def to_dict(self, clocks: tuple[float, ...], supply: Supply | None) -> dict[str, Any]:
-        """Return everything as JSON types."""
-        times = {format_clock(clock): self.seconds(clock) for clock in clocks}
-        cost: dict[str, Any] = {
-            "target": self.target,
-            "instructions": self.instructions,
-            "stages": dict(self.stages),
-            "cycles_per_instruction": list(self.cycles),
-            "source": self.source,
-            "stream": None if self.stream is None else asdict(self.stream),
-            "seconds": {name: None if span is None else list(span) for name, span in times.items()},
-        }
-        spans = [span for span in times.values() if span is not None]
-        if supply is not None and spans:
-            cost["coulombs"] = [supply.charge(seconds) for seconds in spans[0]]
-            cost["joules"] = [supply.energy(seconds) for seconds in spans[0]]
-        return cost
 
 
 def cost_on(model: IntegerModel, target: str, *, counted: bool = True) -> Cost:

@@ -21,10 +21,6 @@ class Supply:
         """Return ampere-seconds."""
         return self.amperes * seconds
 
-    def energy(self, seconds: float) -> float | None:
-        """Return joules, or None without a voltage."""
-        return None if self.volts is None else self.charge(seconds) * self.volts
-
 
 def parse_supply(text: str | None) -> Supply | None:
     """Read a current, or a current and a voltage, such as ``"4mA@3V"``."""

@@ -1,4 +1,4 @@
-"""The report page of a model, as self-contained HTML, as Markdown and as JSON."""
+"""The report page of a model, as self-contained HTML and as Markdown."""
 
 from __future__ import annotations
 
@@ -96,22 +96,6 @@ class ReportPage:
     def to_markdown(self) -> str:
         """Return the same figures as text for a pull request, names escaped."""
         return _rendered(self, "page.md.j2")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the figures as JSON types."""
-        return {
-            "title": self.title,
-            "fingerprint": self.model.fingerprint(),
-            "fits": self.fits,
-            "memory": [report.to_dict() for report in self.memory],
-            "costs": [cost.to_dict(self.clocks, self.supply) for cost in self.costs],
-            "rows": self.rows,
-            "seen_in_training": self.seen,
-            "evaluation": None if self.judged is None else self.judged.to_dict(),
-            "inputs": None if self.worth is None else self.worth.to_dict(),
-            "date": self.date,
-            "version": tinykernel.__version__,
-        }
 
     def _repr_html_(self) -> str:
         """Show the page in a notebook, in a frame that isolates its style."""
