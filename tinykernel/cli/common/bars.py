@@ -22,7 +22,12 @@ def showing_progress(quiet: bool) -> Iterator[None]:
     """Show progress within the ``with`` block, unless `quiet`."""
     from tinykernel.progress import observing, observing_all_threads
 
-    with _shown(quiet) as show, observing(show), observing_all_threads(show):
+    with (
+        _shown(quiet) as show,
+        observing(show),
+        # The end of a compilation is no news.
+        observing_all_threads(lambda begun: None if begun.done else show(begun)),
+    ):
         yield
 
 

@@ -69,7 +69,7 @@ def export_command(
         _check(ctx, check, model, data, as_json=as_json)
         return
     from tinykernel.codegen.literals import name_from
-    from tinykernel.codegen.projects import described
+    from tinykernel.codegen.projects import described, export
 
     options, _ = gather(ctx.params, ("export",), model)
     platform, _, board = (options["board"] or "").rpartition(":")
@@ -82,7 +82,7 @@ def export_command(
     folder = output or Path(texts["folder"].format(name=prefix, target=row))
     inputs = [Path(path) for path in (model, data) if path is not None]
     force = args.check_output_folder(folder, force=force, inputs=inputs)
-    result = write_project(
+    files = export(
         opened.model,
         row,
         folder,
@@ -94,12 +94,15 @@ def export_command(
         about=opened.about,
         **options,
     )
+    n_bytes = sum(file.stat().st_size for file in files)
     if as_json:
-        print_json(result)
+        names = [file.relative_to(folder).as_posix() for file in files]
+        place = {"target": row, "name": prefix, "folder": folder}
+        print_json(place | {"files": names, "bytes": n_bytes})
     elif not quiet:
         on_board = chosen is not None and chosen.family != "host"
         pairs = {
-            "project": f"{folder} ({len(result['files'])} files, {size(result['bytes'])})",
+            "project": f"{folder} ({len(files)} files, {size(n_bytes)})",
             "target": "" if chosen is None else f"{chosen.name}, {chosen.description}",
             "header": f'#include "{prefix}.h"',
             "build": texts["next"].format(name=prefix, folder=folder),
@@ -171,19 +174,3 @@ def _vectors(opened: ModelFile, data: str) -> NDArray[Any]:
         if refused and refused[0] > chosen[-1]:
             chosen[-1] = refused[0]
     return X[chosen]
-
-
-def write_project(
-    integer: object, target: str | None, folder: Path, *, name: str, **options: Any
-) -> dict[str, Any]:
-    """Export a model with options of `tinykernel.export`; return the JSON result."""
-    from tinykernel.codegen.projects import export
-
-    files = export(integer, target, folder, name=name, **options)
-    return {
-        "target": target,
-        "name": name,
-        "folder": folder,
-        "files": [file.relative_to(folder).as_posix() for file in files],
-        "bytes": sum(file.stat().st_size for file in files),
-    }
