@@ -15,7 +15,7 @@ import pytest
 from tests.board.kinds import KINDS, rows_of
 from tests.codegen.kinds import calibrated
 from tests.random_fronts import local_model, random_beside, random_signal_stage
-from tinykernel.board import protocol
+from tinykernel.board import link
 from tinykernel.board.emulator import board_name, build_program, emulated_board
 from tinykernel.board.link import Board, Link
 from tinykernel.build.toolchains import host_toolchain
@@ -178,12 +178,12 @@ class Printing(Link):
 
 def test_lines_without_end_were_read_for_ever(monkeypatch) -> None:
     """Neither the greeting nor an answer waits longer than its time, or takes all memory."""
-    monkeypatch.setattr(protocol, "_ANSWER", 0.2)
+    monkeypatch.setattr(link, "_ANSWER", 0.2)
     with pytest.raises(TinykernelError, match="no answer in 0 seconds"):
         Board(Printing("hello"))
     with pytest.raises(TinykernelError, match="1000 lines without an end answer 'name'"):
         Board(Printing("m-ready"))
-    monkeypatch.setattr(protocol, "_MOST_LINES", 10**9)
+    monkeypatch.setattr(link, "_MOST_LINES", 10**9)
     with pytest.raises(TinykernelError, match="no answer to 'name'"):
         Board(Printing("m-ready"))
 
