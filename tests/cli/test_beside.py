@@ -81,7 +81,7 @@ def test_numbers_beside_a_folder_of_sounds_asked_for_a_column(tmp_path):
         (tmp_path / label).mkdir()
         wavfile.write(tmp_path / label / "1.wav", 8000, np.arange(4000, dtype=np.int16) % 99)
     given = ("--window", "0.1s", "--set", "beside=warm", "-o", tmp_path / "m.tkm")
-    assert "a sound has no numbers beside it" in failed("train", tmp_path, *given)
+    assert "of numbers beside a window" in failed("train", tmp_path, *given)
 
 
 @pytest.mark.parametrize(

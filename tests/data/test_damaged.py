@@ -2,14 +2,12 @@
 
 import contextlib
 import zipfile
-from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.cli.tools import failed
 from tests.data.test_load import npz, refused, small
-from tinykernel.data.formats.delimited import read_csv
 from tinykernel.data.load import load_data
 from tinykernel.errors import TinykernelError
 
@@ -150,22 +148,6 @@ def test_encrypted_archive(tmp_path) -> None:
         data[data.find(signature) + offset] |= 1
     file.write_bytes(data)
     assert "cannot be read" in refused(file)
-
-
-def test_table_that_was_still_being_written(tmp_path, monkeypatch) -> None:
-    """Half a table, whose rest comes while it is read, was read as a whole one, or called wrong."""
-    path = tmp_path / "d.csv"
-
-    def read(*given: Any) -> Any:
-        try:
-            return read_csv(*given)
-        finally:
-            path.write_text(path.read_text() + "3,4,b\n")
-
-    monkeypatch.setattr("tinykernel.data.formats.read_csv", read)
-    for half in ("x,y,label\n1,2,a\n", "x,y,label\n1,2,a\n3,"):
-        path.write_text(half)
-        assert "was written to while it was read" in refused(path, label="label")
 
 
 def test_underscore_in_a_number_column(tmp_path) -> None:

@@ -25,7 +25,7 @@ from tinykernel.data.faults import (
     same_kind,
     without_gaps,
 )
-from tinykernel.data.formats import Part, Parts, names_in, read_parts, whole
+from tinykernel.data.formats import Part, Parts, names_in, read_parts
 from tinykernel.data.formats.tables import Selection, medians_of
 from tinykernel.data.partition import TEST_PART, Dataset, Rows, as_split, held_out_rows, split_part
 from tinykernel.data.paths import find_data, is_pictures
@@ -65,17 +65,16 @@ def load_data(
         assert parts.train is not None
         return _dataset(parts, selection, values, test_size, seed, parts.train.group is not None)
     file = find_data(path)
-    with whole(file):
-        parts = read_parts(
-            file,
-            label=label,
-            labels_needed=True,
-            groups=groups,
-            selection=selection,
-            in_pieces=True,
-        )
-        dataset = _dataset(parts, selection, values, test_size, seed, groups is not None)
-        return _typed(dataset, input_type)
+    parts = read_parts(
+        file,
+        label=label,
+        labels_needed=True,
+        groups=groups,
+        selection=selection,
+        in_pieces=True,
+    )
+    dataset = _dataset(parts, selection, values, test_size, seed, groups is not None)
+    return _typed(dataset, input_type)
 
 
 def _dataset(

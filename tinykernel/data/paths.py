@@ -43,35 +43,22 @@ def data_folder(path: str | os.PathLike[str]) -> Path | None:
     return Path(shared) / folder if (Path(shared) / folder).is_dir() else None
 
 
-def files_below(
-    folder: Path, circles: list[Path], above: frozenset[tuple[int, int]] = frozenset()
-) -> Iterator[Path]:
-    """Yield the visible files below a folder; links to a folder `above` go into `circles`."""
-    try:
-        status = folder.stat()
-        here = status.st_dev, status.st_ino
-        if here in above:
-            circles.append(folder)
-            return
-        names = os.listdir(folder)
-    except OSError as error:
-        raise TinykernelError(f"{folder}: cannot be read ({error.strerror})") from None
-    for name in names:
-        if name.startswith("."):
-            continue
-        if os.path.isdir(folder / name):
-            yield from files_below(folder / name, circles, above | {here})
-        else:
-            yield folder / name
+def files_below(folder: Path) -> Iterator[Path]:
+    """Yield the visible files below a folder; a link to a folder above it is not followed."""
+
+    def refuse(error: OSError) -> None:
+        raise TinykernelError(f"{error.filename}: cannot be read ({error.strerror})") from None
+
+    for place, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
+        here = Path(place).resolve()
+        above = {here, *here.parents}
+        folders[:] = [n for n in folders if n[0] != "." and Path(place, n).resolve() not in above]
+        yield from (Path(place, name) for name in names if name[0] != ".")
 
 
 def files_with(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
     """Return the files of a folder and below it with one of the suffixes, sorted."""
-    circles = list[Path]()
-    files = sorted(f for f in files_below(folder, circles) if f.name.lower().endswith(suffixes))
-    if circles:
-        raise TinykernelError(f"{circles[0]}: is a link to a folder that holds it; remove it")
-    return files
+    return sorted(file for file in files_below(folder) if file.name.lower().endswith(suffixes))
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
@@ -80,7 +67,7 @@ def kind_of(path: str | os.PathLike[str]) -> str:
     if folder is None:
         suffix = Path(path).suffix.lower()
         return "recordings" if suffix in SOUNDS else "pictures" if suffix in PICTURES else "rows"
-    names = [file.name.lower() for file in files_below(folder, [])]
+    names = [file.name.lower() for file in files_below(folder)]
     n_pictures, n_recordings = (
         sum(name.endswith(suffixes) for name in names) for suffixes in (PICTURES, RECORDINGS)
     )

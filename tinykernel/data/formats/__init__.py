@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tinykernel.data.formats.delimited import names_of, read_csv
@@ -13,31 +11,11 @@ from tinykernel.data.formats.parquet import read_parquet
 from tinykernel.data.formats.tables import ColumnChooser, Part, Parts, Selection
 from tinykernel.errors import TinykernelError
 
-__all__ = ["FORMATS", "Part", "Parts", "names_in", "read_parts", "whole"]
+__all__ = ["FORMATS", "Part", "Parts", "names_in", "read_parts"]
 
 
 FORMATS = (".npz", ".npy", ".csv", ".tsv", ".parquet")
 _TEXTS = (".csv", ".tsv")
-
-
-@contextmanager
-def whole(path: Path) -> Iterator[None]:
-    """Refuse a file that changes while it is read."""
-
-    def stamp() -> tuple[int, int] | None:
-        with suppress(OSError):
-            stat = path.stat()
-            return stat.st_mtime_ns, stat.st_size
-        return None
-
-    before = stamp()
-    try:
-        yield
-    finally:
-        if stamp() != before:
-            raise TinykernelError(
-                f"{path}: was written to while it was read; wait until it is whole"
-            )
 
 
 def read_parts(
@@ -63,15 +41,14 @@ def read_parts(
         raise TinykernelError(f"{path}: only tables have columns that inputs and drop can name")
     chooser = ColumnChooser(path, label, labels_needed, n_features, groups, selection, keep_all)
     try:
-        with whole(path):
-            if suffix == ".npz":
-                return read_npz(path, label, groups, in_pieces)
-            if suffix == ".npy":
-                return read_npy(path, label, labels_needed, groups, in_pieces)
-            if suffix in _TEXTS:
-                return Parts(read_csv(path, chooser), None)
-            if suffix == ".parquet":
-                return Parts(read_parquet(path, chooser, in_pieces), None)
+        if suffix == ".npz":
+            return read_npz(path, label, groups, in_pieces)
+        if suffix == ".npy":
+            return read_npy(path, label, labels_needed, groups, in_pieces)
+        if suffix in _TEXTS:
+            return Parts(read_csv(path, chooser), None)
+        if suffix == ".parquet":
+            return Parts(read_parquet(path, chooser, in_pieces), None)
     except OSError as error:
         reason = error.strerror or "damaged or cut short"
         raise TinykernelError(f"{path}: cannot be read ({reason})") from None

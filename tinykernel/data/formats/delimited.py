@@ -32,7 +32,6 @@ _ROWS_AT_ONCE = 8192
 _MARKS = (",", ";", "\t", "|")
 # Excel writes the separator before the header.
 _MARK_LINE = re.compile(r"sep=(.)")
-_YEARS = range(1900, 2101)
 # Missing values elsewhere, but possible labels.
 _ANSWERS = ("none", "na", "n/a")
 
@@ -151,21 +150,14 @@ def _rows(path: Path, lines: Iterable[str], mark: str) -> Iterator[tuple[int, li
 
 
 def _is_header(cells: Sequence[str], known: frozenset[str]) -> bool:
-    """Whether the first line has a known name, no number, or counts up from 0, 1 or a year."""
+    """Whether the first line has a known name, or no number."""
     folded = [cell.casefold() for cell in cells]
     if any(folded.count(name.casefold()) == 1 for name in known):
         return True
     filled = [name for name in folded if name]
     if len(set(filled)) < len(filled):
         return False
-    numbers = [
-        cell for cell in cells if any(map(str.isdigit, cell)) and number_of(cell) is not None
-    ]
-    if not numbers:
-        return True
-    first = int(numbers[0]) if re.fullmatch(r"\d{1,4}", numbers[0]) else -1
-    counted = numbers == [str(first + i) for i in range(len(numbers))]
-    return counted and len(numbers) > 1 and (first in (0, 1) or first in _YEARS)
+    return not any(number_of(cell) is not None for cell in cells if any(map(str.isdigit, cell)))
 
 
 def _names(

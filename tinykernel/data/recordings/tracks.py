@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -72,12 +72,19 @@ def read_tracks(
 
 def _without(table: Columns, drop: Sequence[str]) -> dict[str, NDArray[Any]]:
     """Return the columns that are not dropped."""
-    unknown = [name for name in drop if name not in table.columns]
-    if unknown:
-        raise TinykernelError(
-            f"{table.file}: has no column {unknown[0]!r} to drop; columns: {_listed(table.columns)}"
-        )
+    _refuse_lacking(table, drop, table.columns, "to drop")
     return {name: values for name, values in table.columns.items() if name not in drop}
+
+
+def _refuse_lacking(
+    table: Columns, names: Iterable[str], columns: Collection[str], use: str
+) -> None:
+    """Refuse names that are no columns of a file."""
+    lacking = next((name for name in names if name not in columns), None)
+    if lacking is not None:
+        raise TinykernelError(
+            f"{table.file}: has no column {lacking!r} {use}; columns: {_listed(columns)}"
+        )
 
 
 def _time_column(
@@ -87,10 +94,7 @@ def _time_column(
     named: str | None,
 ) -> str | None:
     """Return the name of the column of times."""
-    if named is not None and named not in columns:
-        raise TinykernelError(
-            f"{table.file}: has no column {named!r} of times; columns: {_listed(columns)}"
-        )
+    _refuse_lacking(table, [] if named is None else [named], columns, "of times")
     if named is None:
         named = next((name for name in columns if kinds.is_time_name(name)), None)
     if named is None:
@@ -126,12 +130,7 @@ def _channels(
 ) -> tuple[str, ...]:
     """Return the names of the channels, in the order of the first recording."""
     chosen = tuple(name for name in columns if name != clock) if inputs is None else tuple(inputs)
-    for name in chosen:
-        if name not in columns:
-            raise TinykernelError(
-                f"{table.file}: has no column {name!r} to take as an input; columns: "
-                f"{_listed(columns)}"
-            )
+    _refuse_lacking(table, chosen, columns, "to take as an input")
     if not chosen:
         raise TinykernelError(f"{table.file}: has no channels; columns: {_listed(columns)}")
     if first is not None and set(chosen) != set(first.channels):
@@ -169,16 +168,12 @@ def _all_false(rows: NDArray[Any]) -> NDArray[np.bool_]:
 
 def _numbers_last(track: Track, names: Sequence[str]) -> Track:
     """Move the columns of numbers beside a window behind the channels."""
-    file, columns = track.table.file, _listed(track.channels)
-    lacking = next((name for name in names if name not in track.channels), None)
-    if lacking is not None:
-        problem = f"has no column {lacking!r} of numbers beside a window; columns: {columns}"
-        if track.table.is_sound:
-            problem = "a sound has no numbers beside it; leave out --set beside"
-        raise TinykernelError(f"{file}: {problem}")
+    _refuse_lacking(track.table, names, track.channels, "of numbers beside a window")
     channels = tuple(name for name in track.channels if name not in names)
     if not channels:
-        raise TinykernelError(f"{file}: beside leaves no channel; columns: {columns}")
+        raise TinykernelError(
+            f"{track.table.file}: beside leaves no channel; columns: {_listed(track.channels)}"
+        )
     order = [track.channels.index(name) for name in (*channels, *names)]
     return replace(track, X=track.X[:, order], channels=(*channels, *names)) if names else track
 
