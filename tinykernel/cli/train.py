@@ -21,10 +21,10 @@ from tinykernel.cli.common.dataset import (
     other_rows,
     shape_hint,
 )
+from tinykernel.cli.common.evaluation import judged, print_training, summary
 from tinykernel.cli.common.normality import train_novelty
 from tinykernel.cli.common.output import print_json
 from tinykernel.cli.common.rows import about_evaluation, about_training
-from tinykernel.cli.common.summary import judged, print_training, summary
 from tinykernel.cli.settings.gathering import ConfigOption, SetOption, gather, has_settings
 from tinykernel.cli.settings.table import OPTIONS_OF_TRAIN, PAPER, SETTINGS
 from tinykernel.codegen.targets import find_target

@@ -1,6 +1,5 @@
 """The report page of a model: description, accuracy and costs."""
 
-from tinykernel.reporting.gathering import report_page
-from tinykernel.reporting.page import ReportPage
+from tinykernel.reporting.page import ReportPage, report_page
 
 __all__ = ["ReportPage", "report_page"]
