@@ -27,8 +27,7 @@ def test_the_recommended_model_is_written(work, tuned):
     assert shown.keys() >= {"best", "front", "points", "recommendation", "test"}
     assert shown["best"]["flash"] <= shown["best"]["budget"]
     memory = about(tuned / "best.tkm")
-    assert memory["budget"] == memory["tune"]["recommended"] == shown["best"]["budget"]
-    assert len(memory["tune"]["curve"]) == 2
+    assert memory["budget"] == shown["best"]["budget"]
     lines = (tuned / "curve.csv").read_text().splitlines()
     assert lines[0].startswith("budget,accuracy,standard_error,")
     assert [line.split(",")[0] for line in lines[1:]] == ["3072", "4096"]

@@ -95,7 +95,7 @@ def _trained(
     options["image_shape"] = parameters.get("image_shape")
     hint = shape_hint(dataset, options)
     # Before the training, which may take minutes for rows without a shape.
-    for line in (hint, groups_hint(cut, dataset)):
+    for line in (hint, groups_hint(dataset)):
         if line and not options["quiet"]:
             typer.echo(f"hint: {line}", err=True)
     extra = _validation_rows(options, dataset, is_cut=cut is not None)

@@ -123,15 +123,6 @@ def _write(
     trained = TrainResult(model, None, sizes, sizes, budget, options["method"], 1, 0.0, limits)
     settings = remembered_settings(options) | dict(remembered)
     about = about_training(trained, dataset, result.target, settings)
-    about["tune"] = {
-        "score": result.score,
-        "folds": result.n_folds,
-        "recommended": result.best.budget,
-        "curve": [
-            [each.budget, each.flash, round(each.accuracy, 5), round(each.standard_error, 5)]
-            for each in result.points
-        ],
-    }
     search = result.searches.get(budget)
     save(model, output, about | ({"search": search} if search else {}))
 

@@ -1,4 +1,4 @@
-"""Facts on a report page: input ranges, margins, the tuning curve, test images, the training."""
+"""Facts on a report page: input ranges, margins, test images, the training."""
 
 from __future__ import annotations
 
@@ -114,21 +114,6 @@ def _named(ranges: Sequence[InputRange], names: Any, noun: str) -> list[InputRan
     return joined
 
 
-def tuning_points(about: Mapping[str, Any]) -> list[dict[str, float]]:
-    """Return the points of the curve of `tune` in a model file, by flash."""
-    tuned = about.get("tune")
-    curve = tuned.get("curve") if isinstance(tuned, dict) else None
-    points = []
-    for values in curve if isinstance(curve, list) else []:
-        numbers = values if isinstance(values, list) else []
-        numbers = [float(value) for value in numbers if type(value) in (int, float)]
-        if len(numbers) >= 4:
-            points.append(
-                dict(zip(("budget", "flash", "accuracy", "spread"), numbers, strict=False))
-            )
-    return sorted(points, key=lambda point: point["flash"])
-
-
 _SHOWN, _MOST_CLASSES = 9, 12
 
 
@@ -204,7 +189,7 @@ def png_of(pixels: NDArray[np.uint8]) -> bytes:
 # fmt: off
 _SAID = {
     "data", "split", "label", "groups", "training_rows", "target", "budget", "limits", "sizes",
-    "tune", "recordings", "medians", "inputs", "search", "accuracy", "evaluation", "calibration",
+    "recordings", "medians", "inputs", "search", "accuracy", "evaluation", "calibration",
     "calibration_rows", "calibration_kept", "held_out", "test_size", "one_class",
 }
 # fmt: on

@@ -44,7 +44,6 @@ from tinykernel.reporting.facts import (
     gallery_of,
     input_ranges,
     training_in_words,
-    tuning_points,
 )
 from tinykernel.text import visible
 
@@ -179,7 +178,6 @@ def _about_model(page: ReportPage) -> dict[str, Any]:
             for cost in page.costs
         ],
         "charges": _charges(page),
-        "points": tuning_points(page.about),
         "summary": summary,
     }
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tinykernel.data.recordings import Windows
 
 
-_MANY_CLIPS = 20
 # Most inputs of rows with a shape, without --image-shape; a search takes minutes.
 _MOST_PLAIN = 8192
 _OF_RECORDINGS = (
@@ -227,22 +226,13 @@ def is_by_group(options: Mapping[str, Any], dataset: Dataset, cut: Windows | Non
     return options["groups"] is not None or cut is not None or of_pictures
 
 
-def groups_hint(cut: Windows | None, dataset: Dataset) -> str:
-    """Return a hint if groups are mixed, or if files may belong to common groups."""
-    if "groups mixed" in dataset.split:
-        return (
-            "rows of one group are in both parts; name their array, as in --groups group, to keep "
-            "whole groups aside, or the accuracy is that of groups that were seen before"
-        )
-    if cut is None:
-        return ""
-    n = len(cut.recordings)
-    if n < _MANY_CLIPS or len(cut.X) > 2 * n or set(cut.groups) != set(cut.recordings):
+def groups_hint(dataset: Dataset) -> str:
+    """Return a hint if rows of one group are in both parts."""
+    if "groups mixed" not in dataset.split:
         return ""
     return (
-        f"each of the {n} files is taken for a group of its own; if several are of one person or "
-        "machine, name it, as in --name '{label}_{person}_*', or the accuracy is that of persons "
-        "who were heard before"
+        "rows of one group are in both parts; name their array, as in --groups group, to keep "
+        "whole groups aside, or the accuracy is that of groups that were seen before"
     )
 
 
