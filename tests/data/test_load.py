@@ -354,7 +354,7 @@ def test_label_column_that_is_not_there(tmp_path):
     file.write_text(",".join(f"c{i}" for i in range(50)) + "\n")
     message = refused(file, label="activity")
     assert "no column called 'activity'" in message
-    assert "(50 in all)" in message
+    assert message.endswith(", ...")
     assert len(message.replace(str(file), "")) < 160
 
 

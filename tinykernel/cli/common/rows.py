@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -243,14 +242,13 @@ def _seen(rows: Rows, training: Dataset | None, file: ModelFile) -> NDArray[np.b
     return np.zeros(len(rows.X), bool) if seen is None else seen
 
 
-def accuracy_of(model: Any, X: NDArray[Any] | None, y: NDArray[Any] | None) -> float | None:
+def accuracy_of(
+    model: IntegerModel, X: NDArray[Any] | None, y: NDArray[Any] | None
+) -> float | None:
     """Return the accuracy of a model, or R2; None without rows."""
     if X is None or y is None:
         return None
-    with warnings.catch_warnings():
-        # The columns of the file are already checked.
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        answers = in_batches(model.predict, X)
+    answers = in_batches(model.predict, X)
     if y.dtype.kind == "f":  # values; labels are never floats
         from sklearn.metrics import r2_score
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tinykernel.checks import check_choice
 from tinykernel.coding.codes import Coding
 from tinykernel.errors import TinykernelError
+from tinykernel.text import listed
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ class ColumnChooser:
         alike = [i for i, column in enumerate(columns) if column.casefold() == name.casefold()]
         if len(alike) != 1:
             raise TinykernelError(
-                f"{self.path}: has no column called {name!r}; columns: {shown(columns)}"
+                f"{self.path}: has no column called {name!r}; columns: {listed(columns, 12)}"
             )
         return alike[0]
 
@@ -178,14 +179,8 @@ class ColumnChooser:
             return None
         raise TinykernelError(
             f"{self.path}: say which column holds the labels with --label COLUMN; columns: "
-            f"{shown(columns)}"
+            f"{listed(columns, 12)}"
         )
-
-
-def shown(columns: Sequence[str]) -> str:
-    """List at most twelve names for a message."""
-    more = f", ... ({len(columns)} in all)" if len(columns) > 12 else ""
-    return ", ".join(columns[:12]) + more
 
 
 def refuse_doubles(path: Path, names: Sequence[str]) -> None:

@@ -18,11 +18,12 @@ from tinykernel.data.columns import is_time_name
 from tinykernel.data.formats.delimited import TextTable, read_table
 from tinykernel.data.formats.numpy_files import npz_array, open_npz
 from tinykernel.data.formats.parquet import ArrowTable, parquet_table
-from tinykernel.data.formats.tables import ColumnChooser, shown
+from tinykernel.data.formats.tables import ColumnChooser
 from tinykernel.data.paths import RECORDINGS, SOUNDS, data_folder, files_with, find_data
 from tinykernel.data.recordings.labels import NamePattern, Span, is_background, read_label_file
 from tinykernel.data.recordings.wav import read_coded, read_wav, resampled
 from tinykernel.errors import TinykernelError
+from tinykernel.text import listed
 
 _MOST_TIMES = 64  # largest ratio of rates in resampling
 _ZONE = re.compile(r"(:\d\d(?:\.\d+)?)(?:Z|[+-]\d\d:?\d\d)$")
@@ -248,7 +249,7 @@ def _from_npz(path: Path, reading: Reading) -> Columns:
     if "x" not in lower:
         raise TinykernelError(
             f"{path}: has no array X of shape (samples, channels); it holds "
-            f"{shown(list(arrays)) or 'nothing'}"
+            f"{listed(list(arrays), 12) or 'nothing'}"
         )
     X = arrays[lower["x"]]
     X = X[:, np.newaxis] if X.ndim == 1 else X
@@ -298,7 +299,7 @@ def _one_a_row(
     if name is None:
         return None
     if name not in arrays:
-        raise TinykernelError(f"{path}: has no array {name!r}; it holds {shown(list(arrays))}")
+        raise TinykernelError(f"{path}: has no array {name!r}; it holds {listed(list(arrays), 12)}")
     values = arrays[name]
     if values.shape != (n,) or values.dtype.kind not in "biufU":
         raise TinykernelError(

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from tinykernel.coding.cells import number_of
 from tinykernel.data import columns as kinds
 from tinykernel.data.formats.delimited import text_labels
-from tinykernel.data.formats.tables import shown
 from tinykernel.data.recordings.files import Columns, Reading
 from tinykernel.errors import TinykernelError
+from tinykernel.text import listed
 
 _RATE_TOLERANCE = 0.02
 _LARGEST = float(np.finfo(np.float32).max)
@@ -331,4 +331,4 @@ def majority(values: NDArray[Any]) -> Any:
 
 
 def _listed(names: Iterable[str]) -> str:
-    return shown(list(names))
+    return listed(list(names), 12)
