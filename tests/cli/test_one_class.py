@@ -90,7 +90,7 @@ def test_tables_have_names_and_a_budget(normal, tmp_path) -> None:
     assert found["report"]["flash"] <= less
     output.unlink()
     for budget in ("20B", "ram=20B"):  # a limit beside flash was once ignored
-        assert "give a larger budget" in failed(*given, "--budget", budget)
+        assert "give a larger budget" in failed(*given, "--budget", budget, "-q")
         assert not output.exists()
 
 
