@@ -36,7 +36,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 import tinykernel
 from tinykernel import TernaryKernelClassifier, TernaryKernelNovelty, TernaryKernelRegressor
-from tinykernel.training.values.directions import seen
+from tinykernel.training.values.smooth import seen
 from tinykernel.training.values.ridge import Rows
 
 warnings.simplefilter("ignore")

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 
 from tinykernel import progress
 from tinykernel.budget.ceilings import share_used
-from tinykernel.budget.cells import cells_of
 from tinykernel.budget.contenders import (
     check_size,
     sizes_that_fit,
@@ -36,17 +35,22 @@ from tinykernel.model.quantization.conversion import as_integer_model
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.training.images.separable import size_of
-from tinykernel.training.options import LINEAR_BITS, OF_TREES, form_of
+from tinykernel.training.options import LINEAR_BITS, OF_TREES, TrainerOptions, form_of
 from tinykernel.training.options.parameters import (
     ClassifierParameters,
     RegressorParameters,
     flattened,
 )
 from tinykernel.training.options.regression import BITS_BESIDE
+from tinykernel.training.signals.spectrum import spectrum_of
+from tinykernel.training.signals.training import CELLS, FEW_WINDOWS, counted_ahead
+from tinykernel.training.trainset import prepare
 
 DEFAULT_BUDGET = "30KB"
 TASKS = ("classes", "numbers")
 _WORD = 32
+# Cells take the room of kernels, of which a small budget has too few.
+_LEAST_FLASH = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -424,3 +428,35 @@ def _smaller(
     recipe = classifier.options_
     form = form_of(recipe["layout"], recipe["linear_bits"])
     return parameters | {"n_components": {form: fewer}, "noise": recipe["noise"], "effort": "quick"}
+
+
+def cells_of(
+    asked: Asked,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    groups: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+) -> dict[str, Any]:
+    """Return the options that are ahead; none where nothing is to be chosen."""
+    rows, labels, shape, options = np.asarray(X), np.asarray(y), asked.shape, asked.options
+    if shape is None or len(shape) != 2 or len(rows) <= FEW_WINDOWS:
+        return {}
+    if asked.flash < _LEAST_FLASH or shape[0] < 4 * CELLS:
+        return {}
+    if options.keys() & {"loss", "cells"} or options.get("effort") == "quick":
+        return {}
+    if rows.dtype.kind not in "iuf" or not np.isfinite(rows).all() or len(labels) != len(rows):
+        return {}  # training says what is wrong with them
+    checked = TrainerOptions(**options)
+    if spectrum_of(checked, shape, rows.dtype.name)[0] is not None:
+        return {}
+    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    _, data = prepare(
+        rows.reshape(len(rows), -1),
+        labels,
+        weight,
+        class_weight=checked.class_weight,
+        groups=groups,
+    )
+    return counted_ahead(data, checked, shape)

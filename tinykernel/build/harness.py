@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.build.program import MODEL, Platform, Program, build_with
-from tinykernel.decisions.sequence import COLUMNS, KEPT_EVERY
+from tinykernel.decisions.counters import COLUMNS, KEPT_EVERY
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 

@@ -17,7 +17,7 @@ from tinykernel.build.program import Platform, Program, build_closest, build_mod
 from tinykernel.build.toolchains import ProgramTooLarge, host_toolchain
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.coding.frames import in_numbers
-from tinykernel.decisions.sequence import COLUMNS, expected_steps, given_steps
+from tinykernel.decisions.counters import COLUMNS, expected_steps, given_steps
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.decision import margins

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from tinykernel.training.readouts.closed_form import fit_ridge
-from tinykernel.training.readouts.discriminants import discriminants, discriminating
+from tinykernel.training.readouts.closed_form import discriminants, discriminating, fit_ridge
 from tinykernel.training.readouts.normal_equations import round_to_plane
 
 

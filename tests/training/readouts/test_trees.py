@@ -22,8 +22,7 @@ from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts import contest
 from tinykernel.training.readouts.forest import Aim, Forest, Room, TreeOptions
 from tinykernel.training.readouts.growth import Bins, Growth, Narrow, grow
-from tinykernel.training.readouts.lines import Lines
-from tinykernel.training.readouts.trees import TreeTrial, _in_integers
+from tinykernel.training.readouts.trees import Lines, TreeTrial, _in_integers
 from tinykernel.training.trainset import prepare
 
 

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import tinykernel
 from tinykernel import TernaryKernelClassifier, TinykernelError, progress
-from tinykernel.budget.cells import cells_of
+from tinykernel.budget.fitting import cells_of
 from tinykernel.budget.standins import Asked
 from tinykernel.measure.limits import parse_limits
 from tinykernel.model.stages.kernels import Kernels

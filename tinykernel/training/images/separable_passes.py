@@ -12,7 +12,7 @@ import numpy as np
 
 from tinykernel.compiled import njit
 from tinykernel.hadamard import LANES
-from tinykernel.training.images.planes import warp
+from tinykernel.training.images.convolution_passes import warp
 from tinykernel.training.readouts.linear_passes import clear, learn_group
 
 _ZERO, _TOP = np.float32(0), np.float32(255)
@@ -20,7 +20,7 @@ _ZERO, _TOP = np.float32(0), np.float32(255)
 
 @njit(nogil=True, error_model="numpy")
 def gather_images(begin, end, images, rows, moves, out):  # type: ignore[no-untyped-def]
-    """Copy images (n, channels, h, w) as maps; `moves` as in `planes`, or none."""
+    """Copy images (n, channels, h, w) as maps; `moves` as in `fill`, or none."""
     n_channels, height, width = images.shape[1:]
     moved = np.empty((height, width), dtype=np.uint8)
     for b in range(begin, end):

@@ -23,6 +23,7 @@ from tinykernel.model.stage import Part
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.folds import Fold
 from tinykernel.training.inputs import choose_scaler
+from tinykernel.training.loop import run_epochs
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts.forest import (
     Aim,
@@ -35,7 +36,12 @@ from tinykernel.training.readouts.forest import (
     packed,
 )
 from tinykernel.training.readouts.growth import Bins
-from tinykernel.training.readouts.lines import Lines
+from tinykernel.training.readouts.linear import (
+    LinearLearner,
+    LinearRecipe,
+    linear_dropout,
+    round_linear,
+)
 from tinykernel.training.trainset import TrainSet
 
 STAGE = "choosing trees"
@@ -75,6 +81,10 @@ _CHANGES_OF_MANY_ROWS: tuple[dict[str, Any], ...] = (
     {"l2": 4.0},
     {"rate": 0.6},
 )
+_Floats = NDArray[np.float64]
+# Of the linear part beside trees: bits, and epochs for 60,000 rows; fewer rows take more.
+_BITS = 8
+_EPOCHS, _ROWS, _MOST_EPOCHS = 25, 60_000, 60
 
 
 @dataclass(frozen=True)
@@ -322,3 +332,40 @@ def _in_integers(
         raise TinykernelError("trees: the leaves differ by too much for 32 bits")
     first, second, third = (x.astype(np.int32) for x in exact)
     return _Integers(first, second, third, Labels(tuple(data.classes)), smallest)
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """A linear part in integers: output o is ``offset_o + worth_o * (weights_o . q)``."""
+
+    weights: NDArray[np.int8]  # (n_outputs, n_inputs)
+    worth: _Floats  # (n_outputs,): powers of two in units of the scores.
+    offset: _Floats  # (n_outputs,)
+
+    @staticmethod
+    def of(
+        Q: NDArray[Any],
+        targets: _Floats,
+        weight: _Floats,
+        losses: tuple[float, ...],
+        scale: _Floats,
+    ) -> Lines:
+        """Train it on levels Q; `scale` is the unit of each output in the scores."""
+        epochs = min(_MOST_EPOCHS, round(_EPOCHS * max(1.0, np.sqrt(_ROWS / len(Q)))))
+        recipe = LinearRecipe(
+            _BITS, epochs, batch_rows=64, dropout=linear_dropout(Q.shape[1]), losses=losses
+        )
+        learner = LinearLearner(Q, targets.astype(np.float32), weight.astype(np.float32), recipe)
+        run_epochs(learner, epochs, stage=None)
+        levels, step = round_linear(learner.linear, _BITS)
+        fine = float(learner.scale()) * float(learner.unit) * float(step)
+        worth = 2.0 ** np.ceil(np.log2(fine * scale)) / scale
+        weights = np.rint(levels.T.astype(np.float64) * (fine / worth)[:, np.newaxis])
+        weights[:, learner.spread == 0] = 0
+        shift = worth * np.einsum("oi,i->o", weights, learner.mean.astype(np.float64))
+        return Lines(weights.astype(np.int8), worth, learner.offset.astype(np.float64) - shift)
+
+    def outputs(self, Q: NDArray[Any]) -> _Floats:
+        """Return its outputs for levels, shape (n, n_outputs)."""
+        dots = Q.astype(np.int64) @ self.weights.T.astype(np.int64)
+        return np.asarray(self.offset + self.worth * dots)
