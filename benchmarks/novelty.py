@@ -28,8 +28,7 @@ import tinykernel
 from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.targets import find_target
 from tinykernel.data.load import load_data
-from tinykernel.decisions.novelty import fit_novelty
-from tinykernel.decisions.prototypes import fit_prototypes
+from tinykernel.decisions.novelty import fit_novelty, fit_prototypes
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.footprint import measure_footprint
 from tinykernel.model.answers.decision import margins

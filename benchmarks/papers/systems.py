@@ -20,8 +20,7 @@ from tinykernel.papers.features import (
     neighbour_distance,
 )
 from tinykernel.papers.ternary.bits import pack_features
-from tinykernel.papers.ternary.coordinate import TernaryOutputs, fit_outputs
-from tinykernel.papers.ternary.options import PaperOptions
+from tinykernel.papers.ternary.coordinate import PaperOptions, TernaryOutputs, fit_outputs
 from tinykernel.training.layouts import LAYOUTS, components_within
 
 __all__ = ["NAMES", "Cost", "System", "cost_of", "learned_model", "table_bytes", "tune"]

@@ -10,8 +10,7 @@ from sklearn.datasets import load_digits
 
 from tests.random_models import random_model, random_raw
 from tinykernel import TernaryKernelClassifier, calibrate, load
-from tinykernel.decisions.novelty import FittedNovelty
-from tinykernel.decisions.prototypes import MOST_BYTES, fit_margin_line, fit_prototypes
+from tinykernel.decisions.novelty import MOST_BYTES, FittedNovelty, fit_margin_line, fit_prototypes
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.decision import margins
 from tinykernel.model.stages.components import Components

@@ -15,7 +15,7 @@ from tinykernel import export
 from tinykernel.build.parity import verify
 from tinykernel.codegen import sources
 from tinykernel.codegen.sources import render_single, render_sources
-from tinykernel.decisions.prototypes import as_levels, fit_margin_line
+from tinykernel.decisions.novelty import as_levels, fit_margin_line
 from tinykernel.model.answers.decision import Decision, margins, nearer, novelties
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.readouts.prototypes import coarse, distances

@@ -26,8 +26,7 @@ from tinykernel.training.options.regression import BITS_BESIDE, RegressorOptions
 from tinykernel.training.signals.spectrum import spectrum_of
 from tinykernel.training.signals.training import fit_windows
 from tinykernel.training.trainer import check_width
-from tinykernel.training.trainset import prepare
-from tinykernel.training.values.valueset import strata
+from tinykernel.training.trainset import prepare, strata
 
 #: The method of this package. Any other is a class of classifiers, whose components are drawn.
 LEARNED = "learned"

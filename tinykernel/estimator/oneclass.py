@@ -12,8 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tinykernel.checks import check_count
-from tinykernel.decisions.novelty import Alarms, alarms
-from tinykernel.decisions.prototypes import as_levels, nearest_means
+from tinykernel.decisions.novelty import Alarms, alarms, as_levels, nearest_means
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator.machines import flat
 from tinykernel.model import IntegerModel

@@ -15,7 +15,7 @@ from tinykernel.model import IntegerModel
 from tinykernel.training.options import declared
 from tinykernel.training.options.parameters import RegressorParameters, trainer_options
 from tinykernel.training.options.regression import RegressorOptions
-from tinykernel.training.values.valueset import prepare_values
+from tinykernel.training.trainset import prepare_values
 
 
 @declared

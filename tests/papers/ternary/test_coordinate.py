@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinykernel.papers.ternary.bits import pack_features
-from tinykernel.papers.ternary.coordinate import fit_outputs, stratified_rows
+from tinykernel.papers.ternary.coordinate import PaperOptions, fit_outputs, stratified_rows
 from tinykernel.papers.ternary.descent import LOSSES, sweep
-from tinykernel.papers.ternary.options import PaperOptions
 
 
 def slow_objective(signs, y, share, weights, alpha, beta, options):

@@ -6,7 +6,7 @@ from sklearn.datasets import load_digits
 
 from tinykernel.model.quantization.scaling import fit_scaling
 from tinykernel.papers.ternary import selection
-from tinykernel.papers.ternary.options import PaperOptions, PaperRows
+from tinykernel.papers.ternary.coordinate import PaperOptions, PaperRows
 from tinykernel.papers.ternary.selection import assign_folds, choose
 
 

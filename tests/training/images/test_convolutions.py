@@ -19,10 +19,11 @@ from tinykernel.training.augment import Augmentation
 from tinykernel.training.images.convolutions import (
     ConvolutionLearner,
     ConvolutionPlan,
+    as_levels,
     convolution_plan,
+    padded_levels,
     pools_for,
 )
-from tinykernel.training.images.learner import as_levels, padded_levels
 from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import WIDE_TEMPERATURES, judge, targets_of

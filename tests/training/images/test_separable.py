@@ -14,7 +14,7 @@ from tinykernel.measure.limits import parse_limits
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.separable import Separable
 from tinykernel.training.augment import Augmentation
-from tinykernel.training.images.learner import as_levels
+from tinykernel.training.images.convolutions import as_levels
 from tinykernel.training.images.separable import SeparableLearner, SeparablePlan, size_of
 from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import run_epochs

@@ -14,12 +14,13 @@ from tinykernel import progress
 from tinykernel.training.folds import Fold, trial_folds
 from tinykernel.training.readouts import normal_equations
 from tinykernel.training.readouts.closed_form import fit_ridge, fit_standardised, round_fit
-from tinykernel.training.readouts.likelihood import Standard, likeliest
 from tinykernel.training.readouts.normal_equations import (
     PENALTIES,
     LevelFit,
+    Standard,
     fit_levels,
     input_power,
+    likeliest,
 )
 
 

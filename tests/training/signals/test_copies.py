@@ -7,9 +7,9 @@ import pytest
 
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.spectrum import Spectrum
+from tinykernel.training.augment import with_spectra, with_windows
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts.linear_training import split_rows
-from tinykernel.training.signals.copies import with_spectra, with_windows
 from tinykernel.training.trainset import TrainSet
 
 SPECTRUM, GRID = Spectrum(64, 64, np.arange(2, 8), 2, 0), Grid.raw("int16", 800, 1)

@@ -8,8 +8,8 @@ import pytest
 from tinykernel.training.folds import trial_folds
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.options.regression import RegressorOptions
+from tinykernel.training.trainset import prepare_values
 from tinykernel.training.values import smooth
-from tinykernel.training.values.valueset import prepare_values
 
 RECIPE = Recipe(losses=(0.0,))
 

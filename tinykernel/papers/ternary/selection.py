@@ -11,8 +11,12 @@ from numpy.typing import NDArray
 from tinykernel import progress
 from tinykernel.papers.features import RMBCSIK, neighbour_distance
 from tinykernel.papers.ternary.bits import pack_features
-from tinykernel.papers.ternary.coordinate import fit_outputs, stratified_rows
-from tinykernel.papers.ternary.options import PaperOptions, PaperRows
+from tinykernel.papers.ternary.coordinate import (
+    PaperOptions,
+    PaperRows,
+    fit_outputs,
+    stratified_rows,
+)
 
 # Multiples of the mean distance to the 50th neighbour, and lambdas, likelier ones first. On ten
 # data sets the best multiple lies between 1 and 4, the best lambda between 0.03 and 0.3.

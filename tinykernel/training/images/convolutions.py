@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,10 @@ from tinykernel.model.stages.convolutions import Convolutions, pooled
 from tinykernel.model.stages.dense import Dense
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
+from tinykernel.training.augment import Augmentation, affine_moves
 from tinykernel.training.images import convolution_passes as passes
-from tinykernel.training.images.learner import ImageLearner, padded_levels
 from tinykernel.training.readouts.counts import count_scaler
-from tinykernel.training.readouts.linear import SLOTS, LinearRecipe
+from tinykernel.training.readouts.linear import SLOTS, LinearLearner, LinearRecipe
 
 _SHIFT, _TOP = 6, 255
 _ONE = np.float32(1 << _SHIFT)
@@ -45,6 +45,61 @@ _REACH, _STRETCH = 200, 10
 _DEVIATION, _FIRST_BIAS = 48, 32
 
 _Floats = NDArray[np.float32]
+
+
+class ImageLearner(LinearLearner):
+    """Stages and a linear part for images, uint8 of (n, channels, height, width).
+
+    Images are quantized inputs plus 128; targets (n, n_outputs) and weights (n,) are float32.
+    """
+
+    #: Parameters of the stages, each with the field of the plan that holds its largest step.
+    STEPS: ClassVar[dict[str, str]]
+
+    def __init__(
+        self,
+        images: NDArray[np.uint8],
+        targets: _Floats,
+        weight: _Floats,
+        plan: Any,
+        augmentation: Augmentation,
+    ) -> None:
+        self.plan, self.augmentation = plan, augmentation
+        super().__init__(images, targets, weight, plan.linear)
+
+    def steps(self) -> dict[str, float]:
+        """Return the names of all learned parameters, each with its largest step."""
+        own = {name: getattr(self.plan, step) for name, step in self.STEPS.items()}
+        return super().steps() | own
+
+    def moves(self, rows: NDArray[np.int64]) -> _Floats:
+        """Draw how the images of a batch are moved."""
+        return affine_moves(self.augmentation, rows.size, self.inputs.shape[2:], self.rng)
+
+    def seen(self, images: NDArray[np.uint8]) -> NDArray[Any]:
+        """Compute what the linear part sees, plus 128."""
+        raise NotImplementedError
+
+    def stages(self, scaler: Scale) -> tuple[Stage, ...]:
+        """Return the stages before the linear part; TinykernelError for what the C lacks."""
+        raise NotImplementedError
+
+
+def as_levels(rows: NDArray[Any], scaler: Scale, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """Quantize raw rows (n, height * width * channels) to (n, channels, height, width) bytes."""
+    height, width, channels = shape
+    q = scaler.quantize(rows.reshape(-1, channels)).astype(np.int16) + 128
+    images = q.astype(np.uint8).reshape(len(rows), height, width, channels)
+    return np.ascontiguousarray(images.transpose(0, 3, 1, 2))
+
+
+def padded_levels(levels: NDArray[np.int64], average: int, padding: int) -> NDArray[np.int64]:
+    """Return levels (..., rows, columns) or their means of two by two, with zeros around."""
+    if average == 2:
+        rows, columns = (side // 2 * 2 for side in levels.shape[-2:])
+        levels = levels[..., :rows:2, :columns] + levels[..., 1:rows:2, :columns]
+        levels = (levels[..., ::2] + levels[..., 1::2]) >> 2
+    return np.pad(levels, [(0, 0)] * (levels.ndim - 2) + [(padding, padding)] * 2)
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,7 @@ from tinykernel.model.stages.scale import Scale
 from tinykernel.model.stages.separable import MIXED, POINT, SINGLE, Separable
 from tinykernel.training.augment import Augmentation
 from tinykernel.training.images import separable_passes as passes
-from tinykernel.training.images.convolutions import form_of
-from tinykernel.training.images.learner import ImageLearner
+from tinykernel.training.images.convolutions import ImageLearner, form_of
 from tinykernel.training.readouts.counts import count_scaler
 from tinykernel.training.readouts.linear import LEVEL_STEPS, SLOTS, LinearRecipe
 

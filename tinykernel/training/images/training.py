@@ -21,10 +21,11 @@ from tinykernel.training.choice import Candidate, Choice, choose, joined
 from tinykernel.training.folds import Fold, hold_out, trial_folds
 from tinykernel.training.images.convolutions import (
     ConvolutionLearner,
+    ImageLearner,
+    as_levels,
     convolution_plan,
     no_convolutions,
 )
-from tinykernel.training.images.learner import ImageLearner, as_levels
 from tinykernel.training.images.separable import (
     COARSE,
     SeparableLearner,

@@ -22,6 +22,7 @@ from tinykernel.model.stages.beside import MOST_ENTRIES, Beside
 from tinykernel.model.stages.offset import NARROW, Offset
 from tinykernel.model.stages.scale import Scale
 from tinykernel.model.stages.spectrum import Spectrum
+from tinykernel.training.augment import with_spectra, with_windows
 from tinykernel.training.folds import Fold, trial_folds
 from tinykernel.training.loop import History
 from tinykernel.training.loss import share_right, targets_of
@@ -51,7 +52,6 @@ from tinykernel.training.readouts.normal_equations import (
     round_to_plane,
 )
 from tinykernel.training.result import TrainingResult
-from tinykernel.training.signals.copies import with_spectra, with_windows
 from tinykernel.training.signals.pool import SignalPlan, SignalPool, reach
 from tinykernel.training.signals.spectra import better, fit_planes
 from tinykernel.training.signals.spectrum import spectrum_of
