@@ -1,5 +1,6 @@
 """From clips to events: calibrate on joined clips, evaluate a labelled long recording."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -78,13 +79,21 @@ def test_from_clips_to_events(told):
 
 
 def test_other_files_of_labels(told, tmp_path):
-    """Audacity's labels give the same figures; what is no span is one clear line."""
+    """Audacity's labels and JSON give the same figures; what is no span is one clear line."""
     sound, rows = told / "long" / "day.wav", (told / "long" / "day.csv").read_text().split()[1:]
     (tmp_path / "day.wav").write_bytes(sound.read_bytes())
     text, keys = tmp_path / "day.txt", ("events", "hits", "false_alarms")
     text.write_text("\n".join(row.replace(",", "\t") for row in rows))
     parts = [json_of("evaluate", told / "e.tkm", f) for f in (tmp_path, sound)]
+    text.unlink()
+    names = ("start", "end", "label")
+    held = [dict(zip(names, row.split(","), strict=True)) for row in rows]
+    (tmp_path / "day.json").write_text(json.dumps(held))
+    parts.append(json_of("evaluate", told / "e.tkm", tmp_path))
     assert len({tuple(part[key] for key in keys) for part in parts}) == 1
+    (tmp_path / "day.json").write_text('[{"start": 5}]')
+    message = failed("evaluate", told / "e.tkm", tmp_path)
+    assert "is no list of objects with start, end and label" in message
     for lines, fault in (
         ("5\t4\tlow", "line 1: '5' to '4' is no span of seconds"),
         ("5\tinf\tlow", "'5' to 'inf' is no span"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -107,15 +109,16 @@ class Span:
 
 def label_file(sound: Path) -> Path | None:
     """Return the file of labels beside a sound."""
-    files = [sound.with_suffix(suffix) for suffix in (".csv", ".txt")]
+    files = [sound.with_suffix(suffix) for suffix in (".csv", ".txt", ".json")]
     return next((each for each in files if each.is_file()), None)
 
 
 def read_label_file(sound: Path, rate: float, n: int) -> tuple[Span, ...] | None:
     """Read the spans of a sound from the file of labels beside it, where there is one.
 
-    ``NAME.csv`` has a header with start, end and label; ``NAME.txt`` is what Audacity exports,
-    without a header and with tabs. Times are seconds; what is in no span is background.
+    ``NAME.csv`` has a header with start, end and label, ``NAME.json`` a list of objects with them;
+    ``NAME.txt`` is what Audacity exports, without a header and with tabs. Times are seconds; what
+    is in no span is background.
     """
     file = label_file(sound)
     if file is None:
@@ -149,6 +152,13 @@ def _rows(file: Path) -> list[tuple[int, list[str]]]:
     """Return the number of each line of a file of labels, with start, end and label."""
     text = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
     header = names = ["start", "end", "label"]
+    if file.suffix == ".json":
+        with suppress(ValueError, TypeError, KeyError):
+            entries = json.loads("\n".join(text))
+            return [(i, [str(entry[name]) for name in names]) for i, entry in enumerate(entries, 1)]
+        raise TinykernelError(
+            f"{file}: is no list of objects with start, end and label; correct it"
+        )
     if file.suffix == ".txt":  # Audacity writes a second line, from a backslash on, for a band
         split = (line.split("\t") for line in text)
         lines = [(i, row) for i, row in enumerate(split, 1) if row[0].strip() not in ("", "\\")]
