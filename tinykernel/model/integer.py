@@ -78,6 +78,7 @@ class IntegerModel(Predictions):
     --------
     >>> from tinykernel.model.grid import Grid
     >>> from tinykernel.model.readouts.linear import Linear
+    >>> from tinykernel.model.readouts.readout import Readout
     >>> from tinykernel.model.stages.scale import Scale
     >>> scale = Scale("uint8", 8, [0], [65536], [255])
     >>> readout = Readout((Linear([[1, -1]], [2]),), [10])
