@@ -17,8 +17,8 @@ def visible(text: str) -> str:
 
 
 def similar(name: str, known: Iterable[str]) -> str:
-    """Return "did you mean NAME?" for the most similar known name, or an empty text."""
-    near = get_close_matches(name, list(known), 1)
+    """Return "did you mean NAME?" for a known name that is a typing error away, or nothing."""
+    near = get_close_matches(name, list(known), 1, 0.75)
     return f"did you mean {near[0]}?" if near else ""
 
 

@@ -28,7 +28,19 @@ def test_a_phase_without_steps_shows_itself():
     for _ in range(20):
         now[0] += 1
         lines.tick()
-    assert written == ["linking: cortex-m4", "linking: since 17 s"]
+    assert written == ["linking: cortex-m4", "linking: 17 s so far"]
+
+
+def test_what_was_shown_is_not_shown_again():
+    """Each function that is compiled said so, ten times in one training."""
+    now = [0.0]
+    written: list[str] = []
+    lines = PlainLines(written.append, clock=lambda: now[0])
+    for stage in ("compiling", "choosing sigma") * 3:
+        lines(Progress(stage, 0, None))
+        now[0] += 3
+        lines.tick()
+    assert written == ["compiling", "choosing sigma"]
 
 
 def test_compiling_is_shown():

@@ -37,7 +37,8 @@ def test_options_lists_every_option_of_the_trainer() -> None:
         assert not expected or listed[field.name]["text"]
     assert listed["epochs"]["range"] == "1 or more"
     assert tuple(LAYOUTS) == LAYOUT_NAMES
-    assert run("options", "epochs").stdout.startswith("epochs  Passes over the training rows")
+    assert run("options", "epochs").stdout.startswith("epochs   Passes over the training rows.")
+    assert "default  6 to 120" in run("options", "epochs").stdout
     assert "epochs" in run("options").stdout
 
 
@@ -63,6 +64,7 @@ def test_a_setting_given_as_an_option_was_taken_for_an_unknown_one(tmp_path) -> 
     ("text", "expected"),
     [
         *(("n_component=64", "did you mean n_components?"), ("epoch=3", "did you mean epochs?")),
+        *(("bits=8", "no such setting; 'tinykernel options' lists all"), ("trials=3", "lists all")),
         *(("zzz=3", "'tinykernel options' lists all"), ("epochs", "write NAME=VALUE")),
         ("epochs=0", "--set epochs: must be a whole number of at least 1"),
         ("sigma=-1", "--set sigma: must be a positive number"),

@@ -47,8 +47,8 @@ def calibrate_command(
         float | None,
         args.option(
             "SHARE|RATE",
-            "share, e.g. 1%: also detect novel rows, with at most so many false alarms; or "
-            "rate, e.g. 1/h: choose when a stream has an event",
+            "most false alarms: a share, e.g. 1%, to detect novel rows; or a rate, e.g. 1/h, to "
+            "detect the events of a stream",
             parser=args.parser(parsing.share_or_rate),
         ),
     ] = None,
@@ -56,13 +56,15 @@ def calibrate_command(
         str | None,
         args.option(
             "DATA",
-            "with --false-alarms: rows of known classes, e.g. the training rows; rows far from all "
-            "of them are novel",
+            "with --false-alarms: rows of known classes, e.g. the training rows; rows far from "
+            "them are novel",
         ),
     ] = None,
     per_class: Annotated[
         bool,
-        args.flag("--per-class", text="choose a margin for each class; the promise holds for all"),
+        args.flag(
+            "--per-class", text="one margin per class, so that the promise holds for each class"
+        ),
     ] = False,
     confidence: Annotated[
         Any, args.share_option("confidence level of the promise", default="95%")
@@ -70,13 +72,13 @@ def calibrate_command(
     same_groups: Annotated[
         bool,
         args.flag(
-            "--same-groups", text="promise for new rows of the same groups, not for new groups"
+            "--same-groups", text="promise for new rows of the same groups instead of new groups"
         ),
     ] = False,
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = False,
 ) -> None:
-    """Fit confidence, and when the model refuses to answer.
+    """Calibrate confidence, and when the model refuses to answer.
 
     DATA must not be training rows. Prints the promise for new rows; if the rows do not support it,
     writes no model and ends with status 1. Uses the test part of DATA, or the held-out rows if the

@@ -22,7 +22,7 @@ def demo_command(
 ) -> None:
     """Train on digits, export for a Cortex-M4, and verify.
 
-    Digits are scikit-learn's; every test row is verified, and sizes are reported.
+    Uses the digits of scikit-learn, verifies every test row, and reports the sizes.
     """
     force = check_output_folder(output, force=force)
     import numpy as np

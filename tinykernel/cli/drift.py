@@ -31,20 +31,19 @@ def drift_command(
     ],
     data: Annotated[
         str | None,
-        args.option("DATA", "held-out rows to compare with  [default: those of calibrate]"),
+        args.option("DATA", "held-out rows to compare with", default="those of calibrate"),
     ] = None,
     false_alarms: Annotated[Any, args.share_option("risk of a false alarm", default="1%")] = 0.01,
     independent: Annotated[
         bool,
-        args.flag("--independent", text="take decisions as independent, e.g. of parts on a belt"),
+        args.flag("--independent", text="treat decisions as independent, e.g. parts on a belt"),
     ] = False,
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = False,
 ) -> None:
     """Compare a device's counters with held-out rows.
 
-    Ends with status 1 where they differ by more than chance, and where the device has too few
-    decisions to say.
+    Ends with status 1 if they differ by more than chance, or if the device has too few decisions.
     """
     from tinykernel.decisions import Counters, drift, expected_counts
 

@@ -40,7 +40,7 @@ def evaluate_command(
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = False,
 ) -> None:
-    """Evaluate a model on labelled rows, beside baselines.
+    """Evaluate a model on labelled rows, next to baselines.
 
     Prints accuracy with its confidence interval, and recall by class. Uses the test part of DATA,
     or the held-out rows if the model was trained on DATA, or all rows. Label and groups are by

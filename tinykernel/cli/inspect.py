@@ -24,8 +24,8 @@ def inspect_command(
         Path | None,
         option(
             "FILE",
-            "write the bounds and inputs that reach them, as JSON that check_proof.py checks "
-            "against the exported C",
+            "write the proved bounds, and inputs that reach them, as JSON; check_proof.py checks "
+            "it against the exported C",
         ),
     ] = None,
     as_json: JsonOption = False,

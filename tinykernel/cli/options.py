@@ -9,18 +9,18 @@ import typer
 from tinykernel.cli.common.arguments import JsonOption, argument
 from tinykernel.cli.common.output import print_json, print_pairs, print_table
 from tinykernel.cli.settings.gathering import known
-from tinykernel.cli.settings.table import METHODS, PARTS, SETTINGS, TASKS, Setting
+from tinykernel.cli.settings.table import KINDS, METHODS, PARTS, SETTINGS, TASKS, Setting
 
 
 def options_command(
-    names: Annotated[list[str] | None, argument("[NAME]...", "show these in full")] = None,
+    names: Annotated[list[str] | None, argument("NAME", "settings to show in full")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List all settings, or show single ones in full.
+    """List all settings, or show some in full.
 
-    Settings are given by --set NAME=VALUE or in tinykernel.toml. tinykernel.toml lies beside the
-    data (for export beside the model); its tables are data, train, tune and export. The command
-    line takes precedence over the file.
+    Give settings with --set NAME=VALUE, or in a file tinykernel.toml next to the data (for export,
+    next to the model). Its tables are [data], [train], [tune] and [export]. The command line takes
+    precedence over the file.
     """
     chosen = [known(name, name) for name in names] if names else list(SETTINGS.values())
     if as_json:
@@ -29,20 +29,23 @@ def options_command(
         for setting in chosen:
             print_pairs(_in_full(setting))
     else:
-        columns = ("value", "default", "")
+        columns = ("setting", "value", "default", "")
         for part in PARTS:
-            rows = [
-                (setting.name, setting.kind, _default(setting) or "-", setting.summary)
-                for setting in chosen
-                if setting.part == part
-            ]
-            print_table((f"[{part}]", *columns), rows)
-            typer.echo()
+            for inputs in KINDS:
+                rows = [
+                    (setting.name, setting.kind, _default(setting), setting.summary)
+                    for setting in chosen
+                    if (setting.part, setting.inputs) == (part, inputs)
+                ]
+                if rows:
+                    typer.echo(f"[{part}] {inputs}".rstrip())
+                    print_table(columns, rows)
+                    typer.echo()
         typer.echo("'tinykernel options NAME' shows one in full")
 
 
 def _default(setting: Setting) -> str:
-    return "" if setting.usual is None else str(setting.usual)
+    return "-" if setting.usual is None else str(setting.usual)
 
 
 def _facts(setting: Setting) -> dict[str, object]:
@@ -53,10 +56,10 @@ def _facts(setting: Setting) -> dict[str, object]:
 
 def _in_full(setting: Setting) -> list[tuple[str, str]]:
     return [
-        (setting.name, setting.text),
+        (setting.name, setting.description),
         ("value", setting.kind),
         ("range", setting.range),
-        ("default", _default(setting)),
+        ("default", setting.usual_text),
         ("table", f"[{setting.part}]"),
         ("tasks", "" if setting.tasks == TASKS else ", ".join(setting.tasks)),
         ("method", "" if setting.methods == METHODS else ", ".join(setting.methods)),

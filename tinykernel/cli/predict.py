@@ -39,7 +39,9 @@ _Columns = list[tuple[str, Sequence[Any]]]
 
 def predict_command(
     model: args.ModelArgument,
-    data: Annotated[str | None, args.argument("[DATA]", "data, as for train; or --stream")] = None,
+    data: Annotated[
+        str | None, args.argument("DATA", "data as for train; or give --stream")
+    ] = None,
     output: Annotated[
         Path | None, args.option("--output -o FILE", "write row, label and scores to a .csv file")
     ] = None,
@@ -47,7 +49,7 @@ def predict_command(
         str | None,
         args.option(
             "FILE",
-            "recording, or a folder of them: print events, or a decision every hop",
+            "recording, or a folder of recordings; prints events, or a decision per hop",
             show_default=False,
         ),
     ] = None,
@@ -57,7 +59,7 @@ def predict_command(
     """Predict labels and scores in the firmware's arithmetic.
 
     Uses the test part of DATA if it has one, else all rows. A calibrated model also prints its
-    decision, a label or "refused", and its confidence, 0 to 255.
+    decision (a label or "refused") and its confidence from 0 to 255.
     """
     source = stream if data is None else data
     if source is None or (data is not None and stream is not None):

@@ -29,11 +29,11 @@ def report_command(
     budget: args.BudgetOption = None,
     html: Annotated[Path | None, args.option("FILE", "write a page to share")] = None,
     markdown: Annotated[
-        bool, args.flag("--markdown", text="print the figures of the page as text")
+        bool, args.flag("--markdown", text="print the figures of that page as Markdown")
     ] = False,
     compiler: Annotated[str, args.option("NAME", "auto, gcc, zig, or none to estimate")] = "auto",
     data: Annotated[
-        str | None, args.option("DATA", "for the page: rows to judge the model on")
+        str | None, args.option("DATA", "for the page: rows to evaluate the model on")
     ] = None,
     clock: Annotated[
         str | None, args.option("HZ", "for the page: clocks, e.g. 16MHz,48MHz")

@@ -57,9 +57,9 @@ def train_command(
 ) -> None:
     """Train a model that fits a budget, and test it.
 
-    Sounds, folders, and any DATA with --window are recordings, which are cut into windows. A
-    folder of pictures has one folder for each class; pictures are resized to --image-shape. Ctrl-C
-    ends the search, or the training after its first epoch, and keeps the best so far.
+    Sounds, folders and, with --window, tables are recordings, which are cut into windows. A folder
+    of pictures has a folder for each class; pictures are resized to --image-shape. Ctrl-C ends the
+    search, or the training after its first epoch, and keeps the best model so far.
     """
     args.check_output_file(output, args.MODEL_SUFFIXES)
     values, typed = gather(ctx.params, ("data", "train"), data)

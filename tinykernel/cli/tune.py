@@ -51,10 +51,10 @@ def tune_command(
 ) -> None:
     """Compare sizes; recommend the smallest good model.
 
-    Models of 1 to 30 KB (or --budget) are cross-validated on the training rows, by whole groups if
-    there are groups. Test rows have no influence. Finished trainings are stored: after an
-    interruption the same command continues. Ctrl-C ends it with the best so far. --set takes the
-    settings of train, too.
+    Models of 1 to 30 KB (or --budget) are cross-validated on the training rows, in whole groups if
+    there are groups. Test rows do not affect the choice. Finished trainings are stored: after an
+    interruption the same command continues. Ctrl-C ends it with the best so far. --set also takes
+    the settings of train.
     """
     options, _typed = gather(ctx.params, ("data", "train", "tune"), data, _LEFT_OUT)
     options |= {"data": data, "output": output, "task": "classes"}

@@ -32,7 +32,7 @@ def verify_command(
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = False,
 ) -> None:
-    """Run every row through the C, and compare it with Python.
+    """Run every row through the C and through Python, and compare.
 
     The default target is the host. Ends with status 1 if a score differs, or if a target is too
     small for the model. For classifiers it also compares the drift counters over 10,000 steps. Uses

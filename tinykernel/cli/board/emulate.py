@@ -19,25 +19,25 @@ def _end(*_: object) -> None:
 
 
 def emulate_command(
-    model: Annotated[Path | None, argument("[MODEL]", "model: .tkm or .pkl")] = None,
+    model: Annotated[Path | None, argument("MODEL", "model: .tkm or .pkl")] = None,
     target: Annotated[
         str,
         option(
             "--target -t TARGET",
-            "processor to emulate; host runs the program on this computer",
+            "processor to emulate, or host to run the program on this computer",
             autocompletion=complete_target,
         ),
     ] = "host",
     sensor: Annotated[
         str | None,
         option(
-            "still|shaking|turning", "instead of a model: print x, y and z of a movement at 100 Hz"
+            "still|shaking|turning", "instead of MODEL: print x, y and z of a movement at 100 Hz"
         ),
     ] = None,
 ) -> None:
     """Run the program of a board in an emulator, until Ctrl-C.
 
-    It prints the port first; pass it to --port of other commands.
+    The first line is the port; give it to other commands with --port.
     """
     if (model is None) == (sensor is None):
         raise typer.BadParameter("give either MODEL or --sensor", param_hint="MODEL")

@@ -29,14 +29,14 @@ def monitor_command(
     send: Annotated[
         str | None,
         args.option(
-            "RECORDING", "recording to send to the board in real time; compares with Python"
+            "RECORDING", "recording to send to the board in real time, to compare with Python"
         ),
     ] = None,
     log: Annotated[Path | None, args.option("FILE", "write each decision to a .csv file")] = None,
     fast: Annotated[
         bool, args.flag("--fast", text="with --send: as fast as the serial line allows")
     ] = False,
-    decisions: Annotated[int | None, args.option("N", "stop after N decisions", min=1)] = None,
+    decisions: Annotated[int | None, args.number_option("N", "stop after N decisions", 1)] = None,
 ) -> None:
     """Show the decisions of a board live, until Ctrl-C.
 

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tinykernel.cli.common.arguments import BaudOption, PortOption, QuietOption, option
+from tinykernel.cli.common.arguments import (
+    BaudOption,
+    PortOption,
+    QuietOption,
+    number_option,
+    option,
+)
 from tinykernel.cli.settings import parsing
 
 if TYPE_CHECKING:
@@ -24,7 +30,7 @@ _KEYS = "blank starts and ends a recording, digits choose the label, q ends"
 
 
 def record_command(
-    label: Annotated[str, option("WORD[,WORD]", "label; or several, to choose by key")],
+    label: Annotated[str, option("WORD[,WORD]", "label, or several to choose from by key")],
     output: Annotated[Path, option("--output -o DIR", "folder of the recordings")] = Path(
         "recordings"
     ),
@@ -37,12 +43,12 @@ def record_command(
         str | None, option("NAME", "person or machine, written as column `group`")
     ] = None,
     rate: Annotated[
-        float | None, option("HZ", "sampling rate  [default: measured]", min=0.001)
+        float | None, number_option("HZ", "sampling rate", 0.001, default="measured")
     ] = None,
     seconds: Annotated[
-        float | None, option("SECONDS", "length of a recording  [default: 60]", min=0.001)
+        float | None, number_option("SECONDS", "length of a recording", 0.001, default="60")
     ] = None,
-    count: Annotated[int | None, option("N", "number of recordings  [default: 1]", min=1)] = None,
+    count: Annotated[int | None, number_option("N", "number of recordings", 1, default="1")] = None,
     window: Annotated[
         str | None, option("TIME", "with --count: length of each recording, e.g. 1s")
     ] = None,

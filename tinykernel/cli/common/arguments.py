@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from tinykernel.cli.settings import parsing
+from tinykernel.cli.settings.table import bounds
 from tinykernel.codegen.targets import TARGETS, find_target
 from tinykernel.data.paths import data_folder, find_data, is_recording
 from tinykernel.errors import TinykernelError
@@ -43,15 +45,25 @@ def share_option(text: str, *, default: str = "") -> Any:
     return option("SHARE", text, default=default, parser=parser(parsing.share))
 
 
-def option(usage: str, text: str, *, default: str = "", **more: Any) -> Any:
-    """Return an option with a value; `default` is for the help.
+def option(usage: str, text: str, *, default: str = "", range: str = "", **more: Any) -> Any:
+    """Return an option with a value; `default` and `range` are for the help.
 
     `usage` is ``"--target -t TARGET"``, or ``"TARGET"`` where the name is that of the parameter.
     """
     *names, metavar = usage.split()
     if default:
-        text, more["show_default"] = f"{text}  [default: {default}]", False
+        more["show_default"] = False
+    text += bounds(default, range)
     return typer.Option(*names, metavar=metavar, help=text, **more)
+
+
+def number_option(usage: str, text: str, low: float, high: float = inf, **more: Any) -> Any:
+    """Return an option that takes a number from `low` to `high`; a whole `low` takes whole ones."""
+    known = f"{low} or more" if high == inf else f"{low} to {high}"
+    reader = parsing.number(
+        low, high, f"a {'whole ' * isinstance(low, int)}number, {known}", type(low)
+    )
+    return option(usage, text, range=known, parser=parser(reader), **more)
 
 
 def argument(metavar: str, text: str, **more: Any) -> Any:
@@ -86,7 +98,7 @@ DataArgument = Annotated[
     str,
     argument(
         "DATA",
-        "table, arrays, recordings or pictures, also from $TINYKERNEL_DATA",
+        "table, arrays, recordings or pictures; also from $TINYKERNEL_DATA",
         callback=existing_data,
     ),
 ]
@@ -95,7 +107,7 @@ TargetsOption = Annotated[
     list[str],
     option(
         "--target -t TARGET",
-        "processor, several separated by commas, or all",
+        "target processor, several separated by commas, or all",
         autocompletion=complete_target,
     ),
 ]
@@ -103,8 +115,8 @@ BudgetOption = Annotated[
     Any,
     option(
         "SIZE|LIMITS",
-        "flash, e.g. 30KB, or several limits: "
-        "flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz or instructions=200k",
+        "flash limit, e.g. 30KB, or several: flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz or "
+        "instructions=200k",
         parser=parser(parse_limits),
     ),
 ]
@@ -112,7 +124,7 @@ CurrentOption = Annotated[
     str | None,
     option(
         "CURRENT[@VOLTAGE]",
-        "current drawn by the chip at --clock, e.g. 4mA@3V: adds charge and energy",
+        "current of the chip at --clock, e.g. 4mA@3V; adds charge and energy",
     ),
 ]
 JsonOption = Annotated[bool, flag("--json", text="print the result as JSON on stdout")]
@@ -124,16 +136,18 @@ PortOption = Annotated[
     str | None,
     option(
         "PORT",
-        "serial port of a board, e.g. /dev/ttyACM0, COM3 or socket://127.0.0.1:4000  "
-        "[default: the only board]",
+        "serial port of a board, e.g. /dev/ttyACM0, COM3 or socket://127.0.0.1:4000",
+        default="the only board",
     ),
 ]
-BaudOption = Annotated[int, option("BAUD", "speed of the serial port", min=50, max=20_000_000)]
+BaudOption = Annotated[
+    int, number_option("BAUD", "speed of the serial port", 50, 20_000_000, default="115200")
+]
 OnPortOption = Annotated[
     str | None,
     option(
         "PORT",
-        "serial port of a board that runs the export, e.g. /dev/ttyACM0; auto finds the only one",
+        "serial port of a board that runs the export, e.g. /dev/ttyACM0, or auto for the only one",
     ),
 ]
 

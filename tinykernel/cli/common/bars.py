@@ -63,7 +63,7 @@ class PlainLines:
     ) -> None:
         self._write, self._clock = write, clock
         self._latest: Progress | None = None
-        self._shown: Progress | None = None
+        self._lines = set[str]()
         self._entered = self._written = clock()
 
     def __call__(self, progress: Progress) -> None:
@@ -78,12 +78,13 @@ class PlainLines:
         now, latest = self._clock(), self._latest
         if latest is None or now - self._entered < _SECONDS_OF_A_PHASE:
             return
-        is_first, silence = self._written <= self._entered, now - self._written
-        is_new = latest is not self._shown
+        line, silence = _line(latest), now - self._written
+        is_new = line not in self._lines  # data may be read, and code compiled, more than once
+        is_first = is_new and self._written <= self._entered
         if is_first or silence >= (_SECONDS_BETWEEN_LINES if is_new else _SECONDS_OF_SILENCE):
-            self._shown, self._written = latest, now
-            since = f"{latest.stage}: since {now - self._entered:.0f} s"
-            self._write(_line(latest) if is_first or is_new else since)
+            self._lines.add(line)
+            self._written = now
+            self._write(line if is_new else f"{latest.stage}: {now - self._entered:.0f} s so far")
 
 
 def _line(progress: Progress) -> str:

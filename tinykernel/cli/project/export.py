@@ -29,29 +29,29 @@ def export_command(
         args.option(
             "--target -t TARGET",
             "processor of the platformio project",
+            default="that of the training",
             autocompletion=args.complete_target,
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        args.option("--output -o DIR", "folder to write  [default: NAME-TARGET or NAME]"),
+        args.option("--output -o DIR", "folder to write", default="NAME-TARGET or NAME"),
     ] = None,
     name: Annotated[
-        str | None, args.option("NAME", "prefix of all C names  [default: from the file name]")
+        str | None, args.option("NAME", "prefix of all C names", default="from the file name")
     ] = None,
     project_format: Annotated[
         str, args.option("--format FORMAT", "platformio, library or single")
     ] = "platformio",
     data: Annotated[
-        str | None,
-        args.option("DATA", "rows for the self-test  [default: generated]", show_default=False),
+        str | None, args.option("DATA", "rows for the self-test", default="generated")
     ] = None,
     check: Annotated[
         list[Path],
         args.option(
             "PATH",
-            "write nothing; list the files of this export that differ from what MODEL "
-            "generates, and end with status 1 if there are any",
+            "compare an export with what MODEL generates: write nothing, list the files that "
+            "differ, and end with status 1 if there are any",
         ),
     ] = [],  # noqa: B006
     assignments: SetOption = [],  # noqa: B006
@@ -62,8 +62,8 @@ def export_command(
 ) -> None:
     """Write C99: a project, a library, or a single file.
 
-    The library is for any build system: Arduino, ESP-IDF, Zephyr, CMake. The default target is that
-    of the training.
+    A platformio project is for one target. The library is for any build system, such as Arduino,
+    ESP-IDF, Zephyr or CMake; single is one .c and one .h file.
     """
     if check:
         _check(ctx, check, model, data, as_json=as_json)
@@ -122,7 +122,7 @@ def _check(
         if source is not None and source.name == "COMMANDLINE":
             typed = next(p.opts[0] for p in ctx.command.params if p.name == name)
             raise typer.BadParameter(
-                "--check takes the options of the export from its manifest; leave it out",
+                "--check takes the options from the manifest of the export; leave it out",
                 param_hint=typed,
             )
     opened = open_model(path)
@@ -137,7 +137,7 @@ def _check(
         same = f"{n_files} files are what {path} generates"
         print_pairs([*lines, ("result", end if n else same)])
         if data is None and any(name.endswith("_vectors.h") for name in kinds["changed"]):
-            typer.echo("hint: if the export had --data, give the same rows")
+            typer.echo("hint: if the export was made with --data, give the same rows")
     if n:
         raise typer.Exit(1)
 
@@ -149,7 +149,7 @@ def _target(name: str | None, project_format: str, opened: ModelFile) -> Target 
     if is_for_boards(project_format):
         name = name or opened.target
         if name is None:
-            problem = f"missing, and format {project_format} is for one"
+            problem = "the model has no target of its training; give one"
             raise typer.BadParameter(problem, param_hint="--target")
         return find_target(name)
     if name is not None:

@@ -17,7 +17,7 @@ from tinykernel.files import read_manifest
 def flash_command(
     folder: Annotated[Path, argument("DIR", "the exported project")],
     environment: Annotated[
-        str | None, option("--environment -e NAME", "environment of platformio.ini  [default: all]")
+        str | None, option("--environment -e NAME", "environment of platformio.ini", default="all")
     ] = None,
     port: Annotated[
         str | None, option("PORT", "serial port, if several boards are connected")
@@ -26,12 +26,12 @@ def flash_command(
         bool, flag("--trust", text="build a folder that was not exported or was changed")
     ] = False,
     verify: Annotated[
-        bool, flag("--verify", text="then compare the scores of the board with Python's")
+        bool, flag("--verify", text="afterwards, compare the scores of the board with Python")
     ] = False,
     model: Annotated[
-        Path | None, option("MODEL", "model for --verify  [default: the .tkm next to DIR]")
+        Path | None, option("MODEL", "model for --verify", default="the .tkm next to DIR")
     ] = None,
-    data: Annotated[str | None, option("DATA", "rows for --verify  [default: generated]")] = None,
+    data: Annotated[str | None, option("DATA", "rows for --verify", default="generated")] = None,
 ) -> None:
     """Build an exported project and flash the board.
 

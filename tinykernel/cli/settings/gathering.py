@@ -63,7 +63,7 @@ def _parameter(setting: Setting) -> inspect.Parameter:
     declared = typer.Option(
         setting.option,
         *short,
-        help=setting.summary + ("" if setting.usual is None else f"  [default: {setting.usual}]"),
+        help=setting.help,
         metavar=setting.kind,
         show_default=False,
         autocompletion=complete_target if short else None,

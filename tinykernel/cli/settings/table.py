@@ -13,12 +13,15 @@ from typing import Any
 
 from tinykernel.cli.settings import parsing
 from tinykernel.measure.limits import parse_limits, parse_size
+from tinykernel.training.options import declarations
 from tinykernel.training.options.fields import TrainerOptions
 from tinykernel.training.options.ranges import LARGEST_SEED
 from tinykernel.training.options.regression import RegressorOptions
 
 CLASSES, NUMBERS, NOVELTY = TASKS = ("classes", "numbers", "novelty")
 LEARNED, PAPER = METHODS = ("learned", "paper")
+#: The kinds of inputs of settings that are not for all.
+KINDS = ALL, TABLES, SIGNALS, ONE_CLASS = "", "for tables", "for signals and images", "for novelty"
 #: The tables of ``tinykernel.toml``.
 PARTS = ("data", "train", "tune", "export")
 #: Settings with an option of `train`, in the order of its help.
@@ -27,6 +30,7 @@ OPTIONS_OF_TRAIN = (
     *("image_shape", "augment", "class_weight", "missing", "effort", "validation", "test", "seed"),
 )
 _SUPERVISED = (CLASSES, NUMBERS)
+_BY_DEFAULT = re.compile(r"By default (.*?)\.(?: |$)")
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class Setting:
     reader: parsing.Reader | None = None  # by default for a text, or for one of the kinds.
     default: Any = None  # None for a value that is chosen, or without default.
     range: str = ""
+    inputs: str = ALL  # the kind of inputs that it is for.
     tasks: tuple[str, ...] = TASKS
     methods: tuple[str, ...] = METHODS
     of_trainer: bool = False  # whether it is an option of the trainer.
@@ -62,7 +67,7 @@ class Setting:
     @property
     def summary(self) -> str:
         """The first sentence of the text, as ``--help`` shows it."""
-        first = re.split(r"(?<=[\w)])[.;] ", self.text)[0].rstrip(".")
+        first = re.split(r"(?<=[\w)'%])[.;] ", self.text)[0].rstrip(".")
         word = first.split()[0]
         is_name = word == "C" or word[1:].lower() != word[1:]
         return first if is_name else first[0].lower() + first[1:]
@@ -72,25 +77,49 @@ class Setting:
         """The default; of trainer options that of their field."""
         return _TRAINER_DEFAULTS[self.name] if self.of_trainer else self.default
 
+    @property
+    def description(self) -> str:
+        """The text without the sentence on the default."""
+        return _BY_DEFAULT.sub("", self.text).rstrip()
+
+    @property
+    def usual_text(self) -> str:
+        """The default as text: a value, or how one is chosen."""
+        chosen = _BY_DEFAULT.search(self.text)
+        return str(self.usual) if self.usual is not None else chosen[1] if chosen else ""
+
+    @property
+    def help(self) -> str:
+        """The text of ``--help``: the summary and the default."""
+        return self.summary + bounds(self.usual_text)
+
+
+def bounds(default: str, range: str = "") -> str:
+    """Return default and range as they stand at the end of the help of an option."""
+    parts = {"default": default, "range": range}
+    text = "; ".join(f"{name}: {value}" for name, value in parts.items() if value)
+    return text and f"  [{text}]"
+
 
 _data, _train, _tune, _export = (partial(Setting, part) for part in PARTS)
+_recordings = partial(_data, inputs=SIGNALS)
 
 _OWN = (
     _data("label", "COLUMN", "Column, array or file of the labels."),
     _data(
         "groups",
         "COLUMN",
-        "Column, array or file of groups. All rows of a group, such as a person or a machine, are "
-        "held out together.",
+        "Column, array or file of groups. A group, such as a person or a machine, is held out as a "
+        "whole.",
     ),
     _data("inputs", "COLUMNS", "Columns to use as inputs.", reader=parsing.names),
     _data("drop", "COLUMNS", "Columns to ignore.", reader=parsing.names),
     _data(
         "missing",
         "keep|drop|median|error",
-        "What to do with missing values. keep: give them a number of their own (default for "
-        "tables); drop: leave the rows out; median: fill them, as your firmware must too; error: "
-        "refuse the data. Windows of recordings: drop, or error (default).",
+        "What to do with missing values. By default keep, for recordings error. "
+        "keep: give them a number of their own. drop: drop the rows. median: fill them; your "
+        "firmware must do the same. error: refuse the data. Recordings take drop and error.",
     ),
     _data(
         "input_type",
@@ -98,30 +127,37 @@ _OWN = (
         "C type of the inputs. By default the type of the data.",
         tasks=_SUPERVISED,
     ),
-    _data(
-        "window", "TIME", "Recordings: window length. Write 2.56s, 2560ms or a number of samples."
+    _recordings(
+        "window",
+        "TIME",
+        "Recordings: window length, such as 2.56s. Also 2560ms, or a number of samples.",
     ),
-    _data("hop", "TIME", "Recordings: time between decisions. By default half a window."),
-    _data(
+    _recordings(
+        "hop",
+        "TIME",
+        "Recordings: hop. By default half a window. It is the time between two decisions.",
+    ),
+    _recordings(
         "rate",
         "HZ",
         "Recordings: sampling rate, if the files do not state it. Sounds are resampled to it.",
         reader=parsing.number(1e-9, 1e12, "samples a second"),
         range="above 0",
     ),
-    _data("time", "COLUMN", "Recordings: column of times, if it is not recognised by its name."),
-    _data(
+    _recordings("time", "COLUMN", "Recordings: column of times, if its name is not recognised."),
+    _recordings(
         "name",
         "PATTERN",
-        "Pattern that reads label and group from file names. For recordings and pictures: "
-        "'{label}_{person}_{n}' or '{person}/{label}/*'.",
+        "Pattern that reads label and group from file names, such as '{label}_{person}_{n}'. For "
+        "recordings and pictures. Folders count, as in '{person}/{label}/*'.",
     ),
-    _data(
+    _recordings(
         "short",
         "pad|drop",
-        "Recordings shorter than a window: pad them with zeros (default for sounds) or drop them.",
+        "What to do with recordings shorter than a window. By default pad for sounds. pad: pad "
+        "them with zeros. drop: drop them.",
     ),
-    _data(
+    _recordings(
         "background",
         "LABELS",
         "Classes that are not events of a stream. By default those called background, noise, "
@@ -132,9 +168,9 @@ _OWN = (
     _data(
         "test",
         "SHARE|FILE",
-        "Test rows: share or file. A share is held out, by whole groups if there are groups; it "
+        "Test rows: share or file. A share is held out, in whole groups if there are groups. It "
         "has no effect if DATA has a test part.",
-        reader=parsing.or_file(parsing.number(0, 0.99, "a share, as in 0.2, or a file")),
+        reader=parsing.or_file(parsing.number(0, 0.99, "a share from 0 to 0.99, or a file")),
         default=0.2,
         range="0 to 0.99",
         tasks=_SUPERVISED,
@@ -142,20 +178,22 @@ _OWN = (
     _train(
         "task",
         "|".join(TASKS),
-        "What to predict. classes; numbers (or: regression); novelty, learned from normal rows "
-        "alone.",
+        "What to predict. classes: labels. numbers (or regression): values. novelty: whether a row "
+        "differs from the normal rows of the training.",
         reader=parsing.choice(*TASKS, regression=NUMBERS),
         default=CLASSES,
     ),
     _train(
         "budget",
         "SIZE|LIMITS",
-        "Flash limit, or several limits. Write 30KB, or "
-        "flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz, with instructions=200k in place of a time. "
-        "By default 30KB, or no limit if a model size is given.",
+        "Flash limit, or several. By default 30KB. There is no limit if a model size is given. "
+        "Write several as flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz, or with instructions=200k "
+        "in place of the time.",
         reader=parse_limits,
     ),
-    _train("target", "TARGET", "Processor; 'tinykernel targets' lists all.", default="cortex-m4"),
+    _train(
+        "target", "TARGET", "Target processor; 'tinykernel targets' lists all.", default="cortex-m4"
+    ),
     _train(
         "seed",
         "int",
@@ -167,24 +205,27 @@ _OWN = (
     _train(
         "validation",
         "DATA|SHARE",
-        "Validation rows, to choose the best epoch. A file, or a share of the training rows.",
+        "Validation rows: share or file. They choose the best epoch. A share is of the training "
+        "rows.",
         reader=parsing.share_or_file,
+        range="above 0, below 0.5",
         tasks=_SUPERVISED,
         methods=(LEARNED,),
     ),
     _train(
         "method",
         "|".join(METHODS),
-        "Training method: learned, or that of the source papers for comparison.",
+        "Training method. paper is that of the source papers, for comparison.",
         default=LEARNED,
         tasks=_SUPERVISED,
     ),
     _train(
         "max_error",
         "SHARE",
-        "Refuse enough rows that the error rate among the answers is provably at most this. A "
-        "fifth of the training rows is held out to calibrate, in whole groups.",
+        "Refuse enough rows that the error rate among the answers is provably at most this, such "
+        "as 1%. A fifth of the training rows is held out to calibrate, in whole groups.",
         reader=parsing.share,
+        range="above 0, below 1",
         tasks=(CLASSES,),
     ),
     _train(
@@ -192,68 +233,71 @@ _OWN = (
         "SHARE",
         "Largest share of normal rows to call novel. A fifth of the rows is held out to prove it.",
         reader=parsing.share,
+        range="above 0, below 1",
         default=0.01,
         tasks=(NOVELTY,),
+        inputs=ONE_CLASS,
     ),
     _train(
         "n_prototypes",
         "int",
-        "Number of prototypes. Rows near one are normal; each takes half a byte an input. By "
-        "default one for 25 rows, at most 4096 bytes.",
+        "Number of prototypes. By default one per 25 rows, in at most 4096 bytes. Rows near a "
+        "prototype are normal. Each takes half a byte per input.",
         reader=parsing.number(1, 1 << 20, "a whole number, 1 or more", int),
         range="1 or more",
         tasks=(NOVELTY,),
+        inputs=ONE_CLASS,
     ),
     _tune(
         "max_time",
         "TIME",
-        "Time limit: start no training that would probably end later.",
+        "Time limit, such as 90s, 10m or 2h. No training starts that would probably end later.",
         reader=parsing.seconds,
     ),
     _tune(
         "pick",
         "SIZE",
-        "With -o: write the model of this size. Nothing is trained again.",
+        "With -o: write the model of this size. Finished trainings are not repeated.",
         reader=parse_size,
     ),
     _tune(
         "sizes",
         "SIZES",
-        "Sizes to try, instead of 1KB,2KB,3KB,4KB,6KB,... up to the budget.",
+        "Sizes to try. By default 1KB, 2KB, 3KB, 4KB, 6KB and so on up to the budget.",
         reader=parsing.sizes,
     ),
     _tune(
         "folds",
         "int",
-        "Folds of the training rows, each held out once.",
+        "Number of folds of the cross-validation.",
         reader=parsing.number(2, 1000, "a whole number, 2 or more", int),
         default=4,
         range="2 or more",
     ),
-    _tune("curve", "FILE", "Also write the curve of accuracy against size: .csv, .svg or .png."),
+    _tune("curve", "FILE", "Also write accuracy against size to a .csv, .svg or .png file."),
     _tune(
         "backend",
         "threading|loky|ADDRESS",
-        "joblib backend, or address of a Dask scheduler such as tcp://127.0.0.1:8786.",
+        "joblib backend, or the address of a Dask scheduler such as tcp://127.0.0.1:8786.",
         reader=str,
         default="threading",
     ),
     _export(
         "board",
         "NAME",
-        "PlatformIO board. Write PLATFORM:NAME if 'tinykernel targets' does not list it.",
+        "PlatformIO board; PLATFORM:NAME if 'tinykernel targets' does not list it.",
     ),
     _export("framework", "NAME", "Framework, such as arduino, espidf or cmsis."),
     _export(
         "version",
         "X.Y.Z",
-        "Version of the model, such as 1.4.0. Written to the header, the manifest and the package.",
+        "Version of the model, such as 1.4.0, for the header, the manifest and the package.",
     ),
     _export(
         "ci",
         "github",
-        "Add a CI workflow. On every commit of your firmware it checks that the C is what the "
-        "model generates, compares all scores, and checks the budget of the training.",
+        "Add a CI workflow. On every commit of your firmware it checks that the model generates "
+        "this C, compares all scores, and checks the budget of the training.",
         reader=parsing.choice("github"),
     ),
 )
@@ -275,7 +319,7 @@ _KINDS = {
     "window_shape": "SxC",
     "image_shape": "HxW[xC]",
     "frame": "WxH:FORMAT",
-    "class_weight": "balanced|LABEL:WEIGHT,...",
+    "class_weight": "WEIGHTS",
     "n_components": "int|LAYOUT:int,...",
     "n_kernels": "int|KIND:int,...",
     "loss": "squared|absolute|LEVELS",
@@ -303,10 +347,18 @@ def _of_trainer() -> Iterator[Setting]:
                 _as_typed(field.metadata["text"]),
                 _reader(field),
                 range=field.metadata["range"],
+                inputs=_inputs(field.metadata["reads"]),
                 tasks=tuple(task for task in TASKS if name in _TAKEN_BY[task]),
                 methods=METHODS if name in _TAKEN_BY[PAPER] else (LEARNED,),
                 of_trainer=True,
             )
+
+
+def _inputs(readers: tuple[str, ...]) -> str:
+    """Return the kind of inputs of an option from the parts of models that read it."""
+    of_tables = not readers or set(readers) & set(declarations.TABLES)
+    of_signals = not readers or set(readers) - set(declarations.TABLES)
+    return ALL if of_tables and of_signals else TABLES if of_tables else SIGNALS
 
 
 def _as_typed(text: str) -> str:

@@ -68,14 +68,14 @@ class Parameters:
         None,
         unless_none(Check(ranges.components, f"0 to {MOST_COMPONENTS}")),
         "int, mapping of str to int, or None",
-        "Number p of binary components, at most 65536. Flash grows in proportion. By default "
-        "2048, or none for signals and images. 0 needs a linear part. A mapping "
-        'of layouts to numbers, for instance ``{"compact": 3072, "phases": 1536}``, chooses '
-        "the layout on held-out rows. A layout says which numbers of a component are "
-        'learned and stored. "compact", the default: G in 4 bits and weights of +-1; "phases": G '
-        'and starts in 8 bits; "windows", the default of a regressor: also widths and S, and '
-        "ternary weights, so each component takes more bytes and is more accurate. ``+linear4`` "
-        "after a layout adds a linear part in 4 bits; ``linear4`` alone has no components.",
+        "Number of binary components (p). Flash grows in proportion. By default 2048, or none for "
+        "signals and images. 0 needs a linear part. A mapping of layouts to numbers, such as "
+        '``{"compact": 3072, "phases": 1536}``, chooses the layout on held-out rows. A layout says '
+        'which numbers of a component are learned and stored. "compact", the default: G in 4 bits '
+        'and weights of +-1. "phases": G and starts in 8 bits. "windows", the default of a '
+        "regressor: also widths and S, and ternary weights; each component is more accurate and "
+        "takes more bytes. ``+linear4`` after a layout adds a linear part in 4 bits; ``linear4`` "
+        "alone has no components.",
         reads=TABLES,
         idle=(0,),
     )
@@ -83,7 +83,7 @@ class Parameters:
         None,
         unless_none(Check(check_positive, "above 0")),
         "float or None",
-        "Initial width of the Gaussian kernel function, in scaled inputs. By default searched.",
+        "Initial width of the Gaussian kernel, in units of the scaled inputs. By default searched.",
         reads=(COMPONENTS,),
     )
     epochs: int | None = option(
@@ -97,25 +97,25 @@ class Parameters:
         "normal",
         one_of("quick", "normal"),
         '{"quick", "normal"}',
-        'Search for good settings. "normal": choose sigma and the training noise by short '
-        "trainings on part of the rows, which take about as long as the final training. "
-        '"quick": take default values, and choose the layout only.',
+        'Search effort. "normal": choose sigma and the training noise '
+        "by short trainings on part of the rows, which take about as long as the final training. "
+        '"quick": use default values, and choose only the layout.',
     )
     linear: int | str = option(
         "auto",
         one_of("auto", "off", *LINEAR_BITS),
         '{"auto", "off", 2, 4, 8}',
-        "Bits of the weights of the linear part. It takes the quantized inputs, or counts, and "
-        'adds to the scores. "auto" has one where there are no components: in 4 '
-        "bits on counts, in 8 on inputs.",
+        "Bits of each weight of the linear part, which adds to the scores. It takes the quantized "
+        'inputs of tables, or the counts of signals and images. "auto": 8 bits on inputs, 4 bits '
+        "on counts; a classifier with components has none.",
     )
     model: str = option(
         "auto",
         one_of("auto", "kernels", *OF_TREES),
         '{"auto", "kernels", "trees", "tree"}',
-        'Kind of model: "kernels" has components and a linear part, "trees" is boosted trees, '
-        '"tree" one tree of at most 64 leaves for each output. "auto" compares kernels and trees '
-        "on held-out rows in `train`, and is kernels elsewhere.",
+        'Kind of model. "kernels": components and a linear part. "trees": boosted trees. "tree": '
+        'one tree of at most 64 leaves for each output. "auto": in `train`, the best of kernels '
+        'and trees on held-out rows; elsewhere "kernels".',
         reads=TABLES,
         idle=("kernels",),
     )
@@ -124,16 +124,17 @@ class Parameters:
         unless_none(Check(ranges.kernels, "1 or more")),
         "int, mapping or None",
         "Number of kernels of signals, or of channels of convolutions. Flash and time grow in "
-        "proportion. By default 256 kernels, or 32 channels. A mapping of two kinds to numbers "
-        'compares both: "mixed", and one of "convolutions", "deep" and "kernels".',
+        'proportion. By default 256 kernels, or 32 channels. A mapping such as ``{"mixed": 24, '
+        '"kernels": 256}`` compares two kinds: "mixed", and one of "convolutions", "deep" and '
+        '"kernels".',
         reads=(WINDOWS, IMAGES),
     )
     window_shape: tuple[int, int] | None = option(
         None,
         unless_none(sides("(samples, channels)", 2)),
         "(int, int) or None",
-        "Samples and channels of a window. The rows hold the channels of a sample side by side; "
-        "arrays (n, samples, channels) need no shape.",
+        "Samples and channels of a window. In a row, the channels of a sample are side by side. "
+        "Arrays (n, samples, channels) need no shape.",
         reads=(WINDOWS,),
     )
     image_shape: tuple[int, ...] | None = option(
@@ -155,20 +156,20 @@ class Parameters:
         None,
         unless_none(Check(check_positive, "above 0")),
         "float or None",
-        "Signals: samples a second, by which the frames and bands of a spectrum are chosen.",
+        "Signals: sampling rate in Hz, which sets the frames and bands of a spectrum.",
         reads=(WINDOWS,),
     )
     augment: Mapping[str, float] | None = option(
         None,
         unless_none(Check(ranges.augmentation, "0 to 10")),
         "mapping or None",
-        'Augmentation of windows or images. Images: "shift", pixels '
-        'each way; "affine", strength of small rotations, scales, shifts and shears, from 0 to '
-        '1; "flip", the share that is mirrored. Signals: "shift" in samples; "scale" and '
+        'Augmentation of windows or images, such as ``{"shift": 1, "affine": 0.5}``. Images: '
+        '"shift" in pixels; "affine" for small rotations, scalings, shifts and shears of strength '
+        '0 to 1; "flip" as the share of mirrored images. Signals: "shift" in samples; "scale" and '
         '"noise" as relative deviations; "rotate" in radians, of every three channels about a '
         'random axis. Spectra: "affine" stretches and moves time and frequency, and scales the '
-        'loudness; "rotate" does not apply, and "shift" is rounded to frames. '
-        "Convolutions have affine 0.3 by default; affine 0 turns it off.",
+        'loudness; "rotate" does not apply, and "shift" is rounded to frames. Convolutions have '
+        "affine 0.3 by default; 0 turns it off.",
     )
     random_state: int | np.random.RandomState | None = option(  # noqa: RUF009
         None,
@@ -178,9 +179,10 @@ class Parameters:
     )
     n_jobs: int | None = option(
         None,
-        unless_none(Check(ranges.threads, "-1, or 1 or more")),
+        unless_none(Check(ranges.threads, "1 or more, or -1")),
         "int or None",
-        "Number of threads. By default all that numba uses, as with -1. The result is the same.",
+        "Number of threads. By default all that numba uses, as with -1. It does not change the "
+        "result.",
     )
 
 
@@ -192,8 +194,8 @@ class ClassParameters(Parameters):
         None,
         unless_none(Check(ranges.class_weight)),
         'dict, "balanced" or None',
-        'Weights of the classes. "balanced" gives all classes the same total weight. They are '
-        "multiplied with the weights of the rows.",
+        'Weights of the classes: "balanced", or such as ``{"yes": 2, "no": 1}``. "balanced" gives '
+        "all classes the same total weight. They multiply the weights of the rows.",
     )
 
 
@@ -222,35 +224,35 @@ class TrainerOptions(ClassParameters):
         None,
         unless_none(between(0, 0.5, "above 0 and below 0.5", open_ends=True)),
         "float or None",
-        "Share of the training rows, below 0.5, to hold out to choose the best epoch, if `fit` "
-        "has no validation rows: whole groups, or rows of every class.",
+        "Share of the training rows to hold out to choose the best epoch, if `fit` has no "
+        "validation rows. Whole groups are held out, or else rows of every class.",
     )
     code: str = option(
         "auto",
         one_of("auto", "fast", "small"),
         '{"auto", "fast", "small"}',
-        'Machine code of components: fast or small. "small" takes 0.4 to 1 KB less flash and up to '
-        'twice the instructions, and gives the same scores. "auto" is "fast", or "small" in '
-        "`train` where fast code would fill more than 30 % of the flash budget.",
+        'Machine code of components. "small" takes 0.4 to 1 KB less flash and up to twice the '
+        'instructions; the scores are the same. "auto" is "small" in `train` where fast code would '
+        'fill more than 30 % of the flash budget, else "fast".',
         reads=(COMPONENTS,),
     )
     cells: int | str = option(
         "auto",
-        Check(ranges.cells, f"auto, or 1 to {MOST_CELLS}"),
+        Check(ranges.cells, f"1 to {MOST_CELLS}"),
         'int or "auto"',
-        "Signals: number of equal parts of a window, each with its own counts. More cells keep "
-        'where in the window something happens. "auto" is 2 with a spectrum, else 1; `train` '
-        "takes 16 if held-out windows favour it. With more than 2, no kernel of samples sees the "
-        "signal level.",
+        "Signals: number of equal parts of a window, each with its own counts. More cells tell "
+        'when in the window something happens. "auto" is 2 with a spectrum, else 1; `train` uses '
+        "16 if that is better on held-out windows. With more than 2, kernels of samples do not "
+        "see the signal level.",
         reads=(WINDOWS,),
     )
     spectrum: str = option(
         "auto",
         Check(ranges.spectrum),
         '{"auto", "off", "on"} or str',
-        "Signals of whole numbers: whether kernels take the levels of frequency bands instead of "
-        'samples. "512/320/12" has frames of 512 samples, one every 320, and 12 '
-        'bands. "auto" has one if `rate` is at least 1000 Hz and a window has 1000 samples.',
+        "Signals of integers: whether kernels take the levels of frequency bands instead of "
+        'samples. "512/320/12" has frames of 512 samples, a hop of 320 samples and 12 bands. '
+        '"auto" is "on" if `rate` is 1000 Hz or more and a window has 1000 samples or more.',
         reads=(WINDOWS,),
         idle=("off",),
     )
@@ -259,30 +261,30 @@ class TrainerOptions(ClassParameters):
         at_least(0),
         "int",
         "Signals: number of values at the end of a row that are not samples. They have the type of "
-        "the samples, bypass the kernels and feed the linear part. For recordings, the columns "
-        "that give them on the command line: the last sample of a window counts.",
+        "the samples, bypass the kernels and feed the linear part. On the command line, for "
+        "recordings: their columns, of which the last sample of each window is used.",
         reads=(WINDOWS,),
     )
     frame: str | None = option(
         None,
         unless_none(Check(ranges.frame, "2x2 to 4096x4096")),
         "str or None",
-        "Images: frames of the camera, as WIDTHxHEIGHT:FORMAT, for instance 160x120:rgb565. "
-        "Formats are grey8, rgb888, rgb565 (upper byte first), rgb565le and yuyv. Rows are then "
-        "frames, and the model crops and resizes them to the image_shape, line by line.",
+        "Images: size and format of camera frames, such as 160x120:rgb565. Formats are grey8, "
+        "rgb888, rgb565 (upper byte first), rgb565le and yuyv. The rows are then frames, which the "
+        "model crops and resizes to the image_shape, line by line.",
         reads=(IMAGES,),
     )
     convolutions: str = option(
         "auto",
         one_of("auto", "off", "on", "deep", "mixed", "coarse"),
         '{"auto", "off", "on", "deep", "mixed", "coarse"}',
-        'Kind of convolutions. Images: "on" has chains of 3 x 3 kernels, one chain a channel, and '
-        'a hidden layer; "deep" has one layer more and pools less; both take images of one '
-        'channel. "mixed" is separable convolutions, whose layers mix channels; "coarse" '
-        'halves rows and columns twice early, for a third of the time. "auto" compares '
-        'chains with "mixed" on held-out rows in `train`, with "deep" if 40 channels fit; '
-        'elsewhere it is "on" if the images allow it, else "mixed". Signals: "mixed" takes a '
-        'spectrum of one channel, "off" has kernels; `train` compares both from 600 windows on.',
+        'Kind of convolutions. Images: "on" has a chain of 3 x 3 kernels for each channel, and a '
+        'hidden layer. "deep" has one layer more and pools less. Both take images of one channel. '
+        '"mixed" is separable convolutions, whose layers mix channels. "coarse" is "mixed" that '
+        'halves rows and columns twice early, in a third of the time. "auto": in `train`, the best '
+        'of "mixed" and "on" on held-out rows, or of "mixed" and "deep" if 40 channels fit; '
+        'elsewhere "on" if the images allow it, else "mixed". Signals: "mixed" takes a spectrum of '
+        'one channel, "off" has kernels; `train` compares both if there are 600 windows.',
         reads=(WINDOWS, IMAGES),
         idle=("off",),
     )
@@ -292,8 +294,8 @@ class TrainerOptions(ClassParameters):
         None,
         unless_none(between(0, 10, "from 0 to 10")),
         "float or None",
-        "Noise on the inputs in training, in radians of the phase of a component. None "
-        "searches it.",
+        "Noise on the inputs in training, in radians of the phase of a component. By default "
+        "searched.",
         reads=(COMPONENTS,),
         internal=True,
     )

@@ -27,7 +27,7 @@ class EstimatorParameters(Parameters):
         None,
         _mapping,
         "mapping of str to object, or None",
-        'Other options of the trainer by name, for instance ``{"code": "small"}``; see Notes. '
+        'Other options of the trainer by name, such as ``{"code": "small"}``; see Notes. '
         "``set_params`` and grids take one as ``options__code``.",
     )
 

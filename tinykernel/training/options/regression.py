@@ -39,8 +39,8 @@ class ValueParameters(Parameters):
         _loss,
         '{"squared", "absolute"} or sequence of float',
         'Loss to minimise. "squared" predicts the mean; "absolute" the median, which outliers '
-        "hardly move; levels predict quantiles, an output for each: (0.1, 0.5, 0.9) gives an "
-        "80 % interval and the median.",
+        "hardly change. Levels such as (0.1, 0.5, 0.9) predict quantiles, with an output for each: "
+        "here an 80 % interval and the median.",
     )
 
 
