@@ -70,7 +70,7 @@ def test_more_than_32768_inputs_had_no_size():
 
 def test_paper_fits_and_uses_the_budget(digits):
     """The same for the other method."""
-    found = train(*digits, budget=6144, scaler_scope="global", **PAPER)
+    found = train(*digits, budget=6144, **PAPER)
     assert 0.9 * 6144 < found.memory.flash <= 6144
 
 

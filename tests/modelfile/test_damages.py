@@ -20,7 +20,7 @@ from tinykernel import modelfile
 from tinykernel.errors import TinykernelError
 from tinykernel.modelfile import load, save
 from tinykernel.modelfile.container import VERSION, read_container, write_container
-from tinykernel.papers.ternary.classifier import PaperClassifier
+from tinykernel.papers import PaperClassifier
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from tinykernel.training.options.regression import RegressorOptions
 
 # Larger ones, and smaller ones by as much, leave nothing of the other classes.
 _LARGEST_WEIGHT = 1e6
-_Masks = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 _STRATA = 8
 
 
@@ -44,9 +43,6 @@ class TrainSet:
     sample_weight: NDArray[np.float64]  # (n,): positive; class weights are multiplied in.
     classes: tuple[object, ...]  # at least two labels, ascending; none of a quantity.
     raw_dtype: str  # as in `KernelMachine`.
-    # Cross-validation that the user wants: in each pair the weight of every row in training and in
-    # the part left out. Empty to leave the parts to the trainer.
-    splits: tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...] = ()  # (n,)
     groups: NDArray[np.int64] | None = None  # (n,): rows of a group stay together.
     # Raw rows of `raw_dtype`, and their codes, or targets of a quantity.
     validation: tuple[NDArray[Any], NDArray[Any]] | None = None
@@ -110,17 +106,16 @@ def prepare(
     sample_weight: NDArray[np.float64] | None = None,
     *,
     class_weight: Mapping[Any, float] | str | None = None,
-    splits: Sequence[_Masks] = (),
     groups: ArrayLike | None = None,
     validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
 ) -> tuple[NDArray[Any], TrainSet]:
     """Bring rows into the canonical form, and everything that belongs to rows with them.
 
     X (n, n_features) holds finite numbers, y (n,) labels. Rows of weight 0 are left out, and
-    weights of classes are multiplied with those of the rows. `splits` are masks of rows in training
-    and left out. Equal rows of different groups are not merged, and a single group counts as none:
-    there is no other one to leave out. `validation` are rows and labels. Returned are
-    the classes and the training set; what does not fit to the rows is a TinykernelError.
+    weights of classes are multiplied with those of the rows. Equal rows of different groups are not
+    merged, and a single group counts as none: there is no other one to leave out. `validation` are
+    rows and labels. Returned are the classes and the training set; what does not fit to the rows is
+    a TinykernelError.
 
     >>> classes, data = prepare(np.array([[1.0], [2.0], [1.0]]), np.array(["a", "b", "a"]))
     >>> sorted(data.sample_weight.tolist())
@@ -145,11 +140,6 @@ def prepare(
         group = None  # of a single group nothing can be left out
     rows, codes, weight, position = canonical_rows(rows, codes.astype(np.int64), given, group)
     by_class = _class_weights(class_weight, names, codes, weight)[codes]
-
-    def collect(chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
-        chosen_weight = np.where(chosen[used], given, 0.0)
-        return by_class * np.bincount(position, weights=chosen_weight, minlength=codes.size)
-
     if group is not None:
         moved = np.empty(codes.size, dtype=np.int64)
         moved[position] = group
@@ -160,7 +150,6 @@ def prepare(
         sample_weight=weight * by_class,
         classes=names,
         raw_dtype=raw_dtype,
-        splits=tuple((collect(train), collect(test)) for train, test in splits),
         groups=group,
         validation=None if validation is None else _validation(*validation, raw_dtype, classes),
     )

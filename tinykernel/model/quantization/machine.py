@@ -1,4 +1,4 @@
-"""The float result of the papers' methods, and of pipelines: what the quantizer reads."""
+"""The float result of `PaperClassifier`: what the quantizer reads."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ class KernelMachine(Listed):
         for block in range(self.n_blocks):
             projected = mixed * self.diagonal[block].astype(np.float32)
             fwht(projected)
-            phase = projected * self.row_scale[block] + self.start[block]
-            bits[:, block] = np.mod(phase, _TURN) < self.width[block]
+            phase = projected * (self.row_scale[block] / _TURN) + self.start[block] / _TURN
+            bits[:, block] = phase - np.floor(phase) < self.width[block] / _TURN
         return bits.reshape(mixed.shape[0], -1)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@ With ``h_i = w.z_i``, an integer, and r the number of weights that are not 0, th
     sum_i c_i loss(y_i (alpha h_i + beta)) + lambda alpha^2 r          sum_i c_i = 1
 
 The last term is the penalty ``lambda alpha^2 sum w^2`` of (7); beta is an intercept, 0 in the
-paper. The loss of a margin m is ``max(0, 1 - m)``, "hinge", or its square, "squared_hinge".
+paper. The loss of a margin m is the squared hinge, ``max(0, 1 - m)^2``.
 
 The loss of all integers h is tabulated at fixed alpha and beta, with its differences, as
 ``levels[y, h, :]``. Moving w_j by s changes every h_i by +s or -s, so the change of the loss is
@@ -23,10 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.compiled import njit
-from tinykernel.papers.ternary.bits import add_feature, masked_sum
-
-#: Names of the losses; compiled code takes the index.
-LOSSES = ("hinge", "squared_hinge")
+from tinykernel.papers.bits import add_feature, masked_sum
 
 _LIMIT = 2.0**21 - 1.0
 # Differences may double within a sweep before they saturate.
@@ -38,29 +35,20 @@ _HERE, _BELOW_1, _SPREAD_1, _BELOW_2, _SPREAD_2 = 0, 1, 2, 3, 4
 
 
 @njit(nogil=True)
-def loss_value(loss, margin):  # type: ignore[no-untyped-def]
-    """Return a loss; `loss` is its index in `LOSSES`."""
+def _loss(margin):  # type: ignore[no-untyped-def]
     short = max(0.0, 1.0 - margin)
-    return short if loss == 0 else short * short
+    return short * short
 
 
 @njit(nogil=True)
-def loss_slope(loss, margin):  # type: ignore[no-untyped-def]
-    """Return the derivative of a loss by the margin; the left one where the hinge bends."""
-    if loss == 0:
-        return -1.0 if margin <= 1.0 else 0.0
-    return -2.0 * max(0.0, 1.0 - margin)
-
-
-@njit(nogil=True)
-def _fill_levels(loss, alpha, beta, levels):  # type: ignore[no-untyped-def]
+def _fill_levels(alpha, beta, levels):  # type: ignore[no-untyped-def]
     """Tabulate the loss and its differences for every h in [-p, p] and both classes."""
     p = (levels.shape[1] - 1) // 2
     for side in range(2):
         y = 2.0 * side - 1.0
         value = np.empty(2 * p + 5)
         for k in range(2 * p + 5):
-            value[k] = loss_value(loss, y * (alpha * (k - p - 2) + beta))
+            value[k] = _loss(y * (alpha * (k - p - 2) + beta))
         for k in range(2 * p + 1):
             level = levels[side, k]
             level[_HERE] = value[k + 2]
@@ -148,7 +136,7 @@ def _histogram(sums, side, share, counts):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def _mean_loss(loss, alpha, beta, counts, low, high):  # type: ignore[no-untyped-def]
+def _mean_loss(alpha, beta, counts, low, high):  # type: ignore[no-untyped-def]
     p = (counts.shape[1] - 1) // 2
     total = 0.0
     for side in range(2):
@@ -156,12 +144,12 @@ def _mean_loss(loss, alpha, beta, counts, low, high):  # type: ignore[no-untyped
         for h in range(low, high + 1):
             count = counts[side, h + p]
             if count > 0.0:
-                total += count * loss_value(loss, y * (alpha * h + beta))
+                total += count * _loss(y * (alpha * h + beta))
     return total
 
 
 @njit(nogil=True)
-def _slope(t, loss, alpha, beta, d_alpha, d_beta, rate, counts, low, high):  # type: ignore[no-untyped-def]
+def _slope(t, alpha, beta, d_alpha, d_beta, rate, counts, low, high):  # type: ignore[no-untyped-def]
     """Compute the derivative of the objective on a line, t along it; rate is ``2 lambda r``."""
     p = (counts.shape[1] - 1) // 2
     alpha, beta = alpha + t * d_alpha, beta + t * d_beta
@@ -171,16 +159,16 @@ def _slope(t, loss, alpha, beta, d_alpha, d_beta, rate, counts, low, high):  # t
         for h in range(low, high + 1):
             count = counts[side, h + p]
             if count > 0.0:
-                slope = count * y * loss_slope(loss, y * (alpha * h + beta))
+                slope = count * y * -2.0 * max(0.0, 1.0 - y * (alpha * h + beta))
                 total += slope * (d_alpha * h + d_beta)
     return total
 
 
 @njit(nogil=True)
-def _search(loss, scale, d_alpha, d_beta, rate, counts, low, high):  # type: ignore[no-untyped-def]
+def _search(scale, d_alpha, d_beta, rate, counts, low, high):  # type: ignore[no-untyped-def]
     """Minimise along a line, in place: bisection on the derivative, which never decreases."""
     alpha, beta = scale[0], scale[1]
-    slope = _slope(0.0, loss, alpha, beta, d_alpha, d_beta, rate, counts, low, high)
+    slope = _slope(0.0, alpha, beta, d_alpha, d_beta, rate, counts, low, high)
     if slope > 0.0:
         d_alpha, d_beta = -d_alpha, -d_beta
     limit = _LONGEST
@@ -188,7 +176,7 @@ def _search(loss, scale, d_alpha, d_beta, rate, counts, low, high):  # type: ign
         limit = (alpha - _SMALLEST_ALPHA) / -d_alpha
     if slope == 0.0 or limit <= 0.0:
         return
-    line = (loss, alpha, beta, d_alpha, d_beta, rate, counts, low, high)
+    line = (alpha, beta, d_alpha, d_beta, rate, counts, low, high)
     left, right = 0.0, min(1.0, limit)
     slope = _slope(right, *line)
     while slope < 0.0 and right < limit:
@@ -207,7 +195,7 @@ def _search(loss, scale, d_alpha, d_beta, rate, counts, low, high):  # type: ign
 
 
 @njit(nogil=True)
-def _scale_step(loss, scale, penalty, r, counts, low, high, before):  # type: ignore[no-untyped-def]
+def _scale_step(scale, penalty, r, counts, low, high, before):  # type: ignore[no-untyped-def]
     """Minimise over alpha (8) and the intercept, unless the result is worse.
 
     Lines along both axes and along the way so far take turns (Powell 1964).
@@ -218,14 +206,14 @@ def _scale_step(loss, scale, penalty, r, counts, low, high, before):  # type: ig
         old_alpha = new[0]
         old_beta = new[1]
         if r > 0:
-            _search(loss, new, new[0], 0.0, rate, counts, low, high)
-        _search(loss, new, 0.0, 1.0, rate, counts, low, high)
+            _search(new, new[0], 0.0, rate, counts, low, high)
+        _search(new, 0.0, 1.0, rate, counts, low, high)
         d_alpha = new[0] - old_alpha
         d_beta = new[1] - old_beta
         if abs(d_alpha) <= 1e-4 * new[0] and abs(d_beta) <= 1e-4:
             break
-        _search(loss, new, d_alpha, d_beta, rate, counts, low, high)
-    after = _mean_loss(loss, new[0], new[1], counts, low, high) + penalty * new[0] ** 2 * r
+        _search(new, d_alpha, d_beta, rate, counts, low, high)
+    after = _mean_loss(new[0], new[1], counts, low, high) + penalty * new[0] ** 2 * r
     if after < before:
         scale[0], scale[1] = new[0], new[1]
 
@@ -235,18 +223,18 @@ def _scale_step(loss, scale, penalty, r, counts, low, high, before):  # type: ig
 
 
 @njit(nogil=True)
-def _solve(sums, side, share, p, loss, penalty, r, scale):  # type: ignore[no-untyped-def]
+def _solve(sums, side, share, p, penalty, r, scale):  # type: ignore[no-untyped-def]
     """Make the step of (8)."""
     counts = np.empty((2, 2 * p + 1))
     low, high = _histogram(sums[: share.shape[0]], side, share, counts)
-    before = _mean_loss(loss, scale[0], scale[1], counts, low, high)
+    before = _mean_loss(scale[0], scale[1], counts, low, high)
     before += penalty * scale[0] ** 2 * r
-    _scale_step(loss, scale, penalty, r, counts, low, high, before)
+    _scale_step(scale, penalty, r, counts, low, high, before)
 
 
 @njit(nogil=True)
-def _prepare(sums, side, share, loss, scale, levels, units):  # type: ignore[no-untyped-def]
-    _fill_levels(loss, scale[0], scale[1], levels)
+def _prepare(sums, side, share, scale, levels, units):  # type: ignore[no-untyped-def]
+    _fill_levels(scale[0], scale[1], levels)
     _units(sums, side, share, levels, units)
 
 
@@ -290,7 +278,6 @@ def sweep(
     side: NDArray[np.int8],
     share: NDArray[np.float64],
     order: NDArray[np.int64],
-    loss: str,
     penalty: float,
     weights: NDArray[np.int8],
     scale: NDArray[np.float64],
@@ -303,10 +290,9 @@ def sweep(
     place. Returns the objective, and how many weights changed.
     """
     p, r = planes.shape[0], int(np.count_nonzero(weights))
-    code = LOSSES.index(loss)
-    _solve(sums, side, share, p, code, penalty, r, scale)
+    _solve(sums, side, share, p, penalty, r, scale)
     levels, units = np.empty((2, 2 * p + 1, 5)), np.empty(2)
-    _prepare(sums, side, share, code, scale, levels, units)
+    _prepare(sums, side, share, scale, levels, units)
     price = penalty * float(scale[0]) ** 2
     objective, n_changes = _visit(planes, side, share, order, price, weights, sums, levels, units)
     return float(objective), int(n_changes)

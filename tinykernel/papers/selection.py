@@ -1,4 +1,4 @@
-"""Choosing sigma and lambda by cross-validation on the training rows."""
+"""Drawing random components, and choosing sigma and lambda by cross-validation."""
 
 from __future__ import annotations
 
@@ -7,27 +7,28 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.model_selection import GroupKFold
 
 from tinykernel import progress
-from tinykernel.papers.features import RMBCSIK, neighbour_distance
-from tinykernel.papers.ternary.bits import pack_features
-from tinykernel.papers.ternary.coordinate import (
-    PaperOptions,
-    PaperRows,
-    fit_outputs,
-    stratified_rows,
-)
+from tinykernel.hadamard import padded_dimension
+from tinykernel.model.permutation import Permutation
+from tinykernel.model.quantization.machine import KernelMachine
+from tinykernel.papers.bits import pack_features
+from tinykernel.papers.outputs import PaperOptions, PaperRows, fit_outputs, stratified_rows
 
+_TURN = 2.0 * np.pi
 # Multiples of the mean distance to the 50th neighbour, and lambdas, likelier ones first. On ten
 # data sets the best multiple lies between 1 and 4, the best lambda between 0.03 and 0.3.
 _MULTIPLES = (1.4, 2.0, 1.0, 2.8, 0.7, 4.0)
 _STEP = 1.4
 _MOST_EXTENSIONS = 6
 _PENALTIES = (0.1, 0.03, 0.3, 0.01, 1.0)
+_NEIGHBOUR, _ROWS_WITH_DISTANCES, _DISTANCES_AT_ONCE = 50, 1000, 1 << 22
 # Rows of a trial are limited by rows * outputs * components, so that it takes seconds.
 _LEAST_ROWS, _MOST_ROWS, _WORK = 4000, 12000, 2.5e8
 # The best lambda falls with the number of rows: on MNIST by 6 from 1500 to 20000 rows.
 _DECAY = 0.5
+_FOLDS = 3
 # Small sets are split several times, or chance would choose.
 _ROWS_FOR_ONE_SPLIT = 1500
 _MOST_SPLITS = 5
@@ -36,27 +37,73 @@ _MARGIN = 0.5
 _TOLERANCE, _SWEEPS = 1e-3, 12
 
 
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """Chosen hyper-parameters; `cv_results`: "sigma", "regularization", "score" of all trials."""
+def draw_machine(problem: PaperRows, sigma: float, n_components: int, seed: int) -> KernelMachine:
+    """Draw binary components of scaled inputs, with weights of 0: RM-BCSIK of Lei & Lan 2021.
 
-    sigma: float
-    regularization: float
-    cv_results: dict[str, NDArray[np.float64]]
-
-
-def draw_features(n_inputs: int, sigma: float, options: PaperOptions, seed: int) -> RMBCSIK:
-    """Draw the components for scaled inputs; apart from sigma they depend on the seed alone."""
-    drawn = RMBCSIK(
-        n_components=options.n_components,
-        sigma=sigma,
-        diagonal=options.diagonal,
-        row_scale=options.row_scale,
-        permutation=options.permutation,
-        random_state=seed,
+    ``z = sign(cos(R x' + b) + t)`` with b and t uniform and ``R = H G P H B / (sigma sqrt(d))``
+    (3)-(5), so that the share of components in which two rows differ is a function of their
+    Gaussian kernel. G holds signs and S is 1: all rows of R have the length of the root mean square
+    of Gaussian ones. Apart from sigma the components depend on the seed alone.
+    """
+    rng = np.random.RandomState(seed)
+    n_inputs = problem.X.shape[1]
+    d = padded_dimension(n_inputs)
+    shape = (-(-n_components // d), d)
+    sign = np.array(2 * rng.randint(0, 2, n_inputs) - 1, dtype=np.int8)
+    # A multiplier of 5 modulo 8 mixes the low bits best.
+    multiplier = 8 * rng.randint(0, d // 8) + 5
+    permutation = Permutation(
+        "orbit", multiplier=int(multiplier), increment=2 * rng.randint(0, d // 2) + 1
     )
-    drawn.fit(np.zeros((1, n_inputs), dtype=np.float32))
-    return drawn
+    diagonal = np.where(rng.randint(0, 2, shape) == 1, 1.0, -1.0)
+    offset, threshold = rng.uniform(0.0, _TURN, shape), rng.uniform(-1.0, 1.0, shape)
+    half = np.arccos(-threshold)
+    n_outputs = 1 if problem.n_classes == 2 else problem.n_classes
+    return KernelMachine(
+        classes=problem.classes,
+        raw_dtype=problem.raw_dtype,
+        input_offset=problem.scaling.offset,
+        input_scale=problem.scaling.scale,
+        input_low=problem.scaling.low,
+        input_high=problem.scaling.high,
+        sign=sign,
+        permutation=permutation,
+        diagonal=diagonal,
+        diagonal_kind="sign",
+        row_scale=np.full(shape, 1 / (sigma * np.sqrt(d))),
+        start=offset + half,
+        width=2.0 * half,
+        weights=np.zeros((n_outputs, diagonal.size), dtype=np.int8),
+        output_scale=np.ones(n_outputs),
+        output_offset=np.zeros(n_outputs),
+    )
+
+
+def neighbour_distance(X: NDArray[np.float32], seed: int) -> float:
+    """Return the mean distance from a row to its 50th nearest other row, or the farthest of fewer.
+
+    The heuristic of Yu et al. 2015 (section 7). Distances are measured from at most 1000 random
+    rows to all rows, so that the estimate does not depend on the size of the sample. It is 1 where
+    the distances are 0, and for a single row.
+    """
+    n = len(X)
+    if n < 2:
+        return 1.0
+    sample = np.sort(np.random.RandomState(seed).permutation(n)[:_ROWS_WITH_DISTANCES])
+    k = min(_NEIGHBOUR, n - 1)
+    # Far from the origin, differences of large squares would be rounding errors.
+    rows = X - X.mean(axis=0)
+    norms = np.einsum("ij,ij->i", rows, rows)
+    total = 0.0
+    step = max(1, _DISTANCES_AT_ONCE // n)
+    for first in range(0, sample.size, step):
+        chosen = sample[first : first + step]
+        squares = norms[chosen, None] + norms - 2 * (rows[chosen] @ rows.T)
+        # A row is not its own neighbour.
+        squares[np.arange(chosen.size), chosen] = np.inf
+        nearest = np.partition(squares, k - 1, axis=1)[:, k - 1]
+        total += float(np.sqrt(np.maximum(nearest, 0)).sum(dtype=np.float64))
+    return total / sample.size or 1.0
 
 
 def assign_folds(
@@ -73,7 +120,7 @@ def assign_folds(
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Row weights in training and in the held-out part, and the seed of the features."""
+    """Row weights in training and in the held-out part, and the seed of the components."""
 
     training: NDArray[np.float64]
     held_out: NDArray[np.float64]
@@ -88,49 +135,57 @@ class _Search:
         work = problem.n_classes * options.n_components
         most = int(min(_MOST_ROWS, max(_LEAST_ROWS, _WORK / work)))
         rows = stratified_rows(problem.codes, most, rng)
-        self.X = problem.scaling.apply(problem.X[rows])
-        self.codes, self.n_classes = problem.codes[rows], problem.n_classes
+        self.problem, self.X, self.codes = problem, problem.X[rows], problem.codes[rows]
         self.options, self.tried = options, dict[tuple[float, float], float]()
         self.decay = (rows.size / problem.codes.size) ** _DECAY
-        parts = [_Part(train[rows], out[rows], options.seed) for train, out in problem.splits]
-        if not parts:
-            parts = self._split(problem.sample_weight[rows], rng)
+        parts = self._split(problem, rows, rng)
         self.parts = [part for part in parts if part.training.any() and part.held_out.any()]
-        self.distance = (
-            neighbour_distance(self.X, random_state=options.seed) if rows.size > 1 else 1.0
-        )
+        self.distance = neighbour_distance(problem.scaling.apply(self.X), options.seed)
 
-    def _split(self, weight: NDArray[np.float64], rng: np.random.Generator) -> list[_Part]:
-        """Split the rows, several times where they are few."""
-        n_folds, parts = min(self.options.cv, int(np.bincount(self.codes).max())), []
-        for split in range(min(_MOST_SPLITS, -(-_ROWS_FOR_ONE_SPLIT // self.codes.size))):
-            folds = assign_folds(self.codes, n_folds, rng)
-            for fold in range(n_folds):
-                held_out = np.where(folds == fold, weight, 0.0)
-                parts.append(_Part(weight - held_out, held_out, self.options.seed + split))
-        return parts
+    def _split(
+        self, problem: PaperRows, rows: NDArray[np.int64], rng: np.random.Generator
+    ) -> list[_Part]:
+        """Split the rows, several times where they are few; rows of a group stay together."""
+        folds = list[NDArray[np.int64]]()
+        if problem.groups is not None:
+            splitter = GroupKFold(min(_FOLDS, int(problem.groups.max()) + 1))
+            fold = np.empty(problem.codes.size, dtype=np.int64)
+            parts = splitter.split(problem.X, groups=problem.groups)
+            for number, (_, held_out) in enumerate(parts):
+                fold[held_out] = number
+            folds.append(fold[rows])
+        else:
+            n_folds = min(_FOLDS, int(np.bincount(self.codes).max()))
+            for _ in range(min(_MOST_SPLITS, -(-_ROWS_FOR_ONE_SPLIT // self.codes.size))):
+                folds.append(assign_folds(self.codes, n_folds, rng))
+        weight = problem.sample_weight[rows]
+        return [
+            _Part(np.where(fold == k, 0, weight), np.where(fold == k, weight, 0), seed)
+            for seed, fold in enumerate(folds, self.options.seed)
+            for k in range(fold.max() + 1)
+        ]
 
     def hits(self, sigma: float, regularization: float, part: _Part) -> float:
         """Train on all but one part; return the weight of its rows that are classified right."""
-        features = draw_features(self.X.shape[1], sigma, self.options, part.seed)
-        p = self.options.n_components
+        p, n_classes = self.options.n_components, self.problem.n_classes
+        machine = draw_machine(self.problem, sigma, p, part.seed)
         rows = part.training > 0
         outputs = fit_outputs(
-            pack_features(features.transform, self.X[rows], p),
+            pack_features(machine.features, self.X[rows], p),
             self.codes[rows],
             part.training[rows],
-            self.n_classes,
+            n_classes,
             replace(
                 self.options,
                 regularization=regularization,
-                tol=max(_TOLERANCE, self.options.tol),
+                tol=_TOLERANCE,
                 max_iter=min(_SWEEPS, self.options.max_iter),
             ),
             seed=part.seed,
         )
         rows = part.held_out > 0
-        values = outputs.decide(pack_features(features.transform, self.X[rows], p))
-        labels = values.argmax(axis=1) if self.n_classes > 2 else values[:, 0] > 0
+        values = outputs.decide(pack_features(machine.features, self.X[rows], p))
+        labels = values.argmax(axis=1) if n_classes > 2 else values[:, 0] > 0
         return float(part.held_out[rows] @ (labels == self.codes[rows]))
 
     def _score(self, stage: str, pairs: list[tuple[float, float]]) -> None:
@@ -174,14 +229,8 @@ class _Search:
                 sigma *= factor
         return sigma * self.distance
 
-    def results(self) -> dict[str, NDArray[np.float64]]:
-        """Return all trials as `Choice.cv_results`."""
-        rows = [(*pair, score) for pair, score in self.tried.items()]
-        columns = np.array(rows, dtype=np.float64).T
-        return dict(zip(("sigma", "regularization", "score"), columns, strict=True))
 
-
-def choose(problem: PaperRows, options: PaperOptions) -> Choice:
+def choose(problem: PaperRows, options: PaperOptions) -> tuple[float, float]:
     """Choose sigma and lambda, where not set, by stratified cross-validation.
 
     First sigma at lambda 0.1, on a grid of multiples of `neighbour_distance`, then lambda at that
@@ -193,14 +242,14 @@ def choose(problem: PaperRows, options: PaperOptions) -> Choice:
     """
     sigma, regularization = options.sigma, options.regularization
     if sigma is not None and regularization is not None:
-        return Choice(sigma, regularization, {})
+        return sigma, regularization
     middling = _PENALTIES[0] if regularization is None else regularization
     search = _Search(problem, options)
     if not search.parts:
-        return Choice(_MULTIPLES[0] * search.distance if sigma is None else sigma, middling, {})
+        return _MULTIPLES[0] * search.distance if sigma is None else sigma, middling
     if sigma is None:
         sigma = search.sigma(middling)
     if regularization is None:
         best = search.best("choosing lambda", [(sigma, penalty) for penalty in _PENALTIES])
         regularization = _PENALTIES[best] * search.decay
-    return Choice(sigma, regularization, search.results())
+    return sigma, regularization

@@ -38,27 +38,27 @@ class PackedFeatures:
 
 
 def pack_features(
-    transform: Callable[[NDArray[Any]], NDArray[np.int8]], X: NDArray[Any], n_features: int
+    transform: Callable[[NDArray[Any]], NDArray[np.bool_]], X: NDArray[Any], n_features: int
 ) -> PackedFeatures:
-    """Compute and pack the components of all rows in chunks; `transform` gives int8 signs."""
+    """Compute and pack the first components of all rows in chunks; `transform` gives bits."""
     n_rows = X.shape[0]
     width = max(1, min(_WIDTH, -(-n_rows // 8)))
     step = 8 * width
     planes = np.zeros((n_features, -(-n_rows // step), width), dtype=np.uint8)
     for chunk in range(planes.shape[1]):
-        signs = transform(X[chunk * step : (chunk + 1) * step])
-        _pack_chunk(np.ascontiguousarray(signs, dtype=np.int8), chunk, planes)
+        bits = transform(X[chunk * step : (chunk + 1) * step])
+        _pack_chunk(bits, chunk, planes)
     return PackedFeatures(planes, n_rows)
 
 
 @njit(nogil=True)
-def _pack_chunk(signs, chunk, planes):  # type: ignore[no-untyped-def]
+def _pack_chunk(bits, chunk, planes):  # type: ignore[no-untyped-def]
     width = planes.shape[2]
-    for row in range(signs.shape[0]):
+    for row in range(bits.shape[0]):
         bit = np.uint8(1 << (row // width))
         byte = row % width
-        for j in range(signs.shape[1]):
-            if signs[row, j] > 0:
+        for j in range(planes.shape[0]):
+            if bits[row, j]:
                 planes[j, chunk, byte] |= bit
 
 
