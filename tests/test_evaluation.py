@@ -8,7 +8,7 @@ from scipy.stats import binomtest
 from sklearn import metrics
 
 from tinykernel import TernaryKernelClassifier, TernaryKernelRegressor
-from tinykernel.data.trained_rows import KEPT, near_copies, record_of, seen_before
+from tinykernel.data.trained_rows import KEPT, record_of, seen_before
 from tinykernel.decisions.shares import is_positive
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import (
@@ -256,16 +256,3 @@ def test_inputs_that_matter():
     values = TernaryKernelRegressor(**options).fit(X[:100], X[:100, 1])
     found = input_importance(values, X[500:], X[500:, 1])
     assert (found.by, found.inputs[0].name, found.inputs[0].matters) == ("rmse", "1", True)
-
-
-def test_rows_alike_by_chance_were_called_near_copies():
-    """New rows of few values equal training rows in half of their inputs; changed rows do more."""
-    few = RNG.integers(0, 2, size=(3000, 8)).astype(np.float32)
-    mixed = np.column_stack([few[:, :4] @ [[1], [2], [4], [8]], RNG.normal(size=(3000, 7))])
-    for X in (few, mixed):
-        record = record_of(X[:2000])
-        assert near_copies(X[2000:], record) == 0
-    changed = mixed[:500].copy()
-    changed[:, 3] += 1
-    assert near_copies(changed, record) > 0.9
-    assert near_copies(changed, {"halves": [{"shared": "x"}, 3]}) == 0

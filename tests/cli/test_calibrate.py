@@ -120,7 +120,7 @@ def test_predict_and_evaluate_of_a_calibrated_model(work, fresh, tmp_path) -> No
 
 
 def test_some_duplicates_of_training_rows_were_refused(tmp_path) -> None:
-    """Rows that equal training rows are left out with a count; near copies are refused."""
+    """Rows that equal training rows are left out with a count."""
     X, y = blobs(600, 3)
     X = np.hstack([X, X[:, :3] ** 2]).astype(np.float32)
     X[400:420] = X[0]
@@ -130,8 +130,3 @@ def test_some_duplicates_of_training_rows_were_refused(tmp_path) -> None:
     said = run("calibrate", model, data, "-o", tmp_path / "sure.tkm")
     assert said.exit_code == 0, said.output
     assert re.search(r"left out: \d+ of 120 rows, which equal training rows", said.stdout)
-    X[:, 2] += 1
-    np.savez(tmp_path / "near.npz", X=X, y=y)
-    line = failed("calibrate", model, tmp_path / "near.npz", "-o", tmp_path / "n.tkm")
-    assert "are near copies of training rows" in line
-    assert json_of("evaluate", model, tmp_path / "near.npz")["near_copies"]

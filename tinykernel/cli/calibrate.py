@@ -14,7 +14,6 @@ from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.normality import alarms_in_words, promise_of
 from tinykernel.cli.common.output import print_json, print_pairs
 from tinykernel.cli.common.rows import (
-    Judged,
     ModelFile,
     open_model,
     own_training,
@@ -109,7 +108,7 @@ def calibrate_command(
     with showing_progress(quiet):
         judged = rows_to_judge(opened, data, needs_labels=not integer.is_one_class, unseen=True)
     rows = judged.rows
-    near = _refuse_seen(opened, judged)
+    _refuse_seen(opened, rows)
     groups = None if same_groups else rows.group
     wishes: dict[str, Any] = {"max_error": max_error, "coverage": coverage, "per_class": per_class}
     if integer.is_one_class:
@@ -123,15 +122,15 @@ def calibrate_command(
         wishes |= {"confidence": confidence, "false_alarms": false_alarms, "known": training}
         done = _classes(integer, rows, groups, wishes)
     save(done.model, output, opened.about | done.about)
-    remarks = [*done.remarks, *([near] if near else [])]
     if as_json:
         source = {"model": output, "data": rows.source, "part": rows.part}
-        print_json(source | done.result | {"remarks": remarks, "notes": list(rows.notes)})
+        source |= {"remarks": list(done.remarks), "notes": list(rows.notes)}
+        print_json(source | done.result)
     elif not quiet:
         place = ("data", f"{rows.part} of {rows.source}")
         print_pairs([place, *done.pairs, ("file", str(output))])
         judging.print_notes(rows.notes)
-        judging.print_notes(remarks, "caution")
+        judging.print_notes(done.remarks, "caution")
 
 
 class _Done(NamedTuple):
@@ -153,7 +152,7 @@ def _events(file: ModelFile, data: str, an_hour: float, confidence: float) -> _D
         raise TinykernelError(f"{data}: events need recordings, and a model of them with a hop")
     if not held.is_long:
         judged = rows_to_judge(file, data, unseen=True)
-        _refuse_seen(file, judged)
+        _refuse_seen(file, judged.rows)
         names = {name.rpartition(":")[0] for name in judged.rows.names or ()}
         held = replace(held, recordings=tuple(r for r in held.recordings if r.name in names))
     else:
@@ -202,19 +201,13 @@ def _one_class(
     return _Done(new, {"calibration": promise}, promise, pairs)
 
 
-def _refuse_seen(file: ModelFile, judged: Judged) -> str:
-    """Refuse training rows, on which a model is too sure; return a remark on near copies."""
-    rows = judged.rows
-    near = judging.near_in_words(file.share_near(rows.X))
-    # Near copies among rows held out by training are those of the data, not of its user.
-    used = judging.seen_in_words(file.share_seen(rows.X)) or (
-        "" if judged.train is not None else near
-    )
+def _refuse_seen(file: ModelFile, rows: Rows) -> None:
+    """Refuse training rows, on which a model is too sure."""
+    used = judging.seen_in_words(file.share_seen(rows.X))
     if used:
         raise TinykernelError(
             f"{rows.source}: {used}; what they promise would not hold for new ones. Give others"
         )
-    return near
 
 
 def _known_rows(file: ModelFile, data: str, others: Rows) -> tuple[NDArray[Any], NDArray[Any]]:

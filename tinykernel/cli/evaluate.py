@@ -73,12 +73,10 @@ def evaluate_command(
     if rows.clip is not None:
         clips = evaluate_clips(integer, rows.X, y, rows.clip, rows.group)
     seen, calibrated = (opened.share_seen(rows.X, kind) for kind in ("training", "calibration"))
-    near = 0.0 if seen else opened.share_near(rows.X)
     if as_json:
         about |= {
             "seen_in_training": seen,
             "seen_in_calibration": calibrated,
-            "near_copies": near,
             "inputs": None if worth is None else worth.to_dict(),
             "clips": None if clips is None else clips.to_dict(),
         }
@@ -96,8 +94,6 @@ def evaluate_command(
     judging.print_notes(rows.notes)
     if seen:
         typer.echo(f"{judging.seen_in_words(seen)}: the accuracy on new ones may be lower")
-    if near:
-        judging.print_notes([judging.near_in_words(near)], "caution")
     if calibrated:
         used = judging.seen_in_words(calibrated, "to calibrate")
         typer.echo(f"{used}, so they cannot confirm the promise")

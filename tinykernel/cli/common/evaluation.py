@@ -194,16 +194,6 @@ def print_all(evaluation: Evaluation) -> None:
     print_verdict(evaluation)
 
 
-def near_in_words(share: float) -> str:
-    """Describe the share of near copies of training rows; empty for none."""
-    if not share:
-        return ""
-    return (
-        f"at least {100 * share:.0f} % of these rows are near copies of training rows: every "
-        "second input is equal"
-    )
-
-
 def seen_in_words(share: float | None, where: str = "in training") -> str:
     """Describe the share of rows that was used before; empty for none or if unknown."""
     if not share:

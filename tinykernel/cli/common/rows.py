@@ -123,12 +123,6 @@ class ModelFile:
 
         return seen_before(X, self.about.get(f"{use}_rows"))
 
-    def share_near(self, X: Any) -> float:
-        """Return the share of near copies of training rows, at least."""
-        from tinykernel.data.trained_rows import near_copies
-
-        return near_copies(X, self.about.get("training_rows"))
-
 
 def open_model(path: Path) -> ModelFile:
     """Load a model with the entries of its file."""
