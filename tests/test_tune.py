@@ -305,7 +305,6 @@ def test_wrong_arguments():
         ({"backend": "dask"}, "the address of a Dask scheduler"),
         ({"n_folds": 1}, "n_folds"),
         ({"task": "numbers"}, "task: not for tune"),
-        ({"options": {"n_jobs": 2}}, "n_jobs is a parameter itself"),
     ]:
         with pytest.raises(TinykernelError, match=expected):
             tune(X, y, **named)

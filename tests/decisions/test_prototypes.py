@@ -62,7 +62,7 @@ def test_novelty_goes_by_the_scores_where_inputs_are_too_alike_for_prototypes() 
     X, y = load_digits(return_X_y=True)
     X = X.astype(np.uint8)
     classifier = TernaryKernelClassifier(
-        window_shape=(64, 1), n_kernels=84, options={"cells": 16}, random_state=0
+        window_shape=(64, 1), n_kernels=84, cells=16, random_state=0
     )
     model = classifier.fit(X[:800], y[:800]).quantize()
     assert not np.any(np.diff(fit_prototypes(model, X[:800], y[:800]), axis=0))

@@ -43,9 +43,9 @@ def any_rows(rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any], dict
         shape = (int(rng.integers(4, 20)), int(rng.integers(4, 20)))
         form = str(rng.choice(["on", "mixed"]))
         options = {"image_shape": shape, "n_kernels": int(rng.integers(2, 12))}
-        options |= {"options": {"convolutions": form}}
+        options["convolutions"] = form
     elif kind < 0.36:
-        options = {"model": "trees", "options": {"tree_bytes": int(rng.integers(100, 900))}}
+        options = {"model": "trees", "tree_bytes": int(rng.integers(100, 900))}
     else:
         linear = str(rng.choice(["off", "2", "4", "8"]))
         bits = None if linear == "off" else int(linear)
@@ -73,7 +73,7 @@ def one(rng: np.random.Generator, folder: Path, batch: Batch) -> None:
     """Take one model all the way."""
     X, y, options = any_rows(rng)
     if "n_components" in options:
-        options["options"] = {"scaler_scope": str(rng.choice(["auto", "global", "feature"]))}
+        options["scaler_scope"] = str(rng.choice(["auto", "global", "feature"]))
     classifier = TernaryKernelClassifier(
         epochs=None if "window_shape" in options else int(rng.integers(1, 4)),
         effort="quick",

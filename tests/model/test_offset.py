@@ -53,6 +53,6 @@ def test_training_removes_what_tells_nothing():
     assert [stage.KIND for stage in found.stages] == ["offset", "levels", "kernels", "scale"]
     data = prepare(X.reshape(n, -1), y, groups=group)[1]
     assert counted_ahead(data, TrainerOptions(offset="keep"), (128, 1)) in ({}, {"cells": 16})
-    again = TernaryKernelClassifier(options={"offset": "remove"}, n_kernels=8)
+    again = TernaryKernelClassifier(offset="remove", n_kernels=8)
     with pytest.raises(TinykernelError, match="whole numbers of 8 or 16 bits"):
         again.fit(X.astype(np.float32), y)

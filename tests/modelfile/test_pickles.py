@@ -52,10 +52,10 @@ def test_copies_lose_nothing(classifier) -> None:
 
 
 def test_grid_search() -> None:
-    """Estimators, fitted ones too, can be cloned and searched over, entries of options too."""
-    search = GridSearchCV(fit(), {"sigma": [1.0, 2.0], "options__code": ["small"]}, cv=2)
+    """Estimators, fitted ones too, can be cloned and searched over."""
+    search = GridSearchCV(fit(), {"sigma": [1.0, 2.0], "code": ["small"]}, cv=2)
     search.fit(X, X[:, 0] > 0)
-    assert search.best_estimator_.options["code"] == "small"
+    assert search.best_estimator_.code == "small"
     assert search.best_estimator_.score(X, X[:, 0] > 0) > 0.6
 
 

@@ -65,14 +65,14 @@ found = {
         image_shape=(16, 16),
         n_kernels=6,
         augment=moved,
-        options={"convolutions": "on"},
+        convolutions="on",
         **{**none, "epochs": 2},
     ).fit(X.astype(np.uint8).reshape(-1, 8, 8).repeat(2, 1).repeat(2, 2).reshape(-1, 256), y),
     "mixed": TernaryKernelClassifier(
         image_shape=(8, 8),
         n_kernels=8,
         augment=moved,
-        options={"convolutions": "mixed"},
+        convolutions="mixed",
         **{**none, "epochs": 2},
     ).fit(X.astype(np.uint8), y),
     "signals": TernaryKernelClassifier(
@@ -82,15 +82,15 @@ found = {
         window_shape=(64, 1), n_kernels=16, **still
     ).fit(np.tile(lines[:, :, 0], (6, 1)) + noise, np.tile(kinds, 6)),
     "numbers beside": TernaryKernelClassifier(
-        window_shape=(60, 1), n_kernels=16, options={"beside": 4}, **still
+        window_shape=(60, 1), n_kernels=16, beside=4, **still
     ).fit(np.tile(lines[:, :, 0], (6, 1)) + noise, np.tile(kinds, 6)),
     "values": TernaryKernelRegressor(effort="quick", **one).fit(*values),
     "trees": TernaryKernelClassifier(
-        model="trees", options={"tree_bytes": 300}, random_state=0
+        model="trees", tree_bytes=300, random_state=0
     ).fit(*cancer),
     "spectrum": TernaryKernelClassifier(
         window_shape=(1024, 1),
-        options={"spectrum": "64/32/8"},
+        spectrum="64/32/8",
         rate=1000,
         n_kernels=8,
         random_state=0,

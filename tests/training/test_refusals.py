@@ -23,7 +23,7 @@ from tinykernel import TernaryKernelClassifier, TinykernelError
         ({"sigma": 2.0, "image_shape": (4, 4)}, (40, 16), "sigma: the local stage of images"),
         ({"n_components": 0, "sigma": 0.2}, (40, 16), "sigma: a linear part alone has no use"),
         ({"hop": 4}, (40, 16), "hop: give signals"),
-        ({"options": {"spectrum": "on"}}, (40, 16), "spectrum: give signals"),
+        ({"spectrum": "on"}, (40, 16), "spectrum: give signals"),
         ({"n_components": 0, "linear": "off"}, (40, 16), "needs a linear part"),
         ({"image_shape": (4, 4), "n_components": 64}, (40, 16), "have n_kernels"),
         ({"n_components": {"compact+linear3": 4}}, (40, 16), "linear2, linear4"),

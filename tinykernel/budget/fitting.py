@@ -36,11 +36,6 @@ from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.training.images.separable import size_of
 from tinykernel.training.options import LINEAR_BITS, OF_TREES, TrainerOptions, form_of
-from tinykernel.training.options.parameters import (
-    ClassifierParameters,
-    RegressorParameters,
-    flattened,
-)
 from tinykernel.training.options.regression import BITS_BESIDE
 from tinykernel.training.signals.spectrum import spectrum_of
 from tinykernel.training.signals.training import CELLS, FEW_WINDOWS, counted_ahead
@@ -151,12 +146,11 @@ def train(
         With a budget: whether to link the trained model where there is a compiler, so that `memory`
         is not an estimate. The model is the same without, unless it is over the budget as linked.
     **parameters
-        Of the classifier; those that are None have its defaults, and entries of ``options`` may
-        also stand beside the others. Without ``n_components`` the largest number that keeps to the
-        budget is found for each of several layouts, and the layout that does best is chosen; with
-        ``effort="quick"`` it is "compact", of values "windows". Where the trained model is over the
-        budget all the same, it is trained again with fewer components and everything else that was
-        found.
+        Of the classifier; those that are None have its defaults. Without ``n_components`` the
+        largest number that keeps to the budget is found for each of several layouts, and the layout
+        that does best is chosen; with ``effort="quick"`` it is "compact", of values "windows".
+        Where the trained model is over the budget all the same, it is trained again with fewer
+        components and everything else that was found.
 
     Returns
     -------
@@ -292,7 +286,7 @@ def _options(parameters: Mapping[str, Any], task: str, method: Any) -> dict[str,
     """Return the options that were given, with a loss for values, and refuse what has no use."""
     check_choice("task", task, TASKS)
     of_values = task == "numbers"
-    options = flattened(parameters, RegressorParameters if of_values else ClassifierParameters)
+    options = {name: value for name, value in parameters.items() if value is not None}
     wrong = {
         'loss: only for task "numbers"': not of_values and "loss" in options,
         "method: this one has classes only; leave it out": of_values and method != LEARNED,
@@ -404,8 +398,8 @@ def _smaller(
     p = classifier.n_components_
     trees = model.find(Trees)
     if trees is not None:
-        fewer = classifier.options["tree_bytes"] - over - _WORD
-        kind = "tree" if classifier.options.get("model") == "tree" else "trees"
+        fewer = classifier.tree_bytes - over - _WORD
+        kind = "tree" if classifier.model == "tree" else "trees"
         return {"tree_bytes": fewer, "model": kind} if fewer >= _WORD else None
     kernels, convolutions = model.find(Kernels), size_of(model)
     if kernels is not None or convolutions is not None:

@@ -21,7 +21,6 @@ from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.training.options import TrainerOptions, form_of
 from tinykernel.training.options.declarations import TABLES
-from tinykernel.training.options.parameters import sorted_out
 from tinykernel.training.options.regression import BITS_BESIDE, RegressorOptions
 from tinykernel.training.signals.spectrum import spectrum_of
 from tinykernel.training.signals.training import fit_windows
@@ -179,4 +178,4 @@ def fitted(
 def _estimator(parameters: Mapping[str, Any]) -> TernaryKernelClassifier | TernaryKernelRegressor:
     """Return the estimator of these parameters, which is not fitted."""
     kind = TernaryKernelRegressor if "loss" in parameters else TernaryKernelClassifier
-    return kind(**sorted_out((field.name for field in fields(kind)), dict(parameters)))
+    return kind(**parameters)

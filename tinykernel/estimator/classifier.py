@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
@@ -12,13 +14,13 @@ from tinykernel.coding.frames import in_numbers
 from tinykernel.decisions import Calibration, calibrate
 from tinykernel.estimator.machines import KernelEstimator, MachineClassifier, flat
 from tinykernel.model.answers.decision import Decision
-from tinykernel.training.options import declared
-from tinykernel.training.options.parameters import ClassifierParameters, trainer_options
+from tinykernel.training.options import TrainerOptions, declared
+from tinykernel.training.options.fields import ClassParameters
 from tinykernel.training.trainset import prepare
 
 
 @declared
-class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierParameters):
+class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassParameters):
     """A classifier with binary components and ternary weights, made for microcontrollers.
 
     ``f(x) = alpha W sign(cos(R x' + b) + t) + beta`` with W in {-1, 0, 1}: after Lei & Lan
@@ -78,10 +80,6 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
     -----
     `predict`, `decision_function` and `predict_proba` give what the firmware gives, bit for bit.
 
-    `options` may hold:
-
-    {more}
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -91,6 +89,7 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
     True
     """
 
+    KIND: ClassVar[type[TrainerOptions]] = TrainerOptions
     decision_: Decision
 
     def fit(
@@ -139,7 +138,7 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassifierPara
             If Ctrl-C ended the training after its first epoch: the best model so far is used.
             Before that, KeyboardInterrupt is raised.
         """
-        options = trainer_options(self)
+        options = self._trainer_options()
         X, sides = flat(self._coded(X))
         shape = options.input_shape(sides)
         options.check_for(shape)

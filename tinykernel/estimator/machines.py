@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
-from typing import Any
+from dataclasses import asdict, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,12 +21,9 @@ from tinykernel.model.quantization.scaling import to_raw
 from tinykernel.modelfile import ModelFileMixin
 from tinykernel.training import trainer
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.options.declarations import wrong_name
-from tinykernel.training.options.parameters import EstimatorParameters, check_entries
+from tinykernel.training.options.fields import Parameters
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.trainset import TrainSet
-
-_ENTRY = "options__"  # prefix of entries of `options` in `set_params` and grids
 
 
 class MachineEstimator(ModelFileMixin, BaseEstimator):
@@ -117,9 +113,10 @@ class MachineClassifier(ClassifierMixin, MachineEstimator):
         return np.asarray(self.classes_[chosen_labels(decisions)])
 
 
-class KernelEstimator(MachineEstimator, EstimatorParameters):
+class KernelEstimator(MachineEstimator, Parameters):
     """Base of the classifier and the regressor: training with options."""
 
+    KIND: ClassVar[type[TrainerOptions]]
     input_shape_: tuple[int, ...] | None
     layout_: str | None
     n_components_: int
@@ -132,33 +129,11 @@ class KernelEstimator(MachineEstimator, EstimatorParameters):
     history_: dict[str, NDArray[np.float64]]
     interrupted_: bool
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; with `deep` also entries of `options` as ``options__NAME``."""
-        params: dict[str, Any] = super().get_params(deep)
-        if deep and isinstance(self.options, Mapping):
-            params |= {f"{_ENTRY}{name}": value for name, value in self.options.items()}
-        return params
-
-    def set_params(self, **params: Any) -> KernelEstimator:
-        """Set parameters, and entries of `options` as ``options__NAME``.
-
-        Raises
-        ------
-        TinykernelError
-            For an unknown name.
-        """
-        direct = {name: value for name, value in params.items() if not name.startswith(_ENTRY)}
-        more = {name.removeprefix(_ENTRY): params[name] for name in params.keys() - direct.keys()}
-        known = {option.name for option in fields(self.KIND)}
-        wrong = wrong_name(direct, self._get_param_names(), known)
-        if wrong:
-            raise TinykernelError(f"{type(self).__name__}: {wrong}")
-        check_entries(type(self), more)
-        super().set_params(**direct)
-        self.__post_init__()
-        if more:
-            self.options = {**(self.options or {}), **more}
-        return self
+    def _trainer_options(self) -> TrainerOptions:
+        """Return the parameters, checked."""
+        options = self.KIND(**self.get_params())
+        options.check()
+        return options
 
     def _run(self, data: TrainSet, options: TrainerOptions, shape: tuple[int, ...] | None) -> None:
         """Train and set the fitted attributes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,14 +12,13 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator.machines import KernelEstimator, flat
 from tinykernel.model import IntegerModel
-from tinykernel.training.options import declared
-from tinykernel.training.options.parameters import RegressorParameters, trainer_options
-from tinykernel.training.options.regression import RegressorOptions
+from tinykernel.training.options import TrainerOptions, declared
+from tinykernel.training.options.regression import RegressorOptions, ValueParameters
 from tinykernel.training.trainset import prepare_values
 
 
 @declared
-class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameters):
+class TernaryKernelRegressor(RegressorMixin, KernelEstimator, ValueParameters):
     """A regressor with binary components, ternary weights and a linear part.
 
     The model is that of `TernaryKernelClassifier`, trained with another loss. The firmware gives
@@ -51,10 +50,6 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
     -----
     `predict` gives what the firmware gives, bit for bit.
 
-    `options` may hold:
-
-    {more}
-
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
@@ -64,6 +59,7 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
     True
     """
 
+    KIND: ClassVar[type[TrainerOptions]] = RegressorOptions
     outputs_: tuple[str, ...]
 
     def fit(
@@ -122,7 +118,7 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, RegressorParameter
         value_name: str | None = None,
     ) -> TernaryKernelRegressor:
         """Train; `value_name` is the name of a single value where `y` has none."""
-        options = trainer_options(self)
+        options = self._trainer_options()
         assert isinstance(options, RegressorOptions)
         names = _names(y) or (None if value_name is None else (value_name,))
         X, sides = flat(self._coded(X))

@@ -15,7 +15,6 @@ from tinykernel.checks import check_count
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.limits import Limits, parse_limits, parse_size
-from tinykernel.training.options.parameters import ClassifierParameters, flattened
 from tinykernel.tuning.curve import curve, kilobytes, smallest_good
 from tinykernel.tuning.journal import Journal, digest_of
 from tinykernel.tuning.result import TuneResult
@@ -100,7 +99,7 @@ def tune(
     """
     from tinykernel import __version__
 
-    options = flattened(parameters, ClassifierParameters)
+    options = {name: value for name, value in parameters.items() if value is not None}
     for name in options.keys() & _NOT_TUNED:
         raise TinykernelError(
             f"{name}: not for tune, which compares sizes of classifiers; leave it out"

@@ -139,7 +139,7 @@ def test_convolutions_end_to_end(tmp_path):
     """Protects accuracy, the integers, the file, the threads, and the choice by rows left out."""
     X, y = strokes(600, 0)
     options = {"image_shape": (14, 16), "epochs": 8, "random_state": 0}
-    convolved = {**options, "options": {"convolutions": "on"}, "n_kernels": 6}
+    convolved = {**options, "convolutions": "on", "n_kernels": 6}
     model = TernaryKernelClassifier(**convolved, n_jobs=1).fit(X[:400], y[:400])
     assert model.score(X[400:], y[400:]) > 0.95
     integer = model.quantize()
@@ -231,13 +231,13 @@ def test_maps_of_all_channels_at_once_took_memory():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"options": {"convolutions": "on"}}, "give a shape"),
-        ({"options": {"convolutions": "on"}, "image_shape": (3, 32)}, "give 4 to 96 rows"),
-        ({"options": {"convolutions": "on"}, "image_shape": (8, 8, 4)}, "take one"),
-        ({"options": {"convolutions": "deep"}, "image_shape": (8, 32)}, "sides of deep ones"),
-        ({"options": {"convolutions": "deep"}, "image_shape": (22, 20)}, "sides of deep ones"),
+        ({"convolutions": "on"}, "give a shape"),
+        ({"convolutions": "on", "image_shape": (3, 32)}, "give 4 to 96 rows"),
+        ({"convolutions": "on", "image_shape": (8, 8, 4)}, "take one"),
+        ({"convolutions": "deep", "image_shape": (8, 32)}, "sides of deep ones"),
+        ({"convolutions": "deep", "image_shape": (22, 20)}, "sides of deep ones"),
         (
-            {"options": {"convolutions": "on"}, "image_shape": (16, 16), "n_kernels": 257},
+            {"convolutions": "on", "image_shape": (16, 16), "n_kernels": 257},
             "256 are the most",
         ),
         ({"n_kernels": {"windows": 4}, "image_shape": (16, 16)}, "has numbers for"),

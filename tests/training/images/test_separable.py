@@ -20,7 +20,7 @@ from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.readouts.linear import LinearRecipe
 
-MIXED = {"options": {"convolutions": "mixed"}, "linear": 4, "random_state": 0}
+MIXED = {"convolutions": "mixed", "linear": 4, "random_state": 0}
 
 
 def colours(n, side=12, seed=0):
@@ -114,7 +114,7 @@ def test_coarse_convolutions_keep_their_form_in_a_smaller_model():
     """Rows and columns are halved in the first two blocks, also when trained again."""
     X, y = colours(60, 24)
     machine = TernaryKernelClassifier(
-        n_kernels=8, epochs=1, options={"convolutions": "coarse"}, linear=4, random_state=0
+        n_kernels=8, epochs=1, convolutions="coarse", linear=4, random_state=0
     ).fit(X, y)
     assert machine.quantize().find(Separable).strides.tolist() == [2, 2, 1, 2, 1, 1]
     assert size_of(machine.quantize()) == (8, "coarse")

@@ -54,7 +54,7 @@ def test_a_linear_part_that_may_overflow_says_what_to_do():
     rng = np.random.default_rng(0)
     X, y = rng.integers(-32768, 32767, (40, 3000)).astype(np.int16), np.arange(40) % 2
     options = {"scaler_scope": "feature"}
-    model = TernaryKernelClassifier(n_components=0, linear=8, epochs=1, options=options)
+    model = TernaryKernelClassifier(n_components=0, linear=8, epochs=1, **options)
     with pytest.raises(TinykernelError, match="may pass 32 bits; give linear=4 or 2"):
         model.fit(X, y)
 
@@ -62,6 +62,6 @@ def test_a_linear_part_that_may_overflow_says_what_to_do():
 def test_a_single_group_trains_as_rows_without_groups():
     """One recording, or what is left of two, once ended in an error about its only group."""
     X, y = load_iris(return_X_y=True)
-    given = {"n_components": 0, "epochs": 2, "options": {"validation_fraction": 0.2}}
+    given = {"n_components": 0, "epochs": 2, "validation_fraction": 0.2}
     alone = TernaryKernelClassifier(random_state=0, **given).fit(X, y, groups=["a"] * len(y))
     assert alone.quantize() == TernaryKernelClassifier(random_state=0, **given).fit(X, y).quantize()

@@ -124,7 +124,7 @@ def test_trees_stand_beside_a_linear_part_where_that_is_better(values):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(900, 5)).astype(np.float32)
     y = X @ [3.0, -2.0, 1.0, 2.0, 0.5] + 4.0 * (X[:, 0] > 0.3) * (X[:, 1] < 0.5)
-    given = {"model": "trees", "options": {"tree_bytes": 900}, "random_state": 0}
+    given = {"model": "trees", "tree_bytes": 900, "random_state": 0}
     model = (
         TernaryKernelRegressor(**given).fit(X, y).quantize()
         if values
@@ -271,6 +271,6 @@ def test_a_limit_without_room_for_trees_has_none():
 def test_what_only_trees_read_was_ignored(name):
     """Limits of trees beside model="kernels", or for signals, changed nothing and told nothing."""
     for given, X in (({"model": "kernels"}, np.zeros((20, 3))), ({}, np.zeros((20, 64, 1)))):
-        classifier = TernaryKernelClassifier(options={name: 300}, **given)
+        classifier = TernaryKernelClassifier(**given, **{name: 300})
         with pytest.raises(TinykernelError, match=f"{name}: a model of kernels has no trees"):
             classifier.fit(X, np.arange(20) % 2)

@@ -28,7 +28,7 @@ def rows_of(n, samples=64, channels=1, seed=0):
 def fitted(X, y, **options):
     """Train quickly on windows of one channel."""
     return TernaryKernelClassifier(
-        n_components=0, n_kernels=24, window_shape=(64, 1), hop=16, random_state=0, options=options
+        n_components=0, n_kernels=24, window_shape=(64, 1), hop=16, random_state=0, **options
     ).fit(X, y)
 
 
@@ -70,9 +70,9 @@ def test_numbers_beside_sounds_and_in_a_budget():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"window_shape": (64, 1), "options": {"beside": 1}}, "64 values and 1 beside, but rows"),
-        ({"image_shape": (11, 6), "options": {"beside": 2}}, "beside: give signals"),
-        ({"options": {"beside": 2}}, "beside: give signals"),
+        ({"window_shape": (64, 1), "beside": 1}, "64 values and 1 beside, but rows"),
+        ({"image_shape": (11, 6), "beside": 2}, "beside: give signals"),
+        ({"beside": 2}, "beside: give signals"),
     ],
 )
 def test_numbers_that_do_not_fit_are_refused(options, message):
@@ -91,9 +91,7 @@ def test_windows_without_their_numbers_ended_in_a_traceback():
         fitted(still, y, beside=2)
     options = {"n_components": 0, "random_state": 0}
     with pytest.raises(TinykernelError, match="beside: give rows"):
-        TernaryKernelClassifier(**options, options={"beside": 1}).fit(
-            X[:, :64].reshape(60, 64, 1), y
-        )
+        TernaryKernelClassifier(**options, beside=1).fit(X[:, :64].reshape(60, 64, 1), y)
     with pytest.raises(TinykernelError, match="65 numbers; 64 are the most"):
         fitted(np.hstack([X[:, :64], np.tile(X[:, 64:65], 65)]), y, beside=65)
 

@@ -49,12 +49,12 @@ def test_each_variation_is_the_described_one(seed, n, frames):
 def test_convolutions_on_spectra_end_to_end(tmp_path):
     """Protects what is learned: accuracy, the same with any number of threads, the file."""
     X, y = chirps(160, 0)
-    model = TernaryKernelClassifier(**SOUND, options=OPTIONS, n_kernels=8, epochs=12).fit(X, y)
+    model = TernaryKernelClassifier(**SOUND, **OPTIONS, n_kernels=8, epochs=12).fit(X, y)
     assert model.score(*chirps(100, 1)) > 0.75
     integer = model.quantize()
     kinds = [stage.KIND for stage in integer.stages]
     assert kinds == ["spectrum", "plane", "separable", "scale"]
-    same = TernaryKernelClassifier(**SOUND, options=OPTIONS, n_kernels=8, epochs=12, n_jobs=1)
+    same = TernaryKernelClassifier(**SOUND, **OPTIONS, n_kernels=8, epochs=12, n_jobs=1)
     assert same.fit(X, y).quantize() == integer
     tinykernel.save(integer, tmp_path / "m.tkm")
     assert tinykernel.load(tmp_path / "m.tkm") == integer
@@ -63,8 +63,8 @@ def test_convolutions_on_spectra_end_to_end(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"options": OPTIONS | {"spectrum": "off"}}, "these have none; give spectrum=on"),
-        ({"options": OPTIONS | {"convolutions": "deep"}}, "windows have mixed ones, not deep"),
+        ({"spectrum": "off"}, "these have none; give spectrum=on"),
+        ({"convolutions": "deep"}, "windows have mixed ones, not deep"),
         ({"augment": {"noise": 0.1}}, "augment noise is for kernels"),
         ({"n_kernels": 300}, "300 channels; 256 are the most"),
     ],
@@ -72,7 +72,7 @@ def test_convolutions_on_spectra_end_to_end(tmp_path):
 def test_what_spectra_cannot_have_is_refused(change, said):
     """Each ends in one line that says what to change."""
     with pytest.raises(TinykernelError, match=said):
-        TernaryKernelClassifier(**{**SOUND, "options": OPTIONS} | change).fit(*chirps(24, 0))
+        TernaryKernelClassifier(**SOUND | OPTIONS | change).fit(*chirps(24, 0))
 
 
 def test_the_better_of_kernels_and_convolutions_is_trained():

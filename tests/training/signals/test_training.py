@@ -91,9 +91,9 @@ def test_cells_are_chosen_where_the_place_matters(waves):
     assert not counted_ahead(data, TrainerOptions(random_state=0), (64, 2))
     for cells, said in ((121, "too many for windows of 256"), (256, "255 are the most")):
         with pytest.raises(TinykernelError, match=said):
-            TernaryKernelClassifier(options={"cells": cells}).fit(X, y)
+            TernaryKernelClassifier(cells=cells).fit(X, y)
     with pytest.raises(TinykernelError, match="cells: give signals"):
-        TernaryKernelClassifier(options={"cells": 4}).fit(*load_iris(return_X_y=True))
+        TernaryKernelClassifier(cells=4).fit(*load_iris(return_X_y=True))
 
 
 def test_the_rows_that_choose_kernels_stand_for_all():
@@ -120,7 +120,7 @@ def chirps(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def test_sounds_end_to_end(tmp_path):
     """Protects spectra in training: accuracy at any loudness, the file, what cannot be."""
     X, y = chirps(160, 0)
-    options = {"rate": 8000.0, "options": {"spectrum": "128/64/10"}, "hop": 640, "n_kernels": 20}
+    options = {"rate": 8000.0, "spectrum": "128/64/10", "hop": 640, "n_kernels": 20}
     model = TernaryKernelClassifier(**options, random_state=0).fit(X, y)
     assert model.score(*chirps(100, 1)) > 0.9
     integer = model.quantize()
@@ -134,11 +134,11 @@ def test_sounds_end_to_end(tmp_path):
     for change, said in (
         ({"hop": 100}, "no multiple of that of frames"),
         ({"rate": None}, "give the samples a second, as in rate=16000"),
-        ({"options": {"spectrum": "100/50/5"}}, "frames have 64, 128, 256 or 512 samples"),
-        ({"options": {"spectrum": "512/320/5"}}, "too few frames"),
-        ({"options": {"spectrum": "128/0/5"}}, "a hop of 1 to 128 and 1 to 64 bands"),
-        ({"options": {"spectrum": "128/64/10", "cells": 30}}, "for windows of 24 frames"),
-        ({"augment": {"affine": 1}, "options": {"spectrum": "off"}}, "for images and spectra"),
+        ({"spectrum": "100/50/5"}, "frames have 64, 128, 256 or 512 samples"),
+        ({"spectrum": "512/320/5"}, "too few frames"),
+        ({"spectrum": "128/0/5"}, "a hop of 1 to 128 and 1 to 64 bands"),
+        ({"spectrum": "128/64/10", "cells": 30}, "for windows of 24 frames"),
+        ({"augment": {"affine": 1}, "spectrum": "off"}, "for images and spectra"),
     ):
         with pytest.raises(TinykernelError, match=said):
             TernaryKernelClassifier(**options | change).fit(X, y)
@@ -265,7 +265,7 @@ def test_rows_for_validation_choose_the_penalty(waves):
 def test_more_counts_than_memory_holds_are_refused(waves):
     """The line says how many kernels there may be."""
     X, y = waves
-    model = TernaryKernelClassifier(n_kernels=5000, options={"cells": 2}, random_state=0)
+    model = TernaryKernelClassifier(n_kernels=5000, cells=2, random_state=0)
     with pytest.raises(TinykernelError, match=r"10000 counts, .*give at most 4608"):
         model.fit(X, y)
 

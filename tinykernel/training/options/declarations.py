@@ -61,42 +61,27 @@ def check_reads(options: Any, readers: Sequence[str]) -> None:
 def declared(cls: _ClassT) -> _ClassT:
     """Document the options of a class, and have it refuse others with the most similar name.
 
-    ``{options}`` and, for an estimator, ``{more}`` in its docstring are replaced.
+    ``{options}`` in its docstring is replaced.
     """
-    parameters = fields(cls)
-    names = [option.name for option in parameters]
-    known = {option.name: option for option in fields(getattr(cls, "KIND", cls))}
+    names = [option.name for option in fields(cls)]
+    listed = [option.name for option in fields(cls) if not option.metadata["internal"]]
     if cls.__doc__ is not None:
-        more = [option for name, option in known.items() if name not in names]
-        cls.__doc__ = cls.__doc__.replace("{options}", _entries(parameters))
-        cls.__doc__ = cls.__doc__.replace("{more}", _entries(more))
+        cls.__doc__ = cls.__doc__.replace("{options}", _entries(fields(cls)))
     plain = cls.__init__  # type: ignore[misc]
 
     @wraps(plain)
     def named(self: Any, *args: Any, **options: Any) -> None:
         # Users pass trainer options to `train` and do not know this class.
-        prefix = f"{cls.__name__}: " if hasattr(cls, "KIND") else ""
+        prefix = "" if cls.__name__.endswith("Options") else f"{cls.__name__}: "
         if args:
             raise TypeError(f"{prefix}give parameters by name, e.g. n_components=64")
-        wrong = wrong_name(options, names, known)
-        if wrong:
-            raise TypeError(prefix + wrong)
+        for name in (name for name in options if name not in names):
+            hint = similar(name, names) or f"there are {', '.join(listed)}"
+            raise TypeError(f"{prefix}{name} is not a parameter; {hint}")
         plain(self, **options)
 
     cls.__init__ = named  # type: ignore[misc]
     return cls
-
-
-def wrong_name(used: Iterable[str], names: Iterable[str], known: Iterable[str]) -> str:
-    """Return an error for the first name that is not a parameter; `known` are options, too."""
-    names = list(names)
-    for name in used:
-        if name not in names:
-            hint = similar(name, names) or f"there are {', '.join(names)}"
-            if name in known:
-                hint = f"give options={{{name!r}: ...}}"
-            return f"{name} is not a parameter; {hint}"
-    return ""
 
 
 def _entries(options: Iterable[Field[Any]]) -> str:
@@ -106,5 +91,5 @@ def _entries(options: Iterable[Field[Any]]) -> str:
         f"{option.name} : {option.metadata['type']}\n"
         + fill(option.metadata["text"], 100, initial_indent=space, subsequent_indent=space)
         for option in options
-        if option.metadata and not option.metadata["internal"]
+        if not option.metadata["internal"]
     )

@@ -1,8 +1,7 @@
 """Options of the trainer: one field of `TrainerOptions` each.
 
-A field has name, default, check, and the text for docstrings and ``tinykernel options``. Fields of
-`Parameters` are parameters of the estimators, the others entries of their `options`. The command
-line imports this module before anything heavy.
+A field has name, default, check, and the text for docstrings and ``tinykernel options``. All are
+parameters of the estimators. The command line imports this module before anything heavy.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Parameters:
-    """The options that are parameters of every estimator."""
+    """The options of classifiers and regressors."""
 
     n_components: int | Mapping[str, int] | None = option(
         None,
@@ -171,55 +170,6 @@ class Parameters:
         'loudness; "rotate" does not apply, and "shift" is rounded to frames. Convolutions have '
         "affine 0.3 by default; 0 turns it off.",
     )
-    random_state: int | np.random.RandomState | None = option(  # noqa: RUF009
-        None,
-        ranges.seed,
-        "int, RandomState or None",
-        "Random seed.",
-    )
-    n_jobs: int | None = option(
-        None,
-        unless_none(Check(ranges.threads, "1 or more, or -1")),
-        "int or None",
-        "Number of threads. By default all that numba uses, as with -1. It does not change the "
-        "result.",
-    )
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class ClassParameters(Parameters):
-    """The options that are parameters of a classifier."""
-
-    class_weight: Mapping[Any, float] | str | None = option(
-        None,
-        unless_none(Check(ranges.class_weight)),
-        'dict, "balanced" or None',
-        'Weights of the classes: "balanced", or such as ``{"yes": 2, "no": 1}``. "balanced" gives '
-        "all classes the same total weight. They multiply the weights of the rows.",
-    )
-
-
-@declared
-@dataclass(kw_only=True, eq=False, repr=False)
-class TrainerOptions(ClassParameters):
-    """All options of the trainer.
-
-    The metadata of each field hold "check" (a function of name and value), "type", "range", "text",
-    "reads": the parts of a model that read it, "idle": values without effect, and "internal".
-
-    Parameters
-    ----------
-    {options}
-
-    Examples
-    --------
-    >>> TrainerOptions(n_components={"windows": 64}).capacity()
-    {'windows': 64}
-    """
-
-    usual_layout: ClassVar[str] = DEFAULT_LAYOUT
-    #: Readers of options for signals.
-    of_windows: ClassVar[tuple[str, ...]] = (WINDOWS,)
     validation_fraction: float | None = option(
         None,
         unless_none(between(0, 0.5, "above 0 and below 0.5", open_ends=True)),
@@ -288,6 +238,19 @@ class TrainerOptions(ClassParameters):
         reads=(WINDOWS, IMAGES),
         idle=("off",),
     )
+    random_state: int | np.random.RandomState | None = option(  # noqa: RUF009
+        None,
+        ranges.seed,
+        "int, RandomState or None",
+        "Random seed.",
+    )
+    n_jobs: int | None = option(
+        None,
+        unless_none(Check(ranges.threads, "1 or more, or -1")),
+        "int or None",
+        "Number of threads. By default all that numba uses, as with -1. It does not change the "
+        "result.",
+    )
 
     # Set by the trainer, or by `tinykernel.train` for a budget.
     noise: float | None = option(
@@ -335,6 +298,42 @@ class TrainerOptions(ClassParameters):
         reads=(WINDOWS,),
         internal=True,
     )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ClassParameters(Parameters):
+    """The options of a classifier."""
+
+    class_weight: Mapping[Any, float] | str | None = option(
+        None,
+        unless_none(Check(ranges.class_weight)),
+        'dict, "balanced" or None',
+        'Weights of the classes: "balanced", or such as ``{"yes": 2, "no": 1}``. "balanced" gives '
+        "all classes the same total weight. They multiply the weights of the rows.",
+    )
+
+
+@declared
+@dataclass(kw_only=True, eq=False, repr=False)
+class TrainerOptions(ClassParameters):
+    """All options of the trainer.
+
+    The metadata of each field hold "check" (a function of name and value), "type", "range", "text",
+    "reads": the parts of a model that read it, "idle": values without effect, and "internal".
+
+    Parameters
+    ----------
+    {options}
+
+    Examples
+    --------
+    >>> TrainerOptions(n_components={"windows": 64}).capacity()
+    {'windows': 64}
+    """
+
+    usual_layout: ClassVar[str] = DEFAULT_LAYOUT
+    #: Readers of options for signals.
+    of_windows: ClassVar[tuple[str, ...]] = (WINDOWS,)
 
     def check(self) -> None:
         """Refuse values that are not allowed or contradict each other."""

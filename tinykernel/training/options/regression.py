@@ -32,7 +32,7 @@ def _loss(name: str, value: Any) -> None:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ValueParameters(Parameters):
-    """The options that are parameters of a regressor."""
+    """The options of a regressor."""
 
     loss: str | Sequence[float] = option(
         "squared",
