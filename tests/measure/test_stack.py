@@ -9,7 +9,7 @@ from tests.measure.test_report import COMPILER
 from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
-from tinykernel.measure.decoders import DECODERS, VARIABLE_STACK, Machine
+from tinykernel.measure.decoders import DECODERS, VARIABLE_STACK, MachineState
 from tinykernel.measure.footprint import size_script
 from tinykernel.measure.stack import Function, read_functions, worst_case_stack
 
@@ -51,7 +51,7 @@ def linked(program: str, target: str, folder: Path, kind: str | None = None) -> 
 def test_a_call_that_the_linker_made_shorter_moves_no_stack() -> None:
     """The linker of the LX106 fills what a shorter call leaves with mov a1, a1."""
     code = (0x201110).to_bytes(3, "little")
-    machine = Machine(lambda at, size: code[at : at + size])
+    machine = MachineState(lambda at, size: code[at : at + size])
     assert DECODERS["xtensa"](machine, 0).problem == ""
     code = (0x201220).to_bytes(3, "little")  # mov a1, a2
     assert DECODERS["xtensa"](machine, 0).problem == VARIABLE_STACK

@@ -26,7 +26,7 @@ def tried(monkeypatch):
     return losses, made
 
 
-def choose() -> search.Outcome:
+def choose() -> search.SearchOutcome:
     rows = np.arange(400)
     folds = [Fold(rows[rows % 4 != part], rows[rows % 4 == part]) for part in range(3)]
     none = np.zeros((400, 8), dtype=np.float32)

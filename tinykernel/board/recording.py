@@ -156,7 +156,7 @@ class Sensor:
         return f"{shown} are no lines of numbers; print for instance 'x:1,y:2' a line, 3 at least"
 
 
-class Recording:
+class RecordingFile:
     """One file that is being written, under a hidden name until it is whole.
 
     It becomes ``folder/LABEL/LABEL-N``, with N the next free number.
@@ -260,12 +260,12 @@ class Recorder:
         self, sensor: Sensor, folder: Path, group: str | None = None, rate: float | None = None
     ) -> None:
         self.sensor, self.folder, self.group, self.rate = sensor, folder, group, rate
-        self.recording: Recording | None = None
+        self.recording: RecordingFile | None = None
         self.paths: list[Path] = []
 
     def begin(self, label: str) -> None:
         """Begin a recording."""
-        self.recording = Recording(self.folder, label, self.group, self.sensor)
+        self.recording = RecordingFile(self.folder, label, self.group, self.sensor)
 
     def end(self) -> None:
         """End it, if there is one."""
@@ -301,7 +301,7 @@ class Recorder:
         finally:
             self.end()
 
-    def _is_long(self, recording: Recording, seconds: float) -> bool:
+    def _is_long(self, recording: RecordingFile, seconds: float) -> bool:
         if self.rate is not None or self.sensor.form != "text":
             return recording.samples >= seconds * (self.rate or self.sensor.rate)
         return time.monotonic() - recording.begun >= seconds

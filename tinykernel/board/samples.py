@@ -24,7 +24,7 @@ _FEWEST_LINES = 3  # of the same channels, from a slow sensor
 
 
 @dataclass(frozen=True)
-class Layout:
+class Channels:
     """The channels of a sensor, and its rate where frames say it, in Hz."""
 
     names: tuple[str, ...]
@@ -62,7 +62,7 @@ class Lines:
     """
 
     def __init__(self) -> None:
-        self.layout: Layout | None = None
+        self.layout: Channels | None = None
         self.lost = 0
         self._rest = b""
         self._first = True
@@ -96,7 +96,7 @@ class Lines:
         names, size = alike[0][0]
         if not names or len({name.lower() for name in names}) < size:
             names = tuple(f"c{number}" for number in range(size))
-        self.layout = Layout(tuple(map(_channel_name, names)))
+        self.layout = Channels(tuple(map(_channel_name, names)))
         samples = [numbers for _, numbers in self._early if len(numbers) == size]
         self.lost += len(self._early) - len(samples)
         return samples
@@ -110,7 +110,7 @@ class Frames:
     """
 
     def __init__(self) -> None:
-        self.layout: Layout | None = None
+        self.layout: Channels | None = None
         self.lost = 0
         self.gap = False  # whether samples are missing before those that `take` returned last
         self._rest = b""
@@ -151,7 +151,7 @@ class Frames:
             if self._rest[size : size + len(MAGIC)] != MAGIC:
                 self._rest = self._rest[1:]
                 continue
-            layout = Layout(tuple(f"c{number}" for number in range(channels)), float(rate))
+            layout = Channels(tuple(f"c{number}" for number in range(channels)), float(rate))
             if self.layout not in (None, layout):
                 raise TinykernelError("the frames change their channels or their rate")
             self.layout = layout

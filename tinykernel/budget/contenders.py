@@ -86,16 +86,16 @@ def sizes_that_fit(asked: Asked) -> dict[str, Any]:
     name, step = ("n_components", _WORD) if asked.shape is None else ("n_kernels", 1)
     is_choice = isinstance(parameters[name], Mapping)
     most = parameters[name] if is_choice else {"": parameters[name]}
-    kept, needed = dict[str, int](), ""
+    fitting, needed = dict[str, int](), ""
     for form, number in most.items():
         n, needed = _within(asked.but(**parameters), form, number, step)
         if n is not None:
-            kept[form] = n
-    if not kept:
+            fitting[form] = n
+    if not fitting:
         raise _no_room(asked, needed)
-    if not any(kept.values()):
+    if not any(fitting.values()):
         parameters.pop("code", None)  # a linear part alone has no use for it
-    return {**parameters, name: kept if is_choice else kept[""]}
+    return {**parameters, name: fitting if is_choice else fitting[""]}
 
 
 def _within(asked: Asked, form: str, most: int, step: int) -> tuple[int | None, str]:
@@ -129,7 +129,7 @@ def tree_size(asked: Asked) -> dict[str, Any]:
         trees = model.find(Trees)
         assert trees is not None
         needed = asked.size(model)
-        share, words = share_used(model, asked.limits, target)
+        share, usage = share_used(model, asked.limits, target)
         most = asked.limits.most_instructions(find_target(target).cycles[1])
         steps = None if most is None else steps_within(model, target, most)
     except TinykernelError:
@@ -144,14 +144,14 @@ def tree_size(asked: Asked) -> dict[str, Any]:
     if alone and room < _LEAST_TREE_BYTES:
         raise _too_small(asked, needed + _LEAST_TREE_BYTES, "one of few trees")
     if alone:
-        raise _no_room(asked, words)
+        raise _no_room(asked, usage)
     return none
 
 
-def _no_room(asked: Asked, words: str) -> TinykernelError:
+def _no_room(asked: Asked, usage: str) -> TinykernelError:
     return TinykernelError(
         f"no model for this data keeps to {asked.limits} on {asked.target}: the last one tried "
-        f"needs {words}; give more"
+        f"needs {usage}; give more"
     )
 
 
@@ -473,9 +473,9 @@ def check_size(asked: Asked) -> None:
         except TinykernelError:
             continue  # not known without a compiler; the trained model is measured again
         if needed > asked.flash:
-            what = "components" if is_table else f"channels, {form}," if form else "kernels"
+            unit = "components" if is_table else f"channels, {form}," if form else "kernels"
             raise TinykernelError(
-                f"a model of {n} {what} needs at least {needed} bytes of flash on {asked.target}, "
+                f"a model of {n} {unit} needs at least {needed} bytes of flash on {asked.target}, "
                 f"{needed - asked.flash} over the budget of {asked.flash}; use fewer "
                 f"{'n_components' if is_table else 'n_kernels'} or a larger budget"
             )

@@ -362,26 +362,26 @@ def _over(model: IntegerModel, sizes: Report | None, limits: Limits | None) -> t
     is_final = sizes.limits is not None
     needed = sizes.flash if is_final else needed_bytes(sizes)
     over = 0 if limits.flash is None else needed - limits.flash
-    words = f"{needed} bytes of flash on {sizes.target} ("
-    words += f"{sizes.source}{'' if is_final else ' and margin'}), "
-    words += f"{over} over the budget of {limits.flash}"
+    reason = f"{needed} bytes of flash on {sizes.target} ("
+    reason += f"{sizes.source}{'' if is_final else ' and margin'}), "
+    reason += f"{over} over the budget of {limits.flash}"
     share, tightest = share_used(model, limits, sizes.target, sizes)
     if share > 1:
         # Work is about in proportion to the tables.
         tables = sum(pack(model).table_bytes().values())
         more = int(np.ceil(tables * (1 - 1 / share)))
         if more > over:
-            over, words = more, tightest
-    return over, words
+            over, reason = more, tightest
+    return over, reason
 
 
 def _too_much(reason: str, stopped: bool, is_open: bool) -> TinykernelError:
-    what, advice = "the trained model", "use fewer n_components"
+    subject, advice = "the trained model", "use fewer n_components"
     if stopped:
-        what = "training was interrupted and is not repeated with fewer components; the model"
+        subject = "training was interrupted and is not repeated with fewer components; the model"
     elif is_open:
         advice = "give a larger budget"
-    return TinykernelError(f"{what} needs {reason}; {advice}")
+    return TinykernelError(f"{subject} needs {reason}; {advice}")
 
 
 def _interrupted(classifier: Any) -> bool:
@@ -415,8 +415,8 @@ def _smaller(
     if p <= _WORD:
         return None
     tables = sum(pack(model).table_bytes().values())
-    words = -(-over * p // max(1, tables) // _WORD) + 1
-    fewer, parameters = max(p - words * _WORD, _WORD), {"sigma": classifier.sigma_}
+    fewer_words = -(-over * p // max(1, tables) // _WORD) + 1
+    fewer, parameters = max(p - fewer_words * _WORD, _WORD), {"sigma": classifier.sigma_}
     if hasattr(classifier, "chosen_"):
         return parameters | {"n_components": fewer} | dict(classifier.chosen_)
     recipe = classifier.options_

@@ -37,12 +37,12 @@ _OF_LOCAL = tuple(
 _SHORTLY = {"epochs": 1, "effort": "quick", "random_state": 0, "n_jobs": 1}
 
 
-def input_shape(X: ArrayLike, method: Any, given: Mapping[str, Any]) -> tuple[int, ...] | None:
+def input_shape(X: ArrayLike, method: Any, chosen: Mapping[str, Any]) -> tuple[int, ...] | None:
     """Return the shape of an input that goes through a local stage."""
     if method != LEARNED:
         return None
-    kind = RegressorOptions if "loss" in given else TrainerOptions
-    options = kind(**given)
+    kind = RegressorOptions if "loss" in chosen else TrainerOptions
+    options = kind(**chosen)
     options.check()
     n_dimensions = getattr(X, "ndim", 2)
     shape = options.input_shape(np.shape(X)[1:] if n_dimensions in (3, 4) else None)
@@ -100,8 +100,8 @@ class Asked:
     def spectrum(self) -> tuple[Spectrum | None, str]:
         """Return the spectrum of windows, and why sounds have none; see `spectrum_of`."""
         assert self.shape is not None
-        names = {one.name for one in fields(TrainerOptions)}
-        known = {name: given for name, given in self.options.items() if name in names}
+        names = {each.name for each in fields(TrainerOptions)}
+        known = {name: value for name, value in self.options.items() if name in names}
         return spectrum_of(TrainerOptions(**known), self.shape, self.rows.dtype.name)
 
     def size(self, model: IntegerModel) -> int:
@@ -155,8 +155,8 @@ class Asked:
 
     def _parameters(self, names: tuple[str, ...], size: Mapping[str, Any]) -> dict[str, Any]:
         """Return parameters of the shortest training, with those of the options, of this size."""
-        kept = {name: self.options[name] for name in names if name in self.options}
-        return {**kept, **_SHORTLY, **size}
+        chosen = {name: self.options[name] for name in names if name in self.options}
+        return {**chosen, **_SHORTLY, **size}
 
     def _fitted(self, names: tuple[str, ...], size: Mapping[str, Any]) -> Any:
         """Train as shortly as can be."""

@@ -15,7 +15,7 @@ import tinykernel
 from tinykernel.codegen.pack.kernels import sort_kernels
 from tinykernel.codegen.plan import PackedModel, pack
 from tinykernel.errors import TinykernelError
-from tinykernel.model.bounds import Values, exact_stages
+from tinykernel.model.bounds import Bounds, exact_stages
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.proof import Range, bound_first, bound_second
 from tinykernel.model.readouts.ternary import Ternary
@@ -70,7 +70,7 @@ def _source(packed: PackedModel) -> dict[str, str]:
     return source
 
 
-def _bounds(model: IntegerModel, packed: PackedModel, last: Values | None) -> list[Range]:
+def _bounds(model: IntegerModel, packed: PackedModel, last: Bounds | None) -> list[Range]:
     """Return the bounds as the C allows them."""
     bounds = {stage.stage: stage for stage in model.ranges()}
     changes = {}
@@ -118,7 +118,7 @@ def _of_ternary(model: IntegerModel, packed: PackedModel) -> dict[str, dict[str,
 
 def _witness_transforms(
     whole: IntegerModel, components: Components, witnesses: list[dict[str, Any]]
-) -> Values:
+) -> Bounds:
     """Add the inputs of the extremes of each stage; return the bounds of the last one."""
     first = bound_first(components.sign, 8 * whole.input_dtype.itemsize, components.halve_first)
     mixing, kind = components.permutation, components.diagonal_kind
@@ -138,7 +138,7 @@ def _witness_transforms(
         spread[gather] = row_before(row, stage) * components.diagonal[block]
         return np.asarray(exact_stages(spread)[-1], np.int64)
 
-    def add(name: str, values: Values, coefficients: Any) -> None:
+    def add(name: str, values: Bounds, coefficients: Any) -> None:
         for end, index in (("low", values.low.argmin()), ("high", values.high.argmax())):
             q = components.sign * coefficients(int(index))[: components.n_features]
             plus = (q > 0) if end == "high" else (q < 0)

@@ -105,7 +105,7 @@ def flag(name: str, condition: object, comment: str = "") -> Definition:
     return Definition(name, "1" if condition else "0", comment)
 
 
-def smallest_type(values: NDArray[Any]) -> str:
+def smallest_c_type(values: NDArray[Any]) -> str:
     """Return the smallest integer type that holds all values."""
     low, high = int(values.min()), int(values.max())
     for bits in (8, 16, 32):
@@ -144,5 +144,5 @@ def per_block(macro: str, table: str, values: NDArray[Any], part: str, comment: 
         return [Definition(f"{macro}(block)", f"((uint32_t){choice})", comment)]
     return [
         Definition(f"{macro}(block)", f"((uint32_t){table}[block])", comment),
-        Table(table, smallest_type(values), values, part, f"{comment.capitalize()}."),
+        Table(table, smallest_c_type(values), values, part, f"{comment.capitalize()}."),
     ]

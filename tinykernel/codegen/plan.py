@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 from tinykernel.codegen.definitions import WORD, Definition, Parts, Struct, Table
 from tinykernel.codegen.literals import integer_literal
 from tinykernel.codegen.pack import Packed, Place, code_of
-from tinykernel.codegen.pack.components import Layout, choose_layout, pack_components, pack_ternary
+from tinykernel.codegen.pack.components import (
+    Placement,
+    choose_layout,
+    pack_components,
+    pack_ternary,
+)
 from tinykernel.codegen.pack.kernels import sort_kernels
 from tinykernel.codegen.pack.machine import pack_linear, pack_prototypes, pack_scale, pack_trees
 from tinykernel.errors import TinykernelError
@@ -90,7 +95,7 @@ def pack(model: IntegerModel) -> PackedModel:
     )
 
 
-def _pack_machine(model: IntegerModel) -> tuple[Parts, Layout | None, int]:
+def _pack_machine(model: IntegerModel) -> tuple[Parts, Placement | None, int]:
     """Pack the scale and the rest of the machine; return the layout of components, and scratch."""
     components, weights, scale = model.find(Components), model.find(Ternary), model.scaler
     parts: Parts = [

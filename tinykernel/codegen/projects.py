@@ -266,8 +266,8 @@ def _of_sensor(about: Mapping[str, Any]) -> dict[str, Any]:
 
 def _hears(model: IntegerModel, period: Fraction | None) -> bool:
     """Say whether samples of a model may be those of a microphone: a channel at such a rate."""
-    one = model.hop > 0 and model.input.channels == 1 and model.raw_dtype == "int16"
-    return one and period is not None and _SLOWEST_SOUND <= 1000000 / period <= _FASTEST_SOUND
+    is_audio = model.hop > 0 and model.input.channels == 1 and model.raw_dtype == "int16"
+    return is_audio and period is not None and _SLOWEST_SOUND <= 1000000 / period <= _FASTEST_SOUND
 
 
 def exported_files(

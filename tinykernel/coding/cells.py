@@ -133,6 +133,6 @@ def whole_numbers(X: NDArray[Any]) -> tuple[int, int] | None:
     return int(low), int(high)
 
 
-def smallest_type(low: int, high: int) -> str:
+def smallest_raw_type(low: int, high: int) -> str:
     """Return the smallest raw type that holds a range."""
     return next(name for name in _SMALL if np.iinfo(name).min <= low and high <= np.iinfo(name).max)

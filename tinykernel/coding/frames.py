@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.coding.cells import Column, column_of, joined, packed, smallest_type, whole_numbers
+from tinykernel.coding.cells import (
+    Column,
+    column_of,
+    joined,
+    packed,
+    smallest_raw_type,
+    whole_numbers,
+)
 from tinykernel.coding.codes import MOST_TEXTS, Coding, coding_of, recoded, refuse_new_gaps
 from tinykernel.errors import TinykernelError
 from tinykernel.text import listed, visible
@@ -50,7 +57,7 @@ def coded_frame(X: Any, coding: Coding | None = None) -> tuple[Any, Coding | Non
     held = whole_numbers(numbers)
     if held is not None:
         only_text = all(name in coding.texts for name in names)
-        numbers = numbers.astype(smallest_type(*held) if only_text else np.int64)
+        numbers = numbers.astype(smallest_raw_type(*held) if only_text else np.int64)
     if hasattr(X, "iloc"):
         return type(X)(numbers, columns=X.columns, index=X.index), coding
     return type(X)(numbers, schema=list(X.columns)), coding

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tinykernel.coding.cells import number_of
 from tinykernel.coding.codes import MOST_TEXTS
-from tinykernel.data.formats.tables import Part
+from tinykernel.data.formats.tables import FilePart
 from tinykernel.errors import TinykernelError
 from tinykernel.stored import MOST_ROWS
 from tinykernel.text import listed, visible
@@ -129,7 +129,7 @@ def _suspicion(values: NDArray[Any], name: str) -> str:
     return ""
 
 
-def without_needless(part: Part) -> tuple[Part, tuple[str, ...]]:
+def without_needless(part: FilePart) -> tuple[FilePart, tuple[str, ...]]:
     """Drop the columns of a table that are not inputs, and return notes on them.
 
     These are nearly empty or constant columns, text that differs in nearly every row, and those of
@@ -162,7 +162,7 @@ def without_needless(part: Part) -> tuple[Part, tuple[str, ...]]:
     )
 
 
-def _reason(part: Part, values: NDArray[Any], j: int) -> str:
+def _reason(part: FilePart, values: NDArray[Any], j: int) -> str:
     """Return why a column is not an input, or an empty text."""
     assert part.columns is not None
     n, name = len(values), part.columns[j]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tinykernel.coding.cells import number_of
 from tinykernel.coding.codes import Coding, gaps_in_words
-from tinykernel.data.formats import Part
+from tinykernel.data.formats import FilePart
 from tinykernel.errors import TinykernelError
 from tinykernel.stored import row_blocks
 from tinykernel.text import listed, visible
@@ -24,13 +24,13 @@ _ROWS_AT_ONCE = 16384
 
 
 def checked_part(
-    part: Part,
+    part: FilePart,
     *,
     n_features: int | None = None,
     like: str = "",
     gaps: bool = False,
     values: bool = False,
-) -> Part:
+) -> FilePart:
     """Check a part of a file; return it with 2-D numbers X and clean labels or values y.
 
     Rows must have `n_features`, as `like` has; with `gaps` values may be missing (NaN), with
@@ -64,7 +64,7 @@ def checked_part(
     return replace(part, X=X, y=y)
 
 
-def refuse_new_texts(part: Part, coding: Coding) -> None:
+def refuse_new_texts(part: FilePart, coding: Coding) -> None:
     """Refuse text that did not occur in an earlier training."""
     for name, texts in part.texts.items():
         known = coding.texts.get(name)
@@ -93,7 +93,7 @@ def lacks_some(X: NDArray[Any]) -> bool:
     return X.dtype.kind == "f" and any(np.isnan(rows).any() for _, rows in row_blocks(X))
 
 
-def without_gaps(part: Part) -> tuple[Part, tuple[str, ...]]:
+def without_gaps(part: FilePart) -> tuple[FilePart, tuple[str, ...]]:
     """Drop the rows of a checked part that lack a value, and note how many."""
     if part.X.dtype.kind != "f" or isinstance(part.X, np.memmap):
         return part, ()
@@ -128,7 +128,7 @@ def fill_gaps(
     return filled, f"{gaps_in_words(gaps, columns)}: filled with the medians of the training rows"
 
 
-def check_columns(part: Part, feature_names: Sequence[str] | None) -> None:
+def check_columns(part: FilePart, feature_names: Sequence[str] | None) -> None:
     """Refuse a table whose columns are not those of the training, in their order."""
     if feature_names is None or part.columns is None:
         return
@@ -144,7 +144,7 @@ def check_columns(part: Part, feature_names: Sequence[str] | None) -> None:
             )
 
 
-def _all_representable(part: Part, X: NDArray[Any], gaps: bool) -> None:
+def _all_representable(part: FilePart, X: NDArray[Any], gaps: bool) -> None:
     """Refuse values that are NaN, infinite, or too large for the firmware's types."""
     if X.dtype.kind == "b" or (X.dtype.kind in "iu" and X.dtype.itemsize <= 2):
         return
@@ -169,7 +169,7 @@ def _all_representable(part: Part, X: NDArray[Any], gaps: bool) -> None:
             raise TinykernelError(f"{where} is {value}, which does not fit in {kind}")
 
 
-def _one_a_row(part: Part, y: NDArray[Any], values: bool) -> NDArray[Any]:
+def _one_a_row(part: FilePart, y: NDArray[Any], values: bool) -> NDArray[Any]:
     """Return labels or values in one dimension."""
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim != 1:
@@ -178,13 +178,13 @@ def _one_a_row(part: Part, y: NDArray[Any], values: bool) -> NDArray[Any]:
     return y
 
 
-def _labels_of(part: Part, values: bool = False) -> str:
+def _labels_of(part: FilePart, values: bool = False) -> str:
     """Return the labels or values of a part as the subject of a message."""
     of = f" of {part.name}" if part.name else ""
     return f"{part.file}: the {'values' if values else 'labels'}{of}"
 
 
-def _clean_labels(part: Part, y: NDArray[Any]) -> NDArray[Any]:
+def _clean_labels(part: FilePart, y: NDArray[Any]) -> NDArray[Any]:
     """Return labels as integers, booleans or text."""
     if y.dtype.kind == "S":
         try:
@@ -212,7 +212,7 @@ def _clean_labels(part: Part, y: NDArray[Any]) -> NDArray[Any]:
     return y
 
 
-def _clean_values(part: Part, y: NDArray[Any]) -> NDArray[np.float64]:
+def _clean_values(part: FilePart, y: NDArray[Any]) -> NDArray[np.float64]:
     """Return values to predict as finite numbers."""
     where, numbers = _labels_of(part, values=True), _as_numbers(y)
     if numbers is None:
@@ -231,7 +231,7 @@ def _as_numbers(y: NDArray[Any]) -> NDArray[np.float64] | None:
         return None
 
 
-def refuse_values(part: Part, y: NDArray[Any]) -> None:
+def refuse_values(part: FilePart, y: NDArray[Any]) -> None:
     """Refuse labels of a table that are probably values: numbers that hardly repeat."""
     if y.dtype.kind != "U" or np.unique(y).size <= max(20, len(y) // 4):
         return
@@ -243,7 +243,7 @@ def refuse_values(part: Part, y: NDArray[Any]) -> None:
         )
 
 
-def needed_labels(part: Part) -> NDArray[Any]:
+def needed_labels(part: FilePart) -> NDArray[Any]:
     """Return the labels of a part; TinykernelError if it has none."""
     if part.y is None:
         raise TinykernelError(f"{part.file}: {part.name} has no labels; add y{part.name[1:]}")
@@ -256,7 +256,7 @@ def shown(label: object) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def same_kind(train: Part, test: Part) -> None:
+def same_kind(train: FilePart, test: FilePart) -> None:
     """Refuse parts of which one has text as labels and the other numbers."""
     y, y_test = needed_labels(train), needed_labels(test)
     if (y.dtype.kind == "U") != (y_test.dtype.kind == "U"):
@@ -267,7 +267,7 @@ def same_kind(train: Part, test: Part) -> None:
         )
 
 
-def at_least_two_classes(part: Part, y: NDArray[Any]) -> None:
+def at_least_two_classes(part: FilePart, y: NDArray[Any]) -> None:
     """Refuse labels that are all the same."""
     if (y == y[0]).all():
         raise TinykernelError(
@@ -276,7 +276,7 @@ def at_least_two_classes(part: Part, y: NDArray[Any]) -> None:
         )
 
 
-def as_classes(part: Part, y: NDArray[Any], classes: Sequence[object]) -> NDArray[Any]:
+def as_classes(part: FilePart, y: NDArray[Any], classes: Sequence[object]) -> NDArray[Any]:
     """Convert labels to the type of the model's classes, which are all text or none."""
     text = isinstance(classes[0], str)
     if text and y.dtype.kind != "U":

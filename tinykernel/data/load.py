@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tinykernel.checks import check_choice
-from tinykernel.coding.cells import smallest_type, whole_numbers
+from tinykernel.coding.cells import smallest_raw_type, whole_numbers
 from tinykernel.coding.codes import Coding, coding_of, in_words, recoded, refuse_new_gaps
 from tinykernel.data.columns import without_needless
 from tinykernel.data.faults import (
@@ -25,7 +25,7 @@ from tinykernel.data.faults import (
     same_kind,
     without_gaps,
 )
-from tinykernel.data.formats import Part, Parts, names_in, read_parts
+from tinykernel.data.formats import FilePart, Parts, names_in, read_parts
 from tinykernel.data.formats.tables import Selection, medians_of
 from tinykernel.data.partition import TEST_PART, Dataset, Rows, as_split, held_out_rows, split_part
 from tinykernel.data.paths import find_data, is_pictures
@@ -116,18 +116,18 @@ def _dataset(
     return _filled(_coded(dataset, train, selection), selection)
 
 
-def _checked(part: Part, selection: Selection, **how: Any) -> tuple[Part, tuple[str, ...]]:
+def _checked(part: FilePart, selection: Selection, **how: Any) -> tuple[FilePart, tuple[str, ...]]:
     """Check a part, and with missing="drop" drop rows that lack a value."""
     part = checked_part(part, **how)
     return without_gaps(part) if selection.missing == "drop" else (part, ())
 
 
-def _may_lack(part: Part, selection: Selection) -> bool:
+def _may_lack(part: FilePart, selection: Selection) -> bool:
     """Whether values of a part may be missing: in tables, or with an option `missing`."""
     return selection.may_lack and (selection.missing is not None or part.columns is not None)
 
 
-def _coded(data: Dataset, part: Part, selection: Selection) -> Dataset:
+def _coded(data: Dataset, part: FilePart, selection: Selection) -> Dataset:
     """Code text and missing values by the training rows, or as in an earlier training."""
     X, columns = data.X_train, part.columns or tuple(map(str, range(data.X_train.shape[1])))
     keeps = selection.missing in (None, "keep")
@@ -173,7 +173,7 @@ def _typed(data: Dataset, input_type: str | None) -> Dataset:
         texts = {} if data.coding is None else data.coding.texts
         only_text = all(name in texts for name in data.columns)
         # The range of text alone is known; other whole numbers, such as 3.0, are int64 here.
-        input_type = smallest_type(low, high) if only_text else "int64"
+        input_type = smallest_raw_type(low, high) if only_text else "int64"
     if input_type is None:
         return data
     X_test = None if data.X_test is None else data.X_test.astype(input_type)
@@ -253,7 +253,7 @@ def load_rows(
 
 def _picture_rows(
     path: str | os.PathLike[str], how: PictureReading | None, classes: Sequence[object] | None
-) -> tuple[Rows, Part]:
+) -> tuple[Rows, FilePart]:
     """Load pictures for a finished model; labels none of which is a class are ignored."""
     if how is None:
         raise TinykernelError(
@@ -270,12 +270,12 @@ def _picture_rows(
 
 
 def _complete(
-    part: Part,
+    part: FilePart,
     feature_names: Sequence[str] | None,
     n_features: int | None,
     selection: Selection,
     values: bool,
-) -> Part:
+) -> FilePart:
     """Check rows for a finished model, and drop, fill or code missing values."""
     may_lack, coding = _may_lack(part, selection), selection.coding or Coding()
     how = {"n_features": n_features, "like": "the model", "gaps": may_lack, "values": values}

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from tinykernel import stored
 from tinykernel.coding.codes import Coding
 from tinykernel.data.faults import needed_labels, shown
-from tinykernel.data.formats import Part
+from tinykernel.data.formats import FilePart
 from tinykernel.errors import TinykernelError
 from tinykernel.stored import drawn_places, rows_at
 
 
 def held_out_rows(
-    part: Part, y: NDArray[Any], test_size: float, seed: int, *, by_group: bool
+    part: FilePart, y: NDArray[Any], test_size: float, seed: int, *, by_group: bool
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], str]:
     """Return training rows, test rows, and the kind of the split as text."""
     is_class = y.dtype.kind != "f"  # values are floats, labels never
@@ -35,7 +35,7 @@ def held_out_rows(
 
 
 def _stratified_split(
-    part: Part, y: NDArray[Any], test_size: float, seed: int
+    part: FilePart, y: NDArray[Any], test_size: float, seed: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the indices of training and test rows."""
     from sklearn.model_selection import train_test_split
@@ -59,7 +59,7 @@ def _stratified_split(
 
 
 def _group_split(
-    part: Part, y: NDArray[Any], test_size: float, seed: int
+    part: FilePart, y: NDArray[Any], test_size: float, seed: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the indices of training and test rows, split by groups."""
     names, group = np.unique(np.asarray(part.group), return_inverse=True)
@@ -135,7 +135,7 @@ class Rows:
         return replace(self, X=self.X[places], y=y, group=group, names=names)
 
 
-def as_split(train: Part, test: Part, seed: int) -> Dataset:
+def as_split(train: FilePart, test: FilePart, seed: int) -> Dataset:
     """Return the data set of a file that has both parts."""
     n, n_test = len(train.X), len(test.X)
     split = f"{n} training rows, {n_test} test rows (as the file splits them)"
@@ -143,7 +143,7 @@ def as_split(train: Part, test: Part, seed: int) -> Dataset:
 
 
 def split_part(
-    part: Part, y: NDArray[Any], test_size: float, seed: int, by_group: bool = False
+    part: FilePart, y: NDArray[Any], test_size: float, seed: int, by_group: bool = False
 ) -> Dataset:
     """Hold out test rows of a checked part."""
     if test_size == 0:
@@ -157,7 +157,7 @@ def split_part(
     return replace(_dataset((part, train), (part, test), split, seed), columns=part.columns)
 
 
-_Places = tuple[Part, NDArray[np.intp] | None]
+_Places = tuple[FilePart, NDArray[np.intp] | None]
 
 
 def _dataset(train: _Places, test: _Places | None, split: str, seed: int) -> Dataset:
@@ -173,7 +173,7 @@ def _dataset(train: _Places, test: _Places | None, split: str, seed: int) -> Dat
 
 
 def _drawn(
-    part: Part, places: NDArray[np.intp] | None, seed: int
+    part: FilePart, places: NDArray[np.intp] | None, seed: int
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None, int]:
     """Return rows, labels and groups, or a sample of too many; and the number before it."""
     y, most = needed_labels(part), min(stored.MOST_ROWS, stored.MOST_VALUES // part.X.shape[1])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.data.formats import Part, Parts
+from tinykernel.data.formats import FilePart, Parts
 from tinykernel.data.formats.delimited import text_labels
 from tinykernel.data.paths import PICTURES, data_folder, files_with, find_data
 from tinykernel.data.recordings.labels import NamePattern
@@ -297,7 +297,7 @@ def _part(
     how: PictureReading,
     pattern: NamePattern | None,
     labels_needed: bool,
-) -> Part:
+) -> FilePart:
     """Read pictures into one array."""
     labels, groups = labels_of(files, pattern, needed=labels_needed)
     if not labels_needed and source.is_file():
@@ -327,7 +327,7 @@ def _part(
         raise TinykernelError(f"{source}: none of {len(files)} pictures can be read: {broken[0]}")
     base = source if source.is_dir() else source.parent
     names = [files[i].relative_to(base).as_posix() for i in readable]
-    return Part(
+    return FilePart(
         source,
         "",
         X[: len(readable)],

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.data.formats import Part
+from tinykernel.data.formats import FilePart
 from tinykernel.data.partition import Dataset, Rows, group_folds, held_out_rows
 from tinykernel.data.recordings import Windows
 from tinykernel.errors import TinykernelError
@@ -117,7 +117,7 @@ def keep_for_calibration(
     """
     group, labels = data.group_train, data.y_train
     by_group = by_group and group is not None
-    part = Part(Path(data.source), "", data.X_train, labels, group)
+    part = FilePart(Path(data.source), "", data.X_train, labels, group)
     try:
         train, aside, _ = held_out_rows(part, labels, size, seed, by_group=by_group)
     except TinykernelError:

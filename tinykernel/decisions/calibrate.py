@@ -13,7 +13,7 @@ from tinykernel.decisions import shares
 from tinykernel.decisions.confidence import calibration_error, confidence_table, fit_temperature
 from tinykernel.decisions.counters import as_classifier
 from tinykernel.decisions.novelty import Alarms, alarms, fit_novelty
-from tinykernel.decisions.thresholds import Choice, by_coverage, by_error
+from tinykernel.decisions.thresholds import Threshold, by_coverage, by_error
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.decision import Decision, deficits, margins, softmax
@@ -316,7 +316,7 @@ def _checked(
 
 def _choices(
     rows: _Rows, request: _Request, share: float, answers: NDArray[np.intp], names: tuple[Any, ...]
-) -> list[Choice]:
+) -> list[Threshold]:
     """Choose the threshold, or one for each class."""
     if not request.per_class:
         return [_choice(rows, request, share)]
@@ -329,7 +329,7 @@ def _choices(
     return choices
 
 
-def _choice(rows: _Rows, request: _Request, share: float) -> Choice:
+def _choice(rows: _Rows, request: _Request, share: float) -> Threshold:
     """Choose a threshold, or explain why there is none."""
     if not rows.n:
         raise TinykernelError(f"calibrate: no row is answered{rows.answer}; give more rows")
@@ -342,7 +342,7 @@ def _choice(rows: _Rows, request: _Request, share: float) -> Choice:
     if request.coverage is None:
         wrong = int((~rows.right).sum())
         bound = shares.error_bound(wrong, rows.n, risk, share, rows.groups)
-        return Choice(0, rows.n, wrong, bound)
+        return Threshold(0, rows.n, wrong, bound)
     levels = shares.conformal_levels(rows.groups, rows.n)
     chosen = by_coverage(*outcome, request.coverage, risk, share, levels, rows.groups)
     if chosen is None:
@@ -357,7 +357,7 @@ def _choice(rows: _Rows, request: _Request, share: float) -> Choice:
     return chosen
 
 
-def _why_none(rows: _Rows, request: _Request, best: Choice, share: float) -> str:
+def _why_none(rows: _Rows, request: _Request, best: Threshold, share: float) -> str:
     """Say why an error cannot be promised, and how many rows could."""
     assert request.max_error is not None
     least = shares.rows_needed(request.max_error, request.risk)

@@ -15,7 +15,7 @@ _STEPS = 400
 
 
 @dataclass(frozen=True)
-class Choice:
+class Threshold:
     """A threshold, and what the rows say about it."""
 
     threshold: int
@@ -39,13 +39,13 @@ class _Ranking:
         self.wrong = np.cumsum((~right[order]).astype(np.intp))
         self.groups = None if groups is None else groups[order]
 
-    def above(self, limit: int, risk: float) -> Choice:
+    def above(self, limit: int, risk: float) -> Threshold:
         """Return the threshold one above a margin, which answers the rows of larger margins."""
         answered = int(np.searchsorted(-self.margin.astype(np.int64), -limit))
         errors = int(self.wrong[answered - 1]) if answered else 0
         groups = None if self.groups is None else self.groups[:answered]
         bound = error_bound(errors, answered, risk, self.share, groups)
-        return Choice(limit + 1, answered, errors, bound)
+        return Threshold(limit + 1, answered, errors, bound)
 
 
 def by_error(
@@ -55,7 +55,7 @@ def by_error(
     risk: float,
     share: float,
     groups: NDArray[Any] | None = None,
-) -> tuple[Choice | None, Choice]:
+) -> tuple[Threshold | None, Threshold]:
     """Return the lowest threshold whose error among the answers is at most `most`.
 
     The promise may be broken with probability `risk`. Many thresholds are tried on the same rows,
@@ -74,8 +74,8 @@ def by_error(
     ranking, n = _Ranking(margin, right, share, groups), len(margin)
     starts = _starts(n, most, risk, share)
     places = np.unique(np.concatenate([starts, np.linspace(starts[0], n, _STEPS).astype(int)]))
-    chosen: Choice | None = None
-    best: Choice | None = None
+    chosen: Threshold | None = None
+    best: Threshold | None = None
     carried = 0.0
     for place in places.tolist():
         level = carried + (risk / len(starts) if place in starts else 0.0)
@@ -114,7 +114,7 @@ def by_coverage(
     share: float,
     levels: NDArray[np.float64],
     groups: NDArray[Any] | None = None,
-) -> Choice | None:
+) -> Threshold | None:
     """Return the threshold that a new row's margin reaches with at least this probability.
 
     Split conformal prediction (Papadopoulos et al. 2002), with `levels` of `conformal_levels`. The

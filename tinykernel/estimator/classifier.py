@@ -61,7 +61,7 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassParameter
         the number of threads; without components those of a plan in
         `tinykernel.training.images` or `tinykernel.training.signals`, or of `LinearRecipe`.
     trials_ : list of dict
-        The short trainings of the search: fields of `tinykernel.training.search.Trial`.
+        The short trainings of the search: fields of `tinykernel.training.search.SearchTrial`.
     search_ : dict of str to object
         Result of the search: number of "trials", "chosen" as text, "log_loss" of it and
         "log_loss_usual" of the defaults on held-out rows (None where they are not

@@ -26,7 +26,7 @@ class Effect:
 
 
 @dataclass
-class Machine:
+class MachineState:
     """The memory of the program and the registers whose values are known constants.
 
     A decoder forgets a register that an instruction might write. It may forget too much: then a
@@ -66,7 +66,7 @@ def _moved(size: int, change: int | None) -> Effect:
     return Effect(size, grows=max(0, -change))
 
 
-def _arm(machine: Machine, at: int) -> Effect:
+def _arm(machine: MachineState, at: int) -> Effect:
     half = machine.load(at, 2)
     if half is None:
         return Effect(2, problem="its code lies outside the program")
@@ -102,7 +102,7 @@ def _arm(machine: Machine, at: int) -> Effect:
     return Effect(2)
 
 
-def _arm_track(machine: Machine, at: int, half: int) -> None:
+def _arm_track(machine: MachineState, at: int, half: int) -> None:
     """Follow the constants that ARMv6-M needs for stack frames of more than 508 bytes."""
     known, upper = machine.known, half >> 8 & 7
     lower, source = half & 7, half >> 3 & 7
@@ -151,7 +151,7 @@ def _arm_constant(raw: int) -> int:
     return (value >> turn | value << (32 - turn)) & 0xFFFFFFFF
 
 
-def _arm_wide(machine: Machine, at: int, first: int, second: int) -> Effect:
+def _arm_wide(machine: MachineState, at: int, first: int, second: int) -> Effect:
     machine.popped = 0
     raw = (first >> 10 & 1) << 11 | (second >> 12 & 7) << 8 | second & 0xFF
     if first & 0xF800 == 0xF000 and second & 0x8000:
@@ -187,7 +187,7 @@ def _arm_wide(machine: Machine, at: int, first: int, second: int) -> Effect:
     return Effect(4)
 
 
-def _riscv(machine: Machine, at: int) -> Effect:
+def _riscv(machine: MachineState, at: int) -> Effect:
     half = machine.load(at, 2)
     if half is None:
         return Effect(2, problem="its code lies outside the program")
@@ -238,7 +238,7 @@ def _riscv_jump(size: int, link: int, goal: int | None) -> Effect:
     return Effect(size, call=goal & 0xFFFFFFFF)
 
 
-def _riscv_short(machine: Machine, at: int, half: int) -> Effect:
+def _riscv_short(machine: MachineState, at: int, half: int) -> Effect:
     group, register = half & 0xE003, half >> 7 & 31
     small = signed((half >> 12 & 1) << 5 | half >> 2 & 31, 6)
     if group == 0x6001 and register == 2:
@@ -273,7 +273,7 @@ def _riscv_short(machine: Machine, at: int, half: int) -> Effect:
     return Effect(2)
 
 
-def _xtensa(machine: Machine, at: int) -> Effect:
+def _xtensa(machine: MachineState, at: int) -> Effect:
     first = machine.load(at, 1)
     if first is None:
         return Effect(3, problem="its code lies outside the program")
@@ -325,7 +325,7 @@ def _xtensa_branch(at: int, word: int) -> Effect:
     return Effect(3, problem="" if which else "it uses register windows")
 
 
-def _xtensa_register(machine: Machine, word: int) -> Effect:
+def _xtensa_register(machine: MachineState, word: int) -> Effect:
     """Decode the instructions between registers: add and sub on the stack pointer, jumps."""
     t, s, r = word >> 4 & 15, word >> 8 & 15, word >> 12 & 15
     operation = word >> 16
@@ -362,7 +362,7 @@ def _avr_size(half: int) -> int:
     return 4 if half & 0xFC0F == 0x9000 or half & 0xFE0C == 0x940C else 2
 
 
-def _avr(machine: Machine, at: int) -> Effect:
+def _avr(machine: MachineState, at: int) -> Effect:
     half = machine.load(at, 2)
     if half is None:
         return Effect(2, ends=True, problem="its code lies outside the program")
@@ -389,7 +389,7 @@ def _avr(machine: Machine, at: int) -> Effect:
     return _avr_frame(machine, half)
 
 
-def _avr_frame(machine: Machine, half: int) -> Effect:
+def _avr_frame(machine: MachineState, half: int) -> Effect:
     """Follow the frame pointer until it becomes the stack pointer."""
     constant = half >> 4 & 0xF0 | half & 15
     pair = half >> 2 & 0x30 | half & 15
@@ -410,7 +410,7 @@ def _avr_frame(machine: Machine, half: int) -> Effect:
     return Effect(_avr_size(half))
 
 
-DECODERS: dict[str, Callable[[Machine, int], Effect]] = {
+DECODERS: dict[str, Callable[[MachineState, int], Effect]] = {
     "arm": _arm,
     "riscv": _riscv,
     "xtensa": _xtensa,

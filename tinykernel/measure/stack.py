@@ -10,7 +10,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Symbol, SymbolTableSection
 
 from tinykernel.errors import TinykernelError
-from tinykernel.measure.decoders import DECODERS, Effect, Machine
+from tinykernel.measure.decoders import DECODERS, Effect, MachineState
 
 
 @dataclass
@@ -129,7 +129,7 @@ def _effects(
 ) -> list[tuple[int, Effect]]:
     """Decode a function from its first byte to its last; `joins` are reached from elsewhere too."""
     decode = DECODERS[family]
-    machine = Machine(program.read)
+    machine = MachineState(program.read)
     effects: list[tuple[int, Effect]] = []
     targets = set(joins)
     at = function.start
@@ -179,7 +179,7 @@ def _walk(
 
 def _follow(function: Function, program: _Program, owner: Callable[[int], Function | None]) -> None:
     """Walk along the branches: routines of AVR's library share code beyond their ends."""
-    machine = Machine(program.read)
+    machine = MachineState(program.read)
     function.frame = 2  # the return address, which a call puts on the stack
     waiting, seen = [function.start], set()
     while waiting:

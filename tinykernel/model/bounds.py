@@ -28,7 +28,7 @@ _STEPS_AT_ONCE = 1 << 27
 
 
 @dataclass(frozen=True)
-class Values:
+class Bounds:
     """Bounds of d values (of all blocks: shape (m, d)), and the error in them through rounding."""
 
     low: NDArray[np.int64]
@@ -61,7 +61,7 @@ def _butterflies(
     return new_low.reshape(low.shape), new_high.reshape(high.shape)
 
 
-def _stage(values: Values, stride: int, halve: bool) -> Values:
+def _stage(values: Bounds, stride: int, halve: bool) -> Bounds:
     """Apply one stage of a transform to bounds and errors, by interval arithmetic."""
     low, high = _butterflies(values.low, values.high, stride)
     error_low, error_high = _butterflies(values.error_low, values.error_high, stride)
@@ -69,25 +69,25 @@ def _stage(values: Values, stride: int, halve: bool) -> Values:
         low, high = low >> 1, high >> 1
         # Half a unit is lost where the sum is odd.
         error_low, error_high = error_low / 2 - 0.5, error_high / 2
-    return Values(low, high, error_low, error_high)
+    return Bounds(low, high, error_low, error_high)
 
 
-def _fits(values: Values) -> bool:
+def _fits(values: Bounds) -> bool:
     return bool(values.low.min() >= -INT16_LIMIT and values.high.max() <= INT16_LIMIT)
 
 
 def follow_stages(
-    values: Values,
+    values: Bounds,
     norms: NDArray[np.int64] | None,
     centre: NDArray[np.int64] | None,
     unit: int,
     schedule: Sequence[bool] | None,
-) -> tuple[list[Values], tuple[bool, ...]]:
+) -> tuple[list[Bounds], tuple[bool, ...]]:
     """Follow a transform by stages; without a `schedule`, halve as late as the proof allows."""
     # What is rounded off early is amplified by every later stage. Halving always fits: it averages.
     # At stage k the doubled bounds of the linear part, times `unit` and two to the number of
     # halvings, are ``centre[k] - norms[k]`` and ``centre[k] + norms[k]``.
-    stages: list[Values] = []
+    stages: list[Bounds] = []
     chosen: list[bool] = []
     n_stages = values.low.shape[-1].bit_length() - 1
     for k in range(n_stages):
@@ -104,19 +104,19 @@ def follow_stages(
 
 
 def _linear(
-    values: Values,
+    values: Bounds,
     norms: NDArray[np.int64] | None,
     centre: NDArray[np.int64] | None,
     stage: int,
     unit: int,
-) -> Values:
+) -> Bounds:
     """Tighten interval bounds by the exact worst case of the linear part plus the errors."""
     if norms is None or centre is None:
         return values
     # Both terms are integers below 2**53 over a power of two: exact in float64.
     low = (centre[stage] - norms[stage]) / (2 * unit) + values.error_low
     high = (centre[stage] + norms[stage]) / (2 * unit) + values.error_high
-    return Values(
+    return Bounds(
         np.maximum(values.low, np.ceil(low).astype(np.int64)),
         np.minimum(values.high, np.floor(high).astype(np.int64)),
         values.error_low,
@@ -124,7 +124,7 @@ def _linear(
     )
 
 
-def product_bounds(mixed: Values, diagonal: NDArray[Any], diagonal_kind: str) -> Values:
+def product_bounds(mixed: Bounds, diagonal: NDArray[Any], diagonal_kind: str) -> Bounds:
     """Bounds of ``v = G P u`` for all blocks; `mixed` are the bounds of ``P u``."""
     g = diagonal.astype(np.int64)
     positive = g >= 0
@@ -137,7 +137,7 @@ def product_bounds(mixed: Values, diagonal: NDArray[Any], diagonal_kind: str) ->
     unit = 1 << shift
     # The product is a multiple of gcd(g, unit), so the shift loses at most the unit minus that.
     lost = unit - np.gcd(g, unit)
-    return Values(low >> shift, high >> shift, (error_low - lost) / unit, error_high / unit)
+    return Bounds(low >> shift, high >> shift, (error_low - lost) / unit, error_high / unit)
 
 
 @njit(nogil=True)

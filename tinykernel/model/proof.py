@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.model import bounds
-from tinykernel.model.bounds import INT16_LIMIT, Values, exact_stages, follow_stages
+from tinykernel.model.bounds import INT16_LIMIT, Bounds, exact_stages, follow_stages
 from tinykernel.model.diagonals import SHIFTS
 from tinykernel.model.permutation import Permutation
 
@@ -37,8 +37,8 @@ class Range:
 class TransformBounds:
     """Bounds of the inputs of a transform (of the second: the products with G), and its stages."""
 
-    inputs: Values
-    stages: list[Values]
+    inputs: Bounds
+    stages: list[Bounds]
     halve: tuple[bool, ...]
 
 
@@ -46,7 +46,7 @@ def bound_first(sign: NDArray[Any], bits: int, halve: Sequence[bool] | None) -> 
     """Bound the first transform; choose its schedule if that is None."""
     low, high = bounds.input_bounds(sign, bits)
     exact = np.zeros(low.shape)
-    inputs = Values(low, high, exact, exact)
+    inputs = Bounds(low, high, exact, exact)
     # Here every butterfly joins values of disjoint sets of inputs, so that interval arithmetic is
     # exact, rounding included.
     return TransformBounds(inputs, *follow_stages(inputs, None, None, 1, halve))
@@ -63,7 +63,7 @@ def bound_second(
     low, high = first.inputs.low, first.inputs.high
     gather = permutation.indices(low.size)
     last = first.stages[-1]
-    mixed = Values(*(getattr(last, name)[gather] for name in Values.__annotations__))
+    mixed = Bounds(*(getattr(last, name)[gather] for name in Bounds.__annotations__))
     product = bounds.product_bounds(mixed, diagonal, diagonal_kind)
     varying = np.flatnonzero(high > low)
     norms = bounds.row_norms(varying, diagonal, gather)
@@ -101,7 +101,7 @@ def range_of(stage: str, low: Any, high: Any, limit: int = INT32_LIMIT) -> Range
     return Range(stage, int(np.min(low)), int(np.max(high)), -limit, limit)
 
 
-def stage_ranges(name: str, stages: list[Values], schedule: tuple[bool, ...]) -> list[Range]:
+def stage_ranges(name: str, stages: list[Bounds], schedule: tuple[bool, ...]) -> list[Range]:
     """Return the ranges of the stages of a transform, by its schedule."""
     return [
         range_of(

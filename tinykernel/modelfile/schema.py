@@ -112,9 +112,9 @@ def check_classifier(fields: dict[str, Any], params: set[str]) -> None:
     is_column = isinstance(names, np.ndarray) and names.shape == (n_inputs,)
     are_names = names is None or (is_column and all(map(is_text, names.tolist())))
     known = [c.item() if isinstance(c, np.generic) else c for c in machine.classes]
-    given = labels.tolist() if isinstance(labels, np.ndarray) else labels
+    listed = labels.tolist() if isinstance(labels, np.ndarray) else labels
     wrong = {
-        "classes_": isinstance(labels, list) or given != (known or None),  # None of a regressor
+        "classes_": isinstance(labels, list) or listed != (known or None),  # None of a regressor
         "n_features_in_": fields.get("n_features_in_") != n_inputs,
         "feature_names_in_": not are_names,
     }

@@ -12,7 +12,7 @@ from tinykernel.training.loop import History
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.readouts.linear import LinearRecipe
 from tinykernel.training.readouts.trees import TreeRecipe
-from tinykernel.training.search import Outcome, Trial
+from tinykernel.training.search import SearchOutcome, SearchTrial
 from tinykernel.training.signals.pool import SignalPlan
 
 
@@ -29,7 +29,7 @@ class TrainingResult:
     # Kernel width at the start of training, in scaled inputs; None without components.
     sigma: float | None = None
     # The short trainings by which the recipe was chosen.
-    trials: list[Trial] = field(default_factory=list)
-    outcome: Outcome | None = None  # of the search, where there was one.
+    trials: list[SearchTrial] = field(default_factory=list)
+    outcome: SearchOutcome | None = None  # of the search, where there was one.
     # Of trees with the rest, or convolutions with kernels, where there was one.
     contest: Choice | None = None

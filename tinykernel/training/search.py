@@ -57,7 +57,7 @@ class TrialData:
 
 
 @dataclass(frozen=True)
-class Trial:
+class SearchTrial:
     """What one short training gave."""
 
     layout: str
@@ -72,11 +72,11 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SearchOutcome:
     """What a search chose and what it gained."""
 
     recipe: Recipe
-    trials: list[Trial]  # everything that was tried.
+    trials: list[SearchTrial]  # everything that was tried.
     # Log loss of the usual values and of what was chosen, by trials that can be compared.
     gain: tuple[float, float] | None = None
     interrupted: bool = False  # whether Ctrl-C ended the search; the best until then is taken.
@@ -84,7 +84,7 @@ class Outcome:
     #: Of other layouts, or a linear part alone, what is not far behind.
     runners_up: tuple[Recipe, ...] = ()
 
-    def best_of(self, recipe: Recipe) -> Trial:
+    def best_of(self, recipe: Recipe) -> SearchTrial:
         """Return the best of the longest trials of the form of a recipe."""
         same = [
             trial
@@ -116,7 +116,7 @@ class _Search:
     data: TrialData
     capacity: Mapping[str, int]
     first: Recipe
-    trials: dict[tuple[object, ...], Trial] = field(default_factory=dict)
+    trials: dict[tuple[object, ...], SearchTrial] = field(default_factory=dict)
     #: Log loss and accuracy of a training, by what was trained and the fold.
     judged: dict[tuple[object, ...], tuple[float, float]] = field(default_factory=dict)
     #: Trials that are still to be expected, for the display.
@@ -170,18 +170,18 @@ class _Search:
         """Say how many trials may still come."""
         self.expected = len(self.trials) + more
 
-    def _train(self, recipe: Recipe, folds: Sequence[Fold]) -> Trial:
+    def _train(self, recipe: Recipe, folds: Sequence[Fold]) -> SearchTrial:
         """Train once on each fold; losses and accuracies are averaged."""
-        what = (*_settings(recipe), recipe.n_components, recipe.epochs)
+        key = (*_settings(recipe), recipe.n_components, recipe.epochs)
         # A linear part is trained as long in a heat as in a final.
-        left = [fold for fold in folds if (*what, id(fold)) not in self.judged]
+        left = [fold for fold in folds if (*key, id(fold)) not in self.judged]
         for fold, result in zip(left, self._on_each_fold(recipe, left), strict=True):
-            self.judged[(*what, id(fold))] = result
-        judged = np.array([self.judged[(*what, id(fold))] for fold in folds])
+            self.judged[(*key, id(fold))] = result
+        judged = np.array([self.judged[(*key, id(fold))] for fold in folds])
         log_loss, accuracy = judged.mean(axis=0).tolist()
-        names = (one.name for one in fields(Trial))
-        own: dict[str, Any] = {k: getattr(recipe, k) for k in names if hasattr(recipe, k)}
-        return Trial(**own, log_loss=log_loss, accuracy=accuracy)
+        names = (field.name for field in fields(SearchTrial))
+        chosen: dict[str, Any] = {k: getattr(recipe, k) for k in names if hasattr(recipe, k)}
+        return SearchTrial(**chosen, log_loss=log_loss, accuracy=accuracy)
 
     def _on_each_fold(self, recipe: Recipe, folds: Sequence[Fold]) -> list[tuple[float, float]]:
         """Train on all folds, side by side: short trainings do not fill two threads each."""
@@ -307,7 +307,7 @@ def choose_recipe(
     recipe: Recipe,
     capacity: Mapping[str, int],
     fixed: frozenset[str],
-) -> Outcome:
+) -> SearchOutcome:
     """Choose sigma, noise and, for a budget, the layout.
 
     `recipe` is where to start, `capacity` says how many components of each layout that may be
@@ -323,11 +323,11 @@ def choose_recipe(
         gain = None
         if usual.form == chosen.form and chosen.n_components:
             gain = search.score(usual, final=True), search.score(chosen, final=True)
-        return Outcome(chosen, list(search.trials.values()), gain, runners_up=others)
+        return SearchOutcome(chosen, list(search.trials.values()), gain, runners_up=others)
     except KeyboardInterrupt:
         chosen = search.leader or recipe
         progress.report(STAGE, len(search.trials), None, f"stopped; taken: {_in_words(chosen)}")
-        return Outcome(chosen, list(search.trials.values()), interrupted=True)
+        return SearchOutcome(chosen, list(search.trials.values()), interrupted=True)
 
 
 def _runners_up(search: _Search, chosen: Recipe) -> tuple[Recipe, ...]:

@@ -55,7 +55,7 @@ from tinykernel.training.readouts.contest import Rival, fit_trees, trees_ahead, 
 from tinykernel.training.readouts.linear_training import fit_linear
 from tinykernel.training.readouts.trees import TreeTrial
 from tinykernel.training.result import TrainingResult
-from tinykernel.training.search import STAGE, Outcome, TrialData, choose_recipe, decisions_of
+from tinykernel.training.search import STAGE, SearchOutcome, TrialData, choose_recipe, decisions_of
 from tinykernel.training.signals.training import fit_windows
 from tinykernel.training.trainset import TrainSet
 from tinykernel.training.values.smooth import Smooth, smoothed
@@ -154,7 +154,7 @@ def _components_or_others(known: TrainSet, options: TrainerOptions) -> TrainingR
 
 
 def _rivals(
-    prepared: _Prepared, options: TrainerOptions, recipe: Recipe, outcome: Outcome
+    prepared: _Prepared, options: TrainerOptions, recipe: Recipe, outcome: SearchOutcome
 ) -> dict[Recipe, Rival]:
     """Return what trees are compared with: what was chosen, and what was nearly chosen."""
     known, smooth = prepared.known, prepared.smooth
@@ -319,7 +319,7 @@ def _transform(data: TrainSet, options: TrainerOptions, recipe: Recipe) -> Share
 
 def _choose(
     data: TrialData, options: TrainerOptions, recipe: Recipe, fixed: frozenset[str]
-) -> tuple[Recipe, Outcome | None]:
+) -> tuple[Recipe, SearchOutcome | None]:
     """Choose what is not given; without rows to judge by, the first layout and the defaults."""
     capacity = options.capacity()
     if options.sigma is not None:

@@ -126,9 +126,9 @@ def prepare(
         raise TinykernelError("sample_weight: all weights are 0; give some rows a weight")
     raw_dtype = raw_dtype_of(X.dtype)
     used = weight > 0
-    rows, labels, given = to_raw(X, raw_dtype), y, weight
+    rows, labels, row_weight = to_raw(X, raw_dtype), y, weight
     if not used.all():
-        rows, labels, given = rows[used], y[used], given[used]
+        rows, labels, row_weight = rows[used], y[used], row_weight[used]
     classes, codes = np.unique(labels, return_inverse=True)
     names = tuple(classes.tolist())
     if len(names) < 2:
@@ -138,7 +138,7 @@ def prepare(
     group = None if groups is None else group_codes(groups, used)
     if group is not None and not group.any():
         group = None  # of a single group nothing can be left out
-    rows, codes, weight, position = canonical_rows(rows, codes.astype(np.int64), given, group)
+    rows, codes, weight, position = canonical_rows(rows, codes.astype(np.int64), row_weight, group)
     by_class = _class_weights(class_weight, names, codes, weight)[codes]
     if group is not None:
         moved = np.empty(codes.size, dtype=np.int64)
@@ -227,18 +227,18 @@ def group_codes(groups: ArrayLike, used: NDArray[np.bool_]) -> NDArray[np.int64]
 
 
 def _class_weights(
-    given: Mapping[Any, float] | str | None,
+    class_weight: Mapping[Any, float] | str | None,
     classes: tuple[object, ...],
     codes: NDArray[np.int64],
     sample_weight: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Return the weight of every class."""
     weights = np.ones(len(classes))
-    if given is None:
+    if class_weight is None:
         return weights
-    if isinstance(given, Mapping):
+    if isinstance(class_weight, Mapping):
         known = {label: i for i, label in enumerate(classes)}
-        for label, value in given.items():
+        for label, value in class_weight.items():
             if label not in known:
                 raise TinykernelError(f"class_weight: {label!r} is not a label in y")
             weight = check_positive(f"class_weight of {label!r}", value)
@@ -249,7 +249,7 @@ def _class_weights(
                 )
             weights[known[label]] = weight
         return weights
-    check_choice("class_weight", given, ("balanced",))
+    check_choice("class_weight", class_weight, ("balanced",))
     totals = np.bincount(codes, weights=sample_weight)
     return np.asarray(totals.sum() / (totals.size * totals), dtype=np.float64)
 

@@ -22,7 +22,7 @@ from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts import contest
 from tinykernel.training.readouts.forest import Aim, Forest, Room, TreeOptions
 from tinykernel.training.readouts.growth import Bins, Growth, Narrow, grow
-from tinykernel.training.readouts.trees import Lines, TreeTrial, _in_integers
+from tinykernel.training.readouts.trees import LinearPart, TreeTrial, _in_integers
 from tinykernel.training.trainset import prepare
 
 
@@ -140,7 +140,7 @@ def test_linear_part_of_trees_is_exact_in_integers():
     Q = np.random.default_rng(1).integers(-(2**15), 2**15, (300, 4)).astype(np.int16)
     target = Q[:, :2] / 2.0**14
     scale = np.array([3.0, 0.2])
-    lines = Lines.of(Q, target, np.ones(300), (0.0, 0.0), scale)
+    lines = LinearPart.of(Q, target, np.ones(300), (0.0, 0.0), scale)
     dots = Linear(lines.weights, [1, 1]).totals(Q)
     assert np.array_equal(lines.outputs(Q), lines.offset + lines.worth * dots)
     assert np.all(np.log2(lines.worth * scale) % 1 == 0)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tinykernel.training.values.ridge import Ridge, Rows
+from tinykernel.training.values.ridge import Ridge, WeightedRows
 from tinykernel.training.values.smooth import seen
 
 
@@ -12,7 +12,7 @@ def drawn(values, n=160, d=6):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(n, d))
     y = values(X)[:, None] + 0.1 * rng.normal(size=(n, 1))
-    return Rows(X, y, np.ones(n), np.arange(n))
+    return WeightedRows(X, y, np.ones(n), np.arange(n))
 
 
 def test_the_direction_that_matters_is_found():
@@ -40,5 +40,5 @@ def test_without_such_directions_inputs_stay_as_they_are(values):
 def test_few_groups_leave_inputs_as_they_are():
     """With fewer groups than folds nothing can be left out, and nothing is learned."""
     rows = drawn(lambda X: np.sin(2 * X[:, 0]))
-    few = Rows(rows.X, rows.targets, rows.weight, np.arange(160) % 3)
+    few = WeightedRows(rows.X, rows.targets, rows.weight, np.arange(160) % 3)
     np.testing.assert_array_equal(seen(few)[0], np.eye(6))

@@ -11,7 +11,7 @@ def drawn(n=30, d=2, size=1):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(n, d))
     y = np.sin(2 * X[:, :1]) + 0.2 * rng.normal(size=(n, 1))
-    return ridge.Rows(X, y, np.sqrt(rng.uniform(0.5, 2, n)), np.arange(n) // size)
+    return ridge.WeightedRows(X, y, np.sqrt(rng.uniform(0.5, 2, n)), np.arange(n) // size)
 
 
 @pytest.mark.parametrize("size", [1, 5])

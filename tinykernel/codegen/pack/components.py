@@ -48,7 +48,7 @@ _LONG_BLOCK = 16
 
 
 @dataclass(frozen=True)
-class Layout:
+class Placement:
     """The places of the components of a model."""
 
     place: NDArray[np.int64]  # of each component among all stored places, 32 a word
@@ -89,7 +89,7 @@ class Layout:
         return size + (0 if self.tails is None else 4 * self.tails.size)
 
 
-def pack_components(stage: Components, layout: Layout) -> Parts:
+def pack_components(stage: Components, layout: Placement) -> Parts:
     """Store components, without their weights."""
     first, second = (
         f"0x{sum(1 << k for k, on in enumerate(halve) if on):x}u"
@@ -124,7 +124,7 @@ def _pack_permutation(stage: Components) -> Parts:
     return parts
 
 
-def _pack_diagonal(stage: Components, layout: Layout) -> Parts:
+def _pack_diagonal(stage: Components, layout: Placement) -> Parts:
     diagonal = stage.diagonal[layout.blocks]
     if stage.diagonal_kind == "sign":
         bits, packed = 1, pair_words((diagonal < 0).ravel(), even_high=True)
@@ -144,7 +144,7 @@ def _pack_diagonal(stage: Components, layout: Layout) -> Parts:
     ]
 
 
-def choose_layout(stage: Components, weights: Ternary) -> Layout:
+def choose_layout(stage: Components, weights: Ternary) -> Placement:
     """Return the smallest layout; a shared width may cost more elsewhere than its table."""
     layouts = [
         _layout(stage, weights, compacted, share_width)
@@ -154,7 +154,7 @@ def choose_layout(stage: Components, weights: Ternary) -> Layout:
     return min(layouts, key=lambda layout: layout.n_bytes(weights.multiplier.size))
 
 
-def _layout(stage: Components, weights: Ternary, compacted: bool, share_width: bool) -> Layout:
+def _layout(stage: Components, weights: Ternary, compacted: bool, share_width: bool) -> Placement:
     """Return one layout: with a bitmap of the kept rows or not, with a table of widths or not."""
     blocks = np.flatnonzero(stage.row_kept.any(axis=1))
     used = stage.row_kept[blocks]
@@ -178,7 +178,7 @@ def _layout(stage: Components, weights: Ternary, compacted: bool, share_width: b
     if not any(part.size and np.ptp(part) for part in parts):
         even, odd = (int(part[0]) if part.size else 0 for part in parts)
         starts = even, odd
-    return Layout(
+    return Placement(
         place,
         n_words,
         blocks,
@@ -191,7 +191,7 @@ def _layout(stage: Components, weights: Ternary, compacted: bool, share_width: b
     )
 
 
-def _pack_rows(layout: Layout) -> Parts:
+def _pack_rows(layout: Placement) -> Parts:
     parts: Parts = [flag("TK_KEPT", layout.bitmap is not None)]
     if layout.bitmap is not None:
         packed = bit_words(layout.bitmap.ravel(), first_is_top=False)
@@ -207,7 +207,7 @@ def _pack_rows(layout: Layout) -> Parts:
     ]
 
 
-def _spread(layout: Layout, values: NDArray[Any], fill: int) -> NDArray[Any]:
+def _spread(layout: Placement, values: NDArray[Any], fill: int) -> NDArray[Any]:
     """Put values of the components (last axis) into all stored places."""
     n_places = int(layout.n_words.sum()) * WORD
     spread = np.full((*values.shape[:-1], n_places), fill, dtype=values.dtype)
@@ -223,7 +223,7 @@ def _by_group(places: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return half_second_first[:, ::-1].transpose(0, 2, 3, 1).reshape(-1, 8, 4)
 
 
-def _pack_windows(stage: Components, layout: Layout) -> Parts:
+def _pack_windows(stage: Components, layout: Placement) -> Parts:
     parts: Parts = []
     fields: dict[str, NDArray[np.uint8]] = {}
     if layout.scales is None:
@@ -258,7 +258,7 @@ def _weight_words(places: NDArray[np.bool_]) -> NDArray[np.uint32]:
     return np.stack([bit_words(output.ravel(), first_is_top=False) for output in bits])
 
 
-def pack_ternary(part: Ternary, offset: NDArray[np.int32], layout: Layout) -> Parts:
+def pack_ternary(part: Ternary, offset: NDArray[np.int32], layout: Placement) -> Parts:
     """Store the weights, and the scores of an agreeing component and of none."""
     n_planes = layout.n_planes
     positive = _spread(layout, part.weights > 0, 0)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.codegen.definitions import smallest_type
+from tinykernel.codegen.definitions import smallest_c_type
 from tinykernel.codegen.pack import Code, Facts, Packed, Place, Work
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
@@ -147,7 +147,7 @@ def _signal_tables(
     same = (stage.dilation == dilations[:, None, None]) & (stage.channel == channels[:, None])
 
     def table(values: NDArray[Any], comment: str, per_row: int | None) -> tuple[Any, ...]:
-        return smallest_type(values), values.ravel(), "kernels", comment, per_row
+        return smallest_c_type(values), values.ravel(), "kernels", comment, per_row
 
     spans = "Dilations: rows between taps, kernels, rows of a window where cells begin."
     groups = "Kernels of each dilation and mixed channel."

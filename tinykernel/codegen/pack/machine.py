@@ -14,7 +14,7 @@ from tinykernel.codegen.definitions import (
     Table,
     flag,
     pair_words,
-    smallest_type,
+    smallest_c_type,
 )
 from tinykernel.codegen.literals import float_literal, integer_literal
 from tinykernel.codegen.pack import Code, Facts, Work
@@ -41,7 +41,7 @@ def _scaler_array(
             else f"(({cast}){integer_literal(int(first), cast)})"
         )
         return [Definition(f"{macro}(i)", literal, comment)]
-    c_type = "float" if cast == "float" else smallest_type(values)
+    c_type = "float" if cast == "float" else smallest_c_type(values)
     use = f"{table}[i]" if c_type == cast else f"(({cast}){table}[i])"
     return [
         Definition(f"{macro}(i)", use, comment),
@@ -147,7 +147,7 @@ def pack_trees(trees: Trees) -> Parts:
         packing = ", 4 bits each, the first one of a byte in its low half"
     nodes_said = "Nodes of all trees: number of a threshold, and of the nodes to skip above it."
     threshold_type = "int8_t" if small else "int16_t"
-    feature_type = smallest_type(trees.feature)
+    feature_type = smallest_c_type(trees.feature)
     rows = (
         ("tree_counts", "uint16_t", counts, "Trees of each output."),
         ("tree_gains", "int32_t", trees.multiplier, "Score per unit of the leaves."),

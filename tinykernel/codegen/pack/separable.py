@@ -72,11 +72,11 @@ def _words(stage: Separable, grid: Grid) -> int:
 
 
 def _first(layer: Layer) -> NDArray[np.uint32]:
-    """Return words of four weights of 8 bits: bytes 0, 2, 1 and 3."""
+    """Return words of four 8-bit weights: bytes 0, 2, 1 and 3."""
     flat = layer.weights.reshape(len(layer.weights), -1).astype(np.int64) & 255
     flat = np.pad(flat, ((0, 0), (0, -flat.shape[1] % 4))).reshape(-1, 4)
-    words = flat[:, 0] | flat[:, 1] << 16 | flat[:, 2] << 8 | flat[:, 3] << 24
-    return words.astype(np.uint32)
+    packed = flat[:, 0] | flat[:, 1] << 16 | flat[:, 2] << 8 | flat[:, 3] << 24
+    return packed.astype(np.uint32)
 
 
 def _of_4_bits(layer: Layer) -> NDArray[np.int64]:

@@ -8,10 +8,10 @@ from pathlib import Path
 from tinykernel.data.formats.delimited import names_of, read_csv
 from tinykernel.data.formats.numpy_files import read_npy, read_npz
 from tinykernel.data.formats.parquet import read_parquet
-from tinykernel.data.formats.tables import ColumnChooser, Part, Parts, Selection
+from tinykernel.data.formats.tables import ColumnChooser, FilePart, Parts, Selection
 from tinykernel.errors import TinykernelError
 
-__all__ = ["FORMATS", "Part", "Parts", "names_in", "read_parts"]
+__all__ = ["FORMATS", "FilePart", "Parts", "names_in", "read_parts"]
 
 
 FORMATS = (".npz", ".npy", ".csv", ".tsv", ".parquet")

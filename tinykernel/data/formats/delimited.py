@@ -24,7 +24,13 @@ from tinykernel.coding.cells import (
     number_of,
     packed,
 )
-from tinykernel.data.formats.tables import LABEL_NAMES, ColumnChooser, Part, part_of, refuse_doubles
+from tinykernel.data.formats.tables import (
+    LABEL_NAMES,
+    ColumnChooser,
+    FilePart,
+    part_of,
+    refuse_doubles,
+)
 from tinykernel.errors import TinykernelError
 
 _LONGEST_LINE = 4_000_000  # 65,536 numbers of 60 digits
@@ -228,7 +234,7 @@ def _table(
     return TextTable(path, names, [joined(each) for each in blocks], numbers.tolist(), mark, notes)
 
 
-def read_csv(path: Path, chooser: ColumnChooser) -> Part:
+def read_csv(path: Path, chooser: ColumnChooser) -> FilePart:
     """Read inputs, labels and groups of every line."""
     return part_of(read_table(path, chooser.known), chooser)
 

@@ -18,7 +18,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from tinykernel import stored
-from tinykernel.data.formats.tables import Part, Parts
+from tinykernel.data.formats.tables import FilePart, Parts
 from tinykernel.errors import TinykernelError
 
 
@@ -105,7 +105,7 @@ def _npz_parts(
         key = next((keys[name.lower()] for name in names if name.lower() in keys), None)
         return None if key is None else npz_array(path, archive, key, in_pieces)
 
-    def part(suffix: str, labels: str) -> Part | None:
+    def part(suffix: str, labels: str) -> FilePart | None:
         X = get(f"X{suffix}", in_pieces=in_pieces)
         if X is None:
             return None
@@ -116,7 +116,7 @@ def _npz_parts(
         if groups is not None and suffix != "_test":
             group = _one_a_row(path, groups, get(groups))
         n_numbers = 0 if beside is None else beside[:1].size
-        return Part(path, keys[f"x{suffix}"], X, get(labels), group, beside=n_numbers)
+        return FilePart(path, keys[f"x{suffix}"], X, get(labels), group, beside=n_numbers)
 
     for name in (label, groups):
         if name is not None and name.lower() not in keys:
@@ -188,18 +188,18 @@ def read_npy(
                 f"{path}: no file {labels or 'of labels'}; name the labels with --label FILE.npy, "
                 "or call the two files NAME_X.npy and NAME_y.npy"
             )
-        return Parts(Part(path, "X", load(path, in_pieces)), None)
+        return Parts(FilePart(path, "X", load(path, in_pieces)), None)
     group = None
     if groups is not None:
         file = Path(groups) if Path(groups).exists() else path.with_name(groups)
         if not file.exists():
             raise TinykernelError(f"{path}: no file {groups} of groups")
         group = _one_a_row(file, "the array", load(file))
-    train = Part(path, "X", load(path, in_pieces), load(labels), group)
+    train = FilePart(path, "X", load(path, in_pieces), load(labels), group)
     test_file = path.with_name(path.name.replace("X_train", "X_test"))
     test_labels = _label_file(test_file)
     if label is not None or test_file == path or test_labels is None:
         return Parts(train, None)
     if not test_file.exists() or not test_labels.exists():
         return Parts(train, None)
-    return Parts(train, Part(test_file, "X", load(test_file, in_pieces), load(test_labels)))
+    return Parts(train, FilePart(test_file, "X", load(test_file, in_pieces), load(test_labels)))

@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 
 from tinykernel import stored
 from tinykernel.coding.cells import Column, column_of, joined, packed
-from tinykernel.data.formats.tables import ColumnChooser, Part, part_of, refuse_doubles
+from tinykernel.data.formats.tables import ColumnChooser, FilePart, part_of, refuse_doubles
 from tinykernel.errors import TinykernelError
 
 _Result = TypeVar("_Result")
 
 
-def read_parquet(path: Path, chooser: ColumnChooser, in_pieces: bool = False) -> Part:
+def read_parquet(path: Path, chooser: ColumnChooser, in_pieces: bool = False) -> FilePart:
     """Read inputs, labels and groups of every row."""
 
-    def pieces(file: Any) -> Part | None:
+    def pieces(file: Any) -> FilePart | None:
         return _stored_part(path, file, chooser) if in_pieces else None
 
     return parquet_table(path, lambda table: part_of(ArrowTable(path, table), chooser), pieces)
@@ -49,7 +49,7 @@ def parquet_table(
         raise TinykernelError(f"{path}: is not a readable .parquet file") from None
 
 
-def _stored_part(path: Path, file: Any, chooser: ColumnChooser) -> Part | None:
+def _stored_part(path: Path, file: Any, chooser: ColumnChooser) -> FilePart | None:
     """Write many rows of numbers to a temporary file; None for few rows, text or missing values."""
     import pyarrow as pa
 
@@ -77,7 +77,7 @@ def _stored_part(path: Path, file: Any, chooser: ColumnChooser) -> Part | None:
         X = np.memmap(stream, dtype, "r", 0, shape)
     y, group = (None if i is None else np.concatenate(others[i]) for i in (at, group_at))
     columns = tuple(names[i] for i in inputs)
-    return Part(path, "", X, y, group, columns, None, None if at is None else names[at])
+    return FilePart(path, "", X, y, group, columns, None, None if at is None else names[at])
 
 
 def _is_number(kind: Any) -> bool:

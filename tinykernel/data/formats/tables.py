@@ -73,7 +73,7 @@ LABEL_NAMES = ("label", "target", "class", "y")
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class FilePart:
     """Rows of a file, not yet checked."""
 
     file: Path  # for messages.
@@ -105,11 +105,11 @@ class Part:
 class Parts:
     """Training rows of a file, test rows, or both."""
 
-    train: Part | None
-    test: Part | None
+    train: FilePart | None
+    test: FilePart | None
 
     @property
-    def any_part(self) -> Part:
+    def any_part(self) -> FilePart:
         """The test rows, else the training rows."""
         part = self.test or self.train
         assert part is not None
@@ -190,7 +190,7 @@ def refuse_doubles(path: Path, names: Sequence[str]) -> None:
         raise TinykernelError(f"{path}: two columns are called {double!r}; rename one")
 
 
-def part_of(table: Any, chooser: ColumnChooser) -> Part:
+def part_of(table: Any, chooser: ColumnChooser) -> FilePart:
     """Read a table; rows without a label are dropped, or with `keep_all` labels are ignored."""
     path, names, notes = table.path, table.names, table.notes
     place, group_place, inputs = chooser.positions(names)
@@ -223,4 +223,4 @@ def part_of(table: Any, chooser: ColumnChooser) -> Part:
     X = np.column_stack([c.values for c in columns]) if columns else np.empty((n_rows, 0))
     texts = {n: c.texts for n, c in zip(chosen, columns, strict=True) if c.texts is not None}
     label = None if place is None else names[place]
-    return Part(path, "", X, y, group, chosen, table.lines, label, texts, notes=notes)
+    return FilePart(path, "", X, y, group, chosen, table.lines, label, texts, notes=notes)

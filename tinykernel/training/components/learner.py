@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from tinykernel.training.components.component_passes import OUTPUT_MULTIPLE
 from tinykernel.training.components.steps import (
+    Batch,
     Gradients,
     Noise,
     Outputs,
-    Rows,
     adam,
     decide_rows,
     learn_slot,
@@ -25,8 +25,8 @@ from tinykernel.training.components.steps import (
 )
 from tinykernel.training.components.windows import (
     Arithmetic,
-    Parameters,
-    Windows,
+    LearnedWindows,
+    PhaseWindows,
     diagonal_levels,
     float_windows,
     stored_windows,
@@ -62,7 +62,7 @@ _Floats = NDArray[np.float32]
 class Forward:
     """Parameters of the forward pass."""
 
-    windows: Windows
+    windows: PhaseWindows
     weights: _Floats
     scale: np.float32
     offset: _Floats
@@ -195,7 +195,7 @@ class Learner:
         ternarise(self.shadow, np.float32(threshold), np.float32(self._live.sum()), self._weights)
         self._weights *= self._live
         scale = np.float32(self.gain[0] / np.sqrt(self.recipe.n_components))
-        learned = Parameters(self.diagonal, self.rate, self.centre, self.level)
+        learned = LearnedWindows(self.diagonal, self.rate, self.centre, self.level)
         if self.quantized and self._arithmetic is not None:
             windows = stored_windows(learned, self.layout, self.mean, self._arithmetic)
         else:
@@ -241,7 +241,7 @@ class Learner:
         seeds = self.rng.integers(0, 2**32, rows.size, dtype=np.uint32)
         f = self.forward()
         dropout = linear_dropout(self.inputs.shape[1])
-        batch = Rows(self.mixed, self.inputs, self.targets, self.weight, rows)
+        batch = Batch(self.mixed, self.inputs, self.targets, self.weight, rows)
         noise = Noise(
             self._pool,
             starts,
@@ -264,7 +264,7 @@ class Learner:
         self._update(step, np.float32(1.0 / rows.size))
         return float(self._totals[:, 0].sum() / rows.size)
 
-    def _from_stored(self, windows: Windows) -> None:
+    def _from_stored(self, windows: PhaseWindows) -> None:
         """Turn gradients of levels of G and turns a unit of v into those of G and the rate."""
         diagonal, rate, centre = self._gradients[:3]
         diagonal /= windows.worth.astype(np.float32)

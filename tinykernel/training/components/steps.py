@@ -29,7 +29,7 @@ from tinykernel.training.readouts.linear_passes import (
 _ONE = np.float32(1.0)
 
 
-class Rows(NamedTuple):
+class Batch(NamedTuple):
     """Rows of a mini-batch."""
 
     mixed: NDArray[np.float32]  # (n, d)

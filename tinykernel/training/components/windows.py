@@ -31,7 +31,7 @@ _NONE, _ONE = np.zeros(0, dtype=np.float32), np.ones((1, 1))
 
 
 @dataclass(frozen=True)
-class Parameters:
+class LearnedWindows:
     """The learned windows: G (m, d), and for each of the m d rows rate, centre and level."""
 
     diagonal: _Floats
@@ -48,10 +48,10 @@ class Arithmetic:
     halve: tuple[bool, ...]  # schedule of the second transform.
 
 
-class Windows(NamedTuple):
+class PhaseWindows(NamedTuple):
     """Arguments of the compiled forward pass, and the unit of its projections."""
 
-    # As in `Parameters`; with an `Arithmetic` the levels of G and turns a unit of v.
+    # As in `LearnedWindows`; with an `Arithmetic` the levels of G and turns a unit of v.
     diagonal: _Floats
     rate: _Floats
     centre: _Floats
@@ -72,14 +72,16 @@ class Windows(NamedTuple):
         return self.factors.size > 0
 
 
-def float_windows(learned: Parameters, layout: Layout, mean: _Floats, rounded: bool) -> Windows:
+def float_windows(
+    learned: LearnedWindows, layout: Layout, mean: _Floats, rounded: bool
+) -> PhaseWindows:
     """Return the windows of the forward pass in floats; `mean` (d,) was subtracted from the inputs.
 
     With `rounded` numbers take values that can be stored, but the transforms stay exact: short
     trainings of the search end so, without a proof.
     """
     if not rounded:
-        return Windows(learned.diagonal, learned.rate, learned.centre, learned.level, mean)
+        return PhaseWindows(learned.diagonal, learned.rate, learned.centre, learned.level, mean)
     levels, worth = diagonal_levels(learned.diagonal, layout)
     diagonal = (levels * worth).astype(np.float32)
     rate = learned.rate
@@ -87,18 +89,18 @@ def float_windows(learned: Parameters, layout: Layout, mean: _Floats, rounded: b
         unit = rate.max() / np.float32(LARGEST_SCALE)
         rate = (np.clip(np.rint(rate / unit), 1, LARGEST_SCALE) * unit).astype(np.float32)
     if not layout.learns_start:
-        return Windows(diagonal, rate, learned.centre, learned.level, mean)
+        return PhaseWindows(diagonal, rate, learned.centre, learned.level, mean)
     shift = rate * fwht(diagonal * mean).ravel()
     start, width = _round_windows(learned, shift)
     centre = start - width / 2 + shift
     centre -= np.rint(centre)
     level = -cosines(np.pi * width)
-    return Windows(diagonal, rate, centre.astype(np.float32), level.astype(np.float32), mean)
+    return PhaseWindows(diagonal, rate, centre.astype(np.float32), level.astype(np.float32), mean)
 
 
 def stored_windows(
-    learned: Parameters, layout: Layout, mean: _Floats, arithmetic: Arithmetic
-) -> Windows:
+    learned: LearnedWindows, layout: Layout, mean: _Floats, arithmetic: Arithmetic
+) -> PhaseWindows:
     """Return the windows of the forward pass in the integers of the firmware."""
     m, d = learned.diagonal.shape
     levels, level_worth = diagonal_levels(learned.diagonal, layout)
@@ -109,7 +111,7 @@ def stored_windows(
     rate = np.clip(np.rint(slope * 2.0**-exponent), 1, LARGEST_SCALE) * 2.0**exponent
     moved = fwht(levels * level_worth * mean)
     start, width = _round_windows(learned, (rate / worth * moved).ravel())
-    return Windows(
+    return PhaseWindows(
         diagonal=levels.astype(np.float32),
         rate=rate.astype(np.float32).ravel(),
         centre=(start - width / 2).astype(np.float32),
@@ -141,7 +143,7 @@ def diagonal_levels(
 
 
 def _round_windows(
-    learned: Parameters, shift: NDArray[Any]
+    learned: LearnedWindows, shift: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return start and width in turns, whole steps, for inputs with their mean."""
     half = np.arccos(np.clip(-learned.level.astype(np.float64), -1, 1)) / (2 * np.pi)

@@ -317,7 +317,7 @@ class ConvolutionGradients(NamedTuple):
 
 @njit(nogil=True, error_model="numpy")
 def learn_convolutions(  # type: ignore[no-untyped-def]
-    slot, n_slots, images, moves, geometry, shapes, numbers, centre, batch, own, gradients
+    slot, n_slots, images, moves, geometry, shapes, numbers, centre, batch, layers, gradients
 ):
     """Accumulate the gradients of every n_slots-th group of the batch, beginning with `slot`.
 
@@ -339,9 +339,9 @@ def learn_convolutions(  # type: ignore[no-untyped-def]
     sums = np.empty((n_outputs, LANES), dtype=np.float32)
     dsums = np.empty((n_outputs, LANES), dtype=np.float32)
     clear(gradients)
-    own.taps[:] = 0
-    own.hidden[:] = 0
-    own.hidden_bias[:] = 0
+    layers.taps[:] = 0
+    layers.hidden[:] = 0
+    layers.hidden_bias[:] = 0
     for group in range(slot, batch.rows.shape[0] // LANES, n_slots):
         fill(images, moves, batch.rows, group * LANES, geometry, moved, x)
         _convolve(x, shapes, taps, biases, maps, f)
@@ -354,11 +354,11 @@ def learn_convolutions(  # type: ignore[no-untyped-def]
         for i in range(n_units):
             for k in range(LANES):
                 du[i, k] = du[i, k] if (h[i, k] > _ZERO) & (h[i, k] < _TOP) else _ZERO
-            own.hidden_bias[i] += lane_sum(du[i])
+            layers.hidden_bias[i] += lane_sum(du[i])
         for i in range(n_values):
             for k in range(LANES):
                 f[i, k] -= centre[i]
             for o in range(n_units):
-                own.hidden[i, o] += lane_dot(f[i], du[o])
+                layers.hidden[i, o] += lane_dot(f[i], du[o])
         _passed_back(hidden, du, np.float32(1), df)
-        _back(x, shapes, taps, maps, df, scratch, own.taps)
+        _back(x, shapes, taps, maps, df, scratch, layers.taps)

@@ -69,8 +69,8 @@ class ImageLearner(LinearLearner):
 
     def steps(self) -> dict[str, float]:
         """Return the names of all learned parameters, each with its largest step."""
-        own = {name: getattr(self.plan, step) for name, step in self.STEPS.items()}
-        return super().steps() | own
+        steps = {name: getattr(self.plan, step) for name, step in self.STEPS.items()}
+        return super().steps() | steps
 
     def moves(self, rows: NDArray[np.int64]) -> _Floats:
         """Draw how the images of a batch are moved."""
@@ -246,8 +246,8 @@ class ConvolutionLearner(ImageLearner):
 
         def part(slot: int) -> None:
             hidden = g["hidden"][slot], g["hidden_bias"][slot]
-            own = passes.ConvolutionGradients(d_taps[slot], *hidden)
-            passes.learn_convolutions(slot, SLOTS, *known, batch, own, self.room(slot))
+            gradients = passes.ConvolutionGradients(d_taps[slot], *hidden)
+            passes.learn_convolutions(slot, SLOTS, *known, batch, gradients, self.room(slot))
 
         list(run(part, range(SLOTS)))
         g["taps"][...], g["bias"][...] = d_taps[..., :9], d_taps[..., 9]
@@ -331,7 +331,7 @@ def convolution_plan(
     )
 
 
-def form_of(pools: NDArray[np.bool_]) -> str:
+def convolution_form(pools: NDArray[np.bool_]) -> str:
     """Return the form of convolutions of which the layers pool so."""
     return "deep" if np.array_equal(pools, np.array(_DEEP_POOLS) == 2) else "on"
 

@@ -32,7 +32,7 @@ from tinykernel.model.stages.scale import Scale
 from tinykernel.model.stages.separable import MIXED, POINT, SINGLE, Separable
 from tinykernel.training.augment import Augmentation
 from tinykernel.training.images import separable_passes as passes
-from tinykernel.training.images.convolutions import ImageLearner, form_of
+from tinykernel.training.images.convolutions import ImageLearner, convolution_form
 from tinykernel.training.readouts.counts import count_scaler
 from tinykernel.training.readouts.linear import LEVEL_STEPS, SLOTS, LinearRecipe
 
@@ -468,4 +468,4 @@ def size_of(model: IntegerModel) -> tuple[int, str] | None:
     if mixed is not None:
         is_coarse = mixed.strides[0] == 2 and model.find(Plane) is None
         return int(mixed.channels[-1]), COARSE if is_coarse else MIXED
-    return None if chains is None else (chains.n_channels, form_of(chains.pools))
+    return None if chains is None else (chains.n_channels, convolution_form(chains.pools))

@@ -62,9 +62,9 @@ def single_sums(begin, end, maps, weights, stride, out):  # type: ignore[no-unty
                 for k in range(9):
                     v, u = y * stride + k // 3 - 1, x * stride + k % 3 - 1
                     if 0 <= v < height and 0 <= u < width:
-                        seen, own = maps[b, v, u], weights[k]
+                        seen, tap = maps[b, v, u], weights[k]
                         for c in range(n_channels):
-                            total[c] += own[c] * seen[c]
+                            total[c] += tap[c] * seen[c]
 
 
 @njit(nogil=True, error_model="numpy")
@@ -82,10 +82,10 @@ def single_back(  # type: ignore[no-untyped-def]
                 for k in range(9):
                     v, u = y * stride + k // 3 - 1, x * stride + k % 3 - 1
                     if 0 <= v < height and 0 <= u < width:
-                        seen, back, own = maps[b, v, u], d_maps[b, v, u], weights[k]
+                        seen, back, tap = maps[b, v, u], d_maps[b, v, u], weights[k]
                         gradient = d_weights[b, k]
                         for c in range(n_channels):
-                            back[c] += own[c] * d[c]
+                            back[c] += tap[c] * d[c]
                         for c in range(n_channels):
                             gradient[c] += seen[c] * d[c]
 
@@ -168,19 +168,19 @@ def normal_gradients(begin, end, sums, mean, factor, first, second, gradients, m
 
 
 @njit(nogil=True, error_model="numpy")
-def learn_features(slot, n_slots, features, batch, own, d_features):  # type: ignore[no-untyped-def]
+def learn_features(slot, n_slots, features, batch, gradients, d_features):  # type: ignore[no-untyped-def]
     """Accumulate the gradients of every n_slots-th group of features (rows of the batch, units)."""
     n_units, n_outputs = batch.linear.shape
     u = np.empty((n_units, LANES), dtype=np.float32)
     sums = np.empty((n_outputs, LANES), dtype=np.float32)
     dsums = np.empty((n_outputs, LANES), dtype=np.float32)
-    clear(own)
+    clear(gradients)
     for group in range(slot, batch.rows.shape[0] // LANES, n_slots):
         first = group * LANES
         for i in range(n_units):
             for k in range(LANES):
                 u[i, k] = (features[first + k, i] - batch.mean[i]) * batch.unit
-        learn_group(u, group, batch, own, sums, dsums)
+        learn_group(u, group, batch, gradients, sums, dsums)
         for k in range(LANES):
             for i in range(n_units):
                 total = _ZERO

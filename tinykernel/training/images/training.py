@@ -38,7 +38,7 @@ from tinykernel.training.loss import WIDE_TEMPERATURES
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.ranges import FORMS
 from tinykernel.training.readouts.linear_training import (
-    Rows,
+    TrainingRows,
     bits_of,
     chained_model,
     check_channels,
@@ -104,7 +104,7 @@ def fit_frames(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) 
 
 
 def _begun(
-    rows: Rows, options: TrainerOptions, shape: tuple[int, ...], losses: tuple[float, ...]
+    rows: TrainingRows, options: TrainerOptions, shape: tuple[int, ...], losses: tuple[float, ...]
 ) -> ImageLearner:
     """Begin with convolutions, on rows that are levels."""
     name, form = "convolutions", options.convolutions
@@ -130,14 +130,15 @@ def _begun(
 
 
 def _better(
-    data: TrainSet, rows: Rows, options: TrainerOptions, shape: tuple[int, ...], seed: int
+    data: TrainSet, rows: TrainingRows, options: TrainerOptions, shape: tuple[int, ...], seed: int
 ) -> tuple[TrainerOptions, Choice | None]:
     """Choose the form of convolutions by short trainings, on rows that these do not see."""
     assert isinstance(options.n_kernels, Mapping)
     codes, groups, truth = data.codes, data.groups, data.truth
     if options.validation_fraction:
-        kept = ~hold_out(codes, groups, options.validation_fraction, seed)
-        codes, groups, truth = codes[kept], None if groups is None else groups[kept], truth[kept]
+        learned = ~hold_out(codes, groups, options.validation_fraction, seed)
+        codes, truth = codes[learned], truth[learned]
+        groups = None if groups is None else groups[learned]
     each = {
         form: replace(options, convolutions=FORMS[form], n_kernels=n)
         for form, n in options.n_kernels.items()
@@ -148,8 +149,8 @@ def _better(
     judged: dict[str, list[Candidate]] = {form: [] for form in each}
     for number, fold in enumerate(folds):
         progress.report("choosing convolutions", number, len(folds))
-        for form, one in each.items():
-            judged[form].append(_judged(_NAMES[form], rows, truth, fold, one, shape, data.losses))
+        for form, plan in each.items():
+            judged[form].append(_judged(_NAMES[form], rows, truth, fold, plan, shape, data.losses))
     candidates = [joined(parts) for parts in judged.values()]
     outside = np.concatenate([fold.outside for fold in folds])
     choice = choose(candidates, rows.weight[outside], of_values=bool(data.losses))
@@ -158,7 +159,7 @@ def _better(
 
 def _judged(
     name: str,
-    rows: Rows,
+    rows: TrainingRows,
     truth: NDArray[Any],
     fold: Fold,
     options: TrainerOptions,
@@ -167,7 +168,7 @@ def _judged(
 ) -> Candidate:
     """Train for a short time on the rows inside a fold, and judge those outside."""
     inside, outside = fold.inside, fold.outside
-    part = Rows(rows.rows[inside], rows.targets[inside], rows.weight[inside], None)
+    part = TrainingRows(rows.rows[inside], rows.targets[inside], rows.weight[inside], None)
     learner = _begun(part, options, shape, losses)
     share = _TRIAL_SHARE if len(rows.rows) >= _FEW_IMAGES else 2 * _TRIAL_SHARE
     epochs = -(-learner.recipe.epochs // share)

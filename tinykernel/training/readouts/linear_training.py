@@ -34,7 +34,7 @@ _Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class TrainingRows:
     """Training rows, and validation rows where there are any."""
 
     rows: NDArray[Any]
@@ -42,13 +42,13 @@ class Rows:
     weight: _Floats
     held: tuple[NDArray[Any], NDArray[Any], _Floats] | None  # rows, truth, weights.
 
-    def seen(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Rows:
+    def seen(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> TrainingRows:
         """Apply a function to all rows."""
         held = self.held and (function(self.held[0]), *self.held[1:])
         return replace(self, rows=function(self.rows), held=held)
 
 
-def split_rows(data: TrainSet, options: TrainerOptions, seed: int) -> Rows:
+def split_rows(data: TrainSet, options: TrainerOptions, seed: int) -> TrainingRows:
     """Return rows, targets and weights; validation rows are split off, their copies dropped."""
     weight, targets = data.weight, data.targets()
     if options.validation_fraction:
@@ -56,17 +56,17 @@ def split_rows(data: TrainSet, options: TrainerOptions, seed: int) -> Rows:
         judging = out.copy()
         judging[len(out) - data.n_varied :] = False
         held = (data.X[judging], data.truth[judging], weight[judging])
-        return Rows(data.X[~out], targets[~out], weight[~out], held)
+        return TrainingRows(data.X[~out], targets[~out], weight[~out], held)
     if data.validation is None:
-        return Rows(data.X, targets, weight, None)
+        return TrainingRows(data.X, targets, weight, None)
     rows, truth = data.validation
-    return Rows(data.X, targets, weight, (rows, truth, data.validation_weight(weight)))
+    return TrainingRows(data.X, targets, weight, (rows, truth, data.validation_weight(weight)))
 
 
 def run_training(
     learner: LinearLearner,
     inputs: Callable[[NDArray[Any]], NDArray[Any]],
-    rows: Rows,
+    rows: TrainingRows,
 ) -> History:
     """Run the epochs; `inputs` computes inputs of the linear part from validation rows."""
 

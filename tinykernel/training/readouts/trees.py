@@ -141,14 +141,14 @@ class TreeData:
         room = Room(options.tree_bytes or _DEFAULT_BYTES, options.tree_steps or np.inf)
         return TreeData(data, room, scaler, scaler.quantize(data.X), aim, scale)
 
-    def lines(self, rows: NDArray[np.int64] | slice) -> Lines:
+    def lines(self, rows: NDArray[np.int64] | slice) -> LinearPart:
         """Train the linear part on some rows."""
         losses = (0.0,) * len(self.scale) if self.aim.values else ()
         aim = self.aim.of(rows)
-        return Lines.of(self.Q[rows], aim.target, aim.weight, losses, self.scale)
+        return LinearPart.of(self.Q[rows], aim.target, aim.weight, losses, self.scale)
 
     def planted(
-        self, options: TreeOptions, rows: NDArray[np.int64] | slice, lines: Lines | None
+        self, options: TreeOptions, rows: NDArray[np.int64] | slice, lines: LinearPart | None
     ) -> tuple[Bins, Forest]:
         """Return a forest without trees on some rows, and the bins of their levels."""
         bins = Bins.of(self.Q, most_bins(self.Q.shape[1], options.leaves))
@@ -156,7 +156,7 @@ class TreeData:
         sorted_ = bins.sort(self.Q[rows])
         return bins, Forest.planted(sorted_, bins.first, self.aim.of(rows), options, base)
 
-    def watch(self, bins: Bins, rows: NDArray[np.int64], lines: Lines | None) -> Watch:
+    def watch(self, bins: Bins, rows: NDArray[np.int64], lines: LinearPart | None) -> Watch:
         """Return the judge of a forest by held-out rows."""
         levels, aim = self.Q[rows], self.aim.of(rows)
         base = None if lines is None else lines.outputs(levels)
@@ -168,7 +168,7 @@ def tried(
     data: TreeData,
     options: TreeOptions,
     folds: Sequence[Fold],
-    lines: Sequence[Lines] = (),
+    lines: Sequence[LinearPart] = (),
     limit: float = np.inf,
 ) -> TreeTrial:
     """Grow forests inside each fold, and judge them outside; `lines` are their linear parts.
@@ -213,7 +213,7 @@ class _Search:
     data: TreeData
     folds: Sequence[Fold]
     trials: list[TreeTrial] = field(default_factory=list)
-    lines: list[Lines] = field(default_factory=list)
+    lines: list[LinearPart] = field(default_factory=list)
 
     def attempt(self, options: TreeOptions) -> TreeTrial:
         if options.lines and not self.lines:
@@ -335,7 +335,7 @@ def _in_integers(
 
 
 @dataclass(frozen=True, eq=False)
-class Lines:
+class LinearPart:
     """A linear part in integers: output o is ``offset_o + worth_o * (weights_o . q)``."""
 
     weights: NDArray[np.int8]  # (n_outputs, n_inputs)
@@ -349,7 +349,7 @@ class Lines:
         weight: _Floats,
         losses: tuple[float, ...],
         scale: _Floats,
-    ) -> Lines:
+    ) -> LinearPart:
         """Train it on levels Q; `scale` is the unit of each output in the scores."""
         epochs = min(_MOST_EPOCHS, round(_EPOCHS * max(1.0, np.sqrt(_ROWS / len(Q)))))
         recipe = LinearRecipe(
@@ -363,7 +363,7 @@ class Lines:
         weights = np.rint(levels.T.astype(np.float64) * (fine / worth)[:, np.newaxis])
         weights[:, learner.spread == 0] = 0
         shift = worth * np.einsum("oi,i->o", weights, learner.mean.astype(np.float64))
-        return Lines(weights.astype(np.int8), worth, learner.offset.astype(np.float64) - shift)
+        return LinearPart(weights.astype(np.int8), worth, learner.offset.astype(np.float64) - shift)
 
     def outputs(self, Q: NDArray[Any]) -> _Floats:
         """Return its outputs for levels, shape (n, n_outputs)."""

@@ -21,7 +21,7 @@ from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.training.augment import Augmentation
 from tinykernel.training.images.separable import SeparableLearner, SeparablePlan
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.readouts.linear_training import Rows, linear_recipe
+from tinykernel.training.readouts.linear_training import TrainingRows, linear_recipe
 
 # Epochs for 60,000 windows.
 _EPOCHS = 10
@@ -107,7 +107,7 @@ def _hidden(rng: np.random.Generator, n: int, size: int, most: int) -> NDArray[n
 class PlaneLearner(SeparableLearner):
     """Separable convolutions on spectra, uint8 (n, 1, frames, bands)."""
 
-    def __init__(self, rows: Rows, plan: SeparablePlan, variation: Variation) -> None:
+    def __init__(self, rows: TrainingRows, plan: SeparablePlan, variation: Variation) -> None:
         self.variation = variation
         super().__init__(rows.rows, rows.targets, rows.weight, plan, Augmentation())
 
@@ -135,7 +135,7 @@ def plane_plan(
     return SeparablePlan((*channels, n), strides, linear=linear)
 
 
-def as_planes(rows: Rows, made: Grid) -> Rows:
+def as_planes(rows: TrainingRows, made: Grid) -> TrainingRows:
     """Return levels of rows as (n, 1, frames, bands)."""
     shape = -1, 1, made.rows, made.channels
     return rows.seen(lambda levels: levels.astype(np.uint8).reshape(shape))

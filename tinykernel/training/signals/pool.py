@@ -190,8 +190,8 @@ class SignalPool:
         """Return the kernels that ridge regression weighs most."""
         beside = self.plan.beside
         power = input_power(self.inputs, 2 * self.targets - 1, self.weight, beside)
-        own = power[: power.size - beside].reshape(self.plan.n_pool, -1).sum(axis=1)
-        return np.sort(np.argsort(-own, kind="stable")[: self.plan.n_kernels])
+        by_kernel = power[: power.size - beside].reshape(self.plan.n_pool, -1).sum(axis=1)
+        return np.sort(np.argsort(-by_kernel, kind="stable")[: self.plan.n_kernels])
 
     def drawn(self) -> NDArray[np.int64]:
         """Return kernels without looking at labels."""
@@ -207,17 +207,17 @@ class SignalPool:
 
     def reduced(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], CountingStages]:
         """Return some kernels in the order in which the firmware shares work, and their stages."""
-        levels, own = self.stages.levels, self.stages.kernels
-        kinds = _kinds(own)[numbers, 0]
-        keys = numbers, kinds < 0, own.channel[numbers], own.dilation[numbers]
+        levels, kernels = self.stages.levels, self.stages.kernels
+        kinds = _kinds(kernels)[numbers, 0]
+        keys = numbers, kinds < 0, kernels.channel[numbers], kernels.dilation[numbers]
         order = numbers[np.lexsort(keys)]
-        used, channel = np.unique(own.channel[order], return_inverse=True)
+        used, channel = np.unique(kernels.channel[order], return_inverse=True)
         kernels = replace(
-            own,
+            kernels,
             channel=channel.astype(np.uint8),
-            taps=own.taps[order],
-            dilation=own.dilation[order],
-            threshold=own.threshold[order],
+            taps=kernels.taps[order],
+            dilation=kernels.dilation[order],
+            threshold=kernels.threshold[order],
         )
         levels = replace(levels, mix=levels.mix[used])
         return order, CountingStages(self.stages.taken, levels, kernels)

@@ -36,7 +36,7 @@ from tinykernel.training.readouts.closed_form import (
 from tinykernel.training.readouts.counts import CountingStages
 from tinykernel.training.readouts.linear import LinearLearner
 from tinykernel.training.readouts.linear_training import (
-    Rows,
+    TrainingRows,
     bits_of,
     chained_model,
     check_channels,
@@ -93,14 +93,14 @@ def some_rows(targets: _Floats, weight: _Floats, most: int) -> tuple[NDArray[np.
         return np.arange(n), weight
     codes = targets.argmax(axis=1) if targets.shape[1] > 1 else (targets[:, 0] > 0.5).astype(int)
     count = np.bincount(codes)
-    taken, room, own = [], most, weight.copy()
+    taken, room, row_weight = [], most, weight.copy()
     for left, code in enumerate(np.argsort(count, kind="stable"), start=-count.size):
         members = np.flatnonzero(codes == code)  # in an order that looks random
         taken.append(members[: room // -left])
         room -= taken[-1].size
-        own[taken[-1]] *= np.float32(members.size / max(taken[-1].size, 1))
+        row_weight[taken[-1]] *= np.float32(members.size / max(taken[-1].size, 1))
     rows = np.sort(np.concatenate(taken))
-    return rows, own[rows] / own[rows].mean()
+    return rows, row_weight[rows] / row_weight[rows].mean()
 
 
 def signal_plan(
@@ -271,7 +271,7 @@ def _chosen(
     numbers, weight = some_rows(kinds, rows.weight, _RANKING)
     pool = SignalPool(rows.rows[numbers], shape, scaler, rows.targets[numbers], weight, plan)
     _, stages = pool.reduced(pool.drawn() if untrained else pool.ranked())
-    counts = rows.seen(lambda given: pool.counts(given, stages))
+    counts = rows.seen(lambda raw: pool.counts(raw, stages))
     if untrained:
         history = History([{"loss": float("nan")}], False)
         return _Chosen(pool, stages, pool.untrained(counts.rows.shape[1]), history)
@@ -280,7 +280,7 @@ def _chosen(
         history = History([{"loss": fit.error, "seconds": took}], fit.interrupted)
         return _Chosen(pool, stages, fit.stored, history)
     learner = LinearLearner(counts.rows, rows.targets, rows.weight, plan.linear)
-    history = run_training(learner, lambda given: given, counts)
+    history = run_training(learner, lambda raw: raw, counts)
     return _Chosen(pool, stages, learner.stored(), history)
 
 
@@ -294,7 +294,7 @@ def _check_counts(plan: SignalPlan) -> None:
         )
 
 
-def _fit_classes(data: TrainSet, plan: SignalPlan, counts: Rows) -> LevelFit:
+def _fit_classes(data: TrainSet, plan: SignalPlan, counts: TrainingRows) -> LevelFit:
     """Fit ridge regression, with the penalty that suits rows held out, or folds.
 
     Numbers beside a window are few and say much: the likelihood tells beats 4 points better.
@@ -302,18 +302,18 @@ def _fit_classes(data: TrainSet, plan: SignalPlan, counts: Rows) -> LevelFit:
     inputs, wanted, weight = counts.rows, 2 * counts.targets - 1, counts.weight
     n, likely, folds = len(inputs), plan.beside > 0, list[Fold]()
     if counts.held is not None:
-        held, codes, own = counts.held
+        held, codes, held_weight = counts.held
         folds = [Fold(np.arange(n), n + np.arange(len(held)))]
         inputs = np.concatenate([inputs, held])
         wanted = np.concatenate([wanted, 2 * targets_of(codes, data.n_classes) - 1])
-        weight = np.concatenate([weight, own])
+        weight = np.concatenate([weight, held_weight])
     elif not likely:
         folds = trial_folds(data.codes, data.groups, plan.linear.seed)
     return fit_levels(inputs, wanted, weight, folds, plan.linear.bits, likely=likely, n_learned=n)
 
 
 def _of_few(
-    data: TrainSet, plan: SignalPlan, shape: tuple[int, int], scaler: Scale, rows: Rows
+    data: TrainSet, plan: SignalPlan, shape: tuple[int, int], scaler: Scale, rows: TrainingRows
 ) -> _Chosen:
     """Choose kernels and weights for few windows, by the error of held-out windows or groups.
 
@@ -327,8 +327,8 @@ def _of_few(
     weighed = wanted, rows.weight, data.groups, plan.beside
     for number, average in enumerate(averages):
         progress.report("choosing kernels", number, len(averages))
-        one = _few_plan(replace(plan, average=average), shape)
-        pools.append(SignalPool(rows.rows, shape, scaler, rows.targets, rows.weight, one))
+        plan_of_pool = _few_plan(replace(plan, average=average), shape)
+        pools.append(SignalPool(rows.rows, shape, scaler, rows.targets, rows.weight, plan_of_pool))
         whole, deviation = fit_standardised(pools[-1].inputs, *weighed)
         losses.append(float(np.square(whole.left_out - wanted).mean()))
     chosen = int(np.argmin(losses))
@@ -338,15 +338,15 @@ def _of_few(
     if len(pools) > 1:
         whole, deviation = fit_standardised(inputs, *weighed)
     power = np.square(whole.weights).sum(axis=1) * np.square(deviation)
-    own = power[: n * len(pools)].reshape(len(pools), pool.plan.n_pool, -1)[chosen]
-    strongest = np.argsort(-own.sum(axis=1), kind="stable")[: plan.n_kernels]
-    kept, stages = pool.reduced(np.sort(strongest))
-    counts, bits = pool.inputs[:, pool.columns(kept)], plan.linear.bits
+    by_kernel = power[: n * len(pools)].reshape(len(pools), pool.plan.n_pool, -1)[chosen]
+    strongest = np.argsort(-by_kernel.sum(axis=1), kind="stable")[: plan.n_kernels]
+    strongest, stages = pool.reduced(np.sort(strongest))
+    counts, bits = pool.inputs[:, pool.columns(strongest)], plan.linear.bits
     if data.n_classes < MANY_CLASSES:
-        fit, _ = pool.ridge(kept, data.groups, whole.fitted(inputs))
+        fit, _ = pool.ridge(strongest, data.groups, whole.fitted(inputs))
         stored = round_fit(fit, counts, bits)
     else:
-        fit = discriminating(pool.ridge(kept, data.groups)[0], data.codes, rows.weight)
+        fit = discriminating(pool.ridge(strongest, data.groups)[0], data.codes, rows.weight)
         stored = round_to_plane(fit, counts, rows.weight, bits)
     progress.report("choosing kernels", len(averages), len(averages))
     took = time.perf_counter() - started

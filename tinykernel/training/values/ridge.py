@@ -22,7 +22,7 @@ _Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class WeightedRows:
     """Rows with values."""
 
     X: _Doubles  # (n, d)
@@ -30,13 +30,15 @@ class Rows:
     weight: _Doubles  # (n,): roots of the weights of the rows, whose mean is 1.
     group: NDArray[Any]  # (n,): rows of a group are held out together.
 
-    def of(self, chosen: NDArray[Any]) -> Rows:
+    def of(self, chosen: NDArray[Any]) -> WeightedRows:
         """Return some of the rows."""
-        return Rows(self.X[chosen], self.targets[chosen], self.weight[chosen], self.group[chosen])
+        return WeightedRows(
+            self.X[chosen], self.targets[chosen], self.weight[chosen], self.group[chosen]
+        )
 
-    def seen(self, view: _Doubles) -> Rows:
+    def seen(self, view: _Doubles) -> WeightedRows:
         """Return rows with inputs ``X @ view``."""
-        return Rows(product(self.X, view), self.targets, self.weight, self.group)
+        return WeightedRows(product(self.X, view), self.targets, self.weight, self.group)
 
 
 class Ridge:
@@ -45,7 +47,9 @@ class Ridge:
     With `near` only widths close to that of another fit are tried.
     """
 
-    def __init__(self, rows: Rows, *, like: Ridge | None = None, near: Ridge | None = None) -> None:
+    def __init__(
+        self, rows: WeightedRows, *, like: Ridge | None = None, near: Ridge | None = None
+    ) -> None:
         self.rows = rows
         self.width: float
         self.penalty: float
@@ -83,7 +87,7 @@ def _kernel(rows: _Doubles, others: _Doubles, width: float) -> _Doubles:
     return exps(squares / (-2 * rows.shape[1] * width**2))
 
 
-def _chosen(rows: Rows, near: float | None) -> tuple[float, float]:
+def _chosen(rows: WeightedRows, near: float | None) -> tuple[float, float]:
     """Return width and penalty of the least squared error on held-out groups."""
     rows = rows.of(np.argsort(rows.group, kind="stable"))
     if near is None:
@@ -96,7 +100,7 @@ def _chosen(rows: Rows, near: float | None) -> tuple[float, float]:
     return best[1:]
 
 
-def _least(rows: Rows, width: float) -> tuple[float, float, float]:
+def _least(rows: WeightedRows, width: float) -> tuple[float, float, float]:
     """Return the least error of any penalty, the width, and that penalty.
 
     With M = (K + penalty)^-1 the errors of held-out rows B are ``M_BB^-1 (M y)_B``; rows of a group

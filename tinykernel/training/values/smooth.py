@@ -21,7 +21,7 @@ from tinykernel.training.matrices import cholesky, product
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.trainset import TrainSet
-from tinykernel.training.values.ridge import Ridge, Rows
+from tinykernel.training.values.ridge import Ridge, WeightedRows
 
 # Fewer rows do not determine a width; with more, a fit takes long, and noise does less harm.
 _FEWEST_ROWS, _MOST_ROWS = 30, 4000
@@ -48,7 +48,7 @@ _SURE = 2.0
 class Smooth:
     """A smooth fit to the rows of a training set."""
 
-    rows: Rows  # transformed by the learned directions.
+    rows: WeightedRows  # transformed by the learned directions.
     like: Ridge  # a fit to some of them, with the width and penalty to use.
 
     def values(self, X: _Doubles) -> _Doubles:
@@ -118,7 +118,7 @@ def _fitted(rows: _Doubles, data: TrainSet) -> tuple[Smooth, _Doubles]:
     """Return a fit to the rows of the data, and the matrix that inputs are multiplied by."""
     assert data.quantity is not None
     n = len(rows)
-    known = Rows(
+    known = WeightedRows(
         rows,
         data.quantity.targets.astype(np.float64),
         np.sqrt(data.sample_weight / data.sample_weight.mean()),
@@ -129,7 +129,7 @@ def _fitted(rows: _Doubles, data: TrainSet) -> tuple[Smooth, _Doubles]:
     return Smooth(known.seen(view), fit), view
 
 
-def seen(rows: Rows) -> tuple[_Doubles, Ridge]:
+def seen(rows: WeightedRows) -> tuple[_Doubles, Ridge]:
     """Return the matrix (d, d) that inputs are multiplied by for distances, and a fit with it.
 
     A recursive feature machine (Radhakrishnan, Beaglehole, Pandit & Belkin 2024) fits, then
@@ -141,7 +141,7 @@ def seen(rows: Rows) -> tuple[_Doubles, Ridge]:
     return list(_views(rows, steps))[-1]
 
 
-def _views(rows: Rows, steps: int) -> Iterator[tuple[_Doubles, Ridge]]:
+def _views(rows: WeightedRows, steps: int) -> Iterator[tuple[_Doubles, Ridge]]:
     """Yield the matrices after 0, 1, ... steps, each with its fit."""
     d = rows.X.shape[1]
     view, fit = np.eye(d), Ridge(rows)
@@ -155,7 +155,7 @@ def _views(rows: Rows, steps: int) -> Iterator[tuple[_Doubles, Ridge]]:
         yield view, fit
 
 
-def _steps(rows: Rows) -> int:
+def _steps(rows: WeightedRows) -> int:
     """Return the number of steps of least error on held-out groups, 0 if that may be chance."""
     few = rows.of(np.arange(0, len(rows.X), -(-len(rows.X) // _ROWS_OF_FOLDS)))
     group = np.unique(few.group, return_inverse=True)[1]
