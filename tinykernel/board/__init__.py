@@ -1,1 +1,1 @@
-"""Boards that answer on a serial line: emulated or real, asked, recorded from and watched."""
+"""Boards on a serial line, emulated or real: commands, recording, monitoring."""

@@ -43,7 +43,7 @@ _ROWS_OF_SELFTEST = {"avr": 2}  # whose flash is small
 
 @dataclass(frozen=True)
 class EmulatedBoard:
-    """A board that runs: its port, as pyserial opens it, and what it is."""
+    """A running emulated board: its port, as pyserial opens it, and a description."""
 
     port: str
     name: str
@@ -71,7 +71,7 @@ def _platforms(target: Target) -> list[Platform]:
 
 
 def board_name(machine: Machine | None) -> str:
-    """Return what an emulated board answers to ``name``."""
+    """Return the answer of an emulated board to ``name``."""
     return "this computer" if machine is None else f"emulated {machine.name}"
 
 

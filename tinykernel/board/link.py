@@ -156,7 +156,7 @@ def scores_of(line: str) -> list[int] | None:
 
 
 class Board:
-    """A board that answers on a link; it is first brought to listen, whatever it does.
+    """A board that answers commands on a link; the constructor waits until it does.
 
     `program` are the first words of its profile, "tinykernel 0.1.0", `target` that of the export,
     empty where the program is not one of tinykernel, `model` the begin of the fingerprint.
@@ -231,7 +231,7 @@ class Board:
             raise self._error("the board lost bytes of an input")
 
     def infer(self, times: int) -> tuple[list[int], float]:
-        """Run what is loaded some times; return the scores, and the microseconds of once."""
+        """Run the loaded input some times; return the scores, and the microseconds of one run."""
         lines = self.ask(f"infer {times} 0")
         laps = [int(line[9:]) for line in lines if re.fullmatch(r"m-lap-us-\d+", line)]
         if len(laps) != 2:
@@ -247,14 +247,14 @@ class Board:
         return scores
 
     def number(self, command: str) -> int:
-        """Return what ``cycles`` or ``stack`` answers."""
+        """Return the answer to ``cycles`` or ``stack``."""
         for line in self.ask(command):
             if re.fullmatch(rf"m-{command}-\d+", line):
                 return int(line.rpartition("-")[2])
         raise self._error(f"{command!r} was answered by no number")
 
     def _text(self, lines: list[str], begin: str) -> str:
-        """Return what stands in the brackets of a line."""
+        """Return the text in the brackets of a line."""
         for line in lines:
             if line.startswith(f"{begin}[") and line.endswith("]"):
                 return line[len(begin) + 1 : -1]

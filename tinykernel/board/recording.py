@@ -117,7 +117,7 @@ class Sensor:
                 yield from struct.iter_unpack(f"<{len(self.names)}h", sample)
 
     def wait_for_samples(self) -> None:
-        """Wait until the channels are known; what is no sensor is an error that says what it is."""
+        """Wait until the channels are known; raise an error that describes any other output."""
         limit = time.monotonic() + _LEARN
         while not self.names:
             self._waiting, _ = self.take()
@@ -129,7 +129,7 @@ class Sensor:
                     raise TinykernelError(f"{self.link.port}: {self._wrong()}")
 
     def check_alive(self) -> None:
-        """Refuse to wait any longer for a sensor that has fallen silent."""
+        """Raise an error if the sensor sends nothing any more."""
         if time.monotonic() - self._since > _SILENCE:
             raise TinykernelError(
                 f"{self.link.port}: no sample in {_SILENCE:.0f} seconds; does the sketch still run?"
@@ -221,7 +221,7 @@ class RecordingFile:
 
 
 def _next_path(folder: Path, label: str, suffix: str) -> Path:
-    """Return the path with the number after the largest that is there."""
+    """Return the path with the next free number."""
     numbers = [
         int(match[1])
         for path in folder.iterdir()
@@ -268,7 +268,7 @@ class Recorder:
         self.recording = RecordingFile(self.folder, label, self.group, self.sensor)
 
     def end(self) -> None:
-        """End it, if there is one."""
+        """End the recording, if there is one."""
         recording, self.recording, rate = self.recording, None, self.sensor.rate
         if recording is not None:
             # Within the tolerance of a clock a rate is an integer.

@@ -17,7 +17,7 @@ _MOST_TRIES = 24
 def share_used(
     model: IntegerModel, limits: Limits, target: str, sizes: Report | None = None
 ) -> tuple[float, str]:
-    """Return the share that a model uses of the limit that is tightest, and that in words.
+    """Return the used share of the tightest limit, and a text that describes it.
 
     Instructions are estimated, and a margin added; `sizes` are those that decide unless given.
     """

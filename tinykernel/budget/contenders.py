@@ -76,7 +76,7 @@ _CODE_SHARE = 0.3
 
 
 def sizes_that_fit(asked: Asked) -> dict[str, Any]:
-    """Return the parameters of models that use up the budget; the trainer chooses among these."""
+    """Return the parameters of models that fill the budget; the trainer chooses among them."""
     limits = asked.limits
     if limits.beside_flash and asked.method == LEARNED and asked.get("code") == "auto":
         asked = asked.but(code="fast")  # who limits the time does not want it doubled
@@ -117,7 +117,7 @@ def _of_size(asked: Asked, form: str, n: int) -> IntegerModel:
 
 
 def tree_size(asked: Asked) -> dict[str, Any]:
-    """Return what a budget leaves for trees: bytes of their tables, and steps.
+    """Return the bytes of tables, and the steps, that a budget leaves for trees.
 
     The rest is that of an untrained model of few trees. Without enough room there are none, within
     whatever limits, which is an error where they are asked for.
@@ -176,7 +176,7 @@ def _sizes_in_flash(asked: Asked) -> dict[str, Any]:
 
 
 def _code(asked: Asked) -> str:
-    """Return "small" where flash is so short that components are worth more than time."""
+    """Return "small" if flash is so scarce that more components are worth a slower model."""
     code = str(asked.get("code"))
     if code != "auto":
         return code

@@ -1,4 +1,4 @@
-"""Train the best model that fits: find what the flash allows, train, quantize, measure."""
+"""Train the best model that fits a budget: find sizes that fit, train, quantize, measure."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def train(
 def _in_numbers(
     X: ArrayLike, validation: tuple[ArrayLike, ArrayLike] | None
 ) -> tuple[ArrayLike, Coding | None, tuple[ArrayLike, ArrayLike] | None]:
-    """Return frames as numbers, what these stand for, and rows for validation by the same."""
+    """Return data frames as numbers, their coding, and validation rows in the same coding."""
     rows, coding = coded_frame(X)
     if validation is not None:
         validation = (coded_frame(validation[0], coding=coding or Coding())[0], validation[1])
@@ -250,7 +250,7 @@ def _in_numbers(
 def _name_inputs(
     classifier: Any, feature_names: Sequence[str] | None, coding: Coding | None
 ) -> None:
-    """Let the model know its inputs by name, and what numbers stand for text, as fit would."""
+    """Store the names of inputs and the coding of text in the model, as `fit` does."""
     if feature_names is not None:
         classifier.feature_names_in_ = np.array(feature_names, dtype=object)
     if coding is not None:
@@ -283,7 +283,7 @@ def _may_have_trees(asked: Asked) -> bool:
 
 
 def _options(parameters: Mapping[str, Any], task: str, method: Any) -> dict[str, Any]:
-    """Return the options that were given, with a loss for values, and refuse what has no use."""
+    """Return the options that were set, with a loss for values; refuse options without effect."""
     check_choice("task", task, TASKS)
     of_values = task == "numbers"
     options = {name: value for name, value in parameters.items() if value is not None}
@@ -326,7 +326,7 @@ def _decisive(model: IntegerModel, target: str) -> Report | None:
 def _memory(
     model: IntegerModel, target: str, limits: Limits | None, sizes: Report | None, link: bool
 ) -> Report | None:
-    """Tell the memory; without a budget nobody waits for a compiler."""
+    """Report the memory; without a budget it is estimated, as compiling takes time."""
     if find_target(target).family == "host":
         return None
     estimate = _estimated(model, target, limits)

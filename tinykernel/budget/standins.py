@@ -72,7 +72,7 @@ class Asked:
 
     @staticmethod
     def few(X: ArrayLike, y: ArrayLike, options: Mapping[str, Any], **more: Any) -> Asked:
-        """Take few of the rows."""
+        """Take a few of the rows."""
         inputs, labels = np.asarray(X), np.asarray(y)
         shape: tuple[int, ...] = more.get("shape") or ()
         codes = strata(labels.astype(np.float64)) if "loss" in options else None
@@ -159,7 +159,7 @@ class Asked:
         return {**chosen, **_SHORTLY, **size}
 
     def _fitted(self, names: tuple[str, ...], size: Mapping[str, Any]) -> Any:
-        """Train as shortly as can be."""
+        """Train with the shortest training."""
         with progress.observing(None):
             return fitted(LEARNED, self._parameters(names, size), self.rows, self.labels)
 

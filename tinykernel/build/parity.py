@@ -42,7 +42,7 @@ class Difference:
     got: int  # the C's
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Describe the difference in one line."""
         where = f"row {self.row}, {self.entry} inputs"
         if self.entry == "sequence":
             where = f"step {self.row} of the sequence"
@@ -226,7 +226,7 @@ def _with_steps(
 
 
 def _platforms(target: Target, compiler: str | Sequence[str] | None) -> list[Platform]:
-    """List where to run: with the compiler of the caller, or those of this computer."""
+    """List compilers and emulators to run with: that of the caller, or those of this computer."""
     if compiler is None:
         return find_platforms(target)
     if target.family != "host":
@@ -258,7 +258,7 @@ def entry_rows(
 
 
 def expected_values(model: IntegerModel, entries: Inputs) -> dict[str, NDArray[Any]]:
-    """Return what Python makes of the rows of each entry: scores and labels, or inputs."""
+    """Return what Python computes for the rows of each entry: scores and labels, or inputs."""
     expected = {}
     for entry, inputs in entries.items():
         if entry == "quantize":
@@ -299,7 +299,7 @@ def _with_labels(model: IntegerModel, Q: NDArray[Any]) -> NDArray[np.int32]:
 
 
 def _of_stream(model: IntegerModel, samples: NDArray[Any]) -> Iterator[NDArray[np.int32]]:
-    """Yield what Python makes of the windows of a recording, one every hop, a few at a time."""
+    """Yield what Python computes for the windows of a recording, one every hop, a few at a time."""
     # All windows of a long recording with a short hop would fill the memory.
     window = model.input.rows
     if len(samples) >= window:
@@ -330,7 +330,7 @@ def compare(
     predicted: NDArray[Any] | None = None,
     **where: str,
 ) -> VerifyResult:
-    """Compare what the C made of all entries with what Python expects of them.
+    """Compare the results of the C for all entries with those of Python.
 
     `predicted` are the labels that the C gave for raw inputs, by default those behind its scores;
     `where` are fields of the result.
@@ -372,7 +372,7 @@ def _merge(results: Sequence[VerifyResult]) -> VerifyResult:
 
 
 def column_name(model: IntegerModel, entry: str, column: int) -> str:
-    """Name a column of what the C makes of an entry, as `Difference.what` does."""
+    """Name a column of the results of an entry, for `Difference.what`."""
     if entry == "quantize":
         return f"input {column}"
     if isinstance(model.answers, Values):

@@ -90,7 +90,7 @@ class Program:
 
 
 def find_platform(target: Target, machine: Machine, back_end: str = "auto") -> Platform | None:
-    """Find a compiler and an emulator (`back_end`: one of them) for a machine, or None."""
+    """Find a compiler and an emulator for a machine, or None; `back_end` selects one of the two."""
     closest, note = machines_for(target)[0], target.emulated_as
     if not note and machine is not closest:
         note = (
@@ -130,7 +130,7 @@ def find_platforms(target: Target, back_end: str = "auto") -> list[Platform]:
 
 
 def lacking_memory(model: IntegerModel, target: Target) -> str:
-    """Say how much memory no emulated board of a target has for a model with the harness."""
+    """Return why no emulated board of a target has the memory for a model and the harness."""
     # Empty where one has it, or no board stands for the target; the linker has the last word.
     machines = machines_for(target)
     packed = pack(model)

@@ -16,14 +16,14 @@ _MAIN = ("spectrum", "kernels", "convolutions", "separable", "components", "tree
 
 
 def taken_by(model: IntegerModel) -> str:
-    """Say what a model takes: inputs, or windows or images of a shape, and numbers beside."""
+    """Describe the input of a model: values, or windows or images of a shape, and numbers."""
     first = model.stages[0]
     taken = first.title if first.GIVES == "image" else _looked_at(model)
     return taken + (f" and {model.beside.title}" if model.beside is not None else "")
 
 
 def _looked_at(model: IntegerModel) -> str:
-    """Say what the first stage looks at."""
+    """Describe the input of the first stage."""
     grid = model.grids()[1] if model.stages[0].GIVES == "image" else model.input
     shape = " x ".join(map(str, grid.shape))
     if model.input.is_table:

@@ -120,7 +120,7 @@ def _gaps(
 
 
 def _gap(value: float, dtype: str) -> str:
-    """Write what stands for a missing value, of the type of the inputs."""
+    """Write the number for a missing value in the type of the inputs."""
     if dtype == "float32":
         literal = float_literal(value)
     else:

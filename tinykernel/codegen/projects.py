@@ -249,7 +249,7 @@ def _training(about: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_sensor(about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the microseconds from sample to sample, and channels, if a sensor may print all."""
+    """Return the sampling period in microseconds, and the channels, if a sensor can print all."""
     cutting = about.get("recordings")
     cutting = cutting if isinstance(cutting, dict) else {}
     rate, names = cutting.get("rate"), cutting.get("channels")
@@ -265,7 +265,7 @@ def _of_sensor(about: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _hears(model: IntegerModel, period: Fraction | None) -> bool:
-    """Say whether samples of a model may be those of a microphone: a channel at such a rate."""
+    """Whether the samples may come from a microphone: one channel at the rate of audio."""
     is_audio = model.hop > 0 and model.input.channels == 1 and model.raw_dtype == "int16"
     return is_audio and period is not None and _SLOWEST_SOUND <= 1000000 / period <= _FASTEST_SOUND
 

@@ -175,7 +175,7 @@ def _dataset(train: _Places, test: _Places | None, split: str, seed: int) -> Dat
 def _drawn(
     part: FilePart, places: NDArray[np.intp] | None, seed: int
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None, int]:
-    """Return rows, labels and groups, or a sample of too many; and the number before it."""
+    """Return rows, labels and groups, or a sample if they are too many; and their full number."""
     y, most = needed_labels(part), min(stored.MOST_ROWS, stored.MOST_VALUES // part.X.shape[1])
     n = len(y if places is None else places)
     if n > most:

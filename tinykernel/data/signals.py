@@ -157,7 +157,7 @@ def remembered(about: Mapping[str, Any], model: IntegerModel) -> Reading | None:
 def cut_for(
     path: str, model: IntegerModel, reading: Reading, *, mixed: str | None = None
 ) -> Windows:
-    """Cut recordings as for the training of a model; `mixed` overrides that of `reading`.
+    """Cut recordings as for the training of a model; `mixed` overrides `reading.mixed`.
 
     Other channels, another rate, and labels that are not classes of the model are refused.
     """

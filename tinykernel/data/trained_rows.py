@@ -60,7 +60,7 @@ def record_of(X: NDArray[Any]) -> dict[str, Any]:
 
 
 def seen_before(X: NDArray[Any], record: object) -> float | None:
-    """Return the share of rows that were trained on; None where it cannot be estimated."""
+    """Return the share of rows that were trained on; None if it cannot be estimated."""
     known = _known(record)
     if known is None:
         return None

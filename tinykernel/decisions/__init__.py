@@ -1,4 +1,4 @@
-"""Decisions of a trained model: how sure it is, and when it had better say nothing.
+"""Decisions of a trained model: how sure it is, and when it refuses to answer.
 
 `bounds` says what rows can promise, `thresholds` chooses when to answer, `confidence` turns scores
 into probabilities, `calibrate` puts them together. In the field, `counters` counts decisions, and

@@ -240,7 +240,7 @@ def calibrate(
 
 @dataclass(frozen=True)
 class _Request:
-    """What the user asks for."""
+    """The request of the user."""
 
     max_error: float | None
     coverage: float | None
@@ -392,7 +392,7 @@ def _percent(share: float) -> str:
 
 
 def _statement(rows: _Rows, request: _Request, bound: float) -> str:
-    """Say what is promised, and on which rows."""
+    """Describe the promise and the rows that support it."""
     grouped = rows.groups is not None
     with_rows = f"with {'this' if rows.n == 1 else 'these'} {count(rows.n, 'row')}"
     with_rows += f" of {count(rows.n_groups, 'group')}" if grouped else ""

@@ -203,7 +203,7 @@ class Counters:
         return counters
 
     def _take(self, words: list[int]) -> bool:
-        """Take the counts over, and say whether they are whole."""
+        """Read the counts; return whether they are intact."""
         n_classes, check, decisions, self.refusals, self.transitions, self._last = words[3:9]
         self.margin, self.saturated = (words[at] + (words[at + 1] << 32) for at in (9, 11))
         self.labels = words[_WORDS:]

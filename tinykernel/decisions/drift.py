@@ -49,7 +49,7 @@ class Expected:
 
     @classmethod
     def from_dict(cls, record: Any, n_classes: int) -> Expected | None:
-        """Read what `to_dict` gave; None for anything else."""
+        """Read a result of `to_dict`; None for anything else."""
         if not isinstance(record, dict) or record.keys() != cls.__dataclass_fields__.keys():
             return None
         labels = record["labels"]
@@ -149,7 +149,7 @@ class Drift:
 def drift(
     counters: Counters, expected: Expected, *, false_alarm: float = 0.01, independent: bool = False
 ) -> Drift:
-    """Compare what a device counted with what held-out rows gave.
+    """Compare the counters of a device with those of held-out rows.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Events of streams against what was said: judged, and thresholds chosen for a rate.
+"""Events of streams: judged against labelled spans, with thresholds chosen for a rate.
 
 An event of a class is a hit where it lies in a span of that class or within a second after it, as
 in the streaming wake word of MLPerf Tiny. Another one in a span that was hit is a double count, one
@@ -101,7 +101,7 @@ def _joined(parts: Sequence[Heard]) -> Heard:
 
 
 def most_often(count: int, hours: float, confidence: float) -> float:
-    """Return how often an hour at most, where so many were counted: Poisson's upper bound.
+    """Return the upper bound of a rate per hour after so many events (Poisson).
 
     Garwood, Biometrika 28, 1936: half the quantile of chi-squared with 2 (count + 1) degrees of
     freedom. Counts that vary between groups more than by chance count as fewer hours.
@@ -240,7 +240,7 @@ class _Trial:
             self.groups.append(stream.groups[np.maximum(at, 0), 1])
 
     def folds(self) -> list[tuple[int, ...]]:
-        """Share out the groups; one of none where there is but one group."""
+        """Divide the groups into folds; a single group gives one empty fold."""
         every = np.unique(np.concatenate(self.groups)).tolist()
         n = min(_FOLDS, len(every))
         return [tuple(every[first::n]) for first in range(n)] if n > 1 else [()]
@@ -281,7 +281,7 @@ class _Trial:
         return None
 
     def heard(self, folds: Sequence[tuple[int, ...]], parts: Sequence[Events]) -> Heard:
-        """Judge each fold of groups with its rule; a fold of none is everybody."""
+        """Judge each fold of groups with its rule; an empty fold stands for all groups."""
         judgements = []
         for stream, (labels, sums), groups in zip(
             self.streams, self.followed, self.groups, strict=True

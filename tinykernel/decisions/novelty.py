@@ -121,7 +121,7 @@ def fit_novelty(
 
 
 def _made_rows(model: IntegerModel, X: ArrayLike) -> NDArray[Any]:
-    """Return quantized rows that stand for novel ones: known rows with shuffled inputs.
+    """Return quantized rows that replace novel ones: known rows with shuffled inputs.
 
     Each input alone is usual, together they are not.
     """

@@ -59,7 +59,7 @@ def rows_needed(share: float, risk: float, *, wrong: int = 0, error: float = 0.0
 
 
 def kish(groups: ArrayLike) -> float:
-    """Return how many groups of one size tell as much as these: (sum n)^2 / sum n^2 (Kish 1965).
+    """Return the equivalent number of groups of equal size: (sum n)^2 / sum n^2 (Kish 1965).
 
     Examples
     --------
@@ -91,7 +91,7 @@ def groups_needed(rows: int) -> int:
 
 
 def worth_of_groups(groups: ArrayLike, effective: float) -> str:
-    """Say what rows of these groups are worth, to follow their number in an error message."""
+    """Describe the worth of rows of these groups, for an error message after their number."""
     return (
         f", of {len(np.unique(np.asarray(groups)))} groups, tell as much of new groups as "
         f"{max(1, int(effective))} independent ones and"
@@ -129,7 +129,7 @@ def groups_seen(groups: ArrayLike) -> float:
 def effective_rows(
     outcome: NDArray[np.float64], groups: ArrayLike, level: float, most: float | None = None
 ) -> float:
-    """Estimate how many independent rows tell as much as the rows of these groups.
+    """Estimate how many independent rows hold as much information as the rows of these groups.
 
     After Korn and Graubard (1998), by the variance between groups and Student's t for their number;
     at most `most`, by default `most_effective`. Equal outcomes do not tell how alike the rows of a

@@ -1,4 +1,4 @@
-"""Least margins at which a model answers, chosen on rows that it was not trained on."""
+"""Minimum margins for an answer, chosen on rows that the model was not trained on."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def by_error(
 
 
 def _starts(n: int, most: float, risk: float, share: float) -> list[int]:
-    """Return after how many rows tests begin: at one place, or at more where the rows suffice.
+    """Return after how many rows tests begin: one position, or more if there are enough rows.
 
     The first place allows a wrong row where that leaves rows to go on.
     """

@@ -65,7 +65,7 @@ def some_rows(
 
 
 def decisive_report(model: IntegerModel, target: str) -> Report:
-    """Return the sizes by which training decides: those of the table of code sizes."""
+    """Return the sizes that training uses for decisions: those of the table of code sizes."""
     # Where the table does not know the code of a model or a target, the program is linked.
     try:
         return report(model, target, compiler="none")
@@ -99,7 +99,7 @@ def most_components(
 
 
 def allowed_bytes(budget: int) -> int:
-    """Return what an untrained model may need, so that the trained one keeps to the budget."""
+    """Return the bytes that an untrained model may take so that the trained one fits the budget."""
     return budget - min(_SLACK, budget // 32)
 
 

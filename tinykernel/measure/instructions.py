@@ -77,7 +77,7 @@ def check_counted(target: str | Target) -> dict[str, dict[str, float]]:
 
 
 def instruction_margin(target: str | Target) -> float:
-    """Return by what share a count may exceed its estimate on a target that was measured."""
+    """Return by which share a count may exceed its estimate, on a measured target."""
     excess: float = _measured()[find_target(target).name]["largest_excess"]
     return max(_LEAST_MARGIN, excess)
 

@@ -157,7 +157,7 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """Say in one sentence whether it fits what, by name."""
+        """Describe in a sentence whether the model fits."""
         where = f"the {self.chip} (target {self.target})"
         if not self.fits:
             return f"It does not fit {where}: {'; '.join(self.problems)}."

@@ -26,7 +26,7 @@ class Chain(Record):
     stages: tuple[Stage, ...]
 
     def check_chain(self) -> None:
-        """Check that each stage takes what the one before it gives, and that inputs match."""
+        """Check that each stage accepts the output of the one before it, and that inputs match."""
         if sum(isinstance(stage, Scale) for stage in self.stages) != 1:
             raise self.refuse("a chain has one stage scale")
         port = "samples"
@@ -145,7 +145,7 @@ class Chain(Record):
         return dict(zip(self.inputs, np.split(rows, ends[:-1], axis=1), strict=True))
 
     def run(self, inputs: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        """Run the rest of the chain on checked quantized inputs; what each stage gives, by kind."""
+        """Run the rest of the chain on checked quantized inputs; return values by kind of stage."""
         made, first = {Scale.KIND: inputs}, self._entry
         for stage, grid in zip(self.stages[first:], self.grids()[first:], strict=False):
             inputs = made[stage.KIND] = stage.run(inputs, grid)

@@ -1,4 +1,4 @@
-"""Grid: what one stage of a model hands to the next."""
+"""Grid: the values that one stage of a model passes to the next."""
 
 from __future__ import annotations
 

@@ -235,5 +235,5 @@ class IntegerModel(Predictions):
         }
 
     def __repr__(self) -> str:
-        """Say in one line what it is; its fields are hundreds of numbers."""
+        """Describe the model in one line; its fields are hundreds of numbers."""
         return f"IntegerModel({', '.join(f'{key}: {text}' for key, text in self.facts().items())})"

@@ -43,14 +43,14 @@ class Augmentation:
 
     @classmethod
     def of(cls, amounts: Mapping[str, Any] | None) -> Augmentation:
-        """Return what an option of the trainer says."""
+        """Read the option of the trainer."""
         return cls(**(amounts or {}))
 
 
 def affine_moves(
     augmentation: Augmentation, n: int, shape: tuple[int, int], rng: np.random.Generator
 ) -> NDArray[np.float32]:
-    """Draw where each pixel comes from, in `n` images; nothing where none is moved.
+    """Draw an affine map of the pixels of each of `n` images; None if nothing moves.
 
     y' = m0 y + m1 x + m2 and x' = m3 y + m4 x + m5, shape (n, 6).
     """
@@ -119,7 +119,7 @@ def _stretched(
 
 
 def _between(values: NDArray[np.float64], place: NDArray[Any], axis: int) -> NDArray[np.float64]:
-    """Interpolate values at places of an axis; beyond its ends are the ends."""
+    """Interpolate values at positions of an axis; beyond its ends they are constant."""
     last = values.shape[axis] - 1
     place = np.clip(place, 0, last)
     first = place.astype(np.int64)
@@ -146,7 +146,7 @@ def _product(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float
 
 
 def with_windows(data: TrainSet, grid: Grid, options: TrainerOptions) -> TrainSet:
-    """Put varied copies behind windows of samples."""
+    """Append varied copies to windows of samples."""
     augmentation = Augmentation.of(options.augment)
     if augmentation.affine:
         raise TinykernelError("augment: affine is for images and spectra")
@@ -162,7 +162,7 @@ def with_spectra(
     seen: Callable[[NDArray[Any]], NDArray[Any]],
     options: TrainerOptions,
 ) -> TrainSet:
-    """Put levels in the place of windows, and behind them those of varied copies.
+    """Replace windows by their levels, and append the levels of varied copies.
 
     `seen` makes levels of rows, numbers beside included. A shift of half a hop or more moves whole
     frames, a smaller one samples.
@@ -210,7 +210,7 @@ def _drawn_by(options: TrainerOptions) -> np.random.Generator:
 def _varied(
     rows: NDArray[Any], grid: Grid, augmentation: Augmentation, rng: np.random.Generator
 ) -> NDArray[Any]:
-    """Return varied rows, of which the first values are windows; some at once."""
+    """Return varied rows, whose first values are windows; a few rows at a time."""
     out = rows.copy()
     for first in range(0, len(rows), _ROWS_AT_ONCE):
         part = out[first : first + _ROWS_AT_ONCE, : grid.size]

@@ -41,7 +41,7 @@ class Candidate:
 
 
 def joined(parts: Sequence[Candidate]) -> Candidate:
-    """Return a candidate that was trained once a fold, with the held-out rows of all folds."""
+    """Return a candidate that was trained once per fold, with the held-out rows of all folds."""
     losses = np.concatenate([part.losses for part in parts])
     score = float(np.mean([part.score for part in parts]))
     return Candidate(parts[0].name, losses, score, parts[0].cost)

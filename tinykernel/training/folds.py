@@ -17,7 +17,7 @@ _PARTS, _FOLDS, _FEW_ROWS = 4, 3, 8000
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Numbers of the rows of one short training: learned from, and judged by."""
+    """Indices of the rows that one short training learns from, and of those it is judged on."""
 
     inside: NDArray[np.int64]
     outside: NDArray[np.int64]

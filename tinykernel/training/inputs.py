@@ -135,7 +135,7 @@ def draw_transform(
 
 
 def neighbour_distance(mixed: NDArray[np.float32], rng: np.random.Generator) -> float:
-    """Estimate the typical distance of near rows, from which sigma follows.
+    """Estimate the typical distance of near rows, the start of the search for sigma.
 
     It is the mean distance to the tenth part of the nearest of 500 rows, the 50th; positive. Mixed
     rows, shape (n, d), have the same distances as the scaled inputs.

@@ -1,4 +1,4 @@
-"""The layouts: which numbers of a component are learned and lie in flash, and how many bytes."""
+"""The layouts: which numbers of a component are learned and stored, and their bytes."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class History:
 
 
 class Trainable(Protocol):
-    """What has epochs and a state that can be put back."""
+    """A learner with epochs and a state that can be restored."""
 
     def epoch(self, number: int) -> float:
         """Go through all rows once; returns the mean loss."""
@@ -34,7 +34,7 @@ class Trainable(Protocol):
         """Return copies of what is learned."""
 
     def restore(self, state: list[NDArray[np.float32]]) -> None:
-        """Put back what `state` gave."""
+        """Restore a result of `state`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ def run_epochs(
     accuracy: Callable[[], float] | None = None,
     stage: str | None = "training",
 ) -> History:
-    """Train, and end in the best state where `accuracy` tells it.
+    """Train, and end in the best state if `accuracy` can find it.
 
     Ctrl-C ends the training and keeps the best state so far. It is passed on in the first epoch,
     and in a training that is not the last one, whose stage has no name.

@@ -80,7 +80,7 @@ def loss_group(  # type: ignore[no-untyped-def]
 
 
 def targets_of(codes: NDArray[np.int64], n_classes: int) -> _Floats:
-    """Return what outputs should be, (n, outputs): 1 for the class of a row, else 0."""
+    """Return the target of each output, (n, outputs): 1 for the class of a row, else 0."""
     hot = np.zeros((codes.size, n_classes), dtype=np.float32)
     hot[np.arange(codes.size), codes] = 1.0
     return np.ascontiguousarray(hot[:, 1:] if n_classes == 2 else hot)

@@ -1,4 +1,4 @@
-"""What every training ends in: the model and how it came about."""
+"""The result of every training: the model, and how it was found."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tinykernel.training.signals.pool import SignalPlan
 
 @dataclass(frozen=True, eq=False)
 class TrainingResult:
-    """A trained machine and how it came about."""
+    """A trained machine, and how it was found."""
 
     machine: IntegerModel
     # Given and chosen.

@@ -58,7 +58,7 @@ class TrialData:
 
 @dataclass(frozen=True)
 class SearchTrial:
-    """What one short training gave."""
+    """The result of one short training."""
 
     layout: str
     n_components: int
@@ -73,7 +73,7 @@ class SearchTrial:
 
 @dataclass(frozen=True)
 class SearchOutcome:
-    """What a search chose and what it gained."""
+    """The choice of a search, and its gain."""
 
     recipe: Recipe
     trials: list[SearchTrial]  # everything that was tried.

@@ -155,7 +155,7 @@ def _with_numbers(path: Path, X: Any, beside: NDArray[Any]) -> NDArray[Any]:
 
 
 def _one_a_row(path: Path, name: str, group: NDArray[Any] | None) -> NDArray[Any] | None:
-    """Refuse an array that cannot be one group a row."""
+    """Refuse an array that does not have one group per row."""
     if group is not None and group.ndim != 1:
         raise TinykernelError(
             f"{path}: {name} has shape {group.shape}; --groups needs one dimension, one group a row"

@@ -133,7 +133,7 @@ class Windows:
 
     @property
     def left_out(self) -> str:
-        """Text on dropped windows by reason; empty where there are none."""
+        """Text on dropped windows by reason; empty if there are none."""
         reasons = (
             ("mixed", "window", "of several labels"),
             ("missing", "window", "with missing values"),

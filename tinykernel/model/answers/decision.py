@@ -115,7 +115,7 @@ class Decision(Record):
     )
 
     def check(self) -> None:
-        """Check what fields have to do with each other, and what must rise."""
+        """Check relations between fields, and that tables rise."""
         line, levels = self.margin_line, self.set_levels
         if self.prototypes is not None:
             check_distances(self.prototypes)

@@ -82,7 +82,7 @@ class Events(Record):
             raise self.refuse("every class is background, so nothing can happen")
 
     def follow(self, scores: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Return what each decision of a stream gives, from its beginning: a label or `NO_EVENT`.
+        """Return the event of each decision of a stream, from its beginning: a label or `NO_EVENT`.
 
         `scores` has one row a decision. Sums are followed by `sums_over`.
         """

@@ -1,4 +1,4 @@
-"""The scores of a model and what is made of them: labels or values, and how sure they are."""
+"""The scores of a model, and what follows from them: labels or values, and confidence."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Predictions(Chain):
         return out
 
     def scores(self, X: ArrayLike) -> NDArray[np.int32]:
-        """Compute the scores from raw inputs: what ``<name>_scores`` of the C code gives.
+        """Compute the scores from raw inputs, like ``<name>_scores`` of the C code.
 
         Parameters
         ----------

@@ -130,7 +130,7 @@ class Trees(Part):
 
 @njit(nogil=True)
 def _are_trees(size, left):  # type: ignore[no-untyped-def]
-    """Whether every part of every tree ends where the part around it lets it."""
+    """Whether every branch of every tree ends within the branch around it."""
     ends = np.empty(257, np.int64)
     node = 0
     for tree in range(size.size):

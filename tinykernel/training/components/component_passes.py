@@ -45,7 +45,7 @@ _HALF = np.float32(0.5)
 
 @inlined
 def _fwht_lanes_halving(x, d, factors):  # type: ignore[no-untyped-def]
-    """Transform as `tinykernel.hadamard.fwht_halving`; factors[k] = 1/2 where stage k halves.
+    """Transform like `tinykernel.hadamard.fwht_halving`; factors[k] is 1/2 if stage k halves.
 
     x holds integers below 2^15, so that every float32 operation is exact.
     """
@@ -165,7 +165,7 @@ def forward_group(u, windows, weights, y, sums):  # type: ignore[no-untyped-def]
 
 @inlined
 def forward_group_stored(u, windows, weights, y, sums):  # type: ignore[no-untyped-def]
-    """Do `forward_group` exactly as the integer model does; integers are exact in float32.
+    """Compute `forward_group` exactly as the integer model does; integers are exact in float32.
 
     u and, afterwards, y hold integers. Of the `Windows` diagonal holds levels; product is
     1 / 2^shift, factors (log2 d,) as in `_fwht_lanes_halving`, rate (m * d,) turns a unit of y,

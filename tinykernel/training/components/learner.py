@@ -300,7 +300,7 @@ class Learner:
         self.shadow *= self._live
 
     def run(self, validation: Validation | None = None) -> History:
-        """Train, and end quantized in the best state (by `validation`, where there is one)."""
+        """Train, and end with the best state, quantized; `validation` rows select it."""
         judge = None if validation is None else partial(self.accuracy, validation)
         stage = "training" if self._cancelled is None else None
         history = run_epochs(self, self.recipe.epochs, judge, stage)

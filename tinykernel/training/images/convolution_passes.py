@@ -284,7 +284,7 @@ def _positions(shapes):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, error_model="numpy")
 def hidden_values(begin, end, images, geometry, shapes, numbers, out):  # type: ignore[no-untyped-def]
-    """Fill out[begin:end], shape (n, units); without hidden units with what they would take."""
+    """Fill out[begin:end], shape (n, units), with hidden values, or with maps if there are none."""
     taps, biases, hidden, hidden_biases = numbers
     x = np.empty(geometry[7] * LANES, dtype=np.float32)
     maps = np.empty((biases.shape[1], _positions(shapes)[0] * LANES), dtype=np.float32)

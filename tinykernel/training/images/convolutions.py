@@ -343,7 +343,7 @@ def responses_of(shape: tuple[int, ...], form: str) -> int:
 
 
 def no_convolutions(shape: tuple[int, ...], form: str = "on") -> str:
-    """Say why images of (height, width, channels) have none; nothing where they may."""
+    """Return why images of this shape cannot have convolutions; empty if they can."""
     if shape[2] != 1:
         return f"images have {shape[2]} channels, and convolutions take one"
     if min(shape[:2]) < 4 or max(shape[:2]) > 96:

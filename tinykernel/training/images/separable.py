@@ -451,7 +451,7 @@ def _average(shape: tuple[int, ...]) -> int:
 
 
 def no_separable(shape: tuple[int, ...], form: str = MIXED) -> str:
-    """Say why images of (height, width, channels) have no separable convolutions; or nothing."""
+    """Return why images of this shape cannot have separable convolutions; empty if they can."""
     if shape[2] > _MOST_INPUT_CHANNELS:
         return f"images have {shape[2]} channels, and mixed convolutions take up to 16"
     least = min(_COARSE if form == COARSE else _FINE)

@@ -36,7 +36,7 @@ def gather_images(begin, end, images, rows, moves, out):  # type: ignore[no-unty
 
 @njit(nogil=True, error_model="numpy")
 def patches(begin, end, maps, stride, out):  # type: ignore[no-untyped-def]
-    """Write what 3 x 3 kernels of all channels look at: out (n, rows, columns, 9 * channels)."""
+    """Write the inputs of 3 x 3 kernels of all channels: out (n, rows, columns, 9 * channels)."""
     height, width, n_channels = maps.shape[1:]
     for b in range(begin, end):
         for y in range(out.shape[1]):

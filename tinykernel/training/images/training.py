@@ -90,7 +90,7 @@ def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) 
 
 
 def fit_frames(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> TrainingResult:
-    """Learn from the images that the stage `Frame` makes of frames, and put it before the rest."""
+    """Learn from the images that the stage `Frame` computes, and put it first in the chain."""
     assert options.frame is not None
     frame = Frame.of(options.frame, shape)
     if data.raw_dtype != "uint8":
@@ -132,7 +132,7 @@ def _begun(
 def _better(
     data: TrainSet, rows: TrainingRows, options: TrainerOptions, shape: tuple[int, ...], seed: int
 ) -> tuple[TrainerOptions, Choice | None]:
-    """Choose the form of convolutions by short trainings, on rows that these do not see."""
+    """Choose the form of convolutions by short trainings, judged on held-out rows."""
     assert isinstance(options.n_kernels, Mapping)
     codes, groups, truth = data.codes, data.groups, data.truth
     if options.validation_fraction:

@@ -150,7 +150,7 @@ def _in_full(
 
 
 def _few(data: TrainSet) -> bool:
-    """Whether a quarter of the rows says little, or a quarter of the groups."""
+    """Whether a quarter of the rows, or of the groups, is too few for a comparison."""
     n_groups = 0 if data.groups is None else np.unique(data.groups).size
     return len(data.codes) <= _FEW_ROWS or 0 < n_groups <= _FEW_GROUPS
 
@@ -177,7 +177,7 @@ def _for_all(trial: TreeTrial, rows: TreeData, folds: Sequence[Fold]) -> TreeTri
 
 
 def others(outside: NDArray[np.int64], data: TrainSet) -> NDArray[np.int64]:
-    """Return all rows except these and their groups."""
+    """Return all rows except these and those of their groups."""
     if data.groups is not None:
         groups = np.asarray(data.groups)
         return np.flatnonzero(~np.isin(groups, groups[outside]))

@@ -273,7 +273,7 @@ class Watch:
     sums: _Floats | None = None
 
     def goes_on(self, forest: Forest) -> bool:
-        """Record loss and accuracy with the trees so far; False if the loss has stopped falling."""
+        """Record loss and accuracy of the trees so far; False if the loss no longer falls."""
         decisions = self.decide(forest)
         losses = (0.0,) * decisions.shape[1] if self.values else ()
         loss, right = judge(decisions, self.truth, self.weight, losses)

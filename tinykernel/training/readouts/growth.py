@@ -66,14 +66,14 @@ class Tree:
 
     @property
     def depth(self) -> int:
-        """Most nodes on the way to a leaf."""
+        """Number of nodes on the longest path to a leaf."""
         depth = np.zeros(len(self.input), np.int64)
         for k in np.flatnonzero(self.input >= 0):  # children follow their node
             depth[self.child[k] : self.child[k] + 2] = depth[k] + 1
         return int(depth.max())
 
     def reached(self, bins: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Return the leaf that each row reaches."""
+        """Return the leaf of each row."""
         out = np.empty(len(bins), np.uint8)
         _reach(bins, self.input, self.cut, self.child, self.leaf, out)
         return out

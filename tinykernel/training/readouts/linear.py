@@ -123,7 +123,7 @@ class LinearLearner:
         self.draw_linear()
 
     def measure(self, inputs: NDArray[Any]) -> None:
-        """Take mean and unit from some rows."""
+        """Measure mean and unit of the inputs on some rows."""
         self.n_inputs = inputs.shape[1]
         self.mean, self.spread, self.unit = input_moments(inputs)
 

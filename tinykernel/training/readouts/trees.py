@@ -171,7 +171,7 @@ def tried(
     lines: Sequence[LinearPart] = (),
     limit: float = np.inf,
 ) -> TreeTrial:
-    """Grow forests inside each fold, and judge them outside; `lines` are their linear parts.
+    """Grow forests inside each fold and judge them outside; `lines` are the linear parts by fold.
 
     Options far above `limit` outside the first fold have an infinite loss, and no second fold.
     """
@@ -269,7 +269,7 @@ def searched_again(data: TreeData, folds: Sequence[Fold], best: TreeTrial) -> Tr
 
 
 def _grow_the_same(known: TreeTrial, options: TreeOptions) -> bool:
-    """Whether options give the trees of a trial; a limit of leaves that none reaches is idle."""
+    """Whether options give the same trees as a trial: a limit of leaves may have no effect."""
     same = replace(known.options, leaves=options.leaves) == options
     fewest = min(known.options.leaves, options.leaves)
     return same and (known.options == options or known.largest < fewest)
@@ -350,7 +350,7 @@ class LinearPart:
         losses: tuple[float, ...],
         scale: _Floats,
     ) -> LinearPart:
-        """Train it on levels Q; `scale` is the unit of each output in the scores."""
+        """Train a linear part on levels Q; `scale` is the unit of each output in the scores."""
         epochs = min(_MOST_EPOCHS, round(_EPOCHS * max(1.0, np.sqrt(_ROWS / len(Q)))))
         recipe = LinearRecipe(
             _BITS, epochs, batch_rows=64, dropout=linear_dropout(Q.shape[1]), losses=losses
