@@ -26,7 +26,6 @@ def test_inspect_of_an_image_model_says_what_the_file_remembers(tmp_path):
         "training_rows": {"rows": 60, "digests": [11111, 22222]},
         "search": search,
         "calibration_rows": {"rows": 9, "digests": [33333]},
-        "medians": [1.5, 2.0],
         "inputs": ["ax", "ay"],
         "accuracy": {"test_accuracy": 0.975, "train_accuracy": 1.0},
     }
@@ -38,6 +37,5 @@ def test_inspect_of_an_image_model_says_what_the_file_remembers(tmp_path):
     assert lines.keys().isdisjoint({"components", "permutation", "halvings first"})
     assert "2000 bytes of flash, 300 of RAM (estimate)" in lines["takes"]
     assert "log loss 0.500 with usual values, 0.250 with these" in lines["search"]
-    assert "ax 1.5, ay 2.0" in lines["medians"]
     assert "100.00 % of the train rows, 97.50 % of the test rows" in lines["accuracy"]
     assert not any(digits in result.stdout for digits in ("11111", "33333", "{", "_rows"))

@@ -11,8 +11,6 @@ import tinykernel
 from tinykernel.cli import app
 from tinykernel.cli.settings.table import SETTINGS
 from tinykernel.papers import PaperClassifier
-from tinykernel.training.options import TrainerOptions
-from tinykernel.training.options.regression import RegressorOptions
 
 # Python takes arrays where the command line takes files and says what they hold, and returns where
 # it prints.
@@ -29,8 +27,6 @@ _CALLED: dict[str, tuple[Callable[..., Any], ...]] = {
         tinykernel.train,
         tinykernel.TernaryKernelClassifier,
         tinykernel.TernaryKernelRegressor,
-        RegressorOptions,  # with entries of `options`
-        TrainerOptions,
         tinykernel.TernaryKernelNovelty,
         PaperClassifier,
         tinykernel.windows,

@@ -10,7 +10,6 @@ from tinykernel import load
 from tinykernel.data.formats.tables import Selection
 from tinykernel.data.load import load_data
 from tinykernel.errors import TinykernelError
-from tinykernel.modelfile import about
 
 TINY = ("--set", "n_components=8", "--set", "epochs=1", "--effort", "quick", "--quiet")
 
@@ -63,30 +62,22 @@ def test_wrong_columns(tmp_path, options, expected):
     assert "only tables have columns" in array
 
 
-@pytest.mark.parametrize("how", ["drop", "median"])
-def test_missing_values(tmp_path, how):
-    """Missing values are refused if asked; else counted, and treated the same ever after."""
+def test_missing_values(tmp_path):
+    """Missing values are refused if asked; else counted, and rows left out ever after."""
     data, model = gesture(tmp_path / "g.csv", gaps=6), tmp_path / "m.tkm"
     options = ("--set", "drop=id,time")
     refused = failed("train", data, "-o", model, *TINY, *options, "--missing", "error")
-    assert "--missing keep, drop or median" in refused
-    options = (*options, "--missing", how)
+    assert "--missing keep or drop" in refused
+    options = (*options, "--missing", "drop")
     result = run("train", data, "-o", model, *TINY[:-1], *options)
     assert result.exit_code == 0, result.stderr
     said = " ".join(result.stdout.split())
-    split = load_data(data, selection=Selection(drop=("id", "time"), missing=how))
+    split = load_data(data, selection=Selection(drop=("id", "time"), missing="drop"))
     assert np.isfinite(split.X_train).all()
-    assert len(split.X_train) + len(split.X_test) == (54 if how == "drop" else 60)
-    if how == "drop":
-        assert (
-            "6 missing values in 6 rows (a 2, b 1, c 1, d 1, e 1): these rows are left out" in said
-        )
-    else:
-        assert "your firmware must put the same medians" in said
-        assert about(model)["medians"] == list(split.medians)
-        assert np.isin(split.medians, split.X_train).all()
+    assert len(split.X_train) + len(split.X_test) == 54
+    assert "6 missing values in 6 rows (a 2, b 1, c 1, d 1, e 1): these rows are left out" in said
     found = json.loads(run("predict", model, data, "--json").stdout)
-    assert len(found["labels"]) == (54 if how == "drop" else 60)
+    assert len(found["labels"]) == 54
     assert found["notes"][0].startswith("6 missing values in 6 rows")
 
 
@@ -113,11 +104,11 @@ def test_missing_values_of_arrays_and_parquet(tmp_path, require_tool):
     columns = {name: pa.array(X[:, i].tolist(), from_pandas=True) for i, name in enumerate("abcde")}
     columns["count"] = pa.array([None, *(i % 7 for i in range(29))])
     pq.write_table(pa.table({**columns, "label": y}), tmp_path / "a.parquet")
-    drop, median = Selection(missing="drop"), Selection(missing="median")
+    drop, keep = Selection(missing="drop"), Selection(missing="keep")
     for name, lacking in (("a.npz", 1), ("a.parquet", 2)):
         kept = load_data(tmp_path / name, selection=drop)
         assert len(kept.y_train) + len(kept.y_test) == 30 - lacking
-        assert np.isfinite(load_data(tmp_path / name, selection=median).X_train).all()
+        assert np.isfinite(load_data(tmp_path / name, selection=keep).X_train).all()
         with pytest.raises(TinykernelError, match=r"NaN|missing"):
             load_data(tmp_path / name, selection=Selection(missing="error"))
 

@@ -102,30 +102,11 @@ def without_gaps(part: FilePart) -> tuple[FilePart, tuple[str, ...]]:
     if complete.all():
         return part, ()
     if not complete.any():
-        raise TinykernelError(f"{part.file}: every row lacks a value; fill them with the median")
+        raise TinykernelError(f"{part.file}: every row lacks a value; keep them")
     y, group = (None if array is None else array[complete] for array in (part.y, part.group))
     lines = None if part.lines is None else np.asarray(part.lines)[complete].tolist()
     smaller = replace(part, X=part.X[complete], y=y, group=group, lines=lines)
     return smaller, (f"{gaps_in_words(gaps, part.columns)}: these rows are left out",)
-
-
-def fill_gaps(
-    X: NDArray[Any], medians: NDArray[Any], file: object, columns: Sequence[str] | None
-) -> tuple[NDArray[Any], str]:
-    """Replace NaN by medians, and return a note on them."""
-    gaps = np.isnan(X) if X.dtype.kind == "f" else np.zeros(0, bool)
-    if not gaps.any():
-        return X, ""
-    if len(medians) != X.shape[1]:
-        raise TinykernelError(f"{file}: {len(medians)} medians for {X.shape[1]} inputs")
-    empty = np.flatnonzero(gaps.any(axis=0) & np.isnan(medians))
-    if empty.size:
-        name = columns[empty[0]] if columns is not None else int(empty[0])
-        raise TinykernelError(
-            f"{file}: column {name!r} has no value in training; leave it out with --set drop={name}"
-        )
-    filled = np.where(gaps, medians.astype(X.dtype), X)
-    return filled, f"{gaps_in_words(gaps, columns)}: filled with the medians of the training rows"
 
 
 def check_columns(part: FilePart, feature_names: Sequence[str] | None) -> None:
@@ -161,7 +142,7 @@ def _all_representable(part: FilePart, X: NDArray[Any], gaps: bool) -> None:
             if np.isnan(value):
                 raise TinykernelError(
                     f"{where}: the value is missing (NaN); fill it or remove the row (train: "
-                    "--missing keep, drop or median)"
+                    "--missing keep or drop)"
                 )
             if np.isinf(value):
                 raise TinykernelError(f"{where} is infinite; correct it or remove the row")

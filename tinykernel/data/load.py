@@ -18,7 +18,6 @@ from tinykernel.data.faults import (
     at_least_two_classes,
     check_columns,
     checked_part,
-    fill_gaps,
     needed_labels,
     refuse_new_texts,
     refuse_values,
@@ -26,7 +25,7 @@ from tinykernel.data.faults import (
     without_gaps,
 )
 from tinykernel.data.formats import FilePart, Parts, names_in, read_parts
-from tinykernel.data.formats.tables import Selection, medians_of
+from tinykernel.data.formats.tables import Selection
 from tinykernel.data.partition import TEST_PART, Dataset, Rows, as_split, held_out_rows, split_part
 from tinykernel.data.paths import find_data, is_pictures
 from tinykernel.data.pictures import PictureReading, read_pictures
@@ -113,7 +112,7 @@ def _dataset(
         dataset = split_part(train, y, test_size, seed, by_group)
     shape = part.X.shape[1:]
     dataset = replace(dataset, shape=shape, notes=notes, label=part.label, beside=part.beside)
-    return _filled(_coded(dataset, train, selection), selection)
+    return _coded(dataset, train, selection)
 
 
 def _checked(part: FilePart, selection: Selection, **how: Any) -> tuple[FilePart, tuple[str, ...]]:
@@ -145,20 +144,6 @@ def _coded(data: Dataset, part: FilePart, selection: Selection) -> Dataset:
             refuse_new_gaps(rows, columns, data.source)
     notes = (*data.notes, *in_words(coding, gaps, columns))
     return replace(data, X_train=X, X_test=X_test, coding=coding, notes=notes)
-
-
-def _filled(data: Dataset, selection: Selection) -> Dataset:
-    """With missing="median" fill gaps with the medians of the training rows."""
-    if selection.missing != "median":
-        return data
-    medians, X_test = medians_of(data.X_train), data.X_test
-    X, note = fill_gaps(data.X_train, medians, data.source, data.columns)
-    notes = {"training": note}
-    if X_test is not None:
-        X_test, notes["test"] = fill_gaps(X_test, medians, data.source, data.columns)
-        note = "; ".join(f"{part} rows: {said}" for part, said in notes.items() if said)
-    all_notes = (*data.notes, note) if note else data.notes
-    return replace(data, X_train=X, X_test=X_test, medians=tuple(medians.tolist()), notes=all_notes)
 
 
 def _typed(data: Dataset, input_type: str | None) -> Dataset:
@@ -276,7 +261,7 @@ def _complete(
     selection: Selection,
     values: bool,
 ) -> FilePart:
-    """Check rows for a finished model, and drop, fill or code missing values."""
+    """Check rows for a finished model, and drop or code missing values."""
     may_lack, coding = _may_lack(part, selection), selection.coding or Coding()
     how = {"n_features": n_features, "like": "the model", "gaps": may_lack, "values": values}
     part = checked_part(part, **how)  # type: ignore[arg-type]
@@ -286,10 +271,6 @@ def _complete(
     if selection.missing == "drop":
         part, notes = without_gaps(part)
         X = part.X
-    elif selection.missing == "median":
-        medians = np.array(selection.medians or (), dtype=np.float64)
-        X, note = fill_gaps(X, medians, part.file, part.columns)
-        notes = (note,) if note else ()
     else:
         # An array has the columns of the model, in their order.
         columns = part.columns or tuple(feature_names or map(str, range(X.shape[1])))

@@ -107,7 +107,6 @@ class Dataset:
     columns: tuple[str, ...] | None = None  # features of a table, channels of recordings
     shape: tuple[int, ...] | None = None  # of one input in the file, where known
     notes: tuple[str, ...] = ()  # changes to the values, one line each
-    medians: tuple[float, ...] | None = None  # one per input, where they filled gaps
     label: str | None = None  # name of the column of labels of a table
     coding: Coding | None = None  # codes of text and of missing values
     drawn_of: int | None = None  # training rows of the file, where `X_train` is a sample

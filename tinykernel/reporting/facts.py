@@ -18,7 +18,6 @@ from tinykernel.model.answers.decision import margins
 from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.frame import Frame
 from tinykernel.model.stages.scale import Scale
-from tinykernel.text import listed
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,6 @@ class InputRange:
     name: str  # of the input, or of the first and the last one
     low: float | None  # values outside are clipped; None for an unused input
     high: float | None
-    median: float | None = None  # value of the firmware for a missing value
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +58,7 @@ def input_ranges(model: IntegerModel, about: Mapping[str, Any]) -> tuple[InputRa
     """Return the ranges of inputs or channels, then of numbers; unnamed equal ones are joined."""
     n, is_table = model.input.channels, model.input.is_table
     names: Any = model.feature_names if is_table else _of_recordings(about, "channels")
-    ranges = _ranges_of(model.raw_scaler, n, about.get("medians"))
+    ranges = _ranges_of(model.raw_scaler, n)
     ranges = _named(ranges, names, "input" if is_table else "channel")
     if model.beside is not None:
         numbers = _numbers(model.beside)
@@ -70,7 +68,7 @@ def input_ranges(model: IntegerModel, about: Mapping[str, Any]) -> tuple[InputRa
 
 def _numbers(beside: Beside) -> list[InputRange]:
     """Return the ranges of numbers, over all entries that read them."""
-    ranges = _ranges_of(beside.scaler, beside.n_entries, None)
+    ranges = _ranges_of(beside.scaler, beside.n_entries)
     numbers = []
     for number in range(beside.n_numbers):
         entries = [ranges[at] for at in np.flatnonzero(beside.source == number)]
@@ -79,7 +77,7 @@ def _numbers(beside: Beside) -> list[InputRange]:
     return numbers
 
 
-def _ranges_of(scaler: Scale, n: int, medians: Any) -> list[InputRange]:
+def _ranges_of(scaler: Scale, n: int) -> list[InputRange]:
     """Return the ranges of n inputs by their scaler."""
     offset = np.broadcast_to(scaler.offset.astype(np.float64), n)
     slope = np.broadcast_to(scaler.multiplier.astype(np.float64), n)
@@ -87,11 +85,9 @@ def _ranges_of(scaler: Scale, n: int, medians: Any) -> list[InputRange]:
         width = np.divide(2.0**scaler.bits, slope, out=np.zeros(n), where=slope > 0)
     else:
         width = np.broadcast_to(scaler.span.astype(np.float64), n)
-    if not isinstance(medians, list) or len(medians) != n:
-        medians = [None] * n
     ends = zip(offset.tolist(), (offset + width).tolist(), strict=True)
     return [
-        InputRange(str(i), low if slope[i] else None, high if slope[i] else None, medians[i])
+        InputRange(str(i), low if slope[i] else None, high if slope[i] else None)
         for i, (low, high) in enumerate(ends)
     ]
 
@@ -107,7 +103,7 @@ def _named(ranges: Sequence[InputRange], names: Any, noun: str) -> list[InputRan
     if isinstance(names, list | tuple) and len(names) == len(ranges):
         return [replace(each, name=str(name)) for each, name in zip(ranges, names, strict=True)]
     joined = []
-    for _, alike in groupby(ranges, lambda each: (each.low, each.high, each.median)):
+    for _, alike in groupby(ranges, lambda each: (each.low, each.high)):
         first, *more = alike
         last = f"s {first.name} to {more[-1].name}" if more else f" {first.name}"
         joined.append(replace(first, name=f"{noun}{last}"))
@@ -189,11 +185,10 @@ def png_of(pixels: NDArray[np.uint8]) -> bytes:
 # fmt: off
 _SAID = {
     "data", "split", "label", "groups", "training_rows", "target", "budget", "limits", "sizes",
-    "recordings", "medians", "inputs", "search", "accuracy", "evaluation", "calibration",
+    "recordings", "inputs", "search", "accuracy", "evaluation", "calibration",
     "calibration_rows", "calibration_kept", "held_out", "test_size", "one_class",
 }
 # fmt: on
-_MOST_MEDIANS = 32
 
 
 def training_in_words(about: Mapping[str, Any], *, whole: bool = True) -> list[tuple[str, str]]:
@@ -210,7 +205,7 @@ def training_in_words(about: Mapping[str, Any], *, whole: bool = True) -> list[t
     if isinstance(inputs, list):
         pairs.append(("columns taken", ", ".join(map(plain, inputs))))
     if whole:
-        pairs += _sizes(about) + [("medians", _medians(about))]
+        pairs += _sizes(about)
     calibration, promise = about.get("calibration"), ""
     if isinstance(calibration, Mapping):
         rows = f" ({plain(calibration['rows'])} rows)" if "rows" in calibration else ""
@@ -251,17 +246,6 @@ def _sizes(about: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("budget", plain(limits)),
         ("takes", text),
     ]
-
-
-def _medians(about: Mapping[str, Any]) -> str:
-    """List the medians with the names of the columns, where known."""
-    medians, inputs = about.get("medians"), about.get("inputs")
-    if not isinstance(medians, list):
-        return ""
-    named = isinstance(inputs, list) and len(inputs) == len(medians)
-    names: Any = inputs if named else range(len(medians))
-    shown = [f"{plain(name)} {plain(value)}" for name, value in zip(names, medians, strict=True)]
-    return listed(shown, _MOST_MEDIANS)
 
 
 def _shares(about: Mapping[str, Any]) -> str:

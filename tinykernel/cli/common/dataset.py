@@ -170,7 +170,6 @@ def _tables(
     # Later tables may have further columns.
     remembered: dict[str, Any] = {
         "missing": options["missing"],
-        "medians": dataset.medians,
         "inputs": dataset.columns,
     }
     if dataset.coding is not None:
@@ -268,7 +267,6 @@ def other_rows(file: str, options: Mapping[str, Any], dataset: Dataset, option: 
             selection_of(options),
             inputs=inputs,
             drop=(),
-            medians=dataset.medians,
             coding=dataset.coding,
         ),
         values=values,

@@ -301,11 +301,6 @@ def print_training(
     """Print the training, and the evaluation on the test rows."""
     print_pairs(_in_words(result, dataset))
     print_notes(dataset.notes)
-    if dataset.medians is not None:
-        typer.echo(
-            "note: your firmware must put the same medians in the place of missing values; "
-            "tinykernel inspect lists them"
-        )
     if evaluation is not None:
         typer.echo("\nOn the test rows:")
         print_all(evaluation)

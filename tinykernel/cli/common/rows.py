@@ -80,17 +80,15 @@ class ModelFile:
         # Label and groups of an .npy are files, for the training rows alone.
         is_own = file.suffix.lower() == ".npy" and file.name == self.data
         there = {self.label, self.groups} if is_own else names_in(file)
-        inputs, medians, missing = map(self.about.get, ("inputs", "medians", "missing"))
+        inputs, missing = map(self.about.get, ("inputs", "missing"))
         is_table = file.suffix.lower() not in (".npz", ".npy")
         is_named = is_table and isinstance(inputs, list) and all(isinstance(n, str) for n in inputs)
-        numbers = medians if isinstance(medians, list) else []
         return {
             "label": self.label if self.label in there else None,
             "groups": self.groups if self.groups in there else None,
             "selection": Selection(
                 inputs=tuple(inputs) if is_named and inputs else None,
-                missing=missing if missing in ("keep", "drop", "median", "error") else None,
-                medians=tuple(float(n) for n in numbers if isinstance(n, int | float)),
+                missing=missing if missing in ("keep", "drop", "error") else None,
                 coding=Coding.read(self.about.get("coding")),
             ),
             "pictures": None,

@@ -39,7 +39,7 @@ class Setting:
 
     part: str  # the table in ``tinykernel.toml``: {"data", "train", "tune", "export"}
     name: str
-    kind: str  # of its value: ``int``, ``TIME``, ``drop|median``.
+    kind: str  # of its value: ``int``, ``TIME``, ``keep|drop``.
     text: str  # description.
     reader: parsing.Reader | None = None  # by default for a text, or for one of the kinds.
     default: Any = None  # None for a value that is chosen, or without default.
@@ -116,10 +116,10 @@ _OWN = (
     _data("drop", "COLUMNS", "Columns to ignore.", reader=parsing.names),
     _data(
         "missing",
-        "keep|drop|median|error",
+        "keep|drop|error",
         "What to do with missing values. By default keep, for recordings error. "
-        "keep: give them a number of their own. drop: drop the rows. median: fill them; your "
-        "firmware must do the same. error: refuse the data. Recordings take drop and error.",
+        "keep: give them a number of their own. drop: drop the rows. error: refuse the "
+        "data. Recordings take drop and error.",
     ),
     _data(
         "input_type",

@@ -23,15 +23,14 @@ class Selection:
 
     inputs: tuple[str, ...] | None = None  # columns in this order; else all but label and groups
     drop: tuple[str, ...] = ()  # columns to ignore
-    # Missing values: "keep" codes them, "drop" drops rows, "median" fills in that of the training
-    # rows, "error" refuses them; None is "keep" for tables and "error" otherwise.
+    # Missing values: "keep" codes them, "drop" drops rows, "error" refuses them; None is "keep" for
+    # tables and "error" otherwise.
     missing: str | None = None
-    medians: tuple[float, ...] | None = None  # of an earlier training, one an input
     coding: Coding | None = None  # of an earlier training
 
     def __post_init__(self) -> None:
         """Check the choice."""
-        check_choice("missing", self.missing, (None, "keep", "drop", "median", "error"))
+        check_choice("missing", self.missing, (None, "keep", "drop", "error"))
 
     @property
     def may_lack(self) -> bool:
@@ -58,14 +57,6 @@ class Selection:
         if not places and self.names_columns:
             raise TinykernelError(f"{file}: no column is left as input")
         return places
-
-
-def medians_of(X: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the lower median of each column; NaN for an empty one."""
-    with np.errstate(all="ignore"):
-        ordered = np.sort(X, axis=0)  # NaN at the end
-    count = np.sum(~np.isnan(X), axis=0)
-    return np.asarray(ordered[np.maximum(count - 1, 0) // 2, np.arange(X.shape[1])], np.float64)
 
 
 #: Default names of a column of labels.
