@@ -76,7 +76,7 @@ def component_sample(index: int) -> IntegerModel:
         raw_dtype=pick(*RAW),
         bits=pick(8, 8, 16),
         diagonal_kind=pick("int8", "int4", "sign"),
-        permutation=pick("identity", "orbit", "orbit", "stored"),
+        permutation=pick("identity", "orbit", "orbit", "orbit"),
         shared_scaler=pick(True, False),
         one_scale=pick(True, False),
         zero_weights=pick(True, True, False),

@@ -189,8 +189,7 @@ class Source:
         d, index = 1 << self("LOG2_DIMENSION"), [0]
         while len(index) < d:
             index.append((index[-1] * self("ORBIT_MULTIPLIER") + self("ORBIT_INCREMENT")) % d)
-        stored = self.table["tk_permutation"] if self("PERMUTATION") == 2 else np.array(index)
-        found = stored if self("PERMUTATION") else np.arange(d)
+        found = np.array(index) if self("PERMUTATION") else np.arange(d)
         need(np.array_equal(np.sort(found), np.arange(d)), "the permutation is none")
         return found
 

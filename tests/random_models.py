@@ -36,7 +36,7 @@ TABLES: dict[str, dict[str, Any]] = {
         "n_features": 33,
         "bits": 16,
         "raw_dtype": "int32",
-        "permutation": "stored",
+        "permutation": "orbit",
         "kept": "few",
         "n_blocks": 6,
         "n_classes": 20,
@@ -60,13 +60,11 @@ TABLES: dict[str, dict[str, Any]] = {
 }
 
 
-def random_permutation(rng: np.random.Generator, kind: str, d: int) -> Permutation:
+def random_permutation(rng: np.random.Generator, kind: str) -> Permutation:
     """Return a permutation of the kind asked for."""
     if kind == "orbit":
         multiplier = 4 * int(rng.integers(0, 1 << 12)) + 1
         return Permutation("orbit", multiplier, 2 * int(rng.integers(0, 1 << 14)) + 1)
-    if kind == "stored":
-        return Permutation("stored", table=rng.permutation(d).astype(np.uint16))
     return Permutation()
 
 
@@ -158,7 +156,7 @@ def random_model(
     else:
         largest = {"int8": 127, "int4": 7}[diagonal_kind]
         diagonal = rng.integers(-largest, largest + 1, (m, d)).astype(np.int8)
-    mixing = random_permutation(rng, permutation, d)
+    mixing = random_permutation(rng, permutation)
     first, second = choose_schedules(sign, bits, mixing, diagonal, diagonal_kind)
     row_kept = random_kept(rng, kept, m, d)
     p = int(row_kept.sum())
@@ -363,7 +361,7 @@ def make_model(
         bits=bits,
         raw_dtype=raw_dtype,
         diagonal_kind=str(rng.choice(["int8", "int4", "sign"])),
-        permutation=str(rng.choice(["identity", "orbit", "stored"])),
+        permutation=str(rng.choice(["identity", "orbit"])),
         kept=str(rng.choice(["some", "few"])),
         shared_scaler=bool(rng.integers(2)),
         phase_shift=int(rng.integers(0, 32)),

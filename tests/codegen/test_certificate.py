@@ -38,7 +38,7 @@ OF_TABLES = {
         "windows": "phases",
         "kept": "few",
         "n_blocks": 5,
-        "permutation": "stored",
+        "permutation": "orbit",
         "diagonal_kind": "int4",
     },
     "two": {"n_classes": 2, "zero_weights": False, "kept": "few", "windows": "constant"},

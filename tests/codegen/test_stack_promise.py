@@ -16,7 +16,7 @@ MODEL: dict[str, Any] = {
     "kept": "few",
     "n_blocks": 5,
     "n_classes": 5,
-    "permutation": "stored",
+    "permutation": "orbit",
     "phase_shift": 12,
 }
 

@@ -17,7 +17,7 @@ from tinykernel.model.integer import IntegerModel
 MAIN = '#include "gesture.h"\nint main(void)\n{\n    return gesture_check();\n}\n'
 MODELS = {
     "floats": lambda: random_model(1, raw_dtype="float32", n_features=40, kept="few"),
-    "integers": lambda: random_model(1, raw_dtype="int16", permutation="stored", n_classes=2),
+    "integers": lambda: random_model(1, raw_dtype="int16", permutation="orbit", n_classes=2),
     "signal": lambda: local_model(random_signal_stage(1), 1),
 }
 # The tables are written to here: the source is compiled without its `const`.

@@ -32,7 +32,7 @@ MODELS: dict[str, dict[str, Any]] = {
         "n_features": 40,
         "bits": 16,
         "raw_dtype": "int32",
-        "permutation": "stored",
+        "permutation": "orbit",
         "kept": "few",
         "phase_shift": 3,
         "n_classes": 26,

@@ -106,7 +106,7 @@ def any_model(rng: np.random.Generator) -> IntegerModel:
         bits=int(rng.choice([8, 16])),
         raw_dtype=str(rng.choice(_RAW)),
         diagonal_kind=str(rng.choice(["int8", "int4", "sign"])),
-        permutation=str(rng.choice(["identity", "orbit", "stored"])),
+        permutation=str(rng.choice(["identity", "orbit"])),
         kept=str(rng.choice(["all", "tail", "some", "few"])),
         zero_weights=bool(rng.integers(2)),
         one_scale=bool(rng.integers(2)),

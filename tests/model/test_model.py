@@ -22,7 +22,6 @@ from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, Scale
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.grid import Grid
-from tinykernel.model.permutation import Permutation
 from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.stages.components import Components
@@ -139,7 +138,6 @@ def _with(model: IntegerModel, **change: Any) -> IntegerModel:
         *(({"classes": (1.0, np.inf)}, "not a finite"), ({"halve_first": 5}, "no tuple")),
         *(({"sign": [1]}, "shape"), ({"diagonal_kind": "float"}, "unknown diagonal kind")),
         ({"permutation": None}, "not a Permutation"),
-        ({"permutation": Permutation("stored", table=np.zeros(64, np.uint16))}, "permut"),
         ({"weights": [["a"]]}, "not an array of numbers"),
         ({"offset": [[1], [2, 3]]}, "not an array of numbers"),
     ],

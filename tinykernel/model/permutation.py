@@ -1,4 +1,4 @@
-"""The permutation P of a Fastfood block: identity, generated from two numbers, or stored."""
+"""The permutation P of a Fastfood block: identity, or generated from two numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tinykernel.model.record import Record, limits
 class Permutation(Record):
     """The permutation P in ``V = S H G P H B`` (Lei & Lan 2021, formula (3)).
 
-    ``(P u)[j] = u[indices[j]]``. "identity" keeps the order, "stored" keeps a table. "orbit" visits
+    ``(P u)[j] = u[indices[j]]``. "identity" keeps the order. "orbit" visits
     ``s_0 = 0, s_{j+1} = (multiplier * s_j + increment) mod d``, a sequence of full period d when d
     is a power of two, ``multiplier % 4 == 1`` and ``increment`` is odd (Hull & Dobell 1962). So the
     firmware stores two numbers instead of d.
@@ -28,34 +28,26 @@ class Permutation(Record):
     kind: str = "identity"
     multiplier: int = field(default=1, metadata=limits(0, 65535))
     increment: int = field(default=1, metadata=limits(0, 65535))
-    table: NDArray[np.uint16] | None = None  # of a stored permutation, (d,)
 
     def check(self) -> None:
         """Refuse parameters that do not describe a permutation."""
-        if self.kind not in ("identity", "orbit", "stored"):
+        if self.kind not in ("identity", "orbit"):
             raise self.refuse(f"unknown kind {self.kind!r}")
         if self.kind == "orbit" and (self.multiplier % 4 != 1 or self.increment % 2 != 1):
             raise self.refuse(
                 "an orbit of full period needs multiplier % 4 == 1 and an odd "
                 f"increment, got {self.multiplier} and {self.increment}"
             )
-        if (self.kind == "stored") != (self.table is not None):
-            raise self.refuse("a table goes with kind 'stored' and only with it")
 
     def indices(self, dimension: int) -> NDArray[np.uint16]:
         """Return the source of each output, uint16 (dimension,), a power of two to 65536."""
         if self.kind == "identity":
             return np.arange(dimension).astype(np.uint16)
-        if self.kind == "orbit":
-            orbit = np.zeros(1, dtype=np.int64)
-            multiplier, increment = self.multiplier, self.increment
-            while orbit.size < dimension:
-                # From the first k positions to the next k: k steps at once are again one step.
-                orbit = np.append(orbit, (multiplier * orbit + increment) % dimension)
-                increment = (multiplier + 1) * increment % dimension
-                multiplier = multiplier**2 % dimension
-            return orbit[:dimension].astype(np.uint16)
-        table = np.asarray(self.table)
-        if not np.array_equal(np.sort(table), np.arange(dimension)):
-            raise self.refuse(f"the table does not permute 0..{dimension - 1}")
-        return table.astype(np.uint16)
+        orbit = np.zeros(1, dtype=np.int64)
+        multiplier, increment = self.multiplier, self.increment
+        while orbit.size < dimension:
+            # From the first k positions to the next k: k steps at once are again one step.
+            orbit = np.append(orbit, (multiplier * orbit + increment) % dimension)
+            increment = (multiplier + 1) * increment % dimension
+            multiplier = multiplier**2 % dimension
+        return orbit[:dimension].astype(np.uint16)

@@ -32,7 +32,7 @@
  *                          32 per word, of inputs 2i, 2i + 1 (i = 0..15) in bits 15 - i and 31 - i
  *   TK_CONSTANTS           1: tk_constants[] has the same for inputs that are ignored (constant)
  *   TK_PERMUTATION         0: none; 1: orbit s -> TK_ORBIT_MULTIPLIER * s + TK_ORBIT_INCREMENT
- *                          (mod d) from 0; 2: table tk_permutation[d]
+ *                          (mod d) from 0
  *   TK_DIAGONAL_BITS       8: tk_diagonal[] holds int8, four a word, row j in byte j % 4
  *                          4: -7..7 in two's complement, eight a word: of rows 2i, 2i + 1
  *                          (i = 0..3) from bits 28 - 4i and 12 - 4i up

@@ -40,18 +40,6 @@ TK_INLINE void tk_permute(uint32_t *target, const uint32_t *source)
     } while (target != end);
 }
 
-#elif TK_PERMUTATION == 2
-
-TK_INLINE void tk_permute(uint32_t *target, const uint32_t *source)
-{
-    uint32_t i;
-    for (i = 0u; i < TK_PAIRS; ++i) {
-        const uint32_t even = tk_permutation[2u * i] ^ 1u;
-        const uint32_t odd = tk_permutation[2u * i + 1u] ^ 1u;
-        target[i] = tk_half_at(source, 2u * odd) | tk_half_at(source, 2u * even) << 16;
-    }
-}
-
 #endif
 
 #endif

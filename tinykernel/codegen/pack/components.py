@@ -111,16 +111,11 @@ def pack_components(stage: Components, layout: Placement) -> Parts:
 
 def _pack_permutation(stage: Components) -> Parts:
     permutation, mask = stage.permutation, stage.dimension - 1
-    kind = ("identity", "orbit", "stored").index(permutation.kind)
+    kind = ("identity", "orbit").index(permutation.kind)
     parts: Parts = [Definition("TK_PERMUTATION", str(kind))]
     if permutation.kind == "orbit":
         parts.append(Definition("TK_ORBIT_MULTIPLIER", f"{permutation.multiplier & mask}u"))
         parts.append(Definition("TK_ORBIT_INCREMENT", f"{permutation.increment & mask}u"))
-    if permutation.kind == "stored":
-        indices = permutation.indices(stage.dimension)
-        c_type = "uint8_t" if stage.dimension <= 256 else "uint16_t"
-        comment = "Between the transforms: value j of the result is this value of the first (P)."
-        parts.append(Table("tk_permutation", c_type, indices, "transform", comment))
     return parts
 
 

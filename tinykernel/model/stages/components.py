@@ -127,9 +127,6 @@ class Components(Stage):
             raise self.refuse(f"diagonal holds {wrong}; -{largest}..{largest} are allowed")
         if not self.row_kept.any():
             raise self.refuse("no row is kept; at least one is needed")
-        if self.permutation.table is not None:
-            self.permutation.require_shape("table", (self.dimension,))
-        self.permutation.indices(self.dimension)
 
     @property
     def n_features(self) -> int:
