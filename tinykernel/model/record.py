@@ -124,14 +124,16 @@ def limits(low: int | None = None, high: int | None = None, *shape: Any) -> dict
     return {"low": low, "high": high} | ({"shape": shape} if shape else {})
 
 
-class Listed:
-    """A dataclass whose `FIELDS` are read from its annotations and metadata.
+class Record:
+    """A frozen dataclass that lists its fields once; arrays become read-only copies.
 
-    Metadata are `limits`, ``dtype`` where several fit, and ``stored``, False of a field that files
-    omit. ``compare=False`` takes a field out of fingerprints.
+    `FIELDS` are read from its annotations and metadata: `limits`, ``dtype`` where several fit, and
+    ``stored``, False of a field that files omit. ``compare=False`` takes a field out of
+    fingerprints.
     """
 
     FIELDS: ClassVar[tuple[Field, ...]] = ()
+    OWNER: ClassVar[str] = "integer model"
 
     def __init_subclass__(cls) -> None:
         """List the fields."""
@@ -142,12 +144,6 @@ class Listed:
             if not annotation.startswith("ClassVar")
             and getattr(known.get(name), "metadata", {}).get("stored", True)
         )
-
-
-class Record(Listed):
-    """A frozen dataclass that lists its fields once; arrays become read-only copies."""
-
-    OWNER: ClassVar[str] = "integer model"
 
     def __post_init__(self) -> None:
         """Check every field by its type, range and shape, then how they fit together."""

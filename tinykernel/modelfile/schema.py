@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
-from tinykernel.hadamard import padded_dimension
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.decision import Decision
 from tinykernel.model.answers.events import Events
@@ -23,7 +22,6 @@ from tinykernel.model.readouts import PARTS
 from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.record import PLAIN, Field
 from tinykernel.model.stages import STAGES
-from tinykernel.model.stages.scale import RAW_DTYPES
 
 #: Estimators that a file may hold, and where they are. They lie above this module.
 CLASSIFIERS = {
@@ -66,39 +64,6 @@ def check_fields(name: str, fields: dict[str, Any]) -> None:
     for key in sorted(missing) + sorted(fields.keys() - known.keys()):
         problem = "is unknown" if key in fields else "is missing"
         raise TinykernelError(f"damaged {name}: {key!a} {problem}; save the model again")
-    if name == "KernelMachine":  # records check their own
-        for key, value in fields.items():
-            known[key].taken("machine", value)
-        _check_machine(fields)
-
-
-def _check_machine(fields: dict[str, Any]) -> None:
-    """Check how the fields of a machine fit together, which its constructor does not."""
-    n, blocks = fields["input_offset"].size, fields["diagonal"].shape[0]
-    rows = (blocks, padded_dimension(n) if n <= 65536 else 0)
-    outputs = 1 if len(fields["classes"]) == 2 else len(fields["classes"])
-    shapes: dict[str, tuple[int, ...]] = {
-        **dict.fromkeys(("input_offset", "input_scale", "input_low", "input_high", "sign"), (n,)),
-        **dict.fromkeys(("diagonal", "row_scale", "start", "width"), rows),
-        **dict.fromkeys(("output_scale", "output_offset"), (outputs,)),
-        "weights": (outputs, rows[0] * rows[1]),
-    }
-    for name, shape in shapes.items():
-        if fields[name].shape != shape:
-            raise TinykernelError(
-                f"damaged machine: {name} has shape {fields[name].shape}, expected {shape}"
-            )
-    wrong = {
-        "raw_dtype": fields["raw_dtype"] not in RAW_DTYPES,
-        "input_bits": fields["input_bits"] not in (8, 16),
-        "input_scale": bool(np.any(fields["input_scale"] < 0)),
-        "sign": bool(np.any(np.abs(fields["sign"].astype(int)) != 1)),
-        "diagonal_kind": fields["diagonal_kind"] not in ("gaussian", "sign"),
-        "weights": bool(np.any(np.abs(fields["weights"].astype(int)) > 1)),
-        "classes": len(fields["classes"]) < 2,
-    }
-    for name in filter(wrong.get, wrong):
-        raise TinykernelError(f"damaged machine: {name} holds what it must not")
 
 
 def check_classifier(fields: dict[str, Any], params: set[str]) -> None:

@@ -63,11 +63,6 @@ def quantize(
     IntegerModel
         Proved not to overflow for any input.
 
-    Raises
-    ------
-    TinykernelError
-        If the machine holds values that are not finite.
-
     Examples
     --------
     >>> from tinykernel.model.permutation import Permutation
@@ -85,7 +80,6 @@ def quantize(
     if not isinstance(machine, KernelMachine):
         model = as_integer_model(machine)
         return model if feature_names is None else replace(model, feature_names=feature_names)
-    _check(machine)
     by_row = machine.weights.reshape(-1, *machine.diagonal.shape)
     weighed = np.any(by_row != 0, axis=0)
     inputs = _quantize_inputs(machine, weighed)
@@ -145,7 +139,6 @@ def snap_windows(machine: KernelMachine) -> KernelMachine:
     # The rounding of the windows to 8 bits is three quarters of all that `quantize` changes.
     # Windows that are snapped **before** or while the weights are trained cost nothing, and
     # quantization leaves them unchanged. Weights and outputs of the machine are not read.
-    _check(machine)
     every = np.ones(machine.diagonal.shape, dtype=bool)
     blocks = _quantize_blocks(machine, _quantize_inputs(machine, every), every)
     windows = quantize_windows(*_windows(machine, blocks))
@@ -174,14 +167,6 @@ def as_integer_model(obj: object) -> IntegerModel:
         f"a {type(obj).__name__} is no model; give an IntegerModel, a KernelMachine or a fitted "
         "TernaryKernelClassifier"
     )
-
-
-def _check(machine: KernelMachine) -> None:
-    for name in (field.name for field in machine.FIELDS if field.dtype == "float64"):
-        if not np.all(np.isfinite(getattr(machine, name))):
-            raise TinykernelError(f"the machine's {name} holds NaN or infinity: training failed")
-    if np.any(machine.input_scale < 0):
-        raise TinykernelError("the machine's input_scale is negative; turn the sign B instead")
 
 
 def _quantize_inputs(machine: KernelMachine, weighed: NDArray[np.bool_]) -> QuantizedInputs:

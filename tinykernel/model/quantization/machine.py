@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,14 +11,17 @@ from tinykernel.hadamard import fwht, padded_dimension
 from tinykernel.model.arrays import chosen_labels
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.quantization.scaling import InputScaling
-from tinykernel.model.record import Listed, Matrix
+from tinykernel.model.record import Matrix, Record, limits
+from tinykernel.model.stages.scale import RAW_DTYPES
 
 _TURN = 2.0 * np.pi
 _ROWS_AT_ONCE = 512
+_EACH_INPUT, _EACH_ROW = limits(None, None, "inputs"), limits(None, None, "blocks", "d")
+_EACH_OUTPUT = limits(None, None, "outputs")
 
 
 @dataclass(frozen=True, eq=False)
-class KernelMachine(Listed):
+class KernelMachine(Record):
     """A trained kernel machine with binary components and ternary weights, in floats.
 
     With ``x' = clip((x - input_offset) * input_scale, input_low, input_high)`` padded by zeros to
@@ -33,25 +36,43 @@ class KernelMachine(Listed):
     h``. There are c classes, ascending, and ``n_outputs`` is 1 for two, else c.
     """
 
+    OWNER = "machine"
+
     classes: tuple[object, ...]
     raw_dtype: str  # of the sensor values that the firmware takes
-    # (n_features,), like the next four; scale 0 marks a constant input
-    input_offset: NDArray[np.float64]
-    input_scale: NDArray[np.float64]
-    input_low: NDArray[np.float64]
-    input_high: NDArray[np.float64]
-    sign: NDArray[np.int8]  # diagonal of B, +-1
+    input_offset: NDArray[np.float64] = field(metadata=_EACH_INPUT)
+    input_scale: NDArray[np.float64] = field(metadata=_EACH_INPUT)  # 0 for a constant input
+    input_low: NDArray[np.float64] = field(metadata=_EACH_INPUT)
+    input_high: NDArray[np.float64] = field(metadata=_EACH_INPUT)
+    sign: NDArray[np.int8] = field(metadata=limits(-1, 1, "inputs"))  # diagonal of B, +-1
     permutation: Permutation  # P, shared by all blocks
-    diagonal: Matrix[np.float64]  # of G, (n_blocks, d)
+    diagonal: Matrix[np.float64] = field(metadata=_EACH_ROW)  # of G
     diagonal_kind: str  # "gaussian": any real numbers; "sign": only +-1
     # radians per unit, ``S / (sigma sqrt(d))`` of (3), S with ``1 / ||G||``
-    row_scale: Matrix[np.float64]
-    start: Matrix[np.float64]  # radians, like width; <= 0 is never on, >= 2 pi always
-    width: Matrix[np.float64]
-    weights: Matrix[np.int8]  # -1, 0, +1; (n_outputs, n_blocks * d)
-    output_scale: NDArray[np.float64]  # alpha of (6); (n_outputs,)
-    output_offset: NDArray[np.float64]
+    row_scale: Matrix[np.float64] = field(metadata=_EACH_ROW)
+    # radians, like width; <= 0 is never on, >= 2 pi always
+    start: Matrix[np.float64] = field(metadata=_EACH_ROW)
+    width: Matrix[np.float64] = field(metadata=_EACH_ROW)
+    weights: Matrix[np.int8] = field(metadata=limits(-1, 1, "outputs", None))
+    output_scale: NDArray[np.float64] = field(metadata=_EACH_OUTPUT)  # alpha of (6)
+    output_offset: NDArray[np.float64] = field(metadata=_EACH_OUTPUT)
     input_bits: int = 8  # of the quantized inputs, 8 or 16
+
+    def check(self) -> None:
+        """Refuse fields that do not fit together."""
+        n_outputs = 1 if len(self.classes) == 2 else len(self.classes)
+        self.require_shape("diagonal", (self.n_blocks, self.dimension))
+        self.require_shape("weights", (n_outputs, self.diagonal.size))
+        wrong = {
+            "raw_dtype": self.raw_dtype not in RAW_DTYPES,
+            "input_bits": self.input_bits not in (8, 16),
+            "input_scale": bool(np.any(self.input_scale < 0)),
+            "sign": bool(np.any(self.sign == 0)),
+            "diagonal_kind": self.diagonal_kind not in ("gaussian", "sign"),
+            "classes": len(self.classes) < 2,
+        }
+        for name in filter(wrong.get, wrong):
+            raise self.refuse(f"{name} holds what it must not")
 
     @property
     def n_features(self) -> int:
