@@ -11,8 +11,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from tinykernel.training.loss import judge
 from tinykernel.training.options import form_of, parts_of
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe, linear_dropout
+from tinykernel.training.threads import side_by_side
 
 _MOST_COMPONENTS, _MOST_IN_FOLDS, _MOST_AT_FULL_SIZE = 4096, 2048, 8192
 _STEPS = 1000
@@ -125,6 +126,8 @@ class _Search:
     leader: Recipe | None = None
     #: All that were in a final.
     finalists: dict[Recipe, None] = field(default_factory=dict)
+    #: Ends the trainings that run.
+    cancelled: threading.Event = field(default_factory=threading.Event)
     #: Of a clock that stands still while functions are compiled.
     _started: float = field(default_factory=lambda: time.perf_counter() - seconds_compiling())
 
@@ -174,7 +177,7 @@ class _Search:
         """Train once on each fold; losses and accuracies are averaged."""
         key = (*_settings(recipe), recipe.n_components, recipe.epochs)
         # A linear part is trained as long in a heat as in a final.
-        left = [fold for fold in folds if (*key, id(fold)) not in self.judged]
+        left = self._missing(recipe, folds)
         for fold, result in zip(left, self._on_each_fold(recipe, left), strict=True):
             self.judged[(*key, id(fold))] = result
         judged = np.array([self.judged[(*key, id(fold))] for fold in folds])
@@ -183,26 +186,34 @@ class _Search:
         chosen: dict[str, Any] = {k: getattr(recipe, k) for k in names if hasattr(recipe, k)}
         return SearchTrial(**chosen, log_loss=log_loss, accuracy=accuracy)
 
+    def _missing(self, recipe: Recipe, folds: Sequence[Fold]) -> list[Fold]:
+        """Return the folds on which a recipe was not trained yet."""
+        key = (*_settings(recipe), recipe.n_components, recipe.epochs)
+        return [fold for fold in folds if (*key, id(fold)) not in self.judged]
+
     def _on_each_fold(self, recipe: Recipe, folds: Sequence[Fold]) -> list[tuple[float, float]]:
         """Train on all folds, side by side: short trainings do not fill two threads each."""
-        cancelled = threading.Event()
-        if len(folds) <= 1 or recipe.n_threads == 1:
-            return [_train_fold(self.data, fold, recipe, cancelled) for fold in folds]
-        alone = replace(recipe, n_threads=1)
-        with ThreadPoolExecutor(max_workers=recipe.n_threads) as executor:
-            try:
-                parts = [
-                    executor.submit(_train_fold, self.data, fold, alone, cancelled)
-                    for fold in folds
-                ]
-                return [part.result() for part in parts]
-            except BaseException:
-                cancelled.set()  # Ctrl-C need not wait for the others
-                raise
+        if len(folds) > 1:
+            alone = replace(recipe, n_threads=1)
+            tasks = [partial(_train_fold, self.data, each, alone, self.cancelled) for each in folds]
+            return side_by_side(tasks, recipe.n_threads, self.cancelled)
+        return [_train_fold(self.data, each, recipe, self.cancelled) for each in folds]
+
+    def heats(self, recipes: Sequence[Recipe]) -> None:
+        """Train heats side by side whose scores are likely to be asked for."""
+        plans = [self._plan(recipe, final=False) for recipe in recipes]
+        folds, n_threads = self.data.folds[-1:], self.first.n_threads
+        waiting = [plan for plan in plans if self._missing(plan, folds)]
+        if len(waiting) > 1 and n_threads > 1:  # one alone has all threads
+            alone = [replace(plan, n_threads=1) for plan in waiting]
+            tasks = [partial(self._train, plan, folds) for plan in alone]
+            side_by_side(tasks, n_threads, self.cancelled)
 
     def climb(self, recipe: Recipe, name: str, factor: float) -> Recipe:
         """Multiply or divide one option by `factor` as long as that helps."""
-        for direction in (factor, 1 / factor):
+        directions, value = (factor, 1 / factor), getattr(recipe, name)
+        self.heats([recipe, *(_with(recipe, name, value * each) for each in directions)])
+        for direction in directions:
             moved = False
             for _ in range(_MOST_STEPS):
                 candidate = _with(recipe, name, getattr(recipe, name) * direction)
@@ -217,6 +228,7 @@ class _Search:
     def best_of(self, recipe: Recipe, name: str, values: Sequence[object]) -> Recipe:
         """Take the best value of one option."""
         candidates = [recipe, *(_with(recipe, name, value) for value in values)]
+        self.heats(candidates)
         self.leader = min(candidates, key=self.score)
         return self.leader
 

@@ -20,6 +20,7 @@ rows held out of the training rows (`search`), then all rows are trained on.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -189,13 +190,17 @@ def _against_trees(
 
 
 def _judged(
-    rows: TrialData, known: TrainSet, recipe: Recipe, epochs: int | None, fold: Fold
+    rows: TrialData,
+    known: TrainSet,
+    recipe: Recipe,
+    epochs: int | None,
+    fold: Fold,
+    cancelled: threading.Event,
 ) -> Candidate:
     """Train a recipe in full on the rows inside a fold."""
     # A linear part costs next to nothing.
     epochs = epochs or (recipe.epochs if recipe.n_components else usual_epochs(fold.inside.size))
-    progress.report(STAGE, 0, None, f"{recipe.form}: trained in full on rows to compare with trees")
-    decisions = decisions_of(rows, fold, replace(recipe, epochs=epochs))
+    decisions = decisions_of(rows, fold, replace(recipe, epochs=epochs, n_threads=1), cancelled)
     held = known.truth[fold.outside], known.weight[fold.outside], known.losses
     return Candidate.of(recipe.form, decisions, *held)
 
@@ -207,7 +212,7 @@ def _of_smooth(smooth: Smooth, data: TrainSet, seed: int, missed: float) -> tupl
 
 
 def _judged_smooth(
-    smooth: Smooth, data: TrainSet, name: str, missed: float, fold: Fold
+    smooth: Smooth, data: TrainSet, name: str, missed: float, fold: Fold, _: threading.Event
 ) -> Candidate:
     """Judge a smooth fit to the rows inside a fold, and what components miss of it in the mean."""
     values, out = smooth.held_out(fold), fold.outside
@@ -253,7 +258,7 @@ def _linear_or_trees(data: TrainSet, options: TrainerOptions) -> TrainingResult:
         none = np.empty((len(inputs), 0), np.float32)
         rows = TrialData(none, data.targets(), data.weight, data.truth, folds, inputs)
         judged = partial(_judged, rows, data, recipe, recipe.epochs)
-        first = judged(folds[0])
+        first = judged(folds[0], threading.Event())
         loss = float(np.average(first.losses, weights=data.weight[folds[0].outside]))
         rival = Rival(recipe.form, loss, first.score, judged, cost=0)
         contest, trees = _against_trees(data, options, folds, recipe.seed, [rival])

@@ -167,15 +167,19 @@ def test_trees_of_few_values_compete_with_a_smooth_fit():
     assert re.search("on held-out rows: R2 0.9.* against", trained.classifier.search_["contest"])
 
 
+#: Rivals are trained in their order.
+ONE_THREAD = TrainerOptions(n_components=64, tree_bytes=500, n_jobs=1)
+
+
 def test_finished_trees_were_compared_with_short_trainings_of_components(monkeypatch):
     """Who nearly won is trained in full on rows that chose nothing, where digits took trees."""
     X, y = corners(300)
-    data, options = prepare(X, y)[1], TrainerOptions(n_components=64, tree_bytes=500)
+    data, options = prepare(X, y)[1], ONE_THREAD
     folds, final = trial_folds(data.codes, None, 0), final_fold(data.codes, None, 0)
     assert not any(set(final.outside) & set(fold.outside) for fold in folds)
     seen = []
 
-    def judged(fold):
+    def judged(fold, _):
         seen.append(fold)
         return Candidate("compact", np.full(len(fold.outside), 1e-9), 1.0)
 
@@ -200,11 +204,11 @@ def test_five_persons_chose_trees_where_twenty_one_are_for_a_linear_part(monkeyp
     """
     X, y = corners(400)[0], np.random.default_rng(0).integers(0, 2, 400)
     groups = np.arange(len(y)) % 8
-    data, options = prepare(X, y, groups=groups)[1], TrainerOptions(n_components=64, tree_bytes=500)
+    data, options = prepare(X, y, groups=groups)[1], ONE_THREAD
     folds, final = trial_folds(data.codes, data.groups, 0), final_fold(data.codes, data.groups, 0)
     seen = {"linear8": [], "compact": []}
 
-    def judged(name, loss, fold):
+    def judged(name, loss, fold, _):
         seen[name].append(fold)
         far = loss + 1.0 * (fold is final and name == "linear8")
         return Candidate(name, np.full(len(fold.outside), far), 1.0)

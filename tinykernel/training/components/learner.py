@@ -232,8 +232,13 @@ class Learner:
         def part(i: int) -> None:
             decide_rows(mixed, q, edges[i], edges[i + 1], windows, outputs, out)
 
-        list(self._executor.map(part, range(edges.size - 1)))
+        self._in_threads(part, edges.size - 1)
         return out
+
+    def _in_threads(self, part: Callable[[int], None], n_parts: int) -> None:
+        """Run all parts; an executor of one thread would cost as much as a small batch."""
+        run = map if self.recipe.n_threads == 1 else self._executor.map
+        list(run(part, range(n_parts)))
 
     def learn(self, rows: NDArray[np.int64], step: float) -> float:
         """Take one step on a batch of rows; return their mean loss."""
@@ -257,7 +262,7 @@ class Learner:
         def part(slot: int) -> None:
             learn_slot(slot, _SLOTS, batch, noise, *model, Gradients(*(g[slot] for g in sums)))
 
-        list(self._executor.map(part, range(_SLOTS)))
+        self._in_threads(part, _SLOTS)
         gradients[6][:, 0] = self._totals[:, 1] / np.sqrt(self.recipe.n_components)
         if f.windows.are_stored:
             self._from_stored(f.windows)

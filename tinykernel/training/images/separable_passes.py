@@ -44,10 +44,9 @@ def patches(begin, end, maps, stride, out):  # type: ignore[no-untyped-def]
                 for k in range(9):
                     v, u = y * stride + k // 3 - 1, x * stride + k % 3 - 1
                     part = out[b, y, x, k * n_channels : (k + 1) * n_channels]
-                    if 0 <= v < height and 0 <= u < width:
-                        part[:] = maps[b, v, u]
-                    else:
-                        part[:] = 0
+                    is_inside = 0 <= v < height and 0 <= u < width
+                    for c in range(n_channels):
+                        part[c] = maps[b, v, u, c] if is_inside else _ZERO
 
 
 @njit(nogil=True, error_model="numpy")
@@ -164,7 +163,9 @@ def normal_gradients(begin, end, sums, mean, factor, first, second, gradients, m
                 d[c] = (d[c] - first[c] - (total[c] - mean[c]) * second[c]) * factor[c]
             for c in range(d.size):
                 top[c] = max(top[c], abs(d[c]))
-        most[b] = top.max()
+        most[b] = _ZERO
+        for c in range(mean.size):
+            most[b] = max(most[b], top[c])
 
 
 @njit(nogil=True, error_model="numpy")

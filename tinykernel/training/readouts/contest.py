@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +27,13 @@ from tinykernel.training.readouts.trees import (
     searched_again,
     tree_model,
 )
+from tinykernel.training.threads import side_by_side
 from tinykernel.training.trainset import TrainSet
 
 #: Trees of more inputs are not compared.
 MOST_INPUTS = 1024
 _QUICK_TREES = 64  # of each output, with effort="quick"
+_IN_FULL = "training in full to compare with trees"  # a stage of the progress
 # A model of one tree an output, as large as the tree that reports compare with.
 _ONE_TREE = TreeOptions(leaves=64, rate=1.0)
 # With so many times the rows of a trial the options are chosen again.
@@ -47,8 +52,8 @@ class Rival:
     name: str
     log_loss: float  # in short trainings.
     score: float
-    #: Trains it in full on the rows inside a fold, and judges it on those outside.
-    judged: Callable[[Fold], Candidate]
+    #: Trains it in full inside a fold, and judges it on the rows outside; the event ends it.
+    judged: Callable[[Fold, threading.Event], Candidate]
     cost: int = 2  # rank in flash and time; that of trees is 1.
 
 
@@ -119,7 +124,7 @@ def _in_full(
     """Compare trees and rivals, all trained in full."""
     data = rows.data
 
-    def judged(fold: Fold) -> Candidate:
+    def judged(fold: Fold, _: threading.Event) -> Candidate:
         out, decisions = fold.outside, decisions_of(rows, trial, fold)
         return Candidate.of(name, decisions, data.truth[out], data.weight[out], data.losses)
 
@@ -132,7 +137,21 @@ def _in_full(
         groups = None if data.groups is None else data.groups[out]
         return choose(candidates, data.weight[out], groups, of_values=data.quantity is not None)
 
-    parts = [[each.judged(quarters[0])] for each in both]
+    def trained(folds: Sequence[Fold]) -> list[list[Candidate]]:
+        """Train each on all folds, side by side."""
+        cancelled, done, total = threading.Event(), itertools.count(1), len(both) * len(folds)
+
+        def one(rival: Rival, fold: Fold) -> Candidate:
+            candidate = rival.judged(fold, cancelled)
+            progress.report(_IN_FULL, next(done), total, rival.name)
+            return candidate
+
+        progress.report(_IN_FULL, 0, total)
+        tasks = [partial(one, each, fold) for each in both for fold in folds]
+        judged = side_by_side(tasks, rows.n_threads, cancelled)
+        return [judged[i : i + len(folds)] for i in range(0, len(judged), len(folds))]
+
+    parts = trained(quarters[:1])
     if len(quarters) > 1:
         # Who costs more than the best and is far behind is not trained four times.
         first = chosen(parts, quarters[:1])
@@ -143,9 +162,7 @@ def _in_full(
         ]
         both = [each for each, stays in zip(both, stay, strict=True) if stays]
         parts = [part for part, stays in zip(parts, stay, strict=True) if stays]
-        parts = [
-            [*part, *map(each.judged, quarters[1:])] for each, part in zip(both, parts, strict=True)
-        ]
+        parts = [[*one, *rest] for one, rest in zip(parts, trained(quarters[1:]), strict=True)]
     return chosen(parts, quarters)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -266,6 +267,8 @@ class Watch:
     weight: NDArray[np.float32]
     values: bool
     base: _Floats | None = None
+    #: Ends the growth of trees whose loss nobody will ask for.
+    cancelled: threading.Event = field(default_factory=threading.Event)
     losses: list[tuple[int, float, float]] = field(default_factory=list)
     reached: list[NDArray[np.uint8]] = field(default_factory=list)
     # Leaves of the trees that `sums` (n, n_outputs) adds up.
@@ -279,7 +282,7 @@ class Watch:
         loss, right = judge(decisions, self.truth, self.weight, losses)
         self.losses.append((len(forest.trees), loss, right))
         path = [each[1] for each in self.losses]
-        return len(path) - int(np.argmin(path)) <= _PATIENCE
+        return len(path) - int(np.argmin(path)) <= _PATIENCE and not self.cancelled.is_set()
 
     def decide(self, forest: Forest) -> NDArray[np.float32]:
         """Return the decisions (n, n_outputs) of a forest, which grows between two calls."""

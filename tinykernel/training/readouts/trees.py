@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel import progress
+from tinykernel.checks import thread_count
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import Values
@@ -42,6 +45,7 @@ from tinykernel.training.readouts.linear import (
     linear_dropout,
     round_linear,
 )
+from tinykernel.training.threads import side_by_side
 from tinykernel.training.trainset import TrainSet
 
 STAGE = "choosing trees"
@@ -121,6 +125,7 @@ class TreeData:
     Q: NDArray[Any]  # (n, n_inputs): levels of the training rows.
     aim: Aim
     scale: NDArray[np.float64]  # (n_outputs,): unit of each output, for values.
+    n_threads: int = 1
 
     @staticmethod
     def of(data: TrainSet, options: TrainerOptions) -> TreeData:
@@ -139,7 +144,8 @@ class TreeData:
         if data.quantity is not None:  # its scale is 0 for a value that never varies
             scale = np.where(data.quantity.units.scale > 0, data.quantity.units.scale, 1.0)
         room = Room(options.tree_bytes or _DEFAULT_BYTES, options.tree_steps or np.inf)
-        return TreeData(data, room, scaler, scaler.quantize(data.X), aim, scale)
+        n_threads = thread_count(options.n_jobs)
+        return TreeData(data, room, scaler, scaler.quantize(data.X), aim, scale, n_threads)
 
     def lines(self, rows: NDArray[np.int64] | slice) -> LinearPart:
         """Train the linear part on some rows."""
@@ -175,24 +181,36 @@ def tried(
 
     Options far above `limit` outside the first fold have an infinite loss, and no second fold.
     """
-    paths, largest = [], 0
-    for number, fold in enumerate(folds):
-        beside = lines[number] if options.lines else None
+    hopeless = threading.Event()
+
+    def path_of(number: int) -> tuple[list[tuple[int, float, float]], int]:
+        if hopeless.is_set():
+            return [], 0
+        fold, beside = folds[number], lines[number] if options.lines else None
         bins, forest = data.planted(options, fold.inside, beside)
         watch = data.watch(bins, fold.outside, beside)
+        watch.cancelled = hopeless
         grown(forest, data.room, _MOST_TREES, watch)
-        paths.append(watch.losses)
-        largest = max(largest, *(tree.n_leaves for _, tree in forest.trees), 0)
-        first = min((loss for _, loss, _ in paths[0]), default=np.inf)
-        if len(folds) > 1 and first > _HOPELESS * limit:
-            return TreeTrial(options, 0, np.inf, 0.0, largest, first)
+        if not number and len(folds) > 1 and _least(watch.losses) > _HOPELESS * limit:
+            hopeless.set()
+        return watch.losses, max((tree.n_leaves for _, tree in forest.trees), default=0)
+
+    tasks = [partial(path_of, number) for number in range(len(folds))]
+    paths, sizes = zip(*side_by_side(tasks, data.n_threads, hopeless), strict=True)
+    first = _least(paths[0])
+    if hopeless.is_set():
+        return TreeTrial(options, 0, np.inf, 0.0, sizes[0], first)
     steps = sorted({n for path in paths for n, _, _ in path})
     if not steps:
         return TreeTrial(options, 0, np.inf, 0.0)
     means = [np.mean([_at(path, n) for path in paths], axis=0) for n in steps]
     best = int(np.argmin([loss for loss, _ in means]))
     loss, accuracy = means[best].tolist()
-    return TreeTrial(options, steps[best], loss, accuracy, largest, first)
+    return TreeTrial(options, steps[best], loss, accuracy, max(sizes), first)
+
+
+def _least(path: Sequence[tuple[int, float, float]]) -> float:
+    return min((loss for _, loss, _ in path), default=np.inf)
 
 
 def decisions_of(data: TreeData, trial: TreeTrial, fold: Fold) -> NDArray[np.float32]:

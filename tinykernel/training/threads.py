@@ -1,0 +1,37 @@
+"""Independent trainings in threads of their own; their number does not change what they give."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import TypeVar
+
+_Result = TypeVar("_Result")
+
+
+def side_by_side(
+    tasks: Sequence[Callable[[], _Result]],
+    n_threads: int,
+    cancelled: threading.Event | None = None,
+) -> list[_Result]:
+    """Return the results of tasks, in their order.
+
+    If one fails or Ctrl-C comes, those that wait are dropped, and `cancelled` tells the running
+    ones to end.
+
+    >>> side_by_side([lambda: 1, lambda: 2], 2)
+    [1, 2]
+    """
+    if min(n_threads, len(tasks)) <= 1:
+        return [task() for task in tasks]
+    with ThreadPoolExecutor(max_workers=n_threads) as executor:
+        try:
+            parts = [executor.submit(copy_context().run, task) for task in tasks]
+            return [part.result() for part in parts]
+        except BaseException:
+            if cancelled is not None:
+                cancelled.set()
+            executor.shutdown(wait=False, cancel_futures=True)
+            raise
