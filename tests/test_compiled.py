@@ -81,10 +81,11 @@ def test_damaged_cache_broke_every_command(cache, damage) -> None:
 
 
 def test_processes_share_a_cache_that_is_being_written(tmp_path) -> None:
-    """Three at once compile the same function for different types, and each gets its own."""
+    """Of three at once each gets a function for its types, which one of them compiles."""
     lines = ["from tinykernel.compiled import njit", "@njit()", "def twice(x):", "    return 2 * x"]
     (tmp_path / "twice.py").write_text("\n".join(lines), encoding="utf-8")
-    script = "from twice import twice; print([twice(x) for x in (3, 0.5, True, 2j)])"
+    script = "from twice import twice; print([twice(x) for x in (3, 0.5, True, 2j)]); "
+    script += "print(sum(twice.stats.cache_misses.values()))"
     paths = os.pathsep.join([str(tmp_path), str(ROOT)])
     variables = {**os.environ, "PYTHONPATH": paths, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     command = [sys.executable, "-c", script]
@@ -92,7 +93,9 @@ def test_processes_share_a_cache_that_is_being_written(tmp_path) -> None:
         subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True)
         for _ in range(3)
     ]
-    assert {running.communicate()[0] for running in started} == {"[6, 1.0, 2, 4j]\n"}
+    told = [running.communicate()[0].splitlines() for running in started]
+    assert {values for values, _ in told} == {"[6, 1.0, 2, 4j]"}
+    assert sum(int(misses) for _, misses in told) == 4
     assert {path.suffix for path in entries(tmp_path / "cache")} == {".tkc"}
     assert len(entries(tmp_path / "cache")) == 4
 

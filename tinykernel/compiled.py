@@ -19,7 +19,7 @@ import time
 import types
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import llvmlite
 import numba
@@ -29,8 +29,15 @@ from numba.core.serialize import dumps
 
 from tinykernel.progress import report_anywhere
 
+try:
+    import fcntl
+except ImportError:  # Windows: processes at once compile the same
+    fcntl = None  # type: ignore[assignment]
+
 #: Progress stage while functions are compiled.
 STAGE = "compiling, once for this computer"
+# Seconds to wait for another process that compiles the same function.
+_LONGEST_WAIT = 60.0
 
 
 class _Clock:
@@ -107,6 +114,7 @@ class _CheckedCache(_Cache):  # type: ignore[misc]
         self._impl = _Implementation(function)
         self._function, self._options = function, repr(sorted(options.items()))
         self._enabled = True
+        self._locks: dict[Path, TextIO] = {}
 
     @functools.cached_property
     def _about(self) -> tuple[Any, ...]:
@@ -137,6 +145,12 @@ class _CheckedCache(_Cache):  # type: ignore[misc]
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return the compiled function, or None if it is missing or damaged."""
         compiled = self._load(signature, target_context)
+        if compiled is None and self._enabled:
+            file = self._file(signature, target_context.codegen())
+            self._wait_for_others(file)
+            compiled = self._load(signature, target_context)
+            if compiled is not None:
+                self._release(file)
         if compiled is None:
             _CLOCK.start()
             report_anywhere(STAGE, 0)
@@ -155,12 +169,39 @@ class _CheckedCache(_Cache):  # type: ignore[misc]
         except Exception:  # whatever is wrong with the cache, the source is there
             return None
 
+    def _wait_for_others(self, file: Path) -> None:
+        """Lock an entry, so that other processes wait for it and do not compile the same."""
+        if fcntl is None:
+            return
+        with contextlib.suppress(OSError):
+            self._impl.locator.ensure_cache_path()
+            lock = open(file.with_suffix(".lock"), "w", encoding="ascii")  # noqa: SIM115 (held)
+            self._locks[file] = lock
+            end = time.monotonic() + _LONGEST_WAIT
+            while time.monotonic() < end:
+                try:
+                    return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    time.sleep(0.05)
+
+    def _release(self, file: Path) -> None:
+        lock = self._locks.pop(file, None)
+        if lock is not None:
+            with lock, contextlib.suppress(OSError):
+                os.unlink(lock.name)
+
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Store a compiled function, unless the disk is full or read-only."""
         _CLOCK.stop()
         report_anywhere(STAGE, 1)
-        if not self._enabled or not self._impl.check_cachable(compiled):
-            return
+        file = self._file(signature, compiled.codegen)
+        try:
+            if self._enabled and self._impl.check_cachable(compiled):
+                self._store(file, compiled)
+        finally:
+            self._release(file)
+
+    def _store(self, file: Path, compiled: Any) -> None:
         data = dumps(self._impl.reduce(compiled))
         with contextlib.suppress(OSError):
             self._impl.locator.ensure_cache_path()
@@ -168,7 +209,7 @@ class _CheckedCache(_Cache):  # type: ignore[misc]
             try:
                 with os.fdopen(handle, "wb") as stream:
                     stream.write(hashlib.sha256(data).digest() + data)
-                os.replace(name, self._file(signature, compiled.codegen))
+                os.replace(name, file)
             finally:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(name)
