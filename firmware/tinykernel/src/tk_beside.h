@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Beside: numbers that pass no kernel become counts behind those of a window.
+/* Stage "beside": numbers beside a window bypass the kernels and become counts behind its counts.
  *
- * State, two counts per word: those of the numbers, until others are given. */
+ * State: the counts of the numbers, two per word, until tk_beside_keep replaces them. */
 #ifndef TK_BESIDE_H
 #define TK_BESIDE_H
 
@@ -19,19 +19,18 @@ typedef uint32_t tk_beside_multiplier_t;
 #endif
 
 struct tk_beside {
-    uint32_t counts;                 /* of a window */
-    uint32_t entries;                /* that look at numbers beside it */
-    uint32_t factor;                 /* 2..65536: the largest count of a number, and 1 */
-    const TK_FLASH uint8_t *sources; /* for each entry the number that it looks at */
-    /* The same of a scaler of 8 bits; the last two of integers only, shifts 0..31. */
+    uint32_t counts;                 /* number of counts of a window */
+    uint32_t entries;                /* number of counts of the numbers beside it */
+    uint32_t factor;                 /* 2..65536: largest count of an entry, plus 1 */
+    const TK_FLASH uint8_t *sources; /* for each entry the index of its number */
+    /* For each entry its scaler to 8 bits; the last two for integers only, shifts 0..31. */
     const TK_FLASH tk_beside_offset_t *offsets;
     const TK_FLASH tk_beside_multiplier_t *multipliers;
     const TK_FLASH uint32_t *spans;
     const TK_FLASH uint8_t *shifts;
 };
 
-/* Level of entry i, 0..255, of its number; any raw value is allowed, NaN counts as minus infinity.
- */
+/* Level of entry i, 0..255. Any raw value is allowed; NaN counts as minus infinity. */
 TK_INLINE uint32_t tk_beside_level(const TK_FLASH struct tk_beside *k, tk_sample_t raw, uint32_t i)
 {
 #if TK_LEVELS_RAW_FLOAT
@@ -47,7 +46,7 @@ TK_INLINE uint32_t tk_beside_level(const TK_FLASH struct tk_beside *k, tk_sample
 #endif
 }
 
-/* Take numbers[], as many as sources name. */
+/* Store the counts of numbers[]. */
 TK_INLINE void tk_beside_keep(const TK_FLASH struct tk_beside *k, uint32_t *state,
                               const tk_sample_t *numbers)
 {
@@ -59,7 +58,7 @@ TK_INLINE void tk_beside_keep(const TK_FLASH struct tk_beside *k, uint32_t *stat
     }
 }
 
-/* The counts of a window, then those of the numbers, in `joined`, where the former may be. */
+/* Write the counts of a window, then those of the numbers, to `joined`. `counts` may lie there. */
 TK_INLINE const tk_count_t *tk_beside_join(const TK_FLASH struct tk_beside *k,
                                            const uint32_t *state, const tk_count_t *counts,
                                            uint32_t *joined)

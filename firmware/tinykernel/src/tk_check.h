@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CRC-32 of the tables of a model: that of ZIP and PNG (reflected, polynomial 0x04c11db7).
+/* CRC-32 of the tables of a model, as in ZIP and PNG (reflected, polynomial 0x04c11db7).
  *
- * Bit by bit, without a table: it runs once at start-up, and a table would cost flash also where
- * nobody calls it. */
+ * It works bit by bit: it runs once, at start-up, and a lookup table would take flash. */
 #ifndef TK_CHECK_H
 #define TK_CHECK_H
 
@@ -10,8 +9,8 @@
 
 #define TK_CRC_BEGIN 0xffffffffu
 
-/* The register after n more bytes; ~ of it is the CRC. What is volatile is really read: a compiler
- * knows the values of constants, and this is about what the memory holds. */
+/* Update the CRC register with n bytes; the CRC is ~ of the last value. The pointer is volatile so
+ * that memory is read: the compiler knows the values of constants. */
 TK_SHARED uint32_t tk_crc(uint32_t crc, const TK_FLASH void *bytes, uint32_t n)
 {
     const volatile TK_FLASH uint8_t *const data = (const volatile TK_FLASH uint8_t *)bytes;

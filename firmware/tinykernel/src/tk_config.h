@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a user may set, by -D options of the compiler. Every choice computes the same bits.
+/* Options of the build, set with -D. None of them changes a result.
  *
- *   TK_FORCE_RADIX=2|4|8      Words that a pass of the transform holds in registers. The default
- *                             suits the core; 2 takes up to 1 KB less code and up to twice the
- *                             time.
- *   TK_FORCE_PORTABLE=1       Plain C in place of packed 16-bit instructions and assembly: for a
- *                             compiler or a core that these do not suit, and to compare with.
- *   TK_FORCE_SOFT_FLOAT=0|1   Scales float inputs in integers (1), or by the floats of the compiler
- *                             (0). Default: 1 on Cortex-M, RISC-V and Xtensa cores without a
- *                             unit for floats. A program with floats of its own may be shorter
- *                             with 0.
- *   TK_TABLE=...              Stands before each constant table: an attribute that places it, such
- *                             as __attribute__((section(".ccm"))). Empty by default: where
- *                             constants go.
- *   TK_CODE=...               The same for each function of the model, such as IRAM_ATTR of the ESP
- *                             chips. Empty by default: where functions go.
+ *   TK_FORCE_RADIX=2|4|8      Number of words that a pass of the transform holds in registers. The
+ *                             default suits the core; 2 saves up to 1 KB of code and takes up to
+ *                             twice the time.
+ *   TK_FORCE_PORTABLE=1       Plain C instead of packed 16-bit instructions and assembly, for a
+ *                             compiler or core that does not support them, and for comparison.
+ *   TK_FORCE_SOFT_FLOAT=0|1   Scale float inputs with integer arithmetic (1) or with the compiler's
+ *                             floats (0). Default: 1 on Cortex-M, RISC-V and Xtensa cores without
+ *                             an FPU. A program that uses floats anyway may be smaller with 0.
+ *   TK_TABLE=...              Attribute of every constant table, which places it in memory, such as
+ *                             __attribute__((section(".ccm"))). Empty by default.
+ *   TK_CODE=...               Attribute of every function of the model, such as IRAM_ATTR on the
+ *                             ESP chips. Empty by default.
  *
- * Without optimisation (-O0) the functions are not inlined and the radix is 2, or every inlined
- * copy would have a place of its own on the stack.
+ * Without optimisation (-O0) functions are not inlined and the radix is 2. Otherwise each inlined
+ * copy would take stack of its own.
  *
- * You need not read further: the rest adapts the code to compiler and core. */
+ * The rest of this file adapts the code to compiler and core. */
 #ifndef TK_CONFIG_H
 #define TK_CONFIG_H
 
@@ -44,14 +42,15 @@
 #define TK_DSP 0
 #endif
 
-/* Thumb instructions may stand in assembly. */
+/* Inline assembly may contain Thumb instructions. */
 #if defined(__GNUC__) && defined(__thumb__) && !TK_FORCE_PORTABLE
 #define TK_THUMB 1
 #else
 #define TK_THUMB 0
 #endif
 
-/* No unit for floats: the routines of the compiler are longer, and slower. AVR has short ones. */
+/* Cores without an FPU: integer arithmetic is smaller and faster than the compiler's float
+ * routines, except on AVR. */
 #if defined(TK_FORCE_SOFT_FLOAT)
 #define TK_SOFT_FLOAT TK_FORCE_SOFT_FLOAT
 #elif (defined(__thumb__) && !(defined(__ARM_FP) && (__ARM_FP & 4))) ||        \
@@ -62,7 +61,7 @@
 #define TK_SOFT_FLOAT 0
 #endif
 
-/* One instruction, or two, give all 64 bits of a product. */
+/* Whether one or two instructions compute the 64-bit product of two words. */
 #if !defined(TK_LONG_PRODUCT)
 #if (defined(__thumb__) && !defined(__thumb2__)) || defined(__XTENSA_SOFT_FLOAT__) || \
     (defined(__riscv) && !defined(__riscv_mul))
@@ -72,7 +71,8 @@
 #endif
 #endif
 
-/* Words that fit into registers beside pointers and constants: Thumb-1 has eight low registers. */
+/* Number of words that fit in registers, next to pointers and constants. Thumb-1 has only eight
+ * low registers. */
 #if defined(TK_PREFER_SIZE)
 #error "TK_PREFER_SIZE=1 is TK_FORCE_RADIX=2"
 #endif
@@ -89,8 +89,8 @@
 #define TK_RADIX 8
 #endif
 
-/* The kernels are called once each with literal arguments: inlining makes strides immediates. A
- * model need not use all of them, which Clang reports of what stands in no header. */
+/* Most routines are called once, with literal arguments: inlining turns strides into immediates.
+ * `unused` because a model need not call all of them, and Clang would warn. */
 #if defined(__GNUC__) && defined(__OPTIMIZE__)
 #define TK_INLINE static inline __attribute__((always_inline, unused))
 #elif defined(__GNUC__)
@@ -104,39 +104,38 @@
 #define TK_SHARED TK_CODE static
 #endif
 
-/* In the body of a loop that only clears memory: keeps the compiler from replacing the loop by a
- * call of memset, a library routine that may be longer than the whole loop. */
+/* For the body of a loop that only fills or copies memory: keeps the compiler from replacing the
+ * loop by a call of memset or memcpy, which may be larger than the loop. */
 #if defined(__GNUC__)
 #define TK_PLAIN_LOOP() __asm__ volatile("")
 #else
 #define TK_PLAIN_LOOP() ((void)0)
 #endif
 
-/* In a type: memory that holds such values may be used as words before and after. */
+/* Attribute of a type: the same memory may also be accessed as words. */
 #if defined(__GNUC__)
 #define TK_ALIAS __attribute__((__may_alias__))
 #else
 #define TK_ALIAS
 #endif
 
-/* Whether the compiler knows the value of an expression. */
+/* Whether an expression is a compile-time constant. */
 #if defined(__GNUC__)
 #define TK_IS_LITERAL(expression) __builtin_constant_p(expression)
 #else
 #define TK_IS_LITERAL(expression) 0
 #endif
 
-/* Hides the value of a variable from the compiler, which then keeps it in a register rather than
- * build it anew for each use. */
+/* Hides the value of a variable from the compiler, which then keeps it in a register instead of
+ * computing it again for each use. */
 #if defined(__GNUC__)
 #define TK_HIDE(variable) __asm__("" : "+r"(variable))
 #else
 #define TK_HIDE(variable) (void)(variable)
 #endif
 
-/* In the type of each constant table and of pointers into one. On AVR, constants are in RAM unless
- * they have an address space of their own; the compiler then reads them from flash, and refuses a
- * pointer that lacks it. */
+/* Qualifies the type of every constant table, and of pointers to it. On AVR, constants lie in RAM
+ * unless their type has the address space __flash. */
 #if defined(__FLASH)
 #define TK_FLASH __flash
 #elif defined(__AVR__)
@@ -152,10 +151,10 @@
     "the float input scaler needs exact arithmetic and NaN: compile the model without -ffast-math"
 #endif
 
-/* C99 leaves two things to the implementation that the arithmetic needs: a right shift of a
- * negative number rounds down, and a conversion to a signed type wraps. Every compiler for the
- * supported cores does both; another one stops here. Tables are read as bytes and as words, hence
- * little-endian cores only. */
+/* The arithmetic relies on two behaviours that C99 leaves to the implementation: a right shift of a
+ * negative number rounds down, and a conversion to a signed type wraps. All compilers for the
+ * supported cores do both. Tables are read both as bytes and as words, so the core must be
+ * little-endian. */
 #define TK_ASSERT(name, condition) typedef char tk_assert_##name[(condition) ? 1 : -1]
 TK_ASSERT(right_shift_rounds_down, (-3 >> 1) == -2);
 TK_ASSERT(conversion_wraps, (int32_t)0xffffffffu == -1);
@@ -163,7 +162,7 @@ TK_ASSERT(conversion_wraps, (int32_t)0xffffffffu == -1);
 TK_ASSERT(little_endian, __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 #endif
 
-/* Zero bits above the highest set one of a word but 0; the longest takes ten steps. */
+/* Number of leading zero bits of a word that is not 0; at most ten steps. */
 TK_INLINE uint32_t tk_leading_zeros(uint32_t word)
 {
 #if defined(__GNUC__) && defined(__thumb2__)
@@ -182,7 +181,7 @@ TK_INLINE uint32_t tk_leading_zeros(uint32_t word)
 #endif
 }
 
-/* floor(2^digits log2(value)), of a value that is not 0; digits 0..16. */
+/* floor(2^digits log2(value)) for a value that is not 0; digits is 0..16. */
 TK_INLINE uint32_t tk_log2(uint32_t value, uint32_t digits)
 {
     uint32_t level = tk_leading_zeros(value);

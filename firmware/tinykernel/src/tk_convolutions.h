@@ -1,52 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions: chains of 3 x 3 kernels on an image of levels, one channel after the other.
+/* Stage "convolutions": chains of 3 x 3 kernels on an image of levels, one channel after the other.
  *
- * Levels and maps are halves, and all their rows are as far apart (stride). A layer writes a row
- * where the first of the three began that it was made of, which nothing needs any more: the first
- * layer from the image to the maps behind it, all others in place. Responses are computed a few
- * side by side; the last ones of a row may be beyond it, and then are values of no meaning.
+ * Levels and maps are 16-bit values in rows of equal stride. The first layer writes from the image
+ * to the maps behind it. The other layers work in place: an output row overwrites the first of its
+ * three input rows, which no later row needs. A few responses are computed at a time; those beyond
+ * the end of a row have no meaning.
  *
- * codes[] has bytes, for each channel and of it for each layer: nine taps of 8 bits each, or of 4
- * with the first one of a byte in its low half; then the bias, its top byte first. */
+ * codes[] has for each channel, and in it for each layer: nine taps of 8 bits, or of 4 bits with
+ * the first tap in the low half of a byte; then the bias, most significant byte first. */
 #ifndef TK_CONVOLUTIONS_H
 #define TK_CONVOLUTIONS_H
 
 #include "tk_levels.h"
 
 struct tk_convolutions {
-    uint32_t rows;       /* of the image, zeros around it included */
-    uint32_t columns;    /* of the image, zeros around it included */
+    uint32_t rows;       /* of the image, including padding */
+    uint32_t columns;    /* of the image, including padding */
     uint32_t padding;    /* zeros around the image: 0 or 1 */
-    uint32_t stride;     /* values from row to row; enough for whole groups of responses */
-    uint32_t layers;     /* how many, 1..8 */
-    uint32_t pools;      /* bit l: of two by two values of layer l the largest comes out */
-    uint32_t shifts;     /* of responses, 4 bits per layer, the first one at the bottom */
-    uint32_t channels;   /* how many */
+    uint32_t stride;     /* values from row to row, enough for whole groups of responses */
+    uint32_t layers;     /* number of layers, 1..8 */
+    uint32_t pools;      /* bit l: 2 x 2 max pooling after layer l */
+    uint32_t shifts;     /* right shifts of responses, 4 bits per layer from the bottom */
+    uint32_t channels;   /* number of channels */
     uint32_t tap_bits;   /* 4 or 8 */
     uint32_t bias_bytes; /* 1..4 */
     const TK_FLASH uint8_t *codes;
 };
 
-/* A layer of a channel. */
+/* A layer of a channel, decoded. */
 typedef struct {
-    uint32_t taps[6]; /* of a row the halves t0, t1, t1, t2 */
+    uint32_t taps[6]; /* for each row of the kernel the halves t0, t1, t1, t2 */
     int32_t bias;
-    uint32_t shift;   /* of responses */
-    uint32_t rows;    /* of responses */
-    uint32_t columns; /* of responses */
-    uint32_t pool;    /* 1: the largest of two by two comes out */
+    uint32_t shift;   /* right shift of responses */
+    uint32_t rows;    /* rows of responses */
+    uint32_t columns; /* responses in a row */
+    uint32_t pool;    /* 1: 2 x 2 max pooling follows */
 } tk_convolution_t;
 
 typedef int16_t TK_ALIAS tk_s16;
 
-/* Responses that are computed together, in registers. */
+/* Number of responses computed at a time, in registers. */
 #if TK_RADIX == 8 || TK_DSP
 #define TK_RESPONSES 4u
 #else
 #define TK_RESPONSES 2u
 #endif
 
-/* Tap i of those at `code`. */
+/* Tap i of the layer at `code`. */
 TK_INLINE tk_s16 tk_convolution_tap(const TK_FLASH struct tk_convolutions *k,
                                     const TK_FLASH uint8_t *code, uint32_t i)
 {
@@ -56,7 +56,7 @@ TK_INLINE tk_s16 tk_convolution_tap(const TK_FLASH struct tk_convolutions *k,
     return (tk_s16)((int32_t)((uint32_t)code[i] << 24) >> 24);
 }
 
-/* Reads taps and bias of the next layer; returns the end of its bytes. */
+/* Decode taps and bias of the layer at `code`. Returns the end of its bytes. */
 TK_INLINE const TK_FLASH uint8_t *tk_convolution_decode(const TK_FLASH struct tk_convolutions *k,
                                                         const TK_FLASH uint8_t *code, tk_s16 *tap,
                                                         int32_t *begin)
@@ -79,8 +79,8 @@ TK_INLINE const TK_FLASH uint8_t *tk_convolution_decode(const TK_FLASH struct tk
     return code;
 }
 
-/* A group of values of a layer to `out`; `place` is the first that they look at. Both lie at words.
- * No response can leave 32 bits: biases are in -2^24..2^24. */
+/* Compute TK_RESPONSES values of a layer, to `out`; `place` is the top left input of the first one.
+ * Both are aligned to words. No response leaves 32 bits, as biases are in -2^24..2^24. */
 TK_INLINE void tk_convolution_group(const TK_FLASH struct tk_convolutions *k,
                                     const tk_convolution_t *layer, const tk_u16 *place, tk_u16 *out)
 {
@@ -150,7 +150,7 @@ TK_INLINE void tk_convolution_group(const TK_FLASH struct tk_convolutions *k,
 #endif
 }
 
-/* A row of values of a layer to `out`; `row` is the first one that they look at. */
+/* Compute a row of a layer, to `out`; `row` is the first of its input rows. */
 TK_INLINE void tk_convolution_row(const TK_FLASH struct tk_convolutions *k,
                                   const tk_convolution_t *layer, const tk_u16 *row, tk_u16 *out)
 {
@@ -162,8 +162,8 @@ TK_INLINE void tk_convolution_row(const TK_FLASH struct tk_convolutions *k,
     } while (out < end);
 }
 
-/* tk_convolution_row with the structure of the stage: not inlined, so that the registers are those
- * of its loops. */
+/* Type of a function that calls tk_convolution_row for a stage. It is not inlined, so that all
+ * registers are free for its loops. */
 typedef void tk_convolution_row_t(const tk_convolution_t *layer, const tk_u16 *row, tk_u16 *out);
 
 /* The larger of two values. */
@@ -172,7 +172,7 @@ TK_INLINE tk_u16 tk_larger(tk_u16 a, tk_u16 b)
     return a > b ? a : b;
 }
 
-/* The largest of two by two values of a row and the next one, `columns` of them, in its place. */
+/* 2 x 2 max pooling of a row and the next one, in place; `columns` is the length of the result. */
 TK_INLINE void tk_convolution_pool(const TK_FLASH struct tk_convolutions *k, tk_u16 *row,
                                    uint32_t columns)
 {
@@ -185,7 +185,7 @@ TK_INLINE void tk_convolution_pool(const TK_FLASH struct tk_convolutions *k, tk_
     } while (row != end);
 }
 
-/* What a layer makes of a map, to `out`, which may be the same. */
+/* Apply a layer to a map; `out` may be the map. */
 TK_INLINE void tk_convolution_layer(const TK_FLASH struct tk_convolutions *k,
                                     tk_convolution_row_t *respond, const tk_convolution_t *layer,
                                     const tk_u16 *map, tk_u16 *out)
@@ -202,7 +202,7 @@ TK_INLINE void tk_convolution_layer(const TK_FLASH struct tk_convolutions *k,
     }
 }
 
-/* Levels of an image, in cleared memory. */
+/* Write the levels of an input to `image`, which must be cleared. */
 TK_INLINE void tk_convolutions_load(const TK_FLASH struct tk_convolutions *k,
                                     const TK_FLASH struct tk_levels *levels,
                                     const tk_sensor_t *input, tk_u16 *image)
@@ -222,7 +222,8 @@ TK_INLINE void tk_convolutions_load(const TK_FLASH struct tk_convolutions *k,
     } while (--left != 0u);
 }
 
-/* What the channels make of a loaded image, position by position; behind it are the maps. */
+/* Apply all channels to a loaded image; made[] gets the last maps, with the channels of a position
+ * side by side. */
 TK_INLINE void tk_convolutions_run(const TK_FLASH struct tk_convolutions *k,
                                    tk_convolution_row_t *respond, const tk_u16 *image, tk_u16 *maps,
                                    uint8_t *made)

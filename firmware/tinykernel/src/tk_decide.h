@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From scores to a decision: a label or "I do not know", how sure it is, and what a stream tells.
+/* Decisions from scores: a label or a refusal, its confidence, novelty, and events of a stream.
  *
- * Included by models with a decision part or with events, after tk_predict.h. Their macros and
- * tables:
- *   TK_THRESHOLD(i)        least margin at which label i is an answer, uint32_t; not defined where
- *                          every label is one
- *   TK_CONFIDENCE_SHIFT    0..31: of margins, to places in tk_confidence; not defined where only
- *                          events are asked for
+ * Models with a decision part or with events include this file. It includes tk_predict.h, and uses
+ * these macros and tables of the model:
+ *   TK_THRESHOLD(i)        uint32_t: label i is refused if its margin is below; undefined if no
+ *                          label is ever refused
+ *   TK_CONFIDENCE_SHIFT    0..31: margin >> shift is an index of tk_confidence; undefined if the
+ *                          model has events only
  *   tk_confidence[64]      uint8_t, ascending
- *   TK_NOVELTY_THRESHOLD   int32_t, the largest novelty of what looks like a class; not defined
- *                          where nobody asks for it
- *   TK_PROTOTYPES          see tk_contract.h; not defined where novelty is that of the scores
- *   TK_NOVELTY_BIAS        with these: int32_t, what a margin of 0 is worth as a distance
- *   TK_NOVELTY_GAIN        1..2^31 - 1: what a step of the margin takes off that
+ *   TK_NOVELTY_THRESHOLD   int32_t: an input is novel if its novelty is above; undefined if the
+ *                          model computes no novelty
+ *   TK_PROTOTYPES          see tk_contract.h; undefined if novelty is computed from the scores
+ *   TK_NOVELTY_BIAS        with prototypes: int32_t, the distance that stands for a margin of 0
+ *   TK_NOVELTY_GAIN        1..2^31 - 1: decrease of that distance per step of the margin
  *   TK_NOVELTY_STEPS       0..31: a step is 2 to this power
- *   TK_NOVELTY_TOP         (2^31 - 1) / gain: steps that count at most
- *   TK_EVENT_SHIFT         0..15: a sum remembers 2 to this power decisions; not defined where a
- *                          stream tells no events
- *   TK_EVENT_PAUSE         0..65535: decisions without an event after one
- *   tk_event_thresholds[]  uint32_t, below 2^31: least sum of an event of each label; 0: never
+ *   TK_NOVELTY_TOP         (2^31 - 1) / gain: largest number of steps
+ *   TK_EVENT_SHIFT         0..15: a sum decays over 2 to this power decisions; undefined if the
+ *                          model has no events
+ *   TK_EVENT_PAUSE         0..65535: number of decisions after an event that have none
+ *   tk_event_thresholds[]  uint32_t, below 2^31: least sum for an event of each label; 0: no events
  *
  * The margin is the largest score less the second largest, 0 to 2^32 - 1. */
 #ifndef TK_DECIDE_H
@@ -33,7 +33,7 @@
 #define TK_UNKNOWN  (-1)
 #define TK_NO_EVENT (-2)
 
-/* The label, and its margin. */
+/* Return the label; *margin becomes its margin. */
 TK_INLINE int tk_margin(const int32_t *scores, uint32_t *margin)
 {
 #if TK_CLASSES == 2
@@ -61,9 +61,9 @@ TK_INLINE int tk_margin(const int32_t *scores, uint32_t *margin)
 
 #if defined(TK_EVENT_SHIFT)
 
-/* Take the scores of the next decision into the sums of a stream: the label of an event, or
- * TK_NO_EVENT. `state` has a word of the decisions to wait (low half) and of the label that is
- * held, plus one (high half), then a sum for each class; all 0 at the beginning. */
+/* Add the scores of the next decision to the sums of a stream. Returns the label of an event, or
+ * TK_NO_EVENT. The low half of state[0] is the number of decisions to wait, the high half the label
+ * of the event that has not ended, plus one. A sum for each class follows. All words begin as 0. */
 TK_SHARED int tk_event(uint32_t *state, const int32_t *scores)
 {
     const uint32_t most = UINT32_C(0x7fffffff) >> TK_EVENT_SHIFT;
@@ -105,7 +105,7 @@ TK_INLINE int tk_stream_event(uint32_t *state, uint32_t *events, uint32_t *scrat
 
 #if defined(TK_CONFIDENCE_SHIFT)
 
-/* The label, or TK_UNKNOWN where its margin is below the threshold. */
+/* Return the label, or TK_UNKNOWN if its margin is below the threshold. */
 TK_SHARED int tk_decide_scores(const int32_t *scores, uint32_t *margin)
 {
     const int best = tk_margin(scores, margin);
@@ -127,8 +127,7 @@ TK_INLINE uint8_t tk_confidence_of(const int32_t *scores)
 
 #if defined(TK_NOVELTY_THRESHOLD) && !defined(TK_PROTOTYPES)
 
-/* How little the scores look like any class: -1 less the largest one, which no int32_t overflows.
- */
+/* Novelty of the scores: -1 less the largest one, which cannot overflow. */
 TK_INLINE int32_t tk_novelty_of(const int32_t *scores)
 {
     return -1 - scores[tk_largest(scores)];
@@ -142,14 +141,15 @@ TK_INLINE int tk_is_novel(const int32_t *scores)
 #endif
 
 #if TK_STAGES
-typedef tk_sample_t tk_given_t;
+typedef tk_sample_t tk_input_t;
 #else
-typedef tk_raw_t tk_given_t;
+typedef tk_raw_t tk_input_t;
 #endif
 
 #if defined(TK_PROTOTYPES)
 
-/* The larger of the distance to what is known and of what the margin lacks, as a distance. */
+/* Novelty: the distance to the nearest prototype, or the distance that stands for the margin if
+ * that is larger. */
 TK_INLINE int32_t tk_novelty(int32_t distance, uint32_t margin)
 {
     const uint32_t steps = margin >> TK_NOVELTY_STEPS;
@@ -165,7 +165,7 @@ TK_INLINE int32_t tk_novelty_quantized(const tk_quantized_t *input, const int32_
     return tk_novelty(tk_distance(input), margin);
 }
 
-/* Decision and novelty. The quantized inputs are where the machine computes after them. */
+/* Decision and novelty. tk_scores_raw then overwrites the quantized inputs. */
 TK_SHARED int tk_judge(const tk_raw_t *input, uint32_t *scratch, uint32_t *margin, int32_t *novelty)
 {
     tk_quantized_t *const quantized = (tk_quantized_t *)scratch;
@@ -179,7 +179,7 @@ TK_SHARED int tk_judge(const tk_raw_t *input, uint32_t *scratch, uint32_t *margi
     return label;
 }
 
-TK_INLINE int tk_decide_novelty(const tk_given_t *input, uint32_t *scratch, uint32_t *margin,
+TK_INLINE int tk_decide_novelty(const tk_input_t *input, uint32_t *scratch, uint32_t *margin,
                                 int32_t *novelty)
 {
 #if TK_STAGES
@@ -199,7 +199,7 @@ TK_INLINE int tk_stream_decide_novelty(uint32_t *state, uint32_t *scratch, uint3
 
 #endif
 
-TK_INLINE int tk_decide(const tk_given_t *input, uint32_t *scratch, uint32_t *margin)
+TK_INLINE int tk_decide(const tk_input_t *input, uint32_t *scratch, uint32_t *margin)
 {
     tk_scores(input, scratch, tk_score_words(scratch));
     return tk_decide_scores(tk_score_words(scratch), margin);

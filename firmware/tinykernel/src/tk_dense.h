@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dense: a hidden layer of units, each a sum of weighed values, shifted and clipped. */
+/* Stage "dense": a hidden layer of units, each a weighted sum of values, shifted and clipped. */
 #ifndef TK_DENSE_H
 #define TK_DENSE_H
 
 #include "tk_stage.h"
 
 struct tk_dense {
-    uint32_t values;                  /* that it takes; memory for a multiple of 32 */
-    uint32_t units;                   /* how many */
-    uint32_t bits;                    /* of a weight: 1 (0 is 1, 1 is -1), 2, 4 or 8 */
-    uint32_t shift;                   /* of a sum, 0..30 */
-    const TK_FLASH uint32_t *weights; /* of each unit, the first one at the top of a word */
-    const TK_FLASH int32_t *biases;   /* of each unit */
+    uint32_t values;                  /* number of inputs; their memory has a multiple of 32 */
+    uint32_t units;                   /* number of units */
+    uint32_t bits;                    /* width of a weight: 1 (0 is 1, 1 is -1), 2, 4 or 8 */
+    uint32_t shift;                   /* right shift of a sum, 0..30 */
+    const TK_FLASH uint32_t *weights; /* by unit, the first weight at the top of a word */
+    const TK_FLASH int32_t *biases;   /* by unit */
 };
 
-/* The weight at the top of a word times a value. */
+/* Product of the weight at the top of a word and a value. */
 TK_INLINE uint32_t tk_dense_product(const TK_FLASH struct tk_dense *k, uint32_t word, uint8_t value)
 {
     const int32_t weight =
@@ -22,7 +22,7 @@ TK_INLINE uint32_t tk_dense_product(const TK_FLASH struct tk_dense *k, uint32_t 
     return (uint32_t)(weight * (int32_t)value);
 }
 
-/* A word of weights times as many values. */
+/* Dot product of a word of weights and as many values. */
 TK_INLINE uint32_t tk_dense_word(const TK_FLASH struct tk_dense *k, uint32_t word,
                                  const uint8_t *values)
 {
@@ -42,7 +42,7 @@ TK_INLINE uint32_t tk_dense_word(const TK_FLASH struct tk_dense *k, uint32_t wor
     return sum;
 }
 
-/* units[] of values[], whose memory is filled up with zeros to whole words of weights. */
+/* Compute units[] from values[], which are padded with zeros to whole words of weights. */
 TK_INLINE void tk_dense_run(const TK_FLASH struct tk_dense *k, uint8_t *values, uint8_t *units)
 {
     const TK_FLASH uint32_t *weights = k->weights;

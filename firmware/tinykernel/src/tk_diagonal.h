@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One block: v = H G u. The product with G and the first stages are one pass.
+/* Projections of a block: v = H G u. One pass computes the product with G and the first stages.
  *
- * u stands in side-by-side words with exchanged halves: value 2i high, 2i + 1 low. (The packed
- * instruction SSAX, subtract and add with exchange, then is stage 0.) v gets the usual order. */
+ * u is in side-by-side words with exchanged halves: value 2i high, 2i + 1 low. That way stage 0 is
+ * one packed instruction, SSAX (subtract and add with exchange). v has the normal order. */
 #ifndef TK_DIAGONAL_H
 #define TK_DIAGONAL_H
 
 #include "tk_transform.h"
 
-/* Words and stages that the pass with the diagonal G takes at a time, after stage 0. With eight low
- * registers, as few as leave an even number of stages. */
+/* Number of words that the pass with G processes at a time, and of its stages after stage 0. With
+ * eight low registers it has the fewest stages that leave an even number of others. */
 #if TK_RADIX == 8
 #define TK_FUSED        8u
 #define TK_FUSED_STAGES 3u
@@ -23,7 +23,7 @@
 
 #define TK_HALVE_PRODUCT (TK_HALVE_SECOND & 1u)
 
-/* Stages 1.. on the words of one step. */
+/* The stages of the pass after stage 0, on TK_FUSED words. */
 TK_INLINE void tk_fused_stages(uint32_t *w)
 {
 #if TK_FUSED_STAGES == 3
@@ -37,13 +37,13 @@ TK_INLINE void tk_fused_stages(uint32_t *w)
 
 #if TK_DIAGONAL_BITS == 1
 
-#define TK_DIAGONAL_WORDS (TK_DIMENSION / 32u) /* table words a block */
-#define TK_WORDS_AT_ONCE  1u                   /* table words that a group of u needs */
-#define TK_DIAGONAL_GROUP 16u                  /* words of u that they are for */
+#define TK_DIAGONAL_WORDS (TK_DIMENSION / 32u) /* table words of a block */
+#define TK_WORDS_AT_ONCE  1u                   /* table words read at a time */
+#define TK_DIAGONAL_GROUP 16u                  /* words of u that these are for */
 typedef uint32_t tk_factors;                   /* signs of the next pairs */
 
-/* Word of v, after stage 0, from a word of u and the signs in bits 31 (even row) and 15 (odd row)
- * of *signs, which move up by one bit. */
+/* Word of v after stage 0, from a word of u and its signs, bits 31 (even row) and 15 (odd row) of
+ * *signs. Shifts *signs up by one bit. */
 TK_INLINE uint32_t tk_signed_pair(const uint32_t *u, uint32_t *signs)
 {
 #if TK_DSP
@@ -59,7 +59,7 @@ TK_INLINE uint32_t tk_signed_pair(const uint32_t *u, uint32_t *signs)
 #endif
 }
 
-/* Two words of v, after stage 0, from two words of u. */
+/* Two words of v after stage 0, from two words of u. */
 TK_INLINE void tk_multiply(uint32_t *w, const uint32_t *u, tk_factors *signs)
 {
     w[0] = tk_signed_pair(&u[0], signs);
@@ -73,12 +73,12 @@ TK_INLINE void tk_multiply(uint32_t *w, const uint32_t *u, tk_factors *signs)
 #define TK_DIAGONAL_GROUP (4u * TK_WORDS_AT_ONCE)
 typedef uint32_t tk_factors; /* factors of the next pairs */
 
-/* Word of v, after stage 0, from a word of u and the factors in bits 28-31 (even row) and 12-15
- * (odd row); what stands beside them does not count. */
+/* Word of v after stage 0, from a word of u and its factors, bits 28-31 (even row) and 12-15 (odd
+ * row) of `factors`. The other bits are ignored. */
 TK_INLINE uint32_t tk_scaled_pair(const uint32_t *u, uint32_t factors)
 {
 #if TK_DSP
-    const uint32_t scaled = factors & 0xf000f000u; /* halves: factor * 2^12 */
+    const uint32_t scaled = factors & 0xf000f000u; /* factor * 2^12 in each half */
     uint32_t pair;
     TK_PKHTB(pair, tk_smultt(scaled, *u) << 1, tk_smulbb(scaled, *u), 15);
     return TK_HALVE_PRODUCT ? tk_shsax(pair, pair) : tk_ssax(pair, pair);
@@ -90,7 +90,7 @@ TK_INLINE uint32_t tk_scaled_pair(const uint32_t *u, uint32_t factors)
 #endif
 }
 
-/* Two words of v, after stage 0, from two words of u; *factors moves up by eight bits. */
+/* Two words of v after stage 0, from two words of u. Shifts *factors up by eight bits. */
 TK_INLINE void tk_multiply(uint32_t *w, const uint32_t *u, tk_factors *factors)
 {
     w[0] = tk_scaled_pair(&u[0], *factors);
@@ -103,7 +103,7 @@ TK_INLINE void tk_multiply(uint32_t *w, const uint32_t *u, tk_factors *factors)
 #define TK_DIAGONAL_WORDS (TK_DIMENSION / 4u)
 typedef const TK_FLASH uint32_t *tk_factors; /* the next word of the table */
 
-/* Two words of v, after stage 0, from two words of u and the four int8 factors in a table word. */
+/* Two words of v after stage 0, from two words of u and the four int8 factors of a table word. */
 TK_INLINE void tk_multiply(uint32_t *w, const uint32_t *u, tk_factors *table)
 {
 #if TK_DSP
@@ -127,7 +127,7 @@ TK_INLINE void tk_multiply(uint32_t *w, const uint32_t *u, tk_factors *table)
 
 #endif
 
-/* TK_FUSED words of v, after the fused stages, from as many words of u. */
+/* TK_FUSED words of v after the stages of the pass, from as many words of u. */
 TK_INLINE void tk_fused_step(uint32_t *v, const uint32_t *u, tk_factors *factors)
 {
     uint32_t w[TK_FUSED];
@@ -157,7 +157,7 @@ TK_INLINE void tk_fused_step(uint32_t *v, const uint32_t *u, tk_factors *factors
 #endif
 }
 
-/* d/2 words u to d/2 words v; `table` holds the TK_DIAGONAL_WORDS words of the block. */
+/* Compute d/2 words v from d/2 words u; `table` has the TK_DIAGONAL_WORDS words of the block. */
 TK_SHARED void tk_project(uint32_t *v, const uint32_t *u, const TK_FLASH uint32_t *table)
 {
     uint32_t *target = v;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packed 16-bit and 8-bit instructions of Armv7E-M and Armv8-M with the DSP extension.
  *
- * Written as assembly rather than with the intrinsics of arm_acle.h: GCC has those only since
- * version 10, and the compilers that PlatformIO installs for many boards are older. A packed
- * instruction works on halves (bits 0-15, 16-31) or bytes of its operands separately. Where flags
- * pass from one instruction to the next, both stand in one statement. */
+ * They are written in assembly because GCC has the intrinsics of arm_acle.h only since version 10,
+ * and PlatformIO installs older compilers for many boards. A packed instruction processes the
+ * halves (bits 0-15, 16-31) or the bytes of its operands separately. Two instructions of which one
+ * sets flags for the other are one statement. */
 #ifndef TK_DSP_H
 #define TK_DSP_H
 
@@ -20,15 +20,15 @@
         return result;                                                      \
     }
 
-TK_DSP_OPERATION(tk_sadd16, "sadd16")   /* halves a + b */
-TK_DSP_OPERATION(tk_ssub16, "ssub16")   /* halves a - b */
-TK_DSP_OPERATION(tk_shadd16, "shadd16") /* halves (a + b) >> 1, of the exact sum */
-TK_DSP_OPERATION(tk_shsub16, "shsub16") /* halves (a - b) >> 1 */
+TK_DSP_OPERATION(tk_sadd16, "sadd16")   /* a + b in each half */
+TK_DSP_OPERATION(tk_ssub16, "ssub16")   /* a - b in each half */
+TK_DSP_OPERATION(tk_shadd16, "shadd16") /* (a + b) >> 1 in each half, of the exact sum */
+TK_DSP_OPERATION(tk_shsub16, "shsub16") /* (a - b) >> 1 in each half */
 TK_DSP_OPERATION(tk_ssax, "ssax")       /* low: a.low + b.high, high: a.high - b.low */
-TK_DSP_OPERATION(tk_shsax, "shsax")     /* the same, halved */
+TK_DSP_OPERATION(tk_shsax, "shsax")     /* ssax, halved */
 TK_DSP_OPERATION(tk_sasx, "sasx")       /* low: a.low - b.high, high: a.high + b.low */
-TK_DSP_OPERATION(tk_shasx, "shasx")     /* the same, halved */
-TK_DSP_OPERATION(tk_uadd8, "uadd8")     /* bytes a + b */
+TK_DSP_OPERATION(tk_shasx, "shasx")     /* sasx, halved */
+TK_DSP_OPERATION(tk_uadd8, "uadd8")     /* a + b in each byte */
 TK_DSP_OPERATION(tk_smulbb, "smulbb")   /* a.low * b.low */
 TK_DSP_OPERATION(tk_smulbt, "smulbt")   /* a.low * b.high */
 TK_DSP_OPERATION(tk_smultb, "smultb")   /* a.high * b.low */
@@ -36,7 +36,7 @@ TK_DSP_OPERATION(tk_smultt, "smultt")   /* a.high * b.high */
 TK_DSP_OPERATION(tk_smulwb, "smulwb")   /* (a * b.low) >> 16, of the exact product */
 TK_DSP_OPERATION(tk_smulwt, "smulwt")   /* (a * b.high) >> 16 */
 
-/* Bytes 0 and 2 of a word as halves, without and with sign. */
+/* Bytes 0 and 2 of a word as halves, unsigned and signed. */
 TK_INLINE uint32_t tk_uxtb16(uint32_t a)
 {
     uint32_t result;
@@ -51,7 +51,7 @@ TK_INLINE uint32_t tk_sxtb16(uint32_t a)
     return result;
 }
 
-/* The same of bytes 1 and 3. */
+/* Bytes 1 and 3 of a word as halves, unsigned and signed. */
 TK_INLINE uint32_t tk_uxtb16_odd(uint32_t a)
 {
     uint32_t result;
@@ -66,7 +66,7 @@ TK_INLINE uint32_t tk_sxtb16_odd(uint32_t a)
     return result;
 }
 
-/* Halves a plus bytes 1 and 3 of b. */
+/* The halves of a plus bytes 1 and 3 of b. */
 TK_INLINE uint32_t tk_uxtab16_odd(uint32_t a, uint32_t b)
 {
     uint32_t result;
@@ -89,7 +89,9 @@ TK_INLINE uint32_t tk_smlawt(uint32_t a, uint32_t b, uint32_t sum)
     return result;
 }
 
-/* sum + a.low * b.low + a.high * b.high; sum + a.high * b.low; sum + a.low * b.high. */
+/* smlad: sum + a.low * b.low + a.high * b.high
+ * smlatb: sum + a.high * b.low
+ * smlabt: sum + a.low * b.high */
 #define TK_DSP_SUM(name, instruction)                                                     \
     TK_INLINE int32_t name(uint32_t a, uint32_t b, int32_t sum)                           \
     {                                                                                     \
@@ -102,21 +104,22 @@ TK_DSP_SUM(tk_smlad, "smlad")
 TK_DSP_SUM(tk_smlatb, "smlatb")
 TK_DSP_SUM(tk_smlabt, "smlabt")
 
-/* low = a.low * b.low, high = a.high * b.high; one statement, or compilers load b twice. */
+/* low = a.low * b.low, high = a.high * b.high. With two statements compilers load b twice. */
 TK_INLINE void tk_multiply_halves(uint32_t *low, uint32_t *high, uint32_t a, uint32_t b)
 {
     __asm__("smulbb %0, %2, %3\n\tsmultt %1, %2, %3" : "=&r"(*low), "=r"(*high) : "r"(a), "r"(b));
 }
 
-/* low: low.low, high: the high half of high << shift, shift a literal of 0..31. */
+/* Low half: that of low; high half: that of high << shift; shift is a literal in 0..31. */
 #define TK_PKHBT(result, low, high, shift) \
     __asm__("pkhbt %0, %1, %2, lsl %3" : "=r"(result) : "r"(low), "r"(high), "I"(shift))
 
-/* low: the low half of low >> shift (arithmetic), high: high.high, shift a literal of 1..31. */
+/* Low half: that of low >> shift (arithmetic); high half: that of high; shift is a literal in
+ * 1..31. */
 #define TK_PKHTB(result, high, low, shift) \
     __asm__("pkhtb %0, %1, %2, asr %3" : "=r"(result) : "r"(high), "r"(low), "I"(shift))
 
-/* sum plus the four bytes of a. */
+/* Add the four bytes of a to sum. */
 TK_INLINE uint32_t tk_add_bytes(uint32_t sum, uint32_t a)
 {
     uint32_t result;
@@ -124,7 +127,7 @@ TK_INLINE uint32_t tk_add_bytes(uint32_t sum, uint32_t a)
     return result;
 }
 
-/* Bytes: 128 where a >= b (unsigned), else `zero`, which is 0 in a register of its own. */
+/* 128 in each byte where a >= b (unsigned), else `zero`: 0 in a register. */
 TK_INLINE uint32_t tk_not_less8(uint32_t a, uint32_t b, uint32_t zero)
 {
     uint32_t result;
@@ -134,8 +137,8 @@ TK_INLINE uint32_t tk_not_less8(uint32_t a, uint32_t b, uint32_t zero)
     return result;
 }
 
-/* Halves of `a` where the top bit of that half of *bits is set, else of `b`; then both halves of
- * *bits move up by one bit. */
+/* In each half: that of `a` if the top bit of the half of *bits is set, else that of `b`. Shifts
+ * both halves of *bits up by one bit. */
 TK_INLINE uint32_t tk_select16(uint32_t a, uint32_t b, uint32_t *bits)
 {
     uint32_t result;

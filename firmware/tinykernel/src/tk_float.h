@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Float inputs to levels: by the compiler's floats, or in integers with the same bits. */
+/* Levels of float inputs, computed with the compiler's floats or with integers: the same bits. */
 #ifndef TK_FLOAT_H
 #define TK_FLOAT_H
 
@@ -18,14 +18,14 @@ TK_INLINE uint32_t tk_float_bits(float number)
     return both.bits;
 }
 
-/* word / 256, rounded to nearest even; any word. */
+/* word / 256, rounded to nearest even. */
 TK_INLINE uint32_t tk_round_to_24_bits(uint32_t word)
 {
     const uint32_t floor = word >> 8;
     return floor + ((word & 0xffu) + (floor & 1u) > 0x80u ? 1u : 0u);
 }
 
-/* a b / 2^16, a <= 2^24, b < 2^24, rounded down; bit 0 is set where that is not exact. */
+/* a b / 2^16 rounded down, for a <= 2^24 and b < 2^24. Bit 0 is set if that is not exact. */
 TK_INLINE uint32_t tk_product_by_65536(uint32_t a, uint32_t b)
 {
 #if TK_LONG_PRODUCT
@@ -42,7 +42,8 @@ TK_INLINE uint32_t tk_product_by_65536(uint32_t a, uint32_t b)
 #endif
 }
 
-/* Mantissa of a finite number without its sign; the exponent of subnormal numbers is 1. */
+/* Mantissa and exponent of the bits of a finite number, sign cleared. Subnormal numbers have
+ * exponent 1. */
 TK_INLINE uint32_t tk_mantissa(uint32_t bits, uint32_t *exponent)
 {
     const uint32_t mantissa = bits & 0x007fffffu;
@@ -54,19 +55,19 @@ TK_INLINE uint32_t tk_mantissa(uint32_t bits, uint32_t *exponent)
     return mantissa | 0x00800000u;
 }
 
-/* The difference of two finite numbers x > y as binary32 has it, times 2^(150 - *exponent), in
- * [2^23, 2^24]; 0 for 0. */
+/* Difference of two finite numbers x > y, rounded as in binary32, times 2^(150 - *exponent), so
+ * that it is in [2^23, 2^24], or 0. */
 TK_INLINE uint32_t tk_difference(uint32_t x, uint32_t y, int32_t *exponent)
 {
     const uint32_t opposite = (x ^ y) >> 31;
     uint32_t large = x & 0x7fffffffu, small = y & 0x7fffffffu;
     uint32_t sum, shift, first, second;
     if (large < small) {
-        const uint32_t kept = large;
-        large = small;
-        small = kept;
+        const uint32_t larger = small;
+        small = large;
+        large = larger;
     }
-    /* Seven more bits are enough to round: the last one tells whether there are others. */
+    /* Seven more bits are enough to round; the last one is sticky. */
     sum = tk_mantissa(large, &first) << 7;
     small = tk_mantissa(small, &second) << 7;
     shift = first - second < 31u ? first - second : 31u;
@@ -83,15 +84,15 @@ TK_INLINE uint32_t tk_difference(uint32_t x, uint32_t y, int32_t *exponent)
 }
 
 /* Level of a float, 0..top: (raw - offset) * multiplier, each operation rounded to nearest even as
- * in IEEE 754, then rounded down. offset is finite, multiplier finite and 0 or more, top below
- * 2^23; raw is any number, NaN counts as minus infinity. A multiplier of 0 gives 0. */
+ * in IEEE 754, then rounded down. offset is finite, multiplier is finite and not negative, top is
+ * below 2^23. raw may be any number; NaN counts as minus infinity. */
 TK_SHARED uint32_t tk_float_level(float raw, float offset, float multiplier, uint32_t top)
 {
     const uint32_t x = tk_float_bits(raw), y = tk_float_bits(offset);
     uint32_t factor = tk_float_bits(multiplier) & 0x7fffffffu;
     uint32_t level, other;
     int32_t exponent;
-    /* Numbers are ordered as their bits are, negative ones the other way round. */
+    /* The bits of numbers are ordered as the numbers are; those of negative ones in reverse. */
     const int32_t x_order = (int32_t)((x >> 31) != 0u ? x ^ 0x7fffffffu : x);
     const int32_t y_order = (int32_t)((y >> 31) != 0u ? y ^ 0x7fffffffu : y);
     if (factor == 0u || x_order <= y_order || x_order > 0x7f800000) {
@@ -104,7 +105,7 @@ TK_SHARED uint32_t tk_float_level(float raw, float offset, float multiplier, uin
     if (level == 0u) {
         return 0u;
     }
-    /* From 2^128 on the difference is infinite. */
+    /* A difference of 2^128 or more is infinite. */
     if (exponent > 254 || (exponent == 254 && level > 0x00ffffffu)) {
         return top;
     }
@@ -113,7 +114,7 @@ TK_SHARED uint32_t tk_float_level(float raw, float offset, float multiplier, uin
         factor <<= 1;
         --exponent;
     }
-    /* Each exponent has a bias of 150 for a whole mantissa; the product stands 16 bits lower. */
+    /* Exponents of integer mantissas have a bias of 150; the product was shifted by 16 bits. */
     exponent += (int32_t)other - 300 + 16;
     level = tk_product_by_65536(level, factor);
     if ((level >> 31) == 0u) {
@@ -131,7 +132,7 @@ TK_SHARED uint32_t tk_float_level(float raw, float offset, float multiplier, uin
 
 #else
 
-/* The same by the compiler's floats. */
+/* Level of a float, with the compiler's floats. */
 TK_INLINE uint32_t tk_float_level(float raw, float offset, float multiplier, uint32_t top)
 {
     const float above = raw - offset;

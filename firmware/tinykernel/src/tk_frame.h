@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stage "frame": lines of a camera to an image of few pixels, each the mean of an area. The steps
- * and why nothing overflows are in tinykernel/model/stages/frame.py; the numbers are the same.
+/* Stage "frame": resize the lines of a camera to a small image, whose pixels are means of areas.
+ * tinykernel/model/stages/frame.py specifies the steps, and says why nothing overflows.
  *
- * State, words: the TK_FRAME ones, the sums of a row of the image, those of a line, the image. */
+ * State: the words TK_FRAME_*, the sums of a row of the image, the sums of a line, the image. */
 #ifndef TK_FRAME_H
 #define TK_FRAME_H
 
@@ -11,26 +11,26 @@
 struct tk_frame {
     uint32_t width;    /* pixels of a line, 1..4096; even for TK_FRAME_YUYV */
     uint32_t height;   /* lines of a frame, 1..4096 */
-    uint32_t format;   /* one of the TK_FRAME formats */
-    uint32_t top;      /* first line of the part that is taken */
-    uint32_t left;     /* first pixel of it */
-    uint32_t high;     /* lines of it */
-    uint32_t wide;     /* pixels of a line of it; high * wide is at most 2^22 */
+    uint32_t format;   /* TK_FRAME_GREY8 to TK_FRAME_YUYV */
+    uint32_t top;      /* first line of the crop */
+    uint32_t left;     /* first pixel of a line of the crop */
+    uint32_t high;     /* lines of the crop */
+    uint32_t wide;     /* pixels of a line of the crop; high * wide is at most 2^22 */
     uint32_t rows;     /* of the image, 1..1024 */
     uint32_t columns;  /* of the image, 1..1024 */
-    uint32_t channels; /* of the image: 1, grey, or 3, red, green and blue */
+    uint32_t channels; /* of the image: 1 (grey) or 3 (red, green, blue) */
 };
 
 enum { TK_FRAME_GREY8, TK_FRAME_RGB888, TK_FRAME_RGB565, TK_FRAME_RGB565LE, TK_FRAME_YUYV };
 
 enum {
-    TK_FRAME_LINE, /* the next line */
-    TK_FRAME_ROW,  /* row of the image that is summed */
-    TK_FRAME_REST, /* what it still lacks, in rows-ths of a line */
+    TK_FRAME_LINE, /* index of the next line */
+    TK_FRAME_ROW,  /* index of the row of the image that is being summed */
+    TK_FRAME_REST, /* height of that row that is not yet summed, in units of 1 / rows of a line */
     TK_FRAME_SUMS
 };
 
-/* Values of a row of the image. */
+/* Number of values of a row of the image. */
 TK_INLINE uint32_t tk_frame_values(const TK_FLASH struct tk_frame *k)
 {
     return k->columns * k->channels;
@@ -42,21 +42,21 @@ TK_INLINE uint8_t *tk_frame_image(const TK_FLASH struct tk_frame *k, uint32_t *s
     return (uint8_t *)(state + TK_FRAME_SUMS + 2u * tk_frame_values(k));
 }
 
-/* An empty stream. */
+/* Initialise the state. */
 TK_INLINE void tk_frame_init(const TK_FLASH struct tk_frame *k, uint32_t *state)
 {
     tk_clear(state, TK_FRAME_SUMS + tk_frame_values(k));
     state[TK_FRAME_REST] = k->high;
 }
 
-/* A value held within 0..255. */
+/* Clip a value to 0..255. */
 TK_INLINE uint32_t tk_frame_clipped(int32_t value)
 {
     return value < 0 ? 0u : value > 255 ? 255u : (uint32_t)value;
 }
 
-/* Grey, or red, green and blue, of two pixels with shared colour; `bytes` are those of the pixel, y
- * is even or odd as the pixel is. */
+/* Grey, or red, green and blue, of a pixel of YUYV, where two pixels share u and v. `bytes` points
+ * to the luma of the pixel; `odd` is 1 for the second of the two. */
 TK_INLINE void tk_frame_yuyv(const TK_FLASH struct tk_frame *k, const tk_sample_t *bytes,
                              uint32_t odd, uint32_t *values)
 {
@@ -71,7 +71,7 @@ TK_INLINE void tk_frame_yuyv(const TK_FLASH struct tk_frame *k, const tk_sample_
     }
 }
 
-/* Grey, or red, green and blue, of pixel x of a line: values[channels], each 0..255. */
+/* Pixel x of a line: values[channels], each 0..255. */
 TK_INLINE void tk_frame_pixel(const TK_FLASH struct tk_frame *k, const tk_sample_t *line,
                               uint32_t x, uint32_t *values)
 {
@@ -103,11 +103,11 @@ TK_INLINE void tk_frame_pixel(const TK_FLASH struct tk_frame *k, const tk_sample
     }
 }
 
-/* Sums of a line, in columns-ths of a pixel, for each value of a row. */
+/* Sum a line for each value of a row of the image. Units are 1 / columns of a pixel. */
 TK_INLINE void tk_frame_sum_line(const TK_FLASH struct tk_frame *k, const tk_sample_t *line,
                                  uint32_t *sum)
 {
-    uint32_t lacks = k->wide; /* what the column still lacks */
+    uint32_t lacks = k->wide; /* width of the column that is not yet summed */
     uint32_t x;
     tk_clear(sum, tk_frame_values(k));
     for (x = k->left; x < k->left + k->wide; ++x) {
@@ -131,7 +131,7 @@ TK_INLINE void tk_frame_sum_line(const TK_FLASH struct tk_frame *k, const tk_sam
     }
 }
 
-/* (2 sum + area) / (2 area), 0..255, bit by bit: not every core can divide. */
+/* (2 sum + area) / (2 area), 0..255. Bit by bit, as not every core can divide. */
 TK_INLINE uint8_t tk_frame_mean(uint32_t sum, uint32_t area)
 {
     uint32_t rest = 2u * sum + area;
@@ -148,7 +148,7 @@ TK_INLINE uint8_t tk_frame_mean(uint32_t sum, uint32_t area)
     return (uint8_t)mean;
 }
 
-/* A row of the image is summed: its means, and sums of 0 for the next one. */
+/* Write the means of a complete row of the image, and clear the sums for the next one. */
 TK_INLINE void tk_frame_finish_row(const TK_FLASH struct tk_frame *k, uint32_t *state)
 {
     uint32_t *const sums = state + TK_FRAME_SUMS;
@@ -162,7 +162,7 @@ TK_INLINE void tk_frame_finish_row(const TK_FLASH struct tk_frame *k, uint32_t *
     state[TK_FRAME_ROW] = state[TK_FRAME_ROW] + 1u == k->rows ? 0u : state[TK_FRAME_ROW] + 1u;
 }
 
-/* Add the sums of a line to the rows of the image that it reaches. */
+/* Add the sums of a line to the rows of the image that it covers. */
 TK_INLINE void tk_frame_add_line(const TK_FLASH struct tk_frame *k, uint32_t *state)
 {
     uint32_t *const sums = state + TK_FRAME_SUMS;
@@ -183,7 +183,7 @@ TK_INLINE void tk_frame_add_line(const TK_FLASH struct tk_frame *k, uint32_t *st
     } while (rest != 0u);
 }
 
-/* The next line of a frame, width pixels; 1: the frame is complete. */
+/* Take the next line of a frame, width pixels. Returns 1 if the frame is complete. */
 TK_INLINE int tk_frame_push(const TK_FLASH struct tk_frame *k, uint32_t *state,
                             const tk_sample_t *line)
 {

@@ -13,7 +13,7 @@
 #define TK_INPUT_TOP   ((INT32_C(1) << TK_INPUT_BITS) - 1)
 
 #if !TK_RAW_FLOAT
-/* 65536 times the level of raw input i, plus a fraction. */
+/* Level of raw input i in fixed point, with 16 fractional bits. */
 TK_INLINE uint32_t tk_scaled_level(tk_raw_t raw, uint32_t i)
 {
     const int32_t value = (int32_t)raw;
@@ -21,7 +21,7 @@ TK_INLINE uint32_t tk_scaled_level(tk_raw_t raw, uint32_t i)
 #if TK_RAW_WIDE
     uint32_t above = value > offset ? (uint32_t)value - (uint32_t)offset : 0u;
 #else
-    /* With a literal offset the compiler may know that there is nothing to clamp. */
+    /* With a literal offset the compiler may see that the clamp is not needed. */
     uint32_t above = tk_positive_part((int32_t)((uint32_t)value - (uint32_t)offset),
                                       TK_IS_LITERAL(TK_OFFSET(i)));
 #endif
@@ -33,8 +33,8 @@ TK_INLINE uint32_t tk_scaled_level(tk_raw_t raw, uint32_t i)
 }
 #endif
 
-/* Quantized value of raw input i, in [-2^(bits-1), 2^(bits-1)); any raw value is allowed, NaN
- * counts as minus infinity. A constant input may give anything: the caller ignores it. */
+/* Quantized value of raw input i, in [-2^(bits-1), 2^(bits-1)). Any raw value is allowed; NaN
+ * counts as minus infinity. The result for a constant input is ignored by the caller. */
 TK_INLINE int32_t tk_quantize_value(tk_raw_t raw, uint32_t i)
 {
 #if TK_RAW_FLOAT
@@ -48,8 +48,8 @@ TK_INLINE int32_t tk_quantize_value(tk_raw_t raw, uint32_t i)
 
 #if TK_BLOCKS
 
-/* Value i for the transform, without its sign; `raw` selects the type of input: tk_raw_t or
- * tk_quantized_t. */
+/* Input i of the transform, before its sign is applied. The type of `input` is tk_raw_t if `raw` is
+ * not 0, else tk_quantized_t. */
 TK_INLINE int32_t tk_input_value(const void *input, uint32_t i, int raw)
 {
     const tk_raw_t *const raws = (const tk_raw_t *)input;
@@ -62,7 +62,7 @@ TK_INLINE int32_t tk_input_value(const void *input, uint32_t i, int raw)
 #endif
 }
 
-/* Input i + 1, or 0 where i is the last one. */
+/* Input i + 1, or 0 if i is the last one. */
 TK_INLINE int32_t tk_next_value(const void *input, uint32_t i, int raw)
 {
     if (TK_FEATURES % 2u != 0u && i + 1u == TK_FEATURES) {
@@ -71,9 +71,10 @@ TK_INLINE int32_t tk_next_value(const void *input, uint32_t i, int raw)
     return tk_input_value(input, i + 1u, raw);
 }
 
-/* Stage 0 on inputs i and i + 1, i even: constant ones to 0, signs of B, sum and difference. The
- * bits of input i are bit 15, those of i + 1 bit 31 of *signs and *constants, which move up by one.
- * The halves of the result stand exchanged, the sum high: see tk_diagonal.h. */
+/* Stage 0 on inputs i and i + 1, i even: clear constant inputs, apply the signs of B, compute sum
+ * and difference. The flags of input i are bit 15 of *signs and *constants, those of i + 1 bit 31;
+ * both words are then shifted up by one. The halves of the result are exchanged, the sum in the
+ * high one: see tk_diagonal.h. */
 #if TK_DSP
 
 /* Inputs i and i + 1 side by side. */
@@ -86,7 +87,7 @@ TK_INLINE uint32_t tk_two_values(const void *input, uint32_t i, int raw)
         const uint32_t even = tk_scaled_level(next[0], i);
         const uint32_t odd = tk_scaled_level(next[1], i + 1u);
         if (TK_IS_LITERAL(TK_MULTIPLIER(i))) {
-            TK_PKHBT(pair, even >> 16, odd >> 16, 16); /* without shifts for a factor of 65536 */
+            TK_PKHBT(pair, even >> 16, odd >> 16, 16); /* no shifts if the multiplier is 65536 */
         } else {
             TK_PKHTB(pair, odd, even, 16);
         }
@@ -151,14 +152,14 @@ TK_INLINE uint32_t tk_input_pair(const void *input, uint32_t i, int raw, uint32_
 
 #if TK_BLOCKS
 
-/* B q and stage 0: n inputs to d/2 words, padded with zeros. */
+/* Compute B q and stage 0: n inputs become d/2 words, padded with zeros. */
 TK_INLINE void tk_load(const void *input, uint32_t *words, int raw)
 {
     const uint32_t n_even = (TK_FEATURES + 1u) & ~1u;
     uint32_t *const end = words + TK_PAIRS;
     uint32_t i = 0u;
     while (i != n_even) {
-        /* cppcheck-suppress knownConditionTrueFalse ; with few inputs there is one group */
+        /* cppcheck-suppress knownConditionTrueFalse ; few inputs make one group */
         const uint32_t group = n_even - i > 32u ? i + 32u : n_even;
         uint32_t signs = TK_SIGN_WORD(i);
         uint32_t constants = TK_CONSTANT_WORD(i);
@@ -175,7 +176,7 @@ TK_INLINE void tk_load(const void *input, uint32_t *words, int raw)
 
 #endif
 
-/* -1, or 0 where input i is a constant one. */
+/* Mask of input i: -1, or 0 if it is constant. */
 TK_INLINE int32_t tk_varying(uint32_t i)
 {
     const uint32_t pair = i % 32u / 2u;
@@ -183,7 +184,7 @@ TK_INLINE int32_t tk_varying(uint32_t i)
     return ~(int32_t)tk_top_mask(constant);
 }
 
-/* input[n] to output[n]; constant inputs give 0. */
+/* Quantize input[n] to output[n]; constant inputs become 0. */
 TK_INLINE void tk_quantize(const tk_raw_t *input, tk_quantized_t *output)
 {
     uint32_t i;

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows that are components move to the front of v, in order, in place; d/2 words.
+/* Move the rows of v that are components to its front, in order and in place; v has d/2 words.
  *
- * Only for models that drop rows here and there: dropping saves their parameters and weights. */
+ * Used if the unused rows of a block are not the last ones. Leaving them out saves their parameters
+ * and weights. */
 #ifndef TK_KEPT_H
 #define TK_KEPT_H
 
 #include "tk_words.h"
 
-/* Whether an instruction finds the lowest 1 of a word. */
+/* Whether an instruction finds the lowest set bit of a word. */
 #if defined(__GNUC__) && (defined(__ARM_FEATURE_CLZ) || defined(__riscv_zbb))
 #define TK_COUNTS_ZEROS 1
 #else
 #define TK_COUNTS_ZEROS 0
 #endif
 
-/* Rows are moved as halves of side-by-side words, which the transform therefore stores. */
+/* Rows are moved as halves, so the transform must store words side by side. */
 TK_INLINE void tk_keep(uint32_t *v, const TK_FLASH uint32_t *kept)
 {
     uint32_t from = 0u; /* offsets in bytes */

@@ -1,59 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels of signals: of nine taps, on each row of levels as it arrives.
+/* Stage "kernels" of signals: kernels of nine taps, applied to each row of levels as it arrives.
  *
- * Kernels with the same dilation and channel look at the same nine values v, so that a kernel with
- * three 2 and six -1 is 3 (v_a + v_b + v_c) - sum of v. Every kernel has one running count of the
- * responses above its threshold, which wraps around; what a cell of a window counted is the
- * difference of two of them, at its end and at its begin. Windows that overlap share all the rest.
+ * Kernels with the same dilation and channel share nine values v. The response of a kernel with
+ * three taps of 2, at a, b and c, and six of -1 is 3 (v_a + v_b + v_c) - sum of v. Each kernel has
+ * a running count of the responses above its threshold, which wraps around. The count of a cell of
+ * a window is the running count at the end of the cell less that at its beginning. So overlapping
+ * windows share the computation of responses.
  *
- * State, words: the TK_STATE ones, rows of the windows, ring of levels, running counts, counts of
- * the windows. */
+ * State: the words TK_STATE_*, the ages of the windows, the ring of levels, the running counts, the
+ * counts of the windows. */
 #ifndef TK_KERNELS_SIGNAL_H
 #define TK_KERNELS_SIGNAL_H
 
 #include "tk_stage.h"
 
 struct tk_signal {
-    uint32_t rows;           /* of a window */
-    uint32_t channels;       /* of the levels */
-    uint32_t kernels;        /* how many, sorted by dilation, then channel */
-    uint32_t cells;          /* one after the other */
-    uint32_t hop;            /* rows from the begin of a window to that of the next one */
-    uint32_t windows;        /* windows that are under way at a time */
-    uint32_t kept;           /* rows in the ring, those that the longest kernel looks at */
-    uint32_t distances;      /* different dilations */
-    uint32_t turns;          /* 1, 2, 4, ...: parts of the channels, which take turns */
-    uint32_t split;          /* dilations that one call counts; of one a part, where there are */
-    uint32_t kinds;          /* 1: there are kernels of nine 1, or of a 1 for the newest value */
-    uint32_t ring;           /* words of the state before the ring */
-    uint32_t running;        /* before the running counts */
-    uint32_t counts;         /* before the counts of the windows */
-    uint32_t window;         /* words of the counts of a window */
-    uint32_t dilation_bytes; /* of a number in dilations[], 1 or 2 */
-    uint32_t group_bytes;    /* in groups[] */
-    uint32_t order_bytes;    /* in order[]; 0: there is none, count i of the model is count i */
-    /* For each one: the dilation, its kernels, and how many rows of a window there are when each
-     * of its cells begins, and the one before ends. */
+    uint32_t rows;      /* rows of a window */
+    uint32_t channels;  /* channels of the levels */
+    uint32_t kernels;   /* number of kernels, sorted by dilation, then channel */
+    uint32_t cells;     /* number of cells of a window */
+    uint32_t hop;       /* rows from the beginning of a window to that of the next one */
+    uint32_t windows;   /* number of windows that overlap at a time */
+    uint32_t kept;      /* rows in the ring, the length of the longest kernel */
+    uint32_t distances; /* number of different dilations */
+    uint32_t turns;     /* 1, 2, 4, ...: the channels are split into so many parts */
+    uint32_t split;     /* parts of the work on a row that one call does */
+    uint32_t kinds;     /* 1: some kernels have nine taps of 1, or 1 for the newest value only */
+    uint32_t ring;      /* word of the state where the ring begins */
+    uint32_t running;   /* word where the running counts begin */
+    uint32_t counts;    /* word where the counts of the windows begin */
+    uint32_t window;    /* words of the counts of a window */
+    uint32_t dilation_bytes; /* size of an element of dilations[], 1 or 2 */
+    uint32_t group_bytes;    /* size of an element of groups[], 1 or 2 */
+    uint32_t order_bytes;    /* size of an element of order[], 1 or 2; 0: no table */
+    /* For each dilation: the dilation, the number of its kernels, and for each cell the age of a
+     * window, in rows, at which it begins and the cell before ends. */
     const TK_FLASH void *dilations;
-    const TK_FLASH void *groups; /* kernels of each dilation and channel */
-    /* One word per kernel: a, b, c of 4 bits from the bottom; above 16 bits the threshold.
-     * (9, 11, 11) is the sum of all, (10, 11, 11) the newest value. */
+    const TK_FLASH void *groups; /* number of kernels of each dilation and channel */
+    /* A word for each kernel: a, b and c, of 4 bits from the bottom; the upper 16 bits are the
+     * threshold. (9, 11, 11) is the sum of all values, (10, 11, 11) the newest value. */
     const TK_FLASH uint32_t *codes;
     const TK_FLASH void *order; /* count i of the model is count order[i] */
 };
 
 enum {
-    TK_STATE_AT,       /* newest row in the ring */
-    TK_STATE_FILLED,   /* rows in the ring */
-    TK_STATE_WAIT,     /* rows before the next window begins */
-    TK_STATE_NEXT,     /* where that one will be */
-    TK_STATE_FINISHED, /* window that is done */
-    TK_STATE_PENDING,  /* whether its last cells, or all, are still to be counted */
-    TK_STATE_LATER,    /* last parts of the newest row that are still to be counted */
-    TK_STATE_AGES      /* of the windows: rows so far */
+    TK_STATE_AT,       /* index of the newest row in the ring */
+    TK_STATE_FILLED,   /* number of rows in the ring */
+    TK_STATE_WAIT,     /* rows until the next window begins */
+    TK_STATE_NEXT,     /* index of that window */
+    TK_STATE_FINISHED, /* index of the finished window */
+    TK_STATE_PENDING,  /* 1: its last cells, or all of them, are not yet counted */
+    TK_STATE_LATER,    /* parts of the work on the newest row that are left */
+    TK_STATE_AGES      /* for each window the number of its rows so far */
 };
 
-/* A stream in which none of the windows of so many rows has begun, from words of 0. */
+/* Initialise the state, which is cleared: no window has begun. */
 TK_INLINE void tk_signal_init(uint32_t rows, uint32_t windows, uint32_t *state)
 {
     uint32_t i;
@@ -62,21 +63,21 @@ TK_INLINE void tk_signal_init(uint32_t rows, uint32_t windows, uint32_t *state)
     }
 }
 
-/* Number i of the row of a dilation. */
+/* Element i of dilations[] for dilation d. */
 TK_INLINE uint32_t tk_signal_dilation(const TK_FLASH struct tk_signal *k, uint32_t d, uint32_t i)
 {
     return tk_item(k->dilations, k->dilation_bytes, d * (k->cells + 2u) + i);
 }
 
-/* Counts of a window. */
+/* Where the counts of a window are. */
 TK_INLINE tk_count_t *tk_signal_window(const TK_FLASH struct tk_signal *k, uint32_t *state,
                                        uint32_t window)
 {
     return (tk_count_t *)(state + k->counts + window * k->window);
 }
 
-/* The nine values of a kernel that end with the newest row, as 3 v, then what gives the sum and the
- * newest one, and 0; returns their sum. */
+/* The nine values of a kernel, up to the newest row, as 3 v. Three more values make the response
+ * the sum, the newest value, or add 0: see codes. Returns the sum of the nine values. */
 TK_INLINE int32_t tk_signal_values(const TK_FLASH struct tk_signal *k, int32_t *values,
                                    const tk_u16 *ring, const uint32_t *rows)
 {
@@ -100,7 +101,7 @@ TK_INLINE int32_t tk_signal_values(const TK_FLASH struct tk_signal *k, int32_t *
     return sum;
 }
 
-/* Where the rows of a dilation are in the ring, oldest first. */
+/* Positions in the ring of the nine rows of a dilation, oldest first. */
 TK_INLINE void tk_signal_rows(const TK_FLASH struct tk_signal *k, uint32_t *rows, uint32_t at,
                               uint32_t dilation)
 {
@@ -112,13 +113,14 @@ TK_INLINE void tk_signal_rows(const TK_FLASH struct tk_signal *k, uint32_t *rows
     } while (i != 0u);
 }
 
-/* First channel of a part of the channels. */
+/* First channel of a part. */
 TK_INLINE uint32_t tk_signal_channel(const TK_FLASH struct tk_signal *k, uint32_t turn)
 {
     return turn * k->channels / k->turns;
 }
 
-/* Count the newest responses of the kernels of a part; returns the end of these. */
+/* Add the newest responses of the kernels of a part to their running counts. Returns the end of the
+ * kernels. */
 TK_INLINE const TK_FLASH uint32_t *tk_signal_respond(const TK_FLASH struct tk_signal *k,
                                                      const TK_FLASH uint32_t *kernel,
                                                      tk_count_t *running, const uint32_t *state,
@@ -134,7 +136,8 @@ TK_INLINE const TK_FLASH uint32_t *tk_signal_respond(const TK_FLASH struct tk_si
     int32_t values[12];
     uint32_t m;
     if (k->turns == 1u && state[TK_STATE_FILLED] <= 8u * dilation) {
-        return kernel + tk_signal_dilation(k, d, 1u); /* no window needs these */
+        return kernel +
+               tk_signal_dilation(k, d, 1u); /* the kernel is longer than the stream so far */
     }
     tk_signal_rows(k, rows, state[TK_STATE_AT], dilation);
     for (m = begin; m < last; ++m) {
@@ -142,13 +145,13 @@ TK_INLINE const TK_FLASH uint32_t *tk_signal_respond(const TK_FLASH struct tk_si
         if (kernel != end) {
             const int32_t sum = tk_signal_values(k, values, ring, rows);
             const int32_t *from = values;
-            TK_HIDE(from); /* an address in a register, not one on the stack built for each use */
+            TK_HIDE(from); /* keeps the address in a register */
             do {
                 const uint32_t code = *kernel++;
                 const int32_t least = sum + ((int32_t)code >> 16);
-                const int32_t found =
+                const int32_t taken =
                     from[code & 15u] + from[code >> 4 & 15u] + from[code >> 8 & 15u];
-                *running = (tk_count_t)(*running + ((uint32_t)(least - found) >> 31));
+                *running = (tk_count_t)(*running + ((uint32_t)(least - taken) >> 31));
                 ++running;
             } while (kernel != end);
         }
@@ -157,9 +160,9 @@ TK_INLINE const TK_FLASH uint32_t *tk_signal_respond(const TK_FLASH struct tk_si
     return kernel;
 }
 
-/* Begin cells of a window that has `age` rows now, and end those before them; for kernels
- * running[0] to end[-1], of which the first has counts[0]. The last cells end when they are asked
- * for, so that no sample takes that long. */
+/* Begin the cells of a window that are due at `age` rows, and end the cells before them. The
+ * kernels have the running counts from `running` to `end`; `counts` are those of the first one in
+ * the window. tk_signal_end ends the last cells, so that no sample takes that long. */
 TK_INLINE void tk_signal_cells(const TK_FLASH struct tk_signal *k, uint32_t d, uint32_t age,
                                const tk_count_t *running, const tk_count_t *end, tk_count_t *counts)
 {
@@ -179,7 +182,7 @@ TK_INLINE void tk_signal_cells(const TK_FLASH struct tk_signal *k, uint32_t d, u
     }
 }
 
-/* Where the levels of the next row go. */
+/* Where the levels of the next row are to be written. */
 TK_INLINE tk_u16 *tk_signal_next(const TK_FLASH struct tk_signal *k, uint32_t *state)
 {
     tk_u16 *const ring = (tk_u16 *)(state + k->ring);
@@ -192,14 +195,14 @@ TK_INLINE tk_u16 *tk_signal_next(const TK_FLASH struct tk_signal *k, uint32_t *s
     return ring + state[TK_STATE_AT] * k->channels;
 }
 
-/* That row is there, and still to be counted; 1: a window ends with it. */
+/* The next row has been written. Returns 1 if a window ends with it. The row is not counted yet. */
 TK_INLINE int tk_signal_push(const TK_FLASH struct tk_signal *k, uint32_t *state)
 {
     int finished = 0;
     uint32_t i;
     if (state[TK_STATE_WAIT] == 0u) {
         state[TK_STATE_WAIT] = k->hop;
-        state[TK_STATE_PENDING] = 0u; /* it begins where the window was that is done */
+        state[TK_STATE_PENDING] = 0u; /* the new window replaces the finished one */
         state[TK_STATE_AGES + state[TK_STATE_NEXT]] = 0u;
         state[TK_STATE_NEXT] =
             state[TK_STATE_NEXT] + 1u == k->windows ? 0u : state[TK_STATE_NEXT] + 1u;
@@ -216,15 +219,15 @@ TK_INLINE int tk_signal_push(const TK_FLASH struct tk_signal *k, uint32_t *state
     return finished;
 }
 
-/* tk_signal_respond with the structure of the stage: not inlined, so that the registers are those
- * of its loops. */
+/* Type of a function that calls tk_signal_respond for a stage. It is not inlined, so that all
+ * registers are free for its loops. */
 typedef const TK_FLASH uint32_t *tk_signal_respond_t(const TK_FLASH uint32_t *kernel,
                                                      tk_count_t *running, const uint32_t *state,
                                                      uint32_t part);
 
-/* Count the newest row in all windows: the responses that end with it, and the cells that begin or
- * end. A call does `split` of the last `left` parts; those of the next samples, or the decision, do
- * the others: no call takes much longer than another. */
+/* Count the newest row: compute the responses that end with it, and begin and end cells of all
+ * windows. `left` parts of this work are left; a call does `split` of them, and the next samples or
+ * the decision do the others. So no call takes much longer than another. */
 TK_INLINE void tk_signal_count(const TK_FLASH struct tk_signal *k, tk_signal_respond_t *respond,
                                uint32_t *state, uint32_t left)
 {
@@ -252,7 +255,7 @@ TK_INLINE void tk_signal_count(const TK_FLASH struct tk_signal *k, tk_signal_res
         }
         kernel = respond(kernel, running, state, k->turns == 1u ? d : begin);
         running += kernel - first;
-        TK_HIDE(window); /* so that the loop is not unrolled */
+        TK_HIDE(window); /* keeps the loop from being unrolled */
         for (; window < k->windows; ++window) {
             tk_signal_cells(k, d, state[TK_STATE_AGES + window], end, running,
                             tk_signal_window(k, state, window) +
@@ -262,19 +265,19 @@ TK_INLINE void tk_signal_count(const TK_FLASH struct tk_signal *k, tk_signal_res
     state[TK_STATE_LATER] = left > k->split ? left - k->split : 0u;
 }
 
-/* Whether parts are still to be counted. */
+/* Whether parts of the newest row are not yet counted. */
 TK_INLINE int tk_signal_later(const TK_FLASH struct tk_signal *k, const uint32_t *state)
 {
     return k->split != k->distances * k->turns && state[TK_STATE_LATER] != 0u;
 }
 
-/* Whether the last cells of the window that is done are still to be ended. */
+/* Whether the last cells of the finished window have not ended. */
 TK_INLINE int tk_signal_pending(const uint32_t *state)
 {
     return state[TK_STATE_PENDING] != 0u;
 }
 
-/* End them. */
+/* End the last cells of the finished window. */
 TK_INLINE void tk_signal_end(const TK_FLASH struct tk_signal *k, uint32_t *state)
 {
     const tk_count_t *running = (const tk_count_t *)(state + k->running);
@@ -287,7 +290,7 @@ TK_INLINE void tk_signal_end(const TK_FLASH struct tk_signal *k, uint32_t *state
     }
 }
 
-/* The counts of that window, in the order of the model; `ordered` may take them. */
+/* The counts of the finished window in the order of the model; `ordered` is scratch for them. */
 TK_INLINE const tk_count_t *tk_signal_counts(const TK_FLASH struct tk_signal *k, uint32_t *state,
                                              uint32_t *ordered)
 {

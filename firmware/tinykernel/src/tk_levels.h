@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Levels, the first stage of images and signals: raw value -> level -> average -> mixed channel.
+/* Stage "levels" of images and signals: raw value -> level -> average -> mixed channel.
  *
- * State of a stream, words: whether a level waits for the other one of its average, then the levels
- * of the channels, two a word. */
+ * State of a stream: a word that is 1 after the first of two samples that are averaged, then the
+ * levels of the channels, two per word. */
 #ifndef TK_LEVELS_H
 #define TK_LEVELS_H
 
@@ -12,18 +12,18 @@
 #include "tk_stage.h"
 
 struct tk_levels {
-    uint32_t width;              /* raw pixels of a row; 1 of a signal */
+    uint32_t width;              /* raw pixels of a row; 1 for signals */
     uint32_t channels;           /* raw values of a pixel */
-    uint32_t bits;               /* width of what the scaler gives */
-    uint32_t shift;              /* bits of it that are dropped, 0..bits - 1 */
-    uint32_t top;                /* largest level then */
-    uint32_t average;            /* 1, or 2: neighbours are averaged, two by two in images */
-    uint32_t mixed;              /* mixed channels */
-    uint32_t terms;              /* 0: they are the channels; else the channels in each, 1 or 2 */
-    const TK_FLASH uint8_t *mix; /* those, a byte each: plus 64 if top - level is meant */
+    uint32_t bits;               /* bits of the output of the scaler */
+    uint32_t shift;              /* number of its low bits that are dropped, 0..bits - 1 */
+    uint32_t top;                /* largest level */
+    uint32_t average;            /* 1; or 2: average 2 samples, or 2 x 2 pixels */
+    uint32_t mixed;              /* number of mixed channels */
+    uint32_t terms;              /* channels in a mixed one, 1 or 2; 0: no channels are mixed */
+    const TK_FLASH uint8_t *mix; /* terms of the mixed channels; plus 64: use top - level */
 };
 
-/* Level of a raw value of channel c, 0..top; any raw value is allowed, NaN counts as minus
+/* Level of a raw value of channel c, 0..top. Any raw value is allowed; NaN counts as minus
  * infinity. */
 TK_INLINE uint32_t tk_level(const TK_FLASH struct tk_levels *levels, tk_sensor_t raw, uint32_t c)
 {
@@ -48,7 +48,7 @@ TK_INLINE uint32_t tk_level(const TK_FLASH struct tk_levels *levels, tk_sensor_t
 #endif
 }
 
-/* Averaged level of channel c of an image, from its top left pixel. */
+/* Averaged level of channel c of an image; `pixel` is the top left one of those averaged. */
 TK_INLINE uint32_t tk_levels_average(const TK_FLASH struct tk_levels *levels,
                                      const tk_sensor_t *pixel, uint32_t c)
 {
@@ -64,14 +64,14 @@ TK_INLINE uint32_t tk_levels_average(const TK_FLASH struct tk_levels *levels,
     return first;
 }
 
-/* A channel or its complement, as a byte of the mix says. */
+/* The level of a channel, or its complement, depending on its code in the mix. */
 TK_INLINE uint32_t tk_levels_term(const TK_FLASH struct tk_levels *levels, uint32_t code,
                                   uint32_t level)
 {
     return (code & 64u) != 0u ? levels->top - level : level;
 }
 
-/* What mixed channel m is: its channel, or the bytes of its mix. Read once, before its pixels. */
+/* Codes of the terms of mixed channel m, or m itself if no channels are mixed. */
 TK_INLINE uint32_t tk_levels_codes(const TK_FLASH struct tk_levels *levels, uint32_t m)
 {
     if (levels->terms == 0u) {
@@ -83,7 +83,7 @@ TK_INLINE uint32_t tk_levels_codes(const TK_FLASH struct tk_levels *levels, uint
     return levels->mix[2u * m] | (uint32_t)levels->mix[2u * m + 1u] << 8;
 }
 
-/* A pixel of that mixed channel of an image. */
+/* A pixel of the mixed channel with these codes. */
 TK_INLINE uint32_t tk_levels_pixel(const TK_FLASH struct tk_levels *levels,
                                    const tk_sensor_t *pixel, uint32_t codes)
 {
@@ -101,7 +101,8 @@ TK_INLINE uint32_t tk_levels_pixel(const TK_FLASH struct tk_levels *levels,
     return (first + tk_levels_term(levels, codes >> 8, second)) >> 1;
 }
 
-/* A line of mixed channels of an image as bytes, side by side; the line begins at `input`. */
+/* A line of an image, which begins at `input`, as bytes, with the mixed channels of a pixel side by
+ * side. */
 TK_INLINE void tk_levels_line(const TK_FLASH struct tk_levels *levels, const tk_sensor_t *input,
                               uint32_t columns, uint8_t *out)
 {
@@ -118,7 +119,7 @@ TK_INLINE void tk_levels_line(const TK_FLASH struct tk_levels *levels, const tk_
     }
 }
 
-/* The next sample of a signal; 1: a row comes out. */
+/* Take the next sample of a signal. Returns 1 if this completes a row. */
 TK_INLINE int tk_levels_push(const TK_FLASH struct tk_levels *levels, uint32_t *state,
                              const tk_sensor_t *sample)
 {
@@ -136,7 +137,7 @@ TK_INLINE int tk_levels_push(const TK_FLASH struct tk_levels *levels, uint32_t *
     return state[0] == 0u;
 }
 
-/* The mixed channels of that row. */
+/* Write the mixed channels of that row. */
 TK_INLINE void tk_levels_row(const TK_FLASH struct tk_levels *levels, const uint32_t *state,
                              tk_u16 *row)
 {

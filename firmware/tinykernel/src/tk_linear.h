@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linear part: products of packed weights with quantized inputs. */
+/* Linear part: dot products of packed weights and quantized inputs. */
 #ifndef TK_LINEAR_H
 #define TK_LINEAR_H
 
 #include "tk_contract.h"
 
-#define TK_LINEAR_CODES (32u / TK_LINEAR_BITS) /* a word, a multiple of four */
+#define TK_LINEAR_CODES (32u / TK_LINEAR_BITS) /* weights in a word, a multiple of 4 */
 
 /* The weight at the top of a word. */
 TK_INLINE int32_t tk_linear_weight(uint32_t word)
@@ -17,7 +17,7 @@ TK_INLINE int32_t tk_linear_weight(uint32_t word)
 #endif
 }
 
-/* A word of weights times as many inputs. */
+/* Dot product of a word of weights and as many inputs. */
 TK_INLINE uint32_t tk_linear_word(uint32_t word, const tk_quantized_t *input)
 {
     uint32_t dot = 0u;
@@ -36,7 +36,7 @@ TK_INLINE uint32_t tk_linear_word(uint32_t word, const tk_quantized_t *input)
     return dot;
 }
 
-/* dots[TK_OUTPUTS] of all outputs; proved to fit int32. */
+/* Compute dots[TK_OUTPUTS]; proved to fit int32. */
 TK_SHARED void tk_dots(const tk_quantized_t *input, int32_t *dots)
 {
     const TK_FLASH uint32_t *weights = tk_linear;

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stage "plane": the rows of a window as an image, for separable convolutions.
  *
- * State, words: the TK_PLANE ones, then the newest rows of levels, a byte each. */
+ * State: the words TK_PLANE_*, then the rows of levels of the newest window, one byte per level. */
 #ifndef TK_PLANE_H
 #define TK_PLANE_H
 
 #include "tk_separable.h"
 
 struct tk_plane {
-    uint32_t rows;  /* 2 or more: of a window */
-    uint32_t bands; /* 2 or more: levels of a row */
-    uint32_t hop;   /* 1 or more: rows from one window to the next */
+    uint32_t rows;  /* rows of a window, 2 or more */
+    uint32_t bands; /* levels of a row, 2 or more */
+    uint32_t hop;   /* rows from one window to the next, 1 or more */
 };
 
 enum {
-    TK_PLANE_AT,   /* the oldest row */
-    TK_PLANE_LEFT, /* rows before a window ends */
+    TK_PLANE_AT,   /* index of the oldest row */
+    TK_PLANE_LEFT, /* rows until the next window ends */
     TK_PLANE_ROWS
 };
 
-/* No row is there. */
+/* Initialise the state. */
 TK_INLINE void tk_plane_init(const TK_FLASH struct tk_plane *plane, uint32_t *state)
 {
     state[TK_PLANE_AT] = 0u;
     state[TK_PLANE_LEFT] = plane->rows;
 }
 
-/* Keep the next row; 1: a window ends with it, and begins at TK_PLANE_AT. */
+/* Store the next row. Returns 1 if a window ends with it; the window begins at TK_PLANE_AT. */
 TK_INLINE int tk_plane_push(const TK_FLASH struct tk_plane *plane, uint32_t *state,
                             const uint8_t *row)
 {
@@ -45,7 +45,7 @@ TK_INLINE int tk_plane_push(const TK_FLASH struct tk_plane *plane, uint32_t *sta
     return 1;
 }
 
-/* What convolutions make of that window: made[] has a mean a channel; memory is their scratch. */
+/* Run convolutions on that window: made[] gets the mean of each channel; memory is scratch. */
 TK_INLINE void tk_plane_run(const TK_FLASH struct tk_separable *k,
                             const TK_FLASH struct tk_plane *plane, const uint32_t *state,
                             uint32_t *memory, uint8_t *made)

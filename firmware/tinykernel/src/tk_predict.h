@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The whole inference, put together from the kernels. Included by a generated model source after
- * it has defined the macros and tables that tk_contract.h lists.
+/* Inference. A generated model source includes this file after it has defined the macros and tables
+ * listed in tk_contract.h.
  *
- * Scratch, region after region; nothing in it has to be kept between calls or set before one:
- *   TK_FIRST_WORDS  first the packed image, where there is one. Then two vectors of d int16 values,
- *                   u and v (d/2 words each), and TK_BITS_WORDS words of bits; without components
- *                   the quantized inputs
- *   TK_DOT_WORDS    products of the linear part, beside components or trees
- *   TK_CLASSES      words that only tk_predict uses
- *   and the counts of an image, or the state of a stream that is as long as a window.
+ * Regions of scratch, in order. It needs no initial content, and none is kept between calls:
+ *   TK_FIRST_WORDS  at first working memory of the image stages. Then, with components, two vectors
+ *                   of d int16 values, u and v (d/2 words each), and TK_BITS_WORDS words of bits;
+ *                   without components the quantized inputs
+ *   TK_DOT_WORDS    dot products of the linear part, if there are also components or trees
+ *   TK_CLASSES      scores, in functions that return a label
+ *   the rest        counts of an image; or of a window the state of a stream of that length
  */
 #ifndef TK_PREDICT_H
 #define TK_PREDICT_H
@@ -48,16 +48,16 @@
 
 #if TK_BLOCKS
 
-/* Stages: load -> mix -> blocks -> scores -> finish. Each of the first three leaves its result in
- * scratch for the next one. */
+/* Steps: load, mix, blocks, scores, finish. Load, mix and blocks pass their results on in scratch.
+ */
 
-/* Load: where the inputs go, before the first transform. */
+/* Where tk_load writes the inputs of the first transform. */
 TK_INLINE uint32_t *tk_loaded(uint32_t *scratch)
 {
     return TK_PERMUTATION ? scratch + TK_PAIRS : scratch;
 }
 
-/* Mix: the first transform, except its stage 0, and P. What the blocks share. */
+/* Mix: the first transform except stage 0, then P. All blocks share the result. */
 TK_SHARED void tk_mix(uint32_t *scratch)
 {
     uint32_t *const loaded = tk_loaded(scratch);
@@ -67,8 +67,9 @@ TK_SHARED void tk_mix(uint32_t *scratch)
 #endif
 }
 
-/* Blocks: project, compare, and count[TK_OUTPUTS] the components that agree with their weights.
- * Where blocks are short, the bits of several wait to be counted together. */
+/* Blocks: compute projections, compare their phases with the windows, and count the components that
+ * agree with their weights, to counts[TK_OUTPUTS]. The bits of several short blocks are collected
+ * and counted together. */
 TK_INLINE void tk_blocks(uint32_t *scratch, int32_t *counts)
 {
     uint32_t *const v = scratch + TK_PAIRS;
@@ -76,7 +77,7 @@ TK_INLINE void tk_blocks(uint32_t *scratch, int32_t *counts)
 #if TK_GROUP_WORDS
     const TK_FLASH uint32_t *windows = tk_windows;
 #else
-    const TK_FLASH uint32_t *const windows = tk_weights; /* is not read */
+    const TK_FLASH uint32_t *const windows = tk_weights; /* never read */
 #endif
     const TK_FLASH uint32_t *weights = tk_weights;
     uint32_t waiting = 0u;
@@ -107,7 +108,7 @@ TK_INLINE void tk_blocks(uint32_t *scratch, int32_t *counts)
     } while (block != TK_BLOCKS);
 }
 
-/* Counts of agreeing components from the loaded inputs. */
+/* Count agreeing components, from loaded inputs. */
 TK_INLINE void tk_components(uint32_t *scratch, int32_t *counts)
 {
     uint32_t output;
@@ -123,7 +124,7 @@ TK_INLINE void tk_components(uint32_t *scratch, int32_t *counts)
 
 #if TK_LINEAR_BITS || TK_TREES || TK_ONE_CLASS
 
-/* scores[TK_CLASSES] from quantized inputs, which both parts read. */
+/* Compute scores[TK_CLASSES] from quantized inputs. */
 TK_SHARED void tk_run(const tk_quantized_t *input, uint32_t *scratch, int32_t *scores)
 {
 #if TK_ONE_CLASS
@@ -150,7 +151,7 @@ TK_SHARED void tk_run(const tk_quantized_t *input, uint32_t *scratch, int32_t *s
 #endif
 }
 
-/* The same from raw ones. The quantized inputs wait where tk_load does not write. */
+/* Compute scores from raw inputs. The quantized ones are stored where tk_load does not write. */
 TK_INLINE void tk_scores_raw(const tk_raw_t *input, uint32_t *scratch, int32_t *scores)
 {
 #if TK_BLOCKS
@@ -170,7 +171,7 @@ TK_INLINE void tk_scores_quantized(const tk_quantized_t *input, uint32_t *scratc
 
 #else
 
-/* scores[TK_CLASSES] from the loaded inputs. */
+/* Compute scores[TK_CLASSES] from loaded inputs. */
 TK_SHARED void tk_run(uint32_t *scratch, int32_t *scores)
 {
     tk_components(scratch, scores);
@@ -191,9 +192,9 @@ TK_INLINE void tk_scores_quantized(const tk_quantized_t *input, uint32_t *scratc
 
 #endif
 
-/* The functions of the interface; for tables also tk_quantize in tk_input.h. */
+/* The functions that the generated source calls. For tables it also calls tk_quantize. */
 
-/* Where the functions that return a label keep the scores. */
+/* Memory of the scores, in functions that return a label. */
 TK_INLINE int32_t *tk_score_words(uint32_t *scratch)
 {
     return (int32_t *)(scratch + TK_FIRST_WORDS + TK_DOT_WORDS);
@@ -201,7 +202,7 @@ TK_INLINE int32_t *tk_score_words(uint32_t *scratch)
 
 #if TK_STAGES
 
-/* What the stages before keep beside the machine. */
+/* Memory of the stages. */
 TK_INLINE uint32_t *tk_stage_words(uint32_t *scratch)
 {
     return scratch + TK_FIRST_WORDS + TK_DOT_WORDS + TK_CLASSES;
@@ -220,7 +221,7 @@ TK_INLINE int tk_predict(const tk_sample_t *input, uint32_t *scratch)
 
 #if TK_STAGES >= 2
 
-/* Counts of the window of a stream, or of the frame, that is done. */
+/* Counts of the finished window of a stream, or of the finished frame. */
 TK_INLINE const tk_count_t *tk_done_counts(uint32_t *state, uint32_t *scratch)
 {
 #if TK_STAGES == 3
@@ -230,7 +231,6 @@ TK_INLINE const tk_count_t *tk_done_counts(uint32_t *state, uint32_t *scratch)
 #endif
 }
 
-/* Its scores. */
 TK_INLINE void tk_stream_scores(uint32_t *state, uint32_t *scratch, int32_t *scores)
 {
     tk_scores_raw(tk_done_counts(state, scratch), scratch, scores);

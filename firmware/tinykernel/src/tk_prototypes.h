@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Distance to the nearest of some rows that are known. */
+/* Distance to the nearest prototype. */
 #ifndef TK_PROTOTYPES_H
 #define TK_PROTOTYPES_H
 
@@ -7,7 +7,7 @@
 
 #include "tk_input.h"
 
-/* The top 8 bits of quantized input i, -128 to 127; 0 of a constant one. */
+/* The top 8 bits of quantized input i, -128 to 127; 0 if it is constant. */
 TK_INLINE int32_t tk_coarse(const tk_quantized_t *input, uint32_t i)
 {
     return ((int32_t)input[i] >> (TK_INPUT_BITS - 8)) & tk_varying(i);
@@ -28,7 +28,7 @@ TK_SHARED int32_t tk_distance(const tk_quantized_t *input)
             if (i % 8u == 0u) {
                 word = *words++;
             }
-            /* 16 times the level at the top of the word, and 8 */
+            /* The prototype's input is in the middle of the 16 values of a level. */
             apart = tk_coarse(input, i) - (((int32_t)word >> 28) * 16 + 8);
             distance += (uint32_t)(apart * apart);
             word <<= 4;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scores: how many components agree with their weights, for every output.
+/* Scores: for every output, count the components that agree with their weights.
  *
- * A component agrees when it has the sign of its weight. Its bit is 1 for -1 and the bit of the
- * sign plane 1 for a positive weight, so that they differ; the mask plane takes out zero weights.
- * sum of w * z = 2 * agreeing - (number of weights), whose constant part is in tk_biases. */
+ * A component agrees if it has the sign of its weight. The bit of a component is 1 for -1, and the
+ * bit of the sign plane is 1 for a positive weight, so bits that differ agree. The mask plane
+ * excludes zero weights. The sum of w * z is 2 * agreeing - (number of weights); its constant part
+ * is included in tk_biases. */
 #ifndef TK_SCORES_H
 #define TK_SCORES_H
 
@@ -17,14 +18,14 @@
 #define TK_POPCOUNT 0
 #endif
 
-/* Numbers of bits in the nibbles of x. */
+/* Bit counts of the nibbles of x. */
 TK_INLINE uint32_t tk_nibbles(uint32_t x)
 {
     x -= x >> 1 & 0x55555555u;
     return (x & 0x33333333u) + (x >> 2 & 0x33333333u);
 }
 
-/* sum plus the bytes of x, whose own sum is below 256. */
+/* Add the bytes of x, whose total is below 256, to sum. */
 TK_INLINE uint32_t tk_add_four(uint32_t sum, uint32_t x)
 {
 #if TK_DSP
@@ -34,7 +35,7 @@ TK_INLINE uint32_t tk_add_four(uint32_t sum, uint32_t x)
 #endif
 }
 
-/* sum plus the number of bits in x. */
+/* Add the number of set bits of x to sum. */
 TK_INLINE uint32_t tk_add_bits(uint32_t sum, uint32_t x)
 {
 #if TK_POPCOUNT
@@ -45,7 +46,7 @@ TK_INLINE uint32_t tk_add_bits(uint32_t sum, uint32_t x)
 #endif
 }
 
-/* sum plus the number of bits in ones, twice that in twos, four times that in fours. */
+/* Add the number of set bits in ones, twice that in twos and four times that in fours to sum. */
 TK_INLINE uint32_t tk_add_planes(uint32_t sum, uint32_t ones, uint32_t twos, uint32_t fours)
 {
 #if TK_POPCOUNT
@@ -59,7 +60,7 @@ TK_INLINE uint32_t tk_add_planes(uint32_t sum, uint32_t ones, uint32_t twos, uin
 #endif
 }
 
-/* Carry-save adder: three words of one-bit numbers to one of sums and one of carries. */
+/* Carry-save adder: add three words bit by bit, into a word of sums and a word of carries. */
 TK_INLINE void tk_carry_save(uint32_t *carry, uint32_t *sum, uint32_t a, uint32_t b)
 {
     const uint32_t half = *sum ^ a;
@@ -67,7 +68,7 @@ TK_INLINE void tk_carry_save(uint32_t *carry, uint32_t *sum, uint32_t a, uint32_
     *sum = half ^ b;
 }
 
-/* Bits of agreeing components of word i. */
+/* Word i of bits, set where a component agrees. */
 TK_INLINE uint32_t tk_agreeing(const uint32_t *bits, const TK_FLASH uint32_t *weights, uint32_t i)
 {
 #if TK_PLANES == 2
@@ -77,7 +78,7 @@ TK_INLINE uint32_t tk_agreeing(const uint32_t *bits, const TK_FLASH uint32_t *we
 #endif
 }
 
-/* Adds a word to columns that hold less than seven. */
+/* Add a word to the three-bit counters of its columns, which are below seven. */
 TK_INLINE void tk_add_word(uint32_t *ones, uint32_t *twos, uint32_t *fours, uint32_t word)
 {
     const uint32_t carry = *ones & word;
@@ -88,8 +89,8 @@ TK_INLINE void tk_add_word(uint32_t *ones, uint32_t *twos, uint32_t *fours, uint
 
 #if TK_DIMENSION >= 256u
 
-/* Number of agreeing components in `count` words, for many words: eight at a time are added up
- * column by column to what the columns hold, and one population count serves for their carries. */
+/* Number of agreeing components in `count` words. For many words: eight at a time are added to the
+ * counters of their columns, so that eight words need one population count, that of the carries. */
 TK_INLINE uint32_t tk_count_output(const uint32_t *bits, const TK_FLASH uint32_t *weights,
                                    uint32_t count)
 {
@@ -125,8 +126,8 @@ TK_INLINE uint32_t tk_count_output(const uint32_t *bits, const TK_FLASH uint32_t
 
 #else
 
-/* Number of agreeing components in `count` words, at least one, for few words and in less code: up
- * to seven are added up column by column, which three bits per column can hold. */
+/* Number of agreeing components in `count` >= 1 words. For few words, in less code: up to seven are
+ * added column by column, as many as three bits can count. */
 TK_INLINE uint32_t tk_count_output(const uint32_t *bits, const TK_FLASH uint32_t *weights,
                                    uint32_t count)
 {
@@ -160,8 +161,8 @@ TK_INLINE uint32_t tk_count_output(const uint32_t *bits, const TK_FLASH uint32_t
 
 #endif
 
-/* Add the agreeing components of `count` words of bits to counts[TK_OUTPUTS]; returns the end of
- * the weights used. */
+/* Add the agreeing components of `count` words of bits to counts[TK_OUTPUTS]. Returns the end of
+ * the weights that were read. */
 TK_SHARED const TK_FLASH uint32_t *tk_count(int32_t *counts, const uint32_t *bits,
                                             const TK_FLASH uint32_t *weights, uint32_t count)
 {
@@ -175,8 +176,8 @@ TK_SHARED const TK_FLASH uint32_t *tk_count(int32_t *counts, const uint32_t *bit
 
 #endif
 
-/* Counts, or sums of leaves, become scores[TK_CLASSES], in place; proved to fit int32. With a
- * linear part `dots` are its products; without components they are where the scores will be. */
+/* Turn counts, or sums of leaves, into scores[TK_CLASSES], in place; proved to fit int32. `dots`
+ * are the dot products of the linear part. Without components and trees they may be `scores`. */
 TK_INLINE void tk_finish(int32_t *scores, const int32_t *dots)
 {
     uint32_t output;
@@ -199,7 +200,7 @@ TK_INLINE void tk_finish(int32_t *scores, const int32_t *dots)
 #endif
 }
 
-/* The first index of the largest score. */
+/* Index of the largest score; of equal ones the first. */
 TK_INLINE int tk_largest(const int32_t *scores)
 {
     int best = 0;

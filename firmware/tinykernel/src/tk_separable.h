@@ -1,68 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Separable convolutions: blocks of layers that an image goes through row by row.
+/* Stage "separable": blocks of separable convolutions, which process an image row by row.
  *
- * A block keeps three rows of what it is given, bytes with the channels of a position side by side,
- * and makes a row as soon as the rows below it are there. Blocks that come later go first, so that
- * no row is overwritten that is still needed. Values that all outputs look at lie in halves, zeros
- * behind the last ones: of the first layer two of a position a word, of others two positions.
+ * A block stores three rows of its input, as bytes with the channels of a position side by side. It
+ * computes a row as soon as it has the input rows for it. Later blocks run first, so that no row is
+ * overwritten before it is used. The inputs of a dot product are converted to 16-bit values, padded
+ * with zeros: a word holds two values of a position for the first layer, else one value of two
+ * positions.
  *
- * first[] has for each channel 9 * given weights of 8 bits, those of a position side by side, of
- * four the bytes 0, 2, 1 and 3 of a word. single[] has for each channel of a block nine weights of
- * 4 bits, the first one of a byte in its low half. points[] has for each channel that a block gives
- * 8 weights per word, the first one in its lowest bits. units[] has for each channel of each layer
- * bias << 12 | multiplier
- * << 5 | shift. */
+ * first[] has for each channel 9 * given weights of 8 bits, those of a position side by side; four
+ * of them are bytes 0, 2, 1 and 3 of a word. single[] has for each channel of a block nine weights
+ * of 4 bits, the first of two in the low half of a byte. points[] has for each output channel of a
+ * block 8 weights of 4 bits per word, the first one in the lowest bits. units[] has for each
+ * channel of each layer bias << 12 | multiplier << 5 | shift. */
 #ifndef TK_SEPARABLE_H
 #define TK_SEPARABLE_H
 
 #include "tk_stage.h"
 
-/* Rows that a block keeps. */
+/* Input rows that a block stores. */
 #define TK_BLOCK_ROWS 3u
 
 struct tk_separable {
     uint32_t rows;                 /* of the image, 2 or more */
     uint32_t columns;              /* of the image, 2 or more */
     uint32_t given;                /* channels of the image */
-    uint32_t blocks;               /* how many, 1..16 */
-    uint32_t halves;               /* bytes of a row that all outputs look at, a multiple of 4 */
-    uint32_t factor;               /* of a sum of all positions, over 65536 */
-    const TK_FLASH uint8_t *shape; /* of each block channels less 1, and the stride */
+    uint32_t blocks;               /* number of blocks, 1..16 */
+    uint32_t halves;               /* bytes of the converted inputs, a multiple of 4 */
+    uint32_t factor;               /* mean of all positions = sum * factor / 65536 */
+    const TK_FLASH uint8_t *shape; /* for each block its channels less 1, then its stride */
     const TK_FLASH uint32_t *first;
     const TK_FLASH uint8_t *single;
     const TK_FLASH uint32_t *points;
     const TK_FLASH uint32_t *units;
 };
 
-/* A block, or what stands behind the last one. */
+/* A block, or the output of the last one. */
 typedef struct {
-    uint32_t ring;     /* bytes from here to the rows of what it is given */
-    uint32_t rows;     /* of what it is given */
-    uint32_t columns;  /* of what it is given */
-    uint32_t channels; /* of what it is given */
+    uint32_t ring;     /* bytes from this structure to the stored input rows */
+    uint32_t rows;     /* of the input */
+    uint32_t columns;  /* of the input */
+    uint32_t channels; /* of the input */
     uint32_t stride;   /* 1 or 2 */
-    uint32_t keeps;    /* rows */
-    uint32_t received; /* rows so far */
-    uint32_t made;     /* rows so far */
-    uint32_t single;   /* where its weights and units begin in the tables */
+    uint32_t keeps;    /* number of input rows that are stored */
+    uint32_t received; /* number of input rows so far */
+    uint32_t made;     /* number of output rows so far */
+    uint32_t single;   /* where its data begin in single[], points[] and units[] */
     uint32_t points;
     uint32_t units;
 } tk_block_t;
 
-/* ceil(n / 8) words of weights of 4 bits. */
+/* Words of the 4-bit weights of so many channels. */
 TK_INLINE uint32_t tk_separable_words(uint32_t channels)
 {
     return (channels + 7u) / 8u;
 }
 
-/* A sum with what a unit of units[] says. Proved: no product leaves 32 bits. */
+/* Apply bias, multiplier and shift of a unit to a sum. The product is proved to fit int32. */
 TK_INLINE uint8_t tk_separable_unit(uint32_t unit, int32_t sum)
 {
     sum = (sum + ((int32_t)unit >> 12)) * (int32_t)(unit >> 5 & 127u);
     return (uint8_t)tk_clipped(sum, unit & 31u);
 }
 
-/* Weight 0 <= k < 8 of a word, times the values of four positions. */
+/* Multiply weight k = 0..7 of a word by the values of four positions. */
 #define TK_TAP(k)                                                                    \
     do {                                                                             \
         const uint32_t tap = (uint32_t)((int32_t)(word << (28u - 4u * (k))) >> 28u); \
@@ -76,8 +76,9 @@ TK_INLINE uint8_t tk_separable_unit(uint32_t unit, int32_t sum)
         TK_HIDE(high);                                                               \
     } while (0)
 
-/* Words of 8 weights of 4 bits times values of four positions, two of which lie in a word: a
- * product is that of both. Eight of them leave no half, since |weight * value| <= 8 * 255. */
+/* Dot products of words of 8 4-bit weights with the values of four positions. A word has the values
+ * of two positions, so one multiplication computes two products. Sums of eight products fit a half,
+ * since |weight * value| <= 8 * 255. */
 TK_SHARED void tk_separable_dot4(const TK_FLASH uint32_t *weights, const uint32_t *values,
                                  uint32_t words, int32_t *sums)
 {
@@ -110,7 +111,7 @@ TK_SHARED void tk_separable_dot4(const TK_FLASH uint32_t *weights, const uint32_
 }
 #undef TK_TAP
 
-/* Words of 4 weights of 8 bits times as many halves: bytes 0, 2, 1 and 3 of a word. */
+/* Dot product of words of 4 8-bit weights (bytes 0, 2, 1 and 3) with as many halves. */
 TK_INLINE int32_t tk_separable_dot8(const TK_FLASH uint32_t *weights, const uint32_t *values,
                                     uint32_t words)
 {
@@ -136,19 +137,19 @@ TK_INLINE int32_t tk_separable_dot8(const TK_FLASH uint32_t *weights, const uint
     return sum;
 }
 
-/* Row y < 65536 of what a block keeps, 3 rows or 1. */
+/* Input row y < 65536 of a block, which stores the newest 3 rows or 1. */
 TK_INLINE uint8_t *tk_separable_row(tk_block_t *block, uint32_t y, uint32_t keeps)
 {
     const uint32_t place = keeps == 1u ? 0u : y - 3u * (y * 43691u >> 17);
     return (uint8_t *)(void *)block + block->ring + place * (block->columns * block->channels);
 }
 
-/* What 3 x 3 kernels of all channels look at around row and column, as halves. */
+/* Convert the 3 x 3 positions around row and column, with all channels, to halves. */
 TK_INLINE void tk_separable_patch(tk_block_t *block, uint32_t row, uint32_t column, tk_u16 *halves)
 {
     uint32_t i;
     for (i = 0u; i < 3u; ++i) {
-        const uint32_t y = row + i - 1u; /* beyond the rows above the first one, too */
+        const uint32_t y = row + i - 1u; /* wraps around above the first row */
         const uint8_t *const line =
             tk_separable_row(block, y < block->rows ? y : row, TK_BLOCK_ROWS);
         uint32_t j;
@@ -164,7 +165,7 @@ TK_INLINE void tk_separable_patch(tk_block_t *block, uint32_t row, uint32_t colu
     }
 }
 
-/* What the first layer makes of the halves of a position. */
+/* Compute the first layer at a position, from its converted inputs. */
 TK_SHARED void tk_separable_mixed(const TK_FLASH struct tk_separable *k, const uint32_t *halves,
                                   uint32_t words, uint32_t channels, uint8_t *out)
 {
@@ -176,7 +177,7 @@ TK_SHARED void tk_separable_mixed(const TK_FLASH struct tk_separable *k, const u
     } while (--channels != 0u);
 }
 
-/* A row of the first block, to out. */
+/* Compute a row of the first block. */
 TK_INLINE void tk_separable_first(const TK_FLASH struct tk_separable *k, tk_block_t *block,
                                   uint32_t channels, uint32_t *halves, uint8_t *out)
 {
@@ -192,24 +193,25 @@ TK_INLINE void tk_separable_first(const TK_FLASH struct tk_separable *k, tk_bloc
     }
 }
 
-/* A row of one channel of a single layer: those of its nine weights that stand below each other
- * are taps[0..5], the first of a row as its low half and the second as its high half, then the
- * third. `next` halves lie between four positions and the next four.
+/* Compute a row of one channel of a single layer. taps[2 i] has the first weight of kernel row i in
+ * its low half and the second one in its high half; taps[2 i + 1] is the third weight. `next`
+ * halves lie between the outputs of four positions and those of the next four.
  *
- * A column adds to the sums of three positions: to that before it what ends it. The products of two
- * weights are one. Three of them leave no half, since |weight * value| <= 8 * 255. */
+ * An input column adds to the sums of three positions, and completes that of the position before
+ * it. One multiplication computes the products of two weights. Sums of three products fit a half,
+ * since |weight * value| <= 8 * 255. */
 TK_SHARED void tk_separable_line(const tk_block_t *block, const uint8_t *const *rows,
                                  const uint32_t *taps, uint32_t unit, uint32_t next, tk_u16 *out)
 {
     const uint32_t end = block->columns * block->channels;
     uint32_t at = 0u;
-    uint32_t wait = 1u; /* columns until a position ends that is wanted */
-    uint32_t left = 4u; /* of four positions */
-    int32_t before = 0; /* what the last column adds to this position */
-    int32_t sum = 0;    /* of the position before */
+    uint32_t wait = 1u; /* columns until the next output is complete */
+    uint32_t left = 4u; /* outputs left of four */
+    int32_t before = 0; /* contribution of the last column to this position */
+    int32_t sum = 0;    /* sum of the position before */
     for (;;) {
         uint32_t pair = 0u;
-        uint32_t third = 0u; /* beyond the last column, too */
+        uint32_t third = 0u; /* stays 0 beyond the last column */
         if (at != end) {
             const uint32_t value0 = rows[0][at];
             const uint32_t value1 = rows[1][at];
@@ -235,21 +237,21 @@ TK_SHARED void tk_separable_line(const tk_block_t *block, const uint8_t *const *
     }
 }
 
-/* Weight n of 4 bits. */
+/* 4-bit weight n at `code`. */
 TK_INLINE uint32_t tk_separable_tap(const TK_FLASH uint8_t *code, uint32_t n)
 {
     return (uint32_t)((int32_t)((uint32_t)code[n / 2u] << (28u - (n & 1u) * 4u)) >> 28);
 }
 
-/* A row of the single layer of a block, as halves: those of four positions side by side, then those
- * of the next of `pitch` channels, then the next four positions. */
+/* Compute a row of the single layer of a block, as halves: four positions of a channel, then of the
+ * next channel (`pitch` channels in all), then the next four positions. */
 TK_INLINE void tk_separable_single(const TK_FLASH struct tk_separable *k, tk_block_t *block,
                                    uint32_t pitch, tk_u16 *halves)
 {
     const TK_FLASH uint8_t *code = k->single + block->single;
     const TK_FLASH uint32_t *const units = k->units + block->units;
     const uint32_t row = block->made * block->stride;
-    const uint32_t above = row == 0u ? 0u : ~0u; /* of weights of a row outside of the image */
+    const uint32_t above = row == 0u ? 0u : ~0u; /* masks weights of rows outside the image */
     const uint32_t below = row + 1u == block->rows ? 0u : ~0u;
     const uint8_t *rows[3];
     uint32_t c;
@@ -275,7 +277,7 @@ TK_INLINE void tk_separable_single(const TK_FLASH struct tk_separable *k, tk_blo
     }
 }
 
-/* A row of the point layer of a block, of n positions in halves, to out. */
+/* Compute a row of the point layer of a block, of n positions, from `halves`. */
 TK_INLINE void tk_separable_point(const TK_FLASH struct tk_separable *k, const tk_block_t *block,
                                   const uint32_t *halves, uint32_t n, uint32_t channels,
                                   uint8_t *out)
@@ -301,7 +303,7 @@ TK_INLINE void tk_separable_point(const TK_FLASH struct tk_separable *k, const t
     }
 }
 
-/* The next row of a block, into what the next one keeps. */
+/* Compute the next row of a block, as an input row of the next one. */
 TK_INLINE void tk_separable_make(const TK_FLASH struct tk_separable *k, tk_block_t *block,
                                  uint32_t is_first, uint32_t *halves)
 {
@@ -319,14 +321,14 @@ TK_INLINE void tk_separable_make(const TK_FLASH struct tk_separable *k, tk_block
     ++next->received;
 }
 
-/* Whether the rows are there from which a block makes its next one. */
+/* Whether a block has the input rows for its next row. */
 TK_INLINE int tk_separable_ready(tk_block_t *block)
 {
     const uint32_t row = block->made * block->stride;
     return row < block->rows && (block->received > row + 1u || block->received == block->rows);
 }
 
-/* Lays out the blocks in front of their rows. */
+/* Initialise the blocks; their rows follow them in memory. */
 TK_INLINE void tk_separable_begin(const TK_FLASH struct tk_separable *k, tk_block_t *block)
 {
     uint32_t place = (k->blocks + 1u) * (uint32_t)sizeof(tk_block_t);
@@ -364,7 +366,7 @@ TK_INLINE void tk_separable_begin(const TK_FLASH struct tk_separable *k, tk_bloc
     }
 }
 
-/* Makes all rows that can be made; sums[] has a sum a channel of all positions so far. */
+/* Compute all rows that can be computed; sums[] has the sum of all positions so far by channel. */
 TK_INLINE void tk_separable_drain(const TK_FLASH struct tk_separable *k, tk_block_t *blocks,
                                   uint32_t *halves, uint32_t *sums)
 {
@@ -390,35 +392,35 @@ TK_INLINE void tk_separable_drain(const TK_FLASH struct tk_separable *k, tk_bloc
     }
 }
 
-/* The blocks in the scratch of an image: sums, halves, blocks, the rows that they keep. */
+/* The blocks in the memory of an image: sums, halves, blocks, rows. */
 TK_INLINE tk_block_t *tk_separable_blocks(const TK_FLASH struct tk_separable *k, uint32_t *memory)
 {
     const uint32_t channels = k->shape[2u * k->blocks - 2u] + 1u;
     return (tk_block_t *)(void *)(memory + channels + k->halves / 4u);
 }
 
-/* Begin an image, in words of scratch. */
+/* Begin an image. */
 TK_INLINE void tk_separable_init(const TK_FLASH struct tk_separable *k, uint32_t *memory)
 {
     tk_clear(memory, k->shape[2u * k->blocks - 2u] + 1u);
     tk_separable_begin(k, tk_separable_blocks(k, memory));
 }
 
-/* Where the levels of its next row go. */
+/* Where the levels of the next row are to be written. */
 TK_INLINE uint8_t *tk_separable_next(const TK_FLASH struct tk_separable *k, uint32_t *memory)
 {
     tk_block_t *const block = tk_separable_blocks(k, memory);
     return tk_separable_row(block, block->received++, TK_BLOCK_ROWS);
 }
 
-/* They are there. */
+/* Process that row. */
 TK_INLINE void tk_separable_push(const TK_FLASH struct tk_separable *k, uint32_t *memory)
 {
     const uint32_t channels = k->shape[2u * k->blocks - 2u] + 1u;
     tk_separable_drain(k, tk_separable_blocks(k, memory), memory + channels, memory);
 }
 
-/* What the blocks made of the image: made[] has a mean a channel. */
+/* Means of the channels of the last block, to made[]. */
 TK_INLINE void tk_separable_means(const TK_FLASH struct tk_separable *k, const uint32_t *memory,
                                   uint8_t *made)
 {

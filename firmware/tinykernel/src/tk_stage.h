@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the stages before the machine share.
+/* Code that the stages share. A stage turns samples, rows or images into others; the last one
+ * computes the counts that the read-out takes.
  *
- * A stage has a constant structure: its shape, and pointers to its tables. All its functions take
- * that structure and are inlined, so that members become literals in the code; one header serves
- * any number of stages. The generated source holds the structures, tk_levels_0 of the first stage,
- * and calls the stages in their order. In a stream each stage gives
+ * A stage has a constant structure that holds its shape and pointers to its tables. All functions
+ * of a stage take this structure and are inlined, so its members become literals, and one header
+ * serves any number of stages. The generated source defines the structures (the first one is
+ * tk_levels_0, for instance) and calls the stages in order. For streams a stage has functions of
+ * these kinds:
  *
- *   init(state)         makes its part of the state an empty stream
- *   push(state, row)    takes a row; not 0 if one comes out
- *   row(state)          gives the row that came out
+ *   init(state)         initialises the stage's part of the state
+ *   push(state, row)    takes a row; returns 1 if the stage has computed a row
+ *   row(state)          returns the computed row
  *
- * and says beside it where a row comes from, or goes to, so that none is copied. */
+ * Others return where the next row is to be written, so that no row is copied. */
 #ifndef TK_STAGE_H
 #define TK_STAGE_H
 
@@ -18,17 +20,17 @@
 
 typedef uint16_t TK_ALIAS tk_u16;
 
-/* A count, in memory of words: what the machine takes. */
+/* A count: an input of the read-out. The memory is also accessed as words. */
 typedef tk_raw_t tk_count_t;
 
-/* Number i of a table of uint8_t or uint16_t, as `bytes` says. */
+/* Element i of a table of uint8_t (bytes 1) or uint16_t (bytes 2). */
 TK_INLINE uint32_t tk_item(const TK_FLASH void *table, uint32_t bytes, uint32_t i)
 {
     return bytes == 1u ? ((const TK_FLASH uint8_t *)table)[i]
                        : ((const TK_FLASH uint16_t *)table)[i];
 }
 
-/* A sum shifted by 0..30 and clipped to 0..255. */
+/* Shift a sum right by 0..30 and clip it to 0..255. */
 TK_INLINE uint32_t tk_clipped(int32_t sum, uint32_t shift)
 {
     uint32_t value;
@@ -43,7 +45,7 @@ TK_INLINE uint32_t tk_clipped(int32_t sum, uint32_t shift)
     return value;
 }
 
-/* Words of 0. */
+/* Set `words` words to 0. */
 TK_INLINE void tk_clear(uint32_t *word, uint32_t words)
 {
     uint32_t *const end = word + words;

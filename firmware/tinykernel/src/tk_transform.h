@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fast Walsh-Hadamard transform on d/2 words of two int16 values, in place.
+/* The fast Walsh-Hadamard transform of d/2 words of two int16 values, in place.
  *
- * Value j stands in word j / 2, so that stage 0 works inside a word and is merged into whatever
- * fills the words (tk_input.h, tk_diagonal.h); stage k >= 1 has a stride of 2^(k-1) words. A pass
- * does up to three stages in one go, holding eight words in registers: one load and one store for
- * three stages. Strides and schedule are literals after inlining, so that the offsets become
- * immediates and a stage costs two or (halving) eight operations for four values, two with packed
- * instructions. `halve`: bit k set when stage k halves. `beside` not 0: the result of the last
- * stage is stored as side-by-side words, see tk_words.h. */
+ * Value j is in word j / 2. So stage 0 works inside a word, and is done by the code that writes the
+ * words (tk_input.h, tk_diagonal.h). Stage k >= 1 has a stride of 2^(k-1) words. A pass computes up
+ * to three stages with eight words in registers: one load and one store for three stages. After
+ * inlining, strides and halvings are literals, and offsets are immediates. A stage then takes two
+ * operations for four values, or eight if it halves; with packed instructions always two.
+ *
+ * `halve`: bit k is set if stage k halves. `beside` not 0: the last stage stores side-by-side
+ * words, see tk_words.h. */
 #ifndef TK_TRANSFORM_H
 #define TK_TRANSFORM_H
 
 #include "tk_words.h"
 
-/* Stages k, k + 1 on w[0..3], where w[i] are 2^(k-1) words apart; `halve` is shifted so that its
- * bit 0 belongs to stage k. */
+/* Stages k, k + 1 on w[0..3], which are 2^(k-1) words apart; bit 0 of `halve` belongs to stage k.
+ */
 TK_INLINE void tk_stages4(uint32_t *w, uint32_t halve)
 {
     tk_butterfly(&w[0], &w[1], halve & 1u);
@@ -34,8 +35,8 @@ TK_INLINE void tk_stages8(uint32_t *w, uint32_t halve)
     tk_butterfly(&w[3], &w[7], halve & 4u);
 }
 
-/* Thumb-1 has immediate offsets of up to 31 words only. Where a stride is longer, this hides the
- * value of a variable from the compiler, which would build the offset anew for each access. */
+/* Thumb-1 has immediate offsets of up to 31 words. For longer strides, this keeps an offset in a
+ * register; the compiler would otherwise compute it for each access. */
 #if defined(__thumb__) && !defined(__thumb2__)
 #define TK_IN_REGISTER(variable, stride) \
     do {                                 \
@@ -47,7 +48,7 @@ TK_INLINE void tk_stages8(uint32_t *w, uint32_t halve)
 #define TK_IN_REGISTER(variable, stride) (void)(variable)
 #endif
 
-/* A word as a pass stores it. */
+/* The form in which a pass stores a word. */
 TK_INLINE uint32_t tk_stored(uint32_t word, uint32_t beside)
 {
     return beside != 0u ? tk_as_side_by_side(word) : word;
@@ -135,7 +136,7 @@ TK_INLINE void tk_pass8(uint32_t *words, uint32_t stage, uint32_t halve, uint32_
 
 #if TK_RADIX == 8
 
-/* Stages `stage`..log2 d - 1, at most three a pass. */
+/* Stages `stage`..log2 d - 1, at most three per pass. */
 TK_INLINE void tk_stages(uint32_t *words, uint32_t stage, uint32_t halve, uint32_t beside)
 {
     const uint32_t rest = (TK_LOG2_DIMENSION - stage) % 3u;
@@ -170,7 +171,7 @@ TK_INLINE void tk_stages(uint32_t *words, uint32_t stage, uint32_t halve, uint32
 
 #elif TK_RADIX == 4
 
-/* Stages `stage`..log2 d - 1, at most two a pass. */
+/* Stages `stage`..log2 d - 1, at most two per pass. */
 TK_INLINE void tk_stages(uint32_t *words, uint32_t stage, uint32_t halve, uint32_t beside)
 {
     if ((TK_LOG2_DIMENSION - stage) % 2u != 0u) {
@@ -202,7 +203,7 @@ TK_INLINE void tk_stages(uint32_t *words, uint32_t stage, uint32_t halve, uint32
 
 #else
 
-/* Stages `stage`..log2 d - 1, one a pass, by one shared loop: the smallest code. */
+/* Stages `stage`..log2 d - 1, one per pass, in one shared loop: the smallest code. */
 TK_SHARED void tk_stages(uint32_t *words, uint32_t stage, uint32_t halve, uint32_t beside)
 {
     for (; stage < TK_LOG2_DIMENSION; ++stage) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trees: thresholds of the quantized inputs choose a leaf of each. */
+/* Trees: sums of leaves, chosen by comparing quantized inputs with thresholds. */
 #ifndef TK_TREES_H
 #define TK_TREES_H
 
@@ -7,7 +7,7 @@
 
 #include "tk_input.h"
 
-/* Leaf number i, -8..7 or -128..127. */
+/* Leaf i, -8..7 or -128..127. */
 TK_INLINE int32_t tk_leaf(uint32_t i)
 {
 #if TK_LEAF_BITS == 4
@@ -18,8 +18,8 @@ TK_INLINE int32_t tk_leaf(uint32_t i)
 #endif
 }
 
-/* sums[TK_OUTPUTS] of the leaves that the trees of each output choose; proved to fit int32. A node
- * is followed by those below it where its test is false, of which it has the number. */
+/* Compute sums[TK_OUTPUTS], for each output the sum of the leaves that its trees choose; proved to
+ * fit int32. A node is followed by the nodes of its "false" branch, whose number it holds. */
 TK_SHARED void tk_sum_trees(const tk_quantized_t *input, int32_t *sums)
 {
     const TK_FLASH uint8_t *tree = tk_trees;

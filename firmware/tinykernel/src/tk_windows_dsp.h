@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Phase windows with packed instructions, see tk_windows.h. */
+/* Phase windows with packed instructions: see tk_windows.h. */
 #ifndef TK_WINDOWS_DSP_H
 #define TK_WINDOWS_DSP_H
 
 #if TK_TOP_BITS
 
-/* Two components: their bits are shifted into the halves of `bits` from above. */
+/* Two components: shift their bits into the halves of `bits` from above. */
 TK_INLINE uint32_t tk_outside2(uint32_t bits, uint32_t word, uint32_t scale)
 {
-    /* The low halves are the upper halves of the phases. */
+    /* The low halves are the upper 16 bits of the phases. */
     const uint32_t low = tk_smlawb(scale, word, TK_EVEN_START << 8);
     const uint32_t high = tk_smlawt(scale, word, TK_ODD_START << 8);
     uint32_t phases;
@@ -38,8 +38,8 @@ TK_SHARED void tk_compare(uint32_t *bits, const uint32_t *v, const uint32_t *tab
 
 #else
 
-/* Two products scale * v to the top bytes of their phases in bytes 1 and 3; bytes 0 and 2 are not
- * specified. `scales` holds two scales, or the shifted one of the block. */
+/* Top bytes of the phases of two products scale * v, in bytes 1 and 3; bytes 0 and 2 are
+ * unspecified. `scales` holds two scales, or the shifted one of the block. */
 TK_INLINE uint32_t tk_top_bytes(uint32_t scales, uint32_t word)
 {
     uint32_t phases;
@@ -59,7 +59,7 @@ TK_INLINE uint32_t tk_top_bytes(uint32_t scales, uint32_t word)
     return phases;
 }
 
-/* Four components: their bits are shifted into the four bytes of `bits` from above. */
+/* Four components: shift their bits into the four bytes of `bits` from above. */
 TK_INLINE uint32_t tk_outside4(uint32_t bits, uint32_t first, uint32_t second,
                                const uint32_t *table, uint32_t scale, uint32_t zero)
 {
@@ -106,7 +106,7 @@ TK_SHARED void tk_compare(uint32_t *bits, const uint32_t *v, const uint32_t *tab
         } while (v != first);
         v += 16;
         table += TK_WINDOW_WORDS;
-        TK_HIDE(v); /* or there are three pointers in place of two */
+        TK_HIDE(v); /* otherwise there are three pointers instead of two */
         *bits++ = word;
     } while (bits != end);
 }

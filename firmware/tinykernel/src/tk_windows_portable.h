@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Phase windows in C, with some help for Thumb, see tk_windows.h. */
+/* Phase windows in C, with assembly for Thumb: see tk_windows.h. */
 #ifndef TK_WINDOWS_PORTABLE_H
 #define TK_WINDOWS_PORTABLE_H
 
-/* Low registers, which most instructions of Thumb-1 are limited to. */
+/* Low registers: most instructions of Thumb-1 take no others. */
 #if defined(__thumb2__)
 #define TK_REGISTER "r"
 #else
 #define TK_REGISTER "l"
 #endif
 
-/* Any register; Clang gives low ones only to "r", which are too few here. */
+/* Any register. For "r" Clang uses low registers only, and there are too few of these. */
 #if defined(__clang__)
 #define TK_ANY_REGISTER "h"
 #else
 #define TK_ANY_REGISTER "r"
 #endif
 
-/* High half of the word at v, whose low half is known: a sum as the transform leaves it, or (rows
- * have been moved) the halves side by side. */
+/* High half of the word at v, whose low half is known. The word is a sum; if tk_keep moved rows, it
+ * is side by side. */
 TK_INLINE int32_t tk_high_of(const uint32_t *v, int32_t low)
 {
 #if TK_KEPT
@@ -34,7 +34,7 @@ TK_INLINE int32_t tk_high_of(const uint32_t *v, int32_t low)
 #define TK_WITHOUT_LOW "subs %[word], %[word], %[other]\n\t"
 #endif
 
-/* Whether bits are shifted in as they are, or their complements are. */
+/* Whether the complements of bits are shifted in. */
 #define TK_COMPLEMENTS (!TK_THUMB && !TK_HALF_TURN)
 
 TK_INLINE uint32_t tk_outside_bits(uint32_t low, uint32_t high)
@@ -47,9 +47,9 @@ TK_INLINE uint32_t tk_outside_bits(uint32_t low, uint32_t high)
 
 #if TK_THUMB && !defined(__thumb2__)
 
-/* One bit more at the bottom of *low and *high: the top bits of the phases of the two halves of the
- * word at *v, which moves on. In assembly, because the eight low registers of Thumb-1 are just
- * enough and compilers do not see it. */
+/* Shift the top bits of the phases of the two halves of the word at *v into the bottom of *low and
+ * *high, and advance *v. In assembly, because the eight low registers of Thumb-1 just suffice, and
+ * compilers spill some. */
 TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v, uint32_t scale)
 {
     uint32_t word;
@@ -74,7 +74,7 @@ TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v
 
 #else
 
-/* One bit more at the bottom of `bits`: the top bit of the phase. */
+/* Shift the top bit of the phase into the bottom of `bits`. */
 TK_INLINE uint32_t tk_shift_in_top(uint32_t bits, uint32_t phase)
 {
 #if TK_THUMB
@@ -88,8 +88,8 @@ TK_INLINE uint32_t tk_shift_in_top(uint32_t bits, uint32_t phase)
 #endif
 }
 
-/* One bit more at the bottom of *low and *high, from the two halves of the word at *v, which moves
- * on. */
+/* Shift one bit into the bottom of *low and *high, from the two halves of the word at *v, and
+ * advance *v. */
 TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v, uint32_t scale)
 {
     const int32_t low_v = tk_load_low(*v);
@@ -122,7 +122,7 @@ TK_SHARED void tk_compare(uint32_t *bits, const uint32_t *v, const TK_FLASH uint
 
 #else
 
-/* One bit more at the bottom of `bits`: (phase mod 256) >= width, or its complement. */
+/* Shift (phase mod 256) >= width, or its complement, into the bottom of `bits`. */
 TK_INLINE uint32_t tk_shift_in(uint32_t bits, uint32_t phase, uint32_t width)
 {
 #if TK_THUMB && TK_HALF_TURN
@@ -133,7 +133,7 @@ TK_INLINE uint32_t tk_shift_in(uint32_t bits, uint32_t phase, uint32_t width)
             : "cc");
     return bits;
 #elif TK_THUMB
-    /* The comparison leaves its result in the carry flag, which the addition takes in. */
+    /* The comparison sets the carry flag, which the addition shifts in. */
     __asm__(".syntax unified\n\tuxtb %1, %1\n\tcmp %1, %2\n\tadcs %0, %0"
             : "+" TK_REGISTER(bits), "+" TK_REGISTER(phase)
             : TK_REGISTER(width)
@@ -147,12 +147,12 @@ TK_INLINE uint32_t tk_shift_in(uint32_t bits, uint32_t phase, uint32_t width)
 #endif
 }
 
-/* Top byte of the phase before the start is added; what stands above is not specified. */
+/* Top byte of the phase before the start is added; the bits above it are unspecified. */
 TK_INLINE uint32_t tk_phase(int32_t v, uint32_t scale)
 {
     const uint32_t product = (uint32_t)v * scale;
 #if defined(TK_SCALE)
-    return product >> 24; /* the scale is shifted already */
+    return product >> 24; /* the scale is already shifted */
 #elif TK_PHASE_SHIFT <= 24
     return product >> (24 - TK_PHASE_SHIFT);
 #else
@@ -173,9 +173,9 @@ TK_INLINE uint32_t tk_phase(int32_t v, uint32_t scale)
     "cmp %[" value "], %[byte]\n\t"                       \
     "adcs %[" bits "], %[" bits "]\n\t"
 
-/* One bit more of the low and of the high half of the word at *v, with the parameters at *p; both
- * move on to the next. In assembly, because the eight low registers of Thumb-1 are just enough and
- * compilers do not see it. */
+/* Shift one bit into *low and *high, from the halves of the word at *v with the parameters at *p,
+ * and advance both. In assembly, because the eight low registers of Thumb-1 just suffice, and
+ * compilers spill some. */
 TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v,
                                const TK_FLASH uint8_t **p, uint32_t scale)
 {
@@ -214,8 +214,8 @@ TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v
 #define TK_WIDTH_OF(half) group[4u * TK_WIDTH_WORD + 2u * (half)]
 #endif
 
-/* One bit more of the low and of the high half of the word at *v, with the parameters at *p; both
- * move on to the next. */
+/* Shift one bit into *low and *high, from the halves of the word at *v with the parameters at *p,
+ * and advance both. */
 TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v,
                                const TK_FLASH uint8_t **p, uint32_t scale)
 {

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* clang-format off */
 /* Arithmetic on words that hold two int16 values, low and high.
  *
  * Forms of a word:
- *   sum           the number high * 65536 + low, low signed. Sums and differences of such words are
- *                 plain additions, both halves at once and without masks, as long as the true
- * result of each half fits int16, which the generator of the model has proved. (A borrow from the
- *                 low half is part of the number, not an error.)
- *   side by side  low in bits 0..15 and high in bits 16..31, each in two's complement, for packed
- *                 instructions and for access to single halves in memory.
- *   exchanged     side by side, with the value of the even index high: u, see tk_diagonal.h.
- * With packed instructions all words are side by side, else the transform makes sums. The forms
- * agree in the low half, and differ in the high one where the low one is negative:
+ *   sum           the number high * 65536 + low, with low signed. Adding or subtracting such words
+ *                 processes both halves at once and needs no masks, provided that the true result
+ *                 of each half fits int16; this is proved for every model. (A borrow from the low
+ *                 half is part of the number, not an error.)
+ *   side by side  low in bits 0..15 and high in bits 16..31, each in two's complement: for packed
+ *                 instructions, and for access to single halves in memory.
+ *   exchanged     side by side, but the value of the even index is high: u, see tk_diagonal.h.
+ * With packed instructions all words are side by side; otherwise the transform computes sums. The
+ * low halves of both forms are equal. The high halves differ if the low half is negative.
  *
- *   function            form          gives
- *   tk_pack             sum (*)       the word of two halves
- *   tk_low              any           low half
- *   tk_load_low         any           low half of a word in memory
- *   tk_high_beside      sum (*)       high half, when the low one is known
- *   tk_load_side_high   side by side  high half of a word in memory
- *   tk_half_at          side by side  the half at an offset in memory, as 16 bits; tk_set_half
- * writes it tk_as_side_by_side  sum (*)       the same two halves side by side
+ *   function             form          result
+ *   tk_pack              sum (*)       the word of two halves
+ *   tk_low               any           low half
+ *   tk_load_low          any           low half of a word in memory
+ *   tk_high_beside       sum (*)       high half, if the low one is known
+ *   tk_load_side_high    side by side  high half of a word in memory
+ *   tk_half_at           side by side  the half at an offset in memory, as 16 bits
+ *   tk_as_side_by_side   sum (*)       the same two halves side by side
  * (*) side by side with packed instructions. */
+/* clang-format on */
 #ifndef TK_WORDS_H
 #define TK_WORDS_H
 
@@ -29,13 +31,13 @@
 
 #define TK_HALVES 0x80008000u /* 32768 in both halves */
 
-/* All bits the top one of `bits`. */
+/* Mask whose bits all equal the top bit of `bits`. */
 TK_INLINE uint32_t tk_top_mask(uint32_t bits)
 {
     return 0u - (bits >> 31);
 }
 
-/* The larger of x and 0; `plain` not 0: by operations that the compiler can see through. */
+/* The larger of x and 0. With `plain` no assembly is used, so that the compiler can simplify it. */
 TK_INLINE uint32_t tk_positive_part(int32_t x, int plain)
 {
     uint32_t result = (uint32_t)x & ~tk_top_mask((uint32_t)x);
@@ -54,8 +56,8 @@ TK_INLINE int32_t tk_low(uint32_t word)
     return (int32_t)(int16_t)(word & 0xffffu);
 }
 
-/* Low half of any word in memory, and high half of a side-by-side one. A load of 16 bits with sign
- * saves the shifts, except in Thumb-1, where it takes an index register. */
+/* Low half of any word in memory, and high half of a side-by-side one. A signed 16-bit load saves
+ * the shifts, except in Thumb-1, where it needs an index register. */
 #if defined(__GNUC__) && !(defined(__thumb__) && !defined(__thumb2__))
 typedef int16_t __attribute__((__may_alias__)) tk_half;
 
@@ -91,7 +93,7 @@ TK_INLINE uint32_t tk_half_at(const uint32_t *words, uint32_t offset)
 #endif
 }
 
-/* Writes them. */
+/* Write those 16 bits. */
 TK_INLINE void tk_set_half(uint32_t *words, uint32_t offset, uint32_t half)
 {
 #if defined(__GNUC__)
@@ -134,7 +136,7 @@ TK_INLINE uint32_t tk_pack(int32_t low, int32_t high)
     return (uint32_t)low + ((uint32_t)high << 16);
 }
 
-/* From the portable form; adding 32768 to the low half makes it a plain 16-bit field. */
+/* Convert a sum. Adding 32768 to the low half makes it an unsigned 16-bit field. */
 TK_INLINE uint32_t tk_as_side_by_side(uint32_t word)
 {
     return (word + 0x8000u) ^ 0x8000u;
@@ -142,7 +144,7 @@ TK_INLINE uint32_t tk_as_side_by_side(uint32_t word)
 
 /* (a, b) = (a + b, a - b) in both halves; halved, rounding down, where `halve` is not 0.
  *
- * With both halves biased by 32768 they are plain 16-bit fields x and y, and
+ * Biased by 32768, the halves are unsigned 16-bit fields x and y, and
  * x - y = (x ^ y) - 2 * (~x & y), so that (x - y) >> 1 = ((x ^ y) >> 1) - (y & (x ^ y)) exactly,
  * without the 17th bit; and (a + b) >> 1 = ((a - b) >> 1) + b. */
 TK_INLINE void tk_butterfly(uint32_t *a, uint32_t *b, uint32_t halve)
@@ -169,12 +171,12 @@ TK_INLINE int32_t tk_high_beside(uint32_t word, int32_t low)
     (void)low;
     return (int32_t)word >> 16;
 #else
-    /* Without its low half the word is the high one times 65536. */
+    /* The word less its low half is the high half times 65536. */
     return (int32_t)(word - (uint32_t)low) >> 16;
 #endif
 }
 
-/* The first butterfly of a transform, on two values at hand: low = a + b, high = a - b. */
+/* The first butterfly of a transform: low = a + b, high = a - b. */
 TK_INLINE uint32_t tk_first_butterfly(int32_t a, int32_t b, uint32_t halve)
 {
     int32_t sum = a + b;
