@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers commands. Until the first one it runs the self-test every three seconds, or once where
- * nobody knows the clock. The framework's start-up code calls main with the
- * clocks as reset leaves them, on most chips a slow internal oscillator: to run at full speed, set
- * up the clocks first.
+/* Answers commands. Until the first one it repeats the self-test every three seconds, or runs it once
+ * if the clock is unknown. The clocks are as after reset: on most chips a slow internal oscillator.
+ * To run at full speed, set up the clocks first.
  *
- * Without a console look at tk_result in the debugger: 0 is PASS, 1 is FAIL. */
+ * Without a console, read tk_result in the debugger: 0 is PASS, 1 is FAIL. */
 #include "tk_board.h"
 #include "tk_protocol.h"
 #include "tk_selftest.h"

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Console and timer of a bare Cortex-M. All addresses are the architecture's own, so this file needs
- * no header of the chip.
+/* Console and timer of a bare Cortex-M. The architecture defines all addresses, so no header of the
+ * chip is needed.
  *
- * Timer: SysTick. Cycles: the counter of the DWT where there is one (Armv7-M and later).
- * Console: the trace output (ITM, seen by a debugger on the SWO pin), or the debugger itself when
- * TK_SEMIHOSTING is defined. Define tk_board_print and tk_board_read elsewhere to use a UART instead;
- * without the second one nobody can send commands. */
+ * Timer: SysTick. Cycles: the counter of the DWT, if there is one (Armv7-M and later).
+ * Console: the trace output (ITM, shown by a debugger on the SWO pin), or semihosting if TK_SEMIHOSTING
+ * is defined. Define tk_board_print and tk_board_read elsewhere to use a UART. Commands need
+ * tk_board_read. */
 #include "tk_board.h"
 
 #include "tk_cycles.h"
 
-/* The clock in hertz; CMSIS keeps it. Weak: a program without CMSIS has no time. */
+/* Clock in Hz, from CMSIS. Weak, for programs without CMSIS: they measure no time. */
 extern uint32_t SystemCoreClock __attribute__((weak));
 
 #define REGISTER(address) (*(volatile uint32_t *)(uintptr_t)(address))
@@ -45,7 +45,7 @@ __attribute__((weak)) void tk_board_print(const char *text)
 {
 #if TK_HAS_DWT
     if ((ITM_CONTROL & 1u) == 0u || (ITM_ENABLED & 1u) == 0u) {
-        return; /* nobody listens */
+        return; /* no debugger is connected */
     }
     for (; *text != '\0'; text++) {
         while (ITM_PORT == 0u) {
@@ -68,10 +68,10 @@ uint32_t tk_board_cycles(void)
     return tk_cycles();
 }
 
-/* SysTick has 24 bits and counts down; tk_protocol_poll reads it often enough. */
+/* SysTick has 24 bits and counts down; tk_protocol_poll reads it before it wraps. */
 uint32_t tk_board_microseconds(void)
 {
-    static uint32_t total = 1u; /* 0 says that nobody knows the clock */
+    static uint32_t total = 1u; /* 0 means that the clock is unknown */
     static uint32_t last, rest;
     const uint32_t value = SYSTICK_VALUE;
     const uint32_t rate = &SystemCoreClock != 0 ? SystemCoreClock / 1000000u : 0u;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The counter of cycles of a Cortex-M. The addresses are the architecture's own, so this file needs
- * no header of the chip. */
+/* Cycle counter of a Cortex-M. The architecture defines the addresses, so no header of the chip is
+ * needed. */
 #ifndef TK_CYCLES_H
 #define TK_CYCLES_H
 
 #include <stdint.h>
 
-/* Whether the architecture has the DWT, whose counter a chip may still leave out: it is 0 then. */
+/* Whether the architecture has a DWT. A chip may still omit its counter, which then reads as 0. */
 #if defined(__ARM_ARCH_7M__) || defined(__ARM_ARCH_7EM__) || defined(__ARM_ARCH_8M_MAIN__) || \
     defined(__ARM_ARCH_8_1M_MAIN__)
 #define TK_HAS_DWT 1
@@ -14,7 +14,7 @@
 #define TK_HAS_DWT 0
 #endif
 
-/* Switches the counter on. */
+/* Enable the counter. */
 static inline void tk_cycles_start(void)
 {
 #if TK_HAS_DWT
@@ -23,7 +23,7 @@ static inline void tk_cycles_start(void)
 #endif
 }
 
-/* Reads it; 0 where there is none. */
+/* Read the counter; 0 if there is none. */
 static inline uint32_t tk_cycles(void)
 {
 #if TK_HAS_DWT

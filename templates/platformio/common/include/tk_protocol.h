@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers commands on the console: the protocol of the devices of MLPerf Tiny, and commands beside
- * it. A command ends with '%', its words are divided by blanks, and its answer ends with the line
- * "m-ready". What is wrong is a line "e-[...]". Type "help%" in a serial monitor. */
+/* Answers commands on the console: the protocol of MLPerf Tiny devices, with a few more commands.
+ * Blanks separate the words of a command, and '%' ends it. An answer ends with the line "m-ready"; an
+ * error is a line "e-[...]". Type "help%" in a serial monitor. */
 #ifndef TK_PROTOCOL_H
 #define TK_PROTOCOL_H
 
@@ -9,9 +9,8 @@
 extern "C" {
 #endif
 
-/* Takes what has arrived, and answers the commands that are complete; call it again and again.
- * Does not wait. Returns 1 if a command has arrived since the start, else 0. It uses the memory of
- * the self-test. */
+/* Read the console and answer complete commands. Call it repeatedly; it does not wait. Returns 1 if
+ * any command has arrived since the start, else 0. It uses the memory of the self-test. */
 int tk_protocol_poll(void);
 
 #ifdef __cplusplus

@@ -9,7 +9,7 @@ _RESULTS = {"PASS: ": TestStatus.PASSED, "FAIL: ": TestStatus.FAILED}
 
 
 class CustomTestRunner(TestRunnerBase):
-    """Takes a line "PASS: ..." or "FAIL: ..." for the result and "TIME: ..." for the end."""
+    """Read the result from a line "PASS: ..." or "FAIL: ..."; a line "TIME: ..." is the last."""
 
     def on_testing_line_output(self, line):
         """Print a line and look for a result in it."""

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the self-test on this computer; exit status 0 is PASS. With an argument it answers commands
- * on its standard input instead, until that ends. */
+/* Runs the self-test on this computer; exit status 0 means PASS. With an argument it answers commands
+ * from standard input instead. */
 #include "tk_board.h"
 #include "tk_protocol.h"
 #include "tk_selftest.h"

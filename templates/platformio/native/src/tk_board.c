@@ -16,7 +16,7 @@ void tk_board_print(const char *text)
     fflush(stdout);
 }
 
-/* Waits for a character, which costs nobody anything here; the end of the input ends the program. */
+/* Waits for a character; here that does no harm. The end of the input ends the program. */
 int tk_board_read(void)
 {
     const int sign = getchar();
@@ -32,7 +32,7 @@ uint32_t tk_board_cycles(void)
     return 0u;
 }
 
-/* Processor time, whatever the unit of clock(). */
+/* Processor time; clock() counts in units of its own. */
 uint32_t tk_board_microseconds(void)
 {
     return (uint32_t)((double)clock() * (1000000.0 / (double)CLOCKS_PER_SEC));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers commands. Until the first one it runs the self-test every three seconds, so that it does
- * not matter when the console is opened. */
+/* Answers commands. Until the first one it repeats the self-test every three seconds, so that you can
+ * open the console at any time. */
 #include <zephyr/kernel.h>
 
 #include "tk_board.h"
