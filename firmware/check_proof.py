@@ -1,10 +1,10 @@
 """Check the proof of a model against its exported C: python check_proof.py FILE NAME.c.
 
-FILE is from ``tinykernel inspect MODEL --proof FILE``; NAME.h and the headers of the runtime lie
-beside NAME.c. Every bound and every size of memory is computed again from the macros and tables of
-the C, must be the one in FILE and inside its limits; each end must be reached by a witness (an
-input, + highest, - lowest value). Whatever a compiler could read in another way is refused. Needs
-only numpy, and shares no code with the package.
+FILE is written by ``tinykernel inspect MODEL --proof FILE``. NAME.h and the headers of the runtime
+are in the folder of NAME.c. Every bound and every size of memory is computed again from the macros
+and tables of the C. It must equal that of FILE and be within its limits. Both ends of a bound must
+be reached by a witness: an input of highest (+) and lowest (-) values. C that a compiler could read
+differently is refused. Needs only numpy, and shares no code with the package.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ def contents(path):
 
 
 def code_of(path):
-    """Return C without comments and with empty strings, in which nothing else can hide."""
+    """Return C without comments and with empty strings, so that neither can hide code."""
     text = contents(path)
     need(not re.search(r"[^\n -~]|\\\n|\?\?", text), f"{path}: characters with two meanings")
     parts = r'/\*.*?\*/|("\w+\.h"|"C")|"(?:\\.|[^"\\\n])*"'
@@ -63,29 +63,29 @@ def number(text):
 
 
 def table(kind, size, body):
-    """Return the numbers of a table, which must be in the range of its type."""
-    found, limits = [number(text.strip()) for text in body.split(",")], np.iinfo(kind)
-    need(len(found) == int(size), "a table has another length")
-    need(limits.min <= min(found) and max(found) <= limits.max, "a table leaves its type")
-    return np.array(found, dtype=np.int64)
+    """Return the numbers of a table; refuse numbers outside the range of its type."""
+    values, limits = [number(text.strip()) for text in body.split(",")], np.iinfo(kind)
+    need(len(values) == int(size), "a table has another length")
+    need(limits.min <= min(values) and max(values) <= limits.max, "a table leaves its type")
+    return np.array(values, dtype=np.int64)
 
 
 def declared(path, kind):
-    """Return the members of a structure as the runtime declares them, with lengths of lists."""
+    """Return names and array lengths of the members that the runtime declares for a structure."""
     text = re.sub(r"/\*.*?\*/", "", contents(path), flags=re.S)
-    found = re.findall(rf"^struct {kind} \{{([^{{}}#]*)\}};", text, re.M)
-    need(len(found) == 1, f"{path} does not declare {kind}")
-    return re.findall(r"(\w+)(?:\[(\d+)\])?;", found[0])
+    bodies = re.findall(rf"^struct {kind} \{{([^{{}}#]*)\}};", text, re.M)
+    need(len(bodies) == 1, f"{path} does not declare {kind}")
+    return re.findall(r"(\w+)(?:\[(\d+)\])?;", bodies[0])
 
 
 def members(path, kind, body):
-    """Return the members of a structure by name: numbers, lists of these, and names of tables."""
+    """Return the members of a structure by name: numbers, lists of numbers, or names of tables."""
     declaration = declared(path, kind)
-    one = rf"({NUMBER}|tk_\w+)"
-    form = [rf"\{{{','.join([one] * int(n))}\}}" if n else one for _, n in declaration]
-    found = re.fullmatch(",".join(form) + ",", re.sub(r"\s", "", body))
-    need(found, f"{kind} has other members")
-    values = [text if text.startswith("tk_") else number(text) for text in found.groups()]
+    value = rf"({NUMBER}|tk_\w+)"
+    form = [rf"\{{{','.join([value] * int(n))}\}}" if n else value for _, n in declaration]
+    match = re.fullmatch(",".join(form) + ",", re.sub(r"\s", "", body))
+    need(match, f"{kind} has other members")
+    values = [text if text.startswith("tk_") else number(text) for text in match.groups()]
     return {
         name: [values.pop(0) for _ in range(int(n))] if n else values.pop(0)
         for name, n in declaration
@@ -93,10 +93,10 @@ def members(path, kind, body):
 
 
 def raw_type(name, header):
-    """Return the limits of the raw values, None of floats; the header must say nothing else."""
-    own = rf"#define {name.upper()}_.*|#include <stdint\.h>|#(?:if|else|endif).*"
+    """Return the limits of the raw values, None for floats; refuse other macros in the header."""
+    allowed = rf"#define {name.upper()}_.*|#include <stdint\.h>|#(?:if|else|endif).*"
     lines = re.findall(r"^.*#.*$", header, re.M)
-    need(all(re.fullmatch(own, line) for line in lines), "the header has other macros")
+    need(all(re.fullmatch(allowed, line) for line in lines), "the header has other macros")
     need(not re.search(r"\btk_|\bTK_", header), "the header speaks of the runtime")
     raw = re.search(rf"typedef (u?int\d+)_t {name}_input_t;", header)
     if not raw:
@@ -109,13 +109,13 @@ def raw_type(name, header):
 
 
 def memory_of(name, header):
-    """Return the sizes of memory that the header says; of streams those where there is one."""
-    found = {
+    """Return the sizes of memory in the header: of scratch, and of a stream if there is one."""
+    stated = {
         kind: re.findall(rf"^#define {name.upper()}_{kind}_WORDS (\d+)$", header, re.M)
         for kind in ("SCRATCH", "STREAM_SCRATCH", "STATE")
     }
-    need(all(len(sizes) < 2 for sizes in found.values()), "a size of memory stands twice")
-    sizes = {kind.lower(): int(sizes[0]) for kind, sizes in found.items() if sizes}
+    need(all(len(sizes) < 2 for sizes in stated.values()), "a size of memory stands twice")
+    sizes = {kind.lower(): int(sizes[0]) for kind, sizes in stated.items() if sizes}
     bytes_of = dict(re.findall(rf"^#define {name.upper()}_(\w+)_BYTES (\d+)$", header, re.M))
     for kind in ("SCRATCH", "STATE"):
         size = str(4 * sizes.get(kind.lower(), 0))
@@ -124,26 +124,26 @@ def memory_of(name, header):
 
 
 class Source:
-    """Macros (text) and tables (integers) of a C file, and what they mean."""
+    """Macros (text) and tables (integers) of a C file, with functions that decode them."""
 
     def __init__(self, path):
         need(re.fullmatch(r"[a-z][a-z\d_]*", path.stem), f"{path} is no name of a model")
         header = code_of(path.with_suffix(".h"))
         self.raw, self.memory = raw_type(path.stem, header), memory_of(path.stem, header)
         self.streams = "stream_scratch" in self.memory
-        found = re.fullmatch(FILE.replace("NAME", path.stem), code_of(path))
-        need(found, f"{path} has lines that are in no exported C")
-        macros, tables, structs = (re.findall(p, found[0]) for p in (MACRO, TABLE, STRUCT))
-        words = re.findall(r"\b(?:TK_TABLE|static)\b", found[0])
-        need(len(words) == 2 * len(tables + structs), "a table is no exported one")
+        source = re.fullmatch(FILE.replace("NAME", path.stem), code_of(path))
+        need(source, f"{path} has lines that are in no exported C")
+        macros, tables, structs = (re.findall(p, source[0]) for p in (MACRO, TABLE, STRUCT))
+        keywords = re.findall(r"\b(?:TK_TABLE|static)\b", source[0])
+        need(len(keywords) == 2 * len(tables + structs), "a table is no exported one")
         names = [name for name, _ in macros] + [name for _, name, *_ in (*tables, *structs)]
         need(len(set(names)) == len(names), "a name stands twice")
         self.text = dict(macros)
-        need(found["bits"] == self.text.get("TK_INPUT_BITS"), "quantized inputs of another type")
-        self.sensor = found["sensor"]
-        self.most_count = np.iinfo(found["raw"] or "uint8").max
+        need(source["bits"] == self.text.get("TK_INPUT_BITS"), "quantized inputs of another type")
+        self.sensor = source["sensor"]
+        self.most_count = np.iinfo(source["raw"] or "uint8").max
         self.seen, self.table, self.kind = dict(self.text), {}, {}
-        headers = re.findall(r'"(tk_\w+\.h)"', found["headers"] or "")
+        headers = re.findall(r'"(tk_\w+\.h)"', source["headers"] or "")
         need(len(headers) == len(structs), "headers of other stages")
         self.chain = [
             (kind, members(path.with_name(header), kind, body))
@@ -163,7 +163,7 @@ class Source:
         return value
 
     def of_block(self, name, block):
-        """Return the value of a macro for a block: of a table, or else by a literal or a choice."""
+        """Return the value of a macro for a block: from a table, a literal or a conditional."""
         text = self.text[f"TK_{name}"]
         stored = re.search(r"(tk_\w+)\[block\]", text)
         if stored:
@@ -172,10 +172,10 @@ class Source:
         return int(values[0] if block == self("BLOCKS") - 1 else values[-1])
 
     def fields(self, name, places, bits):
-        """Return fields of words: of one bit signs, else two's complement."""
+        """Return the fields of words: signs if of one bit, else numbers in two's complement."""
         need(0 < bits <= 32, f"{name} has fields of {bits} bits")
-        found = (self.table[name][:, None] >> np.array(places) & (1 << bits) - 1).ravel()
-        return 1 - 2 * found if bits == 1 else (found ^ 1 << bits - 1) - (1 << bits - 1)
+        codes = (self.table[name][:, None] >> np.array(places) & (1 << bits) - 1).ravel()
+        return 1 - 2 * codes if bits == 1 else (codes ^ 1 << bits - 1) - (1 << bits - 1)
 
     def schedule(self, name):
         return [self(name) >> k & 1 for k in range(self("LOG2_DIMENSION"))]
@@ -189,15 +189,15 @@ class Source:
         d, index = 1 << self("LOG2_DIMENSION"), [0]
         while len(index) < d:
             index.append((index[-1] * self("ORBIT_MULTIPLIER") + self("ORBIT_INCREMENT")) % d)
-        found = np.array(index) if self("PERMUTATION") else np.arange(d)
-        need(np.array_equal(np.sort(found), np.arange(d)), "the permutation is none")
-        return found
+        permutation = np.array(index) if self("PERMUTATION") else np.arange(d)
+        need(np.array_equal(np.sort(permutation), np.arange(d)), "the permutation is none")
+        return permutation
 
     def diagonal(self):
         bits, d = self("DIAGONAL_BITS"), 1 << self("LOG2_DIMENSION")
         pairs = [(32 - bits, 16 - bits)[j % 2] - bits * (j // 2) for j in range(32 // bits)]
-        found = self.fields("tk_diagonal", [0, 8, 16, 24] if bits == 8 else pairs, bits)
-        return found.reshape(self("BLOCKS"), d)
+        factors = self.fields("tk_diagonal", [0, 8, 16, 24] if bits == 8 else pairs, bits)
+        return factors.reshape(self("BLOCKS"), d)
 
 
 def check(proof_path, path):
@@ -217,21 +217,22 @@ def check(proof_path, path):
     need(c.memory == needed, f"memory of {c.memory} words, where the tables need {needed}")
     need(proof["memory"] == needed, f"memory is {needed}, not {proof['memory']}")
     half = 1 << c("INPUT_BITS") - 1
-    found = [*stages(c)] if c("STAGES") else []
-    found.append(("quantized input", -half, half - 1, (-half, half - 1)))
-    found += witnessed(c, proof["witnesses"]) if c("BLOCKS") else []
-    found += [(*bound, INT32) for bound in outputs(c)]
-    need([b["stage"] for b in proof["bounds"]] == [f[0] for f in found], "stages are missing")
-    for b, (stage, low, high, limits) in zip(proof["bounds"], found, strict=True):
+    bounds = [*stages(c)] if c("STAGES") else []
+    bounds.append(("quantized input", -half, half - 1, (-half, half - 1)))
+    bounds += witnessed(c, proof["witnesses"]) if c("BLOCKS") else []
+    bounds += [(*bound, INT32) for bound in outputs(c)]
+    names = [bound[0] for bound in bounds]
+    need([b["stage"] for b in proof["bounds"]] == names, "stages are missing")
+    for b, (stage, low, high, limits) in zip(proof["bounds"], bounds, strict=True):
         ends = int(np.min(low)), int(np.max(high))
         need((b["low"], b["high"]) == ends, f"{stage} is within {ends}, not {b['low'], b['high']}")
         need(limits[0] <= ends[0] and ends[1] <= limits[1], f"{stage} leaves {limits}")
-    said = len(proof["witnesses"])
-    print(f"proved: {len(found)} stages of {path} within their limits, {said} witnesses")
+    n_witnesses = len(proof["witnesses"])
+    print(f"proved: {len(bounds)} stages of {path} within their limits, {n_witnesses} witnesses")
 
 
 def main(*paths):
-    """Check two files; whatever else goes wrong is a refusal, too."""
+    """Check two files; any other error is a refusal, too."""
     try:
         with np.errstate(all="raise"):
             check(*map(pathlib.Path, paths))

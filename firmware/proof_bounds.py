@@ -1,4 +1,4 @@
-"""Bounds of every value of an exported model, from its tables alone: see check_proof.py."""
+"""Bounds of every value of an exported model, computed from its tables: see check_proof.py."""
 
 import sys
 
@@ -15,14 +15,14 @@ def need(holds, what):
 
 
 def butterfly(x, y, k):
-    """Return sums and differences a + b, a - b of x, with the b of differences from y."""
+    """Return a + b and a - b for the pairs (a, b) of x; b of the differences is taken from y."""
     pairs = (z.reshape(*z.shape[:-1], -1, 2, 1 << k) for z in (x, y))
     (a, b), (_, c) = (np.moveaxis(z, -2, 0) for z in pairs)
     return np.stack([a + b, a - c], axis=-2).reshape(x.shape)
 
 
 def step(k, halve, low, high, slack, values):
-    """Return intervals, what rounding can add to them, and values after a stage of butterflies."""
+    """Return intervals, their rounding errors and values after a stage of butterflies."""
     unit = 1 + halve
     ends = butterfly(low, high, k), butterfly(high, low, k), butterfly(values, values, k)
     slack = np.stack([butterfly(*slack, k) - halve, butterfly(*slack[::-1], k)]) / unit
@@ -46,7 +46,7 @@ def norms(varying, gather, g):
 
 
 def machine(c, q):
-    """Yield name, lowest, highest, slack of every value, and the values that inputs q lead to."""
+    """Yield name, lowest, highest, rounding errors of every value, and the values for inputs q."""
     sign, gather, g, n = c.sign(), c.gather(), c.diagonal(), c("FEATURES")
     d, shift = g.shape[1], {8: 7, 4: 3, 1: 0}[c("DIAGONAL_BITS")]
     top = (1 << c("INPUT_BITS") - 1) - 1
@@ -79,7 +79,7 @@ def machine(c, q):
 
 
 def witnessed(c, said):
-    """Yield the stages of the machine; each end of each must be the value of a witness."""
+    """Yield the stages of the machine; a witness must reach each end of each bound."""
     half, n, said = 1 << c("INPUT_BITS") - 1, c("FEATURES"), [*said]
     need(len(said) < 99 and all(len(w["inputs"]) == n for w in said), "witnesses of other inputs")
     signs = [[half - 1 if x == "+" else -half for x in w["inputs"]] for w in said]
@@ -98,7 +98,7 @@ def witnessed(c, said):
 
 
 def stages(c):
-    """Yield name, lowest, highest and limits of values of the stages before the machine."""
+    """Yield name, lowest, highest and limits of the values of all stages before the machine."""
     port, before = "samples", None
     for kind, k in c.chain:
         _, check_stage, takes, gives = STAGES[kind]
@@ -150,7 +150,7 @@ def offset(c, s, before):
 
 
 def plane(c, k, before):
-    """Yield the same of the rows of a window; `k` gets the largest value."""
+    """Yield name, lowest, highest and limits of the rows of a window; set the top of `k`."""
     need(c.sensor == "uint8_t" and k["bands"] == before["bands"] > 1, "rows of another type")
     need(k["rows"] > 1 and k["hop"] > 0, "windows without rows")
     k["top"] = 255
@@ -158,7 +158,7 @@ def plane(c, k, before):
 
 
 def frame(c, k, before):
-    """Yield the same of lines of a camera."""
+    """Yield name, lowest, highest and limits of sums of the lines of a camera."""
     need(c.raw is not None and (c.raw.min, c.raw.max) == (0, 255), "frames of another type")
     need(k["format"] < 5 and k["channels"] in (1, 3), "another format")
     need(0 not in (k["wide"], k["high"], k["rows"], k["columns"]), "an image without pixels")
@@ -174,13 +174,13 @@ def frame(c, k, before):
 
 
 def levels(c, k, before):
-    """Yield nothing: what looks at levels bounds them."""
+    """Yield nothing: the next stage bounds the levels."""
     need(before or c.sensor == "tk_sample_t", "levels of another type")
     yield from ()
 
 
 def kernels(c, k, levels):
-    """Yield name, lowest, highest and limits of kernels, and of the levels that they look at."""
+    """Yield name, lowest, highest and limits of kernels and their levels."""
     need(c("STAGES") == 2, "kernels of images")
     top, codes = levels["top"], c.table[k["codes"]]
     kinds = {k[f"{name}s"]: f"uint{8 * k[f'{name}_bytes']}" for name in ("dilation", "group")}
@@ -197,7 +197,7 @@ def kernels(c, k, levels):
 
 
 def convolutions(c, k, levels):
-    """Yield name, lowest, highest and limits of convolutions; `k` gets the largest value."""
+    """Yield name, lowest, highest and limits of convolutions; set the top of `k`."""
     need(c("STAGES") != 2, "convolutions of signals")
     top = levels["top"]
     need(0 < top < 256 and c.most_count == 255, "levels or values of another type")
@@ -221,7 +221,7 @@ def convolutions(c, k, levels):
 
 
 def separable(c, k, levels):
-    """Yield the same of separable convolutions."""
+    """Yield name, lowest, highest and limits of separable convolutions."""
     need(0 < levels["top"] < 256, "levels of another type")
     kinds = {"shape": "uint8", "first": "uint32", "single": "uint8", "points": "uint32"}
     need(all(c.kind[k[name]] == kind for name, kind in kinds.items()), "tables of another type")
@@ -245,10 +245,10 @@ def separable(c, k, levels):
     need(k["factor"] == 65536 // (rows * columns), "the factor of means")
     top = np.full(k["given"], levels["top"])
     for layer, w in enumerate(layers):
-        own, units = units[: len(w)], units[len(w) :]
-        need(len(own) == len(w), "units are missing")
-        bias, multiplier, shift = (own >> 12 ^ 1 << 19) - (1 << 19), own >> 5 & 127, own & 31
-        # Of a layer of single channels each has its own limit.
+        unit, units = units[: len(w)], units[len(w) :]
+        need(len(unit) == len(w), "units are missing")
+        bias, multiplier, shift = (unit >> 12 ^ 1 << 19) - (1 << 19), unit >> 5 & 127, unit & 31
+        # Each channel of a single layer has its own limit.
         high = top[:, None] if w.ndim == 2 and w.shape[1] == 9 and layer % 2 else top
         ends = [bias + (f(w, 0) * high).reshape(len(w), -1).sum(axis=1) for f in ENDS]
         low, most = (end * multiplier for end in ends)
@@ -258,7 +258,7 @@ def separable(c, k, levels):
 
 
 def dense(c, k, before):
-    """Yield the same of a hidden layer."""
+    """Yield name, lowest, highest and limits of a hidden layer."""
     top = before["top"]
     need(k["bits"] in (1, 2, 4, 8) and 0 <= k["shift"] < 31, "weights or sums of other bits")
     places = 32 - k["bits"] * (1 + np.arange(32 // k["bits"]))
@@ -269,7 +269,7 @@ def dense(c, k, before):
 
 
 def beside(c, k, before):
-    """Yield the same of numbers beside a window, which are the last of the counts."""
+    """Yield name, lowest, highest and limits of numbers beside a window, the last of the counts."""
     n, factor = k["entries"], k["factor"]
     need(c("STAGES") == 2 and k["counts"] + n == c("FEATURES"), "other counts")
     need(0 < n <= 256 and 2 <= factor <= 65536, "other numbers")
@@ -284,7 +284,7 @@ def beside(c, k, before):
     yield "count of a number", 0, factor - 1, (0, c.most_count)
 
 
-#: By the structure of a stage: header, bounds, what it stands behind, and what it gives.
+#: By the structure of a stage: header, bounds, possible inputs, output.
 STAGES = {
     "tk_spectrum": ("tk_spectrum", spectrum, ("samples",), "rows"),
     "tk_offset": ("tk_offset", offset, ("samples",), "rows"),
@@ -300,7 +300,7 @@ STAGES = {
 
 
 def leaves(c):
-    """Return the extremes of each output's partial sums and whole sums; refuse what is no tree."""
+    """Return the extremes of the partial and whole sums of each output; refuse damaged trees."""
     size, shift = c.table["tk_trees"].reshape(c("TREES"), 2).T
     test, left = c.table["tk_nodes"].reshape(size.sum(), 2).T
     inputs, four = c.table["tk_tree_inputs"], c("LEAF_BITS") == 4
@@ -336,7 +336,7 @@ def ternary(c, n):
 
 
 def linear(c, n):
-    """Return the ends of the dot products times their gains, and both bounds."""
+    """Return the ends of the dot products times their gains, and the bounds of both."""
     bits, half = c("LINEAR_BITS"), 1 << c("INPUT_BITS") - 1
     w = c.fields("tk_linear", 32 - bits * (1 + np.arange(32 // bits)), bits).reshape(n, -1)
     up, down = (f(w[:, : c("FEATURES")], 0).sum(axis=1) for f in (np.maximum, np.minimum))
@@ -346,14 +346,14 @@ def linear(c, n):
 
 
 def trees(c, n):
-    """Return the ends of the sums of leaves times their gains, and both bounds."""
+    """Return the ends of the sums of leaves times their gains, and the bounds of both."""
     partial, sums = leaves(c)
     ends = np.sort(c.table["tk_tree_gains"].reshape(n) * sums, axis=0)
     return ends, [("sum of leaves", *partial), ("sum of leaves times multiplier", *ends)]
 
 
 def outputs(c):
-    """Yield name, lowest and highest of distances, of each part of the scores, and of these."""
+    """Yield name, lowest and highest of distances, of the parts of the scores, and of scores."""
     n = c("OUTPUTS")
     low = high = c.table["tk_biases"].reshape(n)
     if c("ONE_CLASS"):

@@ -1,27 +1,27 @@
-"""Words of memory that an exported model needs, from its tables alone: see check_proof.py.
+"""Words of memory that an exported model needs, computed from its tables: see check_proof.py.
 
-A stage needs words of scratch that the machine can use afterwards (`first`), others (`scratch`),
-and words of the state of a stream (`state`), of which whole windows do not need some (`kept`).
+A stage needs scratch that the machine can reuse (`first`), other scratch (`scratch`), and state of
+a stream (`state`), part of which whole windows do not need (`kept`).
 """
 
 import numpy as np
 from proof_bounds import need
 
-AGES = 7  # numbers of a stream of kernels before those of its windows
+AGES = 7  # words of the state of kernels before the ages of windows
 
 
 def blocks_of(size, per_word):
-    """Return the words that so many values take, of which so many are a word."""
+    """Return the words that `size` values take, with `per_word` of them in a word."""
     return -(-int(size) // per_word)
 
 
 def counts(c, n):
-    """Return the words that so many counts take."""
+    """Return the words that n counts take."""
     return blocks_of(n, 4 if c.most_count < 256 else 2)
 
 
 def samples(c, n):
-    """Return the words that so many raw values take."""
+    """Return the words that n raw values take."""
     return blocks_of(n, 1 if c.raw is None else 32 // c.raw.bits)
 
 
@@ -88,7 +88,7 @@ def separable(c, k):
     need(k["halves"] == halves, "a row of another length")
     words = 11 * (k["blocks"] + 1) + blocks_of(size + columns * channels, 4)
     first, scratch = channels + halves // 4 + words, blocks_of(channels, 4)
-    # Of a signal all of it stands behind the window.
+    # For a signal all of it follows the state of a window.
     if c("STAGES") == 2:
         return {"scratch": first + scratch}
     return {"first": first, "scratch": scratch}
@@ -125,7 +125,7 @@ STAGES = {
 
 
 def waiting_bits(c):
-    """Return the words of bits that wait to be counted; refuse where more would be written."""
+    """Return the words for bits that wait to be counted; refuse too few words."""
     size, n_blocks = c("BITS_WORDS"), c("BLOCKS")
     n_words = np.array([c.of_block("WORDS", block) for block in range(n_blocks)])
     stored = c.table["tk_weights"].size
@@ -137,7 +137,7 @@ def waiting_bits(c):
 
 
 def events(c):
-    """Return the words that a stream keeps of events; refuse thresholds that no sum can reach."""
+    """Return the words of state for events; refuse thresholds that no sum can reach."""
     if "TK_EVENT_SHIFT" not in c.text:
         return 0
     shift, least = c("EVENT_SHIFT"), c.table["tk_event_thresholds"]
@@ -150,7 +150,7 @@ def events(c):
 
 
 def memory(c):
-    """Return the words of scratch, and of a stream its scratch and its state."""
+    """Return the words of scratch and, for a stream, those of its scratch and its state."""
     needs = [STAGES[kind](c, k) for kind, k in c.chain]
     total = {
         name: sum(need_of.get(name, 0) for need_of in needs) for name in ("first", "state", "kept")
@@ -162,7 +162,7 @@ def memory(c):
     first = max(machine, total["first"])
     need(first == c("FIRST_WORDS"), f"TK_FIRST_WORDS is not {first}")
     dots = c("OUTPUTS") if (c("BLOCKS") or c("TREES")) and c("LINEAR_BITS") else 0
-    # In a stream, counts are joined in the memory in which they are ordered.
+    # Counts of signals are ordered and joined in the same memory.
     stages = max(scratch) if c("STAGES") == 2 else sum(scratch)
     stream = first + dots + c("CLASSES") + stages
     sizes = {"scratch": stream + total["state"] - total["kept"]}

@@ -1,12 +1,12 @@
-/* Runs the counters of a generated model over a sequence of scores, on this computer and on
- * emulated boards.
+/* Runs the counters of a generated model on a sequence of scores, on this computer and on emulated
+ * boards.
  *
- * in.bin: of every step, int32: 1 where the decision is a refusal whatever the scores say, how many
- * values saturated, and the scores of all classes. out.bin, int32: of every step the decision and
- * its margin; every 64th step also the check of the counters.
+ * in.bin has for every step, int32: 1 to refuse whatever the scores are, else 0; the number of
+ * saturated values; the scores of all classes. out.bin has for every step the decision and its
+ * margin, and every 64th step also the check of the counters.
  *
- * The command line of the compiler names the model: -DFIELD_HEADER=gesture_field.h -DMODEL=gesture
- * -DMODEL_UPPER=GESTURE, and -DDECISIONS=1 where it decides. */
+ * Options of the compiler name the model: -DFIELD_HEADER=gesture_field.h -DMODEL=gesture
+ * -DMODEL_UPPER=GESTURE, and -DDECISIONS=1 if it has decisions. */
 #include "semihost.h"
 
 #define TEXT_(a) #a
@@ -45,21 +45,21 @@ int main(void)
     }
     JOIN(MODEL, _counters_reset)(&counters);
     while (tk_read(input, &step, (uint32_t)sizeof step) == 0u) {
-        int32_t found[3];
-        uint32_t words = 2u;
+        int32_t row[3];
+        uint32_t length = 2u;
         uint32_t margin;
-        found[0] = decided(&margin);
-        found[1] = (int32_t)margin;
-        JOIN(MODEL, _counters_update)(&counters, (int)found[0], margin, step.saturated);
+        row[0] = decided(&margin);
+        row[1] = (int32_t)margin;
+        JOIN(MODEL, _counters_update)(&counters, (int)row[0], margin, step.saturated);
         if (number++ % 64u == 0u) {
-            words = 3u;
+            length = 3u;
             if (JOIN(MODEL, _counters_valid)(&counters) == 0) {
                 tk_print("field: the counters are not whole\n");
                 return 2;
             }
-            found[2] = (int32_t)counters.check;
+            row[2] = (int32_t)counters.check;
         }
-        if (tk_write(output, found, words * (uint32_t)sizeof found[0]) != 0u) {
+        if (tk_write(output, row, length * (uint32_t)sizeof row[0]) != 0u) {
             tk_print("field: cannot write out.bin\n");
             return 2;
         }

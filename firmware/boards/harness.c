@@ -1,21 +1,23 @@
-/* Runs a generated model over a file of inputs, on this computer and on emulated boards.
+/* Runs a generated model on a file of inputs, on this computer and on emulated boards.
  *
- * in.bin: sections, each the entry (0 raw inputs, 1 quantized inputs, 2 quantization only, 3
- * samples of a stream), the number of rows, both uint32, and the rows. out.bin: for every section
- * its rows: the scores of all classes and the label of the predict function, int32, or the
- * quantized inputs; with -DVALUES=1, of a regressor, the values and whether a second call differs;
- * of a stream those of every window that ends, and the event of a model that has events. Then,
- * uint32, the bytes of stack that the last row took; 0 where that is not measured.
+ * in.bin has sections. A section has the entry (0 raw inputs, 1 quantized inputs, 2 quantization
+ * only, 3 samples of a stream) and the number of rows, both uint32, then the rows. out.bin has for
+ * every section its rows, int32: the scores of all classes and the label of the predict function;
+ * or the quantized inputs; or, of a regressor (-DVALUES=1), the values and whether a second call
+ * differs. Of a stream it has a row for every window that ends, followed by the event if the model
+ * has events. A section ends with the bytes of stack that the last row used, uint32; 0 if that was
+ * not measured.
  *
- * The model comes from the command line of the compiler: -DMODEL_HEADER=gesture.h -DMODEL=gesture
- * -DMODEL_UPPER=GESTURE. -DQUANTIZED_ENTRIES=1 or -DSTREAM_ENTRIES=1 where it has these.
- * -DDECISIONS=1 where it decides: decision, margin and confidence follow the label, and what is
- * measured are the functions of decision and confidence. With -DNOVELTY=1 novelty and whether it is
- * novel follow these, and the latter is measured, too; with -DNOVELTY=2, by prototypes, as one
- * function with the decision.
- * -DONE_CALL=1 runs each row by the one call whose instructions are counted, and writes no scores.
- * -DPAINT_STACK=1 measures the stack, on boards only: below the stack of a program of this computer
- * lies memory that is not its own. */
+ * Options of the compiler name the model: -DMODEL_HEADER=gesture.h -DMODEL=gesture
+ * -DMODEL_UPPER=GESTURE, and say what it has:
+ *   -DQUANTIZED_ENTRIES=1, -DSTREAM_ENTRIES=1  functions for quantized inputs, for streams
+ *   -DDECISIONS=1  decision, margin and confidence follow the label; the functions of decision and
+ *                  confidence are measured
+ *   -DNOVELTY=1    novelty and whether the row is novel follow these; the latter is measured, too
+ *   -DNOVELTY=2    the same with prototypes: one function computes decision and novelty
+ *   -DONE_CALL=1   only the call whose instructions are counted, without scores
+ *   -DPAINT_STACK=1  measure the stack; on boards only, as on a computer the memory below the stack
+ *                    may not be written */
 #include "semihost.h"
 
 #define TEXT_(a) #a
@@ -36,7 +38,7 @@
 #define QUANTIZED_SCORES JOIN(MODEL, _scores_quantized)
 #define STREAM_SCORES    JOIN(MODEL, _stream_scores)
 #endif
-/* 0 where the header does not define it: the model tells no events. */
+/* 0 if the header does not define it: the model has no events. */
 #define EVENTS        JOIN(MODEL_UPPER, _NO_EVENT)
 #define SCRATCH_WORDS JOIN(MODEL_UPPER, _SCRATCH_WORDS)
 
@@ -53,7 +55,7 @@ enum { RAW, QUANTIZED, QUANTIZE, STREAM };
 #define ONE_CALL 0
 #endif
 
-/* A row is used up before the next one is read, as small boards have little memory. */
+/* One row at a time, as small boards have little memory. */
 static JOIN(MODEL, _input_t) raw[FEATURES];
 #ifdef QUANTIZED_ENTRIES
 static JOIN(MODEL, _quantized_t) quantized[FEATURES];
@@ -76,7 +78,7 @@ static int32_t result[CLASSES + 1];
 #ifdef VALUES
 static int32_t again[CLASSES];
 
-/* Whether the second call gave other values than the first one. */
+/* Whether the values of the second call differ from those of the first one. */
 static int32_t differs(void)
 {
     uint32_t i;
@@ -90,7 +92,7 @@ static int32_t differs(void)
 #endif
 
 #ifdef DECISIONS
-/* What follows from the scores alone. */
+/* Compute what depends on the scores alone. */
 static void judge_scores(void)
 {
     result[CLASSES + 3] = JOIN(MODEL, _confidence)(result);
@@ -103,7 +105,8 @@ static void judge_scores(void)
 #if defined(NOVELTY) && NOVELTY == 2
 static int32_t far;
 
-/* Novelty by prototypes, and a decision unlike any other where it differs from the one before. */
+/* Store the novelty by prototypes. If decision or margin differ from those of the other function,
+ * store an impossible decision. */
 static void judge_far(int label)
 {
     if (label != (int)result[CLASSES + 1] || (int32_t)margin != result[CLASSES + 2]) {
@@ -115,7 +118,7 @@ static void judge_far(int label)
 #endif
 #endif
 
-/* One inference, apart so that its instructions can be told from those of the harness. */
+/* One inference, in a function of its own so that its instructions can be counted. */
 int tk_measured(uint32_t entry);
 __attribute__((noinline)) int tk_measured(uint32_t entry)
 {
@@ -156,7 +159,8 @@ static void fill_scratch(void)
 {
     uint32_t i;
     for (i = 0u; i < SCRATCH_WORDS; i++) {
-        ((volatile uint32_t *)scratch)[i] = 0xa5a5a5a5u; /* old content must not matter */
+        ((volatile uint32_t *)scratch)[i] =
+            0xa5a5a5a5u; /* results must not depend on old content */
     }
 }
 
@@ -214,8 +218,8 @@ enum { PAINTED_WORDS = 512 };
 #endif
 #define PAINT 0x5ca1ab1eu
 
-/* Paint the unused stack below, run, and see how far down the paint is gone. Apart, so that `here`
- * is near the end of a small frame and the paint spares it. */
+/* Paint the unused stack, run, and see how much paint was overwritten. Not inlined, so that `here`
+ * is near the end of a small frame, which the paint does not reach. */
 static uint32_t stack_used(uint32_t entry);
 __attribute__((noinline)) static uint32_t stack_used(uint32_t entry)
 {
@@ -241,7 +245,7 @@ static uint32_t stack_used(uint32_t entry)
 #ifdef STREAM_ENTRIES
 static JOIN(MODEL, _state_t) state;
 
-/* One call for each sample, apart for the same reason. */
+/* One call for each sample, also in a function of its own. */
 int tk_measured_push(void);
 __attribute__((noinline)) int tk_measured_push(void)
 {
@@ -249,7 +253,7 @@ __attribute__((noinline)) int tk_measured_push(void)
 }
 
 #if EVENTS
-/* What happened, by either function; `result` holds the scores. */
+/* The event, by either function in turn; `result` holds the scores. */
 int32_t tk_measured_event(uint32_t sample);
 __attribute__((noinline)) int32_t tk_measured_event(uint32_t sample)
 {
@@ -261,7 +265,7 @@ __attribute__((noinline)) int32_t tk_measured_event(uint32_t sample)
 }
 #endif
 
-/* Push samples and write what each window gives that ends; returns 0 on success. */
+/* Push samples, and write a row for each window that ends. Returns 0 on success. */
 static int run_stream(uint32_t samples, int32_t input, int32_t output)
 {
 #ifdef NUMBERS
@@ -320,7 +324,7 @@ static int run_stream(uint32_t samples, int32_t input, int32_t output)
 }
 #endif
 
-/* Read, run and write a row; returns 0 on success. */
+/* Read, run and write a row. Returns 0 on success. */
 static int run_one(uint32_t entry, int32_t input, int32_t output)
 {
 #ifdef QUANTIZED_ENTRIES
@@ -343,7 +347,7 @@ static int run_one(uint32_t entry, int32_t input, int32_t output)
     return tk_write(output, result, (uint32_t)sizeof result) != 0u;
 }
 
-/* The same for the rows of a section. */
+/* Run the rows of a section. Returns 0 on success. */
 static int run_section(uint32_t entry, uint32_t rows, int32_t input, int32_t output)
 {
     uint32_t used = 0u;

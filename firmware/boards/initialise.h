@@ -1,4 +1,4 @@
-/* Shared by the start-up codes: static data, before main runs. */
+/* Initialises static data before main; shared by the start-up codes. */
 #ifndef TK_INITIALISE_H
 #define TK_INITIALISE_H
 

@@ -1,5 +1,5 @@
-/* The UART of the emulated Cortex-M boards, in place of the console of a bare project: that of
- * Arm's MPS2 (CMSDK), or that of the nRF51. TK_UART is its address. */
+/* Console of the emulated Cortex-M boards: the UART of Arm's MPS2 (CMSDK) or of the nRF51, at the
+ * address TK_UART. Replaces the console of a bare project. */
 #include "tk_board.h"
 
 #define REGISTER(offset) (*(volatile uint32_t *)(uintptr_t)(TK_UART + (offset)))
@@ -19,7 +19,7 @@
 #define BAUD    REGISTER(0x10u)
 #endif
 
-/* The clock that SysTick counts. */
+/* Clock of SysTick, in Hz. */
 uint32_t SystemCoreClock = TK_CLOCK;
 
 static void start(void)

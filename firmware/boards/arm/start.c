@@ -72,7 +72,7 @@ void tk_exit(uint32_t status)
     }
 }
 
-/* Switch the FPU on, before any function that might use its registers. */
+/* Enable the FPU. Called before any function that may use its registers. */
 static void enable_fpu(void)
 {
 #if defined(__ARM_FP)

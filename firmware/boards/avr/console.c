@@ -1,4 +1,4 @@
-/* Console and timer of the emulated AVR board, an ATmega at 16 MHz: its USART0 and Timer 1. */
+/* Console and timer of the emulated AVR board: USART0 and Timer 1 of an ATmega at 16 MHz. */
 #include "tk_board.h"
 
 #include <avr/io.h>
@@ -32,10 +32,10 @@ uint32_t tk_board_cycles(void)
     return 0u;
 }
 
-/* The timer wraps after four seconds; tk_protocol_poll reads it often enough. */
+/* The timer wraps after four seconds; tk_protocol_poll reads it more often. */
 uint32_t tk_board_microseconds(void)
 {
-    static uint32_t total = 1u; /* 0 would say that nobody knows the clock */
+    static uint32_t total = 1u; /* 0 would mean that the clock is unknown */
     static uint16_t last;
     const uint16_t now = TCNT1;
 

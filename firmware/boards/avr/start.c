@@ -1,7 +1,6 @@
-/* Start-up code of the emulated AVR board, and its files: three registers that have no other
- * purpose, which the emulator's host watches. A byte written to TEXT is printed, one written to
- * DATA goes to out.bin, one read from there comes from in.bin, STATUS reads as 1 while there is
- * one, and what is written to it ends the program. */
+/* Start-up code and files of the emulated AVR board. The emulator's host watches three registers: a
+ * byte written to TEXT is printed; a byte written to DATA goes to out.bin; a byte read from DATA
+ * comes from in.bin. STATUS is 1 as long as in.bin has bytes; writing to it ends the program. */
 #include "semihost.h"
 
 #include <avr/io.h>
@@ -13,7 +12,7 @@
 int main(void);
 void tk_reset(void);
 
-/* Named by the default linker script. */
+/* Symbols of the linker script. */
 extern uint8_t __data_start[];
 extern uint8_t __data_end[];
 extern const __flash uint8_t __data_load_start[];
@@ -55,7 +54,7 @@ void tk_reset(void)
 
 int32_t tk_open(const char *name, int writing)
 {
-    (void)name; /* there is one file of each kind */
+    (void)name; /* there is only one input and one output file */
     return writing;
 }
 

@@ -1,6 +1,6 @@
-/* A sensor of acceleration for trying things out: prints x, y and z of a movement a hundred times a
- * second. The first argument is the movement: still, shaking or turning. The second is the process
- * without which it ends, by default the one that starts it. */
+/* A simulated acceleration sensor: prints x, y and z of a movement a hundred times a second. The
+ * first argument is the movement: still, shaking or turning. The program ends with its parent
+ * process, whose number may be the second argument. */
 #define _POSIX_C_SOURCE 200112L
 
 #include <stdint.h>
@@ -12,7 +12,7 @@
 
 enum { RATE = 100, GRAVITY = 8192, QUARTER = 64 };
 
-/* A sine of 256 steps, by four parabolas; 4096 is one. */
+/* A sine of 256 steps and amplitude 4096, from parabolas. */
 static int32_t wave(uint32_t phase)
 {
     const int32_t place = (int32_t)(phase & (2 * QUARTER - 1)) - QUARTER;
@@ -54,7 +54,7 @@ int main(int count, char **arguments)
     uint32_t step;
 
     clock_gettime(CLOCK_MONOTONIC, &next);
-    for (step = 0u; (long)getppid() == parent; step++) { /* not beyond a parent that was killed */
+    for (step = 0u; (long)getppid() == parent; step++) { /* end if the parent was killed */
         print_sample(movement, step);
         next.tv_nsec += 1000000000L / RATE;
         if (next.tv_nsec >= 1000000000L) {

@@ -1,10 +1,10 @@
-/* The calls of semihost.h on this computer: the standard library, which also starts main. */
+/* The functions of semihost.h on this computer, by the standard library. */
 #include "semihost.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* One file that is read and one that is written. */
+/* The input and the output file. */
 static FILE *files[2];
 
 int32_t tk_open(const char *name, int writing)

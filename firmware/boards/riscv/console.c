@@ -1,4 +1,4 @@
-/* Console and timer of the emulated RISC-V board, whose UART is a 16550. */
+/* Console and timer of the emulated RISC-V board: a 16550 UART. */
 #include "tk_board.h"
 
 #define UART(offset) (*(volatile uint8_t *)(uintptr_t)(0x10000000u + (offset)))
@@ -26,7 +26,7 @@ int tk_board_read(void)
     return (STATUS & 1u) != 0u ? (int)DATA : -1;
 }
 
-/* The counter of this board counts time of the computer that emulates it. */
+/* The emulated cycle counter follows the time of the host, so it is not used. */
 uint32_t tk_board_cycles(void)
 {
     return 0u;
@@ -34,7 +34,7 @@ uint32_t tk_board_cycles(void)
 
 uint32_t tk_board_microseconds(void)
 {
-    static uint32_t total = 1u; /* 0 would say that nobody knows the clock */
+    static uint32_t total = 1u; /* 0 would mean that the clock is unknown */
     static uint32_t last, rest;
     const uint32_t time = TIME;
 

@@ -10,7 +10,7 @@ int main(void);
 void tk_main(void);
 void tk_fault(void);
 
-/* The word is "csrw mtvec, t0", which compilers for RV32IMC without Zicsr do not assemble. */
+/* The word is "csrw mtvec, t0", which assemblers for RV32IMC without Zicsr refuse. */
 __asm__(".section .vectors, \"ax\"\n"
         ".globl tk_reset\n"
         "tk_reset:\n"
@@ -24,7 +24,7 @@ __asm__(".section .vectors, \"ax\"\n"
         "    call tk_fault\n"
         ".text\n");
 
-/* The three instructions that an emulator takes for a call, never compressed. */
+/* The three uncompressed instructions of a semihosting call. */
 __asm__(".text\n"
         ".balign 16\n"
         ".globl tk_semihosting_call\n"

@@ -1,5 +1,5 @@
-/* What an ESP8266 has in its boot ROM and its compiler's library therefore lacks: division. Tests
- * compare it with the host's. */
+/* Division, which the ESP8266 has in its boot ROM and its compiler's library therefore lacks. Tests
+ * compare it with that of the host. */
 #include <stdint.h>
 
 uint32_t __udivsi3(uint32_t a, uint32_t b);

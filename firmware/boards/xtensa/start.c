@@ -9,7 +9,7 @@ enum { OPEN_READ = 0, OPEN_WRITE = 0x601, MODE = 0644, STANDARD_ERROR = 2 };
 int main(void);
 void tk_main(void);
 
-/* The emulator starts at the beginning of the program. l32r reads only what lies before it. */
+/* The emulator starts at the beginning of the program. l32r can read only words before itself. */
 __asm__(".section .vectors, \"ax\"\n"
         ".balign 4\n"
         ".globl tk_reset\n"
