@@ -208,7 +208,7 @@ def test_the_example_of_a_stream_had_another_rate_than_the_recordings() -> None:
     known = exported_files(model, None, about={"recordings": {"rate": 16000.0}}, **how)[at]
     assert b"#define SOURCE_SAMPLES 2u\n#define SOURCE_MICROSECONDS 125u\n" in known
     for about in (None, {"recordings": {"rate": "a"}}, {"recordings": 1}):
-        assert b"put here the rate" in exported_files(model, None, about=about, **how)[at]
+        assert b"Put the rate" in exported_files(model, None, about=about, **how)[at]
 
 
 def test_the_first_samples_of_a_sketch_came_all_at_once() -> None:
