@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 _FENCE = re.compile(r"^ {0,3}(`{3,})(.*)$")
 # What a trainer says of its progress where there is no terminal; a terminal shows bars that vanish.
 _PROGRESS = re.compile(
-    r"^(?!note:)[a-z][a-z -]*: (\d+(/\d+)?|since \d+ s)( |$)"
+    r"^(?!note:)[a-z][a-z -]*: \d+(/\d+)?( |$)"
     r"|^(reading|cutting windows|linking|judging|building|finding what fits"
     r"|computing in Python|comparing with a linear model|counting instructions"
     r"|compiling, once|running on|choosing|training|spectra)\b[\w ,-]*(: .*)?$"

@@ -276,8 +276,8 @@ def test_calibrated_probabilities(tmp_path):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_components": {}}, "an empty mapping; its layouts are compact"),
-        ({"n_components": {"small": 64}}, "'small'; its layouts are compact"),
+        ({"n_components": {}}, "an empty mapping; give compact"),
+        ({"n_components": {"small": 64}}, "'small' is not a layout; give compact"),
         ({"n_components": {"compact": 0}}, r"n_components\['compact'\] must be a whole number"),
         ({"n_components": {"compact": 70000}}, "must be at most 65536"),
         ({"epochs": 0}, "epochs must be a whole number"),

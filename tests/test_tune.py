@@ -244,7 +244,7 @@ def test_the_time_is_kept(trained, tmp_path, monkeypatch):
     found = tune(X, y, sizes=["2KB", "3KB"], n_folds=4, n_jobs=1, max_time=2.0)
     assert found.stopped == "the time was up"
     assert 3 <= found.done < found.total == 10
-    with pytest.raises(TinykernelError, match="before any size had a model"):
+    with pytest.raises(TinykernelError, match="before the first size was finished"):
         tune(X, y, sizes=["2KB"], max_time=1e-9, journal=tmp_path / "j")
 
 
@@ -299,12 +299,12 @@ def test_wrong_arguments():
     X, y = data()
     for named, expected in [
         ({"target": "host"}, "no flash"),
-        ({"n_components": 64}, "n_components: not for tune"),
+        ({"n_components": 64}, "n_components: not an option of tune"),
         ({"sizes": ["9KB"], "budget": "8KB"}, "above the budget"),
         ({"groups": [1, 2]}, "one value per row"),
         ({"backend": "dask"}, "the address of a Dask scheduler"),
         ({"n_folds": 1}, "n_folds"),
-        ({"task": "numbers"}, "task: not for tune"),
+        ({"task": "numbers"}, "task: not an option of tune"),
     ]:
         with pytest.raises(TinykernelError, match=expected):
             tune(X, y, **named)

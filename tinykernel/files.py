@@ -203,9 +203,9 @@ def refuse_inputs(output: str | os.PathLike[str], inputs: Iterable[str | os.Path
     for path in inputs:
         source = Path(path).resolve()
         if target in (source, *source.parents):
-            relation = "is" if source == target else "holds"
+            relation = "is the input" if source == target else f"holds the input {path}"
             raise TinykernelError(
-                f"{output}: {relation} the input {path}, which would be lost; choose another output"
+                f"{output}: {relation}, which would be lost; choose another output"
             )
 
 

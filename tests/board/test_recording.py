@@ -279,10 +279,10 @@ def test_a_wav_of_half_a_sample_a_second_was_a_traceback(rate) -> None:
 def test_options_that_would_be_ignored_are_refused() -> None:
     """A list of labels without keys, a window without a count, an unknown format."""
     port = ("record", "--port", "/dev/null")
-    assert "goes with --count" in failed(*port, "--label", "a", "--window", "1s", status=2)
-    assert "list is for keys" in failed(*port, "--label", "a,b", status=2)
+    assert "needs --count" in failed(*port, "--label", "a", "--window", "1s", status=2)
+    assert "several labels need keys" in failed(*port, "--label", "a,b", status=2)
     assert "text or s16le" in failed(*port, "--label", "a", "--format", "u8", status=2)
-    assert "give a word" in failed(*port, "--label", "../x")
+    assert "begin with a letter" in failed(*port, "--label", "../x")
 
 
 def test_lines_of_another_width_are_lost_samples() -> None:

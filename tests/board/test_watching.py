@@ -61,5 +61,5 @@ def test_decisions_of_a_sketch_are_heard() -> None:
 
 def test_scores_of_another_model_are_refused() -> None:
     """Another number of scores is no decision of this model."""
-    with pytest.raises(Exception, match="answers with 2 scores, the model has 4"):
+    with pytest.raises(Exception, match="sends 2 scores, but the model has 4"):
         decide(KINDS["table"](), [1, 2], 0.0)

@@ -214,9 +214,9 @@ def test_a_training_survives_a_linker_that_fails(monkeypatch, fault):
         ({"budget": "8KB", "target": "host"}, "host has no flash to measure"),
         ({"target": "cortex-m99"}, "cortex-m99"),
         ({"budget": "8KB", "n_kernels": 8}, "n_kernels: give a shape"),
-        ({"budget": "8KB", "n_kernels": 8, **PAPER}, "n_kernels: not for this method"),
-        ({"method": "x"}, "method: 'x' is no class"),
-        ({"budget": "8KB", "validation": ([], []), **PAPER}, "validation: not for this method"),
+        ({"budget": "8KB", "n_kernels": 8, **PAPER}, "n_kernels: not an option of this method"),
+        ({"method": "x"}, "method: 'x' is not a class"),
+        ({"budget": "8KB", "validation": ([], []), **PAPER}, "validation: this method takes none"),
     ],
 )
 def test_bad_values(monkeypatch, given, expected):

@@ -21,7 +21,7 @@ def test_bench_prints_instructions_by_stage(work, require_platforms) -> None:
     assert (found["rows"], found["joules"]) == (3, None)
     table = run(*arguments, "--current", "8mA@3V")
     assert table.exit_code == 0
-    assert "the time depends on the data by " in table.stdout
+    assert "the time varies with the data by " in table.stdout
     low = 1e6 * found["seconds"][0] * 0.008 * 3
     assert f"{low:.3g}-" in table.stdout
     assert str(found["instructions"]) in table.stdout
@@ -31,5 +31,5 @@ def test_bench_refuses_what_is_no_clock(work) -> None:
     """A clock that cannot be read is one line, before anything is built."""
     model = work / "gesture.tkm"
     assert "clock frequency" in failed("bench", model, "--clock", "fast")
-    assert "is not a current" in failed("bench", model, "--clock", "1MHz", "--current", "8")
+    assert "write it with its unit" in failed("bench", model, "--clock", "1MHz", "--current", "8")
     assert "--clock" in failed("bench", model, "--current", "8mA", status=2)

@@ -37,7 +37,7 @@ def test_a_column_of_recordings_is_a_number_beside(recorded, tmp_path):
     assert "100.00 %" in run("evaluate", model, data).output
     found = run("verify", model, data)
     assert "C and Python agree" in found.output
-    assert "compared as a stream" in found.output
+    assert "also compared: a stream" in found.output
     assert "hot" in run("predict", model, "--stream", data / "hot1.csv").output
     words = run("inspect", model).output
     assert "1 number beside" in words
@@ -65,7 +65,7 @@ def test_an_array_beside_windows(tmp_path):
     )
     assert "2 numbers beside" in run("inspect", model).output
     assert "C and Python agree" in run("verify", model, file).output
-    assert "give --window-shape with it, or put them into X" in failed("train", file, *given)
+    assert "add --window-shape, or put them into X" in failed("train", file, *given)
     more = failed("train", file, *shape, "--set", "beside=1", *given)
     assert "has an array beside, of 2 numbers a window; leave out --set beside=1" in more
     assert "take --window-shape" in failed("train", file, "--window", "64", *given)
@@ -94,10 +94,10 @@ def test_numbers_beside_a_folder_of_sounds_asked_for_a_column(tmp_path):
         ),
         (("--window", "64", "--set", "beside=cold"), "has no column 'cold' of numbers beside"),
         (("--window", "64", "--set", "beside=ax,warm"), "beside leaves no channel"),
-        (("--window", "64", "--set", "beside=2"), "recordings have columns: name them"),
+        (("--window", "64", "--set", "beside=2"), "recordings have columns; name them"),
         (
             ("--window", "400", *sets("beside=warm", "short=pad")),
-            "there are no numbers beside what is padded",
+            "cannot be padded with numbers beside it",
         ),
     ],
 )

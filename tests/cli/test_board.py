@@ -76,7 +76,7 @@ def test_flash_verifies_what_it_flashed(port, work, tmp_path, monkeypatch) -> No
     write_ini(project, "[env:board]\nplatform = ststm32\n")
     fake_pio(tmp_path, monkeypatch, "exit 0")
     given = ("flash", project, "--port", port, "--verify")
-    assert "no .tkm next to it is the model of this export; give --model" in failed(*given)
+    assert "the model of this export is not next to it; give it with --model" in failed(*given)
     shutil.copy(work / "gesture.tkm", tmp_path)
     ini = (project / "platformio.ini").read_bytes()
     fingerprint = load(work / "gesture.tkm").fingerprint()
@@ -99,9 +99,7 @@ def test_one_board_needs_no_port(monkeypatch) -> None:
     assert link.find_port(None) == link.find_port("auto") == "/dev/ttyACM0"
     assert run("ports").stdout.splitlines()[2].split() == ["/dev/ttyACM0", "Nucleo", "0483:374b"]
     rows.append(Port("/dev/ttyACM1", "Pico", "2e8a:0003"))
-    assert "several boards are connected: give --port /dev/ttyACM0, /dev/ttyACM1" in failed(
-        *arguments
-    )
+    assert "are connected: /dev/ttyACM0, /dev/ttyACM1; choose one with --port" in failed(*arguments)
 
 
 def test_options_that_do_not_go_together(work) -> None:
@@ -109,14 +107,14 @@ def test_options_that_do_not_go_together(work) -> None:
     model, data = work / "gesture.tkm", work / "data.npz"
     for arguments, message in (
         (("verify", model, data, "--rows", "5"), "needs --port"),
-        (("verify", model, data, "--port", "x", "--target", "host"), "does not go with --port"),
+        (("verify", model, data, "--port", "x", "--target", "host"), "excludes --port"),
         (("verify", model, data, "--port", "x", "--rows", "-1"), "give a number of rows, or all"),
         (("bench", model, "--save"), "needs --port"),
-        (("bench", model, "--port", "x", "--clock", "8MHz"), "only --save and --json"),
-        (("monitor", model, "--fast"), "goes with --send"),
+        (("bench", model, "--port", "x", "--clock", "8MHz"), "excludes --target, --clock"),
+        (("monitor", model, "--fast"), "needs --send"),
         (("emulate",), "give either MODEL or --sensor"),
         (("emulate", model, "--sensor", "still"), "give either MODEL or --sensor"),
     ):
         assert message in failed(*arguments, status=2)
-    assert "choose still, shaking, turning" in failed("emulate", "--sensor", "flying")
-    assert "no emulated board with a serial line" in failed("emulate", model, "-t", "esp8266")
+    assert "choose from still, shaking, turning" in failed("emulate", "--sensor", "flying")
+    assert "no emulated board has a serial port" in failed("emulate", model, "-t", "esp8266")

@@ -64,7 +64,7 @@ def test_known_rows(work, fresh, tmp_path) -> None:
     """--known keeps prototypes of the training rows, by which far rows are novel; C agrees."""
     output, rows = tmp_path / "m.tkm", arrays(fresh)
     given = ("calibrate", work / "gesture.tkm", fresh, "-o", output, "--false-alarms", "5%")
-    assert "rows are among those" in failed(*given, "--known", fresh)
+    assert "are also used to calibrate" in failed(*given, "--known", fresh)
     assert not output.exists()
     result = run(*given, "--known", work / "data.npz")
     assert result.exit_code == 0, result.output

@@ -79,7 +79,7 @@ def test_from_clips_to_events(told):
 
 
 def test_other_files_of_labels(told, tmp_path):
-    """Audacity's labels and JSON give the same figures; what is no span is one clear line."""
+    """Audacity's labels and JSON give the same figures; what is not a span is one clear line."""
     sound, rows = told / "long" / "day.wav", (told / "long" / "day.csv").read_text().split()[1:]
     (tmp_path / "day.wav").write_bytes(sound.read_bytes())
     text, keys = tmp_path / "day.txt", ("events", "hits", "false_alarms")
@@ -93,10 +93,10 @@ def test_other_files_of_labels(told, tmp_path):
     assert len({tuple(part[key] for key in keys) for part in parts}) == 1
     (tmp_path / "day.json").write_text('[{"start": 5}]')
     message = failed("evaluate", told / "e.tkm", tmp_path)
-    assert "is no list of objects with start, end and label" in message
+    assert "is not a list of objects with start, end and label" in message
     for lines, fault in (
-        ("5\t4\tlow", "line 1: '5' to '4' is no span of seconds"),
-        ("5\tinf\tlow", "'5' to 'inf' is no span"),
+        ("5\t4\tlow", "line 1: '5' to '4' is not a span of seconds"),
+        ("5\tinf\tlow", "'5' to 'inf' is not a span"),
         ("a person says low", "line 1: has too few columns"),
         ("5\t6\tlwo", "no label is a class of the model: lwo"),
         ("5\t6\tlow\n119\t121\tlow", "line 2: 121 s is after the end of day.wav, 120 s"),
@@ -139,7 +139,7 @@ def test_recordings_of_the_training_are_left_out(told, tmp_path):
     message = failed("calibrate", model, tmp_path / "same", "--false-alarms", "1000/h", *out)
     assert "used in training; give recordings that were not trained on" in message
     unused = run("evaluate", tmp_path / "e.tkm", tmp_path / "same", "--inputs")
-    assert "not with events of long recordings" in unused.output
+    assert "not for events of long recordings" in unused.output
 
 
 def test_what_cannot_promise(told, tmp_path):
@@ -156,4 +156,4 @@ def test_what_cannot_promise(told, tmp_path):
         assert "write a rate" in wrong.output
     wrong = run(*calibrate, told / "new", "--false-alarms", "60/h", "--per-class", *out)
     assert wrong.exit_code == 2
-    assert "not with a rate of false alarms" in wrong.output
+    assert "excludes a rate of false alarms" in wrong.output

@@ -69,5 +69,5 @@ def test_options_of_another_format_are_refused(work, tmp_path):
     given = ("export", work / "gesture.tkm", "--format", "library", "-o", tmp_path / "p")
     for option in ("board=pico", "framework=arduino", "board=ststm32:x"):
         assert "leave --" in failed(*given, "--set", option)
-    assert "give another, as in --name my_bt" in failed(*given, "--name", "bt")
+    assert "give another, such as --name my_bt" in failed(*given, "--name", "bt")
     assert not list(tmp_path.iterdir())

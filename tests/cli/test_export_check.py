@@ -47,7 +47,7 @@ def test_two_trainings_looked_alike_to_a_package_manager(work, project, tmp_path
     """A version of its own stands in header, packages and manifest, and --check repeats it."""
     folder, model = tmp_path / "gesture", work / "gesture.tkm"
     given = ("export", model, "--format", "library", "-o", folder, "-q", "--set")
-    assert "write three numbers" in failed(*given, "version=1.4")
+    assert "write it as 1.4.0" in failed(*given, "version=1.4")
     assert run(*given, "version=1.4.0-rc.1").exit_code == 0
     assert '#define GESTURE_VERSION "1.4.0-rc.1"' in (folder / "src" / "gesture.h").read_text()
     assert json.loads((folder / "library.json").read_text())["version"] == "1.4.0-rc.1"
@@ -126,7 +126,7 @@ def test_project_of_another_model_differs(work, project, tmp_path):
 def test_every_export_is_rendered_again(work, tmp_path, options):
     """Name, target, framework and workflow are those of the manifest; rows come from --data."""
     data, folder = ("--data", work / "data.npz"), tmp_path / "p"
-    hint = "hint: if the export had --data, give the same rows"
+    hint = "hint: if the export was made with --data, give the same rows"
     done = run("export", work / "gesture.tkm", *options, *data, "-o", folder, "-q")
     assert done.exit_code == 0, done.output
     report = _check(work / "gesture.tkm", folder, options=data, status=0)
@@ -140,21 +140,21 @@ def test_every_export_is_rendered_again(work, tmp_path, options):
     "changes", [{"name": 3}, {"options": None}, {"options": {"format": "library", "vectors": "x"}}]
 )
 def test_a_damaged_manifest_is_refused(work, project, tmp_path, changes):
-    """A manifest that does not name the options of an export gives one line."""
+    """A manifest that lists no options of an export gives one line."""
     folder = shutil.copytree(project, tmp_path / "p")
     manifest = json.loads((folder / MANIFEST).read_text())
     (folder / MANIFEST).write_text(json.dumps(manifest | changes))
     line = failed("export", work / "gesture.tkm", "--check", folder)
-    assert "does not name the options" in line
+    assert "lists no options" in line
 
 
 def test_what_cannot_be_checked(work, project, tmp_path):
     """Folders that are no export, two exports at once, and options of an export are refused."""
     model, other = work / "gesture.tkm", shutil.copytree(project, tmp_path / "other")
     (tmp_path / "none").mkdir()
-    assert "no export of tinykernel" in failed("export", model, "--check", tmp_path / "none")
+    assert "not an export of tinykernel" in failed("export", model, "--check", tmp_path / "none")
     line = failed("export", model, "--check", project, "--check", other)
-    assert "check one at a time" in line
+    assert "check one export at a time" in line
     line = failed("export", model, "--check", project, "--format", "single", status=2)
     assert "--format" in line
-    assert "from its manifest" in line
+    assert "from the manifest" in line

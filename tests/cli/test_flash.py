@@ -38,7 +38,7 @@ def test_flash_ran_what_any_folder_said(project, tmp_path, monkeypatch):
     fake_pio(tmp_path, monkeypatch, f"echo called > {tmp_path}/called")
     for change, expected in (
         ("[env:board]\nplatform = symlink://evil\n", "changed since the export"),
-        (None, "no manifest"),
+        (None, "not an export of tinykernel"),
     ):
         if change is None:
             (project / MANIFEST).unlink()
@@ -85,7 +85,7 @@ def test_flash_without_what_it_needs(project, tmp_path, monkeypatch):
     """A missing project, environment or PlatformIO is one line that says what to do."""
     assert "tinykernel export" in failed("flash", tmp_path / "none")
     assert "platformio.ini" in failed("flash", tmp_path)
-    assert "it has board" in failed("flash", project, "-e", "other")
+    assert "choose from board" in failed("flash", project, "-e", "other")
     (project / "platformio.ini").write_text("[env:host]\nplatform = native\n")
     assert "pio run -t exec" in failed("flash", project)
     (project / "platformio.ini").write_text("no ini")

@@ -37,7 +37,7 @@ def test_pictures_go_the_whole_way(trained):
     found = json_of("evaluate", trained / "m.tkm", trained / "bars")
     assert found["part"] == "test rows (20.8 % held out, stratified, seed 0)"
     assert found["accuracy"] == 1.0
-    assert found["notes"] == ["left out: 1 of 49 pictures: p0_bad.jpg (is no picture)"]
+    assert found["notes"] == ["left out: 1 of 49 pictures: p0_bad.jpg (is not a picture)"]
     found = json_of("verify", trained / "m.tkm", trained / "bars")
     assert (found["rows"], found["differences"]) == (10, 0)
 
@@ -50,22 +50,22 @@ def test_a_picture_gets_its_label(trained):
     assert [line.split()[1] for line in lines[:2]] == ["p1_1.jpg", "stand"]
     assert lines[4:] == ["this row was used in training"]
     broken = trained / "bars" / "lie" / "p0_bad.jpg"
-    assert "is no picture" in failed("predict", trained / "m.tkm", broken, "--quiet")
+    assert "is not a picture" in failed("predict", trained / "m.tkm", broken, "--quiet")
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--image-shape", "8x8x2"), "a picture has 1 channel, grey, or 3, not 2"),
+        (("--image-shape", "8x8x2"), "2 channels; give 1 (grey) or 3"),
         (("--groups", "person"), "pictures have no columns"),
         (("--window", "1s"), "holds no recordings"),
-        (("--set", "rate=8000"), "not for pictures"),
-        (("--task", "novelty"), "takes rows or recordings, no pictures"),
+        (("--set", "rate=8000"), "not an option for pictures"),
+        (("--task", "novelty"), "takes rows or recordings, not pictures"),
     ],
 )
 def test_what_has_no_use_for_pictures_is_refused(trained, tmp_path, options, words):
     """Options of recordings and tables are never ignored."""
-    status = 2 if "not for" in words else 1
+    status = 2 if "not an option" in words else 1
     said = failed(
         "train", trained / "bars", "-o", tmp_path / "m.tkm", "--quiet", *options, status=status
     )

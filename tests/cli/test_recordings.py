@@ -183,7 +183,7 @@ def test_windows_in_an_array(recorded, tmp_path):
     ("shape", "named", "hint"),
     [
         ((60, 4), {"group": np.arange(60) // 6}, "rows of one group are in both parts; name"),
-        ((60, 64), {}, "rows look like images; --image-shape 8x8 would"),
+        ((60, 64), {}, "rows look like images; use their shape with --image-shape 8x8"),
         ((60, 32, 2), {}, "rows have a shape; --window-shape 32x2 (a signal)"),
     ],
 )
@@ -203,11 +203,15 @@ def test_rows_of_one_group_were_in_both_parts_without_a_word(tmp_path, shape, na
         (("--window-shape", "5"), "write SAMPLESxCHANNELS", 2),
         (("--augment", "turn:1"), "write KIND or KIND:AMOUNT", 2),
         (("--augment", "shift:0.5"), "write KIND or KIND:AMOUNT", 2),
-        (("--set", "short=pad"), "for recordings: give --window", 2),
-        (("--hop", "5"), "for recordings: give --window", 2),
-        (("--set", "drop=a"), "only tables have columns", 1),
-        (("--window", "1s", "--missing", "median"), "'median': write drop or error for windows", 2),
-        (("--window", "1s", "--set", "input_type=int8"), "not for recordings", 2),
+        (("--set", "short=pad"), "only for recordings; give --window", 2),
+        (("--hop", "5"), "only for recordings; give --window", 2),
+        (("--set", "drop=a"), "has no columns; leave out inputs and drop", 1),
+        (
+            ("--window", "1s", "--missing", "median"),
+            "'median': choose drop or error for recordings",
+            2,
+        ),
+        (("--window", "1s", "--set", "input_type=int8"), "not an option for recordings", 2),
     ],
 )
 def test_bad_options(work, tmp_path, options, expected, status):

@@ -43,7 +43,7 @@ def test_page(work, tmp_path):
     judged = json_of("evaluate", work / "gesture.tkm", data)
     accuracy = f"{100 * judged['accuracy']:.2f} %"
     told = run("report", work / "gesture.tkm", "--compiler", "none", "--html", page)
-    assert told.stderr.splitlines()[-1] == f"{page} holds the page"
+    assert told.stderr.splitlines()[-1] == f"wrote the page to {page}"
     assert run(*command).exit_code == 0
     for text in (result.stdout, page.read_text()):
         assert accuracy in text
@@ -63,7 +63,7 @@ def test_wrong_pages(work, tmp_path):
     """An option that would be ignored is refused, and so is a file that is no page."""
     model, data = work / "gesture.tkm", work / "data.npz"
     assert "needs --html or --markdown" in failed("report", model, "--data", data, status=2)
-    assert "does not go with --json" in failed("report", model, "--markdown", "--json", status=2)
+    assert "excludes --json" in failed("report", model, "--markdown", "--json", status=2)
     assert ".html" in failed("report", model, "--html", tmp_path / "r.pdf")
-    assert "the one clock" in failed("report", model, "--markdown", "--current", "4mA", "--quiet")
+    assert "needs one clock" in failed("report", model, "--markdown", "--current", "4mA", "--quiet")
     assert not list(tmp_path.iterdir())

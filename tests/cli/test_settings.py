@@ -102,14 +102,14 @@ def test_a_file_of_settings_says_the_same_as_options(work, tmp_path) -> None:
     ("text", "expected"),
     [
         ("[train", "not valid TOML"),
-        ("[trains]\n", "[trains] is no table of settings; choose from [data], [train], [tune]"),
+        ("[trains]\n", "[trains] is not a table of settings; choose from [data], [train], [tune]"),
         ("[train]\nepoch = 3\n", "[train] epoch: no such setting; did you mean epochs?"),
         ("[train]\nwindow = 3\n", "[train] window: belongs in [data]"),
         ("[train]\nepochs = 0\n", "[train] epochs: must be a whole number of at least 1"),
         ("[train]\nepochs = 10:00:00\n", "[train] epochs: must be a whole number"),
         ("[train]\nn_components = {compact = {a = 64}}\n", "[train] n_components: "),
         (f"[train]\nepochs = {'9' * 5000}\n", "not valid TOML"),
-        (f"[train]\nepochs = {'[' * 900}{']' * 900}\n", "is nested too deeply"),
+        (f"[train]\nepochs = {'[' * 900}{']' * 900}\n", "nested too deeply"),
     ],
 )
 def test_wrong_files_of_settings(tmp_path, text, expected) -> None:
@@ -140,8 +140,8 @@ def test_files_of_settings_keep_every_text(tmp_path) -> None:
     [
         (("--set", "class_weight=10:30:2,11:00:1"), "'10:30' is not a label in y"),
         (("--set", "class_weight=0:1e308"), "of 0 must be from 1e-06 to 1e+06"),
-        (("--set", "beside=\u00b2"), "rows: say how many values at their end"),
-        (("--window-shape", "2x2", "--hop", "\u00b2"), "give samples, from 1 to the window's 2"),
+        (("--set", "beside=\u00b2"), "give the number of values at their end"),
+        (("--window-shape", "2x2", "--hop", "\u00b2"), "give samples, 1 to 2 (the window)"),
         (("--budget", "9" * 5000), "is not a size"),
         (("--budget", f"ram={'9' * 5000}KB"), "write a size, as in ram=8KB"),
         (("--window", "9" * 5000), "window must be a time like"),

@@ -48,5 +48,5 @@ def test_hostile_table_goes_through_all_commands(tmp_path, require_tool):
     other.write_text(data.read_text("utf-8").replace("=1", "new\x1b[31m"), encoding="utf-8")
     refused = run("predict", model, other)
     assert refused.exit_code == 1
-    assert re.match(r"error: .*other.csv: row \d+.* is none of the texts", refused.stderr)
+    assert re.match(r"error: .*other.csv: row \d+.* did not occur in training", refused.stderr)
     assert "\x1b" not in refused.stderr

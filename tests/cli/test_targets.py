@@ -29,7 +29,7 @@ def test_which_boards_hold_a_model(work) -> None:
     cores = {row["target"] for row in rows if row["fits"]}
     assert text.count("\n") < len(cores) + 8  # a line a core, not one a board
     fitting = sum(row["fits"] for row in rows)
-    assert f"{fitting} of {len(rows)} boards hold it" in text
+    assert f"{fitting} of {len(rows)} boards can hold it" in text
     asked = ("targets", "--fits", work / "gesture.tkm", "--target", "cortex-m7f,esp8266")
     chosen = json_of(*asked)
     assert {row["target"] for row in chosen} == {"cortex-m7", "esp8266"}

@@ -119,7 +119,7 @@ def test_paper(data, tmp_path):
         ("--set n_components=64 --image-shape 2x2", "--set n_components: only for tables", 1),
         ("--budget 8KB --augment shift:1 --image-shape 2x2", "makes 4 values", 1),
         ("--set n_components=64 --groups nobody", "has no array 'nobody'", 1),
-        ("--set n_components=tiny:4", "its layouts are", 2),
+        ("--set n_components=tiny:4", "is not a layout", 2),
         ("--class-weight heavy", "--class-weight: must be balanced, or weights of labels", 2),
     ],
 )
@@ -136,7 +136,7 @@ def test_outputs_are_refused_before_training(work, tmp_path, monkeypatch):
     data = work / "data.npz"
     for output, expected in [
         (tmp_path / "m.joblib", ".tkm or .pkl"),
-        (tmp_path / "none" / "m.tkm", "no folder"),
+        (tmp_path / "none" / "m.tkm", "its folder does not exist"),
         ("/proc/m.tkm", "cannot be written"),
     ]:
         assert expected in failed("train", data, "-o", output, *QUICK)

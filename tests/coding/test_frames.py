@@ -81,7 +81,7 @@ def test_estimators_code_frames_and_remember_how(frame, tmp_path):
     assert np.array_equal(plain.predict(other[5:9]), same.predict(X[5:9]))
     with pytest.raises(ValueError, match="feature names"):
         plain.predict(X[X.columns[::-1]])
-    with pytest.raises(TinykernelError, match="column 'colour': 'pink' was not in the training"):
+    with pytest.raises(TinykernelError, match="column 'colour': 'pink' did not occur in training"):
         plain.predict(X.assign(colour="pink"))
     with pytest.raises(TinykernelError, match="column 'ripe': the value is missing"):
         plain.predict(X.assign(ripe=None))
@@ -105,7 +105,7 @@ def test_a_coding_was_made_of_the_rows_to_predict(require_tool):
     gap.loc[3, "b"] = np.nan
     with pytest.raises(TinykernelError, match=r"row 4, column 'b': the value is missing"):
         classifier.predict(gap)
-    with pytest.raises(TinykernelError, match=r"column 'b': 'x' was not in the training"):
+    with pytest.raises(TinykernelError, match=r"column 'b': 'x' did not occur in training"):
         classifier.predict(X.assign(b="x"))
 
 

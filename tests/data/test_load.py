@@ -325,7 +325,7 @@ def test_numbers_that_the_firmware_cannot_hold(tmp_path):
         ("ax,label\n1,a\n,b\n", "row 2 (line 3), column 'ax': the value is missing"),
         ("ax,label\n1,\n2,\n", "column 'label': every label is missing"),
         ("ax,label\n1,a\n2,b,c\n", "row 2 (line 3): has 3 values, the header has 2"),
-        ("ax,label\n1,a\n2\n", "row 2 (line 3): has 1 values, the header has 2"),
+        ("ax,label\n1,a\n2\n", "row 2 (line 3): has 1 value, the header has 2"),
         ("ax,ay\n1,2\n", "--label COLUMN; columns: ax, ay"),
         ("y,label\n1,2\n", "--label COLUMN; columns: y, label"),
         ("1.5,2,3\n1,2,3\n", "--label COLUMN; columns: column1, column2, column3"),

@@ -117,7 +117,7 @@ STYLES = [
     ("two columns of one name", text(("x", "x", "label")), "",
      "error: .*two columns are called 'x'; rename one", None),
     ("a footnote below", text(tail="Source: our laboratory\n"), "",
-     "error: .*has 1 values, the header has 3; mend or remove line 62", None),
+     "error: .*has 1 value, the header has 3; correct or remove it", None),
 ]  # fmt: skip
 
 

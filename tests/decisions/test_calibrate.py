@@ -180,12 +180,12 @@ def test_a_temperature_that_makes_probabilities_worse_is_not_kept(rows, monkeypa
         ({"max_error": 0.1, "coverage": 0.9}, "not both"),
         ({"max_error": 0.0001}, "3000 rows are too few .* at least 29957"),
         ({"coverage": 0.9999}, "3000 rows are too few for a coverage of 99.99 %; at least 9999"),
-        ({"per_class": True}, "goes with"),
+        ({"per_class": True}, "per_class needs"),
         (
             {"y": np.array(["a"] * 3000), "max_error": 0.9, "per_class": True},
             "class 'b' has no row",
         ),
-        ({"y": np.array(["z"] * 3000)}, "'z' is no class"),
+        ({"y": np.array(["z"] * 3000)}, "'z' is not a class"),
     ],
 )
 def test_what_rows_cannot_promise(rows, change, words) -> None:

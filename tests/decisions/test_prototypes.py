@@ -107,5 +107,5 @@ def test_bad_decisions_are_refused(tmp_path) -> None:
         replace(found, decision=replace(decision, prototypes=decision.prototypes[:, :3]))
     with pytest.raises(TinykernelError, match="0 rows beside 40 that tell what a margin"):
         calibrate(model, X[:40], y[:40], false_alarms=0.05, known=(X, y))
-    with pytest.raises(TinykernelError, match="known rows go with"):
+    with pytest.raises(TinykernelError, match="known needs"):
         calibrate(model, X, y, known=(X, y))

@@ -104,7 +104,7 @@ def test_unicorn_counts_about_the_same(require_tool) -> None:
 
 def test_host_is_refused() -> None:
     """What an inference costs this computer says nothing about a chip."""
-    with pytest.raises(TinykernelError, match="counted for microcontrollers"):
+    with pytest.raises(TinykernelError, match="counted on microcontrollers"):
         bench(random_model(1), "host")
 
 

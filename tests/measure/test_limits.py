@@ -56,7 +56,7 @@ def test_limits_are_read():
         ("time=2@80MHz", "write s, ms or us"),
         ("time=2ms@80", "is not a clock frequency"),
         ("instructions=many", "write a number, as in 200k"),
-        ("flash=1KB,flash=2KB", "flash stands there twice"),
+        ("flash=1KB,flash=2KB", "flash is given twice"),
         ("30 bananas", "is not a size"),
     ],
 )

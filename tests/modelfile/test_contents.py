@@ -107,7 +107,7 @@ def test_what_cannot_be_saved(tmp_path, suffix) -> None:
     for obj, message in [
         (TernaryKernelClassifier(), "not fitted"),
         (model.scaler, "part of a model"),
-        ({"a": 1}, "a dict is no tinykernel model"),
+        ({"a": 1}, "a dict is not a tinykernel model"),
         (fit(random_state=np.random.RandomState(0)), "random_state is a RandomState"),
         (renamed, "feature_names"),
         (extended, "'notes'"),

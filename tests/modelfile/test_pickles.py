@@ -67,7 +67,7 @@ def test_each_estimator_of_the_table_comes_back_as_itself(tmp_path, monkeypatch)
     """A file names its class; a subclass that the table does not name is pickled as it is."""
     made = Second(**fit().get_params()).fit(X, X[:, 0] > 0)
     assert type(copy.deepcopy(made)) is Second
-    with pytest.raises(TinykernelError, match="a Second is no tinykernel model"):
+    with pytest.raises(TinykernelError, match="a Second is not a tinykernel model"):
         save(made, tmp_path / "model.tkm")
     monkeypatch.setitem(schema.CLASSIFIERS, "Second", __name__)
     monkeypatch.setitem(schema.KINDS, "Second", "classifier")
@@ -99,7 +99,7 @@ def test_calls_do_not_run(tmp_path, place, protocol) -> None:
         "beside": [model, call],
     }[place]
     data = pickle.dumps(hidden, protocol=protocol)
-    assert "no pickle of one tinykernel model" in refusal(as_file(tmp_path, data, "pkl"))
+    assert "not the pickle of one tinykernel model" in refusal(as_file(tmp_path, data, "pkl"))
     assert not (tmp_path / "witness").exists()
 
 
@@ -120,7 +120,7 @@ def test_calls_do_not_run(tmp_path, place, protocol) -> None:
 )
 def test_other_pickles_are_refused(tmp_path, data) -> None:
     """What is no model is refused in words; no number in a pickle makes us allocate anything."""
-    assert "no pickle of one tinykernel model" in refusal(as_file(tmp_path, data, "pkl"))
+    assert "not the pickle of one tinykernel model" in refusal(as_file(tmp_path, data, "pkl"))
 
 
 def test_pickles_of_damaged_models_and_of_objects(tmp_path) -> None:
@@ -130,4 +130,4 @@ def test_pickles_of_damaged_models_and_of_objects(tmp_path) -> None:
     odd = fit()
     odd.notes = "mine"
     message = refusal(as_file(tmp_path, pickle.dumps(odd), "pkl"))
-    assert "write the model with tinykernel.save" in message
+    assert "save the model as .tkm with tinykernel.save" in message

@@ -115,8 +115,8 @@ def verify_on_board(
         got = outputs[entry]
         if got.shape != wanted.shape:
             raise TinykernelError(
-                f"{board.link.port}: {len(got)} decisions of a stream instead of {len(wanted)}; "
-                "were bytes lost?"
+                f"{board.link.port}: {len(got)} instead of {len(wanted)} decisions of a stream "
+                "arrived; check the cable, as bytes may be lost"
             )
     verification = parity.compare(
         model,
@@ -156,7 +156,9 @@ def _run_rows(
         laps.append(microseconds)
         cycles.append(board.number("cycles"))
     if any(len(row) != model.n_scores for row in scores):
-        raise TinykernelError(f"{board.link.port}: the board answers with another number of scores")
+        raise TinykernelError(
+            f"{board.link.port}: the number of scores differs from the model's; check the cable"
+        )
     target, instructions, source = TARGETS.get(board.target), None, ""
     if target is not None and target.family != "host":
         try:
@@ -206,8 +208,8 @@ def decide(
     """Make the decision that follows from the scores of a board."""
     if len(scores) != model.n_scores:
         raise TinykernelError(
-            f"the board answers with {len(scores)} scores, the model has {model.n_scores}; is it "
-            "the right model?"
+            f"the board sends {len(scores)} scores, but the model has {model.n_scores}; give the "
+            "model that runs on the board"
         )
     row = np.array([scores], dtype=np.int32)
     confidence = None
@@ -242,8 +244,8 @@ def listen(link: Link, model: IntegerModel) -> Iterator[LiveDecision]:
             yield decide(model, scores, last - begun)
         elif time.monotonic() - last > _SILENCE:
             raise TinykernelError(
-                f"{link.port}: no decision in {_SILENCE:.0f} seconds; does the board run a sketch "
-                "that classifies? --send RECORDING plays one into it"
+                f"{link.port}: no decision in {_SILENCE:.0f} seconds; run a sketch that prints its "
+                "decisions, or send samples with --send RECORDING"
             )
 
 
@@ -267,4 +269,6 @@ def play(
             for scores in filter(None, map(scores_of, board.send(sample.tobytes()))):
                 yield decide(model, scores, time.monotonic() - begun, next(wanted, []))
         if (missing := len(list(wanted))) > 0:
-            raise TinykernelError(f"{board.link.port}: the board left out {missing} decisions")
+            raise TinykernelError(
+                f"{board.link.port}: {missing} decisions did not arrive; check the cable"
+            )

@@ -56,7 +56,7 @@ def _platforms(target: Target) -> list[Platform]:
     machines = [machine for machine in machines_for(target) if machine.name in _UARTS]
     if not machines:
         raise TinykernelError(
-            f"no emulated board with a serial line stands for {target.name}; try --target host"
+            f"{target.name}: no emulated board has a serial port; use --target host"
         )
     emulators = [(machine, _EMULATORS[machine.family]) for machine in machines]
     rows = [programs.find_platform(target, *each) for each in emulators]
@@ -64,8 +64,8 @@ def _platforms(target: Target) -> list[Platform]:
     if not platforms:
         tools = "gcc-avr, avr-libc and simavr" if target.family == "avr" else "its gcc and QEMU"
         raise TinykernelError(
-            f"no compiler and emulator with a serial line for {target.name}; install {tools}, or "
-            "try --target host"
+            f"{target.name}: no compiler, or no emulator with a serial port; install {tools}, or "
+            "use --target host"
         )
     return platforms
 
@@ -120,7 +120,7 @@ def emulated_board(model: IntegerModel, target: str | Target = "host") -> Iterat
 def emulated_sensor(movement: str) -> Iterator[EmulatedBoard]:
     """Start a sensor that prints x, y and z of a movement, a hundred times a second."""
     if movement not in MOVEMENTS:
-        raise TinykernelError(f"sensor {movement!r}: choose {', '.join(MOVEMENTS)}")
+        raise TinykernelError(f"sensor: {movement!r}; choose from {', '.join(MOVEMENTS)}")
     source = resources.folder("firmware") / "boards" / "host" / "sensor.c"
     (platform,) = programs.find_platforms(find_target("host"))
     with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:

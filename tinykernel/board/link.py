@@ -57,9 +57,11 @@ def find_port(port: str | None) -> str:
     if len(boards) == 1:
         return boards[0]
     if boards:
-        raise TinykernelError(f"several boards are connected: give --port {listed(boards)}")
+        raise TinykernelError(
+            f"several boards are connected: {listed(boards)}; choose one with --port"
+        )
     raise TinykernelError(
-        "no board is connected by USB: connect one, or give --port; 'tinykernel ports' lists ports"
+        "no board is connected by USB; connect one, or give --port ('tinykernel ports' lists them)"
     )
 
 
@@ -91,8 +93,8 @@ class Link:
                 number = getattr(error, "errno", None)  # pyserial's own texts repeat the port
                 reason = os.strerror(number) if number else str(error).partition(":")[0]
                 raise TinykernelError(
-                    f"{port}: cannot be opened ({reason}); 'tinykernel ports' lists the ports, "
-                    "and another program may hold it"
+                    f"{port}: cannot be opened ({reason}); choose a port that 'tinykernel ports' "
+                    "lists, and close other programs that use it"
                 ) from None
 
     def __enter__(self) -> Link:

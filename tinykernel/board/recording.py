@@ -132,7 +132,7 @@ class Sensor:
         """Raise an error if the sensor sends nothing any more."""
         if time.monotonic() - self._since > _SILENCE:
             raise TinykernelError(
-                f"{self.link.port}: no sample in {_SILENCE:.0f} seconds; does the sketch still run?"
+                f"{self.link.port}: no sample in {_SILENCE:.0f} seconds; check that the sketch runs"
             )
 
     def _wrong(self) -> str:
@@ -173,7 +173,8 @@ class RecordingFile:
             self._part = place / f".{self.path.name}.part"
             self._file = self._part.open("wb")
         except OSError as error:
-            raise TinykernelError(f"{place}: cannot be written ({error.strerror})") from None
+            problem = f"cannot be written ({error.strerror}); choose another folder with --output"
+            raise TinykernelError(f"{place}: {problem}") from None
 
     def take(self, samples: list[Any]) -> None:
         """Append samples, or frames."""
@@ -234,7 +235,7 @@ def check_label(label: str) -> None:
     """Refuse a label that cannot be the name of a folder."""
     if not re.fullmatch(r"\w[\w .+-]*", label) or label != label.strip():
         raise TinykernelError(
-            f"label {label!r}: give a word of letters, digits, blanks, points, + and -"
+            f"label {label!r}: begin with a letter or digit, then also spaces, '.', '+' and '-'"
         )
 
 

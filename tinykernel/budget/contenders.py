@@ -33,6 +33,7 @@ from tinykernel.model import IntegerModel, quantize
 from tinykernel.model.grid import Grid
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.readouts.trees import Trees
+from tinykernel.text import count
 from tinykernel.training.images.convolutions import no_convolutions, responses_of
 from tinykernel.training.images.separable import no_separable
 from tinykernel.training.layouts import LAYOUTS, components_within
@@ -150,8 +151,8 @@ def tree_size(asked: Asked) -> dict[str, Any]:
 
 def _no_room(asked: Asked, usage: str) -> TinykernelError:
     return TinykernelError(
-        f"no model for this data keeps to {asked.limits} on {asked.target}: the last one tried "
-        f"needs {usage}; give more"
+        f"no model for this data is within {asked.limits} on {asked.target}: the last one tried "
+        f"needs {usage}; give a larger budget"
     )
 
 
@@ -498,6 +499,6 @@ def _least(asked: Asked, form: str, n: int) -> int:
 def _too_small(asked: Asked, needed: int, least: str = "the smallest one") -> TinykernelError:
     shape = "" if asked.shape else ", or for signals and images their shape"
     return TinykernelError(
-        f"no model for this data fits into {asked.flash} bytes on {asked.target}: {least} needs "
-        f"about {needed} bytes; give a larger budget{shape}"
+        f"no model for this data fits into {count(asked.flash, 'byte')} on {asked.target}: {least} "
+        f"needs about {needed} bytes; give a larger budget{shape}"
     )

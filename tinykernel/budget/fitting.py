@@ -181,15 +181,15 @@ def train(
     True
     """
     if method != LEARNED and not hasattr(method, "untrained"):
-        raise TinykernelError(f"method: {method!r} is no class of classifiers to train")
+        raise TinykernelError(f"method: {method!r} is not a class of classifiers; give one")
     started = time.perf_counter()
     X, coding, validation = _in_numbers(X, validation)
     options = _options(parameters, task, method)
     shape = input_shape(X, method, options)
     if value_name is not None and (task != "numbers" or np.ndim(y) != 1):
-        raise TinykernelError('value_name: only for one value, with the task "numbers"')
+        raise TinykernelError('value_name: only for one value and task "numbers"; leave it out')
     if method != LEARNED and validation is not None:
-        raise TinykernelError("validation: not for this method")
+        raise TinykernelError("validation: this method takes none; leave it out")
     rows = {"groups": groups, "validation": validation, "value_name": value_name}
     rows = {name: value for name, value in rows.items() if value is not None}
     if task == "numbers" and shape is None:
@@ -288,10 +288,12 @@ def _options(parameters: Mapping[str, Any], task: str, method: Any) -> dict[str,
     of_values = task == "numbers"
     options = {name: value for name, value in parameters.items() if value is not None}
     wrong = {
-        'loss: only for task "numbers"': not of_values and "loss" in options,
-        "method: this one has classes only; leave it out": of_values and method != LEARNED,
-        'class_weight: not for task "numbers"': of_values and "class_weight" in options,
-        "n_kernels: not for this method": method != LEARNED and "n_kernels" in options,
+        'loss: only for task "numbers"; leave it out': not of_values and "loss" in options,
+        "method: this one is for classes only; leave it out": of_values and method != LEARNED,
+        'class_weight: not for task "numbers"; leave it out': of_values
+        and "class_weight" in options,
+        "n_kernels: not an option of this method; leave it out": method != LEARNED
+        and "n_kernels" in options,
     }
     for text in filter(wrong.get, wrong):
         raise TinykernelError(text)

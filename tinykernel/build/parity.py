@@ -156,7 +156,7 @@ def verify(
     raw = integer.as_raw(in_numbers(model, X))
     labels = None if y is None else np.asarray(y)
     if raw.shape[0] == 0:
-        raise TinykernelError("verify: the data have no rows")
+        raise TinykernelError("verify: the data have no rows; give at least one")
     shape = (raw.shape[0],)
     if labels is not None and labels.shape[: 1 if integer.is_regressor else None] != shape:
         raise TinykernelError(f"verify: {labels.shape} labels for {raw.shape[0]} rows")
@@ -230,7 +230,9 @@ def _platforms(target: Target, compiler: str | Sequence[str] | None) -> list[Pla
     if compiler is None:
         return find_platforms(target)
     if target.family != "host":
-        raise TinykernelError(f"verify: the compiler for {target.name} cannot be chosen")
+        raise TinykernelError(
+            f"verify: compiler is for the target host, not {target.name}; leave it out"
+        )
     return [Platform(host_toolchain([compiler] if isinstance(compiler, str) else compiler))]
 
 
@@ -240,7 +242,7 @@ def entry_rows(
     """Return the input of each entry of the C, for rows of raw inputs and streams of samples."""
     if not model.hop:
         if recordings is not None:
-            raise TinykernelError("verify: recordings are given, but the model has no hop")
+            raise TinykernelError("verify: recordings need a model with a hop; leave them out")
         if not model.input.is_table:
             return {"raw": raw}
         return {"raw": raw, "quantized": model.quantize_inputs(raw), "quantize": raw}

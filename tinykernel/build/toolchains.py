@@ -45,11 +45,11 @@ def run_command(
         )
     except OSError as error:
         raise TinykernelError(
-            f"{command[0]}: cannot be started ({error.strerror}); is it installed?"
+            f"{command[0]}: cannot be started ({error.strerror}); install it"
         ) from None
     except subprocess.TimeoutExpired:
         raise TinykernelError(
-            f"{Path(command[0]).name}: no end after {timeout:.0f} seconds; stopped"
+            f"{Path(command[0]).name}: stopped, as it took more than {timeout:.0f} seconds"
         ) from None
 
 

@@ -27,11 +27,11 @@ def upload(
     # was not written by export, or changed since.
     _check_project(folder, environment)
     if not trust:  # PlatformIO's files are code: it could run somebody else's programs
-        advice = "read its platformio.ini, and add --trust if you would run its programs"
+        advice = "read its platformio.ini, then add --trust"
         if not is_export(folder):
             raise TinykernelError(
-                f"{folder}: no manifest of 'tinykernel export' in it, and a build runs what the "
-                f"folder says; {advice}"
+                f"{folder}: not an export of tinykernel, and its build could run any program; "
+                f"{advice}"
             )
         if not is_file_of_export(folder, "platformio.ini"):
             raise TinykernelError(
@@ -44,14 +44,14 @@ def upload(
         status = _run(command)
     except subprocess.TimeoutExpired:
         raise TinykernelError(
-            f"{folder}: PlatformIO was stopped after {_SECONDS} seconds; it may be waiting for "
-            "its package registry (try 'pio run' in the folder)"
+            f"{folder}: PlatformIO was stopped after {_SECONDS} seconds; run 'pio run' in the "
+            "folder to see whether it waits for its package registry"
         ) from None
     if status != 0:
         raise TinykernelError(
-            f"{folder}: 'pio run -t upload' failed with status {status}, see above; where no board "
-            "answered, connect it by USB, and check the cable and --port ('pio device list' shows "
-            "the ports); PlatformIO needs the internet once for the packages of a board"
+            f"{folder}: 'pio run -t upload' failed with status {status} (see above); if no board "
+            "answered, check its cable and --port ('tinykernel ports' lists the ports); if a "
+            "package is missing, connect to the internet"
         )
 
 
@@ -69,16 +69,16 @@ def _check_project(folder: Path, environment: str | None) -> None:
     try:
         ini.read_string(file.read_text(encoding="utf-8"))
     except (configparser.Error, UnicodeDecodeError, OSError):
-        raise TinykernelError(f"{file}: cannot be read") from None
+        raise TinykernelError(f"{file}: cannot be read; export the project again") from None
     names = [name[4:] for name in ini.sections() if name.startswith("env:")]
     if environment is not None and environment not in names:
         known = ", ".join(names) or "none"
-        raise TinykernelError(f"{file}: no environment {environment!r}; it has {known}")
+        raise TinykernelError(f"{file}: has no environment {environment!r}; choose from {known}")
     chosen = [environment] if environment else names
     if chosen and all(ini[f"env:{name}"].get("platform", "") == "native" for name in chosen):
         raise TinykernelError(
-            f"{folder}: is a project for this computer, there is no board to flash; "
-            "run it with 'pio run -t exec'"
+            f"{folder}: is a project for this computer, not for a board; run it with "
+            "'pio run -t exec'"
         )
 
 

@@ -42,7 +42,8 @@ def bench_command(
     """
     if port is not None:
         if target or clock is not None or current is not None:
-            raise typer.BadParameter("only --save and --json go with it", param_hint="--port")
+            problem = "excludes --target, --clock and --current; leave them out"
+            raise typer.BadParameter(problem, param_hint="--port")
         bench_on_port(model, port, save=save, as_json=as_json, quiet=quiet)
         return
     if save:
@@ -80,7 +81,8 @@ def bench_command(
 def print_bench(results: list[BenchResult]) -> None:
     """Print a line a target."""
     stages = list(dict.fromkeys(stage for result in results for stage in result.stages))
-    numbers = ("instructions", "per component", *stages)
+    titles = ["kernels" if stage == "local" else stage for stage in stages]
+    numbers = ("instructions", "per component", *titles)
     rows = [
         (
             result.target,
@@ -109,7 +111,10 @@ def print_bench(results: list[BenchResult]) -> None:
         if result.note:
             typer.echo(f"{result.target}: {result.note}")
         if not result.exact:
-            typer.echo(f"{result.target}: Unicorn counts a little low around conditional blocks")
+            typer.echo(
+                f"{result.target}: Unicorn counts slightly too few instructions in conditional "
+                "blocks"
+            )
 
 
 def _time(result: BenchResult) -> str:
@@ -145,5 +150,5 @@ def _constancy(result: BenchResult) -> str:
         f"{result.fewest} to {result.instructions} instructions over {result.rows} different rows"
     )
     if result.spread > 0.01:
-        return f"{counts}: the time depends on the data by {result.spread:.1%}"
-    return f"{counts}: the time hardly depends on the data"
+        return f"{counts}; the time varies with the data by {result.spread:.1%}"
+    return f"{counts}; the time hardly varies with the data"

@@ -89,14 +89,16 @@ def calibrate_command(
     opened = open_model(model)
     integer = opened.model
     if integer.is_regressor:
-        raise TinykernelError(f"{model}: predicts values; thresholds are for classifiers")
+        raise TinykernelError(f"{model}: predicts values; give a classifier to calibrate")
     if known is not None and false_alarms is None:
-        raise typer.BadParameter("goes with --false-alarms", param_hint="--known")
+        raise typer.BadParameter("needs --false-alarms", param_hint="--known")
     if isinstance(false_alarms, parsing.Rate):
         used = {"--max-error": max_error, "--coverage": coverage, "--known": known}
         used |= {"--per-class": per_class, "--same-groups": same_groups}
         for name in filter(used.get, used):
-            raise typer.BadParameter("not with a rate of false alarms", param_hint=name)
+            raise typer.BadParameter(
+                "excludes a rate of false alarms; leave it out", param_hint=name
+            )
         with showing_progress(quiet):
             done = _events(opened, data, false_alarms, confidence)
         save(done.model, output, opened.about | done.about)
@@ -115,7 +117,9 @@ def calibrate_command(
         for name, value in (wishes | {"known": known}).items():
             if value:
                 hint = f"--{name.replace('_', '-')}"
-                raise typer.BadParameter("not for a model of one class", param_hint=hint)
+                raise typer.BadParameter(
+                    "not an option for a model of one class; leave it out", param_hint=hint
+                )
         done = _one_class(integer, rows, false_alarms, confidence, groups)
     else:
         training = None if known is None else _known_rows(opened, known, rows)
@@ -149,7 +153,9 @@ def _events(file: ModelFile, data: str, an_hour: float, confidence: float) -> _D
 
     held = events.recordings_for(file.model, file.about, data)
     if held is None:
-        raise TinykernelError(f"{data}: events need recordings, and a model of them with a hop")
+        raise TinykernelError(
+            f"{data}: a rate of false alarms needs recordings, and a model with a hop"
+        )
     if not held.is_long:
         judged = rows_to_judge(file, data, unseen=True)
         _refuse_seen(file, judged.rows)
@@ -190,7 +196,9 @@ def _one_class(
     from tinykernel.estimator import CLASSES, calibrate_one_class
 
     if false_alarms is None:
-        raise typer.BadParameter("a model of one class needs it", param_hint="--false-alarms")
+        raise typer.BadParameter(
+            "missing; a model of one class needs it", param_hint="--false-alarms"
+        )
     if rows.y is not None and (rows.y != CLASSES[0]).any():
         raise TinykernelError(f"{rows.source}: has rows that are not {CLASSES[0]!r}; remove them")
     new, alarms = calibrate_one_class(
@@ -206,7 +214,7 @@ def _refuse_seen(file: ModelFile, rows: Rows) -> None:
     used = judging.seen_in_words(file.share_seen(rows.X))
     if used:
         raise TinykernelError(
-            f"{rows.source}: {used}; what they promise would not hold for new ones. Give others"
+            f"{rows.source}: {used}; the promise would not hold for new rows, so give other rows"
         )
 
 
@@ -219,8 +227,8 @@ def _known_rows(file: ModelFile, data: str, others: Rows) -> tuple[NDArray[Any],
     share = seen_before(known.X_train.reshape(len(known.X_train), -1), record)
     if share:
         raise TinykernelError(
-            f"{data}: {100 * share:.3g} % of its rows are among those to calibrate with; give the "
-            "rows of the training"
+            f"--known: {100 * share:.3g} % of the rows of {data} are also used to calibrate; give "
+            "the training rows"
         )
     return known.X_train, known.y_train
 

@@ -58,8 +58,8 @@ def drift_command(
         known = opened.expected_counts()
         if known is None:
             raise TinykernelError(
-                f"{model}: does not say what held-out rows gave; calibrate the model, or give "
-                "rows that it was not trained on with --data"
+                f"{model}: has no counts of held-out rows; calibrate it, or give such rows with "
+                "--data"
             )
         expected = known
     else:
@@ -83,7 +83,7 @@ def _print(model: IntegerModel, result: Drift, expected: Expected) -> None:
     if result.differs:
         verdict = "the device differs: " + ", ".join(_DIFFERENCES[name] for name in result.differs)
     if not result.enough:
-        verdict = f"too few independent decisions to say anything: {LEAST_DECISIONS} are needed"
+        verdict = f"too few independent decisions: {LEAST_DECISIONS} are needed"
     names = [*map(str, model.classes), "refused"]
     pairs = zip(names, result.shares, result.shares_expected, strict=True)
     rows = [(name, percent(here), percent(there)) for name, here, there in pairs]

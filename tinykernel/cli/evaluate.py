@@ -110,7 +110,9 @@ def _events(file: ModelFile, data: str, idle: str | None, *, as_json: bool, quie
         if held is None or not held.is_long:
             return False
         if idle is not None:
-            raise typer.BadParameter("not with events of long recordings", param_hint=idle)
+            raise typer.BadParameter(
+                "not for events of long recordings; leave it out", param_hint=idle
+            )
         held = without_training(file, data, held)
         seen = file.share_seen(events.some_windows(file.model, held))
         assert file.model.events is not None

@@ -52,7 +52,7 @@ def inspect_command(
         return
     print_pairs([("model", model.name), *_in_words(integer, model.stat().st_size)])
     if opened.about:
-        typer.echo("\nWhat the file says of its training:")
+        typer.echo("\nTraining, as recorded in the file:")
         print_pairs(training_in_words(opened.about))
     typer.echo("\nProved for every possible input:")
     rows = []

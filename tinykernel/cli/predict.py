@@ -189,7 +189,7 @@ def _decisions(opened: ModelFile, stream: str) -> list[dict[str, Any]]:
     model = opened.model
     cutting = remembered(opened.about, model)
     if cutting is None:
-        raise TinykernelError(f"{opened.path}: not a model of signals; --stream needs one")
+        raise TinykernelError(f"{opened.path}: is not a model of signals, which --stream needs")
     # A stream decides on every window, also on those of several labels.
     cut = cut_for(stream, model, cutting, mixed="majority")
     for note in cut.notes:

@@ -72,7 +72,7 @@ def report_command(
     if html is not None and page is not None:
         write_bytes_atomically(html, page.to_html().encode("utf-8"))
         if not quiet:
-            typer.echo(f"{html} holds the page", err=True)
+            typer.echo(f"wrote the page to {html}", err=True)
     if markdown and page is not None:
         typer.echo(page.to_markdown(), nl=False)
     if as_json:
@@ -86,7 +86,10 @@ def report_command(
                 typer.echo(f"{result.target}: {measured}")
     for result in reports:
         if not result.fits:
-            fail(f"{result.target}: " + "; ".join(result.problems))
+            only_budget = len(result.problems) == len(result.over_budget)
+            advice = "give a larger budget" if only_budget else "choose a larger chip"
+            problems = "; ".join(result.problems)
+            fail(f"{result.target}: {problems}; {advice}, or train with a smaller --budget")
     if not all(result.fits for result in reports):
         raise typer.Exit(FAILED)
 
@@ -94,7 +97,7 @@ def report_command(
 def _check(ctx: typer.Context, html: Path | None, *, markdown: bool, as_json: bool) -> None:
     """Check the options and the output file before the work."""
     if markdown and as_json:
-        raise typer.BadParameter("does not go with --json", param_hint="--markdown")
+        raise typer.BadParameter("excludes --json; leave one out", param_hint="--markdown")
     if html is not None:
         args.check_output_file(html, (".html", ".htm"), [ctx.params["model"]])
     for name in ("data", "clock", "current"):
@@ -171,7 +174,7 @@ def _print_one(result: Report) -> None:
             time = "" if result.seconds is None else f", {1e3 * result.seconds:.3g} ms"
             typer.echo(f"about {result.instructions} instructions an inference{time} (estimate)")
         if result.fits:
-            typer.echo(f"keeps to {limits}")
+            typer.echo(f"within the budget of {limits}")
     elif result.budget is not None and result.flash <= result.budget:
         left = size(result.budget - result.flash)
         typer.echo(f"fits the budget of {size(result.budget)}, {left} left")

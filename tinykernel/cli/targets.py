@@ -108,11 +108,11 @@ def _show_fits(path: Path, cores: set[str], *, each_board: bool, as_json: bool) 
             lacking.setdefault(row["problem"], []).append(row["board"])
     for problem, boards in lacking.items():
         typer.echo(f"{', '.join(boards)}: {problem}")
-    more = "" if each_board or not holding else "; each of a core: --target CORE"
-    typer.echo(f"{len(holding)} of {len(rows)} boards hold it{more}")
+    more = "" if each_board or not holding else "; --target CORE lists every board of a core"
+    typer.echo(f"{len(holding)} of {len(rows)} boards can hold it{more}")
     typer.echo(
-        "estimated without a compiler: tables, code, scratch and stack of the model; what the "
-        "framework and the rest of the program take comes on top"
+        "estimated without a compiler: tables, code, scratch and stack of the model, without the "
+        "framework and the rest of the program"
     )
 
 

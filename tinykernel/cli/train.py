@@ -217,7 +217,9 @@ def _check(options: Mapping[str, Any], typed: set[str], output: Path) -> None:
         )
     if options["method"] == PAPER:
         if options["task"] != "classes":
-            raise typer.BadParameter("only for --task classes", param_hint="--set method")
+            raise typer.BadParameter(
+                "only for --task classes; leave it out", param_hint="--set method"
+            )
         if options["max_error"] is not None and output.suffix.lower() == ".pkl":
             problem = "a .pkl of method=paper holds no decisions; write a .tkm"
             raise typer.BadParameter(problem, param_hint="--set max_error")
@@ -229,7 +231,7 @@ def _validation_rows(options: Mapping[str, Any], dataset: Dataset, *, is_cut: bo
     if not isinstance(file, str):
         return None
     if is_cut:
-        raise typer.BadParameter("recordings take a share, e.g. 0.1", param_hint="--validation")
+        raise typer.BadParameter("give a share for recordings, e.g. 0.1", param_hint="--validation")
     return other_rows(file, options, dataset, "--validation")
 
 

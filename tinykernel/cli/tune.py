@@ -100,8 +100,8 @@ def tune_command(
         _print(result, chosen, dataset, judged, output)
     if result.stopped and pick is None:
         typer.echo(
-            f"{result.stopped} after {result.done} of {result.total} trainings; the same "
-            f"command goes on from there ({folder})",
+            f"{result.stopped} after {result.done} of {result.total} trainings; run the same "
+            f"command again to continue ({folder})",
             err=True,
         )
 

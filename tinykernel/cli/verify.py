@@ -42,7 +42,7 @@ def verify_command(
     """
     if port is not None:
         if target:
-            raise typer.BadParameter("does not go with --port", param_hint="--target")
+            raise typer.BadParameter("excludes --port; leave one out", param_hint="--target")
         verify_on_port(model, data, port, rows or "200", as_json=as_json, quiet=quiet)
         return
     if rows is not None:
@@ -133,9 +133,9 @@ def print_verification(results: list[VerifyResult], where: str) -> None:
             typer.echo(f"{result.target}: {result.note}")
     hops = [result.hops for result in results if result.hops]
     if hops:
-        typer.echo(f"compared as a stream, too: {min(hops)} decisions")
+        typer.echo(f"also compared: a stream of {min(hops)} decisions")
     steps = [result.steps for result in results if result.steps]
     if steps:
-        typer.echo(f"compared as a sequence, too: counters over {min(steps)} random decisions")
+        typer.echo(f"also compared: counters over {min(steps)} random decisions")
     if all(result.ok for result in results):
         typer.echo(f"C and Python agree on every score ({where})")

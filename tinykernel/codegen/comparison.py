@@ -33,7 +33,9 @@ def compare(
     folder, manifest = exports[0]
     for path, (other, _) in zip(paths, exports, strict=True):
         if other != folder:
-            raise TinykernelError(f"{path}: is not in the export {folder}; check one at a time")
+            raise TinykernelError(
+                f"{path}: is not in the export {folder}; check one export at a time"
+            )
     files = exported_files(model, **_options(folder, manifest), vectors=vectors, about=about)
     del files[MANIFEST]
     places = [Path(os.path.relpath(path.absolute(), folder)).as_posix() for path in paths]
@@ -55,8 +57,8 @@ def _export_of(path: Path) -> tuple[Path, dict[str, Any]]:
         if manifest is not None and isinstance(manifest.get("files"), dict):
             return folder, manifest
     raise TinykernelError(
-        f"{path}: no export of tinykernel, and in none (there is no {MANIFEST} of one); "
-        "give the folder that `tinykernel export` wrote"
+        f"{path}: not an export of tinykernel (there is no {MANIFEST} of one); give the folder "
+        "that 'tinykernel export' wrote, or files in it"
     )
 
 
@@ -67,7 +69,7 @@ def _options(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
     is_known = options.keys() <= {"name", *OPTIONS} and "format" in options
     if not is_known or not all(isinstance(value, str) for value in options.values()):
         raise TinykernelError(
-            f"{folder / MANIFEST}: does not name the options of an export; export again"
+            f"{folder / MANIFEST}: lists no options of an export; export the model again"
         )
     return {"target": None, **options}
 

@@ -94,9 +94,7 @@ def described(name: str) -> tuple[Path, dict[str, Any]]:
     """Find a project format and read its description."""
     folder = resources.folder("templates") / name
     if name not in formats():
-        raise TinykernelError(
-            f"unknown project format {name!r}; the known ones are {', '.join(formats())}"
-        )
+        raise TinykernelError(f"format: {name!r} is not known; choose from {', '.join(formats())}")
     description: dict[str, Any] = json.loads((folder / "format.json").read_text(encoding="utf-8"))
     return folder, description
 
@@ -183,7 +181,7 @@ def _render_format(
     name = context["name"]
     if name in description["names_taken"]:
         raise TinykernelError(
-            f"name: {name!r} is taken in projects of format {format}; give another, as in "
+            f"name: {name!r} is used by the files of format {format}; give another, such as "
             f"name=my_{name}"
         )
     files: dict[str, bytes] = {}
@@ -213,8 +211,8 @@ def _render_format(
     target, board, framework = chosen
     if framework not in description["frameworks"]:
         raise TinykernelError(
-            f"project format {format!r} has no template for framework {framework!r}; "
-            f"it has {', '.join(description['frameworks'])}"
+            f"framework: {framework!r} has no template in format {format!r}; choose from "
+            f"{', '.join(description['frameworks'])}"
         )
     parts = description["frameworks"][framework]["templates"]
     more = _board_context(target, board, framework, description)
@@ -227,13 +225,13 @@ def _chosen(
     """Find target, board and framework; None for a format that is for every target."""
     if is_for_boards(format):
         if target is None:
-            raise TinykernelError(f"project format {format!r} is for one target: give --target")
+            raise TinykernelError(f"format {format!r} is for one target; give --target")
         row = find_target(target)
         return (row, *board_for(row, **options))
     for option, value in {"target": target, **options}.items():
         if value is not None:
             raise TinykernelError(
-                f"project format {format!r} is the same for every target: leave --{option} out"
+                f"format {format!r} is the same for every target; leave --{option} out"
             )
     return None
 
@@ -300,8 +298,7 @@ def exported_files(
         raise TinykernelError("test vectors: give at least one row of raw inputs")
     if version is not None and (len(version) > 40 or not _VERSION.fullmatch(version)):
         raise TinykernelError(
-            f"version: {version!r} is none that packages have; write three numbers, as 1.4.0, "
-            "and letters after a hyphen, as 1.4.0-rc.1"
+            f"version: {version!r} is not a semantic version; write it as 1.4.0 or 1.4.0-rc.1"
         )
     sources = render_sources(integer_model, name, coding=coding, version=version)
     sources |= render_single(sources, name) | render_selftest(integer_model, name, rows)
@@ -318,7 +315,7 @@ def exported_files(
             ci, integer_model, files, rows, name=name, target=row, budget=budget, coding=coding
         )
     elif budget is not None:
-        raise TinykernelError("budget: only a workflow checks it; give ci, too")
+        raise TinykernelError("budget: only a CI workflow checks it; give ci, or leave it out")
     options = {"target": row, "format": format, "version": version, **wanted, "ci": ci}
     options["budget"] = None if budget is None else str(budget)
     files[MANIFEST] = manifest(

@@ -200,8 +200,9 @@ def find_target(name: str | Target) -> Target:
         return TARGETS[name]
     except (KeyError, TypeError):
         target = _target_of(str(name))
-        hint = f"{similar(str(name), TARGETS)} the known ones are {', '.join(TARGETS)}".lstrip()
-        hint = hint if target is None else f"it is a board of target {target}"
+        hint = f"{similar(str(name), TARGETS)} choose from {', '.join(TARGETS)}".lstrip()
+        if target is not None:
+            raise TinykernelError(f"{name!r} is a board; give its target, {target}") from None
         raise TinykernelError(f"unknown target {name!r}; {hint}") from None
 
 
@@ -239,8 +240,8 @@ def board_for(
         raise TinykernelError(f"board {board!r} {_why_not(target, board)}")
     if chosen.name and not chosen.platform:
         raise TinykernelError(
-            f"no platform of PlatformIO's registry has board {chosen.name}: give the one that you "
-            "use with --set board=PLATFORM:NAME, or export --format library"
+            f"board {chosen.name}: no platform of PlatformIO's registry has it; name your platform "
+            "with --set board=PLATFORM:NAME, or export --format library"
         )
     if framework not in (None, *chosen.frameworks):
         raise TinykernelError(
@@ -256,10 +257,10 @@ def _unlisted_board(
 ) -> Board:
     """Return a board with the platform that the user names."""
     if board is None or target.family == "host":
-        raise TinykernelError("platform goes with board, and not with target host")
+        raise TinykernelError("platform: needs a board, and a target other than host")
     for word, text in (("board", board), ("platform", platform.replace("@", "").replace("/", ""))):
         if not re.fullmatch(r"[\w.-]+", text, re.ASCII):
-            raise TinykernelError(f"{word} {text!r} is no name of PlatformIO's")
+            raise TinykernelError(f"{word} {text!r}: not a name that PlatformIO can have; check it")
     listed = _boards(target).get(board)
     if listed and listed.platform and listed.platform != platform.partition("@")[0]:
         raise TinykernelError(
@@ -275,11 +276,11 @@ def _why_not(target: Target, board: str) -> str:
     if not names:
         return f"does not fit target {target.name}, which is this computer"
     if other is not None:
-        return f"is a {other}: use --target {other}"
+        return f"is a board of target {other}; give --target {other}"
     near = difflib.get_close_matches(board, names, n=3) or names[:6]
     return (
-        f"is not known for target {target.name}; known are {', '.join(near)}, and any other with "
-        "--set board=PLATFORM:NAME"
+        f"is not known for target {target.name}; choose from {', '.join(near)}, or give another "
+        "with --set board=PLATFORM:NAME"
     )
 
 

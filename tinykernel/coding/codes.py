@@ -148,8 +148,8 @@ def refuse_new_gaps(X: NDArray[Any], columns: Sequence[str], file: object) -> No
         return
     row, column = (int(i) for i in np.argwhere(np.isnan(X))[0])
     raise TinykernelError(
-        f"{file}: row {row + 1}, column {columns[column]!r}: the value is missing; the model was "
-        "trained without gaps there (fill it, remove the row, or train with --missing drop)"
+        f"{file}: row {row + 1}, column {columns[column]!r}: the value is missing, which did not "
+        "occur in training; fill it, remove the row, or train with --missing drop"
     )
 
 

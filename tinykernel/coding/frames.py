@@ -104,5 +104,5 @@ def _refuse_new_texts(texts: dict[str, tuple[str, ...]], coding: Coding) -> None
         if new is not None:
             shown = listed([visible(text) for text in known], 12) or "numbers"
             raise TinykernelError(
-                f"X: column {name!r}: {visible(new)[:40]!r} was not in the training ({shown})"
+                f"X: column {name!r}: {visible(new)[:40]!r} did not occur in training ({shown})"
             )

@@ -146,7 +146,7 @@ def without_needless(part: FilePart) -> tuple[FilePart, tuple[str, ...]]:
     which = listed([f"{visible(name)} ({reason})" for name, reason in reasons.items()], 8)
     if len(reasons) == len(part.columns):
         raise TinykernelError(
-            f"{part.file}: no column is left as input: {which}; ask for columns with --set "
+            f"{part.file}: no column is left as input: {which}; choose columns with --set "
             f"inputs={','.join(part.columns[:2])}"
         )
     inputs = [j for j, name in enumerate(part.columns) if name not in reasons]

@@ -81,10 +81,10 @@ def refuse_new_texts(part: FilePart, coding: Coding) -> None:
         place = f"{part.file}: {part.place(row, j)}"
         text = visible(texts[int(part.X[row, j])])[:40]
         if known is None:
-            raise TinykernelError(f"{place}: {text!r} is not a number; mend the cell")
+            raise TinykernelError(f"{place}: {text!r} is not a number; correct the cell")
         raise TinykernelError(
-            f"{place}: {text!r} is none of the texts of the training "
-            f"({listed([visible(each) for each in known], 12)})"
+            f"{place}: {text!r} did not occur in training "
+            f"({listed([visible(each) for each in known], 12)}); correct it, or train again"
         )
 
 
@@ -102,7 +102,7 @@ def without_gaps(part: FilePart) -> tuple[FilePart, tuple[str, ...]]:
     if complete.all():
         return part, ()
     if not complete.any():
-        raise TinykernelError(f"{part.file}: every row lacks a value; keep them")
+        raise TinykernelError(f"{part.file}: every row has a missing value; keep them")
     y, group = (None if array is None else array[complete] for array in (part.y, part.group))
     lines = None if part.lines is None else np.asarray(part.lines)[complete].tolist()
     smaller = replace(part, X=part.X[complete], y=y, group=group, lines=lines)
@@ -141,13 +141,13 @@ def _all_representable(part: FilePart, X: NDArray[Any], gaps: bool) -> None:
             where = f"{part.file}: {part.place(first + row, column)}"
             if np.isnan(value):
                 raise TinykernelError(
-                    f"{where}: the value is missing (NaN); fill it or remove the row (train: "
-                    "--missing keep or drop)"
+                    f"{where}: the value is missing (NaN); fill it, remove the row, or train with "
+                    "--missing keep or drop"
                 )
             if np.isinf(value):
                 raise TinykernelError(f"{where} is infinite; correct it or remove the row")
             kind = "a 32-bit float" if X.dtype.kind == "f" else "a 32-bit integer"
-            raise TinykernelError(f"{where} is {value}, which does not fit in {kind}")
+            raise TinykernelError(f"{where} is {value}, which does not fit in {kind}; rescale it")
 
 
 def _one_a_row(part: FilePart, y: NDArray[Any], values: bool) -> NDArray[Any]:
@@ -171,7 +171,9 @@ def _clean_labels(part: FilePart, y: NDArray[Any]) -> NDArray[Any]:
         try:
             y = np.char.decode(y, "utf-8")
         except UnicodeDecodeError:
-            raise TinykernelError(f"{_labels_of(part)} are bytes, but not UTF-8") from None
+            raise TinykernelError(
+                f"{_labels_of(part)} are bytes but not UTF-8; convert them"
+            ) from None
     if y.dtype.kind == "f":
         whole = (np.abs(y.astype(np.float64)) < _LARGEST_LABEL) & (y == np.floor(y))  # NaN: False
         if not whole.all():
@@ -197,7 +199,7 @@ def _clean_values(part: FilePart, y: NDArray[Any]) -> NDArray[np.float64]:
     """Return values to predict as finite numbers."""
     where, numbers = _labels_of(part, values=True), _as_numbers(y)
     if numbers is None:
-        raise TinykernelError(f"{where} to predict are no numbers (the first is {shown(y[0])!r})")
+        raise TinykernelError(f"{where} to predict are not numbers (the first is {shown(y[0])!r})")
     if not np.all(np.isfinite(numbers)):
         row = int((~np.isfinite(numbers)).argmax())
         raise TinykernelError(f"{where}: {part.place(row)} has {y[row]}; remove the row")
@@ -219,8 +221,8 @@ def refuse_values(part: FilePart, y: NDArray[Any]) -> None:
     numbers = _as_numbers(y)
     if numbers is not None and np.any(numbers != np.rint(numbers)):
         raise TinykernelError(
-            f"{part.file}: the labels are numbers that hardly repeat, such as {shown(y[0])}; to "
-            "predict values give --task numbers"
+            f"{part.file}: the labels are numbers that hardly repeat, such as {shown(y[0])}; give "
+            "--task numbers to predict values"
         )
 
 
@@ -265,7 +267,7 @@ def as_classes(part: FilePart, y: NDArray[Any], classes: Sequence[object]) -> ND
     if not text and y.dtype.kind == "U":
         known = listed(classes, show=shown)
         raise TinykernelError(
-            f"{part.file}: the labels are text (the first is {shown(y[0])!r}), the model's classes "
-            f"are numbers ({known})"
+            f"{part.file}: the labels are text (the first is {shown(y[0])!r}), but the classes of "
+            f"the model are numbers ({known}); give labels as numbers"
         )
     return y

@@ -177,7 +177,9 @@ def _check_type(data: Dataset, input_type: str, limits: tuple[int, int] | None) 
         kind = "not all whole numbers"
         if limits is not None:
             kind = f"whole numbers from {limits[0]} to {limits[1]}"
-        raise TinykernelError(f"{data.source}: the inputs are {kind}, which is no {input_type}")
+        raise TinykernelError(
+            f"{data.source}: the inputs are {kind}, which do not fit {input_type}"
+        )
 
 
 def load_rows(
@@ -242,7 +244,7 @@ def _picture_rows(
     """Load pictures for a finished model; labels none of which is a class are ignored."""
     if how is None:
         raise TinykernelError(
-            f"{path}: is a picture or a folder of pictures, but the model takes no images of 8 bits"
+            f"{path}: holds pictures, but the model takes no images of 8 bits; give other data"
         )
     parts = read_pictures(path, how, to_train=False)
     part = checked_part(parts.any_part)

@@ -29,8 +29,10 @@ def find_data(path: str | os.PathLike[str]) -> Path:
         shared = Path(folder) / file
         if shared.is_file():
             return shared
-        raise TinykernelError(f"{file}: no such file here or in {folder} (TINYKERNEL_DATA)")
-    raise TinykernelError(f"{file}: no such file")
+        raise TinykernelError(
+            f"{file}: no such file here or in {folder} (TINYKERNEL_DATA); check its name"
+        )
+    raise TinykernelError(f"{file}: no such file; check the path")
 
 
 def data_folder(path: str | os.PathLike[str]) -> Path | None:

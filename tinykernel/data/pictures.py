@@ -87,7 +87,7 @@ def _opened(file: Path) -> Any:
     try:
         status = os.stat(file)
         if not stat.S_ISREG(status.st_mode):
-            raise BrokenPictureError("is no file")
+            raise BrokenPictureError("is not a file")
         if not status.st_size:
             raise BrokenPictureError("has 0 bytes")
         with warnings.catch_warnings():
@@ -109,7 +109,7 @@ def _opened(file: Path) -> Any:
     except Image.DecompressionBombError:
         raise BrokenPictureError(_TOO_MANY) from None
     except Image.UnidentifiedImageError:
-        raise BrokenPictureError("is no picture") from None
+        raise BrokenPictureError("is not a picture") from None
     except Exception as error:  # Pillow raises any exception for damaged bytes
         raise _broken(error) from None
 
@@ -186,7 +186,7 @@ def labels_of(
     lacking = next((file for file, each in zip(files, fields, strict=True) if each is None), None)
     if lacking is not None and (needed or any(fields)):
         raise TinykernelError(
-            f"{lacking}: its name is not of the form {pattern.text!r}; move it elsewhere or give "
+            f"{lacking}: its name does not match {pattern.text!r}; move it elsewhere, or give "
             "another --name"
         )
     known = [each for each in fields if each is not None]
@@ -208,8 +208,8 @@ def _refuse_strays(files: Sequence[Path]) -> None:
     stray = next((file for file in files if file.parent in above), None)
     if stray is not None:
         raise TinykernelError(
-            f"{stray}: lies beside the folders of the classes; move it away, or say with --name "
-            "where the label stands"
+            f"{stray}: is not in the folder of a class; move it, or give the place of the label "
+            "with --name"
         )
 
 
@@ -233,15 +233,14 @@ class PictureReading:
         if self.name is None and (self.label or self.groups):
             option = "--label" if self.label else "--groups"
             raise TinykernelError(
-                f"{option}: pictures have no columns; say where it stands in their names, as in "
+                f"{option}: pictures have no columns; give its place in their names, as in "
                 "--name '{label}_{person}_*'"
             )
         if self.frame is not None and self.shape is None:
-            raise TinykernelError("frame: give the image_shape that it becomes, too, as 32x32x3")
+            raise TinykernelError("frame: needs an image_shape to resize to, such as 32x32x3")
         if self.shape is not None and self.channels not in (1, 3):
             raise TinykernelError(
-                f"a picture has 1 channel, grey, or 3, not {self.channels}; give another "
-                "--image-shape, as 32x32x3"
+                f"image_shape: {self.channels} channels; give 1 (grey) or 3, such as 32x32x3"
             )
 
     @property

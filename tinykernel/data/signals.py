@@ -57,7 +57,9 @@ def normal_rows(
     part = checked_part(part)
     _check_one(file.name, part.y)
     if part.beside:
-        raise TinykernelError(f"{file}: a model of one class takes no numbers beside windows")
+        raise TinykernelError(
+            f"{file}: a model of one class takes no numbers beside windows; drop them"
+        )
     if part.texts:
         raise TinykernelError(
             f"{file}: column {next(iter(part.texts))!r} holds text; a model of one class takes "
@@ -80,8 +82,7 @@ def _check_one(source: str, labels: Sequence[Any] | NDArray[Any] | None) -> None
     if len(classes) > 1:
         shown = listed(classes, 3, repr)
         raise TinykernelError(
-            f"{source}: has rows of {len(classes)} classes ({shown}); one class is learned from "
-            "rows that are all normal"
+            f"{source}: has rows of {len(classes)} classes ({shown}); give normal rows only"
         )
 
 
@@ -120,7 +121,7 @@ def _tested_on(path: str, dataset: Dataset, cut: Windows, how: Mapping[str, Any]
         raise TinykernelError(f"{path}: has no labels; --test needs them")
     if (other.y.dtype.kind == "U") != (dataset.y_train.dtype.kind == "U"):
         raise TinykernelError(
-            f"{path}: its labels and those of {cut.source} must be both text or both numbers"
+            f"{path}: its labels and those of {cut.source} differ in type; give text or numbers"
         )
     X, kind = other.inputs, dataset.X_train.dtype
     if not np.array_equal(X.astype(kind), X):
@@ -163,7 +164,7 @@ def cut_for(
     """
     if not reading.hop:
         raise TinykernelError(
-            "the model has no hop, so it takes windows and no recordings; train it with --hop"
+            "the model has no hop, so it takes windows, not recordings; train it with --hop"
         )
     cut = windows(path, **vars(reading) | {"mixed": mixed or reading.mixed})
     if len(cut.channels) != model.input.channels:
@@ -196,7 +197,7 @@ def _as_classes(cut: Windows, model: IntegerModel, in_names: bool) -> NDArray[An
         )
         raise TinykernelError(
             f"{cut.source}: no label ({labels}) is a class of the model ({known}); name the column "
-            "of the labels with --label, or give the labels the names of the classes"
+            "of the labels with --label, or correct the labels"
         )
     return y
 

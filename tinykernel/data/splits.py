@@ -37,8 +37,8 @@ def split_recordings(
     if len(names) < 2:
         unit = "recording" if len(data.recordings) == 1 else "group"
         raise TinykernelError(
-            f"{data.source}: has one {unit} only, and neighbouring windows are too alike to test "
-            "on; give several files, name what belongs together with --groups, or use --test 0"
+            f"{data.source}: has one {unit} only, and its windows are too alike to test on; give "
+            "several files, name groups with --groups, or use --test 0"
         )
     codes = np.unique(data.y, return_inverse=True)[1]
     n_parts = min(max(2, round(1 / test_size)), len(names))

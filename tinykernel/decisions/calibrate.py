@@ -252,9 +252,9 @@ class _Request:
         if self.max_error is not None and self.coverage is not None:
             raise TinykernelError("calibrate: give a largest error or a coverage, not both")
         if self.per_class and self.max_error is None and self.coverage is None:
-            raise TinykernelError("calibrate: per class goes with a largest error or a coverage")
+            raise TinykernelError("calibrate: per_class needs a largest error or a coverage")
         if known is not None and false_alarms is None:
-            raise TinykernelError("calibrate: known rows go with a share of false alarms")
+            raise TinykernelError("calibrate: known needs false_alarms")
         for name, value in {
             "the largest error": self.max_error,
             "the coverage": self.coverage,
@@ -291,8 +291,7 @@ def _classifier(model: object) -> IntegerModel:
     integer = as_classifier(model, "calibrate")
     if integer.is_one_class:
         raise TinykernelError(
-            "calibrate: the model has one class; tinykernel.estimator.calibrate_one_class sets its "
-            "threshold"
+            "calibrate: the model has one class; use tinykernel.estimator.calibrate_one_class"
         )
     return integer
 
@@ -307,7 +306,7 @@ def _checked(
     index = {label: number for number, label in enumerate(model.classes)}
     unknown = next((label for label in names.tolist() if label not in index), None)
     if unknown is not None:
-        raise TinykernelError(f"calibrate: {unknown!r} is no class of the model; leave it out")
+        raise TinykernelError(f"calibrate: {unknown!r} is not a class of the model; leave it out")
     group = None if groups is None else np.asarray(groups)
     if group is not None and group.shape != names.shape:
         raise TinykernelError(f"calibrate: {group.shape} groups for {n} rows; give one per row")
@@ -352,7 +351,7 @@ def _choice(rows: _Rows, request: _Request, share: float) -> Threshold:
             units = units.replace(f"{rows.n} rows", f"{rows.n_groups} groups")
         raise TinykernelError(
             f"calibrate: {units} are too few for a coverage of {_percent(request.coverage)}; at "
-            f"least {needed} are needed"
+            f"least {needed} are needed; give more"
         )
     return chosen
 

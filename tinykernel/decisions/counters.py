@@ -183,9 +183,9 @@ class Counters:
         counters = cls(model)
         words: list[int] = np.frombuffer(data[: len(data) // 4 * 4], dtype="<u4").tolist()
         if len(words) < _WORDS or words[0] != COUNTERS_MAGIC:
-            raise TinykernelError("these are not counters: give the bytes of NAME_counters_t")
+            raise TinykernelError("not counters; give the bytes of NAME_counters_t")
         if words[1] != FORMAT:
-            raise TinykernelError(f"counters of format {words[1]}; this version reads {FORMAT}")
+            raise TinykernelError(f"counters of format {words[1]}, but this version reads {FORMAT}")
         fingerprint, size = (
             fingerprint_word(counters.model),
             counters_bytes(counters.model.n_classes),
@@ -195,7 +195,9 @@ class Counters:
                 f"counters of model {words[2]:08x}, but this one is {fingerprint:08x}; give its own"
             )
         if len(data) != size:
-            raise TinykernelError(f"counters of {len(data)} bytes instead of {size}; read again")
+            raise TinykernelError(
+                f"counters of {len(data)} bytes instead of {size}; read them again"
+            )
         if not counters._take(words):
             raise TinykernelError(
                 "the counters are damaged, or were read while they were updated; read them again"

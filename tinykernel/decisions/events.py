@@ -194,7 +194,8 @@ def choose_events(
     if most_often(0, hours, confidence) > an_hour:
         raise TinykernelError(
             f"{hours:.2g} hours without a false alarm promise no less than "
-            f"{most_often(0, hours, confidence):.2g} an hour; give more recordings or a larger rate"
+            f"{most_often(0, hours, confidence):.2g} an hour; give more recordings, or a larger "
+            "rate"
         )
     silent = np.array([label in background for label in model.classes])
     pause, allowed = min(-(-model.input.rows // model.hop), 65535), 0

@@ -167,10 +167,12 @@ def _windows_of(model: IntegerModel, recording: Recording) -> NDArray[Any]:
 def streams_of(model: IntegerModel, data: Recordings, background: Sequence[object]) -> list[Stream]:
     """Compute the scores of all decisions of recordings; labels that are no class have no span."""
     if data.rate is None:
-        raise TinykernelError(f"{data.source}: tells no sampling rate; give --set rate=HZ")
+        raise TinykernelError(f"{data.source}: has no sampling rate; give --set rate=HZ")
     long = [each for each in data.recordings if len(each.X) >= model.input.rows]
     if not long:
-        raise TinykernelError(f"{data.source}: no recording is as long as a window; give longer")
+        raise TinykernelError(
+            f"{data.source}: no recording is as long as a window; give longer ones"
+        )
     labels = {str(span.label) for each in long for span in each.spans}
     if labels and labels.isdisjoint(map(str, model.classes)):
         raise TinykernelError(

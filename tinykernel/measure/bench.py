@@ -222,10 +222,10 @@ def bench(
     hertz = None if clock is None else parse_clock(clock)
     supply = parse_supply(current)
     if supply is not None and hertz is None:
-        raise TinykernelError("current: a charge needs a time: give the clock, too")
+        raise TinykernelError("current: needs a clock; give the one at which the chip draws it")
     if row.family == "host":
         raise TinykernelError(
-            "target host: instructions are counted for microcontrollers; choose one, e.g. cortex-m4"
+            "target host: instructions are counted on microcontrollers; choose one, e.g. cortex-m4"
         )
     integer_model = as_integer_model(model)
     rows = generated_inputs(integer_model, 5)[2:] if X is None else integer_model.as_raw(X)

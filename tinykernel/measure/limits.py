@@ -31,14 +31,9 @@ def parse_size(text: str | int) -> int:
     size = int(_read(str(text), _SIZES))
     if size <= 0:
         raise TinykernelError(
-            f"{text!r} is not a size; write a number of bytes, or one with KB or MB, as in 30KB"
+            f"{text!r} is not a size; write bytes, KB or MB, as in 500, 30KB or 1MB"
         )
     return size
-
-
-def format_size(size: int) -> str:
-    """Write a size for people: bytes, from 1024 on also KB."""
-    return f"{size} bytes" if abs(size) < 1024 else f"{size} bytes ({size / 1024:.1f} KB)"
 
 
 def parse_clock(text: str | float) -> float:
@@ -109,7 +104,7 @@ def parse_limits(text: str | int | Limits) -> Limits:
                 f"budget: {key!r} is not known; write {', '.join(_KEYS)}, as in {_EXAMPLE}"
             )
         if key in limits:
-            raise TinykernelError(f"budget: {key} stands there twice")
+            raise TinykernelError(f"budget: {key} is given twice; give it once")
         limits |= _value(key, value)
     return Limits(**limits)
 

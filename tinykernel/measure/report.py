@@ -13,7 +13,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.measure.estimate import estimate_footprint
 from tinykernel.measure.footprint import measure_footprint
 from tinykernel.measure.instructions import estimate_instructions
-from tinykernel.measure.limits import Limits, format_size, parse_limits
+from tinykernel.measure.limits import Limits, parse_limits
 from tinykernel.model import as_integer_model
 from tinykernel.progress import report as say
 
@@ -164,7 +164,7 @@ class Report:
         text = f"It fits {where}: {format_kb(self.flash)} of {format_kb(self.chip_flash)} flash, "
         text += f"{format_kb(self.ram)} of {format_kb(self.chip_ram)} RAM"
         if self.limits is not None and self.limits.beside_flash:
-            text += f"; it keeps to {self.limits}"
+            text += f"; it is within {self.limits}"
         elif self.budget is not None:
             text += f"; {format_kb(self.budget - self.flash)} of the budget of "
             text += f"{format_kb(self.budget)} flash are left"
@@ -204,7 +204,7 @@ def report(
     row = find_target(target)
     limits = None if budget is None else parse_limits(budget)
     if compiler not in ("auto", "none", "gcc", "zig"):
-        raise TinykernelError(f"compiler {compiler!r}: choose auto, none, gcc or zig")
+        raise TinykernelError(f"compiler: {compiler!r}; choose from auto, none, gcc, zig")
     if row.family == "host":
         raise TinykernelError(
             f"target {row.name} has no memory report; choose a microcontroller, e.g. cortex-m4"
@@ -213,7 +213,7 @@ def report(
     kind = compiler if compiler in ("gcc", "zig") else None
     chain = None if compiler == "none" else find_toolchain(row, kind)
     if kind is not None and chain is None:
-        raise TinykernelError(f"no {kind} for {row.name} on this machine; use --compiler none")
+        raise TinykernelError(f"no {kind} for {row.name} is installed; use --compiler none")
     if chain is None:
         footprint = estimate_footprint(integer_model, row)
     else:
@@ -246,8 +246,7 @@ def report(
 def _exceeded(limits: Iterable[tuple[str, int, int | None]], whose: str) -> list[str]:
     """Say which limits are exceeded, and by how much."""
     return [
-        f"{name} is {format_size(needed)}, {format_size(needed - limit)} more than the "
-        f"{format_size(limit)} {whose}"
+        f"{name} is {needed} bytes, {needed - limit} bytes more than the {limit} {whose}"
         for name, needed, limit in limits
         if limit is not None and needed > limit
     ]

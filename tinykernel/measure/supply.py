@@ -31,7 +31,7 @@ def parse_supply(text: str | None) -> Supply | None:
     amperes = float(match[1]) * _AMPERES[match[2].lower()] if match else 0.0
     if match is None or not amperes or (match[3] is not None and not float(match[3])):
         raise TinykernelError(
-            f"{text!r} is not a current; write one with its unit, as in 4mA, or with the voltage "
-            "of the chip, as in 4mA@3V"
+            f"current: {text!r}; write it with its unit, and perhaps the voltage of the chip, as "
+            "in 4mA or 4mA@3V"
         )
     return Supply(amperes, None if match[3] is None else float(match[3]))

@@ -156,7 +156,7 @@ def _container_in(path: Path) -> bytes:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):  # not even opened
-            raise TinykernelError("cannot be read (it is no regular file)")
+            raise TinykernelError("cannot be read (not a regular file)")
         if status.st_size > LARGEST:
             raise TinykernelError(f"longer than {LARGEST >> 20} MiB, which no model is")
         with path.open("rb") as stream:
@@ -172,15 +172,15 @@ def _container_in(path: Path) -> bytes:
     end = begin + int.from_bytes(call[1] or call[2], "little") if call else 0
     if not _CALL_END.fullmatch(data, end):
         raise TinykernelError(
-            "refused: truncated, or no pickle of one tinykernel model and nothing else, of which "
-            "nothing was run; write the model with tinykernel.save, as .tkm"
+            "refused, and nothing in it was run: truncated, or not the pickle of one tinykernel "
+            "model; save the model as .tkm with tinykernel.save"
         )
     return data[begin:end]
 
 
 def _is_container(path: Path) -> bool:
     if path.suffix.lower() not in (".tkm", ".pkl"):
-        raise TinykernelError("unknown kind of model file; use a name that ends in .tkm or .pkl")
+        raise TinykernelError("not a model file; give a name that ends in .tkm or .pkl")
     return path.suffix.lower() == ".tkm"
 
 
@@ -190,7 +190,9 @@ def to_bytes(obj: object, about: Mapping[str, Any] | None = None) -> bytes:
 
     name, arrays = name_of(obj), Arrays()
     if name not in KINDS:
-        problem = "no tinykernel model; save a fitted estimator, a Pipeline that ends in one, or "
+        problem = (
+            "not a tinykernel model; save a fitted estimator, a Pipeline that ends in one, or "
+        )
         problem += "an IntegerModel"
         if name in CLASSES:
             problem = "a part of a model; save the whole model"

@@ -332,12 +332,12 @@ def report_page(
     integer = as_integer_model(model if file is None else modelfile.load(file))
     if integer.is_regressor and data is not None:
         raise TinykernelError(
-            "data: a page judges classifiers; tinykernel.evaluate judges a regressor, whose page "
-            "shows memory, time and ranges"
+            "data: a page evaluates classifiers only; leave it out, and use tinykernel.evaluate "
+            "for a regressor"
         )
     supply, clocks = parse_supply(current), parse_clocks(clock)
     if supply is not None and (clock is None or len(clocks) > 1):
-        raise TinykernelError("current: give the one clock at which the chip draws it, too")
+        raise TinykernelError("current: needs one clock, at which the chip draws it")
     limits = None if budget is None else parse_limits(budget)
     default = about["target"] if about.get("target") in TARGETS else "cortex-m4"
     asked = [target] if isinstance(target, str) else list(target) or [default]

@@ -312,7 +312,7 @@ def check_rows(data: TrainSet, options: TrainerOptions) -> None:
     """Refuse options that do not fit to the rows."""
     check_width(options, data.X.shape[1])
     if data.validation is not None and options.validation_fraction is not None:
-        raise TinykernelError("validation_fraction: rows for validation are given; leave one out")
+        raise TinykernelError("validation_fraction: validation rows are given, too; leave one out")
 
 
 def _transform(data: TrainSet, options: TrainerOptions, recipe: Recipe) -> SharedTransform:

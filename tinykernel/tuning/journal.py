@@ -64,7 +64,9 @@ class Journal:
         if not self.folder.exists():
             return []
         if not self.folder.is_dir():
-            raise TinykernelError(f"{self.folder}: is a file; the journal needs a folder")
+            raise TinykernelError(
+                f"{self.folder}: is a file; remove it, as the journal needs a folder"
+            )
         if not any(self.folder.iterdir()):
             return []
         self._check_header()

@@ -100,7 +100,7 @@ class TuneResult:
         fitting = [point for point in self.points if point.budget <= limit]
         if not fitting:
             known = ", ".join(kilobytes(point.budget) for point in self.points)
-            raise TinykernelError(f"no model of {kilobytes(limit)} or less; there are {known}")
+            raise TinykernelError(f"no model has {kilobytes(limit)} or less; choose from {known}")
         return fitting[-1]
 
     def to_dict(self) -> dict[str, Any]:

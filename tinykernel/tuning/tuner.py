@@ -102,7 +102,7 @@ def tune(
     options = {name: value for name, value in parameters.items() if value is not None}
     for name in options.keys() & _NOT_TUNED:
         raise TinykernelError(
-            f"{name}: not for tune, which compares sizes of classifiers; leave it out"
+            f"{name}: not an option of tune, which compares sizes of classifiers; leave it out"
         )
     check_count("n_folds", n_folds, 2)
     rows, labels = np.asarray(X), np.asarray(y)
@@ -164,7 +164,7 @@ def _result(run: Run, target: str, *, balanced: bool) -> TuneResult:
             raise TinykernelError(refused[max(refused)])
         where = "" if run.journal is None else f"; {run.journal.folder} keeps what is finished"
         raise TinykernelError(
-            f"{run.stopped} before any size had a model and a figure{where}; give more time"
+            f"{run.stopped} before the first size was finished{where}; give more time"
         )
     best, highest = smallest_good(points)
     finals = {point.budget: run.outcomes[Trial(point.budget, -1)] for point in points}

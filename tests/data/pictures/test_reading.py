@@ -87,7 +87,7 @@ def test_names_say_label_and_group(image, tmp_path):
     assert sorted(set(data.y_train.tolist())) == ["a", "b"]
     assert set(data.group_train.tolist()).isdisjoint(data.group_test.tolist())
     assert "held out, whole groups" in data.split
-    assert "is not of the form" in refused(tmp_path, name="{label}-{person}-{n}")
+    assert "does not match" in refused(tmp_path, name="{label}-{person}-{n}")
     with pytest.raises(TinykernelError, match="pictures have no columns"):
         PictureReading(groups="person")
 
@@ -184,17 +184,17 @@ def test_broken_pictures_are_counted_and_named(hostile):
     part = read(hostile)
     assert part.names == tuple(f"{label}/{n}.png" for label in ("cat", "dog") for n in range(4))
     assert part.notes == (
-        "left out: 9 of 17 pictures: a_empty.jpg (has 0 bytes), b_text.jpg (is no picture), "
+        "left out: 9 of 17 pictures: a_empty.jpg (has 0 bytes), b_text.jpg (is not a picture), "
         "c_short.png (is cut short) and 6 more",
     )
     reasons = {
         "a_empty.jpg": "has 0 bytes",
-        "b_text.jpg": "is no picture",
+        "b_text.jpg": "is not a picture",
         "c_short.png": "is cut short",
         "d_large.png": "has more than 50 million pixels",
         "e_bomb.png": "has more than 50 million pixels",
         "f_film.gif": "is animated, or has several pages (3)",
-        "h_pipe.jpg": "no such file",
+        "h_pipe.jpg": "no such file; check the path",
         "i_wide.png": "is cut short",
     }
     for name, reason in reasons.items():
@@ -212,7 +212,7 @@ def test_a_folder_where_all_is_broken(tmp_path):
     """The line has the first reason."""
     (tmp_path / "a.jpg").write_bytes(b"x")
     (tmp_path / "b.jpg").write_bytes(b"")
-    assert "none of 2 pictures can be read: a.jpg (is no picture)" in refused(tmp_path)
+    assert "none of 2 pictures can be read: a.jpg (is not a picture)" in refused(tmp_path)
 
 
 def test_pictures_without_pillow(photos, monkeypatch):
@@ -232,4 +232,4 @@ def test_a_folder_of_recordings_is_none_of_pictures(tmp_path):
 def test_a_stray_picture_became_a_class(image, photos):
     """A preview beside the folders of the classes is no class of its own."""
     image.new("RGB", (8, 8)).save(photos / "preview.png")
-    assert "preview.png: lies beside the folders of the classes" in refused(photos)
+    assert "preview.png: is not in the folder of a class" in refused(photos)

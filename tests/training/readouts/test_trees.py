@@ -94,7 +94,7 @@ def test_a_limit_of_instructions_leaves_trees_that_keep_to_it():
         found[budget] = train(X, y, budget=budget, **parameters).model
     few, many = (estimate_instructions(model, "cortex-m4") for model in found.values())
     assert few * (1 + instruction_margin("cortex-m4")) <= 600 < many
-    with pytest.raises(TinykernelError, match="keeps to flash=2048B,instructions=100"):
+    with pytest.raises(TinykernelError, match="within flash=2048B,instructions=100"):
         train(X, y, budget="flash=2KB,instructions=100", **parameters)
 
 
@@ -276,5 +276,5 @@ def test_what_only_trees_read_was_ignored(name):
     """Limits of trees beside model="kernels", or for signals, changed nothing and told nothing."""
     for given, X in (({"model": "kernels"}, np.zeros((20, 3))), ({}, np.zeros((20, 64, 1)))):
         classifier = TernaryKernelClassifier(**given, **{name: 300})
-        with pytest.raises(TinykernelError, match=f"{name}: a model of kernels has no trees"):
+        with pytest.raises(TinykernelError, match=f"{name}: only for trees"):
             classifier.fit(X, np.arange(20) % 2)

@@ -64,9 +64,9 @@ def test_convolutions_on_spectra_end_to_end(tmp_path):
     ("change", "said"),
     [
         ({"spectrum": "off"}, "these have none; give spectrum=on"),
-        ({"convolutions": "deep"}, "windows have mixed ones, not deep"),
+        ({"convolutions": "deep"}, "deep is for images"),
         ({"augment": {"noise": 0.1}}, "augment noise is for kernels"),
-        ({"n_kernels": 300}, "300 channels; 256 are the most"),
+        ({"n_kernels": 300}, "300 channels; give at most 256"),
     ],
 )
 def test_what_spectra_cannot_have_is_refused(change, said):

@@ -89,7 +89,7 @@ def test_cells_are_chosen_where_the_place_matters(waves):
     assert cells_of(asked, X, y, groups=group, sample_weight=None) == {}
     data = prepare(waves[0].reshape(-1, 128), waves[1])[1]
     assert not counted_ahead(data, TrainerOptions(random_state=0), (64, 2))
-    for cells, said in ((121, "too many for windows of 256"), (256, "255 are the most")):
+    for cells, said in ((121, "too many for windows of 256"), (256, "give 1 to 255")):
         with pytest.raises(TinykernelError, match=said):
             TernaryKernelClassifier(cells=cells).fit(X, y)
     with pytest.raises(TinykernelError, match="cells: give signals"):
@@ -142,7 +142,7 @@ def test_sounds_end_to_end(tmp_path):
     ):
         with pytest.raises(TinykernelError, match=said):
             TernaryKernelClassifier(**options | change).fit(X, y)
-    with pytest.raises(TinykernelError, match="rotate goes with no spectrum"):
+    with pytest.raises(TinykernelError, match="rotate excludes a spectrum"):
         TernaryKernelClassifier(**options, augment={"rotate": 0.1}).fit(X.repeat(3, axis=2), y)
 
 

@@ -47,7 +47,7 @@ def monitor_command(
     from tinykernel.board.link import Link, find_port
 
     if fast and send is None:
-        raise typer.BadParameter("goes with --send", param_hint="--fast")
+        raise typer.BadParameter("needs --send", param_hint="--fast")
     if log is not None:
         args.check_output_file(log, (".csv",), inputs=[model])
     opened = open_model(model)
@@ -77,7 +77,7 @@ def _decisions(
         return listen(link, opened.model)
     cut = recordings_for(opened, send, mixed="majority")
     if cut is None:
-        raise TinykernelError(f"{opened.path}: not a model of signals; --send needs one")
+        raise TinykernelError(f"{opened.path}: is not a model of signals, which --send needs")
     stretches = [stretch.X for stretch in cut.stretches]
     return play(Board(link), opened.model, stretches, None if fast else cut.rate)
 
@@ -125,7 +125,7 @@ def _names(model: IntegerModel) -> list[str]:
 
 
 def _print_line(decision: LiveDecision) -> None:
-    right = {None: "", True: "  as in Python", False: "  NOT as in Python"}[decision.right]
+    right = {None: "", True: "  same as Python", False: "  DIFFERS from Python"}[decision.right]
     label = "refused" if decision.label is None else str(decision.label)
     sure = "" if decision.confidence is None else f" ({decision.confidence}/256)"
     typer.echo(f"{decision.seconds:8.2f} s  {label}{sure}{right}")
@@ -135,11 +135,11 @@ def _print_result(
     number: int, wrong: int, last: LiveDecision | None, counters: Counters | None, expected: Any
 ) -> None:
     if last is None:
-        typer.echo("no decision")
+        typer.echo("the board made no decision")
         return
-    compared = "" if last.right is None else f", {wrong} not as in Python"
+    compared = "" if last.right is None else f", {wrong} differ from Python"
     speed = f"{60 * number / max(1e-9, last.seconds):.1f} decisions a minute"
-    unknown = "" if counters is None else f", unknown {percent(counters.refusals / number)}"
+    unknown = "" if counters is None else f", refused {percent(counters.refusals / number)}"
     typer.echo(f"{number} decisions{compared}; {speed}{unknown}")
     if counters is None:
         return

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tinykernel.board.recording import Recorder
 
 _FASTEST = 1_000_000  # Hz in a .wav file
-_KEYS = "blank starts and ends a recording, digits choose the label, q ends"
+_KEYS = "space starts and stops a recording, digits choose the label, q quits"
 
 
 def record_command(
@@ -73,12 +73,12 @@ def record_command(
             f"with --format s16le give a whole number from 1 to {_FASTEST}", param_hint="--rate"
         )
     if window is not None and (count is None or seconds is not None):
-        raise typer.BadParameter("goes with --count, in place of --seconds", param_hint="--window")
+        raise typer.BadParameter("needs --count, and excludes --seconds", param_hint="--window")
     length = parsing.seconds(window) if window is not None else seconds or 60.0
     keys = sys.stdin.isatty() and sys.stderr.isatty() and seconds is None and count is None
     if len(labels) > 1 and not keys:
         raise typer.BadParameter(
-            "a list is for keys on a terminal; give one label", param_hint="--label"
+            "several labels need keys on a terminal; give one", param_hint="--label"
         )
     with sensor_at(find_port(port), baud, form) as sensor:
         recorder = Recorder(sensor, output, group, rate)
@@ -107,10 +107,10 @@ def _print_result(recorder: Recorder) -> None:
     )
     typer.echo(f"{len(sensor.names)} channels at {sensor.rate:.4g} Hz: {channels}", err=True)
     if sensor.lost:
-        kind = "lines that are no samples" if sensor.form == "text" else "samples lost"
+        kind = "lines without a sample" if sensor.form == "text" else "samples lost"
         typer.echo(f"warning: {kind}: {sensor.lost}", err=True)
     if recorder.rate is not None and abs(sensor.rate / recorder.rate - 1.0) > 0.02:
-        came = f"{sensor.rate:.4g} samples a second came, not {recorder.rate:g}"
+        came = f"the rate is {sensor.rate:.4g} Hz, not {recorder.rate:g} Hz as given"
         typer.echo(f"warning: {came}", err=True)
 
 

@@ -174,7 +174,7 @@ def each_that_fits(
     from tinykernel.build.toolchains import ProgramTooLarge
 
     named = {name for value in asked for name in value.split(",")}
-    too_large = "left out, the model is too large for the chip"
+    too_large = "skipped, the model is too large for the chip"
     fitting, results, too_small = list[str](), list[_Result](), list[str]()
     for name in names:
         by_all = "all" in named and name not in named
@@ -200,9 +200,9 @@ def check_output_file(
     refuse_inputs(path, inputs)
     if suffixes and path.suffix.lower() not in suffixes:
         known = " or ".join(suffixes)
-        raise TinykernelError(f"{path}: unknown kind of output; the name must end in {known}")
+        raise TinykernelError(f"{path}: cannot write this file type; use {known}")
     if path.is_dir():
-        raise TinykernelError(f"{path}: is a folder; choose a file name")
+        raise TinykernelError(f"{path}: is a folder; give a file name")
     begins = _BEGINS.get(path.suffix.lower())
     if begins is not None and path.is_file():
         with path.open("rb") as stream:
@@ -211,7 +211,7 @@ def check_output_file(
                     f"{path}: is not a model, and is not replaced; choose another name"
                 )
     if not path.parent.is_dir():
-        raise TinykernelError(f"{path}: there is no folder {path.parent}; make it first")
+        raise TinykernelError(f"{path}: its folder does not exist; create it first")
     _check_writable(path.parent, path)
 
 
@@ -225,7 +225,7 @@ def check_output_folder(path: Path, *, force: bool, inputs: Iterable[Path] = ())
         raise TinykernelError(f"{path}: cannot be read ({error.strerror})") from None
     parent = next(folder for folder in path.absolute().parents if folder.exists())
     if not parent.is_dir():
-        raise TinykernelError(f"{path}: {parent} is a file; choose another output folder")
+        raise TinykernelError(f"{path}: {parent} is a file, not a folder; choose another folder")
     _check_writable(parent, path)
     return force
 

@@ -32,6 +32,7 @@ _NOT_OF_PICTURES = (
     *("inputs", "drop", "missing", "input_type", "window", "hop", "rate", "time", "short"),
     *("beside", "window_shape"),
 )
+_NOT_CUT = "not an option for recordings; leave it out"
 
 
 def _refuse(options: Mapping[str, Any], names: Iterable[str], problem: str) -> None:
@@ -53,7 +54,7 @@ def is_cut(options: Mapping[str, Any]) -> bool:
     names = ["time", "name", "short"]
     if options["window_shape"] is None:
         names.append("rate")  # with a window_shape, rate is for the spectrum
-    _refuse(options, names, "for recordings: give --window")
+    _refuse(options, names, "only for recordings; give --window")
     return False
 
 
@@ -61,10 +62,10 @@ def cutting_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of `windows`."""
     missing = options["missing"] or "error"
     if isinstance(options["beside"], int):
-        raise typer.BadParameter("recordings have columns: name them", param_hint="--set beside")
+        raise typer.BadParameter("recordings have columns; name them", param_hint="--set beside")
     if missing not in ("drop", "error"):
         raise typer.BadParameter(
-            f"{missing!r}: write drop or error for windows of recordings", param_hint="--missing"
+            f"{missing!r}: choose drop or error for recordings", param_hint="--missing"
         )
     cutting = {name: options[name] for name in _OF_RECORDINGS}
     cutting["beside"] = tuple(cutting["beside"] or ())
@@ -78,7 +79,7 @@ def pictures_of(options: Mapping[str, Any]) -> PictureReading | None:
 
     if not is_pictures(options["data"]):
         return None
-    _refuse(options, _NOT_OF_PICTURES, "not for pictures")
+    _refuse(options, _NOT_OF_PICTURES, "not an option for pictures; leave it out")
     places = {name: options[name] for name in ("name", "label", "groups")}
     return PictureReading(options["image_shape"], frame=options.get("frame"), **places)
 
@@ -124,9 +125,9 @@ def _cut(
     """Cut recordings into windows."""
     from tinykernel.data.signals import load_recordings
 
-    _refuse(options, ("window_shape", "image_shape", "input_type"), "not for recordings")
+    _refuse(options, ("window_shape", "image_shape", "input_type"), _NOT_CUT)
     if options["task"] == "numbers":
-        problem = "takes rows with numbers, as in .csv or .npz; recordings have labels"
+        problem = "numbers need rows, as in .csv or .npz; recordings have labels"
         raise typer.BadParameter(problem, param_hint="--task")
     test = options["test"] if isinstance(options["test"], str) else None
     dataset, cut, remembered = load_recordings(
@@ -145,16 +146,16 @@ def _tables(
     from tinykernel.data.load import load_data
 
     if isinstance(options["beside"], list):
-        problem = "rows: say how many values at their end"
+        problem = "rows have no named columns; give the number of values at their end"
         raise typer.BadParameter(problem, param_hint=SETTINGS["beside"].hint)
     window, hop = options["window_shape"], options["hop"]
     if window is not None:
         parameters["rate"] = options["rate"]
     if hop is not None:
         if window is None:
-            raise typer.BadParameter("for recordings: give --window", param_hint="--hop")
+            raise typer.BadParameter("only for recordings; give --window", param_hint="--hop")
         if re.fullmatch(r"\d{1,9}", hop) is None or not 0 < int(hop) <= window[0]:
-            problem = f"{hop!r}: give samples, from 1 to the window's {window[0]}"
+            problem = f"{hop!r}: give samples, 1 to {window[0]} (the window)"
             raise typer.BadParameter(problem, param_hint="--hop")
         parameters["hop"] = int(hop)
     dataset = load_data(
@@ -184,7 +185,7 @@ def _with_numbers(dataset: Dataset, options: Mapping[str, Any]) -> Dataset:
     numbers = count(dataset.beside, "number")
     start = f"{options['data']}: has an array beside, of {numbers} a window"
     if options["window_shape"] is None:
-        raise TinykernelError(f"{start}; give --window-shape with it, or put them into X")
+        raise TinykernelError(f"{start}; add --window-shape, or put them into X")
     if options["beside"] not in (None, dataset.beside):
         raise TinykernelError(f"{start}; leave out --set beside={options['beside']}")
     return replace(
@@ -207,7 +208,7 @@ def shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:
                 f"{options['data']}: rows of {text} are too many inputs for a search; give "
                 f"{window}--image-shape {text}"
             )
-        return f"rows have a shape; {window}--image-shape {text} would make use of it"
+        return f"rows have a shape; {window}--image-shape {text} uses it"
     side = math.isqrt(dataset.X_train.shape[1])
     square = dataset.columns is None and side >= 8 and side**2 == dataset.X_train.shape[1]
     if not square:
@@ -215,7 +216,7 @@ def shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:
     from tinykernel.model.quantization.scaling import choose_scope
 
     if choose_scope(dataset.X_train, "auto") == "global":  # all inputs have one unit
-        return f"rows look like images; --image-shape {side}x{side} would make use of it"
+        return f"rows look like images; use their shape with --image-shape {side}x{side}"
     return ""
 
 
@@ -230,8 +231,8 @@ def groups_hint(dataset: Dataset) -> str:
     if "groups mixed" not in dataset.split:
         return ""
     return (
-        "rows of one group are in both parts; name their array, as in --groups group, to keep "
-        "whole groups aside, or the accuracy is that of groups that were seen before"
+        "rows of one group are in both parts; name their array, as in --groups group, to hold out "
+        "whole groups, or the accuracy is that of groups that were seen in training"
     )
 
 

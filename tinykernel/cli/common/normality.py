@@ -38,8 +38,8 @@ def train_novelty(options: Mapping[str, Any]) -> None:
     save(model, output, _about(rows, watch, options))
     if watch.alarms_ is None:
         raise TinykernelError(
-            f"{rows.source}: {watch.refusal_}. {output} holds the trained model all the same: "
-            "novel to it is what is farther than all rows that were held out"
+            f"{rows.source}: {watch.refusal_}; {output} holds the model anyway, to which a row is "
+            "novel that is farther than all held-out rows"
         )
     threshold, n_prototypes = -int(model.readout.offset[0]), _n_prototypes(model)
     if options["as_json"]:
@@ -88,11 +88,15 @@ def _rows(options: Mapping[str, Any]) -> NormalRows:
     if is_cut(options):
         return normal_recordings(data, **cutting_of(options))
     if is_pictures(data):
-        raise TinykernelError(f"{data}: a model of one class takes rows or recordings, no pictures")
+        raise TinykernelError(
+            f"{data}: a model of one class takes rows or recordings, not pictures"
+        )
     if options["missing"] is not None:
-        raise typer.BadParameter("not for rows of one class", param_hint="--missing")
+        raise typer.BadParameter(
+            "not an option for rows of one class; leave it out", param_hint="--missing"
+        )
     if options["hop"] is not None:
-        raise typer.BadParameter("for recordings: give --window", param_hint="--hop")
+        raise typer.BadParameter("only for recordings; give --window", param_hint="--hop")
     names = {name: options[name] for name in ("label", "groups")}
     return normal_rows(data, selection=selection_of(options), **names)
 

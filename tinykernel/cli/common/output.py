@@ -39,6 +39,7 @@ _VALUES = r"True|\((\d+(?:, \d+)*)\)|\{\"(\w+)\": \.\.\.\}|[\"'](\w+)[\"']"
 # Options with another name in Python.
 _OTHERWISE = {"seed": "random_state", "folds": "n_folds", "validation": "validation_fraction"}
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_ADVICE = {errno.ENOENT: "check the path", errno.EACCES: "check its permissions"}
 
 
 class ErrorGroup(TyperGroup):
@@ -165,7 +166,8 @@ def _explain(error: Exception) -> str | None:
         )
     if isinstance(error, OSError) and error.errno != errno.EPIPE:
         place = error.filename or "output"
-        return f"{place}: {error.strerror or error}; check the path and its permissions"
+        advice = _ADVICE.get(error.errno or 0, "check the path and its permissions")
+        return f"{place}: {error.strerror or error}; {advice}"
     if isinstance(error, ValueError):
         names = [str(f.f_globals.get("__name__", "")) for f, _ in walk_tb(error.__traceback__)]
         if names and names[-1].startswith("sklearn."):  # the module that raised
@@ -181,7 +183,7 @@ def _say_usage(error: Any) -> None:
             typer.echo(text, err=True)
         return
     command = ctx.command_path if ctx is not None else "tinykernel"
-    message = error.format_message().rstrip(".")
+    message = re.sub(r"^(Invalid value for) '(-.*?)'", r"\1 \2", error.format_message().rstrip("."))
     name = str(getattr(error, "option_name", "")).lstrip("-").replace("-", "_")
     params = [] if ctx is None else ctx.command.params
     if name in SETTINGS and any(param.name == "assignments" for param in params):

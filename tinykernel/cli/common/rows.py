@@ -60,7 +60,7 @@ class ModelFile:
             columns = names_in(find_data(data))
             if columns and label not in columns:
                 shown = ", ".join(sorted(columns)[:12])
-                raise TinykernelError(f"--label: {data} has no {label!r}; it has {shown}")
+                raise TinykernelError(f"--label: {label!r} is not in {data}; choose from {shown}")
         cutting = self.about.get("recordings")
         more = {"recordings": cutting | {"label": label}} if isinstance(cutting, dict) else {}
         return replace(self, label=label, about=self.about | more)
@@ -206,7 +206,7 @@ def rows_to_judge(
     rows = rows_for(file, data, held_out=training is not None)
     if rows.y is None and needs_labels:
         where = f"{file.label!r}" if file.label else "label, target, class or y"
-        raise TinykernelError(f"{data}: has no labels; {where} is where the training had them")
+        raise TinykernelError(f"{data}: has no labels; add them as {where}, as in training")
     if train is not None:
         training = training_part(file, train)
     labels = labels_to_judge_by(file.model, data, rows.y)

@@ -42,7 +42,7 @@ def flash_command(
 
     for name, value in (("--model", model), ("--data", data)):
         if value is not None and not verify:
-            raise typer.BadParameter("goes with --verify", param_hint=name)
+            raise typer.BadParameter("needs --verify", param_hint=name)
     if verify and model is None:
         model = _exported_model(folder)
     upload(folder, environment=environment, port=port, trust=trust)
@@ -62,5 +62,5 @@ def _exported_model(folder: Path) -> Path:
                 if as_integer_model(load(path)).fingerprint() == fingerprint:
                     return path
     raise TinykernelError(
-        f"{folder}: no .tkm next to it is the model of this export; give --model MODEL"
+        f"{folder}: the model of this export is not next to it; give it with --model"
     )

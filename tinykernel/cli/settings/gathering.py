@@ -89,12 +89,12 @@ def read_file(path: Path) -> dict[str, tuple[str, str]]:
     except ValueError as error:
         raise TinykernelError(f"{path}: not valid TOML ({error}); correct it") from None
     except RecursionError:
-        raise TinykernelError(f"{path}: is nested too deeply; write NAME = VALUE") from None
+        raise TinykernelError(f"{path}: nested too deeply; write NAME = VALUE") from None
     texts = {}
     for part, table in tables.items():
         if part not in PARTS or not isinstance(table, dict):
             raise TinykernelError(
-                f"{path}: [{part}] is no table of settings; choose from [{'], ['.join(PARTS)}]"
+                f"{path}: [{part}] is not a table of settings; choose from [{'], ['.join(PARTS)}]"
             )
         for name, value in table.items():
             place = f"{path}: [{part}] {name}"
@@ -157,7 +157,7 @@ def gather(
         uses = ("task", "classes", setting.tasks), ("method", "learned", setting.methods)
         for kind, default, allowed in uses:
             if (values.get(kind) or default) not in allowed:
-                problem = f"only for {kind} {' and '.join(allowed)}"
+                problem = f"only for {kind} {' and '.join(allowed)}; leave it out"
                 raise typer.BadParameter(problem, param_hint=texts[name][1])
     return values, typed
 

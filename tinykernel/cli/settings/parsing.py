@@ -122,7 +122,7 @@ def augmentation(text: str) -> dict[str, float] | None:
         whole = match is not None and match[1] == "shift" and "." in (match[2] or "")
         if match is None or match[1] not in _USUAL or whole:
             known = ", ".join(f"{kind}:{usual:g}" for kind, usual in _USUAL.items())
-            raise TinykernelError(f"{part!r}: write KIND or KIND:AMOUNT, of {known}")
+            raise TinykernelError(f"{part!r}: write KIND or KIND:AMOUNT, such as {known}")
         amount = _USUAL[match[1]] if match[2] is None else float(match[2])
         amounts[match[1]] = int(amount) if match[1] == "shift" else amount
     return amounts or None

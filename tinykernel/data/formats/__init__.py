@@ -38,7 +38,7 @@ def read_parts(
     suffix = path.suffix.lower()
     selection = selection or Selection()
     if selection.names_columns and suffix in (".npz", ".npy"):
-        raise TinykernelError(f"{path}: only tables have columns that inputs and drop can name")
+        raise TinykernelError(f"{path}: has no columns; leave out inputs and drop, or give a table")
     chooser = ColumnChooser(path, label, labels_needed, n_features, groups, selection, keep_all)
     try:
         if suffix == ".npz":
@@ -53,7 +53,7 @@ def read_parts(
         reason = error.strerror or "damaged or cut short"
         raise TinykernelError(f"{path}: cannot be read ({reason})") from None
     raise TinykernelError(
-        f"{path}: unknown kind of data file {suffix or path.name!r}; known are {', '.join(FORMATS)}"
+        f"{path}: cannot be read as data; give a file that ends in {', '.join(FORMATS)}"
     )
 
 

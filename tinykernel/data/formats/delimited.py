@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import re
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, count, islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from tinykernel.data.formats.tables import (
     refuse_doubles,
 )
 from tinykernel.errors import TinykernelError
+from tinykernel.text import count
 
 _LONGEST_LINE = 4_000_000  # 65,536 numbers of 60 digits
 _ROWS_AT_ONCE = 8192
@@ -129,11 +131,11 @@ def _mark(path: Path, first: str) -> str:
 
 def _lines(path: Path, stream: Any) -> Iterator[str]:
     """Yield lines; refuse too long ones, such as that of a file of zeros."""
-    for number in count(1):
+    for number in itertools.count(1):
         line = stream.readline(_LONGEST_LINE + 1)
         if len(line) > _LONGEST_LINE:
             raise TinykernelError(
-                f"{path}: line {number} is longer than {_LONGEST_LINE} characters; is it a table?"
+                f"{path}: line {number} is longer than {_LONGEST_LINE} characters; give a table"
             )
         if not line:
             return
@@ -225,8 +227,8 @@ def _table(
                 del cells[n:]  # marks at the end of a line
             if len(cells) != n:
                 raise TinykernelError(
-                    f"{path}: row {len(numbers)} (line {line}): has {len(cells)} values, the "
-                    f"header has {n}; mend or remove line {line}"
+                    f"{path}: row {len(numbers)} (line {line}): has {count(len(cells), 'value')}, "
+                    f"the header has {n}; correct or remove it"
                 )
         columns = zip(*(cells for _, cells in block), strict=True)
         for parts, column in zip(blocks, columns, strict=True):

@@ -185,15 +185,15 @@ def read_npy(
     if labels is None or not labels.exists():
         if labels_needed or label is not None:
             raise TinykernelError(
-                f"{path}: no file {labels or 'of labels'}; name the labels with --label FILE.npy, "
-                "or call the two files NAME_X.npy and NAME_y.npy"
+                f"{path}: there is no file {labels or 'of labels'}; name the labels with --label "
+                "FILE.npy, or call the two files NAME_X.npy and NAME_y.npy"
             )
         return Parts(FilePart(path, "X", load(path, in_pieces)), None)
     group = None
     if groups is not None:
         file = Path(groups) if Path(groups).exists() else path.with_name(groups)
         if not file.exists():
-            raise TinykernelError(f"{path}: no file {groups} of groups")
+            raise TinykernelError(f"{path}: there is no file of groups {groups}; check --groups")
         group = _one_a_row(file, "the array", load(file))
     train = FilePart(path, "X", load(path, in_pieces), load(labels), group)
     test_file = path.with_name(path.name.replace("X_train", "X_test"))

@@ -46,16 +46,20 @@ class Selection:
         """Return the positions of the inputs of a table; `others` are those of label and groups."""
         for name in [*(self.inputs or ()), *self.drop]:
             if name not in columns:
-                raise TinykernelError(f"{file}: has no column called {name!r}")
+                raise TinykernelError(
+                    f"{file}: has no column called {name!r}; columns: {listed(columns, 12)}"
+                )
             if columns.index(name) in others:
-                raise TinykernelError(f"{file}: column {name!r} is the label or the group")
+                raise TinykernelError(
+                    f"{file}: column {name!r} is the label or the group; choose inputs"
+                )
         if self.inputs is not None and len(set(self.inputs)) < len(self.inputs):
-            raise TinykernelError(f"{file}: inputs names a column twice")
+            raise TinykernelError(f"{file}: inputs names a column twice; name it once")
         names = columns if self.inputs is None else self.inputs
         places = [columns.index(name) for name in names if name not in self.drop]
         places = [place for place in places if place not in others]
         if not places and self.names_columns:
-            raise TinykernelError(f"{file}: no column is left as input")
+            raise TinykernelError(f"{file}: no column is left as input; drop fewer")
         return places
 
 

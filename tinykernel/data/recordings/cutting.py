@@ -173,8 +173,8 @@ def long_enough(
         )
     if reading.beside and padded:
         raise TinykernelError(
-            f"{source}: a recording is shorter than a window, and there are no numbers beside "
-            "what is padded; give --set short=drop"
+            f"{source}: a recording is shorter than a window, and cannot be padded with numbers "
+            "beside it; give --set short=drop"
         )
     return taken, padded
 
@@ -229,7 +229,7 @@ def cut(tracks: Sequence[Track], window: int, hop: int, reading: Reading, source
     if not sum(counts):
         raise TinykernelError(
             f"{source}: no window is left: {dropped['mixed']} have several labels, "
-            f"{dropped['missing']} missing values; take a shorter window"
+            f"{dropped['missing']} missing values; give a shorter --window"
         )
     before = np.cumsum([0] + [piece.n_segments for piece in pieces])
     labels = [piece.y for piece in pieces if piece.y is not None]
@@ -280,7 +280,7 @@ def _piece(
         gaps = f" (at most {longest} between gaps)" if len(segments) > 1 else ""
         raise TinykernelError(
             f"{track.table.file}: a window of {window} samples is longer than the recording, "
-            f"which has {len(track.X)} samples{gaps}"
+            f"which has {len(track.X)} samples{gaps}; give a shorter --window"
         )
     y, several = _window_labels(track.y, starts, window)
     keep = ~several if reading.mixed == "drop" else np.ones(len(starts), bool)

@@ -61,7 +61,9 @@ class Reading:
         columns = [*(self.inputs or ()), *self.beside]
         double = next((name for name in columns if columns.count(name) > 1), None)
         if double is not None:
-            raise TinykernelError(f"inputs and beside name the column {double!r} twice; name once")
+            raise TinykernelError(
+                f"inputs and beside name the column {double!r} twice; name it once"
+            )
 
 
 @dataclass(eq=False)
@@ -85,7 +87,9 @@ class Columns:
         """Return a sound at another rate."""
         assert self.rate is not None
         if not self.rate / _MOST_TIMES <= rate <= self.rate * _MOST_TIMES:
-            raise TinykernelError(f"{self.file}: has {self.rate:g} Hz, too far from rate={rate:g}")
+            raise TinykernelError(
+                f"{self.file}: has {self.rate:g} Hz, too far from rate={rate:g}; give another"
+            )
         samples = resampled(np.column_stack(list(self.columns.values())), self.rate, rate)
         y, group = (
             None if text is None else of_all(text[0], len(samples)) for text in (self.y, self.group)
@@ -154,7 +158,7 @@ def read_recording(path: Path, reading: Reading) -> Columns:
     fields = pattern.find(path)
     if fields is None and reading.labels_needed:
         raise TinykernelError(
-            f"{path}: its name is not of the form {reading.name!r}; move it elsewhere or give "
+            f"{path}: its name does not match {reading.name!r}; move it elsewhere, or give "
             "another --name"
         )
     label, group = fields or (None, None)
@@ -186,8 +190,7 @@ def _read(path: Path, reading: Reading) -> Columns:
         reason = error.strerror or "damaged or cut short"
         raise TinykernelError(f"{path}: cannot be read ({reason})") from None
     raise TinykernelError(
-        f"{path}: unknown kind of recording {suffix or path.name!r}; known are "
-        f"{', '.join(RECORDINGS)}"
+        f"{path}: cannot be read as a recording; give a file that ends in {', '.join(RECORDINGS)}"
     )
 
 
@@ -313,8 +316,8 @@ def _from_sound(path: Path, reading: Reading) -> Columns:
     for option, value in (("--label", reading.label), ("--groups", reading.groups)):
         if value is not None:
             raise TinykernelError(
-                f"{path}: a sound has no column {value!r}; leave out {option}, or say with --name "
-                f"where it stands in the name of the file, as in '{{{value}}}_*'"
+                f"{path}: a sound has no column {value!r}; leave out {option}, or give its place "
+                f"in the file name, as in --name '{{{value}}}_*'"
             )
     X, rate = read_wav(path) if path.suffix.lower() == ".wav" else read_coded(path)
     if not len(X):

@@ -55,10 +55,10 @@ class NamePattern:
             raise TinykernelError(f"--name {self.text!r}: a field occurs twice; use it once")
         if set(_PARTS.sub("", self.text)) & set("{}"):
             raise TinykernelError(
-                f"--name {self.text!r}: a field has a brace on each side, as in {{label}}"
+                f"--name {self.text!r}: a brace is missing; write fields as {{label}}"
             )
         if "}{" in self.text:
-            raise TinykernelError(f"--name {self.text!r}: nothing stands between two fields")
+            raise TinykernelError(f"--name {self.text!r}: two fields touch; separate them")
         for role, known in (("label", _LABELS), ("group", _GROUPS)):
             asked = getattr(self, role)
             if asked is not None and asked not in fields:
@@ -70,7 +70,7 @@ class NamePattern:
         if self.label is None and self.group is None:
             raise TinykernelError(
                 f"--name {self.text!r}: no field is the label or a group; call them {{label}} and "
-                "{group}, or name them with --label and --groups"
+                "{group}, or name other fields with --label and --groups"
             )
 
     def find(self, path: Path) -> tuple[str | None, str | None] | None:
@@ -128,7 +128,7 @@ def read_label_file(sound: Path, rate: float, n: int) -> tuple[Span, ...] | None
         times = [number_of(text) for text in (start, end)]
         if None in times or not 0 <= times[0] <= times[1] < np.inf:  # type: ignore[operator]
             raise TinykernelError(
-                f"{file}: line {line}: {start!r} to {end!r} is no span of seconds; correct it"
+                f"{file}: line {line}: {start!r} to {end!r} is not a span of seconds; correct it"
             )
         first, last = (round(float(time) * rate) for time in times if time is not None)
         if first >= n or last > n + rate * _ROUNDED:
@@ -157,7 +157,7 @@ def _rows(file: Path) -> list[tuple[int, list[str]]]:
             entries = json.loads("\n".join(text))
             return [(i, [str(entry[name]) for name in names]) for i, entry in enumerate(entries, 1)]
         raise TinykernelError(
-            f"{file}: is no list of objects with start, end and label; correct it"
+            f"{file}: is not a list of objects with start, end and label; correct it"
         )
     if file.suffix == ".txt":  # Audacity writes a second line, from a backslash on, for a band
         split = (line.split("\t") for line in text)

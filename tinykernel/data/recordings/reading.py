@@ -223,7 +223,7 @@ def _files(
     """Return the files, their names, and a name for all."""
     paths = [recordings] if isinstance(recordings, (str, os.PathLike)) else list(recordings)
     if not paths:
-        raise TinykernelError("no recordings are given")
+        raise TinykernelError("no recordings are given; give at least one")
     files, names = list[Path](), list[str]()
     for path in paths:
         below, folder = find_recordings(path)
@@ -233,7 +233,7 @@ def _files(
         names = [str(file) for file in files]
     repeated = [file for file, count in Counter(f.resolve() for f in files).items() if count > 1]
     if repeated:
-        raise TinykernelError(f"{repeated[0]}: is given twice")
+        raise TinykernelError(f"{repeated[0]}: is given twice; give it once")
     source = Path(paths[0]).name or str(paths[0])
     return files, names, source if len(paths) == 1 else f"{source} and {len(paths) - 1} more"
 
@@ -243,7 +243,7 @@ def _lengths(track: Track, reading: Reading) -> tuple[int, int]:
     window, hop = reading.window, reading.hop
     if window is None:
         raise TinykernelError(
-            f"{track.table.file}: is a recording; say how long a window is, as in --window 2s"
+            f"{track.table.file}: is a recording; give the window length, as in --window 2s"
         )
     samples = _samples("window", window, track)
     if hop is None:
@@ -251,7 +251,7 @@ def _lengths(track: Track, reading: Reading) -> tuple[int, int]:
     step = _samples("hop", hop, track)
     if step > samples:
         raise TinykernelError(
-            f"the hop ({step} samples) must not be longer than the window ({samples} samples)"
+            f"hop: {step} samples are longer than the window of {samples}; give a shorter one"
         )
     return samples, step
 
@@ -269,9 +269,8 @@ def _samples(name: str, length: str | int, track: Track) -> int:
         count = int(match[1])
     elif track.rate is None:
         raise TinykernelError(
-            f"{track.table.file}: the sampling rate is not known, so {text!r} cannot be turned "
-            "into samples; give --set rate=HZ, name the unit of the times (time_ms), or "
-            "give samples"
+            f"{track.table.file}: the sampling rate is not known; give --set rate=HZ, add the unit "
+            f"to the name of the column of times (time_ms), or give {name} in samples"
         )
     else:
         count = round(float(match[1]) * (1 if match[2] == "s" else 1e-3) * track.rate)

@@ -41,7 +41,7 @@ class Recordings:
     def hours(self) -> float:
         """Their length."""
         if self.rate is None:
-            raise TinykernelError(f"{self.source}: tells no sampling rate; give --set rate=HZ")
+            raise TinykernelError(f"{self.source}: has no sampling rate; give --set rate=HZ")
         return float(sum(len(each.X) for each in self.recordings) / self.rate / 3600)
 
 
@@ -58,7 +58,7 @@ def join_clips(
     are no command, take part in the slots, and have no span.
     """
     if clips.rate is None:
-        raise TinykernelError(f"{clips.source}: tells no sampling rate; give --set rate=HZ")
+        raise TinykernelError(f"{clips.source}: has no sampling rate; give --set rate=HZ")
     rng, total = np.random.default_rng(seed), round(hours * 3600 * clips.rate)
     by_label: dict[Any, list[Recording]] = {}
     for clip in clips.recordings:

@@ -113,7 +113,9 @@ def _time_column(
         )
     lost = np.isnat(values) if values.dtype.kind == "M" else ~np.isfinite(values)
     if lost.any():
-        raise TinykernelError(f"{table.place(int(lost.argmax()), named)}: the time is missing")
+        raise TinykernelError(
+            f"{table.place(int(lost.argmax()), named)}: the time is missing; fill it"
+        )
     if len(values) > 1 and not kinds.mostly_increasing(values):
         raise TinykernelError(
             f"{where}, but does not increase; leave it out with --set drop={named}"
@@ -192,7 +194,7 @@ def _clock(
     median = float(np.median(steps))
     if median <= 0:
         raise TinykernelError(
-            f"{table.file}: the column {name!r} repeats most times, so gaps cannot be found; "
+            f"{table.file}: most times of the column {name!r} repeat, which hides gaps; "
             f"leave it out with --set drop={name} and --set rate=HZ"
         )
     gap = (steps > kinds.GAP * median) | (steps < 0)
@@ -218,7 +220,9 @@ def agreed(table: Columns, who: str, measured: float | None, asked: float | None
     """Return the rate of a file, or if it has none that of the user."""
     if measured is None or asked is None or alike(measured, asked):
         return asked if measured is None else measured
-    raise TinykernelError(f"{table.file}: {who} {measured:g} Hz, but {asked:g} Hz is given")
+    raise TinykernelError(
+        f"{table.file}: {who} {measured:g} Hz, but {asked:g} Hz is given; correct it"
+    )
 
 
 def _same_rates(tracks: Sequence[Track]) -> None:
@@ -227,7 +231,7 @@ def _same_rates(tracks: Sequence[Track]) -> None:
         if (track.rate is None) != (first.rate is None):
             lacking, other = (track, first) if track.rate is None else (first, track)
             raise TinykernelError(
-                f"{lacking.table.file}: does not tell its sampling rate, {other.table.file} has "
+                f"{lacking.table.file}: has no sampling rate, but {other.table.file} has "
                 f"{other.rate:g} Hz; give --set rate=HZ"
             )
         if track.rate is not None and first.rate is not None and not alike(track.rate, first.rate):
@@ -249,7 +253,7 @@ def _refuse_counters(tracks: Sequence[Track]) -> None:
     name, reason = next(iter(suspects.items()))
     raise TinykernelError(
         f"{tracks[0].table.file}: the column {name!r} {reason}; leave it out with --set "
-        f"drop={name}, or ask for it with --set inputs=NAMES"
+        f"drop={name}, or keep it with --set inputs=NAMES"
     )
 
 
@@ -272,7 +276,7 @@ def _give_type(tracks: Sequence[Track]) -> None:
         for track in tracks:
             for row, column in np.argwhere(np.abs(track.X.astype(np.float64)) > _LARGEST)[:1]:
                 place = track.table.place(row, track.channels[column])
-                raise TinykernelError(f"{place}: does not fit in a 32-bit float")
+                raise TinykernelError(f"{place}: does not fit in a 32-bit float; rescale it")
     for track in tracks:
         track.X = track.X.astype(kind, copy=False)
 

@@ -50,7 +50,7 @@ def read_coded(path: Path) -> tuple[NDArray[np.int16], float]:
     try:
         samples, rate = soundfile.read(path, dtype="int16", always_2d=True)
     except soundfile.SoundFileError as error:
-        raise TinykernelError(f"{path}: is no sound that soundfile reads ({error})") from None
+        raise TinykernelError(f"{path}: is not a sound that soundfile can read ({error})") from None
     return samples, float(rate)
 
 
@@ -72,8 +72,8 @@ def as_int16(path: Path, samples: NDArray[Any]) -> NDArray[np.int16]:
         return (samples >> (8 * samples.dtype.itemsize - 16)).astype(np.int16)
     loudest = float(np.abs(samples).max(initial=0))
     if not np.isfinite(loudest):
-        raise TinykernelError(f"{path}: holds NaN or infinite samples")
+        raise TinykernelError(f"{path}: holds NaN or infinite samples; correct it")
     if loudest > _LOUDEST:
-        raise TinykernelError(f"{path}: has floats up to {loudest:g}; full scale is 1")
+        raise TinykernelError(f"{path}: has floats up to {loudest:g}; scale it to -1 to 1")
     whole = np.floor(samples.astype(np.float64) * _FULL)
     return np.clip(whole, -_FULL, _FULL - 1).astype(np.int16)

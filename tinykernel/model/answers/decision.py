@@ -164,7 +164,8 @@ class Decision(Record):
         """Return whether rows of this novelty look like no class."""
         if self.novelty_threshold is None:
             raise TinykernelError(
-                "the model has no threshold of novelty; tinykernel calibrate --false-alarms sets it"
+                "the model has no threshold of novelty; set it with tinykernel calibrate "
+                "--false-alarms"
             )
         return np.asarray(novelty > self.novelty_threshold)
 

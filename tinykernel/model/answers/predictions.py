@@ -68,7 +68,7 @@ class Predictions(Chain):
             lacking = [name for name in self.feature_names if name not in names]
             problem = f"lack {lacking[0]!r}" if lacking else f"are {len(names)}"
         raise TinykernelError(
-            f"inputs: the columns {problem}; the model takes {len(self.feature_names)}, "
+            f"inputs: the columns {problem}; the model takes {len(self.feature_names)}; give "
             "X[list(model.feature_names)]"
         )
 
@@ -325,5 +325,5 @@ class Predictions(Chain):
 
     def _decides(self) -> Decision:
         if self.decision is None:
-            raise TinykernelError("the model was not calibrated; tinykernel calibrate does it")
+            raise TinykernelError("the model was not calibrated; run tinykernel calibrate")
         return self.decision

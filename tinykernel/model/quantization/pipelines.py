@@ -71,7 +71,7 @@ def _followed(line: _Line, place: str, step: Any) -> _Line:
             line = _followed(line, f"{place}, step {name!r}", inner)
         return line
     if not type(step).__module__.startswith("sklearn."):
-        raise TinykernelError(f"{place} ({kind}) is not known; folded are {_FOLDED}")
+        raise TinykernelError(f"{place} ({kind}) is not known; use {_FOLDED}")
     if kind == "StandardScaler":
         gain = 1.0 if step.scale_ is None else 1 / step.scale_
         return line.then(everything, gain, 0.0 if not step.with_mean else -step.mean_ * gain)
@@ -87,7 +87,7 @@ def _followed(line: _Line, place: str, step: Any) -> _Line:
             "of a frame are coded by the classifier"
         )
     reason = " with clip=True" if kind == "MinMaxScaler" else ""
-    raise TinykernelError(f"{place} ({kind}{reason}) cannot be folded; folded are {_FOLDED}")
+    raise TinykernelError(f"{place} ({kind}{reason}) cannot be folded; use {_FOLDED}")
 
 
 def _columns(line: _Line, place: str, step: Any) -> _Line:
@@ -129,7 +129,7 @@ def _folded(scaler: Scale, line: _Line) -> Scale:
     if np.all(line.gain == 1) and np.all(line.shift == 0):
         return scaler
     if not scaler.is_float:
-        raise TinykernelError("pipeline: a scaled input is no float32; train on floats")
+        raise TinykernelError("pipeline: a scaled input is not float32; train on floats")
     # z - offset = gain * (x - (offset - shift) / gain)
     offset = (scaler.offset.astype(np.float64) - line.shift) / line.gain
     multiplier = scaler.multiplier.astype(np.float64) * line.gain

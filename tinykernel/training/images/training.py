@@ -94,7 +94,9 @@ def fit_frames(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) 
     assert options.frame is not None
     frame = Frame.of(options.frame, shape)
     if data.raw_dtype != "uint8":
-        raise TinykernelError(f"frame: a camera gives bytes, uint8, not {data.raw_dtype}")
+        raise TinykernelError(
+            f"frame: rows of a camera are uint8, not {data.raw_dtype}; convert them"
+        )
     images = data.seen(lambda frames: frame.run(frames, frame.taken))
     result = fit_images(images, options, shape)
     model = result.machine
@@ -117,7 +119,7 @@ def _begun(
     n = options.n_kernels or 32
     assert isinstance(n, int)
     if n > MOST_CHANNELS:
-        raise TinykernelError(f"n_kernels: {n} channels; {MOST_CHANNELS} are the most")
+        raise TinykernelError(f"n_kernels: {n} channels; give at most {MOST_CHANNELS}")
     linear = linear_recipe(options, len(rows.rows), bits_of(options, shape), _EPOCHS[form], losses)
     if is_separable and options.epochs is None:
         linear = replace(linear, epochs=min(linear.epochs, _MOST_EPOCHS_OF_MIXED))

@@ -16,13 +16,13 @@ _ClassT = TypeVar("_ClassT", bound=type)
 
 # Readers of options: the parts of models of tables, and those of windows and images.
 COMPONENTS, LINEAR, TREES = TABLES = ("components", "a linear part alone", "trees")
-WINDOWS, GRADIENTS = "the local stage of signals", "gradients for signals"
-IMAGES = "the local stage of images"
+WINDOWS, GRADIENTS = "kernels of signals", "gradients for signals"
+IMAGES = "convolutions of images"
 _HINTS = {
     (WINDOWS,): "give signals, e.g. window_shape=(128, 6)",
     (IMAGES,): "only for images; give the image_shape, as 32x32x3",
     (WINDOWS, IMAGES): "give a shape, e.g. image_shape=(28, 28)",
-    (TREES,): "a model of kernels has no trees; leave it out",
+    (TREES,): "only for trees; leave it out",
     TABLES: "only for tables; signals and images have n_kernels",
 }
 
@@ -54,7 +54,7 @@ def check_reads(options: Any, readers: Sequence[str]) -> None:
         value = getattr(options, each.name)
         idle = isinstance(value, Hashable) and value in each.metadata["idle"]
         if reads and not idle and not set(reads) & set(readers):
-            hint = _HINTS.get(reads, f"{readers[0]} has no use for it; leave it out")
+            hint = _HINTS.get(reads, f"not an option of {readers[0]}; leave it out")
             raise TinykernelError(f"{each.name}: {hint}")
 
 

@@ -378,7 +378,9 @@ class TrainerOptions(ClassParameters):
         if self.image_shape is not None and len(shape) == 2:
             shape = (*shape, 1)
         if self.frame is None and sides is not None and math.prod(sides) != math.prod(shape):
-            raise TinykernelError(f"inputs have the shape {sides}, not {shape}")
+            raise TinykernelError(
+                f"inputs have the shape {sides}, but {shape} is given; correct it"
+            )
         return shape
 
     def check_for(self, shape: tuple[int, ...] | None) -> None:
@@ -397,15 +399,17 @@ class TrainerOptions(ClassParameters):
             "frame: only for images; give the image_shape, as 32x32x3": self.frame is not None
             and self.image_shape is None,
             "n_kernels: a mapping is for images and windows; give a shape": both and kind is None,
-            f"convolutions: windows have mixed ones, not {self.convolutions}": kind == 2
+            f"convolutions: {self.convolutions} is for images; give mixed or off": kind == 2
             and self.convolutions in ("on", "deep", "coarse"),
-            "convolutions: images have no kernels; leave it out, or give another one": (
+            "convolutions: off is for windows; leave it out, or give another kind": (
                 kind == 3 and "off" in (self.convolutions, *(FORMS[name] for name in sizes))
             ),
             f"n_kernels: with convolutions={self.convolutions!r} give one number": both
             and self.convolutions != "auto",
-            "n_components: 0 needs a linear part": self.n_components == 0 and self.linear == "off",
-            "linear: a local stage needs it": shape is not None and self.linear == "off",
+            "n_components: 0 needs a linear part; leave linear out": self.n_components == 0
+            and self.linear == "off",
+            "linear: signals and images need a linear part; leave linear out": shape is not None
+            and self.linear == "off",
             f"augment: rotate turns three channels at a time; windows have {channels}": rotated
             and channels % 3 != 0,
         }
@@ -437,5 +441,5 @@ class TrainerOptions(ClassParameters):
             n = _DEFAULT_COMPONENTS if self.n_components is None else int(self.n_components)
             return {form_of(self.usual_layout if n else None, self.linear_bits(None)): n}
         if self.linear != "auto":
-            raise TinykernelError("linear: n_components says which forms have a linear part")
+            raise TinykernelError("linear: the layouts of n_components say it; leave linear out")
         return {form: int(n) if parts_of(form)[0] else 0 for form, n in self.n_components.items()}

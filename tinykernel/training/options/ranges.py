@@ -77,10 +77,10 @@ def components(name: str, value: Any) -> None:
         return
     unknown = [form for form in value if not is_form(form)]
     if unknown or not value:
-        wrong = repr(unknown[0]) if unknown else "an empty mapping"
+        wrong = f"{unknown[0]!r} is not a layout" if unknown else "an empty mapping"
         raise TinykernelError(
-            f"{name}: {wrong}; its layouts are {', '.join(LAYOUT_NAMES)}, each with +linear2, "
-            "+linear4 or +linear8 for a linear part, or linear2, linear4, linear8 alone"
+            f"{name}: {wrong}; give {', '.join(LAYOUT_NAMES)}, each perhaps with +linear2, "
+            "+linear4 or +linear8 for a linear part, or linear2, linear4 or linear8 alone"
         )
     for form, number in value.items():
         # A layout with 0 components would be another form.
@@ -95,8 +95,8 @@ def kernels(name: str, value: Any) -> None:
         return
     if not value or value.keys() - FORMS.keys() or len(value.keys() - {"mixed", "coarse"}) > 1:
         raise TinykernelError(
-            f'{name}: a mapping has numbers for one of "convolutions" and "deep", of windows '
-            '"kernels", and for "mixed" and "coarse"'
+            f'{name}: a mapping takes "mixed" and "coarse", and one of "convolutions" and "deep" '
+            '(images) or "kernels" (windows)'
         )
     for number in value.values():
         check_count(name, number, 1)
@@ -148,7 +148,7 @@ def spectrum(name: str, value: Any) -> None:
 def cells(name: str, value: Any) -> None:
     """Check a number of cells."""
     if value != "auto" and check_count(name, value) > MOST_CELLS:
-        raise TinykernelError(f"{name}: {value}; {MOST_CELLS} are the most")
+        raise TinykernelError(f"{name}: {value}; give 1 to {MOST_CELLS}")
 
 
 def class_weight(name: str, value: Any) -> None:

@@ -128,7 +128,7 @@ def plane_plan(
     n = options.n_kernels or 64
     assert isinstance(n, int)
     if n > MOST_CHANNELS:
-        raise TinykernelError(f"n_kernels: {n} channels; {MOST_CHANNELS} are the most")
+        raise TinykernelError(f"n_kernels: {n} channels; give at most {MOST_CHANNELS}")
     linear = linear_recipe(options, n_rows, bits, _EPOCHS, losses)
     channels = [max(4, 4 * round(part * n / _PARTS / 4)) for part, _ in _BLOCKS[:-1]]
     strides = tuple(stride for _, stride in _BLOCKS)

@@ -39,7 +39,7 @@ def band_edges(rate: float, length: int, bands: int) -> NDArray[np.int64]:
     """
     if bands > length // 2 - 2:
         raise TinykernelError(
-            f"spectrum: {bands} bands of a frame of {length} samples are too many"
+            f"spectrum: {bands} bands of a frame of {length} samples are too many; give fewer"
         )
     if rate >= _SOUND_HZ:
         top = _HIGHEST * rate / 2
@@ -105,7 +105,7 @@ def spectrum_of(
         return None, f"no {error}"
     if options.offset == "remove":
         raise TinykernelError(
-            "offset: remove goes with no spectrum; give spectrum=off, or leave out offset"
+            "offset: remove excludes a spectrum; give spectrum=off, or leave out offset"
         )
     return stage, ""
 

@@ -124,7 +124,9 @@ def signal_plan(
     assert isinstance(n, int)
     cells = 1 if options.cells == "auto" else int(options.cells)
     if samples // average < 8 + cells:
-        raise TinykernelError(f"cells: {cells} are too many for windows of {samples} {unit}")
+        raise TinykernelError(
+            f"cells: {cells} are too many for windows of {samples} {unit}; give fewer"
+        )
     plan = SignalPlan(
         n_kernels=n,
         n_pool=max(_POOL, 2 * n),
@@ -408,7 +410,7 @@ def with_levels(
             "beside: give rows of the values of a window and its numbers, with a window_shape"
         )
     if options.beside > _MOST_NUMBERS:
-        raise TinykernelError(f"beside: {options.beside} numbers; {_MOST_NUMBERS} are the most")
+        raise TinykernelError(f"beside: {options.beside} numbers; give at most {_MOST_NUMBERS}")
     stage = _beside(data.X[:, size:], data.raw_dtype)
 
     def levels(rows: NDArray[Any]) -> NDArray[Any]:
