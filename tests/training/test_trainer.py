@@ -197,7 +197,7 @@ def test_stored_arithmetic_hardly_changes_gradients(digits, monkeypatch, layout)
         learner._arithmetic = arithmetic
         learner.rng = np.random.default_rng(0)
         learner.learn(np.arange(1024), 0.0)
-        gradients.append([g.sum(axis=0).ravel() for g in learner._gradients])
+        gradients.append([g.sum(axis=0).ravel() for g in learner.gradients.values()])
     for name, exact, rough in zip(_NAMES, *gradients, strict=True):
         if np.any(rough):
             cosine = exact @ rough / (np.linalg.norm(exact) * np.linalg.norm(rough))

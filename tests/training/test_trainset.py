@@ -21,6 +21,7 @@ from tinykernel.training.trainset import canonical_rows
 def test_canonical_rows_depend_only_on_the_content(X, codes, weight, seed):
     """Protects the canonical order: the same multiset of rows gives the same bytes."""
     first = canonical_rows(X, codes, weight)
+    assert first[3] is None
     order = np.random.default_rng(seed).permutation(12)
     second = canonical_rows(X[order], codes[order], weight[order])
     for one, other in zip(first[:3], second[:3], strict=True):
@@ -31,8 +32,6 @@ def test_canonical_rows_depend_only_on_the_content(X, codes, weight, seed):
     fast = {(*r, c): w for r, c, w in zip(*(a.tolist() for a in first[:3]), strict=True)}
     assert fast == slow
     assert len(first[0]) == len(slow)
-    assert np.array_equal(first[0][first[3]], X)
-    assert np.array_equal(first[1][first[3]], codes)
 
 
 @pytest.mark.parametrize("scope", ["feature", "global"])

@@ -216,7 +216,7 @@ def _kernels(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
         return _of_images(asked, shape)
     spectrum, why = asked.spectrum()
     if asked.get("convolutions") == "mixed":
-        return {"n_kernels": _of_planes(asked, shape)}
+        return {"n_kernels": _most_channels(asked, shape)}
     if asked.get("spectrum") != "auto" or (spectrum is None and not why):
         return _or_planes(asked, shape, _kernels_as_asked(asked))
     if spectrum is not None:
@@ -251,8 +251,8 @@ def _or_planes(asked: Asked, shape: tuple[int, ...], sizes: dict[str, Any]) -> d
     return sizes | {"n_kernels": {"kernels": sizes["n_kernels"], "mixed": n}}
 
 
-def _of_planes(asked: Asked, shape: tuple[int, ...]) -> int:
-    """Return how many channels of convolutions on spectra fit."""
+def _most_channels(asked: Asked, shape: tuple[int, ...]) -> int:
+    """Return how many channels of the convolutions asked for fit."""
     n, least = _channels(asked, shape)
     if not n:
         raise _too_small(asked, least, "one with the fewest channels")
@@ -262,16 +262,14 @@ def _of_planes(asked: Asked, shape: tuple[int, ...]) -> int:
 def _of_images(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
     """Return the number of channels of convolutions, or of both kinds to choose from."""
     if asked.get("convolutions") != "auto":
-        n, least = _channels(asked, shape)
-        if not n:
-            raise _too_small(asked, least, "one with the fewest channels")
-        return {"n_kernels": n}
+        return {"n_kernels": _most_channels(asked, shape)}
     numbers, smallest = dict[str, int](), list[int]()
     forms = {"deep": _MANY_CHANNELS, "convolutions": 1, "mixed": 1}
     if asked.limits.beside_flash:
         forms["coarse"] = 1
     for form, fewest in forms.items():
-        if _refused(shape, form) or (form == "convolutions" and numbers):
+        refused = no_separable if form in ("mixed", "coarse") else no_convolutions
+        if refused(shape, FORMS[form]) or (form == "convolutions" and numbers):
             continue
         asked = asked.but(convolutions=FORMS[form])
         n, least = _channels(asked, shape)
@@ -291,13 +289,6 @@ def _of_images(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
         raise _too_small(asked, min(smallest, default=0), "one with the fewest channels")
     quick = asked.get("effort") == "quick"
     return {"n_kernels": dict(list(numbers.items())[:1]) if quick else numbers}
-
-
-def _refused(shape: tuple[int, ...], form: str) -> bool:
-    """Whether images of a shape have no convolutions of a form."""
-    if form in ("mixed", "coarse"):
-        return bool(no_separable(shape, form))
-    return bool(no_convolutions(shape, FORMS[form]))
 
 
 def most_of_images(flash: int, shape: tuple[int, ...], convolutions: str) -> int:

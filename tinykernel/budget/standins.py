@@ -145,23 +145,20 @@ class Asked:
         options = TrainerOptions(**{**local, "random_state": 0, "n_jobs": 1, **size})
         rows, labels = check_X_y(self.rows, self.labels, dtype="numeric")
         with progress.observing(None):
-            result = fit_windows(prepare(rows, labels)[1], options, self.shape, untrained=True)
-        return as_integer_model(result.machine)
+            return fit_windows(
+                prepare(rows, labels)[1], options, self.shape, untrained=True
+            ).machine
 
     def trees(self) -> IntegerModel:
         """Make a model of few trees."""
         size = {"model": "trees", "tree_bytes": 64, "epochs": None}
         return as_integer_model(self._fitted(("scaler_scope", "loss"), size))
 
-    def _parameters(self, names: tuple[str, ...], size: Mapping[str, Any]) -> dict[str, Any]:
-        """Return parameters of the shortest training, with those of the options, of this size."""
-        chosen = {name: self.options[name] for name in names if name in self.options}
-        return {**chosen, **_SHORTLY, **size}
-
     def _fitted(self, names: tuple[str, ...], size: Mapping[str, Any]) -> Any:
-        """Train with the shortest training."""
+        """Train with the shortest training, some of the options, and this size."""
+        chosen = {name: self.options[name] for name in names if name in self.options}
         with progress.observing(None):
-            return fitted(LEARNED, self._parameters(names, size), self.rows, self.labels)
+            return fitted(LEARNED, {**chosen, **_SHORTLY, **size}, self.rows, self.labels)
 
 
 def fitted(
@@ -170,12 +167,6 @@ def fitted(
     """Train the classifier of a method; what is taken from elsewhere are no options."""
     if method != LEARNED:
         return method(**parameters).fit(X, y, *args, **named)
-    estimator = _estimator(parameters)
-    learn = estimator._fit if isinstance(estimator, TernaryKernelRegressor) else estimator.fit
-    return learn(X, y, *args, **named)
-
-
-def _estimator(parameters: Mapping[str, Any]) -> TernaryKernelClassifier | TernaryKernelRegressor:
-    """Return the estimator of these parameters, which is not fitted."""
-    kind = TernaryKernelRegressor if "loss" in parameters else TernaryKernelClassifier
-    return kind(**parameters)
+    if "loss" in parameters:
+        return TernaryKernelRegressor(**parameters)._fit(X, y, *args, **named)
+    return TernaryKernelClassifier(**parameters).fit(X, y, *args, **named)

@@ -53,7 +53,7 @@ def checked_part(
         verb = "takes" if like == "the model" else "has"
         raise TinykernelError(f"{where} has {X.shape[1]} inputs, {like} {verb} {n_features}")
     _all_representable(part, X, gaps)
-    if gaps and isinstance(X, np.memmap) and lacks_some(X):
+    if gaps and isinstance(X, np.memmap) and any(np.isnan(rows).any() for _, rows in row_blocks(X)):
         X = np.array(X)
     clean = _clean_values if values else _clean_labels
     y = None if part.y is None else clean(part, _one_a_row(part, part.y, values))
@@ -86,11 +86,6 @@ def refuse_new_texts(part: FilePart, coding: Coding) -> None:
             f"{place}: {text!r} did not occur in training "
             f"({listed([visible(each) for each in known], 12)}); correct it, or train again"
         )
-
-
-def lacks_some(X: NDArray[Any]) -> bool:
-    """Whether a value is missing."""
-    return X.dtype.kind == "f" and any(np.isnan(rows).any() for _, rows in row_blocks(X))
 
 
 def without_gaps(part: FilePart) -> tuple[FilePart, tuple[str, ...]]:

@@ -206,7 +206,8 @@ def choose_events(
         trial = _Trial(streams, silent, shift, pause)
         every, folds = trial.thresholds(allowed, ()), trial.folds()
         of_folds = [trial.thresholds(allowed, fold) if fold else every for fold in folds]
-        numbers = [n + first for first in (0, allowed + 1) for n in _halved(allowed)]
+        halved = [allowed >> bits for bits in range(allowed.bit_length() + 1)]
+        numbers = [n + first for first in (0, allowed + 1) for n in halved]
         for number in numbers:
             made = trial.first_that_keeps(an_hour, confidence, folds, [e[number] for e in of_folds])
             if made and (best is None or made[1].hit.sum() > best.heard.hit.sum()):
@@ -219,11 +220,6 @@ def choose_events(
             "larger rate"
         )
     return best
-
-
-def _halved(number: int) -> list[int]:
-    """Return a number, its half, and so on to 0."""
-    return [number >> shift for shift in range(number.bit_length() + 1)]
 
 
 class _Trial:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,10 @@ from numpy.typing import NDArray
 from tinykernel import progress
 from tinykernel.elementary import cos
 from tinykernel.hadamard import LANES
+from tinykernel.training.components.steps import adam
+
+# Gradients of a batch are added up in so many parts, whatever the number of threads.
+SLOTS = 4
 
 
 @dataclass(frozen=True)
@@ -24,17 +28,44 @@ class History:
     interrupted: bool
 
 
-class Trainable(Protocol):
-    """A learner with epochs and a state that can be restored."""
+class Learned(ABC):
+    """Learned parameters, float32 attributes, with their gradients and the moments of Adam."""
 
+    def _begin(self, names: Iterable[str]) -> None:
+        """Make room for the gradients of drawn parameters."""
+        shapes = {name: getattr(self, name).shape for name in names}
+        self._moments = {
+            name: np.zeros((2, math.prod(shape)), np.float32) for name, shape in shapes.items()
+        }
+        self.gradients = {
+            name: np.zeros((SLOTS, *shape), np.float32) for name, shape in shapes.items()
+        }
+        self.totals = np.zeros((SLOTS, 2))
+        self._step = 0
+
+    @abstractmethod
     def epoch(self, number: int) -> float:
-        """Go through all rows once; returns the mean loss."""
+        """Train on all rows once; return the mean loss."""
 
     def state(self) -> list[NDArray[np.float32]]:
-        """Return copies of what is learned."""
+        """Return copies of all learned parameters."""
+        return [getattr(self, name).copy() for name in self.gradients]
 
     def restore(self, state: list[NDArray[np.float32]]) -> None:
         """Restore a result of `state`."""
+        for name, value in zip(self.gradients, state, strict=True):
+            getattr(self, name)[...] = value
+
+    def _move(self, steps: Mapping[str, float], factor: np.float32) -> None:
+        """Update parameters by Adam, in steps of this size; 0 leaves one as it is."""
+        self._step += 1
+        corrections = [np.float32(1 / (1 - beta**self._step)) for beta in (0.9, 0.999)]
+        for name, step in steps.items():
+            moments = self._moments[name]
+            if step > 0 and moments.size:
+                value, parts = getattr(self, name).reshape(-1), self.gradients[name]
+                parts = parts.reshape(SLOTS, -1)
+                adam(value, parts, *moments, np.float32(step), *corrections, factor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +77,7 @@ class _Best:
 
 
 def run_epochs(
-    learner: Trainable,
+    learner: Learned,
     n_epochs: int,
     accuracy: Callable[[], float] | None = None,
     stage: str | None = "training",

@@ -360,7 +360,9 @@ def _kind(recipe: Recipe) -> str:
 
 def _searched(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> tuple[Recipe, Recipe]:
     """Return the recipe that did best, and the same form with usual values."""
-    forms = _first_forms(search.capacity)
+    # Those without a linear part; if there is none, those with components, or all.
+    forms = [form for form in search.capacity if parts_of(form)[1] is None]
+    forms = forms or [form for form, n in search.capacity.items() if n] or list(search.capacity)
     rest = 0 if not fixed.isdisjoint({"noise"}) else 7
     usual = {form: recipe.in_form(form, search.capacity[form]) for form in search.capacity}
     finalists: list[Recipe] = []
@@ -414,12 +416,6 @@ def _refined(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> Recipe:
     if "sigma_multiple" not in fixed:
         recipe = search.climb(recipe, "sigma_multiple", float(np.sqrt(2.0)))
     return recipe
-
-
-def _first_forms(capacity: Mapping[str, int]) -> list[str]:
-    """Return the forms without a linear part; if there is none, those with components, or all."""
-    forms = [form for form in capacity if parts_of(form)[1] is None]
-    return forms or [form for form in capacity if capacity[form]] or list(capacity)
 
 
 def _with_linear(search: _Search, recipe: Recipe) -> Recipe:

@@ -123,7 +123,11 @@ class _Prepared:
         data, first, smooth = smoothed(known, options, usual)
         # The rows of a smooth fit come without noise, and need none on their inputs.
         fixed = frozenset({"noise"} if first.noise != usual.noise else ())
-        transform = _transform(data, options, first)
+        bits, scaling = choose_scaling(
+            data.X, data.raw_dtype, options.width(), options.scaler_scope
+        )
+        drawn = np.random.default_rng([first.seed, 0])
+        transform = draw_transform(scaling, bits, data.raw_dtype, drawn)
         mixed, inputs = transform.mixed(data.X), transform.scaler.quantize(data.X)
         folds = trial_folds(data.codes, data.groups, first.seed)
         rows = TrialData(mixed, data.targets(), data.weight, data.truth, folds, inputs)
@@ -168,7 +172,11 @@ def _rivals(
         judged = partial(_judged, prepared.rows, known, each, options.epochs)
         if smooth is not None:
             judged = partial(_judged_smooth, smooth, known, each.form, loss)
-            loss, score = _of_smooth(smooth, known, recipe.seed, trial.log_loss)
+            # What the fit misses, and what is missed of the fit.
+            lost, explained = smooth.judged(
+                known, trial_folds(known.codes, known.groups, recipe.seed)
+            )
+            loss, score = lost + loss, 1 - (1 - explained) * (lost + loss) / max(lost, 1e-30)
         # Of values trees are the best of many that were tried, and few rows say little: they must
         # be ahead. Of diabetes, trees with R2 0.508 against 0.506 had 0.44 on new rows, not 0.52.
         cost = 0 if not each.n_components or known.quantity is not None else 2
@@ -203,12 +211,6 @@ def _judged(
     decisions = decisions_of(rows, fold, replace(recipe, epochs=epochs, n_threads=1), cancelled)
     held = known.truth[fold.outside], known.weight[fold.outside], known.losses
     return Candidate.of(recipe.form, decisions, *held)
-
-
-def _of_smooth(smooth: Smooth, data: TrainSet, seed: int, missed: float) -> tuple[float, float]:
-    """Return loss and R2 on held-out rows: what the fit misses, and what is missed of the fit."""
-    loss, explained = smooth.judged(data, trial_folds(data.codes, data.groups, seed))
-    return loss + missed, 1 - (1 - explained) * (loss + missed) / max(loss, 1e-30)
 
 
 def _judged_smooth(
@@ -313,13 +315,6 @@ def check_rows(data: TrainSet, options: TrainerOptions) -> None:
     check_width(options, data.X.shape[1])
     if data.validation is not None and options.validation_fraction is not None:
         raise TinykernelError("validation_fraction: validation rows are given, too; leave one out")
-
-
-def _transform(data: TrainSet, options: TrainerOptions, recipe: Recipe) -> SharedTransform:
-    """Fit the scaler, and draw B and P."""
-    bits, scaling = choose_scaling(data.X, data.raw_dtype, options.width(), options.scaler_scope)
-    drawn = np.random.default_rng([recipe.seed, 0])
-    return draw_transform(scaling, bits, data.raw_dtype, drawn)
 
 
 def _choose(

@@ -136,14 +136,8 @@ def prepare(
             f"y holds one class only ({names[0]!r}); a classifier needs two classes"
         )
     group = None if groups is None else group_codes(groups, used)
-    if group is not None and not group.any():
-        group = None  # of a single group nothing can be left out
-    rows, codes, weight, position = canonical_rows(rows, codes.astype(np.int64), row_weight, group)
+    rows, codes, weight, group = canonical_rows(rows, codes.astype(np.int64), row_weight, group)
     by_class = _class_weights(class_weight, names, codes, weight)[codes]
-    if group is not None:
-        moved = np.empty(codes.size, dtype=np.int64)
-        moved[position] = group
-        group = moved
     return classes, TrainSet(
         X=rows,
         codes=codes,
@@ -175,24 +169,21 @@ def canonical_rows(
     codes: NDArray[np.int64],
     sample_weight: NDArray[np.float64],
     groups: NDArray[np.int64] | None = None,
-) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64] | None]:
     """Bring a training set into an order that depends only on what it holds.
 
     Equal rows of one class, and of one group, become one row with the sum of their weights, and
     they are sorted by a hash, so that the order looks random. Thus a model depends neither on the
     order of the rows nor on whether a row is repeated or weighted.
 
-    `X` has shape (n, n_features), the others (n,). Returned are rows, codes and weights, and where
-    each given row went, shape (n,).
+    `X` has shape (n, n_features), the others (n,). Returned are rows, codes, weights and groups.
 
     Examples
     --------
     >>> X, codes, weight = np.array([[1], [2], [1]]), np.array([0, 1, 0]), np.ones(3)
-    >>> *rows, position = canonical_rows(X, codes, weight)
+    >>> *rows, _ = canonical_rows(X, codes, weight)
     >>> sorted(zip(*(array.ravel().tolist() for array in rows)))
     [(1, 0, 2.0), (2, 1, 1.0)]
-    >>> bool(position[0] == position[2])
-    True
     """
     if X.dtype.kind == "f":
         X = X + X.dtype.type(0)  # one zero: -0.0 + 0.0 is 0.0
@@ -202,28 +193,29 @@ def canonical_rows(
         kind = codes + (codes.max(initial=0) + 1) * groups
     order = np.lexsort((kind, _hash_rows(X.view(np.uint8).reshape(X.shape[0], -1))))
     X, codes, sample_weight, kind = X[order], codes[order], sample_weight[order], kind[order]
+    groups = None if groups is None else groups[order]
     fresh = np.ones(X.shape[0], dtype=bool)
     fresh[1:] = (kind[1:] != kind[:-1]) | (X[1:] != X[:-1]).any(axis=1)
-    position = np.empty(order.size, dtype=np.int64)
-    position[order] = np.cumsum(fresh) - 1
     if fresh.all():
-        return X, codes, sample_weight, position
+        return X, codes, sample_weight, groups
     first = np.flatnonzero(fresh)
-    return X[first], codes[first], np.add.reduceat(sample_weight, first), position
+    groups = None if groups is None else groups[first]
+    return X[first], codes[first], np.add.reduceat(sample_weight, first), groups
 
 
 # --- what belongs to rows ------------------------------------------------------------------------
 
 
-def group_codes(groups: ArrayLike, used: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the number of the group of each row that is used."""
+def group_codes(groups: ArrayLike, used: NDArray[np.bool_]) -> NDArray[np.int64] | None:
+    """Return the number of the group of each row that is used; None for a single group."""
     names = np.asarray(groups)
     if names.shape != used.shape:
         raise TinykernelError(
             f"groups: shape {names.shape}; give a name or number for each of the {used.size} rows"
         )
     _, codes = np.unique(names[used], return_inverse=True)
-    return np.asarray(codes, dtype=np.int64)
+    # Of a single group nothing can be left out.
+    return np.asarray(codes, dtype=np.int64) if codes.any() else None
 
 
 def _class_weights(
@@ -304,17 +296,11 @@ def prepare_values(
     raw_dtype = raw_dtype_of(X.dtype)
     rows, known = to_raw(X, raw_dtype)[used], y[used]
     group = None if groups is None else group_codes(groups, used)
-    if group is not None and not group.any():
-        group = None  # a single group cannot be held out
     # Equal rows of equal values are merged, as those of a class are.
     different, codes = np.unique(known, axis=0, return_inverse=True)
-    rows, codes, weight, position = canonical_rows(
+    rows, codes, weight, group = canonical_rows(
         rows, codes.ravel().astype(np.int64), sample_weight[used], group
     )
-    if group is not None:
-        moved = np.empty(codes.size, dtype=np.int64)
-        moved[position] = group
-        group = moved
     values = different[codes]
     units = _units(values, weight, options)
 

@@ -13,11 +13,6 @@ import typer
 from tinykernel.cli.common.arguments import argument, complete_target, option
 
 
-def _end(*_: object) -> None:
-    """End as after Ctrl-C, so that the emulator ends, too."""
-    raise KeyboardInterrupt
-
-
 def emulate_command(
     model: Annotated[Path | None, argument("MODEL", "model: .tkm or .pkl")] = None,
     target: Annotated[
@@ -45,8 +40,8 @@ def emulate_command(
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
 
-    for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, _end)
+    for ending in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C, so that the emulator ends, too
+        signal.signal(ending, signal.default_int_handler)
     if model is None:
         running = emulated_sensor(str(sensor))
     else:

@@ -180,16 +180,16 @@ def pack_beside(stage: Beside, place: Place) -> Packed:
     )
 
 
-def _work_of_beside(stage: Beside, grid: Grid, facts: Facts) -> Work:
-    # In the place of those of the kernels: all counts are copied, too.
-    return {"local": {"signal, counts": float(2 * grid.size + stage.n_entries)}}
-
-
 CODES = {
     "frame": Code({"tk_frame.h": "frame"}, pack=pack_frame),
     "offset": Code({"tk_offset.h": "offset"}, pack=pack_offset),
     "spectrum": Code({"tk_spectrum.h": "spectrum"}, pack=pack_spectrum),
     "plane": Code({"tk_plane.h": "plane"}, pack=pack_plane),
     "levels": Code({"tk_levels.h": "local"}, _work_of_levels, pack_levels),
-    "beside": Code({"tk_beside.h": "local"}, _work_of_beside, pack_beside),
+    "beside": Code(
+        {"tk_beside.h": "local"},
+        # In the place of those of the kernels: all counts are copied, too.
+        lambda stage, grid, _: {"local": {"signal, counts": 2.0 * grid.size + stage.n_entries}},
+        pack_beside,
+    ),
 }

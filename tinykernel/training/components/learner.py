@@ -18,7 +18,6 @@ from tinykernel.training.components.steps import (
     Gradients,
     Noise,
     Outputs,
-    adam,
     decide_rows,
     learn_slot,
     ternarise,
@@ -33,13 +32,11 @@ from tinykernel.training.components.windows import (
 )
 from tinykernel.training.inputs import neighbour_distance
 from tinykernel.training.layouts import LAYOUTS
-from tinykernel.training.loop import History, batches, one_cycle, run_epochs
+from tinykernel.training.loop import SLOTS, History, Learned, batches, one_cycle, run_epochs
 from tinykernel.training.loss import prior, share_right
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.readouts.linear import input_moments, linear_dropout, round_linear
 
-# Gradients of a batch are added up in so many parts, whatever the number of threads.
-_SLOTS = 4
 _POOL = 1 << 20
 _NO_INPUTS = np.zeros((0, 0), dtype=np.int16)
 _SLOPE = 2.0  # k of the surrogate derivative
@@ -78,7 +75,7 @@ class Validation:
     inputs: NDArray[Any] | None = None  # (n, n_features): quantized inputs of a linear part.
 
 
-class Learner:
+class Learner(Learned):
     """All learned parameters of one model and the steps that change them.
 
     `mixed` (n, d) is ``P H B x / sqrt(d)`` minus `mean` (d,), which only moves the exported starts.
@@ -117,16 +114,12 @@ class Learner:
         self.quantized = False
         self._arithmetic_of, self._cancelled = arithmetic, cancelled
         self._arithmetic: Arithmetic | None = None
-        self._step = 0
         self._draw()
         self._live = np.ones((self.n_rows, 1), dtype=np.float32)
         self._live[recipe.n_components :] = 0
         self.shadow *= self._live
         self._pool = self.rng.standard_normal(_POOL + self.dimension, dtype=np.float32)
-        values = [getattr(self, name) for name in _NAMES]
-        self._moments = [np.zeros((2, v.size), dtype=np.float32) for v in values]
-        self._gradients = [np.zeros((_SLOTS, *v.shape), dtype=np.float32) for v in values]
-        self._totals = np.zeros((_SLOTS, 2))
+        self._begin(_NAMES)
         self._weights = np.zeros_like(self.shadow)
         self._executor = ThreadPoolExecutor(max_workers=recipe.n_threads)
 
@@ -256,24 +249,23 @@ class Learner:
             np.float32(1 / (1 - dropout)),
         )
         model = (f.windows, self._outputs(f), np.float32(_SLOPE), self._losses, self.n_outputs)
-        gradients = self._gradients
-        sums = (*gradients[:6], gradients[7], self._totals)
+        sums = (*(g for name, g in self.gradients.items() if name != "gain"), self.totals)
 
         def part(slot: int) -> None:
-            learn_slot(slot, _SLOTS, batch, noise, *model, Gradients(*(g[slot] for g in sums)))
+            learn_slot(slot, SLOTS, batch, noise, *model, Gradients(*(g[slot] for g in sums)))
 
-        self._in_threads(part, _SLOTS)
-        gradients[6][:, 0] = self._totals[:, 1] / np.sqrt(self.recipe.n_components)
+        self._in_threads(part, SLOTS)
+        self.gradients["gain"][:, 0] = self.totals[:, 1] / np.sqrt(self.recipe.n_components)
         if f.windows.are_stored:
             self._from_stored(f.windows)
         self._update(step, np.float32(1.0 / rows.size))
-        return float(self._totals[:, 0].sum() / rows.size)
+        return float(self.totals[:, 0].sum() / rows.size)
 
     def _from_stored(self, windows: PhaseWindows) -> None:
         """Turn gradients of levels of G and turns a unit of v into those of G and the rate."""
-        diagonal, rate, centre = self._gradients[:3]
+        diagonal, rate, centre = (self.gradients[name] for name in ("diagonal", "rate", "centre"))
         diagonal /= windows.worth.astype(np.float32)
-        by_block = rate.reshape(_SLOTS, self.n_blocks, self.dimension)
+        by_block = rate.reshape(SLOTS, self.n_blocks, self.dimension)
         by_block *= windows.worth.astype(np.float32)
         rate -= windows.shift * centre
 
@@ -281,7 +273,7 @@ class Learner:
         """Update every learned parameter by Adam."""
         layout = self.layout
         if not layout.scale_per_row:
-            tied = self._gradients[1].reshape(_SLOTS, self.n_blocks, self.dimension)
+            tied = self.gradients["rate"].reshape(SLOTS, self.n_blocks, self.dimension)
             tied[:] = tied.mean(axis=2, keepdims=True)
         steps = (
             step * _DIAGONAL_STEP,
@@ -293,15 +285,7 @@ class Learner:
             step * _GAIN_STEP,
             step * _LINEAR_STEP,
         )
-        self._step += 1
-        first = np.float32(1 / (1 - 0.9**self._step))
-        second = np.float32(1 / (1 - 0.999**self._step))
-        for name, size, moments, g in zip(
-            _NAMES, steps, self._moments, self._gradients, strict=True
-        ):
-            if size > 0 and moments.size:
-                value, parts = getattr(self, name).reshape(-1), g.reshape(_SLOTS, -1)
-                adam(value, parts, *moments, np.float32(size), first, second, factor)
+        self._move(dict(zip(_NAMES, steps, strict=True)), factor)
         self.shadow *= self._live
 
     def run(self, validation: Validation | None = None) -> History:
@@ -312,15 +296,6 @@ class Learner:
         self.prove()
         self.quantized = True
         return history
-
-    def state(self) -> list[_Floats]:
-        """Return copies of all learned parameters."""
-        return [getattr(self, name).copy() for name in _NAMES]
-
-    def restore(self, state: list[_Floats]) -> None:
-        """Restore learned parameters."""
-        for name, value in zip(_NAMES, state, strict=True):
-            getattr(self, name)[...] = value
 
     def epoch(self, number: int) -> float:
         """Train on all rows once; return the mean loss."""

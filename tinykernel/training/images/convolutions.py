@@ -23,8 +23,9 @@ from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.augment import Augmentation, affine_moves
 from tinykernel.training.images import convolution_passes as passes
+from tinykernel.training.loop import SLOTS
 from tinykernel.training.readouts.counts import count_scaler
-from tinykernel.training.readouts.linear import SLOTS, LinearLearner, LinearRecipe
+from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe
 
 _SHIFT, _TOP = 6, 255
 _ONE = np.float32(1 << _SHIFT)

@@ -33,8 +33,9 @@ from tinykernel.model.stages.separable import MIXED, POINT, SINGLE, Separable
 from tinykernel.training.augment import Augmentation
 from tinykernel.training.images import separable_passes as passes
 from tinykernel.training.images.convolutions import ImageLearner, convolution_form
+from tinykernel.training.loop import SLOTS
 from tinykernel.training.readouts.counts import count_scaler
-from tinykernel.training.readouts.linear import LEVEL_STEPS, SLOTS, LinearRecipe
+from tinykernel.training.readouts.linear import LEVEL_STEPS, LinearRecipe
 
 _TOP = 255
 # A normalised value of 1 as a byte: 255 is more than five deviations.
@@ -439,15 +440,12 @@ def separable_plan(
     >>> separable_plan((32, 32, 3), 64).channels, separable_plan((16, 16, 1), 32).strides
     ((12, 24, 32, 48, 48, 64), (1, 2, 1, 2))
     """
-    average, table = _average(shape), _COARSE if form == COARSE else _FINE
+    average = 2 if min(shape[:2]) >= _LARGE_IMAGE else 1
+    table = _COARSE if form == COARSE else _FINE
     blocks = next(each for least, each in table.items() if min(shape[:2]) // average >= least)
     channels = [max(4, 4 * round(part * n_channels / _PARTS / 4)) for part, _ in blocks[:-1]]
     strides = tuple(stride for _, stride in blocks)
     return SeparablePlan((*channels, n_channels), strides, average, linear=linear or LinearRecipe())
-
-
-def _average(shape: tuple[int, ...]) -> int:
-    return 2 if min(shape[:2]) >= _LARGE_IMAGE else 1
 
 
 def no_separable(shape: tuple[int, ...], form: str = MIXED) -> str:

@@ -13,7 +13,6 @@ from sklearn.utils import check_random_state
 from tinykernel import progress
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
-from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stages.convolutions import MOST_CHANNELS
 from tinykernel.model.stages.frame import Frame
 from tinykernel.training.augment import Augmentation
@@ -100,7 +99,6 @@ def fit_frames(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) 
     images = data.seen(lambda frames: frame.run(frames, frame.taken))
     result = fit_images(images, options, shape)
     model = result.machine
-    assert isinstance(model, IntegerModel)
     model = replace(model, input=frame.taken, stages=(frame, *model.stages))
     return replace(result, machine=model)
 

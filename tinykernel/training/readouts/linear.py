@@ -27,13 +27,10 @@ from tinykernel.model.quantization.units import ValueUnits, to_fixed_point
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.stage import Stage
-from tinykernel.training.components.steps import adam
-from tinykernel.training.loop import batches, one_cycle
+from tinykernel.training.loop import SLOTS, Learned, batches, one_cycle
 from tinykernel.training.loss import prior
 from tinykernel.training.readouts import linear_passes as passes
 
-# Gradients of a batch are added up in so many parts, whatever the number of threads.
-SLOTS = 4
 #: Step between levels by bits, over the root mean square of the weights: least squares for normal
 #: weights.
 LEVEL_STEPS = {2: 1.22, 4: 0.36}
@@ -91,7 +88,7 @@ def input_moments(inputs: NDArray[Any]) -> tuple[_Floats, NDArray[np.float64], n
     return mean.astype(np.float32), np.sqrt(variance), unit
 
 
-class LinearLearner:
+class LinearLearner(Learned):
     """A linear part and the steps that change it, on inputs q (n, n_inputs).
 
     Targets (n, n_outputs) and weights (n,), of mean 1, are float32. A subclass with stages before
@@ -106,16 +103,7 @@ class LinearLearner:
         self.n_outputs = targets.shape[1]
         self.losses = np.array(recipe.losses, dtype=np.float32)
         self.draw()
-        sizes = {name: getattr(self, name).shape for name in self.steps()}
-        self._moments = {
-            name: np.zeros((2, int(np.prod(shape))), dtype=np.float32)
-            for name, shape in sizes.items()
-        }
-        self.gradients = {
-            name: np.zeros((SLOTS, *shape), dtype=np.float32) for name, shape in sizes.items()
-        }
-        self.totals = np.zeros((SLOTS, 2))
-        self._step = 0
+        self._begin(self.steps())
 
     def draw(self) -> None:
         """Draw all learned parameters."""
@@ -138,15 +126,6 @@ class LinearLearner:
         """Return the names of all learned parameters, each with its largest step."""
         step = self.recipe.peak_step
         return {"linear": step, "offset": step, "gain": 3 * step}
-
-    def state(self) -> list[_Floats]:
-        """Return copies of all learned parameters."""
-        return [getattr(self, name).copy() for name in self.steps()]
-
-    def restore(self, state: list[_Floats]) -> None:
-        """Restore learned parameters."""
-        for name, value in zip(self.steps(), state, strict=True):
-            getattr(self, name)[...] = value
 
     def epoch(self, number: int) -> float:
         """Train on all rows once; return the mean loss."""
@@ -202,12 +181,7 @@ class LinearLearner:
         self.gradients["gain"][:, 0] = self.totals[:, 1] * float(self.scale() / self.gain[0])
         if self.recipe.decay:
             self.gradients["linear"][0] += np.float32(self.recipe.decay / factor) * self.linear
-        self._step += 1
-        corrections = [np.float32(1 / (1 - beta**self._step)) for beta in (0.9, 0.999)]
-        for name, step in self.steps().items():
-            value = getattr(self, name).reshape(-1)
-            gradients, moments = self.gradients[name].reshape(SLOTS, -1), self._moments[name]
-            adam(value, gradients, *moments, np.float32(share * step), *corrections, factor)
+        self._move({name: share * step for name, step in self.steps().items()}, factor)
 
     def decide(self, inputs: NDArray[Any]) -> _Floats:
         """Compute the decision values (n, n_outputs)."""

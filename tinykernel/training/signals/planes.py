@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.stage import Stage
-from tinykernel.model.stages.plane import Plane
 from tinykernel.model.stages.separable import MOST_CHANNELS
 from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.training.augment import Augmentation
@@ -115,10 +114,6 @@ class PlaneLearner(SeparableLearner):
         """Return varied spectra of a batch as maps."""
         planes = varied(self.inputs[rows, 0], self.variation, self.rng)
         return self._maps(planes[:, None], np.arange(rows.size))
-
-    def stages_of_planes(self) -> tuple[Stage, ...]:
-        """Return the stages between a spectrum and the linear part."""
-        return (Plane(), *self.layers_and_scale())
 
 
 def plane_plan(

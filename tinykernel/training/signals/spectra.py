@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from tinykernel import progress
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
-from tinykernel.model.integer import IntegerModel
+from tinykernel.model.stages.plane import Plane
 from tinykernel.training.choice import Candidate, Choice, choose
 from tinykernel.training.folds import Fold, trial_folds
 from tinykernel.training.loop import History
@@ -63,7 +63,7 @@ def fit_planes(
     history = History([{"loss": float("nan")}], False)
     if not untrained:
         history = run_training(learner, learner.seen, rows)
-    stages = first, *learner.stages_of_planes()
+    stages = first, Plane(), *learner.layers_and_scale()
     model = chained_model(stages, grid, data.meaning, learner.stored())
     return TrainingResult(replace(model, hop=options.hop), learner.plan, history)
 
@@ -118,7 +118,6 @@ def _judged(
         epochs = plane_plan(options, len(fold.inside), 4).linear.epochs
         options = replace(options, epochs=-(-epochs // share))
     model = each(_part(data, fold.inside), options, shape).machine
-    assert isinstance(model, IntegerModel)
     held = data.truth[fold.outside], data.weight[fold.outside]
     totals = model.readout.totals(model.run(model.quantize_inputs(data.X[fold.outside])))
     decisions = (totals * model.decision_scale).astype(np.float32)

@@ -183,7 +183,9 @@ def fit_windows(
         data = with_windows(data, grid, options)
         if first is not None:
             data = replace(data.seen(seen), raw_dtype=first.gives(grid).dtype)
-        plan, scaler = _plan_of_samples(data, options, shape, bits)
+        plan = signal_plan(options, shape, len(data.X), bits, data.losses)
+        scaler = _signal_scaler(data.X, data.raw_dtype, shape)
+        plan = replace(plan, level_bits=min(plan.level_bits, scaler.bits))
     plan = replace(plan, beside=0 if beside is None else beside.n_entries)
     chosen = _chosen(data, options, seen_shape, plan, scaler, untrained)
     stages = chosen.stages.then_scaled(chosen.pool.stages.largest_count, beside)
@@ -229,15 +231,6 @@ def counted_ahead(
             best, most = choice, right
     progress.report("choosing cells", len(choices), len(choices))
     return best
-
-
-def _plan_of_samples(
-    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...], bits: int
-) -> tuple[SignalPlan, Scale]:
-    """Return how kernels for windows of samples are chosen, and the scaler of these."""
-    plan = signal_plan(options, shape, len(data.X), bits, data.losses)
-    scaler = _signal_scaler(data.X, data.raw_dtype, shape)
-    return replace(plan, level_bits=min(plan.level_bits, scaler.bits)), scaler
 
 
 def _plan_of_levels(
