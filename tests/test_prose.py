@@ -11,10 +11,12 @@ WORDS = 16_000
 README_LINES, README_WORDS = 140, 1_100
 MEAN = 13.6  # words in a sentence
 # Terms for which there is one of the field: held-out rows, the full workflow, ignored columns.
-TERMS = re.compile(r"rows left out|kept aside|whole way|whom nobody")
+TERMS = re.compile(
+    r"rows left out|kept aside|whole way|whom nobody|\bpersons\b|rows held out|switches"
+)
 # Names that do not say what they hold, and how many variables, parameters and functions have them.
 POOR_NAMES = {"found", "given", "told", "some", "own", "what", "words", "one", "kept"}
-POOR = 48
+POOR = 8
 # What a newcomer meets on the command line, and in Python.
 OPTIONS_OF_TRAIN, OPTIONS_OF_OTHERS, OPTIONS = 22, 11, 124
 PARAMETERS = 18
@@ -80,3 +82,14 @@ def test_names_say_what_they_hold() -> None:
     files = (ROOT / "tinykernel").rglob("*.py")
     names = [name for file in files for name in bound_names(file.read_text(encoding="utf-8"))]
     assert sum(name in POOR_NAMES for name in names) <= POOR
+
+
+def test_classes_have_names_of_their_own() -> None:
+    """A reader who looks for a class finds one: four were called Rows, three Layout."""
+    names = [
+        node.name
+        for file in (ROOT / "tinykernel").rglob("*.py")
+        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert sorted(names) == sorted(set(names))

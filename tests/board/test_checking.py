@@ -10,7 +10,7 @@ from tests.random_models import random_model
 from tinykernel.board import emulator
 from tinykernel.board.checking import BoardResult, time_on_board, verify_on_board
 from tinykernel.board.emulator import emulated_board
-from tinykernel.board.link import Board, Link
+from tinykernel.board.link import ConnectedBoard, Link
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 
@@ -33,7 +33,7 @@ KINDS_OF = {
 def verified(model: IntegerModel, target: str, n: int) -> BoardResult:
     """Verify random rows on an emulated board; with `n` decisions of a stream, too."""
     with emulated_board(model, target) as board, Link(board.port) as link:
-        return verify_on_board(Board(link), model, rows_of(model, n))
+        return verify_on_board(ConnectedBoard(link), model, rows_of(model, n))
 
 
 @pytest.mark.slow
@@ -92,7 +92,7 @@ def stack_seen() -> int:
     """Return what a board on this computer says that an inference takes."""
     model = KINDS["table"]()
     with emulated_board(model) as place, Link(place.port) as link:
-        board = Board(link)
+        board = ConnectedBoard(link)
         board.load(rows_of(model, 1)[0].tobytes())
         return board.number("stack")
 
@@ -111,7 +111,7 @@ def test_another_model_on_the_board_is_refused(require_tool) -> None:
         Link(board.port) as link,
         pytest.raises(TinykernelError, match=f"{other.fingerprint()[:8]}, not"),
     ):
-        verify_on_board(Board(link), model, rows_of(model, 1))
+        verify_on_board(ConnectedBoard(link), model, rows_of(model, 1))
 
 
 def test_times_of_a_board(require_tool) -> None:
@@ -119,7 +119,7 @@ def test_times_of_a_board(require_tool) -> None:
     require_tool("serial")
     model = KINDS["table"]()
     with emulated_board(model) as board, Link(board.port) as link:
-        timing = time_on_board(Board(link), model, rows_of(model, 2), times=1000)
+        timing = time_on_board(ConnectedBoard(link), model, rows_of(model, 2), times=1000)
     assert timing.microseconds > 0
     assert (timing.name, timing.target) == ("this computer", "host")
     assert (timing.cycles, timing.instructions, timing.cycles_per_instruction) == (None,) * 3
@@ -131,7 +131,7 @@ def test_counters_of_a_board(require_tool) -> None:
     model = KINDS["table"]()
     raw = rows_of(model, 12)
     with emulated_board(model) as place, Link(place.port) as link:
-        board = Board(link)
+        board = ConnectedBoard(link)
         verify_on_board(board, model, raw)
         counters = list(map(int, board.ask("counters")[0][len("m-counters-[") : -1].split(",")))
     expected = np.bincount(model.scores(raw).argmax(axis=1), minlength=model.n_classes)

@@ -17,7 +17,7 @@ from tests.codegen.kinds import calibrated
 from tests.random_fronts import local_model, random_beside, random_signal_stage
 from tinykernel.board import link
 from tinykernel.board.emulator import board_name, build_program, emulated_board
-from tinykernel.board.link import Board, Link
+from tinykernel.board.link import ConnectedBoard, Link
 from tinykernel.build.toolchains import host_toolchain
 from tinykernel.codegen.projects import export
 from tinykernel.errors import TinykernelError
@@ -140,7 +140,7 @@ def test_a_line_that_is_cut_harms_nobody(table, require_tool) -> None:
             with Link(board.port) as link:
                 link.write(cut)
             with Link(board.port) as link:
-                assert Board(link).target == "host"
+                assert ConnectedBoard(link).target == "host"
 
 
 def test_a_baud_of_ten_digits_was_a_traceback(require_tool) -> None:
@@ -180,19 +180,19 @@ def test_lines_without_end_were_read_for_ever(monkeypatch) -> None:
     """Neither the greeting nor an answer waits longer than its time, or takes all memory."""
     monkeypatch.setattr(link, "_ANSWER", 0.2)
     with pytest.raises(TinykernelError, match="no answer in 0 seconds"):
-        Board(Printing("hello"))
+        ConnectedBoard(Printing("hello"))
     with pytest.raises(TinykernelError, match="1000 lines without an end answer 'name'"):
-        Board(Printing("m-ready"))
+        ConnectedBoard(Printing("m-ready"))
     monkeypatch.setattr(link, "_MOST_LINES", 10**9)
     with pytest.raises(TinykernelError, match="no answer to 'name'"):
-        Board(Printing("m-ready"))
+        ConnectedBoard(Printing("m-ready"))
 
 
 def test_the_self_test_ran_while_a_stream_went_on(require_tool) -> None:
     """It uses the memory of the stream; bytes that come after it are refused."""
     require_tool("serial")
     with emulated_board(KINDS["signal"]()) as place, Link(place.port) as link:
-        board = Board(link)
+        board = ConnectedBoard(link)
         board.ask("stream")
         board.ask("selftest")
         with pytest.raises(TinykernelError, match="bad number"):

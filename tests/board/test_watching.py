@@ -11,7 +11,7 @@ from tests.board.kinds import KINDS, rows_of
 from tests.board.test_checking import altered
 from tinykernel.board.checking import LiveDecision, count, decide, listen, play
 from tinykernel.board.emulator import emulated_board
-from tinykernel.board.link import Board, Link
+from tinykernel.board.link import ConnectedBoard, Link
 from tinykernel.decisions import Counters
 from tinykernel.model import IntegerModel
 
@@ -25,7 +25,7 @@ def played(model: IntegerModel) -> list[LiveDecision]:
     """Play two recordings into an emulated board."""
     recordings = list(rows_of(model, 4).reshape(2, -1, model.input.channels))
     with emulated_board(model) as place, Link(place.port) as link:
-        return list(play(Board(link), model, recordings, None))
+        return list(play(ConnectedBoard(link), model, recordings, None))
 
 
 def test_a_recording_is_played_and_compared(monkeypatch) -> None:

@@ -34,7 +34,7 @@ def test_groups_are_held_out_whole():
     """Protects grouped data: no group has rows in both parts, and every row is held out once."""
     X, y = load_digits(n_class=3, return_X_y=True)
     groups = np.arange(len(y)) % 5
-    search = selection._Search(problem_of(X, y, groups=groups), PaperOptions(32))
+    search = selection._PaperSearch(problem_of(X, y, groups=groups), PaperOptions(32))
     assert len(search.parts) == 3
     held_out = np.array([part.held_out > 0 for part in search.parts])
     assert np.array_equal(held_out, np.array([part.training == 0 for part in search.parts]))
@@ -50,7 +50,7 @@ def test_what_is_given_is_not_chosen(monkeypatch):
         tried.add((sigma, regularization))
         return part.held_out.sum()
 
-    monkeypatch.setattr(selection._Search, "hits", hits)
+    monkeypatch.setattr(selection._PaperSearch, "hits", hits)
     X, y = load_digits(n_class=3, return_X_y=True)
     problem = problem_of(X[:90], y[:90])
     assert choose(problem, PaperOptions(32, sigma=3.0, regularization=0.5)) == (3.0, 0.5)
@@ -71,7 +71,7 @@ def test_sigma_is_found_inside_and_beyond_the_grid(multiple, monkeypatch):
         far = abs(np.log(sigma / (multiple * self.distance))) + abs(np.log(regularization / 0.03))
         return part.held_out.sum() * np.exp(-0.3 * far)
 
-    monkeypatch.setattr(selection._Search, "hits", hits)
+    monkeypatch.setattr(selection._PaperSearch, "hits", hits)
     X, y = load_digits(n_class=3, return_X_y=True)
     problem, options = problem_of(X, y), PaperOptions(64, n_threads=2)
     sigma, regularization = choose(problem, options)
@@ -90,7 +90,7 @@ def test_scores_that_round_to_more_than_1(monkeypatch):
         share = 1 + 1e-15 if regularization == 0.3 else 0.1
         return share * part.held_out.sum()
 
-    monkeypatch.setattr(selection._Search, "hits", hits)
+    monkeypatch.setattr(selection._PaperSearch, "hits", hits)
     X, y = load_digits(n_class=2, return_X_y=True)
     assert choose(problem_of(X, y), PaperOptions(32, sigma=1.0))[1] == 0.3
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.board.link import Board, Link, scores_of
+from tinykernel.board.link import ConnectedBoard, Link, scores_of
 from tinykernel.build import parity
 from tinykernel.build.harness import sections
 from tinykernel.build.parity import expected_values
@@ -79,7 +79,7 @@ class BoardResult:
         return self.verification.ok and self.stack_holds
 
 
-def check_model(board: Board, model: IntegerModel) -> None:
+def check_model(board: ConnectedBoard, model: IntegerModel) -> None:
     """Refuse a board with another model."""
     expected = model.fingerprint()[:8]
     if board.model != expected:
@@ -90,7 +90,7 @@ def check_model(board: Board, model: IntegerModel) -> None:
 
 
 def verify_on_board(
-    board: Board,
+    board: ConnectedBoard,
     model: IntegerModel,
     X: ArrayLike,
     y: ArrayLike | None = None,
@@ -133,14 +133,16 @@ def verify_on_board(
     return BoardResult(verification, timing, stack, promised)
 
 
-def time_on_board(board: Board, model: IntegerModel, X: ArrayLike, times: int = 10) -> Timing:
+def time_on_board(
+    board: ConnectedBoard, model: IntegerModel, X: ArrayLike, times: int = 10
+) -> Timing:
     """Time inferences of rows on a board, `times` of each."""
     check_model(board, model)
     return _run_rows(board, model, model.as_raw(X), times)[1]
 
 
 def _run_rows(
-    board: Board, model: IntegerModel, raw: NDArray[Any], times: int = 1
+    board: ConnectedBoard, model: IntegerModel, raw: NDArray[Any], times: int = 1
 ) -> tuple[NDArray[np.int64], Timing, int | None]:
     """Return scores of rows, their time, and the most stack."""
     rows, scores, laps, cycles = raw.astype(raw.dtype.newbyteorder("<")), [], [], []
@@ -177,7 +179,7 @@ def _run_rows(
     return np.array(scores, dtype=np.int64), timing, stack or None
 
 
-def _run_streams(board: Board, model: IntegerModel, streams: Any) -> NDArray[np.int64]:
+def _run_streams(board: ConnectedBoard, model: IntegerModel, streams: Any) -> NDArray[np.int64]:
     """Push recordings, each into a fresh stream, and return the scores of all decisions."""
     scores: list[list[int]] = []
     for _, samples in sections(model, {"stream": streams}):
@@ -250,7 +252,7 @@ def listen(link: Link, model: IntegerModel) -> Iterator[LiveDecision]:
 
 
 def play(
-    board: Board, model: IntegerModel, recordings: list[NDArray[Any]], rate: float | None
+    board: ConnectedBoard, model: IntegerModel, recordings: list[NDArray[Any]], rate: float | None
 ) -> Iterator[LiveDecision]:
     """Push recordings into the stream of a board, and yield its decisions."""
     # Each sample is sent when it is due at `rate`, in Hz; None sends without pauses.

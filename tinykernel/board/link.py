@@ -157,7 +157,7 @@ def scores_of(line: str) -> list[int] | None:
     return None if match is None else [int(text) for text in match[1].split(",")]
 
 
-class Board:
+class ConnectedBoard:
     """A board that answers commands on a link; the constructor waits until it does.
 
     `program` are the first words of its profile, "tinykernel 0.1.0", `target` that of the export,

@@ -203,7 +203,7 @@ def choose_events(
         allowed += 1
     best: EventCalibration | None = None
     for shift in _SHIFTS:
-        trial = _Trial(streams, silent, shift, pause)
+        trial = _DecayedStreams(streams, silent, shift, pause)
         every, folds = trial.thresholds(allowed, ()), trial.folds()
         of_folds = [trial.thresholds(allowed, fold) if fold else every for fold in folds]
         halved = [allowed >> bits for bits in range(allowed.bit_length() + 1)]
@@ -222,7 +222,7 @@ def choose_events(
     return best
 
 
-class _Trial:
+class _DecayedStreams:
     """Streams whose sums remember as long as `shift` says, to choose thresholds on."""
 
     def __init__(

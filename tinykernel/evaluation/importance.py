@@ -73,7 +73,7 @@ def input_importance(
     drawn = np.sort(rng.permutation(len(true))[:_MOST_ROWS])
     rows, true = rows[drawn], true[drawn]
     group = None if groups is None else np.asarray(groups)[drawn]
-    trial = _Trial(integer, rows, true, class_weight == "balanced")
+    trial = _ShuffledRows(integer, rows, true, class_weight == "balanced")
     n_inputs = rows.shape[-1]
     repeats = int(np.clip(_WORK // (n_inputs * len(true)), 1, _REPEATS))
     orders = [rng.permutation(len(true)) for _ in range(repeats)]
@@ -95,7 +95,7 @@ def input_importance(
     )
 
 
-class _Trial:
+class _ShuffledRows:
     """Rows that are predicted with shuffled inputs."""
 
     def __init__(
@@ -136,7 +136,7 @@ class _Trial:
 
 
 def _spare(
-    trial: _Trial, inputs: list[int], rng: np.random.Generator, groups: NDArray[Any] | None
+    trial: _ShuffledRows, inputs: list[int], rng: np.random.Generator, groups: NDArray[Any] | None
 ) -> tuple[list[int], float]:
     """Return the least important inputs that together cost little, and their total loss."""
     most = _LITTLE["accuracy"]

@@ -127,7 +127,7 @@ class _Part:
     seed: int
 
 
-class _Search:
+class _PaperSearch:
     """Scores pairs of sigma and lambda on the same held-out parts, and stores the scores."""
 
     def __init__(self, problem: PaperRows, options: PaperOptions) -> None:
@@ -244,7 +244,7 @@ def choose(problem: PaperRows, options: PaperOptions) -> tuple[float, float]:
     if sigma is not None and regularization is not None:
         return sigma, regularization
     middling = _PENALTIES[0] if regularization is None else regularization
-    search = _Search(problem, options)
+    search = _PaperSearch(problem, options)
     if not search.parts:
         return _MULTIPLES[0] * search.distance if sigma is None else sigma, middling
     if sigma is None:

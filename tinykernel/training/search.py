@@ -111,7 +111,7 @@ class SearchOutcome:
 
 
 @dataclass
-class _Search:
+class _RecipeSearch:
     """A search by coordinates that trains nothing twice."""
 
     data: TrialData
@@ -327,7 +327,7 @@ def choose_recipe(
     ahead of the first layout and of both together. Ctrl-C ends the search, and the best so far is
     taken.
     """
-    search = _Search(data, capacity, recipe)
+    search = _RecipeSearch(data, capacity, recipe)
     progress.report(STAGE, 0, None, "the log loss on rows held out decides")
     try:
         chosen, usual = _searched(search, recipe, fixed)
@@ -342,7 +342,7 @@ def choose_recipe(
         return SearchOutcome(chosen, list(search.trials.values()), interrupted=True)
 
 
-def _runners_up(search: _Search, chosen: Recipe) -> tuple[Recipe, ...]:
+def _runners_up(search: _RecipeSearch, chosen: Recipe) -> tuple[Recipe, ...]:
     """Return the best of each other layout, and of a linear part alone, that is not far behind."""
     best: dict[str, tuple[float, Recipe]] = {}
     for recipe in search.finalists:
@@ -358,7 +358,9 @@ def _kind(recipe: Recipe) -> str:
     return recipe.layout if recipe.n_components else ""
 
 
-def _searched(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> tuple[Recipe, Recipe]:
+def _searched(
+    search: _RecipeSearch, recipe: Recipe, fixed: frozenset[str]
+) -> tuple[Recipe, Recipe]:
     """Return the recipe that did best, and the same form with usual values."""
     # Those without a linear part; if there is none, those with components, or all.
     forms = [form for form in search.capacity if parts_of(form)[1] is None]
@@ -386,7 +388,7 @@ def _searched(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> tuple[R
     return recipe, usual[recipe.form]
 
 
-def _linear_ahead(search: _Search, recipe: Recipe) -> Recipe | None:
+def _linear_ahead(search: _RecipeSearch, recipe: Recipe) -> Recipe | None:
     """Return the widest linear part alone where components are behind it.
 
     Heats say so, and a final with both together, which can be as good as either.
@@ -406,7 +408,7 @@ def _linear_ahead(search: _Search, recipe: Recipe) -> Recipe | None:
     return first if first == alone[0] else None
 
 
-def _refined(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> Recipe:
+def _refined(search: _RecipeSearch, recipe: Recipe, fixed: frozenset[str]) -> Recipe:
     """Choose the rest for a form: noise, and sigma in small steps."""
     search.expect(7)
     if "noise" not in fixed:
@@ -418,7 +420,7 @@ def _refined(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> Recipe:
     return recipe
 
 
-def _with_linear(search: _Search, recipe: Recipe) -> Recipe:
+def _with_linear(search: _RecipeSearch, recipe: Recipe) -> Recipe:
     """Return the best of a recipe, the same with a linear part, and a linear part alone."""
     candidates = [
         recipe.in_form(form, n)

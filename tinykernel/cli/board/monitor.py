@@ -70,7 +70,7 @@ def _decisions(
 ) -> Iterator[LiveDecision]:
     """Listen, or play a recording."""
     from tinykernel.board.checking import listen, play
-    from tinykernel.board.link import Board
+    from tinykernel.board.link import ConnectedBoard
     from tinykernel.cli.common.rows import recordings_for
 
     if send is None:
@@ -79,7 +79,7 @@ def _decisions(
     if cut is None:
         raise TinykernelError(f"{opened.path}: is not a model of signals, which --send needs")
     stretches = [stretch.X for stretch in cut.stretches]
-    return play(Board(link), opened.model, stretches, None if fast else cut.rate)
+    return play(ConnectedBoard(link), opened.model, stretches, None if fast else cut.rate)
 
 
 def _watch(

@@ -28,7 +28,7 @@ def verify_on_port(
 ) -> None:
     """Compare a board with Python, print the result, and exit with 1 on a difference."""
     from tinykernel.board.checking import verify_on_board
-    from tinykernel.board.link import Board, Link, find_port
+    from tinykernel.board.link import ConnectedBoard, Link, find_port
     from tinykernel.cli.verify import print_verification, verification_json
 
     if rows != "all" and (not rows.isdigit() or int(rows) == 0):
@@ -36,7 +36,7 @@ def verify_on_port(
     most, opened = None if rows == "all" else int(rows), open_model(model)
     integer = opened.model
     with showing_progress(quiet), Link(find_port(port), patience=_PATIENCE) as link:
-        board = Board(link)
+        board = ConnectedBoard(link)
         chosen = _some(integer, _rows(opened, data), most)
         recordings = chosen.streams or None
         result = verify_on_board(board, integer, chosen.X, chosen.y, recordings=recordings)
@@ -71,7 +71,7 @@ def verify_on_port(
 def bench_on_port(model: Path, port: str, *, save: bool, as_json: bool, quiet: bool) -> None:
     """Time a board on generated rows, print the result, and with `save` store it in the model."""
     from tinykernel.board.checking import time_on_board
-    from tinykernel.board.link import Board, Link, find_port
+    from tinykernel.board.link import ConnectedBoard, Link, find_port
     from tinykernel.codegen.projects import generated_inputs
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import about, load
@@ -80,7 +80,7 @@ def bench_on_port(model: Path, port: str, *, save: bool, as_json: bool, quiet: b
     loaded = load(model)
     integer = as_integer_model(loaded)
     with showing_progress(quiet), Link(find_port(port)) as link:
-        timing = time_on_board(Board(link), integer, generated_inputs(integer, 5)[2:])
+        timing = time_on_board(ConnectedBoard(link), integer, generated_inputs(integer, 5)[2:])
     if save:
         known = about(model)
         measured = known.get(MEASURED)

@@ -227,7 +227,7 @@ def _at(path: list[tuple[int, float, float]], n: int) -> tuple[float, float]:
 
 
 @dataclass(eq=False)
-class _Search:
+class _TreeSearch:
     data: TreeData
     folds: Sequence[Fold]
     trials: list[TreeTrial] = field(default_factory=list)
@@ -262,7 +262,7 @@ class _Search:
 
 def searched(data: TreeData, folds: Sequence[Fold], limit: float) -> TreeTrial:
     """Return the best options on held-out rows; stop early if far behind the loss `limit`."""
-    search = _Search(data, folds)
+    search = _TreeSearch(data, folds)
     best = search.attempt(TreeOptions(leaves=_LEAVES[0]))
     if best.log_loss > _FAR_BEHIND * limit:
         return best
@@ -281,7 +281,7 @@ def searched(data: TreeData, folds: Sequence[Fold], limit: float) -> TreeTrial:
 
 def searched_again(data: TreeData, folds: Sequence[Fold], best: TreeTrial) -> TreeTrial:
     """Return options for many more rows than `best` was chosen with, starting at larger trees."""
-    search = _Search(data, folds)
+    search = _TreeSearch(data, folds)
     first = search.attempt(replace(best.options, **_OF_MANY_ROWS))
     return search.climb(first, _CHANGES_OF_MANY_ROWS)
 
