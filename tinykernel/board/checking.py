@@ -69,7 +69,7 @@ class BoardResult:
 
     @property
     def stack_holds(self) -> bool:
-        """Whether the stack keeps to its bound, as far as it is known."""
+        """Whether the stack is within its bound; True if either is unknown."""
         known = self.stack is not None and self.stack_promised is not None
         return not known or self.stack <= self.stack_promised  # type: ignore[operator]
 

@@ -22,7 +22,7 @@ _DONE, _CRASHED = 5, 6  # states of avr_run, see sim_avr.h
 _FAULT = 77  # see firmware/boards/semihost.h
 _STEPS = 256  # calls of avr_run between two looks at the clock
 _SLICE = 100_000  # cycles that avr_run may take at a time
-# Requests about UART 0, see avr_uart.h, and the numbers of what it is wired to.
+# Requests to UART 0, see avr_uart.h, and the numbers of its signals.
 _UART_PINS, _UART_FLAGS = (int.from_bytes(name, "big") for name in (b"uar0", b"uas0"))
 _INPUT, _OUTPUT, _XON, _XOFF = range(4)
 _IRQ_HOOK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p)

@@ -26,7 +26,7 @@ def upload(
     # `environment` is one of its ``platformio.ini``, by default all. `trust` allows a project that
     # was not written by export, or changed since.
     _check_project(folder, environment)
-    if not trust:  # PlatformIO's files are code: it could run somebody else's programs
+    if not trust:  # PlatformIO runs code in the files of a project
         advice = "read its platformio.ini, then add --trust"
         if not is_export(folder):
             raise TinykernelError(
@@ -99,7 +99,7 @@ def _run(command: list[str]) -> int:
         return process.wait(_SECONDS)
     finally:
         if process.poll() is None:
-            # The whole group: PlatformIO starts compilers and uploaders that would live on.
+            # Kill the whole group, as PlatformIO starts compilers and uploaders.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()

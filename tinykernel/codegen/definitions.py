@@ -32,7 +32,7 @@ class Definition:
 
     name: str  # ``#define name value``.
     value: str
-    comment: str = ""  # what it is; may be empty.
+    comment: str = ""  # what it defines; may be empty.
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from tinykernel.coding.codes import Coding
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 
-# C99 tells names apart by 63 characters; what is left over is for a number.
+# C99 distinguishes names by 63 characters; the rest is for a number.
 _LONGEST, _LONGEST_COLUMN, _LONGEST_SHOWN = 58, 24, 40
 _WORDS = {">=": " GE ", "<=": " LE ", ">": " GT ", "<": " LT ", "=": " EQ ", "+": " PLUS "}
 # Macros of stdint.h and math.h that a short name of a model can run into.

@@ -43,7 +43,7 @@ class PackedModel:
     headers: tuple[str, ...]  # of the runtime, those of the stages before the machine.
     # Where the state of a stage begins in that of a stream, by the name of its structure.
     places: dict[str, int]
-    scratch_words: int  # RAM that the caller of the firmware owns, in words.
+    scratch_words: int  # RAM that the caller of the firmware provides, in words.
     state_words: int  # RAM of a stream; 0 for models without one.
     window_start_words: int  # those of them that are cleared where a window begins.
     window_words: int  # those of them that a whole window needs, too.
@@ -125,7 +125,7 @@ def _pack_machine(model: IntegerModel) -> tuple[Parts, Placement | None, int]:
     parts += [] if linear is None else pack_linear(linear)
     parts += [] if trees is None else pack_trees(trees)
     parts += [] if model.decision is None else _pack_decision(model.decision)
-    if model.events is not None:  # what a stream has to gather of a class before it tells an event
+    if model.events is not None:  # the sum of a class at which a stream has an event
         events, comment = model.events, "Least sum of an event, by label; 0 of background."
         pause = "decisions without an event after one"
         parts += [

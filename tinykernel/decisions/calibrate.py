@@ -121,7 +121,7 @@ def calibrate(
     ----------
     model : IntegerModel, KernelMachine or fitted classifier
     X : array-like, shape (n, n_inputs)
-        Rows that the model was not trained on. Nobody can check that here.
+        Rows that the model was not trained on. That is not checked.
     y : array-like, shape (n,)
         Their labels; with `per_class` every class of the model must be among them.
     max_error : float, optional
@@ -144,7 +144,7 @@ def calibrate(
         Rows of known classes, best the training rows; needs `false_alarms`. Novelty then includes
         the distance to prototypes of these rows, see `Decision`. A fifth of the rows to calibrate,
         at least 50, fits what a margin is worth as a distance; the promise uses the others. Where
-        the scores alone are clearly better, they are the novelty, and `remarks` says so.
+        the scores alone are clearly better, they are the novelty, which `remarks` mentions.
 
     Returns
     -------

@@ -179,7 +179,7 @@ def drift(
     chain that draws anew with probability r at every step, from the held-out shares, and otherwise
     stays. It changes with probability ``r (1 - sum of squared shares)``, which gives r, and n of
     its steps tell as much about the shares as ``n r / (2 - r)`` independent ones. A device that was
-    always in one state therefore tells next to nothing.
+    always in one state therefore holds hardly any information.
     """
     # Every command imports this module, and scipy.stats takes half a second.
     from scipy.special import chdtrc

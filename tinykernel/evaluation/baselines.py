@@ -43,7 +43,7 @@ def label_baselines(
     with weights rounded to int8, "tree" a decision tree of depth 6 (CART: Breiman et al. 1984). A
     baseline is as good unless a one-sided test at the level of 5 % says that the model is better:
     the exact test of McNemar; with groups or `class_weight="balanced"` the t test of the
-    differences. It is better if the test says so.
+    differences. It is better if the test is significant.
     """
     (X, y), (X_test, true) = train, test
     labels, counts = np.unique(y, return_counts=True)

@@ -337,7 +337,7 @@ def count_calls(
 
 
 class _BlockCost(NamedTuple):
-    """The instructions of a block by stage, in their order; the last stage goes on after it."""
+    """The instructions of a block by stage, in order; the last stage continues after the block."""
 
     block: Block  # kept, so that its identity stays its own
     counts: list[tuple[str, int]]

@@ -13,8 +13,8 @@ from tinykernel.measure.stack import symbols
 from tinykernel.model.readouts import PARTS
 from tinykernel.model.stages import STAGES as KINDS
 
-# The runtime has one kernel per file, so the file of a function tells its stage. What is in no such
-# file (arithmetic on words, library routines) belongs to the stage that calls it.
+# The runtime has one routine per file, so the file of a function shows its stage. Other functions
+# (arithmetic on words, library routines) belong to the stage that calls them.
 _STAGE_OF_FILE = {
     header: stage
     for piece in (*KINDS, *PARTS)

@@ -15,7 +15,7 @@ class Supply:
     """What the chip draws while it computes."""
 
     amperes: float
-    volts: float | None = None  # None where nobody said; then there is a charge and no energy.
+    volts: float | None = None  # None if unknown; then there is a charge and no energy.
 
     def charge(self, seconds: float) -> float:
         """Return ampere-seconds."""

@@ -60,7 +60,7 @@ class IntegerModel(Predictions):
     decision : Decision, optional
         When the label is an answer, and how sure it is. It changes no scores and labels.
     events : Events, optional
-        When a stream tells an event; for models with a hop.
+        When a stream has an event; for models with a hop.
     hop : int
         Signals: samples between the windows of a stream, at most a window; both are multiples of
         the averaging. 0: no stream.

@@ -87,7 +87,7 @@ def targets_of(codes: NDArray[np.int64], n_classes: int) -> _Floats:
 
 
 def prior(targets: _Floats, weight: _Floats, losses: Sequence[float] = ()) -> _Floats:
-    """Return the offsets that give every row the class shares, or the values, of the whole."""
+    """Return the offsets that predict the class shares, or the mean values, for every row."""
     if losses:
         return _constants(targets, weight, losses).astype(np.float32)
     n_outputs = targets.shape[1]

@@ -82,7 +82,7 @@ class SearchOutcome:
     gain: tuple[float, float] | None = None
     interrupted: bool = False  # whether Ctrl-C ended the search; the best until then is taken.
     learned: str = ""  # of what the trials learned, where that is not the rows as they are.
-    #: Of other layouts, or a linear part alone, what is not far behind.
+    #: Other layouts, or a linear part alone, that are nearly as good.
     runners_up: tuple[Recipe, ...] = ()
 
     def best_of(self, recipe: Recipe) -> SearchTrial:
@@ -343,7 +343,7 @@ def choose_recipe(
 
 
 def _runners_up(search: _RecipeSearch, chosen: Recipe) -> tuple[Recipe, ...]:
-    """Return the best of each other layout, and of a linear part alone, that is not far behind."""
+    """Return the best of each other layout, and of a linear part alone, if nearly as good."""
     best: dict[str, tuple[float, Recipe]] = {}
     for recipe in search.finalists:
         kind, loss = _kind(recipe), search.score(recipe, final=True)

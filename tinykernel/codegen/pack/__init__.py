@@ -54,7 +54,7 @@ class Packed:
     more_words: int = 0  # words of scratch beside those of the machine.
     state_words: int = 0  # words of a stream; a window of a signal needs a stream of its own.
     kept_words: int = 0  # the last ones of these, which a whole window does not need.
-    persists: bool = False  # whether the begin of a window leaves its state as it is.
+    persists: bool = False  # whether a new window keeps its state.
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def hash_keep(z, base, seeds, j, threshold, inverse):  # type: ignore[no-untyped
     """Multiply z by the dropout mask of input j, a hash of the row's seed: it can be repeated."""
     mixed = np.uint32(np.uint32(j + 1) * np.uint32(0x9E3779B1))
     for k in range(LANES):
-        # Without the casts numba goes on in 64 bits.
+        # Without the casts numba computes in 64 bits.
         h = np.uint32((seeds[k] ^ mixed) * np.uint32(0x85EBCA6B))
         h = np.uint32((h ^ (h >> np.uint32(15))) * np.uint32(0xC2B2AE35))
         h ^= h >> np.uint32(16)

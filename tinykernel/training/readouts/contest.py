@@ -153,7 +153,7 @@ def _in_full(
 
     parts = trained(quarters[:1])
     if len(quarters) > 1:
-        # Who costs more than the best and is far behind is not trained four times.
+        # A candidate that costs more than the best and is much worse is not trained four times.
         first = chosen(parts, quarters[:1])
         far = _FAR_BEHIND * first.losses[first.best]
         stay = [

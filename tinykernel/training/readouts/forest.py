@@ -267,7 +267,7 @@ class Watch:
     weight: NDArray[np.float32]
     values: bool
     base: _Floats | None = None
-    #: Ends the growth of trees whose loss nobody will ask for.
+    #: Ends the growth of trees whose loss is no longer needed.
     cancelled: threading.Event = field(default_factory=threading.Event)
     losses: list[tuple[int, float, float]] = field(default_factory=list)
     reached: list[NDArray[np.uint8]] = field(default_factory=list)

@@ -73,9 +73,9 @@ def better(
 ) -> tuple[TrainerOptions, Choice | None]:
     """Choose between kernels and convolutions on held-out rows.
 
-    Short trainings of convolutions decide: where these are ahead, the whole training is, too. They
-    take far more instructions, so that the shortest training must be ahead by two standard
-    errors, and a longer one by one.
+    Short trainings of convolutions decide: if these are better, so is the full training. They
+    take far more instructions, so the shortest training must be better by two standard errors,
+    a longer one by one.
     """
     assert isinstance(options.n_kernels, Mapping)
     if data.quantity is not None:

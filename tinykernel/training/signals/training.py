@@ -292,7 +292,8 @@ def _check_counts(plan: SignalPlan) -> None:
 def _fit_classes(data: TrainSet, plan: SignalPlan, counts: TrainingRows) -> LevelFit:
     """Fit ridge regression, with the penalty that suits rows held out, or folds.
 
-    Numbers beside a window are few and say much: the likelihood tells beats 4 points better.
+    Numbers beside a window are few and informative: with the likelihood, beats are recognised
+    4 points better.
     """
     inputs, wanted, weight = counts.rows, 2 * counts.targets - 1, counts.weight
     n, likely, folds = len(inputs), plan.beside > 0, list[Fold]()
