@@ -1,7 +1,7 @@
 """Words of memory that an exported model needs, computed from its tables: see check_proof.py.
 
 A stage needs scratch that the machine can reuse (`first`), other scratch (`scratch`), and state of
-a stream (`state`), part of which whole windows do not need (`kept`).
+a stream (`state`), part of which whole windows do not need (`stream`).
 """
 
 import numpy as np
@@ -27,14 +27,14 @@ def samples(c, n):
 
 def spectrum(c, k):
     ring = k["length"] * min(k["channels"], 2) * k["channels"]
-    kept = 4 + samples(c, ring) if c.streams else 0
+    stored = 4 + samples(c, ring) if c.streams else 0
     frame = k["length"] + 2 + blocks_of(k["bands"] * k["channels"], 4)
-    return {"state": frame + kept, "kept": kept}
+    return {"state": frame + stored, "stream": stored}
 
 
 def offset(c, k):
-    kept = samples(c, k["rows"] * k["channels"]) if c.streams else 0
-    return {"state": 2 + 2 * k["channels"] + kept, "kept": kept}
+    stored = samples(c, k["rows"] * k["channels"]) if c.streams else 0
+    return {"state": 2 + 2 * k["channels"] + stored, "stream": stored}
 
 
 def frame(c, k):
@@ -49,9 +49,9 @@ def levels(c, k):
 def signal(c, k):
     need(k["windows"] == blocks_of(k["rows"], k["hop"]), "other windows at a time")
     dilation = c.table[k["dilations"]].reshape(k["distances"], -1)[:, 0]
-    need(k["kept"] == 8 * dilation.max() + 1, "other rows are kept")
+    need(k["ring_rows"] == 8 * dilation.max() + 1, "other rows are kept")
     window = counts(c, k["kernels"] * k["cells"])
-    running = AGES + k["windows"] + blocks_of(k["kept"] * k["channels"], 2)
+    running = AGES + k["windows"] + blocks_of(k["ring_rows"] * k["channels"], 2)
     places = AGES + k["windows"], running, running + counts(c, k["kernels"]), window
     need((k["ring"], k["running"], k["counts"], k["window"]) == places, "places in a stream")
     return {
@@ -152,9 +152,8 @@ def events(c):
 def memory(c):
     """Return the words of scratch and, for a stream, those of its scratch and its state."""
     needs = [STAGES[kind](c, k) for kind, k in c.chain]
-    total = {
-        name: sum(need_of.get(name, 0) for need_of in needs) for name in ("first", "state", "kept")
-    }
+    kinds = "first", "state", "stream"
+    total = {kind: sum(need_of.get(kind, 0) for need_of in needs) for kind in kinds}
     scratch = [need_of.get("scratch", 0) for need_of in needs]
     machine = blocks_of(c("FEATURES") * c("INPUT_BITS"), 32)
     if c("BLOCKS"):
@@ -165,7 +164,7 @@ def memory(c):
     # Counts of signals are ordered and joined in the same memory.
     stages = max(scratch) if c("STAGES") == 2 else sum(scratch)
     stream = first + dots + c("CLASSES") + stages
-    sizes = {"scratch": stream + total["state"] - total["kept"]}
+    sizes = {"scratch": stream + total["state"] - total["stream"]}
     if c.streams:
         sizes["stream_scratch"] = stream
     if c("STAGES") > 1:

@@ -50,11 +50,11 @@ TK_INLINE uint32_t tk_beside_level(const TK_FLASH struct tk_beside *k, tk_sample
 TK_INLINE void tk_beside_keep(const TK_FLASH struct tk_beside *k, uint32_t *state,
                               const tk_sample_t *numbers)
 {
-    tk_u16 *const kept = (tk_u16 *)state;
+    tk_u16 *const stored = (tk_u16 *)state;
     uint32_t i;
     for (i = 0u; i < k->entries; ++i) {
         const uint32_t level = tk_beside_level(k, numbers[k->sources[i]], i);
-        kept[i] = (tk_u16)((level * k->factor) >> 8);
+        stored[i] = (tk_u16)((level * k->factor) >> 8);
     }
 }
 
@@ -63,7 +63,7 @@ TK_INLINE const tk_count_t *tk_beside_join(const TK_FLASH struct tk_beside *k,
                                            const uint32_t *state, const tk_count_t *counts,
                                            uint32_t *joined)
 {
-    const tk_u16 *const kept = (const tk_u16 *)state;
+    const tk_u16 *const stored = (const tk_u16 *)state;
     tk_count_t *const out = (tk_count_t *)joined;
     uint32_t i;
     for (i = 0u; i < k->counts; ++i) {
@@ -71,7 +71,7 @@ TK_INLINE const tk_count_t *tk_beside_join(const TK_FLASH struct tk_beside *k,
         TK_PLAIN_LOOP();
     }
     for (i = 0u; i < k->entries; ++i) {
-        out[k->counts + i] = (tk_count_t)kept[i];
+        out[k->counts + i] = (tk_count_t)stored[i];
     }
     return out;
 }

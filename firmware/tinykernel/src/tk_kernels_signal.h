@@ -21,7 +21,7 @@ struct tk_signal {
     uint32_t cells;     /* number of cells of a window */
     uint32_t hop;       /* rows from the beginning of a window to that of the next one */
     uint32_t windows;   /* number of windows that overlap at a time */
-    uint32_t kept;      /* rows in the ring, the length of the longest kernel */
+    uint32_t ring_rows; /* rows in the ring, the length of the longest kernel */
     uint32_t distances; /* number of different dilations */
     uint32_t turns;     /* 1, 2, 4, ...: the channels are split into so many parts */
     uint32_t split;     /* parts of the work on a row that one call does */
@@ -109,7 +109,7 @@ TK_INLINE void tk_signal_rows(const TK_FLASH struct tk_signal *k, uint32_t *rows
     do {
         --i;
         rows[i] = at * k->channels;
-        at = at >= dilation ? at - dilation : at + k->kept - dilation;
+        at = at >= dilation ? at - dilation : at + k->ring_rows - dilation;
     } while (i != 0u);
 }
 
@@ -186,10 +186,10 @@ TK_INLINE void tk_signal_cells(const TK_FLASH struct tk_signal *k, uint32_t d, u
 TK_INLINE tk_u16 *tk_signal_next(const TK_FLASH struct tk_signal *k, uint32_t *state)
 {
     tk_u16 *const ring = (tk_u16 *)(state + k->ring);
-    if (++state[TK_STATE_AT] >= k->kept) {
+    if (++state[TK_STATE_AT] >= k->ring_rows) {
         state[TK_STATE_AT] = 0u;
     }
-    if (state[TK_STATE_FILLED] < k->kept) {
+    if (state[TK_STATE_FILLED] < k->ring_rows) {
         ++state[TK_STATE_FILLED];
     }
     return ring + state[TK_STATE_AT] * k->channels;

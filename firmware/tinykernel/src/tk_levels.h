@@ -123,12 +123,12 @@ TK_INLINE void tk_levels_line(const TK_FLASH struct tk_levels *levels, const tk_
 TK_INLINE int tk_levels_push(const TK_FLASH struct tk_levels *levels, uint32_t *state,
                              const tk_sensor_t *sample)
 {
-    tk_u16 *const kept = (tk_u16 *)(state + 1);
+    tk_u16 *const stored = (tk_u16 *)(state + 1);
     uint32_t c;
     for (c = 0u; c < levels->channels; ++c) {
         const uint32_t level = tk_level(levels, sample[c], c);
-        kept[c] =
-            (tk_u16)(levels->average == 2u && state[0] != 0u ? (kept[c] + level) >> 1 : level);
+        stored[c] =
+            (tk_u16)(levels->average == 2u && state[0] != 0u ? (stored[c] + level) >> 1 : level);
     }
     if (levels->average == 1u) {
         return 1;
@@ -141,16 +141,16 @@ TK_INLINE int tk_levels_push(const TK_FLASH struct tk_levels *levels, uint32_t *
 TK_INLINE void tk_levels_row(const TK_FLASH struct tk_levels *levels, const uint32_t *state,
                              tk_u16 *row)
 {
-    const tk_u16 *const kept = (const tk_u16 *)(state + 1);
+    const tk_u16 *const stored = (const tk_u16 *)(state + 1);
     const TK_FLASH uint8_t *code = levels->mix;
     uint32_t m;
     for (m = 0u; m < levels->mixed; ++m) {
         if (levels->terms == 0u) {
-            row[m] = kept[m];
+            row[m] = stored[m];
         } else {
-            uint32_t level = tk_levels_term(levels, code[0], kept[code[0] & 63u]);
+            uint32_t level = tk_levels_term(levels, code[0], stored[code[0] & 63u]);
             if (levels->terms == 2u) {
-                level = (level + tk_levels_term(levels, code[1], kept[code[1] & 63u])) >> 1;
+                level = (level + tk_levels_term(levels, code[1], stored[code[1] & 63u])) >> 1;
             }
             row[m] = (tk_u16)level;
             code += levels->terms;

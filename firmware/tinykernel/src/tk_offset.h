@@ -21,12 +21,12 @@ enum {
 };
 
 /* A stored sample. The memory is also accessed as words. */
-typedef tk_sample_t TK_ALIAS tk_kept_t;
+typedef tk_sample_t TK_ALIAS tk_stored_t;
 
 /* The window of a stream. */
-TK_INLINE tk_kept_t *tk_offset_window(const TK_FLASH struct tk_offset *offset, uint32_t *state)
+TK_INLINE tk_stored_t *tk_offset_window(const TK_FLASH struct tk_offset *offset, uint32_t *state)
 {
-    return (tk_kept_t *)(state + 2u + 2u * offset->channels);
+    return (tk_stored_t *)(state + 2u + 2u * offset->channels);
 }
 
 /* Store a sample of each channel. Returns 1 if a window ends with it; the window begins at
@@ -34,11 +34,11 @@ TK_INLINE tk_kept_t *tk_offset_window(const TK_FLASH struct tk_offset *offset, u
 TK_INLINE int tk_offset_keep(const TK_FLASH struct tk_offset *offset, uint32_t *state,
                              const tk_sample_t *sample)
 {
-    tk_kept_t *const kept =
+    tk_stored_t *const stored =
         tk_offset_window(offset, state) + state[TK_OFFSET_AT] * offset->channels;
     uint32_t c;
     for (c = 0u; c < offset->channels; ++c) {
-        kept[c] = sample[c];
+        stored[c] = sample[c];
     }
     if (++state[TK_OFFSET_AT] == offset->rows) {
         state[TK_OFFSET_AT] = 0u;
@@ -51,8 +51,8 @@ TK_INLINE int tk_offset_keep(const TK_FLASH struct tk_offset *offset, uint32_t *
 }
 
 /* Mean of channel c of a window at `samples`, whose oldest sample has the index `start`. */
-TK_INLINE int32_t tk_offset_mean(const TK_FLASH struct tk_offset *offset, const tk_kept_t *samples,
-                                 uint32_t start, uint32_t c)
+TK_INLINE int32_t tk_offset_mean(const TK_FLASH struct tk_offset *offset,
+                                 const tk_stored_t *samples, uint32_t start, uint32_t c)
 {
     int32_t sum = 0;
     uint32_t i;
@@ -74,7 +74,7 @@ TK_INLINE int32_t *tk_offset_means(uint32_t *state)
 
 /* Compute the means of a window. */
 TK_INLINE void tk_offset_find(const TK_FLASH struct tk_offset *offset, uint32_t *state,
-                              const tk_kept_t *samples, uint32_t start)
+                              const tk_stored_t *samples, uint32_t start)
 {
     int32_t *const means = tk_offset_means(state);
     uint32_t c;
@@ -85,7 +85,7 @@ TK_INLINE void tk_offset_find(const TK_FLASH struct tk_offset *offset, uint32_t 
 
 /* A row: a sample of each channel less the mean. */
 TK_INLINE const int32_t *tk_offset_row(const TK_FLASH struct tk_offset *offset, uint32_t *state,
-                                       const tk_kept_t *sample)
+                                       const tk_stored_t *sample)
 {
     const int32_t *const means = tk_offset_means(state);
     int32_t *const row = tk_offset_means(state) + offset->channels;

@@ -30,10 +30,10 @@ TK_INLINE void tk_plane_init(const TK_FLASH struct tk_plane *plane, uint32_t *st
 TK_INLINE int tk_plane_push(const TK_FLASH struct tk_plane *plane, uint32_t *state,
                             const uint8_t *row)
 {
-    uint8_t *const kept = (uint8_t *)(state + TK_PLANE_ROWS) + state[TK_PLANE_AT] * plane->bands;
+    uint8_t *const stored = (uint8_t *)(state + TK_PLANE_ROWS) + state[TK_PLANE_AT] * plane->bands;
     uint32_t b;
     for (b = 0u; b < plane->bands; ++b) {
-        kept[b] = row[b];
+        stored[b] = row[b];
     }
     if (++state[TK_PLANE_AT] == plane->rows) {
         state[TK_PLANE_AT] = 0u;

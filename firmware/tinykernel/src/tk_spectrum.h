@@ -27,7 +27,7 @@ struct tk_spectrum {
 };
 
 /* A stored sample. The memory is also accessed as words. */
-typedef tk_sample_t TK_ALIAS tk_kept_t;
+typedef tk_sample_t TK_ALIAS tk_stored_t;
 
 /* Words of memory for the transform of a frame. */
 #define TK_SPECTRUM_WORDS(length) ((length) + 2u)
@@ -76,7 +76,7 @@ TK_INLINE uint32_t tk_spectrum_ring(const TK_FLASH struct tk_spectrum *spectrum)
 /* Sum and difference, shifted, of two samples that are half a frame apart. `place` is that of the
  * first one; it wraps around the ring. */
 TK_INLINE void tk_spectrum_pair(const TK_FLASH struct tk_spectrum *spectrum,
-                                const tk_kept_t *samples, uint32_t place, uint32_t stride,
+                                const tk_stored_t *samples, uint32_t place, uint32_t stride,
                                 int32_t *sum, int32_t *difference)
 {
     const uint32_t wrapped = tk_spectrum_ring(spectrum) - 1u;
@@ -91,7 +91,7 @@ TK_INLINE void tk_spectrum_pair(const TK_FLASH struct tk_spectrum *spectrum,
  * the first two stages of their transform. Sample i of the frame is samples[(start + i) * stride],
  * around the ring. The oldest samples are loaded first, as new ones overwrite them. */
 TK_INLINE void tk_spectrum_load(const TK_FLASH struct tk_spectrum *spectrum, int32_t *frame,
-                                const tk_kept_t *samples, uint32_t start, uint32_t stride,
+                                const tk_stored_t *samples, uint32_t start, uint32_t stride,
                                 uint32_t half)
 {
     const uint32_t quarter = spectrum->length / 4u;
@@ -278,7 +278,7 @@ TK_INLINE void tk_spectrum_bands(const TK_FLASH struct tk_spectrum *spectrum, co
  * for bins, window and levels. Sample i of the frame is samples[((start + i) % tk_spectrum_ring())
  * * stride]; z has TK_SPECTRUM_WORDS(length) words, and carries results from step to step. */
 TK_INLINE void tk_spectrum_step(const TK_FLASH struct tk_spectrum *spectrum,
-                                const tk_kept_t *samples, uint32_t start, uint32_t stride,
+                                const tk_stored_t *samples, uint32_t start, uint32_t stride,
                                 int32_t *z, uint8_t *levels, uint32_t step)
 {
     const uint32_t split = TK_SPECTRUM_STEPS(spectrum->length) - 3u;
@@ -321,9 +321,9 @@ TK_INLINE uint32_t *tk_spectrum_stream(const TK_FLASH struct tk_spectrum *spectr
 }
 
 /* The ring of samples. */
-TK_INLINE const tk_kept_t *tk_spectrum_samples(const uint32_t *stream)
+TK_INLINE const tk_stored_t *tk_spectrum_samples(const uint32_t *stream)
 {
-    return (const tk_kept_t *)(stream + TK_SPECTRUM_RING);
+    return (const tk_stored_t *)(stream + TK_SPECTRUM_RING);
 }
 
 /* Initialise a stream, whose first frame ends after so many samples. */
@@ -338,8 +338,8 @@ TK_INLINE void tk_spectrum_init(uint32_t samples, uint32_t *stream)
 TK_INLINE void tk_spectrum_keep(const TK_FLASH struct tk_spectrum *spectrum, uint32_t *stream,
                                 const tk_sample_t *sample, uint32_t steps)
 {
-    tk_kept_t *const place =
-        (tk_kept_t *)(stream + TK_SPECTRUM_RING) + stream[TK_SPECTRUM_AT] * spectrum->channels;
+    tk_stored_t *const place =
+        (tk_stored_t *)(stream + TK_SPECTRUM_RING) + stream[TK_SPECTRUM_AT] * spectrum->channels;
     uint32_t i;
     for (i = 0u; i < spectrum->channels; ++i) {
         place[i] = sample[i];

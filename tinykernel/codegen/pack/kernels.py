@@ -117,7 +117,7 @@ def pack_kernels(stage: Kernels, place: Place) -> Packed:
             cells=stage.cells[0],
             hop=place.hop,
             windows=windows,
-            kept=ring_rows,
+            ring_rows=ring_rows,
             distances=dilations.size,
             turns=turns,
             split=-(-dilations.size * turns // place.calls),
