@@ -46,7 +46,7 @@ def test_objective_never_rises_and_is_the_one_of_the_paper(options, n, p, seed):
     """Protects the convergence proof (Lemma 2): no sweep raises (7), and (7) is what is counted."""
     signs, codes, sample_weight, _ = make(seed, n, p)
     first, outputs = (
-        fit_outputs(pack(signs), codes, sample_weight, 2, replace(options, **more), seed=seed)
+        fit_outputs(pack(signs), codes, sample_weight, 2, replace(options, **more, seed=seed))
         for more in ({"max_iter": 1}, {})
     )
     assert outputs.objective[0] <= first.objective[0] + 1e-12 * max(1, first.objective[0])
@@ -69,12 +69,12 @@ def test_one_sweep_equals_the_slow_version(options, n, p, seed):
     y = np.where(codes == 1, 1.0, -1.0)
     weights = rng.choice(np.array([-1, 0, 1], dtype=np.int8), p)
     packed = pack(signs)
-    sums = np.zeros(packed.padded_rows, np.int32)
+    sums = np.zeros(8 * packed[0].size, np.int32)
     sums[:n] = signs @ weights.astype(np.int64)
     order, scale, swept = rng.permutation(p), np.array([0.2, 0.1]), weights.copy()
     before = slow_objective(signs, y, share, weights, *scale, options)
     objective, n_changes = sweep(
-        packed.planes,
+        packed,
         (y > 0).astype(np.int8),
         share,
         order,

@@ -272,7 +272,8 @@ def read_pictures(path: str | os.PathLike[str], how: PictureReading, *, to_train
     files = find_pictures(path)
     notes = (files.note,) if files.note else ()
     if how.shape is None and how.frame is None:
-        how = replace(how, shape=_usual_shape(files))
+        some = files.train[:: max(1, len(files.train) // _LOOKED_AT)]
+        how = replace(how, shape=(_SIDE, _SIDE, 3 if any(map(has_colours, some)) else 1))
         size = "x".join(map(str, how.shape or ()))
         notes = (*notes, f"pictures become {size}; --image-shape chooses another size")
     pattern = None if how.name is None else NamePattern(how.name, how.label, how.groups)
@@ -282,12 +283,6 @@ def read_pictures(path: str | os.PathLike[str], how: PictureReading, *, to_train
     train = _part(files.source, files.train, how, pattern, to_train)
     notes = (*notes, *train.notes, *(() if test is None else test.notes))
     return Parts(replace(train, notes=notes), test)
-
-
-def _usual_shape(files: PictureFiles) -> tuple[int, int, int]:
-    """Return the default shape."""
-    looked_at = files.train[:: max(1, len(files.train) // _LOOKED_AT)]
-    return _SIDE, _SIDE, 3 if any(map(has_colours, looked_at)) else 1
 
 
 def _part(

@@ -180,7 +180,6 @@ def bench(
     rate: float | None = None,
     X: ArrayLike | None = None,
     back_end: str = "auto",
-    flags: Sequence[str] = ("-Os",),
     function: str = "predict",
 ) -> BenchResult:
     """Count the instructions of one inference.
@@ -203,8 +202,6 @@ def bench(
         Raw inputs, at most the first three are run, or one of more than 4096 values; by default
         generated rows.
     back_end : {"auto", "qemu", "unicorn"}, default="auto"
-    flags : sequence of str, default=("-Os",)
-        Optimisation and macros for the compiler.
     function : str, default="predict"
         The function that is counted; of a calibrated model also "decide", "confidence", "is_novel",
         and with prototypes "decide_novelty".
@@ -233,9 +230,9 @@ def bench(
         n_rows = min(1 if integer_model.n_inputs > _LARGE else 3, len(rows))
         steps = n_rows + bool(integer_model.hop)
         say(f"building for {row.name}", 0, None)
-        platforms = find_platforms(row, back_end)
+        platforms, flags = find_platforms(row, back_end), ["-Os"]
         if integer_model.decision is None and function == "predict":
-            flags = [*flags, "-DONE_CALL=1"]
+            flags.append("-DONE_CALL=1")
         program = build_closest(integer_model, platforms, Path(folder), flags)
         counts = []
         for index in range(n_rows):

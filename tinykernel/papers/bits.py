@@ -8,7 +8,6 @@ bit is set becomes masked vector additions.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,28 +18,13 @@ from tinykernel.compiled import njit
 _WIDTH = 128
 
 
-@dataclass(frozen=True, eq=False)
-class PackedFeatures:
-    """Signs of rows: `planes` uint8 (n_components, n_chunks, width), 0 in padding rows."""
-
-    planes: NDArray[np.uint8]
-    n_rows: int
-
-    @property
-    def n_features(self) -> int:
-        """Number of binary features p."""
-        return int(self.planes.shape[0])
-
-    @property
-    def padded_rows(self) -> int:
-        """Number of rows with the padding."""
-        return 8 * int(self.planes.shape[1]) * int(self.planes.shape[2])
-
-
 def pack_features(
     transform: Callable[[NDArray[Any]], NDArray[np.bool_]], X: NDArray[Any], n_features: int
-) -> PackedFeatures:
-    """Compute and pack the first components of all rows in chunks; `transform` gives bits."""
+) -> NDArray[np.uint8]:
+    """Compute and pack the first components of all rows in chunks; `transform` gives bits.
+
+    Returns planes (n_features, n_chunks, width), 0 in padding rows.
+    """
     n_rows = X.shape[0]
     width = max(1, min(_WIDTH, -(-n_rows // 8)))
     step = 8 * width
@@ -48,7 +32,7 @@ def pack_features(
     for chunk in range(planes.shape[1]):
         bits = transform(X[chunk * step : (chunk + 1) * step])
         _pack_chunk(bits, chunk, planes)
-    return PackedFeatures(planes, n_rows)
+    return planes
 
 
 @njit(nogil=True)

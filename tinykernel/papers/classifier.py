@@ -18,8 +18,7 @@ from tinykernel.hadamard import padded_dimension
 from tinykernel.model import snap_windows
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.quantization.scaling import fit_scaling
-from tinykernel.papers.bits import pack_features
-from tinykernel.papers.outputs import PaperOptions, PaperRows, fit_outputs
+from tinykernel.papers.outputs import PaperOptions, PaperRows, learned
 from tinykernel.papers.selection import choose, draw_machine
 from tinykernel.training.trainset import prepare
 
@@ -147,7 +146,16 @@ class PaperClassifier(MachineClassifier):
         problem = PaperRows(**vars(data), scaling=scaling)
         sigma, regularization = choose(problem, options)
         chosen = replace(options, sigma=sigma, regularization=regularization)
-        machine, n_sweeps = train_paper(problem, chosen)
+        drawn = draw_machine(problem, sigma, options.n_components, options.seed)
+        machine, n_sweeps = learned(
+            snap_windows(drawn),  # the quantization of what it can hold costs little
+            data.X,
+            data.codes,
+            data.sample_weight,
+            chosen,
+            stage="learning the weights",
+        )
+        machine = replace(machine, input_bits=_input_bits(machine, data.X))
         # Not earlier, or an interrupted second fit would mix two models.
         self.classes_ = classes
         self.machine_ = machine
@@ -170,31 +178,6 @@ class PaperClassifier(MachineClassifier):
         machine = cls(**{"sigma": 1.0, **parameters, **small}).fit(X, y).machine_
         assert isinstance(machine, KernelMachine)
         return machine
-
-
-def train_paper(problem: PaperRows, options: PaperOptions) -> tuple[KernelMachine, int]:
-    """Train by Algorithm 1; return the machine and the number of sweeps."""
-    p = options.n_components
-    assert options.sigma is not None
-    # Weights learned on windows that the firmware can hold lose little by quantization.
-    machine = snap_windows(draw_machine(problem, options.sigma, p, options.seed))
-    outputs = fit_outputs(
-        pack_features(machine.features, problem.X, p),
-        problem.codes,
-        problem.sample_weight,
-        problem.n_classes,
-        options,
-        seed=options.seed,
-        n_threads=options.n_threads,
-        stage="learning the weights",
-    )
-    weights = machine.weights.copy()
-    weights[:, :p] = outputs.weights
-    machine = replace(
-        machine, weights=weights, output_scale=outputs.alpha, output_offset=outputs.beta
-    )
-    machine = replace(machine, input_bits=_input_bits(machine, problem.X))
-    return machine, int(outputs.n_sweeps.max())
 
 
 def _input_bits(machine: KernelMachine, X: NDArray[np.generic]) -> int:

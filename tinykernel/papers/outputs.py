@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,9 @@ from tinykernel import progress
 from tinykernel.checks import check_count, check_positive
 from tinykernel.compiled import njit
 from tinykernel.errors import TinykernelError
+from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.quantization.scaling import InputScaling
-from tinykernel.papers.bits import PackedFeatures, add_feature
+from tinykernel.papers.bits import add_feature, pack_features
 from tinykernel.papers.descent import sweep
 from tinykernel.training.trainset import TrainSet
 
@@ -71,11 +72,6 @@ class TernaryOutputs:
     beta: NDArray[np.float64]
     objective: NDArray[np.float64]
     n_sweeps: NDArray[np.int64]
-
-    def decide(self, features: PackedFeatures) -> NDArray[np.float64]:
-        """Compute the decision values of other rows, shape (n_rows, n_outputs)."""
-        sums = [_sums(features.planes, weights)[: features.n_rows] for weights in self.weights]
-        return np.stack(sums, axis=1) * self.alpha + self.beta
 
 
 @njit(nogil=True)
@@ -166,13 +162,13 @@ def stratified_rows(
 class _Output:
     """The state of one output while it is trained."""
 
-    def __init__(self, problem: _Problem, index: int, seed: int) -> None:
+    def __init__(self, problem: _Problem, index: int) -> None:
         self.problem = problem
         self.side = (problem.codes == index).astype(np.int8)
-        self.rng = np.random.default_rng([seed, index])
+        self.rng = np.random.default_rng([problem.options.seed, index])
         self.weights, alpha = self._start()
         self.scale = np.array([alpha, 0.0])
-        self.sums = _sums(problem.features.planes, self.weights)
+        self.sums = _sums(problem.planes, self.weights)
         self.objective = np.inf
         self.n_sweeps = 0
         self.finished = False
@@ -188,12 +184,12 @@ class _Output:
 
     def advance(self) -> None:
         """Make one sweep."""
-        features, options = self.problem.features, self.problem.options
+        planes, options = self.problem.planes, self.problem.options
         objective, _ = sweep(
-            features.planes,
+            planes,
             self.side,
             self.problem.share,
-            self.rng.permutation(features.n_features),
+            self.rng.permutation(len(planes)),
             options.regularization or 0.0,
             self.weights,
             self.scale,
@@ -211,7 +207,7 @@ class _Output:
 class _Problem:
     """Data and options shared by all outputs."""
 
-    features: PackedFeatures
+    planes: NDArray[np.uint8]
     codes: NDArray[np.int64]
     share: NDArray[np.float64]
     options: PaperOptions
@@ -220,14 +216,11 @@ class _Problem:
 
 
 def fit_outputs(
-    features: PackedFeatures,
+    planes: NDArray[np.uint8],
     codes: NDArray[np.int64],
     sample_weight: NDArray[np.float64],
     n_classes: int,
     options: PaperOptions,
-    *,
-    seed: int = 0,
-    n_threads: int = 1,
     stage: str | None = None,
 ) -> TernaryOutputs:
     """Learn ternary weights by Algorithm 1 of Lei & Lan 2021.
@@ -241,13 +234,13 @@ def fit_outputs(
     is the name under which progress is reported.
     """
     share = np.asarray(sample_weight, dtype=np.float64)
-    rows = stratified_rows(codes, _START_ROWS, np.random.default_rng(seed))
-    signs = _unpack_rows(features.planes, rows)
-    problem = _Problem(features, codes, share / share.sum(), options, rows, signs)
+    rows = stratified_rows(codes, _START_ROWS, np.random.default_rng(options.seed))
+    signs = _unpack_rows(planes, rows)
+    problem = _Problem(planes, codes, share / share.sum(), options, rows, signs)
     indices = [1] if n_classes == 2 else list(range(n_classes))
     # Leaving the block, also by Ctrl-C, waits for the running sweeps, which are short.
-    with ThreadPoolExecutor(max(1, min(n_threads, len(indices)))) as pool:
-        outputs = list(pool.map(lambda index: _Output(problem, index, seed), indices))
+    with ThreadPoolExecutor(max(1, min(options.n_threads, len(indices)))) as pool:
+        outputs = list(pool.map(lambda index: _Output(problem, index), indices))
         _run(pool, outputs, options.max_iter, stage)
     return TernaryOutputs(
         weights=np.stack([output.weights for output in outputs]),
@@ -270,3 +263,23 @@ def _run(
             progress.report(stage, n_sweeps, max_iter, f"objective {total:.5g}, {left} unfinished")
         if not left:
             return
+
+
+def learned(
+    machine: KernelMachine,
+    X: NDArray[Any],
+    codes: NDArray[np.int64],
+    sample_weight: NDArray[np.float64],
+    options: PaperOptions,
+    stage: str | None = None,
+) -> tuple[KernelMachine, int]:
+    """Return a machine with weights and outputs learned on raw rows, and the number of sweeps."""
+    p = options.n_components
+    planes = pack_features(machine.features, X, p)
+    outputs = fit_outputs(planes, codes, sample_weight, len(machine.classes), options, stage)
+    weights = machine.weights.copy()
+    weights[:, :p] = outputs.weights
+    machine = replace(
+        machine, weights=weights, output_scale=outputs.alpha, output_offset=outputs.beta
+    )
+    return machine, int(outputs.n_sweeps.max())

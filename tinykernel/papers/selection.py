@@ -13,8 +13,7 @@ from tinykernel import progress
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.quantization.machine import KernelMachine
-from tinykernel.papers.bits import pack_features
-from tinykernel.papers.outputs import PaperOptions, PaperRows, fit_outputs, stratified_rows
+from tinykernel.papers.outputs import PaperOptions, PaperRows, learned, stratified_rows
 
 _TURN = 2.0 * np.pi
 # Multiples of the mean distance to the 50th neighbour, and lambdas, likelier ones first. On ten
@@ -167,26 +166,20 @@ class _PaperSearch:
 
     def hits(self, sigma: float, regularization: float, part: _Part) -> float:
         """Train on all but one part; return the weight of its rows that are classified right."""
-        p, n_classes = self.options.n_components, self.problem.n_classes
-        machine = draw_machine(self.problem, sigma, p, part.seed)
-        rows = part.training > 0
-        outputs = fit_outputs(
-            pack_features(machine.features, self.X[rows], p),
-            self.codes[rows],
-            part.training[rows],
-            n_classes,
-            replace(
-                self.options,
-                regularization=regularization,
-                tol=_TOLERANCE,
-                max_iter=min(_SWEEPS, self.options.max_iter),
-            ),
+        machine = draw_machine(self.problem, sigma, self.options.n_components, part.seed)
+        options = replace(
+            self.options,
+            regularization=regularization,
+            tol=_TOLERANCE,
+            max_iter=min(_SWEEPS, self.options.max_iter),
             seed=part.seed,
+            n_threads=1,
         )
+        rows = part.training > 0
+        machine, _ = learned(machine, self.X[rows], self.codes[rows], part.training[rows], options)
         rows = part.held_out > 0
-        values = outputs.decide(pack_features(machine.features, self.X[rows], p))
-        labels = values.argmax(axis=1) if n_classes > 2 else values[:, 0] > 0
-        return float(part.held_out[rows] @ (labels == self.codes[rows]))
+        right = machine.label_indices(self.X[rows]) == self.codes[rows]
+        return float(part.held_out[rows] @ right)
 
     def _score(self, stage: str, pairs: list[tuple[float, float]]) -> None:
         """Store the weighted accuracy of every pair."""

@@ -107,12 +107,6 @@ class Span:
         return Span(round(self.first * scale), round(self.end * scale), self.label)
 
 
-def label_file(sound: Path) -> Path | None:
-    """Return the file of labels beside a sound."""
-    files = [sound.with_suffix(suffix) for suffix in (".csv", ".txt", ".json")]
-    return next((each for each in files if each.is_file()), None)
-
-
 def read_label_file(sound: Path, rate: float, n: int) -> tuple[Span, ...] | None:
     """Read the spans of a sound from the file of labels beside it, where there is one.
 
@@ -120,7 +114,8 @@ def read_label_file(sound: Path, rate: float, n: int) -> tuple[Span, ...] | None
     ``NAME.txt`` is what Audacity exports, without a header and with tabs. Times are seconds; what
     is in no span is background.
     """
-    file = label_file(sound)
+    files = (sound.with_suffix(suffix) for suffix in (".csv", ".txt", ".json"))
+    file = next((each for each in files if each.is_file()), None)
     if file is None:
         return None
     spans, lines = list[Span](), dict[Span, int]()

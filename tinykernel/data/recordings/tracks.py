@@ -52,7 +52,8 @@ def read_tracks(
     tracks = list[Track]()
     labels = clean_labels(tables)
     for table, name, (y, unlabelled) in zip(tables, names, labels, strict=True):
-        columns = _without(table, reading.drop)
+        _refuse_lacking(table, reading.drop, table.columns, "to drop")
+        columns = {name: x for name, x in table.columns.items() if name not in reading.drop}
         first = tracks[0] if tracks else None
         clock = _time_column(table, columns, inputs, first.time if first else reading.time)
         channels = _channels(table, columns, clock, inputs, first)
@@ -68,12 +69,6 @@ def read_tracks(
         _refuse_counters(tracks)
     _give_type(tracks)
     return tracks
-
-
-def _without(table: Columns, drop: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Return the columns that are not dropped."""
-    _refuse_lacking(table, drop, table.columns, "to drop")
-    return {name: values for name, values in table.columns.items() if name not in drop}
 
 
 def _refuse_lacking(
