@@ -17,6 +17,7 @@ from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import padded_dimension
 from tinykernel.measure.capacity import (
+    DRAWN,
     MOST_CHANNELS,
     MOST_CHOSEN,
     MOST_KERNELS,
@@ -26,7 +27,6 @@ from tinykernel.measure.capacity import (
     least_size,
     most_components,
     most_kernels,
-    random_layout,
 )
 from tinykernel.measure.instructions import steps_within
 from tinykernel.model import IntegerModel, quantize
@@ -198,10 +198,9 @@ def _drawn(asked: Asked) -> KernelMachine:
 
 def _drawn_components(asked: Asked) -> int:
     machine = _drawn(asked)
-    layout = random_layout(machine)
-    most = components_within(asked.flash, layout, machine.dimension, len(machine.weights))
+    most = components_within(asked.flash, DRAWN, machine.dimension, len(machine.weights))
     model = quantize(enlarged(machine, int(np.clip(most, _WORD, MOST_CHOSEN))))
-    p, least = most_components(model, layout, asked.flash, asked.target)
+    p, least = most_components(model, DRAWN, asked.flash, asked.target)
     if p:
         return p
     raise _too_small(asked, least)
@@ -479,8 +478,7 @@ def _least(asked: Asked, form: str, n: int) -> int:
         slack = asked.flash - allowed_bytes(asked.flash)
         return asked.size(_of_size(asked, form, n)) - slack
     if asked.method != LEARNED:
-        machine = enlarged(_drawn(asked), n)
-        return least_size(quantize(machine), random_layout(machine), n, asked.target)
+        return least_size(quantize(enlarged(_drawn(asked), n)), DRAWN, n, asked.target)
     layout = parts_of(form)[0]
     if layout is None or not n:
         return 0

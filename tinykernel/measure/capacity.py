@@ -37,6 +37,10 @@ _MARGIN_SHARE, _MARGIN_BYTES = 8, 24
 # Which stages of the transforms halve depends on what was learned, and so does the code.
 _SLACK = 64
 _USUAL_CODE = 2500
+#: Of a method that draws its components: signs as G, one scale, and ternary weights.
+DRAWN = Layout(
+    name="drawn", diagonal_kind="sign", learns_start=True, learns_width=True, ternary=True
+)
 _FIRST_KERNELS = 16
 _MOST_MEASUREMENTS = 6
 
@@ -128,24 +132,11 @@ def least_size(model: IntegerModel, layout: Layout, n_components: int, target: s
     return needed_bytes(decisive_report(cut(model, p), target)) - _SLACK
 
 
-def random_layout(machine: KernelMachine) -> Layout:
-    """Return the layout of a machine with random blocks."""
-    return Layout(
-        name="random",
-        diagonal_kind="sign" if machine.diagonal_kind == "sign" else "int8",
-        learns_start=True,
-        learns_width=True,
-        scale_per_row=np.unique(machine.row_scale).size > 1,
-        ternary=not np.all(machine.weights),
-    )
-
-
 def enlarged(machine: KernelMachine, n_components: int) -> KernelMachine:
     """Repeat the blocks of a machine; its weights use every component and both bit planes."""
     d = machine.dimension
     shape = (-(-n_components // d), d)
-    levels = [-1, 1] if np.all(machine.weights) else [-1, 0, 1]
-    weights = np.random.default_rng(0).choice(levels, (len(machine.weights), shape[0] * d))
+    weights = np.random.default_rng(0).choice([-1, 0, 1], (len(machine.weights), shape[0] * d))
     weights[0, weights[0] == 0] = 1  # no component is dropped
     weights[:, n_components:] = 0
     return replace(
