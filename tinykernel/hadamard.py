@@ -4,9 +4,9 @@ The transform multiplies by the matrix ``H_1 = [1]``, ``H_2d = [[H_d, H_d], [H_d
 (Lei & Lan 2021, below formula (3)) in ``d log2(d)`` additions. It is not normalised:
 ``H H = d I``.
 
-Rows are laid side by side in groups of `LANES`, so that every stage, the one of stride 1 included,
-is a vector operation for the compiler. Threads share out rows only, so that the result does not
-depend on their number.
+Groups of `LANES` rows are interleaved in memory, so that every stage, even that of stride 1, is a
+vector operation for the compiler. Threads divide only rows, so the result does not depend on their
+number.
 """
 
 from __future__ import annotations

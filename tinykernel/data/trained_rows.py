@@ -1,8 +1,8 @@
 """Recognise training rows, by a record of a few kilobytes in the model file.
 
-It holds the smallest digests of the training rows (Bar-Yossef et al. 2002, "Counting distinct
-elements in a data stream"). The share of other rows' digests in the same range that it holds
-estimates the share of training rows: exactly up to `KEPT` training rows.
+The record holds the smallest digests of the training rows (Bar-Yossef et al. 2002, "Counting
+distinct elements in a data stream"). Of the digests of other rows in the same range, the share that
+is in the record estimates the share of training rows. Up to `KEPT` training rows it is exact.
 """
 
 from __future__ import annotations

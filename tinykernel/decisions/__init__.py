@@ -1,8 +1,8 @@
 """Decisions of a trained model: how sure it is, and when it refuses to answer.
 
-`bounds` says what rows can promise, `thresholds` chooses when to answer, `confidence` turns scores
-into probabilities, `calibrate` puts them together. In the field, `counters` counts decisions, and
-`drift` says whether they are those of held-out rows.
+`shares` computes bounds that rows support, `thresholds` chooses when to answer, `confidence` turns
+scores into probabilities, and `calibrate` combines them. On a device `counters` counts decisions;
+`drift` compares them with those on held-out rows.
 """
 
 from __future__ import annotations

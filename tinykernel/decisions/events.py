@@ -1,9 +1,9 @@
 """Events of streams: judged against labelled spans, with thresholds chosen for a rate.
 
-An event of a class is a hit where it lies in a span of that class or within a second after it, as
-in the streaming wake word of MLPerf Tiny. Another one in a span that was hit is a double count, one
-in the span of another class is confused. All others are false alarms. TensorFlow's streaming test
-of speech commands counts wrong words apart from false positives in the same way.
+An event of a class is a hit if it is in a span of that class or within a second after it, as in the
+streaming wake word of MLPerf Tiny. A second event in the span is a double count; an event in the
+span of another class is confused. All others are false alarms. TensorFlow's streaming test of
+speech commands also distinguishes wrong words from false positives.
 """
 
 from __future__ import annotations

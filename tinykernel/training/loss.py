@@ -1,9 +1,9 @@
-"""What the trainer minimises, by row weight. Everything that depends on the choice stands here.
+"""The loss that the trainer minimises, weighted by row, and all code that depends on it.
 
-Of classes the cross-entropy of the softmax of the outputs; with two there is one output f, and the
-probability of the second class is ``1 / (1 + exp(-f))``. Of values, of which `losses` has a number
-for each output: 0 for half the squared error, and a level q between 0 and 1 for the quantile loss,
-``q e`` of an error ``e = target - f`` above 0 and ``(q - 1) e`` of others (Koenker & Bassett 1978).
+For classes it is the cross-entropy of the softmax of the outputs. With two classes there is one
+output f, and the probability of the second class is ``1 / (1 + exp(-f))``. For values, `losses` has
+a number for each output: 0 is half the squared error; a level q between 0 and 1 is the quantile
+loss, ``q e`` of an error ``e = target - f`` above 0, else ``(q - 1) e`` (Koenker & Bassett 1978).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How hyper-parameters are chosen: short trainings on part of the rows.
+"""The search for hyper-parameters: short trainings on a part of the rows.
 
-A search goes by coordinates, one option after the other, and is a race. Most trials are cheap, on
-one fold and with half of the components. Only what leads is trained longer, with all components,
-before it may win. What a trial may cost is a share of the training that follows, so that the whole
-search costs about as much as that.
+The search changes one option after the other. Most trials are cheap: one fold, and half of the
+components. The best candidates are then trained longer, with all components, before one is chosen.
+A trial takes a fixed share of the work of the final training, so that the whole search takes about
+as long as that training.
 """
 
 from __future__ import annotations

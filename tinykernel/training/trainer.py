@@ -7,15 +7,14 @@ The model is that of Lei & Lan 2021, (3)-(6), with everything but B and P learne
     z = sign(cos(S y + b) + t)                          one bit a row
     f = (a / sqrt(p)) W z + offset                      W in {-1, 1} or {-1, 0, 1}
 
-What is minimised is in `loss`. Both steps without a derivative are crossed by straight-through
-gradients: the sign by ``g(s) = k / (1 + (k s)^2 / 2)^2`` (`component_passes`), W by that of its
-float shadow. Gaussian noise on u regularises; Adam follows one cycle
-(`learner`). The inputs are the integers of the firmware from the start (`inputs`); in the last part
-of the training the forward pass uses the integers of G, S, start and width, too (`windows`), so
-that they are learned as they are exported.
+The loss is in `loss`. Both steps without a derivative have straight-through gradients: the sign
+``g(s) = k / (1 + (k s)^2 / 2)^2`` (`component_passes`), W that of its float shadow. Gaussian noise
+on u regularises; Adam follows one cycle (`learner`). The inputs are the integers of the firmware
+from the start (`inputs`); in the last part of the training the forward pass uses the integers of G,
+S, start and width, too (`windows`), so that they are learned as they are exported.
 
-What a component costs is decided by a `Layout`. Sigma, noise and the layout are chosen on
-rows held out of the training rows (`search`), then all rows are trained on.
+A `Layout` defines the size of a component. Sigma, noise and the layout are chosen on held-out rows
+(`search`); the final training uses all rows.
 """
 
 from __future__ import annotations

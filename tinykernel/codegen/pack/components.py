@@ -1,16 +1,16 @@
 """Storage of components, as ``tk_transform.h``, ``tk_diagonal.h`` and ``tk_windows.h`` read it.
 
 * **Components** are stored in words of 32, because z and the weights are bits of 32-bit words. Only
-  the components of a block up to its last used row are stored. Where unused rows in between are
-  many, a bitmap of the used rows lets the firmware move them together first.
+  the components of a block up to its last used row are stored. If many rows in between are unused,
+  a bitmap marks the used rows, which the firmware moves together first.
 * **Windows**: groups of four components, one word each of scales, starts and widths, so that cores
-  with packed instructions work on four bytes at a time. Shared values leave the table: all scales
-  where those of each block are equal, the starts where they depend only on whether a place is even
-  or odd, the widths where all are equal.
+  with packed instructions process four bytes at a time. Equal values are not in the table: scales,
+  if those of each block are equal; starts, if they depend only on whether a place is even or odd;
+  widths, if all are equal.
 * **Places without a component** (padding, or a stored unused row) must not count. They have width
-  0, so that they are always outside their window, and a sign bit that never agrees with that. Where
-  no widths are stored they have a mask bit of 0. If only the last words of blocks have such places
-  and there is no mask, the firmware knows which bits of those to set.
+  0, so that they are always outside their window, and a sign bit that never agrees with that. If no
+  widths are stored they have a mask bit of 0. If only the last words of blocks have such places
+  and there is no mask, the firmware sets the bits of these places.
 * **Diagonal**: int8, four bits if its kind is 'int4', or one bit a row if it holds signs.
 * **Ternary weights**: a sign and a mask word for each output and 32 components, see
   ``tk_scores.h``. There is no mask where no weight of a stored component is zero.

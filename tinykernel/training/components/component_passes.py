@@ -1,8 +1,8 @@
 """Compiled kernels of the trainer: forward and backward pass of a mini-batch.
 
-Rows travel in groups of `LANES` side by side, the component outside and the row inside, so that
-every operation is a vector operation. For one group, with u = P H B x / sqrt(d) (shared by all
-blocks) the forward pass is::
+Rows are processed in groups of `LANES`, interleaved in memory: the rows of a component are
+adjacent, so that every operation is a vector operation. For one group, with u = P H B x / sqrt(d)
+(shared by all blocks) the forward pass is::
 
     y     = H (G_b * u)                      H: unnormalised Walsh-Hadamard, all rows of a block
     r     = y * rate + centre                in turns, reduced to [-1/2, 1/2)

@@ -7,8 +7,8 @@ arithmetic is that of the integer model: with ``u = unit * u'`` and ``G = g * le
     phase = rate * v + start                 in turns; rate = scale * 2^k, scale in 1..255
     z     = +1 where the phase lies in [0, width)
 
-All these numbers are exact in float32. Gradients pass straight through the roundings: ``v`` stands
-for the projection ``y = worth * v``.
+All these numbers are exact in float32. Rounding has straight-through gradients; ``v`` represents
+the projection ``y = worth * v``.
 """
 
 from __future__ import annotations

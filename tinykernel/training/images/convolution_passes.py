@@ -1,11 +1,11 @@
 """Compiled kernels of the trainer for convolutions: forward in the firmware's integers, and back.
 
-Images travel in groups of `LANES`, side by side in memory: the pixel outside, the image inside. A
-plane of levels has `lead` zeros before the first row and the same number after each row, so that
-one gap serves the end of a row and the beginning of the next. Maps are float32 that hold whole
-numbers, so that ``floor`` of a sum is the shift of the firmware.
+Images are processed in groups of `LANES`, interleaved in memory: the images of a pixel are
+adjacent. A plane of levels has `lead` zeros before the first row and as many after each row, so
+that rows share their padding. Maps are float32 that hold integers, so ``floor`` of a sum is the
+shift of the firmware.
 
-A row of `shapes` says rows, columns, pooling, first place of the map, and first place of the
+A row of `shapes` has rows, columns, pooling, first place of the map, and first place of the
 responses of a layer; the places count positions of the maps of one channel. `numbers` are taps,
 biases, weights of the hidden layer (values, units) with the shift in them, and its biases.
 

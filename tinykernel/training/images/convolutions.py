@@ -3,7 +3,7 @@
 All that is stored is rounded from float shadows in every step, and the forward pass computes the
 integers of `Convolutions` and `Dense`: taps are multiples of 2**-6 up to 2, weights of the hidden
 layer are -1, 0 or 1 (Hubara et al. 2016; the form of network is that of BitNetMCU). Rounding,
-shifts and clipping are crossed by straight-through gradients.
+shifts and clipping have straight-through gradients.
 """
 
 from __future__ import annotations

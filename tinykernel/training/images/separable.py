@@ -1,14 +1,13 @@
 """Learned separable convolutions: the stage `Separable`, trained in the integers of the firmware.
 
 Weights are rounded from float shadows in every step, and maps are the bytes of the firmware.
-Rounding and clipping are crossed by straight-through gradients (Hubara et al. 2016). While it
-learns, the multipliers of a layer are those that give the sums of a batch a mean and a variance
-(batch normalisation, Ioffe & Szegedy 2015); at the end those of training rows are folded into
-biases, multipliers and shifts.
+Rounding and clipping have straight-through gradients (Hubara et al. 2016). During training, the
+sums of each batch are normalised to a mean and a variance (batch normalisation, Ioffe & Szegedy
+2015); at the end the moments of training rows are folded into biases, multipliers and shifts.
 
-Matrix products are of whole numbers: of maps and weights as they are stored, and of gradients
-rounded to a share of the largest one that leaves every sum below 2**24. So no order of additions
-changes a bit, and BLAS may take any.
+Factors of matrix products are integers: stored maps and weights, and gradients rounded to a share
+of the largest one that keeps every sum below 2**24. So the order of additions does not change a
+bit, and BLAS can be used.
 """
 
 from __future__ import annotations

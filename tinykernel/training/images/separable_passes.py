@@ -1,9 +1,8 @@
 """Compiled kernels of the trainer for separable convolutions, on maps (n, rows, columns, channels).
 
-Maps are float32 that hold whole numbers. Each image is a row of its own: what is added up over
-images comes out per image, so that neither threads nor processors change the order of additions.
-Matrix products are those of whole numbers below 2**24 (or 2**53 in float64), which every order of
-additions leaves the same.
+Maps are float32 that hold integers. Sums over images are returned per image, so that neither
+threads nor processors change the order of additions. Matrix products are of integers below 2**24
+(or 2**53 in float64), so they do not depend on the order of additions.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Chosen kernels for signals: a pool after MiniRocket, of which the linear part keeps the best.
+"""Kernels for signals, chosen from a pool after MiniRocket by their weights in a linear part.
 
-The pool has MiniRocket's kernels (Dempster, Schmidt, Webb, KDD 2021: three 2 and six -1 of nine
-taps) and kernels of the level itself, which those cannot see: the mean of nine samples, and the
-newest sample alone. Each looks at one channel or the mean of two with signs; there are few such
-mixes, as the firmware keeps a ring buffer for each. Thresholds are quantiles of the responses of
-training windows. Ridge regression on the counts of all weighs them, and those that it weighs most
-are kept (`normal_equations`). Of few windows all is one ridge regression by rows left out
-(`closed_form`), whose kernels reach up to an eighth of the window, as MiniRocket's do.
+The pool has MiniRocket's kernels (Dempster, Schmidt, Webb, KDD 2021: of nine taps three are 2 and
+six are -1) and kernels that respond to the signal level, unlike those: the mean of nine samples,
+and the newest sample alone. A kernel has one input: a channel, or the mean of two with equal or
+opposite signs. There are few inputs, as the firmware has a ring buffer for each. Thresholds are
+quantiles of the responses of training windows. Ridge regression on the counts of the whole pool
+ranks the kernels (`normal_equations`). With few windows there is one ridge regression, judged on
+held-out rows (`closed_form`), and kernels span up to an eighth of the window, as in MiniRocket.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _TAPS = 9
 _TRIPLES = np.array(list(combinations(range(_TAPS), 3)))
 _GOLDEN = 0.6180339887
 _QUANTILE_WINDOWS, _ROWS_AT_ONCE = 64, 1024
-# A half octave apart; the firmware holds a dilation in a byte.
+# Half an octave apart; the firmware stores a dilation in a byte.
 _DILATIONS = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64, 90, 128, 181, 255)
-# The ring of a stream holds the rows that the longest kernel looks at, 2 bytes a mixed channel.
+# The ring of a stream holds the rows of the longest kernel, 2 bytes per mixed channel.
 _RING_BYTES = 4096
 
 _Floats = NDArray[np.float32]
@@ -57,10 +57,10 @@ def reach(rows: int, n_mixes: int) -> tuple[int, ...]:
 class SignalPlan:
     """The shape of a local stage for signals, and how it is chosen."""
 
-    n_kernels: int = 256  # that are kept.
-    n_pool: int = 1344  # to choose from.
+    n_kernels: int = 256  # number of chosen kernels.
+    n_pool: int = 1344  # number of kernels to choose from.
     n_mixes: int = 16  # most mixed channels.
-    level_share: float = 0.35  # share of kernels in the pool that see the level.
+    level_share: float = 0.35  # share of kernels in the pool that respond to the level.
     level_bits: int = 10
     average: int = 2  # {1, 2}
     dilations: tuple[int, ...] = (1, 2, 4)

@@ -1,9 +1,9 @@
-"""A smooth fit of few rows with values, and the many rows drawn from it for the trainer.
+"""A smooth fit to few rows with values, and random rows around them with its predictions.
 
-Binary components follow the noise of few rows, and training noise that prevents it hides the
-function. So kernel ridge regression is fitted to the rows (`ridge`), by distances along learned
-directions (`directions`), and the trainer gets the values of this fit, which have no noise: at the
-rows, and at others drawn around them.
+With few rows binary components fit the noise, and training noise that prevents it hides the
+function. So kernel ridge regression is fitted to the rows (`ridge`), with distances along learned
+directions (`directions`). The trainer learns the predictions of this fit, which have no noise, for
+the rows and for random rows around them.
 """
 
 from __future__ import annotations
