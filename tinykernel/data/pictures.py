@@ -272,8 +272,8 @@ def read_pictures(path: str | os.PathLike[str], how: PictureReading, *, to_train
     files = find_pictures(path)
     notes = (files.note,) if files.note else ()
     if how.shape is None and how.frame is None:
-        some = files.train[:: max(1, len(files.train) // _LOOKED_AT)]
-        how = replace(how, shape=(_SIDE, _SIDE, 3 if any(map(has_colours, some)) else 1))
+        sample = files.train[:: max(1, len(files.train) // _LOOKED_AT)]
+        how = replace(how, shape=(_SIDE, _SIDE, 3 if any(map(has_colours, sample)) else 1))
         size = "x".join(map(str, how.shape or ()))
         notes = (*notes, f"pictures become {size}; --image-shape chooses another size")
     pattern = None if how.name is None else NamePattern(how.name, how.label, how.groups)
