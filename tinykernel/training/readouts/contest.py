@@ -141,13 +141,13 @@ def _in_full(
         """Train each on all folds, side by side."""
         cancelled, done, total = threading.Event(), itertools.count(1), len(both) * len(folds)
 
-        def one(rival: Rival, fold: Fold) -> Candidate:
+        def judged_on(rival: Rival, fold: Fold) -> Candidate:
             candidate = rival.judged(fold, cancelled)
             progress.report(_IN_FULL, next(done), total, rival.name)
             return candidate
 
         progress.report(_IN_FULL, 0, total)
-        tasks = [partial(one, each, fold) for each in both for fold in folds]
+        tasks = [partial(judged_on, each, fold) for each in both for fold in folds]
         judged = side_by_side(tasks, rows.n_threads, cancelled)
         return [judged[i : i + len(folds)] for i in range(0, len(judged), len(folds))]
 
@@ -162,7 +162,7 @@ def _in_full(
         ]
         both = [each for each, stays in zip(both, stay, strict=True) if stays]
         parts = [part for part, stays in zip(parts, stay, strict=True) if stays]
-        parts = [[*one, *rest] for one, rest in zip(parts, trained(quarters[1:]), strict=True)]
+        parts = [[*part, *rest] for part, rest in zip(parts, trained(quarters[1:]), strict=True)]
     return chosen(parts, quarters)
 
 
