@@ -109,7 +109,7 @@ def test_name_that_clashes(model: IntegerModel, name: str, tmp_path: Path) -> No
         export(model, "host", tmp_path / "project", name=name)
     assert not (tmp_path / "project").exists()
     for taken in ("driver", "test", "kernel", "install"):
-        with pytest.raises(TinykernelError, match="taken"):
+        with pytest.raises(TinykernelError, match="is used by the files"):
             exported_files(model, None, name=taken, format="library")
 
 
