@@ -112,7 +112,7 @@ def test_bad_input(digits, watch) -> None:
     ):
         with pytest.raises(TinykernelError, match=words):
             TernaryKernelNovelty(**options).fit(known)
-    with pytest.raises(TinykernelError, match="only one"):
+    with pytest.raises(TinykernelError, match="all rows are in one group"):
         TernaryKernelNovelty().fit(known, groups=np.zeros(len(known)))
     with pytest.raises(TinykernelError, match="not a model of one class"):
         calibrate_one_class(_two_classes(model), known, 0.05)

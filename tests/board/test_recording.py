@@ -148,10 +148,10 @@ def test_noise_between_frames_is_skipped() -> None:
 @pytest.mark.parametrize(
     ("sent", "message"),
     [
-        (b"", "nothing came in 2 seconds"),
-        (bytes(range(128, 250)) * 20, "is no text at 115200 baud; try --baud 9600"),
-        (b"hello, this is the boot log\r\n" * 50, "are no lines of numbers"),
-        (b"0\n1,2\n3,4\n5\n", "are no lines of numbers"),
+        (b"", "nothing arrived in 2 seconds"),
+        (bytes(range(128, 250)) * 20, "is not text at 115200 baud; try --baud 9600"),
+        (b"hello, this is the boot log\r\n" * 50, "has no lines of numbers"),
+        (b"0\n1,2\n3,4\n5\n", "has no lines of numbers"),
     ],
 )
 def test_what_is_no_sensor_is_told_in_one_line(sent, message, monkeypatch) -> None:

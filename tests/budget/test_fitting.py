@@ -273,7 +273,7 @@ def test_a_spectrum_that_leaves_no_room_is_left_out(monkeypatch):
     """Vibrations at 2 KB were refused, though kernels on samples fit; then nothing told of it."""
     rng, y = np.random.default_rng(0), np.arange(24) % 2
     X = (1000 * rng.standard_normal((24, 1024, 1)) * (1 + y[:, None, None])).astype(np.int16)
-    with pytest.warns(UserWarning, match="no spectrum: the budget has room for fewer than 16"):
+    with pytest.warns(UserWarning, match="no spectrum: the budget leaves room for fewer than 16"):
         small = _sizes(monkeypatch, X, y, "2KB", rate=1000.0)
     assert small["spectrum"] == "off"
     assert "spectrum" not in _sizes(monkeypatch, X, y, "4KB", rate=1000.0)

@@ -56,7 +56,7 @@ def test_false_alarms(work, fresh, tmp_path) -> None:
     assert json_of("inspect", output)["decision"]["novelty_threshold"] == threshold
     assert 0 < load(output).is_novel(arrays(fresh)["X"]).mean() < 0.05
     output.unlink()
-    assert "at least 2995 independent ones are needed" in failed(*given, "0.1%")
+    assert "at least 2995 independent rows are needed" in failed(*given, "0.1%")
     assert not output.exists()
 
 

@@ -35,7 +35,7 @@ def test_inspect_of_an_image_model_says_what_the_file_remembers(tmp_path):
     lines = {line.split("  ")[0]: line for line in result.stdout.splitlines()}
     assert "2 blocks of separable convolutions, 5 channels" in lines["consists of"]
     assert lines.keys().isdisjoint({"components", "permutation", "halvings first"})
-    assert "2000 bytes of flash, 300 of RAM (estimate)" in lines["takes"]
-    assert "log loss 0.500 with usual values, 0.250 with these" in lines["search"]
-    assert "100.00 % of the train rows, 97.50 % of the test rows" in lines["accuracy"]
+    assert "2000 bytes of flash, 300 of RAM (estimate)" in lines["size"]
+    assert "log loss 0.500 with default values, 0.250 with these" in lines["search"]
+    assert "100.00 % of the training rows, 97.50 % of the test rows" in lines["accuracy"]
     assert not any(digits in result.stdout for digits in ("11111", "33333", "{", "_rows"))

@@ -57,11 +57,11 @@ def test_pick_trains_nothing(work, tuned, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "expected", "status"),
     [
-        (("-o", "m.pkl"), "must end in .tkm", 1),
+        (("-o", "m.pkl"), "use .tkm", 1),
         (("--pick", "4KB"), "needs -o MODEL", 2),
         (("--max-time", "soon"), "write a time", 2),
         (("--set", "sizes=many"), "is not a size", 2),
-        (("--set", "curve=a.txt"), "must end in .csv or .svg or .png", 1),
+        (("--set", "curve=a.txt"), "use .csv or .svg or .png", 1),
         (("--set", "n_components=64"), "is not an option of this command", 2),
         (("-t", "host"), "no flash", 1),
         (("--set", "backend=dask"), "the address of a Dask scheduler", 1),

@@ -129,7 +129,7 @@ def test_missing_value_has_the_type_of_the_inputs() -> None:
         ("T_TABLE_MISSING", "(-7)"),
     ]
     for value in (-129.0, 0.5):
-        with pytest.raises(TinykernelError, match="which is no int8"):
+        with pytest.raises(TinykernelError, match="which does not fit int8"):
             constants_of(Coding({}, {"m": value}), small, "t")
 
 

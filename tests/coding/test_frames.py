@@ -76,7 +76,7 @@ def test_estimators_code_frames_and_remember_how(frame, tmp_path):
     assert calibrate(plain, X, y).rows == len(X)
     export(plain, None, tmp_path / "fruit", name="fruit", format="library", vectors=X[:4])
     assert "FRUIT_COLOUR_RED" in (tmp_path / "fruit" / "src" / "fruit.h").read_text()
-    with pytest.raises(TinykernelError, match="a frame with text needs the fitted estimator"):
+    with pytest.raises(TinykernelError, match="for a frame with text use the fitted estimator"):
         plain.quantize().predict(X)
     assert np.array_equal(plain.predict(other[5:9]), same.predict(X[5:9]))
     with pytest.raises(ValueError, match="feature names"):

@@ -76,7 +76,7 @@ def test_parquet_labels_of_every_type(tmp_path, require_tool) -> None:
     file = tmp_path / "a.parquet"
     for labels, expected in [
         ([b"\xc3\xa9", b"b"] * 2, None),
-        ([b"a", b"\xff"] * 2, "holds bytes, but not UTF-8"),
+        ([b"a", b"\xff"] * 2, "holds bytes but not UTF-8"),
         ([[1], [2, 3]] * 2, "holds values of type list"),
         ([{"x": 1}, {"x": 2}] * 2, "holds values of type struct"),
     ]:

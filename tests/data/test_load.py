@@ -278,7 +278,7 @@ def test_columns_in_another_order_are_refused(tmp_path):
     assert "has 2 inputs" in refused(file, load=load_rows, feature_names=("b", "a", "c", "d"))
     bare = npz(tmp_path / "a.npz", X=small()[0], y=small()[1])
     message = refused(bare, load=load_rows, n_features=7)
-    assert "has 3 inputs, the model takes 7" in message
+    assert "has 3 inputs, but the model takes 7" in message
     assert load_rows(bare, n_features=3, feature_names=("a", "b", "c")).X.shape[1] == 3
 
 
@@ -365,7 +365,7 @@ def test_label_column_that_is_not_there(tmp_path):
         ({"X_train": _FOUR}, "has no labels; add y_train"),
         ({"data": _FOUR}, "it holds data"),
         ({}, "it holds nothing"),
-        ({"X": np.zeros(4), "y": np.zeros(4)}, "must have two dimensions"),
+        ({"X": np.zeros(4), "y": np.zeros(4)}, "give two dimensions"),
         ({"X": np.zeros((0, 2)), "y": np.zeros(0)}, "is empty"),
         ({"X": np.zeros((4, 0)), "y": np.zeros(4)}, "is empty"),
         ({"X": _FOUR, "y": np.zeros(3)}, "has 4 rows but there are 3 labels"),
@@ -379,7 +379,7 @@ def test_label_column_that_is_not_there(tmp_path):
         ({"X": _FOUR, "y": np.arange(4) % 2, "group": np.array(3)}, "there are 1 group"),
         (
             {"X_train": _FOUR, "y_train": np.arange(4), "X_test": _FOUR[:, :1], "y_test": _FOUR},
-            "X_test has 1 inputs, X_train has 2",
+            "X_test has 1 input, but X_train has 2",
         ),
         ({"X": np.zeros((5, 3, 0)), "y": np.arange(5)}, "is empty (5 rows, 0 inputs)"),
         ({"X": np.zeros((0, 3, 2)), "y": np.zeros(0)}, "is empty (0 rows, 6 inputs)"),

@@ -240,7 +240,7 @@ def test_a_wav_without_samples_was_a_traceback(tmp_path, channels):
     """A recorder that is stopped at once leaves a header and no samples: one line says so."""
     sound(tmp_path / "w" / "a.wav", channels=channels)
     b = sound(tmp_path / "w" / "b.wav", 0, channels=channels)
-    assert refused(tmp_path / "w", 10) == f"{b}: holds no samples"
+    assert refused(tmp_path / "w", 10) == f"{b}: holds no samples; remove it"
 
 
 def test_sounds_of_another_rate_are_resampled_where_a_rate_is_asked_for(tmp_path):

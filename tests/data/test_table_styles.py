@@ -95,7 +95,7 @@ STYLES = [
     ("126 and x126", beside(lambda i: "x126" if i == 41 else "126"), "",
      "became numbers: more0 126 0, x126 1", ""),
     ("one mistake in a measurement", text(cells=_LAST_TYPO), "",
-     r"x (1 of 60 cells are no numbers, the first 'fast' in row 60 (line 61): mend them", ""),
+     r"x (1 of 60 cells are not numbers, the first 'fast' in row 60 (line 61): correct them", ""),
     ("yes and no in every case", beside(lambda i: ("Yes", "yes", "NO", "no")[i % 4]), "",
      "more0 0 to 3", ""),
     ("percents", beside(lambda i: f"{i % 9}%"), "", "1 column of text became numbers", ""),

@@ -183,7 +183,7 @@ def test_wrong_sizes(text) -> None:
 
 def test_wrong_requests(model, monkeypatch, tmp_path) -> None:
     """Unknown targets and compilers get one clear line."""
-    with pytest.raises(TinykernelError, match="known ones are cortex-m0"):
+    with pytest.raises(TinykernelError, match="choose from cortex-m0"):
         report(model, "z80")
     with pytest.raises(TinykernelError, match="choose a microcontroller"):
         report(model, "host")

@@ -205,7 +205,7 @@ def test_wrong_inputs_are_refused() -> None:
     with pytest.raises(TinykernelError, match="takes rows of"):
         model.scores(rows[0])
     rows[1, 0] = 0.5
-    with pytest.raises(TinykernelError, match=r"row 1, column 0 is 0\.5, which is no uint8"):
+    with pytest.raises(TinykernelError, match=r"row 1, column 0 is 0\.5, which is not uint8"):
         model.scores(rows)
     with pytest.raises(TinykernelError, match="not an array of numbers"):
         model.scores([["a"] * model.n_features])

@@ -137,7 +137,7 @@ def test_a_better_tree_is_said_in_orange(page) -> None:
     assert f'<p class="better">{said}</p>' in found.to_html()
     assert "Not significantly better than" not in found.to_html()
     assert said in found.to_markdown()
-    assert "Which inputs matter" in page.to_html()
+    assert "Importance of the inputs" in page.to_html()
 
 
 def test_balanced_accuracy_leads_where_classes_are_unequal(page) -> None:
@@ -179,7 +179,7 @@ def test_a_page_shows_what_the_model_file_keeps(page, tmp_path) -> None:
     for damaged in (None, [], *({**kept, **one} for one in wrong)):
         save(page.model, file, {"evaluation": damaged})
         assert (
-            "judge it: tinykernel report MODEL --html FILE --data DATA"
+            "Evaluate it with: tinykernel report MODEL --html FILE --data DATA"
             in report_page(file, (), compiler="none").to_html()
         )
 

@@ -182,8 +182,8 @@ class ConnectedBoard:
                     self.link.drain()
                     return
         raise self._error(
-            f"no answer in {_ANSWER:.0f} seconds at {self.link.baud} baud; is the program of an "
-            "export on the board, and no other one at the port?"
+            f"no answer in {_ANSWER:.0f} seconds at {self.link.baud} baud; flash an export, and "
+            "close other programs that use the port"
         )
 
     def _error(self, problem: str) -> TinykernelError:

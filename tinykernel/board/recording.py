@@ -138,22 +138,22 @@ class Sensor:
     def _wrong(self) -> str:
         if not self._seen:
             return (
-                f"nothing came in {_LEARN:.0f} seconds; does the sketch print samples, and is it "
-                "the right port?"
+                f"nothing arrived in {_LEARN:.0f} seconds; check the port, and that the sketch "
+                "prints samples"
             )
         printable = sum(32 <= byte < 127 or byte in b"\r\n\t" for byte in self._seen)
         shown = repr(self._seen[-_SHOWN:].decode("ascii", "replace"))
         if self.form != "text":
             return (
                 f"no frames of s16le in {len(self._seen)} bytes, of at most {LARGEST_FRAME} "
-                "samples each; is it --format text?"
+                "samples each; try --format text"
             )
         if printable < 0.9 * len(self._seen):
             return (
-                f"{shown} is no text at {self.link.baud} baud; try --baud 9600, 57600 or 230400, "
+                f"{shown} is not text at {self.link.baud} baud; try --baud 9600, 57600 or 230400, "
                 "or --format s16le"
             )
-        return f"{shown} are no lines of numbers; print for instance 'x:1,y:2' a line, 3 at least"
+        return f"{shown} has no lines of numbers; print 3 or more such as 'x:1,y:2'"
 
 
 class RecordingFile:

@@ -223,7 +223,7 @@ def _kernels(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
             sizes = _kernels_as_asked(asked)
             if sizes["n_kernels"] >= _FEW_KERNELS:
                 return _or_planes(asked, shape, sizes)
-        why = f"no spectrum: the budget has room for fewer than {_FEW_KERNELS} kernels beside it"
+        why = f"no spectrum: the budget leaves room for fewer than {_FEW_KERNELS} kernels"
     warnings.warn(why, stacklevel=2)
     return _kernels_as_asked(asked.but(spectrum="off")) | {"spectrum": "off"}
 

@@ -80,14 +80,16 @@ def bench_command(
 
 def print_bench(results: list[BenchResult]) -> None:
     """Print a line a target."""
-    stages = list(dict.fromkeys(stage for result in results for stage in result.stages))
+    every = dict.fromkeys(stage for result in results for stage in result.stages)
+    stages = [stage for stage in every if any(result.stages.get(stage) for result in results)]
     titles = ["kernels" if stage == "local" else stage for stage in stages]
-    numbers = ("instructions", "per component", *titles)
+    per_component = ["per component"] * any(result.components for result in results)
+    numbers = ("instructions", *per_component, *titles)
     rows = [
         (
             result.target,
             str(result.instructions),
-            f"{result.instructions / result.components:.1f}" if result.components else "",
+            *([_per_component(result)] if per_component else []),
             *(str(result.stages.get(stage, "")) for stage in stages),
             _time(result),
         )
@@ -115,6 +117,10 @@ def print_bench(results: list[BenchResult]) -> None:
                 f"{result.target}: Unicorn counts slightly too few instructions in conditional "
                 "blocks"
             )
+
+
+def _per_component(result: BenchResult) -> str:
+    return f"{result.instructions / result.components:.1f}" if result.components else ""
 
 
 def _time(result: BenchResult) -> str:
@@ -146,9 +152,8 @@ def _constancy(result: BenchResult) -> str:
     """Describe how much the time depends on the data."""
     if result.rows == 1:
         return f"{result.instructions} instructions, counted for one row"
-    counts = (
-        f"{result.fewest} to {result.instructions} instructions over {result.rows} different rows"
-    )
+    span = f"{result.fewest} to " if result.fewest < result.instructions else ""
+    counts = f"{span}{result.instructions} instructions over {result.rows} different rows"
     if result.spread > 0.01:
         return f"{counts}; the time varies with the data by {result.spread:.1%}"
     return f"{counts}; the time hardly varies with the data"

@@ -126,7 +126,7 @@ def _gap(value: float, dtype: str) -> str:
     else:
         limits = np.iinfo(dtype)
         if value != int(value) or not limits.min <= value <= limits.max:
-            raise TinykernelError(f"a missing value is {value:g}, which is no {dtype}")
+            raise TinykernelError(f"a missing value is {value:g}, which does not fit {dtype}")
         literal = integer_literal(int(value))
     return f"({literal})" if literal.startswith("-") else literal
 

@@ -157,9 +157,7 @@ def without_needless(part: FilePart) -> tuple[FilePart, tuple[str, ...]]:
         texts={name: texts for name, texts in part.texts.items() if name not in reasons},
     )
     s = "s" * (len(reasons) > 1)
-    return smaller, (
-        f"left out: {len(reasons)} column{s}, {which}; --set inputs=NAMES takes what it names",
-    )
+    return smaller, (f"left out: {len(reasons)} column{s}, {which}; --set inputs=NAMES keeps them",)
 
 
 def _reason(part: FilePart, values: NDArray[Any], j: int) -> str:
@@ -182,7 +180,7 @@ def _reason(part: FilePart, values: NDArray[Any], j: int) -> str:
     if 2 * len(where) < len(values):
         first = visible(texts[int(part.X[where[0], j])])[:40]
         return (
-            f"{len(where)} of {n} cells are no numbers, the first {first!r} in "
-            f"{part.place(int(where[0]))}: mend them, and it is an input"
+            f"{len(where)} of {n} cells are not numbers, the first {first!r} in "
+            f"{part.place(int(where[0]))}: correct them to use it"
         )
     return f"text, {len(texts)} different ones in {n} rows"

@@ -15,7 +15,7 @@ from tinykernel.coding.codes import Coding, gaps_in_words
 from tinykernel.data.formats import FilePart
 from tinykernel.errors import TinykernelError
 from tinykernel.stored import row_blocks
-from tinykernel.text import listed, visible
+from tinykernel.text import count, listed, visible
 
 _LARGEST = float(np.finfo(np.float32).max)
 _INT32 = np.iinfo(np.int32)
@@ -40,18 +40,19 @@ def checked_part(
     X = part.X
     if X.dtype.kind not in "biuf":
         kind = "text" if X.dtype.kind in "US" else f"values of type {X.dtype}"
-        raise TinykernelError(f"{where} holds {kind}; it must hold numbers")
+        raise TinykernelError(f"{where} holds {kind}; give numbers")
     if X.ndim < 2:
-        raise TinykernelError(
-            f"{where} has shape {X.shape}; it must have two dimensions, rows and inputs"
-        )
+        raise TinykernelError(f"{where} has shape {X.shape}; give two dimensions, rows and inputs")
     X = X.reshape(X.shape[0], math.prod(X.shape[1:]))
     X = X.astype(np.float32) if X.dtype == np.float16 else X
     if not X.size:
-        raise TinykernelError(f"{where} is empty ({X.shape[0]} rows, {X.shape[1]} inputs)")
+        raise TinykernelError(
+            f"{where} is empty ({X.shape[0]} rows, {X.shape[1]} inputs); give rows"
+        )
     if n_features is not None and X.shape[1] != n_features:
         verb = "takes" if like == "the model" else "has"
-        raise TinykernelError(f"{where} has {X.shape[1]} inputs, {like} {verb} {n_features}")
+        inputs = count(X.shape[1], "input")
+        raise TinykernelError(f"{where} has {inputs}, but {like} {verb} {n_features}")
     _all_representable(part, X, gaps)
     if gaps and isinstance(X, np.memmap) and any(np.isnan(rows).any() for _, rows in row_blocks(X)):
         X = np.array(X)
@@ -59,8 +60,9 @@ def checked_part(
     y = None if part.y is None else clean(part, _one_a_row(part, part.y, values))
     for name, array in (("labels", y), ("groups", part.group)):
         if array is not None and array.shape[:1] != X.shape[:1]:
-            count = len(array) if array.ndim else 1
-            raise TinykernelError(f"{where} has {len(X)} rows but there are {count} {name}")
+            length = len(array) if array.ndim else 1
+            problem = f"has {len(X)} rows but there are {length} {name}; give one per row"
+            raise TinykernelError(f"{where} {problem}")
     return replace(part, X=X, y=y)
 
 

@@ -125,7 +125,9 @@ def _tested_on(path: str, dataset: Dataset, cut: Windows, how: Mapping[str, Any]
         )
     X, kind = other.inputs, dataset.X_train.dtype
     if not np.array_equal(X.astype(kind), X):
-        raise TinykernelError(f"{path}: its values do not fit {kind}, the type of {cut.source}")
+        raise TinykernelError(
+            f"{path}: its values do not fit {kind}, the type of {cut.source}; convert them"
+        )
     n, n_test = len(dataset.y_train), len(X)
     split = f"{n} training windows, {n_test} test windows (all of {other.source})"
     return replace(
@@ -169,7 +171,7 @@ def cut_for(
     cut = windows(path, **vars(reading) | {"mixed": mixed or reading.mixed})
     if len(cut.channels) != model.input.channels:
         raise TinykernelError(
-            f"{cut.source}: has {len(cut.channels)} channels, the model takes "
+            f"{cut.source}: has {len(cut.channels)} channels, but the model takes "
             f"{model.input.channels}"
         )
     return replace(cut, y=_as_classes(cut, model, in_names=mixed is not None))

@@ -27,7 +27,9 @@ def split_recordings(
     first one with the most classes is held out. A `test_size` of 0 holds out none.
     """
     if data.y is None:
-        raise TinykernelError(f"{data.source}: has no labels to train on")
+        raise TinykernelError(
+            f"{data.source}: has no labels to train on; add them, or name them with --label"
+        )
     if not 0 <= test_size < 1:
         raise TinykernelError(f"test size must be at least 0 and below 1, got {test_size}")
     train = np.ones(len(data.X), bool)

@@ -366,13 +366,13 @@ def _why_none(rows: _Rows, request: _Request, best: Threshold, share: float) -> 
         have += shares.worth_of_groups(rows.groups, effective)
     promise = f"an error of at most {_percent(request.max_error)}"
     if least is not None and (effective < least + 1 or shares.too_few_groups(rows.groups)):
-        rest = f"at least {least + 1} independent ones are needed, all of them right"
+        rest = f"at least {least + 1} independent rows are needed, all of them right"
         if rows.groups is not None:
             rest = (
                 f"at least {shares.groups_needed(least + 1)} groups are needed, all of their rows "
                 "right; without groups the promise is for new rows of the same groups"
             )
-        return f"calibrate: {have} are too few to promise {promise}: {rest}"
+        return f"calibrate: {have} are too few to promise {promise}; {rest}"
     observed = best.wrong / max(1, best.answered)
     needed = shares.rows_needed(request.max_error, request.risk, error=observed)
     more = "no number of rows would do"
@@ -381,8 +381,8 @@ def _why_none(rows: _Rows, request: _Request, best: Threshold, share: float) -> 
         more = f"about {int(np.ceil(n_needed))} rows are needed"
     return (
         f"calibrate: {have} cannot promise {promise}: of the {best.answered} surest answers "
-        f"{best.wrong} are wrong, so that up to {_percent(best.bound)} may be; ask for a larger "
-        f"error, or give more rows ({more} at this rate)"
+        f"{best.wrong} are wrong, so that up to {_percent(best.bound)} may be; give a larger error "
+        f"or more rows ({more} at this rate)"
     )
 
 

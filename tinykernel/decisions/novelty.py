@@ -199,7 +199,7 @@ def _too_few(
     """Say how many rows can promise a rate of false alarms."""
     least = shares.rows_needed(wished, risk)
     assert least is not None
-    have, needed, rest = f"{n} rows", f"{least} independent ones", ""
+    have, needed, rest = f"{n} rows", f"{least} independent rows", ""
     if beside:
         have += f" beside {beside} that tell what a margin is worth as a distance"
     if groups is not None and n:
@@ -207,7 +207,7 @@ def _too_few(
         needed = f"{shares.groups_needed(least)} groups"
         rest = "; without groups the promise is for new rows of the same groups"
     return (
-        f"calibrate: {have} are too few to promise at most {100 * wished:.4g} % false alarms: "
+        f"calibrate: {have} are too few to promise at most {100 * wished:.4g} % false alarms; "
         f"at least {needed} are needed{rest}"
     )
 

@@ -7,6 +7,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.text import count
+
 #: Confidence of intervals and comparisons.
 LEVEL = 0.95
 #: Fewer groups than these say nothing in figures of new ones.
@@ -92,10 +94,9 @@ def groups_needed(rows: int) -> int:
 
 def worth_of_groups(groups: ArrayLike, effective: float) -> str:
     """Describe the worth of rows of these groups, for an error message after their number."""
-    return (
-        f", of {len(np.unique(np.asarray(groups)))} groups, tell as much of new groups as "
-        f"{max(1, int(effective))} independent ones and"
-    )
+    n_groups = count(len(np.unique(np.asarray(groups))), "group")
+    independent = count(max(1, int(effective)), "independent row")
+    return f" of {n_groups} count as {independent} for new groups, which"
 
 
 def error_bound(

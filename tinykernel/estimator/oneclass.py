@@ -127,7 +127,9 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):
         rng = np.random.default_rng([seed, 7])
         names = None if groups is None else np.asarray(groups)
         if names is not None and names.shape != (len(raw),):
-            raise TinykernelError(f"groups: shape {names.shape} for {len(raw)} rows")
+            raise TinykernelError(
+                f"groups: shape {names.shape} for {len(raw)} rows; give one per row"
+            )
         held_out = _held_out(len(raw), names, self.calibration_size, rng)
         model = self._fit_prototypes(raw[~held_out], raw_dtype, shape, seed, rng)
         self.alarms_: Alarms | None = None
@@ -279,7 +281,7 @@ def _novelty(model: IntegerModel, X: ArrayLike) -> NDArray[np.int32]:
     """Return the distance of rows to the nearest prototype."""
     prototypes = model.find(Prototypes)
     if prototypes is None:
-        raise TinykernelError("calibrate: not a model of one class")
+        raise TinykernelError("calibrate: not a model of one class; use tinykernel.calibrate")
     return distances(model.quantize_inputs(X), prototypes.levels)
 
 
@@ -296,6 +298,6 @@ def _held_out(
     units = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
     number = int(units.max()) + 1
     if number < 2:
-        raise TinykernelError("groups: only one; the threshold needs rows of two or more")
+        raise TinykernelError("groups: all rows are in one group; give at least two groups")
     chosen = rng.permutation(number)[: int(np.clip(round(share * number), 1, number - 1))]
     return np.asarray(np.isin(units, chosen))

@@ -151,7 +151,7 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, ValueParameters):
         columns = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
         if columns.shape[1] != n_values:
             raise TinykernelError(
-                f"validation: {columns.shape[1]} values per row; the training rows have {n_values}"
+                f"validation: {columns.shape[1]} values per row; give {n_values}, as in training"
             )
         return rows, columns
 

@@ -99,6 +99,7 @@ def _one_input(X: NDArray[Any], y: NDArray[Any], names: Sequence[str] | None) ->
     alone = len(suspects) == 1
     return (
         f"{'input' if alone else 'inputs'} {_listed(suspects)} "
-        f"alone {'predicts' if alone else 'predict'} nearly every label: an id, a time or the "
-        "answer itself?" + (" --set drop=NAMES leaves columns out" if names is not None else "")
+        f"alone {'predicts' if alone else 'predict'} nearly every label: check for an id, a time "
+        "or the label itself"
+        + ("; --set drop=NAMES leaves columns out" if names is not None else "")
     )

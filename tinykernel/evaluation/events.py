@@ -98,7 +98,10 @@ def recordings_for(model: IntegerModel, about: Mapping[str, Any], path: str) -> 
     say("reading", 0, None, path)
     data = labelled_recordings(path, reading)
     if data.recordings[0].X.shape[1] != model.input.channels + model.n_numbers:
-        raise TinykernelError(f"{data.source}: has other channels than the model")
+        raise TinykernelError(
+            f"{data.source}: has other channels than the model; give recordings like those of the "
+            "training"
+        )
     return data
 
 

@@ -235,7 +235,7 @@ def compare(
     true, answers = np.asarray(y), np.asarray(predicted)
     if true.ndim != 1 or true.shape != answers.shape or not true.size:
         raise TinykernelError(
-            f"labels: {true.shape} of them and {answers.shape} predictions; give one each a row"
+            f"labels: shape {true.shape} for predictions of shape {answers.shape}; give one per row"
         )
     known = [] if classes is None else list(classes)
     _check_kinds(true.tolist(), [*answers.tolist(), *known])
@@ -259,8 +259,8 @@ def _check_kinds(true: Sequence[Any], known: Sequence[Any]) -> None:
         names = {False: "numbers", True: "text"}
         of_rows, of_model = (" and ".join(names[kind] for kind in sorted(each)) for each in kinds)
         raise TinykernelError(
-            f"labels: they are {of_rows} (the first is {true[0]!r}), those of the model "
-            f"{of_model} ({known[0]!r}); give both the same"
+            f"labels: they are {of_rows} (the first is {true[0]!r}), but those of the model are "
+            f"{of_model} ({known[0]!r}); give labels of that type"
         )
 
 
@@ -314,7 +314,7 @@ def compare_values(
     true, answers = np.asarray(y, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
     if true.ndim != 1 or true.shape != answers.shape or not true.size:
         raise TinykernelError(
-            f"values: {true.shape} of them and {answers.shape} predictions; give one each a row"
+            f"values: shape {true.shape} for predictions of shape {answers.shape}; give one per row"
         )
     errors = answers - true
     spread = float(np.square(true - true.mean()).sum())

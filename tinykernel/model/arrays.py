@@ -53,8 +53,8 @@ def raw_values(X: ArrayLike, dtype: str) -> NDArray[Any]:
             values = values.astype(np.float64)
         except (TypeError, ValueError):
             raise TinykernelError(
-                "inputs: not an array of numbers; a frame with text needs the fitted estimator, "
-                "which knows the numbers of its texts"
+                "inputs: not an array of numbers; for a frame with text use the fitted estimator, "
+                "which codes text as numbers"
             ) from None
     with np.errstate(invalid="ignore", over="ignore"):
         raw = values.astype(dtype)
@@ -62,8 +62,8 @@ def raw_values(X: ArrayLike, dtype: str) -> NDArray[Any]:
     if np.any(wrong):
         row, column = np.argwhere(wrong)[0][:2]
         raise TinykernelError(
-            f"inputs: row {row}, column {column} is {values[row, column]}, which is no "
-            f"{dtype}; the model was trained on {dtype} values"
+            f"inputs: row {row}, column {column} is {values[row, column]}, which is not {dtype} "
+            "as in training; convert it"
         )
     return np.ascontiguousarray(raw)
 

@@ -185,7 +185,7 @@ def png_of(pixels: NDArray[np.uint8]) -> bytes:
 # fmt: off
 _SAID = {
     "data", "split", "label", "groups", "training_rows", "target", "budget", "limits", "sizes",
-    "recordings", "inputs", "search", "accuracy", "evaluation", "calibration",
+    "recordings", "inputs", "coding", "search", "accuracy", "evaluation", "calibration",
     "calibration_rows", "calibration_kept", "held_out", "test_size", "one_class",
 }
 # fmt: on
@@ -200,12 +200,16 @@ def training_in_words(about: Mapping[str, Any], *, whole: bool = True) -> list[t
     if isinstance(recordings, dict):
         text = f"{recordings.get('window')} samples, hop {recordings.get('hop')}"
         if isinstance(recordings.get("rate"), int | float) and recordings["rate"]:
-            text += f", {recordings['rate']:g} samples a second"
+            text += f", {recordings['rate']:g} Hz"
         pairs.append(("windows", text))
     if isinstance(inputs, list):
-        pairs.append(("columns taken", ", ".join(map(plain, inputs))))
+        pairs.append(("input columns", ", ".join(map(plain, inputs))))
     if whole:
         pairs += _sizes(about)
+    coding = about.get("coding")
+    if isinstance(coding, Mapping):
+        pairs += [("text columns", plain(coding.get("texts") or ""))]
+        pairs += [("missing values", plain(coding.get("gaps") or ""))]
     calibration, promise = about.get("calibration"), ""
     if isinstance(calibration, Mapping):
         rows = f" ({plain(calibration['rows'])} rows)" if "rows" in calibration else ""
@@ -227,7 +231,7 @@ def search_in_words(search: object) -> str:
     text = f"{plain(search['trials'])} short trainings chose {plain(search.get('chosen', '?'))}"
     before, after = search.get("log_loss_usual"), search.get("log_loss")
     if isinstance(before, int | float) and isinstance(after, int | float):
-        text += f"; log loss {before:.3f} with usual values, {after:.3f} with these"
+        text += f"; log loss {before:.3f} with default values, {after:.3f} with these"
         text += "" if after < before else ": no gain"
     return text + ("; Ctrl-C ended the search" if search.get("interrupted") else "")
 
@@ -244,7 +248,7 @@ def _sizes(about: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("training rows", plain(rows.get("rows", "")) if isinstance(rows, Mapping) else ""),
         ("target", plain(about.get("target", ""))),
         ("budget", plain(limits)),
-        ("takes", text),
+        ("size", text),
     ]
 
 
@@ -257,7 +261,7 @@ def _shares(about: Mapping[str, Any]) -> str:
         part, _, measure = str(name).partition("_")
         if isinstance(value, int | float):
             shown = f"{100 * value:.2f} % of" if measure == "accuracy" else f"{value:.4f} on"
-            shares.append(f"{shown} the {part} rows")
+            shares.append(f"{shown} the {'training' if part == 'train' else part} rows")
     return ", ".join(shares)
 
 

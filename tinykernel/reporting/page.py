@@ -213,13 +213,13 @@ def _about_labels(judged: LabelEvaluation) -> dict[str, Any]:
 
 def _better(judged: LabelEvaluation) -> str:
     """Name simple models that are better than the model; empty if there are none."""
-    better = [
-        f"{each.name[0].upper()}{each.name[1:]}"
-        + (f" of {format_kb(each.n_bytes)} of {each.made_of}" if each.n_bytes else "")
+    better = " and ".join(
+        each.name + (f" of {format_kb(each.n_bytes)} of {each.made_of}" if each.n_bytes else "")
         for each in judged.baselines.values()
         if each.better
-    ]
-    return f"{' and '.join(better)} does better than this model." if better else ""
+    )
+    verb = "do" if " and " in better else "does"
+    return f"{better[0].upper()}{better[1:]} {verb} better than this model." if better else ""
 
 
 def _bars(

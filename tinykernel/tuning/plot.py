@@ -28,9 +28,7 @@ def write_curve(result: TuneResult, path: Path) -> None:
     """Write accuracy against size as .csv, .svg or .png; the same points give the same bytes."""
     suffix = path.suffix.lower()
     if suffix not in (".csv", ".svg", ".png"):
-        raise TinykernelError(
-            f"{path}: unknown kind of curve; the name must end in .csv, .svg or .png"
-        )
+        raise TinykernelError(f"{path}: cannot write this file type; use .csv, .svg or .png")
     content = _table(result).encode() if suffix == ".csv" else _picture(result, path)
     write_bytes_atomically(path, content)
 

@@ -160,8 +160,8 @@ def _client(address: str) -> AbstractContextManager[Any]:
     """Connect to the scheduler of a Dask cluster."""
     if "://" not in address:
         raise TinykernelError(
-            f"backend {address!r}: give {', '.join(LOCAL)}, or the address of a Dask scheduler, as "
-            "tcp://127.0.0.1:8786"
+            f"backend: {address!r}; give {', '.join(LOCAL)}, or the address of a Dask scheduler, "
+            "such as tcp://127.0.0.1:8786"
         )
     try:
         import distributed

@@ -153,7 +153,9 @@ def _rows(path: Path, lines: Iterable[str], mark: str) -> Iterator[tuple[int, li
                 yield last, cells
     except csv.Error as error:
         if "unexpected end" in str(error):
-            raise TinykernelError(f"{path}: line {last + 1}: a quote is not closed") from None
+            raise TinykernelError(
+                f"{path}: line {last + 1}: a quote is not closed; close it"
+            ) from None
         raise TinykernelError(f"{path}: line {reader.line_num}: {error}") from None
 
 

@@ -46,7 +46,7 @@ def parquet_table(
         result = None if pieces is None else pieces(pq.ParquetFile(path))
         return use(pq.read_table(path)) if result is None else result
     except (pa.ArrowException, UnicodeError):
-        raise TinykernelError(f"{path}: is not a readable .parquet file") from None
+        raise TinykernelError(f"{path}: is not a readable .parquet file; save it again") from None
 
 
 def _stored_part(path: Path, file: Any, chooser: ColumnChooser) -> FilePart | None:
@@ -184,5 +184,7 @@ def _names(path: Path, name: str, column: Any) -> NDArray[Any]:
     try:
         texts = [v.decode() if isinstance(v, bytes) else str(v) for v in values.tolist()]
     except UnicodeDecodeError:
-        raise TinykernelError(f"{path}: column {name!r} holds bytes, but not UTF-8") from None
+        raise TinykernelError(
+            f"{path}: column {name!r} holds bytes but not UTF-8; convert it"
+        ) from None
     return np.array(texts, dtype=np.str_)

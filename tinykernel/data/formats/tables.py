@@ -141,7 +141,7 @@ class ColumnChooser:
         label = self._label(columns, group)
         if group is not None and label == group:
             raise TinykernelError(
-                f"{self.path}: column {self.groups!r} cannot be both label and group"
+                f"{self.path}: column {self.groups!r} is label and group; choose another --groups"
             )
         others = [position for position in (label, group) if position is not None]
         return label, group, self.selection.positions(self.path, columns, others)
@@ -196,7 +196,9 @@ def part_of(table: Any, chooser: ColumnChooser) -> FilePart:
         if n_lacking and (chooser.keep_all or (n_lacking == n and not chooser.needed)):
             y = None
         elif n_lacking and n_lacking == n:
-            raise TinykernelError(f"{path}: column {names[place]!r}: every label is missing")
+            raise TinykernelError(
+                f"{path}: column {names[place]!r}: every label is missing; choose another --label"
+            )
         elif n_lacking:
             lines = table.lines
             first = "" if lines is None else f", the first in line {lines[int(lacking.argmax())]}"
@@ -210,7 +212,8 @@ def part_of(table: Any, chooser: ColumnChooser) -> FilePart:
             number = row + 1 if numbers is None else int(numbers[row])
             line = "" if table.lines is None else f" (line {table.lines[row]})"
             raise TinykernelError(
-                f"{path}: row {number}{line}, column {names[group_place]!r}: the group is missing"
+                f"{path}: row {number}{line}, column {names[group_place]!r}: the group is missing; "
+                "fill it"
             )
     chosen = tuple(names[i] for i in inputs)
     columns, y = table.inputs(inputs, chooser.texts, place, y)

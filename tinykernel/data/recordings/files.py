@@ -220,7 +220,7 @@ def _from_table(table: TextTable | ArrowTable, chooser: ColumnChooser, time: str
             data[name] = np.full(len(column.values), faults[name][1][:1] or " ")
     y, groups = (None if i is None else table.texts(i) for i in (label, group))
     if not all(map(len, data.values())):
-        raise TinykernelError(f"{table.path}: has no rows below its header")
+        raise TinykernelError(f"{table.path}: has no rows below its header; remove it")
     return Columns(table.path, data, y, groups, table.lines, faults=faults)
 
 
@@ -280,7 +280,7 @@ def _channel_names(path: Path, arrays: dict[str, NDArray[Any]], n: int) -> tuple
         return tuple(f"channel {i}" for i in range(1, n + 1))
     names = tuple(map(str, arrays["channels"].ravel()))
     if len(names) != n:
-        raise TinykernelError(f"{path}: has {n} channels but {len(names)} names of them")
+        raise TinykernelError(f"{path}: has {n} channels but {len(names)} names; give one each")
     return names
 
 
@@ -290,7 +290,7 @@ def _rate(path: Path, arrays: dict[str, NDArray[Any]]) -> float | None:
         return None
     rate = arrays["rate"]
     if rate.size != 1 or rate.dtype.kind not in "iuf" or not 0 < float(rate.ravel()[0]) < np.inf:
-        raise TinykernelError(f"{path}: rate must be one positive number, in Hz")
+        raise TinykernelError(f"{path}: the array rate is not one positive number; give it in Hz")
     return float(rate.ravel()[0])
 
 
@@ -321,7 +321,7 @@ def _from_sound(path: Path, reading: Reading) -> Columns:
             )
     X, rate = read_wav(path) if path.suffix.lower() == ".wav" else read_coded(path)
     if not len(X):
-        raise TinykernelError(f"{path}: holds no samples")
+        raise TinykernelError(f"{path}: holds no samples; remove it")
     columns = {f"channel {i + 1}": X[:, i] for i in range(X.shape[1])}
     y, spans = of_all(path.resolve().parent.name, len(X)), read_label_file(path, rate, len(X))
     table = Columns(path, columns, y, rate=rate, keeps_type=True, is_sound=True)

@@ -46,7 +46,7 @@ def read_coded(path: Path) -> tuple[NDArray[np.int16], float]:
             f"{path}: needs soundfile; install it (pip install soundfile) or save a .wav"
         ) from None
     except OSError as error:  # it may need a library of the system
-        raise TinykernelError(f"{path}: soundfile does not work here ({error})") from None
+        raise TinykernelError(f"{path}: soundfile does not work ({error}); save a .wav") from None
     try:
         samples, rate = soundfile.read(path, dtype="int16", always_2d=True)
     except soundfile.SoundFileError as error:
