@@ -94,5 +94,5 @@ def test_a_target_that_is_too_small_stops_no_other(work, monkeypatch):
     result = run(*command)
     assert result.exit_code == 1
     assert "agree on every score" in result.stdout
-    assert "atmega328p: left out, the model is too large for the chip" in result.output
+    assert "atmega328p: skipped, the model is too large for the chip" in result.output
     assert [each["target"] for each in json.loads(run(*command, "--json").stdout)] == ["host"]
