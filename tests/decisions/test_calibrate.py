@@ -170,7 +170,7 @@ def test_a_temperature_that_makes_probabilities_worse_is_not_kept(rows, monkeypa
     assert found.model.decision is not None
     assert found.model.decision.temperature == 1.0
     kept = dict(calibration_in_words(found))["calibration"]
-    assert "kept as they are, as a temperature makes it" in kept
+    assert "with a temperature, which is not used" in kept
 
 
 @pytest.mark.parametrize(

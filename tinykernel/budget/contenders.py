@@ -486,7 +486,7 @@ def _least(asked: Asked, form: str, n: int) -> int:
 
 
 def _too_small(asked: Asked, needed: int, least: str = "the smallest one") -> TinykernelError:
-    shape = "" if asked.shape else ", or for signals and images their shape"
+    shape = "" if asked.shape else ", or the shape if rows are signals or images"
     return TinykernelError(
         f"no model for this data fits into {count(asked.flash, 'byte')} on {asked.target}: {least} "
         f"needs about {needed} bytes; give a larger budget{shape}"

@@ -77,7 +77,7 @@ def calibrate_command(
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = False,
 ) -> None:
-    """Calibrate confidence, and when the model refuses to answer.
+    """Calibrate confidence, and choose when the model refuses.
 
     DATA must not be training rows. Prints the promise for new rows; if the rows do not support it,
     writes no model and ends with status 1. Uses the test part of DATA, or the held-out rows if the

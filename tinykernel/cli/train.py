@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tinykernel.measure.limits import Limits
     from tinykernel.model import IntegerModel
 
-# Share of the training rows for the calibration of max_error, and most flash of decisions.
+# Share of the training rows to calibrate max_error on, and bytes of flash for decisions.
 _CALIBRATION_SHARE, _DECISION_BYTES = 0.2, 256
 
 
@@ -94,7 +94,7 @@ def _trained(
     _check_background(options["background"], dataset)
     options["image_shape"] = parameters.get("image_shape")
     hint = shape_hint(dataset, options)
-    # Before the training, which may take minutes for rows without a shape.
+    # Before the training, which may take minutes if the shape is not known.
     for line in (hint, groups_hint(dataset)):
         if line and not options["quiet"]:
             typer.echo(f"hint: {line}", err=True)
@@ -111,7 +111,7 @@ def _trained(
         dataset, aside = _rows_aside(dataset, options, by_group)
         remembered["calibration_kept"] = {"size": _CALIBRATION_SHARE, "by_group": by_group}
     trained = _train(dataset, parameters, options, by_group, aside, extra)
-    # Saved at once, so that a later fault does not lose the model.
+    # Saved at once, so that a later error does not lose the model.
     about = about_training(
         trained, dataset, options["target"], remembered_settings(options) | remembered
     )
@@ -164,7 +164,7 @@ def _rows_aside(
 def _decided(
     trained: TrainResult, aside: Rows, options: Mapping[str, Any], output: Path
 ) -> tuple[TrainResult, dict[str, Any]]:
-    """Calibrate a trained model, refuse one over its budget; also return entries for its file."""
+    """Calibrate a trained model, and check its budget; also return entries for its file."""
     from tinykernel.decisions import calibrate
     from tinykernel.measure.report import report
 
@@ -247,7 +247,7 @@ def remembered_settings(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_background(names: list[str] | None, dataset: Dataset) -> None:
-    """Refuse a background that is no label of the data."""
+    """Refuse a background that is not a label of the data."""
     labels = sorted(set(map(str, dataset.y_train.tolist())))
     for name in names or ():
         if name not in labels:

@@ -35,8 +35,8 @@ def verify_command(
     """Run every row through the C and through Python, and compare.
 
     The default target is the host. Ends with status 1 if a score differs, or if a target is too
-    small for the model. For classifiers it also compares the drift counters over 10,000 steps. Uses
-    the test part of DATA, or the held-out rows if the model was trained on DATA, or all rows.
+    small for the model. For classifiers it also compares counters over 10,000 random decisions.
+    Uses the test part of DATA, or the held-out rows if the model was trained on DATA, or all rows.
 
     With --port a board that runs the export computes the scores, and reports time and stack.
     """

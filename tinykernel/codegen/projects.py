@@ -36,15 +36,15 @@ from tinykernel.model.stages.scale import Scale
 
 #: Options of an export that its manifest names, so that `compare` can repeat it.
 OPTIONS = ("target", "format", "version", "board", "framework", "platform", "ci", "budget")
-#: What the manifest repeats of a model file.
+#: Entries of a model file that the manifest repeats.
 _TRAINING = (
     *("data", "label", "groups", "split", "test_size", "seed", "task", "method"),
     *("target", "budget", "limits", "accuracy", "sizes"),
 )
 _VECTORS, _VECTOR_BYTES = 8, 16384
-# Samples a second that microphones on boards give.
+# Range of sampling rates of microphones on boards, in Hz.
 _SLOWEST_SOUND, _FASTEST_SOUND = 4000, 96000
-# MAJOR.MINOR.PATCH and a pre-release, of semver.org; build metadata is the fingerprint's place.
+# MAJOR.MINOR.PATCH and a pre-release, as in semver.org; build metadata holds the fingerprint.
 _VERSION = re.compile(
     r"(0|[1-9]\d{0,5})(\.(0|[1-9]\d{0,5})){2}(-[0-9A-Za-z]+([.-][0-9A-Za-z]+)*)?", re.A
 )
@@ -222,7 +222,7 @@ def _render_format(
 def _chosen(
     format: str, target: str | Target | None, options: Mapping[str, str | None]
 ) -> _Chosen | None:
-    """Find target, board and framework; None for a format that is for every target."""
+    """Find target, board and framework; None for a format that fits every target."""
     if is_for_boards(format):
         if target is None:
             raise TinykernelError(f"format {format!r} is for one target; give --target")
@@ -237,7 +237,7 @@ def _chosen(
 
 
 def _training(about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts of the training for a manifest; JSON types."""
+    """Return the entries of the training for a manifest, as JSON types."""
     training = {key: about[key] for key in _TRAINING if key in about}
     rows = about.get("training_rows")
     if isinstance(rows, dict):
@@ -247,7 +247,7 @@ def _training(about: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_sensor(about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the sampling period in microseconds, and the channels, if a sensor can print all."""
+    """Return the sampling period in microseconds, and the channels if all are C identifiers."""
     cutting = about.get("recordings")
     cutting = cutting if isinstance(cutting, dict) else {}
     rate, names = cutting.get("rate"), cutting.get("channels")
@@ -289,7 +289,7 @@ def exported_files(
     integer_model, coding = as_integer_model(model), about.get("coding")
     coding = Coding.read(coding or getattr(model, "coding_", None))
     if vectors is None:
-        # Where few fit, without the ends of the range.
+        # If at most two fit, leave out the lowest and the highest inputs.
         n = n_vectors(integer_model)
         rows = generated_inputs(integer_model, n + 2 * (n <= 2))[2 * (n <= 2) :]
     else:
@@ -306,7 +306,7 @@ def exported_files(
     context["constants"] = constants_of(coding, integer_model, name)
     context |= _of_sensor(about)
     context["microphone"] = _hears(integer_model, context["period"])
-    # Two trainings are two versions to a package manager.
+    # Package managers must see each training as another version.
     context["release"] = version or f"{tinykernel.__version__}+{context['fingerprint']}"
     files = dict(sorted(_render_format(format, sources, context, chosen).items()))
     row = None if target is None else find_target(target).name
@@ -381,8 +381,8 @@ def export(
     budget : str or int, optional
         Limit that the workflow checks, as for `tinykernel.report`; by default the chip's memory.
     about : mapping, optional
-        Training information of a model file, for the manifest. The header has the texts and the
-        missing value of its ``"coding"``.
+        Training information of a model file, for the manifest. The header defines the texts and
+        the missing value of its ``"coding"``.
     version : str, optional
         Of the model, as ``"1.4.0"``: ``NAME_VERSION`` in the header, and what package managers
         read; without it that of tinykernel with the fingerprint.

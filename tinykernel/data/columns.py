@@ -27,11 +27,11 @@ _PER_SECOND = {
 _UNITS = {name: count for count, names in _PER_SECOND.items() for name in names}
 _TIMES = ("t", "ts", "time", "timestamp", "datetime", "elapsed", "clock")
 _IDENTIFIERS = ("id", "idx", "index", "uuid", "guid", "key", "row", "serial")
-# Fewer rows may increase by chance.
+# Fewer values may increase by chance.
 _FEW = 12
 _ROWS_FIRST = 64
 _OUT_OF_ORDER = 0.01
-# A column with a value in fewer than one of so many cells is nearly empty.
+# A column is nearly empty if fewer than one in this number of cells has a value.
 _NEARLY_EMPTY = 200
 
 
@@ -51,11 +51,11 @@ def is_time_name(name: str) -> bool:
 
 
 def ticks_per_second(name: str, first: float) -> int | None:
-    """Return the units a second of a time column, by its name or for times since 1970."""
+    """Return the ticks per second of a time column, from its name or as time since 1970."""
     parts = _words(name)
     if parts and parts[-1] in _UNITS:
         return _UNITS[parts[-1]]
-    # From 2001 to 2096, which no other unit gives.
+    # Only the right unit gives a date from 2001 to 2096.
     return next((count for count in _PER_SECOND if 1e9 <= first / count < 4e9), None)
 
 
@@ -118,14 +118,14 @@ def _suspicion(values: NDArray[Any], name: str) -> str:
     time, parts = is_time_name(name), _words(name)
     named = time or (bool(parts) and parts[-1] in _IDENTIFIERS)
     if time and mostly_increasing(values):
-        return "is called like a time and increases"
+        return "has the name of a time and increases"
     low, high = float(values.min()), float(values.max())
     if not named and not n <= high - low + 1 <= 2 * n:
         return ""  # not a counter: saves sorting nearly all columns
     if named or bool((values == np.floor(values)).all()):
         ordered = np.sort(values)
         if (ordered[1:] > ordered[:-1]).all():
-            return "has another value in every row, like an identifier"
+            return "has a different value in every row, like an identifier"
     return ""
 
 
@@ -183,4 +183,4 @@ def _reason(part: FilePart, values: NDArray[Any], j: int) -> str:
             f"{len(where)} of {n} cells are not numbers, the first {first!r} in "
             f"{part.place(int(where[0]))}: correct them to use it"
         )
-    return f"text, {len(texts)} different ones in {n} rows"
+    return f"text, {len(texts)} distinct values in {n} rows"

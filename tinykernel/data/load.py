@@ -51,9 +51,9 @@ def load_data(
     classes; with `groups` by the first part of ``StratifiedGroupKFold(round(1 / test_size),
     shuffle=True, random_state=seed)``; values at random. A `test_size` of 0 holds out none.
 
-    `label` and `groups` name columns of a table, arrays of an ``.npz`` or ``.npy`` files.
-    `input_type` is that of the inputs, by default as in the file; a table of whole numbers holds
-    integers, also if written as 3.0. With `values` labels are values to predict. Arrays of more
+    `label` and `groups` name columns of a table, arrays of an ``.npz``, or ``.npy`` files.
+    `input_type` is that of the inputs, by default as in the file; a table of whole numbers, even if
+    written as 3.0, holds integers. With `values` the labels are numbers to predict. Arrays of more
     than two dimensions are flattened in row-major order.
     """
     if not 0 <= test_size < 1:
@@ -122,7 +122,7 @@ def _checked(part: FilePart, selection: Selection, **how: Any) -> tuple[FilePart
 
 
 def _may_lack(part: FilePart, selection: Selection) -> bool:
-    """Whether values of a part may be missing: in tables, or with an option `missing`."""
+    """Whether a part may have missing values: tables may, arrays with an option `missing`."""
     return selection.may_lack and (selection.missing is not None or part.columns is not None)
 
 
@@ -157,7 +157,7 @@ def _typed(data: Dataset, input_type: str | None) -> Dataset:
     elif is_whole and data.columns is not None and data.X_train.dtype.kind in "fi":
         texts = {} if data.coding is None else data.coding.texts
         only_text = all(name in texts for name in data.columns)
-        # The range of text alone is known; other whole numbers, such as 3.0, are int64 here.
+        # Only codes of text have a known range; other whole numbers, such as 3.0, become int64.
         input_type = smallest_raw_type(low, high) if only_text else "int64"
     if input_type is None:
         return data
@@ -166,7 +166,7 @@ def _typed(data: Dataset, input_type: str | None) -> Dataset:
 
 
 def _check_type(data: Dataset, input_type: str, limits: tuple[int, int] | None) -> None:
-    """Refuse a type that does not hold the inputs; `limits` are those of whole numbers."""
+    """Refuse a type that cannot hold the inputs; `limits` is the range of whole numbers."""
     from tinykernel.model import RAW_DTYPES  # takes a second
 
     check_choice("input type", input_type, RAW_DTYPES)
@@ -202,7 +202,7 @@ def load_rows(
     Parameters are those of `load_data`; labels are optional. Rows must have `n_features`, and a
     table the columns `feature_names` in this order. Labels get the type of `classes`. With
     `test_size`, rows of a file without a test part are the test rows of `load_data`. With
-    `keep_all` rows of a table without a label stay, and if one is missing no label is used.
+    `keep_all` rows of a table without a label stay; if a label is missing, none is used.
     """
     if n_features is None and feature_names is not None:
         n_features = len(feature_names)
@@ -241,7 +241,7 @@ def load_rows(
 def _picture_rows(
     path: str | os.PathLike[str], how: PictureReading | None, classes: Sequence[object] | None
 ) -> tuple[Rows, FilePart]:
-    """Load pictures for a finished model; labels none of which is a class are ignored."""
+    """Load pictures for a finished model; ignore the labels if none of them is a class."""
     if how is None:
         raise TinykernelError(
             f"{path}: holds pictures, but the model takes no images of 8 bits; give other data"

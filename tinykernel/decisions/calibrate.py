@@ -50,7 +50,7 @@ class Calibration:
     alarms : Alarms or None
         The threshold of novelty, where a rate of false alarms was asked for.
     remarks : tuple of str
-        What is not as asked for, a sentence each.
+        Deviations from the request, a sentence each.
     coverage_of_groups : float or None
         Mean over groups of the share of their rows that get an answer.
     """
@@ -142,9 +142,9 @@ def calibrate(
         is the lowest for which it can be promised. Without this option there is none.
     known : (X, y), optional
         Rows of known classes, best the training rows; needs `false_alarms`. Novelty then includes
-        the distance to prototypes of these rows, see `Decision`. A fifth of the rows to calibrate,
-        at least 50, fits what a margin is worth as a distance; the promise uses the others. Where
-        the scores alone are clearly better, they are the novelty, which `remarks` mentions.
+        the distance to prototypes of these rows, see `Decision`. A fifth of the rows, at least 50,
+        fits the conversion of margins to distances; the promise uses the others. If the scores
+        alone are clearly better, novelty is computed from them, and `remarks` says so.
 
     Returns
     -------
@@ -209,7 +209,7 @@ def calibrate(
     decision = Decision(
         np.array([choice.threshold for choice in choices], dtype=np.uint32),
         *confidence_table(margin, rows.right),
-        # The likeliest probabilities are not always the better calibrated ones.
+        # The temperature of the largest likelihood does not always calibrate better.
         fit_temperature(floats, labels) if after < before else 1.0,
         *_set_levels(deficits(scores)[np.arange(rows.n), labels], rows.groups),
         statement if novelty_alarms is None else statement + novelty_alarms.statement,
@@ -267,7 +267,7 @@ class _Request:
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Rows, or those with one answer, and how sure and right the model is about them."""
+    """Rows, or those with one answer: their margins, and which answers are right."""
 
     margin: NDArray[np.uint32]
     right: NDArray[np.bool_]
@@ -421,7 +421,7 @@ def _set_levels(
     """Return the deficits of the true classes, ascending, and the levels that they reach."""
     order = np.argsort(deficit, kind="stable")
     levels = np.cumsum(shares.conformal_levels(groups, len(deficit))[order])
-    # Of many rows each stored one stands for those below it; the last one is always stored.
+    # Each stored level stands for those below it that are not; the last is always stored.
     step = -(-len(deficit) // _MOST_LEVELS)
     stored = np.arange(len(deficit) - 1, -1, -step)[::-1]
     ascending = deficit[order].astype(np.uint32)
@@ -448,7 +448,7 @@ def _errors(
 def error_by_coverage(
     margin: NDArray[np.uint32], right: NDArray[np.bool_]
 ) -> list[tuple[float, float]]:
-    """Return which error remains when only the surest share of the rows is answered.
+    """Return pairs of coverage and error, where only the surest rows are answered.
 
     Examples
     --------
@@ -491,12 +491,12 @@ def calibration_in_words(result: Calibration) -> list[tuple[str, str]]:
 def _probabilities_in_words(result: Calibration) -> str:
     """Describe the temperature, and the error of probabilities with and without it."""
     before, after = f"{result.error_before:.4f}", f"{result.error_after:.4f}"
-    error = f"expected error of the probabilities {before}"
+    error = f"expected calibration error {before}"
     assert result.model.decision is not None
     temperature = result.model.decision.temperature
     if temperature != 1:
-        return f"{error}, with a temperature of {temperature:.3g} {after}"
-    return f"{error}; they are kept as they are, as a temperature makes it {after}"
+        return f"{error}; {after} with the chosen temperature of {temperature:.3g}"
+    return f"{error}; {after} with a temperature, which is not used"
 
 
 def decision_facts(integer: IntegerModel) -> dict[str, Any]:
@@ -518,7 +518,7 @@ def decision_facts(integer: IntegerModel) -> dict[str, Any]:
 
 
 def decision_in_words(decision: Decision | None) -> list[tuple[str, str]]:
-    """Return thresholds, confidence and novelty of a model, where it decides."""
+    """Return thresholds, confidence and novelty of a decision part, as names and values."""
     if decision is None:
         return []
     novel = "" if decision.novelty_threshold is None else str(decision.novelty_threshold)

@@ -23,7 +23,7 @@ from tinykernel.model.integer import IntegerModel
 
 _SHIFTS = (0, 1, 2, 3)
 _FOLDS = 5
-#: By what thresholds are multiplied until groups that they were not chosen on keep the rate.
+#: Factors of thresholds, tried until groups that they were not chosen on keep the rate.
 _MARGINS = (1.0, 1.1, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
 
 
@@ -33,10 +33,10 @@ class Stream:
 
     scores: NDArray[np.int32]  # (decisions, classes)
     ends: NDArray[np.int64]  # the last sample of the window of each decision.
-    spans: NDArray[np.int64]  # (n, 3): first, end and label, by first; labels are no background.
-    groups: NDArray[np.int64]  # (n, 2): first sample and number of who is heard, by first.
+    spans: NDArray[np.int64]  # (n, 3): first sample, end and label, by first; no background.
+    groups: NDArray[np.int64]  # (n, 2): first sample and number of each group, by first.
     samples: int
-    second: int  # samples of it.
+    second: int  # samples per second.
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Heard:
 
     hit: NDArray[np.bool_]  # of each span
     after: NDArray[np.int64]  # samples from the beginning of each span that was hit to its event.
-    behind: NDArray[np.int64]  # and from its end.
+    behind: NDArray[np.int64]  # samples from its end to the event; inside, 0 or less.
     labels: NDArray[np.int64]  # of each span
     alarms: NDArray[np.int64]  # the label of each false alarm
     groups: NDArray[np.int64]  # the group of each
@@ -113,7 +113,7 @@ def most_often(count: int, hours: float, confidence: float) -> float:
 
 
 def spread(streams: Sequence[Stream], heard: Heard) -> float:
-    """Return by how much false alarms of groups vary more than by chance, 1 or more.
+    """Return how many times as much as by chance false alarms vary between groups, 1 or more.
 
     The mean of (count - expected)^2 / expected over groups, as of a quasi-Poisson model.
     """
@@ -131,7 +131,7 @@ def spread(streams: Sequence[Stream], heard: Heard) -> float:
 
 
 def hours_of(streams: Sequence[Stream]) -> float:
-    """Return the length of streams."""
+    """Return the total length of streams in hours."""
     return sum(stream.samples / stream.second for stream in streams) / 3600
 
 
@@ -142,7 +142,7 @@ class EventCalibration:
     model: IntegerModel
     heard: Heard
     hours: float
-    most: float  # false alarms an hour, with the confidence asked for.
+    most: float  # upper bound of false alarms an hour, at the confidence level.
     spread: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -181,14 +181,14 @@ def choose_events(
     an_hour: float,
     confidence: float,
 ) -> EventCalibration:
-    """Choose how long sums remember, and thresholds, for most hits at a promised rate.
+    """Choose the decay of sums, and thresholds, for most hits at a promised rate.
 
-    The pause is as long as a window. For each length, the thresholds that allow a number of false
-    alarms in all hit as many spans as possible. What they hit and raise is counted on groups that
-    they were not chosen on: each fold of groups is judged with thresholds of the others, times a
-    factor. Of the numbers and factors whose upper bound keeps the rate, those with most hits are
-    taken, of each class or the same for all. The model gets thresholds of all groups.
-    TinykernelError where even none is more.
+    The pause is as long as a window. For each decay and each total number of false alarms,
+    thresholds are chosen for most hits: one per class, or the same for all. Hits and false alarms
+    are counted on other groups: each fold of groups is judged with thresholds of the others, times
+    a factor. Of all candidates whose upper bound keeps the rate, the one with most hits wins. The
+    model gets its thresholds chosen on all groups, times the factor. Raises TinykernelError if no
+    candidate keeps the rate.
     """
     hours = hours_of(streams)
     if most_often(0, hours, confidence) > an_hour:
@@ -223,7 +223,7 @@ def choose_events(
 
 
 class _DecayedStreams:
-    """Streams whose sums remember as long as `shift` says, to choose thresholds on."""
+    """Streams with sums that decay by `shift`, to choose thresholds on."""
 
     def __init__(
         self, streams: Sequence[Stream], silent: NDArray[np.bool_], shift: int, pause: int
@@ -243,7 +243,7 @@ class _DecayedStreams:
         return [tuple(every[first::n]) for first in range(n)] if n > 1 else [()]
 
     def thresholds(self, allowed: int, without: tuple[int, ...]) -> list[NDArray[np.uint32]]:
-        """Return the best thresholds with 0 to `allowed` false alarms, `without` these groups.
+        """Return the best thresholds for 0 to `allowed` false alarms, ignoring groups `without`.
 
         Those of each class come first, then those that are the same for all.
         """
@@ -267,7 +267,7 @@ class _DecayedStreams:
         folds: Sequence[tuple[int, ...]],
         of_folds: Sequence[NDArray[np.uint32]],
     ) -> tuple[float, Heard, float, float] | None:
-        """Return the least factor that keeps the rate, what is heard, its bound and spread."""
+        """Return the least factor that keeps the rate, with its counts, bound and spread."""
         hours = hours_of(self.streams)
         for factor in _MARGINS:
             heard = self.heard(folds, [self.events(each, factor) for each in of_folds])
@@ -293,7 +293,7 @@ class _DecayedStreams:
     def _curve(
         self, label: int, without: tuple[int, ...]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the largest sum of a class in each of its spans, and of each alarm in none."""
+        """Return the largest sums of a class: in each of its spans, and in blocks outside spans."""
         peaks, alarms = [], []
         for stream, (labels, sums), groups in zip(
             self.streams, self.followed, self.groups, strict=True
@@ -318,8 +318,8 @@ def _thresholds(
     silent: NDArray[np.bool_],
     shift: int,
 ) -> list[NDArray[np.uint32]]:
-    """Share out 0 to `allowed` false alarms so that most spans are hit: dynamic programming."""
-    # Hits and thresholds of the classes so far, with at most so many false alarms.
+    """Distribute 0 to `allowed` false alarms over classes for most hits: dynamic programming."""
+    # Element n: hits and thresholds of the classes so far, with at most n false alarms.
     best: list[tuple[int, tuple[int, ...]]] = [(0, ())] * (allowed + 1)
     for label, (peaks, alarms) in enumerate(curves):
         lines = [(0, 0) if silent[label] else _line(peaks, alarms, n) for n in range(allowed + 1)]
@@ -335,7 +335,7 @@ def _thresholds(
 
 
 def _line(peaks: NDArray[np.int64], alarms: NDArray[np.int64], allowed: int) -> tuple[int, int]:
-    """Return the spans hit and the threshold that allows so many false alarms, between the two."""
+    """Return the hits with `allowed` false alarms, and a threshold midway to the next alarm."""
     below = int(alarms[allowed]) if allowed < len(alarms) else 0
     hits = int((peaks > below).sum())
     least = int(peaks[hits - 1]) if hits else below + 1

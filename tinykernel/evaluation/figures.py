@@ -1,4 +1,4 @@
-"""Figures of predicted labels and values against true ones, and of simple models beside them."""
+"""Figures that compare predicted labels or values with true ones, and with simple models."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Baseline:
     figures : dict of str to float
         On the test rows: "accuracy" and "balanced_accuracy", or "rmse" and "mae".
     by : str
-        The compared figure.
+        Name of the figure that is compared.
     made_of : {"weights", "splits"}
     worse, as_good, better : bool
-        Whether that figure is worse than the model's, possibly by chance; whether the model is not
-        significantly better; whether the baseline is significantly better.
+        Whether that figure is worse than the model's, possibly by chance; not significantly worse;
+        significantly better.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Baseline:
 
     @staticmethod
     def of_dict(record: dict[str, Any]) -> Baseline:
-        """Read the `to_dict` of labels; another record raises any error."""
+        """Read a `to_dict` of labels; a malformed record raises an error of any type."""
         kinds = {"name": str, "n_bytes": int, "training_rows": int, "by": str, "made_of": str}
         kinds |= dict.fromkeys(("worse", "as_good", "better"), bool)
         names = ("accuracy", "balanced_accuracy", "macro_f1")
@@ -74,7 +74,7 @@ class Evaluation(ABC):
     baselines : dict of str to Baseline
         "majority" or "mean", "linear" and "tree"; empty without training rows.
     cautions : tuple of str
-        One line each.
+        Reasons why the figures may mislead, one line each.
     """
 
     n_groups: int | None
@@ -104,7 +104,7 @@ class Evaluation(ABC):
         }
 
 
-_MOST_ROWS = 2.0**53  # sums of so many are exact
+_MOST_ROWS = 2.0**53  # counts up to here are exact in float64
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -163,7 +163,7 @@ class LabelEvaluation(Evaluation):
 
     @property
     def macro_f1(self) -> float:
-        """Mean F1 of the labels with rows or predictions; 0 for one that is never right."""
+        """Mean F1 of the labels with rows or predictions; a label never predicted right has 0."""
         both = self.counts + self.confusion.sum(axis=0)
         return float(np.nanmean(_shares(2 * np.diag(self.confusion), both)))
 

@@ -1,4 +1,4 @@
-"""Does a model fit: flash, RAM and worst-case stack on a target, with the source of each figure."""
+"""Whether a model fits a target: flash, RAM and worst-case stack, linked or estimated."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ class Report:
     instructions : int or None
         Of one inference, estimated; None where the budget has no such limit.
     cycles : float
-        Cycles of an instruction, at most, for the time.
+        Most cycles per instruction, for the time.
     stream : dict of str to int or None
-        Bytes of RAM of a stream: ``state``, ``scratch`` for a decision, and with static data and
-        stack ``ram``. None for models without one.
+        Bytes of RAM of a stream: ``state``, ``scratch`` for a decision, and ``ram``, their sum with
+        static data and stack. None for models without a stream.
     """
 
     target: str
@@ -118,7 +118,7 @@ class Report:
 
     @property
     def fits(self) -> bool:
-        """Whether flash and other limits of the budget, and flash and RAM of the chip, suffice."""
+        """Whether the limits of the budget, and flash and RAM of the chip, are met."""
         return not self.problems
 
     @property
@@ -151,7 +151,7 @@ class Report:
 
     @property
     def chip(self) -> str:
-        """The device whose memory it is compared with."""
+        """The device whose memory is the limit."""
         row = TARGETS.get(self.target)
         return self.target if row is None else row.chip or row.description.partition(",")[0]
 
@@ -190,7 +190,7 @@ def report(
         ``"flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz"``.
     compiler : {"auto", "none", "gcc", "zig"}, default="auto"
         ``"auto"`` links with the preferred compiler and estimates without any; ``"none"`` always
-        estimates; a make of compiler uses that one.
+        estimates; a name uses that compiler.
 
     Returns
     -------

@@ -31,12 +31,12 @@ class IntegerModel(Predictions):
 
     `input` says what the firmware takes. Each of `stages` takes the `Grid` of values that the one
     before it gives, checks it, and proves from its range alone that nothing overflows. The chains
-    are, with the class that specifies each step:
+    are as follows, with the class that specifies each step:
 
     * a table: ``Scale``, and ``Components`` where there are any;
     * a signal: ``Levels``, ``Kernels``, then the same as for a table;
     * an image: ``Levels``, ``Separable``, or ``Convolutions`` and ``Dense`` if any, then ``Scale``;
-    * windows of a signal less their means: ``Offset``, then the same as for a signal;
+    * windows of a signal, their means subtracted: ``Offset``, then the same as for a signal;
     * a sound or a vibration: ``Spectrum``, then the same as for a signal;
     * a signal with numbers beside it: ``Beside`` after its ``Kernels``.
 
@@ -58,7 +58,7 @@ class IntegerModel(Predictions):
     readout : Readout
     answers : Labels or Values
     decision : Decision, optional
-        When the label is an answer, and how sure it is. It changes no scores and labels.
+        When the model refuses to answer, and its confidence. It changes no scores or labels.
     events : Events, optional
         When a stream has an event; for models with a hop.
     hop : int
@@ -125,13 +125,13 @@ class IntegerModel(Predictions):
             raise self.refuse("hop is for signals, and at most a window")
         step = math.prod(stage.step for stage in self.stages)
         if self.hop % step:
-            raise self.refuse(f"hop is no multiple of the {step} samples of a row of levels")
+            raise self.refuse(f"hop is not a multiple of the {step} samples of a row of levels")
         for stage, grid in zip(self.stages, self.grids(), strict=False):
             if grid.rows % stage.multiple:
-                raise self.refuse("the rows of a window are no multiple of the averaging")
+                raise self.refuse("the rows of a window are not a multiple of the averaging")
 
     def _check_decision(self) -> None:
-        """Check that the thresholds are those of the classes."""
+        """Check that a classifier decides, with one threshold, or one per class."""
         if self.decision is None:
             return
         if isinstance(self.answers, Values):
@@ -148,7 +148,7 @@ class IntegerModel(Predictions):
             raise self.refuse(f"prototypes of {prototypes.shape[1]} inputs for {self.n_features}")
 
     def _check_events(self) -> None:
-        """Check that the events are those of the classes of a stream."""
+        """Check that the model has a stream and one threshold per class."""
         if self.events is None:
             return
         if not self.hop or not isinstance(self.answers, Labels):

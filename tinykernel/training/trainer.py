@@ -79,7 +79,7 @@ def fit(
     Raises
     ------
     TinykernelError
-        If an option is not allowed, or does not fit to the rows.
+        If an option is not allowed, or does not fit the rows.
     KeyboardInterrupt
         For Ctrl-C before the end of the first epoch.
 
@@ -107,10 +107,10 @@ def fit(
 class _Prepared:
     """Rows as components learn them."""
 
-    data: TrainSet  # what is learned: the rows, or those of a smooth fit.
-    known: TrainSet  # the rows that were given.
+    data: TrainSet  # rows to learn: the given ones, or those of a smooth fit.
+    known: TrainSet  # the given rows.
     first: Recipe  # where the search begins.
-    fixed: frozenset[str]  # what is not searched.
+    fixed: frozenset[str]  # options that are not searched.
     smooth: Smooth | None
     transform: SharedTransform
     rows: TrialData
@@ -134,7 +134,7 @@ class _Prepared:
 
 
 def _components_or_others(known: TrainSet, options: TrainerOptions) -> TrainingResult:
-    """Search, compare what was found with trees, and train what won."""
+    """Search, compare the result with trees, and train the better one."""
     prepared = _Prepared.of(known, options)
     data, seed = prepared.data, prepared.first.seed
     recipe, outcome = _choose(prepared.rows, options, prepared.first, prepared.fixed)
@@ -160,7 +160,7 @@ def _components_or_others(known: TrainSet, options: TrainerOptions) -> TrainingR
 def _rivals(
     prepared: _Prepared, options: TrainerOptions, recipe: Recipe, outcome: SearchOutcome
 ) -> dict[Recipe, Rival]:
-    """Return what trees are compared with: what was chosen, and what was nearly chosen."""
+    """Return what trees are compared with: the chosen recipe and the runners-up."""
     known, smooth = prepared.known, prepared.smooth
     rivals = {}
     for finalist in (recipe, *outcome.runners_up):
@@ -171,13 +171,13 @@ def _rivals(
         judged = partial(_judged, prepared.rows, known, each, options.epochs)
         if smooth is not None:
             judged = partial(_judged_smooth, smooth, known, each.form, loss)
-            # What the fit misses, and what is missed of the fit.
+            # The loss of the smooth fit, plus that of components against the fit.
             lost, explained = smooth.judged(
                 known, trial_folds(known.codes, known.groups, recipe.seed)
             )
             loss, score = lost + loss, 1 - (1 - explained) * (lost + loss) / max(lost, 1e-30)
-        # Of values trees are the best of many that were tried, and few rows say little: they must
-        # be ahead. Of diabetes, trees with R2 0.508 against 0.506 had 0.44 on new rows, not 0.52.
+        # In regression, trees are the best of many trials on few rows: they must be clearly ahead.
+        # On diabetes, trees with R2 0.508 against 0.506 had 0.44 on new rows, components 0.52.
         cost = 0 if not each.n_components or known.quantity is not None else 2
         rivals[each] = Rival(each.form, loss, score, judged, cost)
     return rivals
@@ -190,7 +190,7 @@ def _against_trees(
     seed: int,
     rivals: Sequence[Rival],
 ) -> tuple[Choice | None, TrainingResult | None]:
-    """Compare rivals with trees, and return what was compared, and the trees where they won."""
+    """Compare rivals with trees; return the comparison, and the trees if they won."""
     final = final_fold(data.codes, data.groups, seed) or folds[-1]
     contest, trees = trees_ahead(data, options, folds, final, rivals)
     return contest, None if trees is None else replace(_of_trees(*trees), contest=contest)
@@ -205,7 +205,7 @@ def _judged(
     cancelled: threading.Event,
 ) -> Candidate:
     """Train a recipe in full on the rows inside a fold."""
-    # A linear part costs next to nothing.
+    # A linear part trains fast, so it gets the usual number of epochs.
     epochs = epochs or (recipe.epochs if recipe.n_components else usual_epochs(fold.inside.size))
     decisions = decisions_of(rows, fold, replace(recipe, epochs=epochs, n_threads=1), cancelled)
     held = known.truth[fold.outside], known.weight[fold.outside], known.losses
@@ -215,7 +215,7 @@ def _judged(
 def _judged_smooth(
     smooth: Smooth, data: TrainSet, name: str, missed: float, fold: Fold, _: threading.Event
 ) -> Candidate:
-    """Judge a smooth fit to the rows inside a fold, and what components miss of it in the mean."""
+    """Judge a smooth fit to the rows inside a fold, plus the mean loss of components to it."""
     values, out = smooth.held_out(fold), fold.outside
     fit = Candidate.of(name, values, data.truth[out], data.weight[out], data.losses)
     loss = float(np.average(fit.losses, weights=data.weight[out]))
@@ -224,7 +224,7 @@ def _judged_smooth(
 
 
 def _trained(prepared: _Prepared, options: TrainerOptions, recipe: Recipe) -> TrainingResult:
-    """Train components on all rows, but for those by which an epoch is chosen."""
+    """Train components on all rows except those that choose the best epoch."""
     data, transform, rows = prepared.data, prepared.transform, prepared.rows
     mixed, inputs, targets, weight = rows.mixed, rows.inputs, rows.targets, rows.weight
     held = _validation(data, transform, weight)
@@ -269,7 +269,7 @@ def _linear_or_trees(data: TrainSet, options: TrainerOptions) -> TrainingResult:
 
 
 def _of_trees(model: IntegerModel, trial: TreeTrial) -> TrainingResult:
-    # On rows left out.
+    # The loss is that on held-out rows.
     return TrainingResult(model, trial.recipe, History([{"loss": trial.log_loss}], False))
 
 
@@ -291,7 +291,7 @@ def _without_components(
 
 
 def check_width(options: TrainerOptions, n_inputs: int) -> None:
-    """Refuse a shape of images or windows that rows of so many inputs cannot have."""
+    """Refuse a shape of images or windows that rows of `n_inputs` cannot have."""
     if options.frame is not None and options.image_shape is not None:
         frame = Frame.of(options.frame, (*options.image_shape, 1)[:3])
         if frame.taken.size != n_inputs:
@@ -310,7 +310,7 @@ def check_width(options: TrainerOptions, n_inputs: int) -> None:
 
 
 def check_rows(data: TrainSet, options: TrainerOptions) -> None:
-    """Refuse options that do not fit to the rows."""
+    """Refuse options that do not fit the rows."""
     check_width(options, data.X.shape[1])
     if data.validation is not None and options.validation_fraction is not None:
         raise TinykernelError("validation_fraction: validation rows are given, too; leave one out")
@@ -319,7 +319,7 @@ def check_rows(data: TrainSet, options: TrainerOptions) -> None:
 def _choose(
     data: TrialData, options: TrainerOptions, recipe: Recipe, fixed: frozenset[str]
 ) -> tuple[Recipe, SearchOutcome | None]:
-    """Choose what is not given; without rows to judge by, the first layout and the defaults."""
+    """Choose options that are not given; with too few rows, the first layout and the defaults."""
     capacity = options.capacity()
     if options.sigma is not None:
         fixed |= {"sigma_multiple"}
@@ -352,7 +352,7 @@ def _learner(
     recipe: Recipe,
     transform: SharedTransform,
 ) -> Learner:
-    """Subtract the mean where the starts can take it up; `mixed` is changed."""
+    """Create the learner; if starts are learned, subtract the mean from `mixed` in place."""
     layout = LAYOUTS[recipe.layout]
     mean = np.zeros(mixed.shape[1], dtype=np.float32)
     if layout.learns_start:

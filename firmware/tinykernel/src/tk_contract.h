@@ -2,8 +2,8 @@
 /* clang-format off */
 /* The macros and tables that a generated model defines before it includes tk_predict.h, which
  * includes the rest of the runtime. They specialise the runtime at compile time; it has one routine
- * per file. Everything is `static`, so any number of models links into one image. Two models cannot
- * share a translation unit.
+ * per file. Everything is `static`, so any number of models can be linked into one image. Two models
+ * cannot share a translation unit.
  *
  *   TK_FORMAT              version of this contract; a model of another version does not compile
  * Shape
@@ -28,7 +28,7 @@
  *   TK_SPAN(i)             integers only, uint32_t
  *   TK_PRE_SHIFT(i)        integers only, 0..31
  * Formats (tables are constant arrays; where all values of a table are equal, a macro replaces it)
- *   TK_SIGNS               1: tk_signs[] has a bit for each input, set where it changes its sign;
+ *   TK_SIGNS               1: tk_signs[] has a bit for each input, set where B negates the input;
  *                          32 per word, of inputs 2i, 2i + 1 (i = 0..15) in bits 15 - i and 31 - i
  *   TK_CONSTANTS           1: tk_constants[] has a bit for each input in the same order, set where
  *                          the input is ignored, as it was constant in training
@@ -75,7 +75,7 @@
  *                          nodes are in its "false" branch
  *   tk_leaves[]            leaves of all trees; a tree has one more than it has nodes
  *   tk_tree_inputs[], tk_tree_thresholds[]
- *                          for each threshold its input; the test is true if the input is above
+ *                          for each threshold its input and value; true if the input is above
  *   tk_tree_gains[]        int32_t: score per unit of the sum of the leaves
  * Prototypes of a model of one class, or for the novelty of a classifier
  *   TK_ONE_CLASS           1: the score is the distance to the nearest prototype plus tk_biases[0];

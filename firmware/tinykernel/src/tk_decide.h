@@ -17,7 +17,7 @@
  *   TK_NOVELTY_TOP         (2^31 - 1) / gain: largest number of steps
  *   TK_EVENT_SHIFT         0..15: a sum decays over 2 to this power decisions; undefined if the
  *                          model has no events
- *   TK_EVENT_PAUSE         0..65535: number of decisions after an event that have none
+ *   TK_EVENT_PAUSE         0..65535: number of decisions without events after an event
  *   tk_event_thresholds[]  uint32_t, below 2^31: least sum for an event of each label; 0: no events
  *
  * The margin is the largest score less the second largest, 0 to 2^32 - 1. */
@@ -33,7 +33,7 @@
 #define TK_UNKNOWN  (-1)
 #define TK_NO_EVENT (-2)
 
-/* Return the label; *margin becomes its margin. */
+/* Return the label, and store its margin in *margin. */
 TK_INLINE int tk_margin(const int32_t *scores, uint32_t *margin)
 {
 #if TK_CLASSES == 2
@@ -66,7 +66,7 @@ TK_INLINE int tk_margin(const int32_t *scores, uint32_t *margin)
  * of the event that has not ended, plus one. A sum for each class follows. All words begin as 0. */
 TK_SHARED int tk_event(uint32_t *state, const int32_t *scores)
 {
-    const uint32_t most = UINT32_C(0x7fffffff) >> TK_EVENT_SHIFT;
+    const uint32_t limit = UINT32_C(0x7fffffff) >> TK_EVENT_SHIFT;
     uint32_t *const sums = state + 1;
     uint32_t wait = state[0] & 0xffffu;
     uint32_t held = state[0] >> 16;
@@ -79,7 +79,7 @@ TK_SHARED int tk_event(uint32_t *state, const int32_t *scores)
         sums[i] -= sums[i] >> TK_EVENT_SHIFT;
     }
     label = tk_margin(scores, &margin);
-    sums[label] += margin < most ? margin : most;
+    sums[label] += margin < limit ? margin : limit;
     if (held != 0u && sums[held - 1u] < tk_event_thresholds[held - 1u] >> 1) {
         held = 0u;
     }
@@ -153,9 +153,9 @@ typedef tk_raw_t tk_input_t;
 TK_INLINE int32_t tk_novelty(int32_t distance, uint32_t margin)
 {
     const uint32_t steps = margin >> TK_NOVELTY_STEPS;
-    const uint32_t counted = steps < TK_NOVELTY_TOP ? steps : TK_NOVELTY_TOP;
-    const int32_t lack = (int32_t)((uint32_t)TK_NOVELTY_BIAS - counted * TK_NOVELTY_GAIN);
-    return distance > lack ? distance : lack;
+    const uint32_t clipped = steps < TK_NOVELTY_TOP ? steps : TK_NOVELTY_TOP;
+    const int32_t other = (int32_t)((uint32_t)TK_NOVELTY_BIAS - clipped * TK_NOVELTY_GAIN);
+    return distance > other ? distance : other;
 }
 
 TK_INLINE int32_t tk_novelty_quantized(const tk_quantized_t *input, const int32_t *scores)
@@ -165,7 +165,7 @@ TK_INLINE int32_t tk_novelty_quantized(const tk_quantized_t *input, const int32_
     return tk_novelty(tk_distance(input), margin);
 }
 
-/* Decision and novelty. tk_scores_raw then overwrites the quantized inputs. */
+/* Decision and novelty. The distance comes first: tk_scores_raw overwrites the quantized inputs. */
 TK_SHARED int tk_judge(const tk_raw_t *input, uint32_t *scratch, uint32_t *margin, int32_t *novelty)
 {
     tk_quantized_t *const quantized = (tk_quantized_t *)scratch;

@@ -60,14 +60,14 @@ TK_INLINE uint32_t tk_frame_clipped(int32_t value)
 TK_INLINE void tk_frame_yuyv(const TK_FLASH struct tk_frame *k, const tk_sample_t *bytes,
                              uint32_t odd, uint32_t *values)
 {
-    const int32_t light = (int32_t)bytes[0];
+    const int32_t luma = (int32_t)bytes[0];
     const int32_t u = (int32_t)(odd != 0u ? bytes[-1] : bytes[1]) - 128;
     const int32_t v = (int32_t)(odd != 0u ? bytes[1] : bytes[3]) - 128;
-    values[0] = (uint32_t)light;
+    values[0] = (uint32_t)luma;
     if (k->channels == 3u) {
-        values[0] = tk_frame_clipped(light + ((91881 * v + 32768) >> 16));
-        values[1] = tk_frame_clipped(light - ((22554 * u + 46802 * v + 32768) >> 16));
-        values[2] = tk_frame_clipped(light + ((116130 * u + 32768) >> 16));
+        values[0] = tk_frame_clipped(luma + ((91881 * v + 32768) >> 16));
+        values[1] = tk_frame_clipped(luma - ((22554 * u + 46802 * v + 32768) >> 16));
+        values[2] = tk_frame_clipped(luma + ((116130 * u + 32768) >> 16));
     }
 }
 
@@ -107,7 +107,7 @@ TK_INLINE void tk_frame_pixel(const TK_FLASH struct tk_frame *k, const tk_sample
 TK_INLINE void tk_frame_sum_line(const TK_FLASH struct tk_frame *k, const tk_sample_t *line,
                                  uint32_t *sum)
 {
-    uint32_t lacks = k->wide; /* width of the column that is not yet summed */
+    uint32_t missing = k->wide; /* width of the column that is not yet summed */
     uint32_t x;
     tk_clear(sum, tk_frame_values(k));
     for (x = k->left; x < k->left + k->wide; ++x) {
@@ -115,23 +115,23 @@ TK_INLINE void tk_frame_sum_line(const TK_FLASH struct tk_frame *k, const tk_sam
         uint32_t rest = k->columns;
         tk_frame_pixel(k, line, x, values);
         do {
-            const uint32_t part = rest < lacks ? rest : lacks;
+            const uint32_t part = rest < missing ? rest : missing;
             sum[0] += part * values[0];
             if (k->channels == 3u) {
                 sum[1] += part * values[1];
                 sum[2] += part * values[2];
             }
             rest -= part;
-            lacks -= part;
-            if (lacks == 0u) {
-                lacks = k->wide;
+            missing -= part;
+            if (missing == 0u) {
+                missing = k->wide;
                 sum += k->channels;
             }
         } while (rest != 0u);
     }
 }
 
-/* (2 sum + area) / (2 area), 0..255. Bit by bit, as not every core can divide. */
+/* (2 sum + area) / (2 area), 0..255. Bit by bit, as not every core has a divide instruction. */
 TK_INLINE uint8_t tk_frame_mean(uint32_t sum, uint32_t area)
 {
     uint32_t rest = 2u * sum + area;
@@ -169,15 +169,15 @@ TK_INLINE void tk_frame_add_line(const TK_FLASH struct tk_frame *k, uint32_t *st
     const uint32_t *const line = sums + tk_frame_values(k);
     uint32_t rest = k->rows;
     do {
-        const uint32_t lacks = state[TK_FRAME_REST];
-        const uint32_t part = rest < lacks ? rest : lacks;
+        const uint32_t missing = state[TK_FRAME_REST];
+        const uint32_t part = rest < missing ? rest : missing;
         uint32_t i;
         for (i = 0u; i < tk_frame_values(k); ++i) {
             sums[i] += part * line[i];
         }
         rest -= part;
-        state[TK_FRAME_REST] = lacks - part;
-        if (lacks == part) {
+        state[TK_FRAME_REST] = missing - part;
+        if (missing == part) {
             tk_frame_finish_row(k, state);
         }
     } while (rest != 0u);

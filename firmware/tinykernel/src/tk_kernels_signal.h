@@ -20,10 +20,10 @@ struct tk_signal {
     uint32_t kernels;   /* number of kernels, sorted by dilation, then channel */
     uint32_t cells;     /* number of cells of a window */
     uint32_t hop;       /* rows from the beginning of a window to that of the next one */
-    uint32_t windows;   /* number of windows that overlap at a time */
+    uint32_t windows;   /* largest number of windows that overlap */
     uint32_t ring_rows; /* rows in the ring, the length of the longest kernel */
     uint32_t distances; /* number of different dilations */
-    uint32_t turns;     /* 1, 2, 4, ...: the channels are split into so many parts */
+    uint32_t turns;     /* number of parts of the channels: 1, 2, 4, ... */
     uint32_t split;     /* parts of the work on a row that one call does */
     uint32_t kinds;     /* 1: some kernels have nine taps of 1, or 1 for the newest value only */
     uint32_t ring;      /* word of the state where the ring begins */
@@ -76,8 +76,8 @@ TK_INLINE tk_count_t *tk_signal_window(const TK_FLASH struct tk_signal *k, uint3
     return (tk_count_t *)(state + k->counts + window * k->window);
 }
 
-/* The nine values of a kernel, up to the newest row, as 3 v. Three more values make the response
- * the sum, the newest value, or add 0: see codes. Returns the sum of the nine values. */
+/* Store 3 v for each of the nine values v of a kernel, the newest last. Three more values serve
+ * kernels without taps of 2, see `codes`. Returns the sum of the nine values. */
 TK_INLINE int32_t tk_signal_values(const TK_FLASH struct tk_signal *k, int32_t *values,
                                    const tk_u16 *ring, const uint32_t *rows)
 {
@@ -136,8 +136,8 @@ TK_INLINE const TK_FLASH uint32_t *tk_signal_respond(const TK_FLASH struct tk_si
     int32_t values[12];
     uint32_t m;
     if (k->turns == 1u && state[TK_STATE_FILLED] <= 8u * dilation) {
-        return kernel +
-               tk_signal_dilation(k, d, 1u); /* the kernel is longer than the stream so far */
+        /* The kernels are longer than the stream so far. */
+        return kernel + tk_signal_dilation(k, d, 1u);
     }
     tk_signal_rows(k, rows, state[TK_STATE_AT], dilation);
     for (m = begin; m < last; ++m) {
@@ -162,7 +162,7 @@ TK_INLINE const TK_FLASH uint32_t *tk_signal_respond(const TK_FLASH struct tk_si
 
 /* Begin the cells of a window that are due at `age` rows, and end the cells before them. The
  * kernels have the running counts from `running` to `end`; `counts` are those of the first one in
- * the window. tk_signal_end ends the last cells, so that no sample takes that long. */
+ * the window. tk_signal_end ends the last cells, to shorten the work of a sample. */
 TK_INLINE void tk_signal_cells(const TK_FLASH struct tk_signal *k, uint32_t d, uint32_t age,
                                const tk_count_t *running, const tk_count_t *end, tk_count_t *counts)
 {
@@ -226,7 +226,7 @@ typedef const TK_FLASH uint32_t *tk_signal_respond_t(const TK_FLASH uint32_t *ke
                                                      uint32_t part);
 
 /* Count the newest row: compute the responses that end with it, and begin and end cells of all
- * windows. `left` parts of this work are left; a call does `split` of them, and the next samples or
+ * windows. `left` parts of this work remain; a call does `split` of them, and the next samples or
  * the decision do the others. So no call takes much longer than another. */
 TK_INLINE void tk_signal_count(const TK_FLASH struct tk_signal *k, tk_signal_respond_t *respond,
                                uint32_t *state, uint32_t left)
@@ -271,7 +271,7 @@ TK_INLINE int tk_signal_later(const TK_FLASH struct tk_signal *k, const uint32_t
     return k->split != k->distances * k->turns && state[TK_STATE_LATER] != 0u;
 }
 
-/* Whether the last cells of the finished window have not ended. */
+/* Whether tk_signal_end must still end the last cells of the finished window. */
 TK_INLINE int tk_signal_pending(const uint32_t *state)
 {
     return state[TK_STATE_PENDING] != 0u;

@@ -3,12 +3,12 @@
  * listed in tk_contract.h.
  *
  * Regions of scratch, in order. It needs no initial content, and none is kept between calls:
- *   TK_FIRST_WORDS  at first working memory of the image stages. Then, with components, two vectors
+ *   TK_FIRST_WORDS  first, working memory of the image stages. Then, with components, two vectors
  *                   of d int16 values, u and v (d/2 words each), and TK_BITS_WORDS words of bits;
  *                   without components the quantized inputs
  *   TK_DOT_WORDS    dot products of the linear part, if there are also components or trees
  *   TK_CLASSES      scores, in functions that return a label
- *   the rest        counts of an image; or of a window the state of a stream of that length
+ *   the rest        for an image its counts; for a window the state of a stream of that length
  */
 #ifndef TK_PREDICT_H
 #define TK_PREDICT_H
@@ -68,7 +68,7 @@ TK_SHARED void tk_mix(uint32_t *scratch)
 }
 
 /* Blocks: compute projections, compare their phases with the windows, and count the components that
- * agree with their weights, to counts[TK_OUTPUTS]. The bits of several short blocks are collected
+ * agree with their weights, in counts[TK_OUTPUTS]. The bits of several short blocks are collected
  * and counted together. */
 TK_INLINE void tk_blocks(uint32_t *scratch, int32_t *counts)
 {
@@ -108,7 +108,7 @@ TK_INLINE void tk_blocks(uint32_t *scratch, int32_t *counts)
     } while (block != TK_BLOCKS);
 }
 
-/* Count agreeing components, from loaded inputs. */
+/* Count the components that agree, from inputs that tk_load has written. */
 TK_INLINE void tk_components(uint32_t *scratch, int32_t *counts)
 {
     uint32_t output;

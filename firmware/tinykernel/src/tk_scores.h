@@ -68,7 +68,7 @@ TK_INLINE void tk_carry_save(uint32_t *carry, uint32_t *sum, uint32_t a, uint32_
     *sum = half ^ b;
 }
 
-/* Word i of bits, set where a component agrees. */
+/* Word i, with a bit set for each component that agrees. */
 TK_INLINE uint32_t tk_agreeing(const uint32_t *bits, const TK_FLASH uint32_t *weights, uint32_t i)
 {
 #if TK_PLANES == 2
@@ -78,7 +78,7 @@ TK_INLINE uint32_t tk_agreeing(const uint32_t *bits, const TK_FLASH uint32_t *we
 #endif
 }
 
-/* Add a word to the three-bit counters of its columns, which are below seven. */
+/* Add a word to the three-bit counters of its bit positions, all below seven. */
 TK_INLINE void tk_add_word(uint32_t *ones, uint32_t *twos, uint32_t *fours, uint32_t word)
 {
     const uint32_t carry = *ones & word;
@@ -90,7 +90,7 @@ TK_INLINE void tk_add_word(uint32_t *ones, uint32_t *twos, uint32_t *fours, uint
 #if TK_DIMENSION >= 256u
 
 /* Number of agreeing components in `count` words. For many words: eight at a time are added to the
- * counters of their columns, so that eight words need one population count, that of the carries. */
+ * counters of bit positions, so that eight words need one population count, that of the carries. */
 TK_INLINE uint32_t tk_count_output(const uint32_t *bits, const TK_FLASH uint32_t *weights,
                                    uint32_t count)
 {
@@ -127,7 +127,7 @@ TK_INLINE uint32_t tk_count_output(const uint32_t *bits, const TK_FLASH uint32_t
 #else
 
 /* Number of agreeing components in `count` >= 1 words. For few words, in less code: up to seven are
- * added column by column, as many as three bits can count. */
+ * added per bit position, as many as three bits can count. */
 TK_INLINE uint32_t tk_count_output(const uint32_t *bits, const TK_FLASH uint32_t *weights,
                                    uint32_t count)
 {

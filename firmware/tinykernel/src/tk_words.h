@@ -93,7 +93,7 @@ TK_INLINE uint32_t tk_half_at(const uint32_t *words, uint32_t offset)
 #endif
 }
 
-/* Write those 16 bits. */
+/* Write the 16 bits at `offset` bytes from `words`. */
 TK_INLINE void tk_set_half(uint32_t *words, uint32_t offset, uint32_t half)
 {
 #if defined(__GNUC__)
@@ -136,7 +136,7 @@ TK_INLINE uint32_t tk_pack(int32_t low, int32_t high)
     return (uint32_t)low + ((uint32_t)high << 16);
 }
 
-/* Convert a sum. Adding 32768 to the low half makes it an unsigned 16-bit field. */
+/* From sum to side by side. Adding 32768 to the low half makes it an unsigned 16-bit field. */
 TK_INLINE uint32_t tk_as_side_by_side(uint32_t word)
 {
     return (word + 0x8000u) ^ 0x8000u;

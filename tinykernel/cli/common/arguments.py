@@ -115,7 +115,7 @@ BudgetOption = Annotated[
     Any,
     option(
         "SIZE|LIMITS",
-        "flash limit, e.g. 30KB, or several: flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz or "
+        "flash limit, e.g. 30KB, or limits: flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz or "
         "instructions=200k",
         parser=parser(parse_limits),
     ),

@@ -206,7 +206,7 @@ def rows_to_judge(
     rows = rows_for(file, data, held_out=training is not None)
     if rows.y is None and needs_labels:
         where = f"{file.label!r}" if file.label else "label, target, class or y"
-        raise TinykernelError(f"{data}: has no labels; add them as {where}, as in training")
+        raise TinykernelError(f"{data}: has no labels; add a column or array called {where}")
     if train is not None:
         training = training_part(file, train)
     labels = labels_to_judge_by(file.model, data, rows.y)

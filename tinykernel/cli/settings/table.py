@@ -186,7 +186,7 @@ _OWN = (
     _train(
         "budget",
         "SIZE|LIMITS",
-        "Flash limit, or several. By default 30KB. There is no limit if a model size is given. "
+        "Flash limit, or several limits. By default 30KB. With a model size there is no limit. "
         "Write several as flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz, or with instructions=200k "
         "in place of the time.",
         reader=parse_limits,
