@@ -421,7 +421,7 @@ def _set_levels(
     """Return the deficits of the true classes, ascending, and the levels that they reach."""
     order = np.argsort(deficit, kind="stable")
     levels = np.cumsum(shares.conformal_levels(groups, len(deficit))[order])
-    # Each stored level stands for those below it that are not; the last is always stored.
+    # A stored level also stands for skipped ones below it; the last is always stored.
     step = -(-len(deficit) // _MOST_LEVELS)
     stored = np.arange(len(deficit) - 1, -1, -step)[::-1]
     ascending = deficit[order].astype(np.uint32)

@@ -101,7 +101,7 @@ def _joined(parts: Sequence[Heard]) -> Heard:
 
 
 def most_often(count: int, hours: float, confidence: float) -> float:
-    """Return the upper bound of a rate per hour after so many events (Poisson).
+    """Return the upper bound of a rate per hour after `count` events (Poisson).
 
     Garwood, Biometrika 28, 1936: half the quantile of chi-squared with 2 (count + 1) degrees of
     freedom. Counts that vary between groups more than by chance count as fewer hours.
@@ -113,7 +113,7 @@ def most_often(count: int, hours: float, confidence: float) -> float:
 
 
 def spread(streams: Sequence[Stream], heard: Heard) -> float:
-    """Return how many times as much as by chance false alarms vary between groups, 1 or more.
+    """Return the variance of false alarms between groups, relative to chance; 1 or more.
 
     The mean of (count - expected)^2 / expected over groups, as of a quasi-Poisson model.
     """

@@ -77,7 +77,7 @@
  *   tk_tree_inputs[], tk_tree_thresholds[]
  *                          for each threshold its input and value; true if the input is above
  *   tk_tree_gains[]        int32_t: score per unit of the sum of the leaves
- * Prototypes of a model of one class, or for the novelty of a classifier
+ * Prototypes of a model of one class, or of a decision part
  *   TK_ONE_CLASS           1: the score is the distance to the nearest prototype plus tk_biases[0];
  *                          there are neither components nor a linear part
  *   TK_PROTOTYPES          number of prototypes

@@ -49,7 +49,7 @@ typedef struct {
     uint32_t units;
 } tk_block_t;
 
-/* Words of the 4-bit weights of so many channels. */
+/* Number of words that hold the 4-bit weights of `channels` channels. */
 TK_INLINE uint32_t tk_separable_words(uint32_t channels)
 {
     return (channels + 7u) / 8u;

@@ -326,7 +326,7 @@ TK_INLINE const tk_stored_t *tk_spectrum_samples(const uint32_t *stream)
     return (const tk_stored_t *)(stream + TK_SPECTRUM_RING);
 }
 
-/* Initialise a stream, whose first frame ends after so many samples. */
+/* Initialise a stream, whose first frame ends after `samples` samples. */
 TK_INLINE void tk_spectrum_init(uint32_t samples, uint32_t *stream)
 {
     stream[TK_SPECTRUM_WAIT] = samples;
