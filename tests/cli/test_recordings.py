@@ -207,8 +207,8 @@ def test_rows_of_one_group_were_in_both_parts_without_a_word(tmp_path, shape, na
         (("--hop", "5"), "only for recordings; give --window", 2),
         (("--set", "drop=a"), "has no columns; leave out inputs and drop", 1),
         (
-            ("--window", "1s", "--missing", "median"),
-            "'median': choose drop or error for recordings",
+            ("--window", "1s", "--missing", "keep"),
+            "'keep': choose drop or error for recordings",
             2,
         ),
         (("--window", "1s", "--set", "input_type=int8"), "not an option for recordings", 2),

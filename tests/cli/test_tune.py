@@ -50,7 +50,7 @@ def test_pick_trains_nothing(work, tuned, monkeypatch):
         assert about(file)["budget"] == expected
         assert "standard error" in result.stdout
     message = failed(*command, "-o", tuned / "x.tkm", "--pick", "1KB", "-q")
-    assert "there are 3 KB, 4 KB" in message
+    assert "choose from 3 KB, 4 KB" in message
     assert not (tuned / "x.tkm").exists()
 
 

@@ -66,7 +66,7 @@ def save(obj: object, path: str | os.PathLike[str], about: Mapping[str, Any] | N
     >>> save("a string", "model.tkm")
     Traceback (most recent call last):
         ...
-    tinykernel.errors.TinykernelError: model.tkm: a str is no tinykernel model; save a \
+    tinykernel.errors.TinykernelError: model.tkm: a str is not a tinykernel model; save a \
 fitted estimator, a Pipeline that ends in one, or an IntegerModel
     """
     with _named(path):
