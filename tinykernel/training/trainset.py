@@ -14,6 +14,7 @@ from tinykernel.compiled import njit
 from tinykernel.errors import TinykernelError
 from tinykernel.model.quantization.scaling import raw_dtype_of, to_raw
 from tinykernel.model.quantization.units import ValueUnits
+from tinykernel.text import listed
 from tinykernel.training.folds import weights_like
 from tinykernel.training.loss import targets_of
 from tinykernel.training.options.regression import RegressorOptions
@@ -232,7 +233,10 @@ def _class_weights(
         known = {label: i for i, label in enumerate(classes)}
         for label, value in class_weight.items():
             if label not in known:
-                raise TinykernelError(f"class_weight: {label!r} is not a label in y")
+                labels = listed(classes, 12)
+                raise TinykernelError(
+                    f"class_weight: {label!r} is not a label in y; choose from {labels}"
+                )
             weight = check_positive(f"class_weight of {label!r}", value)
             if not 1 / _LARGEST_WEIGHT <= weight <= _LARGEST_WEIGHT:
                 raise TinykernelError(

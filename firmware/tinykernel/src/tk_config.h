@@ -73,12 +73,9 @@
 
 /* Number of words that fit in registers, next to pointers and constants. Thumb-1 has only eight
  * low registers. */
-#if defined(TK_PREFER_SIZE)
-#error "TK_PREFER_SIZE=1 is TK_FORCE_RADIX=2"
-#endif
 #if defined(TK_FORCE_RADIX)
 #if TK_FORCE_RADIX != 2 && TK_FORCE_RADIX != 4 && TK_FORCE_RADIX != 8
-#error "TK_FORCE_RADIX is 2, 4 or 8"
+#error "TK_FORCE_RADIX must be 2, 4 or 8"
 #endif
 #define TK_RADIX TK_FORCE_RADIX
 #elif (defined(__GNUC__) && !defined(__OPTIMIZE__)) || defined(__AVR__)

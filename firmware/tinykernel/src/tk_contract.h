@@ -106,7 +106,7 @@
 #define TK_RUNTIME_FORMAT 4
 
 #if !defined(TK_FORMAT)
-#error "this model was generated for an older runtime: generate it again"
+#error "this model was generated for an older runtime: export it again"
 #elif TK_FORMAT != TK_RUNTIME_FORMAT
 #error \
     "model and runtime are of different formats: export the model again, and take both from there"

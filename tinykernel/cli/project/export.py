@@ -154,7 +154,8 @@ def _target(name: str | None, project_format: str, opened: ModelFile) -> Target 
         return find_target(name)
     if name is not None:
         find_target(name)  # refuses an unknown target
-        typer.echo(f"note: format {project_format} is the same for every target", err=True)
+        text = f"note: --target is ignored: format {project_format} is the same for every target"
+        typer.echo(text, err=True)
     return None
 
 
