@@ -247,8 +247,19 @@ def _one_numba_thread() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run slow tests first, so that no worker is left with one at the end; mark users of tools."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    """Begin every worker with slow tests, so that none is left at the end; mark users of tools.
+
+    Each worker first has a share of the list in one piece.
+    """
+    n_workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    rest = [item for item in items if not item.get_closest_marker("slow")]
+    edges = [len(rest) * i // n_workers for i in range(n_workers + 1)]
+    items[:] = [
+        item
+        for i in range(n_workers)
+        for item in (*slow[i::n_workers], *rest[edges[i] : edges[i + 1]])
+    ]
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         if _ANY_COMPILER & fixtures:
