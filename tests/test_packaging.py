@@ -146,7 +146,7 @@ def test_types_reach_a_project(wheel, tmp_path) -> None:
     ], done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.tools
 def test_wheel_works_in_empty_environment(wheel, tmp_path) -> None:
     """The wheel and what it says it needs, outside the repository, train, export and verify.
 
