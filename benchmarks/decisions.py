@@ -23,8 +23,8 @@ import tinykernel
 from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.targets import find_target
 from tinykernel.data.load import load_data
-from tinykernel.decisions.calibrate import error_by_coverage
 from tinykernel.decisions.confidence import calibration_error
+from tinykernel.decisions.figures import error_by_coverage
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import accuracy_interval
 from tinykernel.measure.footprint import measure_footprint

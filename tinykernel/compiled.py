@@ -146,15 +146,15 @@ class _CheckedCache(_Cache):  # type: ignore[misc]
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return the compiled function, or None if it is missing or damaged."""
         compiled = self._load(signature, target_context)
-        if compiled is None and self._enabled:
-            file = self._file(signature, target_context.codegen())
-            self._wait_for_others(file)
-            compiled = self._load(signature, target_context)
-            if compiled is not None:
-                self._release(file)
         if compiled is None:
             _CLOCK.start()
             report_anywhere(STAGE, 0)
+            if self._enabled:
+                file = self._file(signature, target_context.codegen())
+                self._wait_for_others(file)
+                compiled = self._load(signature, target_context)
+                if compiled is not None:
+                    self._end(file)
         return compiled
 
     def _load(self, signature: Any, target_context: Any) -> Any:
@@ -185,7 +185,10 @@ class _CheckedCache(_Cache):  # type: ignore[misc]
                 except BlockingIOError:
                     time.sleep(0.05)
 
-    def _release(self, file: Path) -> None:
+    def _end(self, file: Path) -> None:
+        """Stop the clock, and let others have the entry."""
+        _CLOCK.stop()
+        report_anywhere(STAGE, 1)
         lock = self._locks.pop(file, None)
         if lock is not None:
             with lock, contextlib.suppress(OSError):
@@ -193,14 +196,12 @@ class _CheckedCache(_Cache):  # type: ignore[misc]
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Store a compiled function, unless the disk is full or read-only."""
-        _CLOCK.stop()
-        report_anywhere(STAGE, 1)
         file = self._file(signature, compiled.codegen)
         try:
             if self._enabled and self._impl.check_cachable(compiled):
                 self._store(file, compiled)
         finally:
-            self._release(file)
+            self._end(file)
 
     def _store(self, file: Path, compiled: Any) -> None:
         data = dumps(self._impl.reduce(compiled))

@@ -12,8 +12,8 @@ import pytest
 from tests.random_models import changed, random_model, random_raw
 from tinykernel import load, save
 from tinykernel.decisions import calibrate
-from tinykernel.decisions.calibrate import calibration_in_words
 from tinykernel.decisions.confidence import calibration_error, fit_temperature
+from tinykernel.decisions.description import calibration_in_words
 from tinykernel.decisions.shares import conformal_levels, rows_needed, upper_bound
 from tinykernel.decisions.thresholds import by_coverage, by_error
 from tinykernel.errors import TinykernelError

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tinykernel.progress import observing
 from tinykernel.training.folds import trial_folds
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts.forest import TreeOptions
@@ -16,10 +17,13 @@ from tinykernel.training.trainset import prepare
 
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_results_have_the_order_of_the_tasks(n_threads):
-    """A first task that takes longest is still the first."""
+    """A first task that takes longest is still the first, and progress counts to the total."""
     second = threading.Event()
     waits = (lambda: second.wait(5) or True) if n_threads == 2 else lambda: True
-    assert side_by_side([waits, second.set], n_threads) == [True, None]
+    told = []
+    with observing(lambda progress: told.append((progress.done, progress.total))):
+        assert side_by_side([waits, second.set], n_threads, stage="both") == [True, None]
+    assert told == [(1, 2), (2, 2)]
 
 
 def test_a_failure_ends_the_others():

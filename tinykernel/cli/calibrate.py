@@ -177,7 +177,7 @@ def _classes(
 ) -> _Done:
     """Fit the decision part of a classifier."""
     from tinykernel.decisions import calibrate
-    from tinykernel.decisions.calibrate import calibration_in_words
+    from tinykernel.decisions.description import calibration_in_words
 
     assert rows.y is not None
     result = calibrate(model, rows.X, rows.y, groups=groups, **wishes)

@@ -67,7 +67,7 @@ def inspect_command(
 
 def _facts(integer: IntegerModel) -> dict[str, Any]:
     """Return the ``inspect --json`` of a model."""
-    from tinykernel.decisions.calibrate import decision_facts
+    from tinykernel.decisions.description import decision_facts
 
     return {
         "classes": list(integer.classes),
@@ -118,7 +118,7 @@ def _structure(integer: IntegerModel) -> dict[str, Any]:
 
 def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
     from tinykernel.codegen.description import consists_of
-    from tinykernel.decisions.calibrate import decision_in_words
+    from tinykernel.decisions.description import decision_in_words
     from tinykernel.reporting.facts import plain
 
     inputs, grid = f"{integer.n_features} of {integer.raw_dtype}", integer.input

@@ -17,13 +17,10 @@ from tinykernel.decisions.thresholds import Threshold, by_coverage, by_error
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.decision import Decision, deficits, margins, softmax
-from tinykernel.text import count, listed, percent
+from tinykernel.text import count
 
 # The most deficits that a model stores for its prediction sets.
 _MOST_LEVELS = 4096
-UNLIMITED = "none: every row is answered"
-_CLASSES_SHOWN = 12
-_EVERY = f"{UNLIMITED}; --max-error SHARE or --coverage SHARE refuses unsure ones"
 
 
 @dataclass(frozen=True, eq=False)
@@ -443,92 +440,3 @@ def _errors(
             surest[part] = softmax(floats[part], temperature).max(axis=1)
     before = softmax(floats).max(axis=1)
     return calibration_error(before, rows.right), calibration_error(surest, rows.right)
-
-
-def error_by_coverage(
-    margin: NDArray[np.uint32], right: NDArray[np.bool_]
-) -> list[tuple[float, float]]:
-    """Return pairs of coverage and error, where only the surest rows are answered.
-
-    Examples
-    --------
-    >>> error_by_coverage(np.arange(10, dtype=np.uint32), np.arange(10) > 4)[-1]
-    (0.5, 0.0)
-    """
-    order = np.argsort(-margin.astype(np.int64), kind="stable")
-    errors = np.cumsum(~right[order])
-    points = (1.0, 0.99, 0.98, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5)
-    counts = [max(1, round(share * len(margin))) for share in points]
-    return [(share, float(errors[n - 1] / n)) for share, n in zip(points, counts, strict=True)]
-
-
-def calibration_in_words(result: Calibration) -> list[tuple[str, str]]:
-    """Return the figures as names and values for `print_pairs`."""
-    assert result.model.decision is not None
-    thresholds = result.model.decision.thresholds.tolist()
-    rows, over, novel = count(result.rows, "row"), "", ""
-    if result.groups is not None:
-        rows += f" of {count(result.groups, 'group')}, which count as "
-        rows += f"{result.independent:.0f} independent rows"
-    if result.coverage_of_groups is not None:  # the guarantee for new groups
-        over = f"; on average over groups {percent(result.coverage_of_groups)}"
-    if result.alarms is not None:
-        novel = f"above {result.alarms.threshold}: {result.alarms.alarms} of these rows"
-    share = percent(result.wrong / max(1, result.answered))
-    return [
-        ("rows", rows),
-        ("promise", result.statement),
-        (
-            "answered",
-            f"{percent(result.coverage)}, of which {result.wrong} are wrong ({share}){over}",
-        ),
-        ("least margin", listed(thresholds, _CLASSES_SHOWN) if any(thresholds) else _EVERY),
-        ("novel", novel),
-        ("calibration", _probabilities_in_words(result)),
-    ]
-
-
-def _probabilities_in_words(result: Calibration) -> str:
-    """Describe the temperature, and the error of probabilities with and without it."""
-    before, after = f"{result.error_before:.4f}", f"{result.error_after:.4f}"
-    error = f"expected calibration error {before}"
-    assert result.model.decision is not None
-    temperature = result.model.decision.temperature
-    if temperature != 1:
-        return f"{error}; {after} with the chosen temperature of {temperature:.3g}"
-    return f"{error}; {after} with a temperature, which is not used"
-
-
-def decision_facts(integer: IntegerModel) -> dict[str, Any]:
-    """Return the decision part, where there is one."""
-    decision = integer.decision
-    if decision is None:
-        return {}
-    return {
-        "decision": {
-            "thresholds": decision.thresholds.tolist(),
-            "confidences": decision.table.tolist(),
-            "confidence_shift": decision.shift,
-            "temperature": decision.temperature,
-            "statement": decision.statement,
-            "novelty_threshold": decision.novelty_threshold,
-            "prototypes": decision.n_prototypes,
-        }
-    }
-
-
-def decision_in_words(decision: Decision | None) -> list[tuple[str, str]]:
-    """Return thresholds, confidence and novelty of a decision part, as names and values."""
-    if decision is None:
-        return []
-    novel = "" if decision.novelty_threshold is None else str(decision.novelty_threshold)
-    if novel and decision.n_prototypes:
-        novel += f", by the distance to {decision.n_prototypes} prototypes and the margin"
-    least = listed(decision.thresholds.tolist(), _CLASSES_SHOWN)
-    confidence = f"{decision.table[0]} to {decision.table[-1]}"
-    return [
-        ("least margin", least if decision.rejects else UNLIMITED),
-        ("confidence", f"{confidence}, a step every {1 << decision.shift} of the margin"),
-        ("novel above", novel),
-        ("promise", decision.statement),
-    ]

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.decisions.calibrate import error_by_coverage
 from tinykernel.decisions.confidence import calibration_error
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.decision import margins, softmax
@@ -82,3 +81,20 @@ def decision_figures(
     interval = interval_of(answered, ~right[answered]) if answered.any() else None
     curve = error_by_coverage(margins(scores)[1], right)
     return DecisionFigures(answered, right, interval, errors, curve)
+
+
+def error_by_coverage(
+    margin: NDArray[np.uint32], right: NDArray[np.bool_]
+) -> list[tuple[float, float]]:
+    """Return pairs of coverage and error, where only the surest rows are answered.
+
+    Examples
+    --------
+    >>> error_by_coverage(np.arange(10, dtype=np.uint32), np.arange(10) > 4)[-1]
+    (0.5, 0.0)
+    """
+    order = np.argsort(-margin.astype(np.int64), kind="stable")
+    errors = np.cumsum(~right[order])
+    points = (1.0, 0.99, 0.98, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5)
+    counts = [max(1, round(share * len(margin))) for share in points]
+    return [(share, float(errors[n - 1] / n)) for share, n in zip(points, counts, strict=True)]

@@ -107,15 +107,11 @@ class PaperClassifier(MachineClassifier):
         Parameters
         ----------
         X : array-like, shape (n, n_features)
-            Raw inputs, finite. Their dtype decides what the firmware takes: float32 for any float,
-            uint8 for bool, 8- and 16-bit integers as they are, int32 for other integers.
+            Raw inputs, finite, of the dtypes of `TernaryKernelClassifier.fit`.
         y : array-like, shape (n,)
-            Labels: numbers, strings or bools, of at least two classes.
         sample_weight : array-like, shape (n,), optional
-            Not negative. Rows of weight 0 are ignored.
         groups : array-like, shape (n,), optional
-            Which person, record or batch each row belongs to. Rows of a group stay together when
-            rows are held out to choose hyper-parameters.
+            As for `TernaryKernelClassifier.fit`.
 
         Returns
         -------
@@ -123,10 +119,8 @@ class PaperClassifier(MachineClassifier):
 
         Raises
         ------
-        TinykernelError
-            If a parameter is not allowed, a value does not fit, or there is one class only.
-        ValueError
-            From scikit-learn's checks of `X` and `y`, e.g. for NaN.
+        TinykernelError, ValueError
+            As for `TernaryKernelClassifier.fit`.
         """
         options = PaperOptions(
             self.n_components,

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold
 
-from tinykernel import progress
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.papers.outputs import PaperOptions, PaperRows, learned, stratified_rows
+from tinykernel.training.threads import side_by_side
 
 _TURN = 2.0 * np.pi
 # Multiples of the mean distance to the 50th neighbour, and lambdas, likelier ones first. On ten
@@ -184,15 +184,8 @@ class _PaperSearch:
     def _score(self, stage: str, pairs: list[tuple[float, float]]) -> None:
         """Store the weighted accuracy of every pair."""
         trials = [(*pair, part) for pair in pairs for part in self.parts]
-        hits = []
-        with ThreadPoolExecutor(max(1, self.options.n_threads)) as pool:
-            try:
-                for hit in pool.map(lambda trial: self.hits(*trial), trials):
-                    hits.append(hit)
-                    progress.report(stage, len(hits), len(trials))
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        tasks = [partial(self.hits, *trial) for trial in trials]
+        hits = side_by_side(tasks, self.options.n_threads, stage=stage)
         total = sum(float(part.held_out.sum()) for part in self.parts)
         for i, pair in enumerate(pairs):
             first = i * len(self.parts)

@@ -134,7 +134,7 @@ class _RecipeSearch:
     def score(self, recipe: Recipe, final: bool = False) -> float:
         """Return the log loss of a short training: a heat, or a final at full size."""
         trial = self._plan(recipe, final)
-        key = (*_settings(trial), trial.n_components, trial.epochs, final)
+        key = (*_trained(trial), final)
         if key not in self.trials:
             n_folds = _FOLDS_OF_A_FINAL if final else 1
             self.trials[key] = self._train(trial, self.data.folds[-n_folds:])
@@ -175,7 +175,7 @@ class _RecipeSearch:
 
     def _train(self, recipe: Recipe, folds: Sequence[Fold]) -> SearchTrial:
         """Train once on each fold; losses and accuracies are averaged."""
-        key = (*_settings(recipe), recipe.n_components, recipe.epochs)
+        key = _trained(recipe)
         # A linear part is trained as long in a heat as in a final.
         left = self._missing(recipe, folds)
         for fold, result in zip(left, self._on_each_fold(recipe, left), strict=True):
@@ -188,7 +188,7 @@ class _RecipeSearch:
 
     def _missing(self, recipe: Recipe, folds: Sequence[Fold]) -> list[Fold]:
         """Return the folds on which a recipe was not trained yet."""
-        key = (*_settings(recipe), recipe.n_components, recipe.epochs)
+        key = _trained(recipe)
         return [fold for fold in folds if (*key, id(fold)) not in self.judged]
 
     def _on_each_fold(self, recipe: Recipe, folds: Sequence[Fold]) -> list[tuple[float, float]]:
@@ -245,9 +245,10 @@ class _RecipeSearch:
         return distinct[0]
 
 
-def _settings(recipe: Recipe) -> tuple[object, ...]:
-    """Return what trials compare."""
-    return (recipe.form, recipe.sigma_multiple, recipe.noise)
+def _trained(recipe: Recipe) -> tuple[object, ...]:
+    """Return what tells a short training from others of the same fold."""
+    settings = (recipe.form, recipe.sigma_multiple, recipe.noise)
+    return (*settings, recipe.n_components, recipe.epochs)
 
 
 def _in_words(recipe: Recipe) -> str:

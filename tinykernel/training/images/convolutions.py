@@ -8,6 +8,7 @@ shifts and clipping have straight-through gradients.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -48,7 +49,7 @@ _DEVIATION, _FIRST_BIAS = 48, 32
 _Floats = NDArray[np.float32]
 
 
-class ImageLearner(LinearLearner):
+class ImageLearner(LinearLearner, ABC):
     """Stages and a linear part for images, uint8 of (n, channels, height, width).
 
     Images are quantized inputs plus 128; targets (n, n_outputs) and weights (n,) are float32.
@@ -77,13 +78,13 @@ class ImageLearner(LinearLearner):
         """Draw how the images of a batch are moved."""
         return affine_moves(self.augmentation, rows.size, self.inputs.shape[2:], self.rng)
 
+    @abstractmethod
     def seen(self, images: NDArray[np.uint8]) -> NDArray[Any]:
         """Compute what the linear part sees, plus 128."""
-        raise NotImplementedError
 
+    @abstractmethod
     def stages(self, scaler: Scale) -> tuple[Stage, ...]:
         """Return the stages before the linear part; TinykernelError for what the C lacks."""
-        raise NotImplementedError
 
 
 def as_levels(rows: NDArray[Any], scaler: Scale, shape: tuple[int, ...]) -> NDArray[np.uint8]:

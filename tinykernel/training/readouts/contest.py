@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -139,16 +138,10 @@ def _in_full(
 
     def trained(folds: Sequence[Fold]) -> list[list[Candidate]]:
         """Train each on all folds, side by side."""
-        cancelled, done, total = threading.Event(), itertools.count(1), len(both) * len(folds)
-
-        def judged_on(rival: Rival, fold: Fold) -> Candidate:
-            candidate = rival.judged(fold, cancelled)
-            progress.report(_IN_FULL, next(done), total, rival.name)
-            return candidate
-
-        progress.report(_IN_FULL, 0, total)
-        tasks = [partial(judged_on, each, fold) for each in both for fold in folds]
-        judged = side_by_side(tasks, rows.n_threads, cancelled)
+        cancelled = threading.Event()
+        tasks = [partial(each.judged, fold, cancelled) for each in both for fold in folds]
+        progress.report(_IN_FULL, 0, len(tasks))
+        judged = side_by_side(tasks, rows.n_threads, cancelled, _IN_FULL)
         return [judged[i : i + len(folds)] for i in range(0, len(judged), len(folds))]
 
     parts = trained(quarters[:1])
