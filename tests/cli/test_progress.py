@@ -1,9 +1,12 @@
 """What commands show where there is no terminal."""
 
+from contextlib import nullcontext
+
+from tinykernel.cli.common import bars
 from tinykernel.cli.common.bars import PlainLines
 from tinykernel.cli.common.output import print_pairs, print_table
-from tinykernel.compiled import njit
-from tinykernel.progress import Progress, observing_all_threads
+from tinykernel.compiled import STAGE, njit
+from tinykernel.progress import Progress, observing_all_threads, report, report_anywhere
 
 
 def test_plain_progress_is_sparse():
@@ -51,6 +54,17 @@ def test_compiling_is_shown():
     with observing_all_threads(seen.append):
         assert function(2) == 3
     assert any("compiling" in progress.stage for progress in seen)
+
+
+def test_training_was_called_compiling_until_its_next_message(monkeypatch) -> None:
+    """Epochs of minutes were shown as compiling, though the compiler had ended long before."""
+    seen: list[Progress] = []
+    monkeypatch.setattr(bars, "_shown", lambda quiet: nullcontext(seen.append))
+    with bars.showing_progress(quiet=False):
+        report("training", 1, 9)
+        report_anywhere(STAGE, 0)
+        report_anywhere(STAGE, 1)
+    assert [progress.stage for progress in seen] == ["training", STAGE, "training"]
 
 
 def test_a_piped_table_neither_wraps_nor_trails_blanks(capsys) -> None:

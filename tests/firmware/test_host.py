@@ -58,7 +58,7 @@ def test_edges_under_sanitisers(require_tool: Callable[[str], str], kind: str) -
 
 # A build for each example: shrinking would take minutes.
 @settings(
-    max_examples=25,
+    max_examples=15,
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.function_scoped_fixture],

@@ -22,13 +22,20 @@ def showing_progress(quiet: bool) -> Iterator[None]:
     """Show progress within the ``with`` block, unless `quiet`."""
     from tinykernel.progress import observing, observing_all_threads
 
-    with (
-        _shown(quiet) as show,
-        observing(show),
-        # The end of a compilation is no news.
-        observing_all_threads(lambda begun: None if begun.done else show(begun)),
-    ):
-        yield
+    with _shown(quiet) as show:
+        latest: list[Progress] = []
+
+        def show_stage(progress: Progress) -> None:
+            latest[:] = [progress]
+            show(progress)
+
+        def show_compilation(progress: Progress) -> None:
+            # When it ends, the stage that it interrupted goes on.
+            for shown in latest if progress.done else [progress]:
+                show(shown)
+
+        with observing(show_stage), observing_all_threads(show_compilation):
+            yield
 
 
 @contextmanager
