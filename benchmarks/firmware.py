@@ -25,10 +25,13 @@ from tinykernel.codegen.targets import TARGETS
 from tinykernel.hadamard import padded_dimension
 from tinykernel.measure.bench import BenchResult, bench
 from tinykernel.measure.report import Report, report
-from tinykernel.model import IntegerModel, quantize
+from tinykernel.model import IntegerModel, choose_schedules
 from tinykernel.model.permutation import Permutation
-from tinykernel.model.quantization.machine import KernelMachine
+from tinykernel.model.quantization.outputs import Sums, kernel_model
+from tinykernel.model.quantization.phases import QuantizedWindows, Stored
+from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.stages.components import Components
+from tinykernel.training.inputs import fit_level_scaling
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.trainer import fit
 from tinykernel.training.trainset import prepare
@@ -74,39 +77,32 @@ class Row:
 def sample(n_features: int, n_components: int, raw_dtype: str = "uint8") -> IntegerModel:
     """Return a model that uses everything: int8 G, windows of each row, ternary weights.
 
-    Parameters are random, but the shift schedules are those that the quantiser proves to suffice.
+    Parameters are random, but the shift schedules are those that are proved to suffice.
     """
-    rng = np.random.default_rng(0)
-    draw, d = np.random.RandomState(0), padded_dimension(n_features)
+    rng, d = np.random.default_rng(0), padded_dimension(n_features)
     shape = (-(-n_components // d), d)
-    sign = (2 * draw.randint(0, 2, n_features) - 1).astype(np.int8)
-    multiplier, increment = 8 * draw.randint(0, d // 8) + 5, 2 * draw.randint(0, d // 2) + 1
-    diagonal, lengths = draw.standard_normal(shape), np.sqrt(draw.chisquare(d, shape))
-    norm = np.sqrt((diagonal**2).sum(axis=1, keepdims=True))
-    offset = draw.uniform(0.0, 2 * np.pi, shape)
-    half = np.arccos(-draw.uniform(-1.0, 1.0, shape))
-    ones = np.ones(n_features)
     # Ranges differ from input to input, so that each has a scaler of its own.
-    low, high = rng.integers(0, 40, n_features), rng.integers(200, 256, n_features)
-    machine = KernelMachine(
-        classes=tuple(range(10)),
-        raw_dtype=raw_dtype,
-        input_offset=(low + high) / 2,
-        input_scale=2 / (high - low),
-        input_low=-ones,
-        input_high=ones,
-        sign=sign,
-        permutation=Permutation("orbit", multiplier=multiplier, increment=increment),
-        diagonal=diagonal,
-        diagonal_kind="gaussian",
-        row_scale=lengths / (norm * (10.0 * np.sqrt(d))),
-        start=offset + half,
-        width=2.0 * half,
-        weights=rng.integers(-1, 2, (10, diagonal.size)).astype(np.int8),
-        output_scale=np.ones(10),
-        output_offset=np.zeros(10),
+    ranges = np.stack([rng.integers(0, 40, n_features), rng.integers(200, 256, n_features)])
+    scaling = fit_level_scaling(ranges.astype(raw_dtype), 8, "feature")
+    sign = rng.choice(np.array([-1, 1], dtype=np.int8), n_features)
+    mixing = Permutation(
+        "orbit", 8 * int(rng.integers(d // 8)) + 5, 2 * int(rng.integers(d // 2)) + 1
     )
-    return quantize(machine)
+    levels = np.clip(np.rint(40 * rng.standard_normal(shape)), -127, 127).astype(np.int8)
+    windows = QuantizedWindows(
+        scale=rng.integers(128, 256, shape),
+        start=rng.integers(0, 256, shape),
+        width=rng.integers(1, 256, shape),
+        phase_shift=16,
+        constant=np.zeros(shape, dtype=np.int64),
+    )
+    halve = choose_schedules(sign, 8, mixing, levels, "int8")
+    stored = Stored(sign, mixing, levels, "int8", halve, windows)
+    weights = rng.integers(-1, 2, (10, *shape)).astype(np.int8)
+    components, ternary, _ = stored.components(weights)
+    sums = Sums(np.ones(10), np.zeros(10))
+    scaler = quantize_scaler(scaling, raw_dtype, 8).scaler
+    return kernel_model(scaler, components, ternary, sums, tuple(range(10)))
 
 
 PACKED = ("cortex-m4", "cortex-m7", "cortex-m33")

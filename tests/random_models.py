@@ -13,7 +13,6 @@ from tinykernel.model.answers.labels import Labels
 from tinykernel.model.grid import Grid
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import choose_schedules
-from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.prototypes import Prototypes
 from tinykernel.model.readouts.readout import Readout
@@ -392,47 +391,6 @@ def models(draw: st.DrawFn) -> IntegerModel:
         draw(st.booleans()),
     )
     return changed(model, replace(model.find(Components), small_code=draw(st.booleans())))
-
-
-def make_machine(
-    seed: int,
-    *,
-    n_features: int = 20,
-    n_blocks: int = 2,
-    n_classes: int = 3,
-    raw_dtype: str = "float32",
-    kind: str = "gaussian",
-    bits: int = 8,
-    sigma: float = 1.0,
-) -> KernelMachine:
-    """Make a random float machine on inputs in [0, 200]."""
-    rng = np.random.default_rng(seed)
-    d = padded_dimension(n_features)
-    shape = (n_blocks, d)
-    outputs = 1 if n_classes == 2 else n_classes
-    gaussian = kind == "gaussian"
-    h = np.arccos(rng.uniform(-0.9, 0.9, shape))
-    sign = rng.choice([-1, 1], n_features).astype(np.int8)
-    diagonal = rng.normal(size=shape) if gaussian else rng.choice([-1.0, 1.0], shape)
-    return KernelMachine(
-        classes=tuple(range(n_classes)),
-        raw_dtype=raw_dtype,
-        input_offset=np.full(n_features, 100.0),
-        input_scale=np.full(n_features, 0.01),
-        input_low=np.full(n_features, -1.0),
-        input_high=np.full(n_features, 1.0),
-        sign=sign,
-        permutation=Permutation("orbit", multiplier=5, increment=3),
-        diagonal=diagonal,
-        diagonal_kind=kind,
-        row_scale=np.full(shape, 2 / (sigma * d)) * (rng.uniform(0.5, 1, shape) if gaussian else 1),
-        start=rng.uniform(0, 2 * np.pi, shape),
-        width=2 * h,
-        weights=rng.integers(-1, 2, (outputs, n_blocks * d)).astype(np.int8),
-        output_scale=rng.uniform(0.5, 1, outputs),
-        output_offset=rng.normal(size=outputs),
-        input_bits=bits,
-    )
 
 
 def balanced(model: IntegerModel) -> IntegerModel:

@@ -12,7 +12,7 @@ import numpy as np
 from tests.firmware.local_models import CONVOLUTIONS, LINEAR, OFFSETS, SEPARABLE, SIGNALS, SPECTRA
 from tests.fuzz.batch import Batch
 from tests.fuzz.mutate import mutate_array, mutate_bytes, mutate_json
-from tests.random_models import make_machine, make_model, one_class, random_raw, tree_model
+from tests.random_models import make_model, one_class, random_raw, tree_model
 from tinykernel import modelfile
 from tinykernel.codegen.sources import render_sources
 from tinykernel.coding.codes import Coding
@@ -28,7 +28,7 @@ def seeds() -> list[bytes]:
         make_model(seed, dtype, 16 if seed % 2 else 8)
         for seed, dtype in enumerate(("uint8", "float32", "int16", "int32"))
     ]
-    models += [make_machine(1), tree_model(1), *(make() for make in LINEAR.values())]
+    models += [tree_model(1), *(make() for make in LINEAR.values())]
     models += [SEPARABLE["one block"](), SIGNALS["averaged"](), SIGNALS["components"]()]
     coding = Coding({"a": ("x", "*/"), "b": ("y", "")}, {"a": -1.0, "c": -1.0})
     models += [SPECTRA["int16"](), OFFSETS["int16"](), tree_model(2, linear=True)]

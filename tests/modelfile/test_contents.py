@@ -9,11 +9,10 @@ from hypothesis import given, settings
 from numpy.testing import assert_array_equal
 
 from tests.modelfile.files import SUFFIXES, X, fit
-from tests.random_models import make_machine, make_model, models, random_quantized
+from tests.random_models import make_model, models, random_quantized
 from tinykernel import modelfile
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator import TernaryKernelClassifier
-from tinykernel.model import quantize
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.record import PLAIN
 from tinykernel.modelfile import load, save, schema
@@ -65,15 +64,6 @@ def test_feature_names_and_object_labels_come_back(tmp_path) -> None:
     assert loaded.classes_.tolist() == ["x", "y"]
     save(classifier.quantize(), tmp_path / "integers.pkl")
     assert load(tmp_path / "integers.pkl").feature_names == ("one", "two", "three")
-
-
-@pytest.mark.parametrize("kind", ["gaussian", "sign"])
-def test_machines_come_back(kind) -> None:
-    """A KernelMachine comes back with every float as it was."""
-    machine = make_machine(0, kind=kind)
-    loaded = modelfile._from_bytes(modelfile.to_bytes(machine))
-    assert_array_equal(loaded.row_scale, machine.row_scale)
-    assert quantize(loaded) == quantize(machine)
 
 
 def test_numpy_and_zip_open_a_tkm(tmp_path) -> None:

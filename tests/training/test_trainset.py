@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tinykernel.errors import TinykernelError
-from tinykernel.model.quantization.scaling import fit_scaling, raw_dtype_of, to_raw
+from tinykernel.model.quantization.scaling import raw_dtype_of, to_raw
 from tinykernel.training.trainset import canonical_rows
 
 
@@ -32,25 +32,6 @@ def test_canonical_rows_depend_only_on_the_content(X, codes, weight, seed):
     fast = {(*r, c): w for r, c, w in zip(*(a.tolist() for a in first[:3]), strict=True)}
     assert fast == slow
     assert len(first[0]) == len(slow)
-
-
-@pytest.mark.parametrize("scope", ["feature", "global"])
-def test_scaling(scope):
-    """Protects the scaler against numpy's obvious formula."""
-    X = np.random.default_rng(0).normal(3, [1, 2, 5], (5000, 3)).astype(np.float32)
-    scaling = fit_scaling(X, scope)
-    axis = 0 if scope == "feature" else None
-    low, high = X.min(axis=axis), X.max(axis=axis)
-    assert np.allclose(scaling.apply(X), 2 * (X - low) / (high - low) - 1, atol=1e-4)
-    assert scaling.offset.shape == scaling.scale.shape == (3,)
-
-
-def test_constant_features():
-    """Protects constants from a division by zero, and from vanishing under a global scaler."""
-    X = np.array([[0.0, 5.0], [10.0, 5.0]])
-    assert fit_scaling(X, "feature").scale.tolist() == [0.2, 0.0]
-    assert fit_scaling(X, "global").scale.tolist() == [0.2, 0.2]
-    assert fit_scaling(np.full((2, 2), 5.0), "global").scale.tolist() == [0.0, 0.0]
 
 
 def test_raw_types_refuse_what_does_not_fit():

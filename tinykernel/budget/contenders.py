@@ -23,20 +23,18 @@ from tinykernel.measure.capacity import (
     MOST_KERNELS,
     allowed_bytes,
     decisive_report,
-    enlarged,
     least_size,
     most_components,
     most_kernels,
 )
 from tinykernel.measure.instructions import steps_within
-from tinykernel.model import IntegerModel, quantize
+from tinykernel.model import IntegerModel
 from tinykernel.model.grid import Grid
-from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.text import count
 from tinykernel.training.images.convolutions import no_convolutions, responses_of
 from tinykernel.training.images.separable import no_separable
-from tinykernel.training.layouts import LAYOUTS, components_within
+from tinykernel.training.layouts import LAYOUTS, Layout, components_within
 from tinykernel.training.options import (
     LINEAR_BITS,
     MOST_COMPONENTS,
@@ -107,7 +105,7 @@ def _within(asked: Asked, form: str, most: int, step: int) -> tuple[int | None, 
 def _of_size(asked: Asked, form: str, n: int) -> IntegerModel:
     """Make an untrained model of a form."""
     if asked.method != LEARNED:
-        return quantize(enlarged(_drawn(asked), n))
+        return _drawn(asked, n)
     if asked.shape is not None:
         asked = asked.but(convolutions=FORMS[form]) if form else asked
         return asked.integers(n_kernels=n)
@@ -190,16 +188,16 @@ def _code(asked: Asked) -> str:
     return "fast"  # its size is unknown without a compiler
 
 
-def _drawn(asked: Asked) -> KernelMachine:
-    """Make one block of a method that draws its components."""
-    machine: KernelMachine = asked.method.untrained(asked.rows, asked.labels, asked.options)
-    return machine
+def _drawn(asked: Asked, n_components: int) -> IntegerModel:
+    """Make an untrained model of a method that draws its components."""
+    model: IntegerModel = asked.method.untrained(
+        asked.rows, asked.labels, asked.options, n_components
+    )
+    return model
 
 
 def _drawn_components(asked: Asked) -> int:
-    machine = _drawn(asked)
-    most = components_within(asked.flash, DRAWN, machine.dimension, len(machine.weights))
-    model = quantize(enlarged(machine, int(np.clip(most, _WORD, MOST_CHOSEN))))
+    model = _drawn(asked, _by_tables(asked, DRAWN))
     p, least = most_components(model, DRAWN, asked.flash, asked.target)
     if p:
         return p
@@ -369,7 +367,7 @@ def _forms(asked: Asked) -> tuple[dict[str, int], int]:
     for name in _layouts(asked):
         layout = LAYOUTS[name]
         try:
-            model = asked.components(name, _by_tables(asked, name))
+            model = asked.components(name, _by_tables(asked, LAYOUTS[name]))
             p, least = most_components(model, layout, asked.flash, asked.target)
         except TinykernelError as error:
             # The size of one form may be unknown without a compiler; others may go on.
@@ -438,7 +436,7 @@ def _layouts(asked: Asked) -> list[str]:
     return list(layouts[:1] if asked.get("effort") == "quick" else layouts)
 
 
-def _by_tables(asked: Asked, layout: str) -> int:
+def _by_tables(asked: Asked, layout: Layout) -> int:
     """Return how many components the tables alone would allow."""
     n_classes = np.unique(asked.labels).size
     n_outputs = 1 if n_classes == 2 else n_classes
@@ -446,7 +444,7 @@ def _by_tables(asked: Asked, layout: str) -> int:
         options = RegressorOptions(loss=asked.get("loss"))
         n_outputs = len(options.losses(1 if asked.labels.ndim == 1 else asked.labels.shape[1]))
     d = padded_dimension(asked.rows.shape[1])
-    most = components_within(asked.flash, LAYOUTS[layout], d, n_outputs)
+    most = components_within(asked.flash, layout, d, n_outputs)
     return int(np.clip(most, _WORD, MOST_CHOSEN))
 
 
@@ -478,7 +476,7 @@ def _least(asked: Asked, form: str, n: int) -> int:
         slack = asked.flash - allowed_bytes(asked.flash)
         return asked.size(_of_size(asked, form, n)) - slack
     if asked.method != LEARNED:
-        return least_size(quantize(enlarged(_drawn(asked), n)), DRAWN, n, asked.target)
+        return least_size(_drawn(asked, n), DRAWN, n, asked.target)
     layout = parts_of(form)[0]
     if layout is None or not n:
         return 0

@@ -419,8 +419,8 @@ def _smaller(
     tables = sum(pack(model).table_bytes().values())
     fewer_words = -(-over * p // max(1, tables) // _WORD) + 1
     fewer, parameters = max(p - fewer_words * _WORD, _WORD), {"sigma": classifier.sigma_}
-    if hasattr(classifier, "chosen_"):
-        return parameters | {"n_components": fewer} | dict(classifier.chosen_)
+    if not hasattr(classifier, "options_"):  # of another method
+        return parameters | {"n_components": fewer}
     recipe = classifier.options_
     form = form_of(recipe["layout"], recipe["linear_bits"])
     return parameters | {"n_components": {form: fewer}, "noise": recipe["noise"], "effort": "quick"}

@@ -123,7 +123,7 @@ def verify(
 
     Parameters
     ----------
-    model : IntegerModel, KernelMachine or fitted classifier
+    model : IntegerModel or fitted classifier
     X : array-like, shape (n_rows, n_features)
         Raw inputs, as for `IntegerModel.as_raw`; at least one row.
     y : array-like, shape (n_rows,), optional

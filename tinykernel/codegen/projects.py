@@ -360,7 +360,7 @@ def export(
 
     Parameters
     ----------
-    model : IntegerModel, KernelMachine or fitted classifier
+    model : IntegerModel or fitted classifier
     target : str, Target or None
         A name from `tinykernel targets`; None for ``"library"`` and ``"single"``, which fit all.
     folder : path-like

@@ -116,7 +116,7 @@ def calibrate(
 
     Parameters
     ----------
-    model : IntegerModel, KernelMachine or fitted classifier
+    model : IntegerModel or fitted classifier
     X : array-like, shape (n, n_inputs)
         Rows that the model was not trained on. That is not checked.
     y : array-like, shape (n,)

@@ -84,7 +84,7 @@ class Counters:
 
     Parameters
     ----------
-    model : IntegerModel, KernelMachine or fitted classifier
+    model : IntegerModel or fitted classifier
 
     Attributes
     ----------
@@ -168,7 +168,7 @@ class Counters:
 
         Parameters
         ----------
-        model : IntegerModel, KernelMachine or fitted classifier
+        model : IntegerModel or fitted classifier
         data : bytes
 
         Returns

@@ -67,7 +67,7 @@ def expected_counts(model: object, X: ArrayLike) -> Expected:
 
     Parameters
     ----------
-    model : IntegerModel, KernelMachine or fitted classifier
+    model : IntegerModel or fitted classifier
     X : array-like
         At least one row, as for `IntegerModel.as_raw`, drawn as the inputs of the device should be.
     """

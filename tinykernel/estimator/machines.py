@@ -14,9 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tinykernel.coding.frames import coded_frame, in_numbers
 from tinykernel.errors import TinykernelError
-from tinykernel.model import IntegerModel, quantize
+from tinykernel.model import IntegerModel
 from tinykernel.model.arrays import chosen_labels
-from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.quantization.scaling import to_raw
 from tinykernel.modelfile import ModelFileMixin
 from tinykernel.training import trainer
@@ -29,7 +28,7 @@ from tinykernel.training.trainset import TrainSet
 class MachineEstimator(ModelFileMixin, BaseEstimator):
     """Base of the estimators that train a machine."""
 
-    machine_: KernelMachine | IntegerModel
+    machine_: IntegerModel
     coding_: dict[str, Any]
 
     def _coded(self, X: Any) -> Any:
@@ -59,10 +58,8 @@ class MachineEstimator(ModelFileMixin, BaseEstimator):
         column_names = getattr(self, "feature_names_in_", None)
         names = None if column_names is None else tuple(np.atleast_1d(column_names).tolist())
         machine, decision = self.machine_, getattr(self, "decision_", None)
-        model: IntegerModel | None
-        source, model = getattr(self, "_quantized", (None, None))
-        if model is None or source is not machine or model.feature_names != names:
-            model = quantize(machine, names) if isinstance(machine, KernelMachine) else machine
+        source, model = getattr(self, "_quantized", (None, machine))
+        model = model if source is machine else machine
         if model.feature_names != names or model.decision is not decision:
             model = replace(model, feature_names=names, decision=decision)
         self._quantized = machine, model

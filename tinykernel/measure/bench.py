@@ -188,7 +188,7 @@ def bench(
 
     Parameters
     ----------
-    model : IntegerModel, KernelMachine or fitted classifier
+    model : IntegerModel or fitted classifier
     target : str or Target, default="cortex-m4"
         A microcontroller.
     clock : str or float, optional

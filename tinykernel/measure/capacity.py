@@ -17,7 +17,6 @@ from tinykernel.errors import TinykernelError
 from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel
 from tinykernel.model.proof import choose_schedules
-from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.stages.components import Components
 from tinykernel.training.layouts import Layout, components_within
@@ -130,23 +129,6 @@ def least_size(model: IntegerModel, layout: Layout, n_components: int, target: s
     # leave components without any weight, of which a quarter is taken to remain.
     p = max(1, n_components // 4) if layout.ternary else n_components
     return needed_bytes(decisive_report(cut(model, p), target)) - _SLACK
-
-
-def enlarged(machine: KernelMachine, n_components: int) -> KernelMachine:
-    """Repeat the blocks of a machine; its weights use every component and both bit planes."""
-    d = machine.dimension
-    shape = (-(-n_components // d), d)
-    weights = np.random.default_rng(0).choice([-1, 0, 1], (len(machine.weights), shape[0] * d))
-    weights[0, weights[0] == 0] = 1  # no component is dropped
-    weights[:, n_components:] = 0
-    return replace(
-        machine,
-        diagonal=np.resize(machine.diagonal, shape),
-        row_scale=np.resize(machine.row_scale, shape),
-        start=np.resize(machine.start, shape),
-        width=np.resize(machine.width, shape),
-        weights=weights.astype(np.int8),
-    )
 
 
 def cut(model: IntegerModel, n_components: int) -> IntegerModel:

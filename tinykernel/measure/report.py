@@ -182,7 +182,7 @@ def report(
 
     Parameters
     ----------
-    model : IntegerModel, KernelMachine or fitted classifier
+    model : IntegerModel or fitted classifier
     target : str or Target, default="cortex-m4"
         A microcontroller.
     budget : str, int or Limits, optional

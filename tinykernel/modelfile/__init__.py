@@ -46,7 +46,7 @@ def save(obj: object, path: str | os.PathLike[str], about: Mapping[str, Any] | N
 
     Parameters
     ----------
-    obj : IntegerModel, KernelMachine or fitted classifier
+    obj : IntegerModel or fitted classifier
         A classifier that was fitted to a frame with text or gaps has their numbers. Its
         IntegerModel needs ``about={"coding": classifier.coding_, "inputs":
         list(classifier.feature_names_in_)}``.
@@ -88,7 +88,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    IntegerModel, KernelMachine or fitted classifier
+    IntegerModel or fitted classifier
         What was saved. Every field has been checked and the absence of overflow proved again.
 
     Raises

@@ -17,7 +17,6 @@ from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import Values
 from tinykernel.model.grid import Grid
 from tinykernel.model.permutation import Permutation
-from tinykernel.model.quantization.machine import KernelMachine
 from tinykernel.model.readouts import PARTS
 from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.record import PLAIN, Field
@@ -31,17 +30,13 @@ CLASSIFIERS = {
 }
 _PIECES: tuple[type, ...] = (Decision, Events, Grid, Labels, Permutation, Readout, Values)
 #: Records that a file may hold; their `FIELDS` say what is allowed.
-CLASSES: dict[str, Any] = {
-    cls.__name__: cls for cls in (IntegerModel, KernelMachine, *_PIECES, *STAGES, *PARTS)
-}
-KINDS = {"IntegerModel": "integer", "KernelMachine": "machine"} | dict.fromkeys(
-    CLASSIFIERS, "classifier"
-)
+CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (IntegerModel, *_PIECES, *STAGES, *PARTS)}
+KINDS = {"IntegerModel": "integer"} | dict.fromkeys(CLASSIFIERS, "classifier")
 #: How deep values may be nested.
 DEEPEST = 20
 Arrays = dict[str, NDArray[Any]]
 FITTED = re.compile(r"[a-z][a-z0-9_]*_")
-PARTS_OF_CLASSIFIERS = {"machine_": ("KernelMachine", "IntegerModel"), "decision_": ("Decision",)}
+PARTS_OF_CLASSIFIERS = {"machine_": ("IntegerModel",), "decision_": ("Decision",)}
 
 
 def is_record(field: Field) -> bool:
@@ -69,17 +64,16 @@ def check_fields(name: str, fields: dict[str, Any]) -> None:
 def check_classifier(fields: dict[str, Any], params: set[str]) -> None:
     """Check that the attributes of a classifier are those of its machine."""
     machine, labels = fields.get("machine_"), fields.get("classes_")
-    if not isinstance(machine, KernelMachine | IntegerModel):
+    if not isinstance(machine, IntegerModel):
         raise TinykernelError("damaged classifier: it holds no fitted machine")
-    n_inputs = machine.n_inputs if isinstance(machine, IntegerModel) else machine.n_features
     names = fields.get("feature_names_in_")
-    is_column = isinstance(names, np.ndarray) and names.shape == (n_inputs,)
+    is_column = isinstance(names, np.ndarray) and names.shape == (machine.n_inputs,)
     are_names = names is None or (is_column and all(map(is_text, names.tolist())))
     known = [c.item() if isinstance(c, np.generic) else c for c in machine.classes]
     listed = labels.tolist() if isinstance(labels, np.ndarray) else labels
     wrong = {
         "classes_": isinstance(labels, list) or listed != (known or None),  # None of a regressor
-        "n_features_in_": fields.get("n_features_in_") != n_inputs,
+        "n_features_in_": fields.get("n_features_in_") != machine.n_inputs,
         "feature_names_in_": not are_names,
     }
     for name in filter(wrong.get, wrong):

@@ -279,7 +279,7 @@ def report_page(
 
     Parameters
     ----------
-    model : path-like, IntegerModel, KernelMachine or fitted classifier
+    model : path-like, IntegerModel or fitted classifier
         With the path of a model file the page also describes the training.
     target : str or sequence of str, optional
         Microcontrollers, or ``"all"``; by default that of the training, else cortex-m4.

@@ -32,9 +32,8 @@ from tinykernel import progress
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.proof import choose_schedules
-from tinykernel.model.quantization.conversion import Stored
 from tinykernel.model.quantization.outputs import Sums, kernel_model
-from tinykernel.model.quantization.phases import quantize_windows
+from tinykernel.model.quantization.phases import Stored, quantize_windows
 from tinykernel.model.stages.frame import Frame
 from tinykernel.training.choice import Candidate, Choice
 from tinykernel.training.components.learner import Learner, Validation

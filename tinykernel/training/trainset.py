@@ -43,7 +43,7 @@ class TrainSet:
     codes: NDArray[np.int64]  # (n,)
     sample_weight: NDArray[np.float64]  # (n,): positive; class weights are multiplied in.
     classes: tuple[object, ...]  # at least two labels, ascending; none of a quantity.
-    raw_dtype: str  # as in `KernelMachine`.
+    raw_dtype: str  # of the sensor values that the firmware takes.
     groups: NDArray[np.int64] | None = None  # (n,): rows of a group stay together.
     # Raw rows of `raw_dtype`, and their codes, or targets of a quantity.
     validation: tuple[NDArray[Any], NDArray[Any]] | None = None

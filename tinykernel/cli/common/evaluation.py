@@ -233,7 +233,7 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         "hop": model.hop,
         "local": None if model.input.is_table else model.input.kind,
         "sigma": classifier.sigma_,
-        "regularization": None if learned else classifier.regularization_,
+        "regularization": None if learned else classifier.regularization,
         "iterations": classifier.n_iter_,
         "interrupted": trained.interrupted,
     }

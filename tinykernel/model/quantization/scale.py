@@ -27,9 +27,7 @@ class QuantizedInputs:
     centre: NDArray[np.float64]  # (n_inputs,)
 
 
-def quantize_scaler(
-    scaling: InputScaling, raw_dtype: str, bits: int, stretch: float = 1.0
-) -> QuantizedInputs:
+def quantize_scaler(scaling: InputScaling, raw_dtype: str, bits: int) -> QuantizedInputs:
     """Choose the integers that stand for scaled inputs.
 
     Each level stands for the mean of the scaled values that fall on it, the lowest and the highest
@@ -44,8 +42,6 @@ def quantize_scaler(
       1) // (last - first)``, ``scale = k * step``, ``offset = first + 1 / (k * step)``,
       ``low = -1`` and ``high = k * step * (last - first) - 1``, the same k for all inputs. This
       loses nothing.
-
-    `stretch`, at least 1, is the desired step over the finest one; integers without loss ignore it.
     """
     varying = (scaling.scale > 0) & (scaling.high > scaling.low)
     if not varying.any():
@@ -53,8 +49,8 @@ def quantize_scaler(
         scaler = Scale(raw_dtype, bits, np.zeros(1), np.zeros(1), span)
         return QuantizedInputs(scaler, 1.0, _constant_values(scaling))
     if raw_dtype == "float32":
-        return _float_scaler(scaling, bits, varying, stretch)
-    return _integer_scaler(scaling, raw_dtype, bits, varying, stretch)
+        return _float_scaler(scaling, bits, varying)
+    return _integer_scaler(scaling, raw_dtype, bits, varying)
 
 
 def _constant_values(scaling: InputScaling) -> NDArray[np.float64]:
@@ -66,14 +62,12 @@ def _shared(values: NDArray[Any]) -> NDArray[Any]:
     return values[:1] if np.all(values == values[0]) else values
 
 
-def _float_scaler(
-    scaling: InputScaling, bits: int, varying: NDArray[np.bool_], stretch: float
-) -> QuantizedInputs:
+def _float_scaler(scaling: InputScaling, bits: int, varying: NDArray[np.bool_]) -> QuantizedInputs:
     """Choose ``level = floor((x' - low) / step + 1/2)``; a narrower input sits in the middle."""
     top = (1 << bits) - 1
     low, scale = scaling.low, np.where(varying, scaling.scale, 1.0)
     width = np.where(varying, scaling.high - low, 0.0)
-    step = stretch * float(width.max()) / top
+    step = float(width.max()) / top
     multiplier = np.minimum(scale / step, _LARGEST_FLOAT_MULTIPLIER)
     lowest = np.floor((top - width / step) / 2 + 1e-6)
     offset = scaling.offset + low / scale - (lowest + 0.5) / multiplier
@@ -137,7 +131,7 @@ def _raw_range(scaling: InputScaling, raw_dtype: str, i: int) -> _RawRange:
 
 
 def _integer_scaler(
-    scaling: InputScaling, raw_dtype: str, bits: int, varying: NDArray[np.bool_], stretch: float
+    scaling: InputScaling, raw_dtype: str, bits: int, varying: NDArray[np.bool_]
 ) -> QuantizedInputs:
     """Choose offset, span and multiplier of every input, then what its levels stand for."""
     ranges = {int(i): _raw_range(scaling, raw_dtype, int(i)) for i in np.flatnonzero(varying)}
@@ -146,7 +140,7 @@ def _integer_scaler(
     for i in [i for i, raw in ranges.items() if raw.last == raw.first or raw.width <= 0]:
         centre[i] = ranges.pop(i).low
     fields = np.zeros((4, varying.size), dtype=np.int64)
-    step = _integer_step(ranges, (1 << bits) - 1, stretch)
+    step = _integer_step(ranges, (1 << bits) - 1)
     for i, raw in ranges.items():
         fields[:, i] = _integer_fields(raw, step, bits)
     offset, multiplier, span, pre_shift = (_shared(row) for row in fields)
@@ -159,7 +153,7 @@ def _integer_scaler(
     return QuantizedInputs(scaler, step, centre)
 
 
-def _integer_step(ranges: dict[int, _RawRange], top: int, stretch: float) -> float:
+def _integer_step(ranges: dict[int, _RawRange], top: int) -> float:
     """Return scaled units per level."""
     # Where all inputs have the same number of levels per raw unit, and at least one, a whole number
     # of levels loses nothing: bytes then pass through unchanged.
@@ -169,7 +163,7 @@ def _integer_step(ranges: dict[int, _RawRange], top: int, stretch: float) -> flo
     slopes = np.array([raw.slope for raw in ranges.values()])
     if np.ptp(slopes) <= 1e-9 * slopes[0] and slopes[0] >= step * (1 - 1e-9):
         return float(slopes[0]) / int(slopes[0] / step + 1e-9)
-    return stretch * step
+    return step
 
 
 def _integer_fields(raw: _RawRange, step: float, bits: int) -> tuple[int, int, int, int]:

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from tinykernel.errors import TinykernelError
 
 _KEPT = ("uint8", "int8", "uint16", "int16")
-# The reciprocal of a smaller range would not fit into the float32 of the firmware.
-_SMALLEST_RANGE = 1e-30
 
 
 def raw_dtype_of(dtype: np.dtype[Any]) -> str:
@@ -43,7 +41,7 @@ def to_raw(X: NDArray[Any], raw_dtype: str) -> NDArray[Any]:
 
 @dataclass(frozen=True, eq=False)
 class InputScaling:
-    """The scaler of `KernelMachine`: ``x' = clip((x - offset) * scale, low, high)``."""
+    """A scaler in floats: ``x' = clip((x - offset) * scale, low, high)``."""
 
     offset: NDArray[np.float64]  # (n_features,), like the others
     scale: NDArray[np.float64]
@@ -77,27 +75,3 @@ def choose_scope(X: NDArray[Any], scope: str) -> str:
     whole = 0.5 * high[varies].max() - 0.5 * low[varies].min()
     spread = 0.5 * high[varies] - 0.5 * low[varies]
     return "global" if np.mean(spread >= 0.5 * whole) > 0.5 else "feature"
-
-
-def fit_scaling(X: NDArray[Any], scope: str) -> InputScaling:
-    """Find the scaler that takes the range of raw rows (n, n_features) to [-1, 1].
-
-    With `scope` "global" one offset and scale for all inputs cost no table in the firmware. The
-    scale of a constant input is 0 with "feature", and with "global" where all are the same
-    constant.
-
-    >>> fit_scaling(np.array([[0, 10], [2, 10]]), "feature").scale.tolist()
-    [1.0, 0.0]
-    """
-    columns = X.shape[1]
-    axis = 0 if choose_scope(X, scope) == "feature" else None
-    lowest = X.min(axis=axis).astype(np.float64)
-    highest = X.max(axis=axis).astype(np.float64)
-    constant = highest - lowest < _SMALLEST_RANGE
-    half = np.where(constant, 1.0, 0.5 * highest - 0.5 * lowest)
-    return InputScaling(
-        np.broadcast_to(0.5 * lowest + 0.5 * highest, columns).copy(),
-        np.broadcast_to(np.where(constant, 0.0, 1.0 / half), columns).copy(),
-        np.full(columns, -1.0),
-        np.full(columns, 1.0),
-    )
