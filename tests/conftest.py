@@ -48,9 +48,7 @@ _PYTHON_PROGRAMS = {"compote": "idf-component-manager", "pio": "platformio"} | {
 }
 _PYTHON_MODULES = {"SCons": "scons", "serial": "pyserial", "PIL": "pillow"} | {
     name: name
-    for name in (
-        *("distributed", "kconfiglib", "matplotlib", "pandas", "platformio", "polars", "pyarrow"),
-    )
+    for name in (*("kconfiglib", "matplotlib", "pandas", "platformio", "polars", "pyarrow"),)
     + ("ruamel.yaml", "soundfile", "unicorn", "ziglang")
 }
 
@@ -118,7 +116,7 @@ def require_tool(tool_missing: Callable[[str, str], None]) -> Callable[[str], An
 
     It returns the path of a program (a string), or the module for the Python packages
     ``unicorn``, ``ziglang``, ``platformio``, ``SCons``, ``kconfiglib``, ``ruamel.yaml``,
-    ``distributed``, ``matplotlib``, ``pandas``, ``polars``, ``PIL``, ``pyarrow`` and ``soundfile``.
+    ``matplotlib``, ``pandas``, ``polars``, ``PIL``, ``pyarrow`` and ``soundfile``.
     With TINYKERNEL_REQUIRE_TOOLS=1, as in continuous integration, a missing tool fails the test.
     """
 

@@ -116,31 +116,16 @@ def test_folds_take_whole_groups_and_every_label():
         deal_folds(y, np.zeros(60), 4, 0)
 
 
-def test_same_result_whatever_runs_the_trials(no_tools, require_tool):
-    """One job, two jobs and a Dask cluster of two workers give the same curve and models."""
-    distributed = require_tool("distributed")
+def test_same_result_whatever_runs_the_trials(no_tools):
+    """One job and two jobs give the same curve and models."""
     X, y = data(3)
-    how = {"sizes": ["3KB", "4KB"], **QUICK}
-    found = [tune(X, y, **how, n_jobs=jobs) for jobs in (1, 2)]
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
-    ) as cluster:
-        found.append(tune(X, y, **how, backend=cluster.scheduler_address))
-    prints = [{size: m.fingerprint() for size, m in each.models.items()} for each in found]
-    assert prints[0] == prints[1] == prints[2]
-    assert set(prints[0]) == {3072, 4096}
-    assert found[0].to_dict() == found[1].to_dict() == found[2].to_dict()
+    found = [tune(X, y, sizes=["3KB", "4KB"], **QUICK, n_jobs=jobs) for jobs in (1, 2)]
+    assert found[0].models == found[1].models
+    assert set(found[0].models) == {3072, 4096}
+    assert found[0].to_dict() == found[1].to_dict()
     assert all(p.flash <= p.budget for p in found[0].points)
     assert found[0].points[0].instructions == 1234
     assert "estimated, not counted: no emulator" in found[0].points[0].counted
-
-
-def test_what_is_sent_to_processes_can_be_pickled(monkeypatch, trained):
-    """Data, options, models and reports go to processes of joblib and come back."""
-    sizes = ["2KB", "3KB"]
-    found = tune(*data(), sizes=sizes, n_folds=2, n_jobs=2, backend="loky")
-    assert found.to_dict() == tune(*data(), sizes=sizes, n_folds=2, n_jobs=1).to_dict()
-    assert set(found.models) == {2048, 3072}
 
 
 def test_labels_at_random_are_not_predicted(no_tools):
@@ -207,7 +192,7 @@ def test_a_damaged_journal_is_one_line(trained, tmp_path, file):
     how = {"sizes": ["2KB"], "n_folds": 2, "journal": tmp_path}
     tune(X, y, **how)
     text = (tmp_path / file).read_bytes()
-    for damaged in (text[:-9], text.replace(b"4", b"5", 1), b""):
+    for damaged in (text[:-9], b"[]", b""):
         (tmp_path / file).write_bytes(damaged)
         with pytest.raises(TinykernelError, match="damaged") as caught:
             tune(X, y, **how)
@@ -224,7 +209,7 @@ def test_a_foreign_journal_is_refused(trained, tmp_path):
         tune(X + 1, y, **how)
     with pytest.raises(TinykernelError, match=r"epochs was not given, is 3; repeat its options"):
         tune(X, y, epochs=3, **how)
-    journal = Journal(tmp_path / "j", {"version": "9", "data": "", "options": {}}, 2)
+    journal = Journal(tmp_path / "j", {"version": "9", "data": "", "options": {}})
     with pytest.raises(TinykernelError, match="other data, options, version"):
         journal.read()
     (tmp_path / "photos").mkdir()
@@ -302,7 +287,6 @@ def test_wrong_arguments():
         ({"n_components": 64}, "n_components: not an option of tune"),
         ({"sizes": ["9KB"], "budget": "8KB"}, "above the budget"),
         ({"groups": [1, 2]}, "one value per row"),
-        ({"backend": "dask"}, "the address of a Dask scheduler"),
         ({"n_folds": 1}, "n_folds"),
         ({"task": "numbers"}, "task: not an option of tune"),
     ]:
@@ -320,16 +304,3 @@ def test_the_picture_is_the_same_again(trained, tmp_path, require_tool):
     assert json.dumps(result.to_dict())
     with pytest.raises(TinykernelError, match=r"\.svg or \.png"):
         write_curve(result, tmp_path / "a.jpg")
-
-
-def test_a_full_disk_left_an_empty_journal(tmp_path, monkeypatch):
-    """What could not be begun leaves nothing behind."""
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("tinykernel.tuning.journal.write_bytes_atomically", full)
-    journal = Journal(tmp_path / "x.tune", {}, 2)
-    with pytest.raises(OSError, match="No space"):
-        journal.write(Outcome(Trial(2048, 0), 0.0, confusion=[[1, 0], [0, 1]]))
-    assert not list(tmp_path.iterdir())

@@ -64,7 +64,6 @@ def test_pick_trains_nothing(work, tuned, monkeypatch):
         (("--set", "curve=a.txt"), "use .csv or .svg or .png", 1),
         (("--set", "n_components=64"), "is not an option of this command", 2),
         (("-t", "host"), "no flash", 1),
-        (("--set", "backend=dask"), "the address of a Dask scheduler", 1),
         (("--set", "max_error=1%"), "is not an option of this command", 2),
     ],
 )

@@ -83,7 +83,6 @@ def tune_command(
             groups=dataset.group_train if by_group else None,
             n_folds=options["folds"],
             journal=folder,
-            backend=options["backend"],
             **parameters | ({"n_jobs": 0} if pick is not None and folder.is_dir() else {}),
         )
         chosen = result.best if pick is None else result.pick(pick)

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+from joblib import Parallel, delayed
 
 from tinykernel import progress
-from tinykernel.errors import TinykernelError
 from tinykernel.text import percent
 from tinykernel.tuning.curve import kilobytes
 from tinykernel.tuning.journal import Journal
 from tinykernel.tuning.trials import Outcome, Stopped, Trial, Work, run_trial
-
-#: Backends of this computer; others are addresses of Dask schedulers.
-LOCAL = ("threading", "loky")
 
 
 class Run:
@@ -40,19 +35,27 @@ class Run:
         self._max_time = max_time
         self._here, self._begun = 0, False
 
-    def go(self, backend: str, n_jobs: int) -> None:
+    def go(self, n_jobs: int) -> None:
         """Run the remaining trials; Ctrl-C ends this, finished ones stay."""
         self._say("")
+        stop = threading.Event()
+        # One trial at a time is requested, to keep the time limit.
+        jobs = Parallel(
+            n_jobs,
+            "threading",
+            return_as="generator_unordered",
+            batch_size=1,
+            pre_dispatch="n_jobs",
+        )
+        outcomes = jobs(delayed(run_trial)(self.work, trial, stop) for trial in self._next())
         try:
-            with _parallel(backend, n_jobs) as parallel:
-                if backend != "threading":
-                    # Numba's cache mixes up entries when processes compile the same at once, so
-                    # the first trial compiles alone.
-                    for trial in self._next(1):
-                        self._take(run_trial(self.work, trial))
-                for outcome in parallel(self.work, self._next()):
+            try:
+                for outcome in outcomes:
                     self._take(outcome)
-        except KeyboardInterrupt:
+            finally:
+                stop.set()  # else Ctrl-C waits for the end of the trials
+                outcomes.close()
+        except (KeyboardInterrupt, Stopped):
             self.stopped = "interrupted"
 
     @property
@@ -71,10 +74,9 @@ class Run:
         done = sum(trial.size not in refused for trial in self.outcomes)
         return done, sum(trial.size not in refused for trial in self.trials)
 
-    def _next(self, most: int | None = None) -> Iterator[Trial]:
+    def _next(self) -> Iterator[Trial]:
         """Yield trials while there is time for them."""
-        begun = 0
-        while begun != most:
+        while True:
             refused = self.refused
             self._left = [trial for trial in self._left if trial.size not in refused]
             if not self._left:
@@ -84,7 +86,7 @@ class Run:
                 self.stopped = "the time was up"
                 return
             self._left.remove(trial)
-            begun, self._begun = begun + 1, True
+            self._begun = True
             yield trial
 
     def _in_time(self, trial: Trial) -> bool:
@@ -123,56 +125,3 @@ class Run:
                 left = min(left, self._max_time - (time.monotonic() - self._started))
             text += f", about {max(0.0, left):.0f} s left"
         progress.report("tuning", done, total, text)
-
-
-@contextmanager
-def _parallel(
-    backend: str, n_jobs: int
-) -> Iterator[Callable[[Work, Iterable[Trial]], Iterator[Outcome]]]:
-    """Return a function that runs trials by joblib and yields outcomes, in any order."""
-    from joblib import Parallel, delayed, parallel_config
-
-    stop = threading.Event() if backend == "threading" else None
-
-    def run(work: Work, trials: Iterable[Trial]) -> Iterator[Outcome]:
-        # One trial at a time is requested, to keep the time limit.
-        jobs = Parallel(batch_size=1, pre_dispatch="n_jobs", return_as="generator_unordered")
-        outcomes = jobs(delayed(run_trial)(work, trial, stop) for trial in trials)
-        try:
-            yield from outcomes
-        except BaseException:
-            if stop is not None:
-                stop.set()  # else Ctrl-C waits for the end of the trials
-            raise
-        finally:
-            outcomes.close()
-
-    name = backend if backend in LOCAL else "dask"
-    client = nullcontext() if backend in LOCAL else _client(backend)
-    try:
-        with client, parallel_config(name, n_jobs=n_jobs):
-            yield run
-    except Stopped:
-        raise KeyboardInterrupt from None
-
-
-def _client(address: str) -> AbstractContextManager[Any]:
-    """Connect to the scheduler of a Dask cluster."""
-    if "://" not in address:
-        raise TinykernelError(
-            f"backend: {address!r}; give {', '.join(LOCAL)}, or the address of a Dask scheduler, "
-            "such as tcp://127.0.0.1:8786"
-        )
-    try:
-        import distributed
-    except ImportError:
-        raise TinykernelError(
-            f"backend {address}: Dask is missing; install it with: pip install distributed"
-        ) from None
-    try:
-        client: AbstractContextManager[Any] = distributed.Client(address, timeout="10s")  # type: ignore[no-untyped-call,unused-ignore]
-    except (OSError, ValueError) as error:
-        raise TinykernelError(
-            f"backend {address}: no scheduler answers ({error}); start 'dask scheduler' there"
-        ) from None
-    return client

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import hash as hash_of
 from numpy.typing import ArrayLike
 
 from tinykernel.checks import check_count
@@ -16,9 +17,9 @@ from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.limits import Limits, parse_limits, parse_size
 from tinykernel.tuning.curve import curve, kilobytes, smallest_good
-from tinykernel.tuning.journal import Journal, digest_of
+from tinykernel.tuning.journal import Journal
 from tinykernel.tuning.result import TuneResult
-from tinykernel.tuning.run import LOCAL, Run
+from tinykernel.tuning.run import Run
 from tinykernel.tuning.trials import Outcome, Trial, Work, deal_folds
 
 #: Default sizes in KB, up to the budget, which is tried, too.
@@ -43,7 +44,6 @@ def tune(
     max_time: float | None = None,
     journal: str | os.PathLike[str] | None = None,
     n_jobs: int | None = None,
-    backend: str = "threading",
     **parameters: Any,
 ) -> TuneResult:
     """Find how accuracy grows with size, and the smallest model that is good enough.
@@ -73,9 +73,6 @@ def tune(
     n_jobs : int, optional
         Trials at a time, one a processor by default and for -1. The result is the same. 0 trains
         nothing and uses the trials of the journal.
-    backend : str, default="threading"
-        joblib backend, "threading" or "loky", or the address of a Dask scheduler, which decides how
-        many trials run unless `n_jobs` does.
     **parameters
         As for `tinykernel.train`; ``random_state`` is 0 by default.
 
@@ -124,22 +121,18 @@ def tune(
     before: dict[Trial, Outcome] = {}
     if journal is not None:
         fixed = {"target": target, "folds": n_folds, "limits": str(replace(limits, flash=None))}
-        plain = (int, float, str, bool, list, dict)
-        texts = {n: v if isinstance(v, plain) else repr(v) for n, v in (options | fixed).items()}
-        data = digest_of(rows, labels, named)
-        about = {"data": data, "options": texts, "version": __version__}
-        store = Journal(Path(journal), about, np.unique(labels).size)
+        about = {"data": hash_of((rows, labels, named)), "version": __version__}
+        store = Journal(Path(journal), about | {"options": options | fixed})
         before = {o.trial: o for o in store.read() if o.trial in set(trials)}
     n_processors = os.cpu_count() or 1
-    if n_jobs in (None, -1):
-        n_jobs = n_processors if backend in LOCAL else -1
-    threads = max(1, n_processors // max(1, n_jobs or 1)) if backend == "threading" else 1
+    n_jobs = n_processors if n_jobs in (None, -1) else n_jobs
+    threads = max(1, n_processors // max(1, n_jobs or 1))
     work = Work(rows, labels, named, folds, target, limits, {**options, "n_jobs": threads})
     run = Run(work, trials, before, store, max_time)
     if n_jobs == 0:
         run.stopped = "nothing was trained"
     else:
-        run.go(backend, n_jobs or 1)
+        run.go(n_jobs or 1)
     return _result(run, target, balanced=options.get("class_weight") == "balanced")
 
 

@@ -275,13 +275,6 @@ _OWN = (
         range="2 or more",
     ),
     _tune("curve", "FILE", "Also write accuracy against size to a .csv, .svg or .png file."),
-    _tune(
-        "backend",
-        "threading|loky|ADDRESS",
-        "joblib backend, or the address of a Dask scheduler such as tcp://127.0.0.1:8786.",
-        reader=str,
-        default="threading",
-    ),
     _export(
         "board",
         "NAME",
