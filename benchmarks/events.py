@@ -27,11 +27,13 @@ from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.targets import find_target
 from tinykernel.data.recordings.labels import Span
 from tinykernel.data.recordings.spans import Recording, Recordings, join_clips
-from tinykernel.decisions.events import choose_events, most_often
+from tinykernel.decisions.events import choose_events
 from tinykernel.evaluation.events import evaluate_events, streams_of
 
 BACKGROUND = ("silence", "unknown")
-RATE_PROMISED, CONFIDENCE = 1.0, 0.95
+#: The rate is that to expect: the bound of half of all such streams.
+RATE_PROMISED, CONFIDENCE = 1.0, 0.5
+HOURS_TO_CHOOSE = 5.0
 SECOND, LENGTH = round(RATE["google12"]), WINDOW["google12"]
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -93,8 +95,7 @@ class Fold:
         first, second = self.halves
         words = second[~np.isin(y[second], BACKGROUND)]
         single = float((self.model.predict(X[words].reshape(len(words), -1)) == y[words]).mean())
-        hours = most_often(1, 1.0, CONFIDENCE) / RATE_PROMISED * 1.05
-        learned = self.stream(first, hours, "to choose")
+        learned = self.stream(first, HOURS_TO_CHOOSE, "to choose")
         test = self.stream(second, self.given.hours, "to judge")
         chosen = choose_events(self.model, learned, BACKGROUND, RATE_PROMISED, CONFIDENCE)
         self.model = chosen.model

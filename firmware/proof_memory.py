@@ -143,6 +143,7 @@ def events(c):
     shift, least = c("EVENT_SHIFT"), c.table["tk_event_thresholds"]
     need(shift < 16 and c("EVENT_PAUSE") < 1 << 16, "sums of events remember or wait too long")
     need(len(least) == c("CLASSES") and least.max() > 0, "thresholds of other classes")
+    need(c("EVENT_BACKGROUND") == (least.min() == 0), "another background of events")
     # s - (s >> shift) does not fall as s rises, so this is the largest sum.
     most = (1 << 31) - 1 >> shift
     need(least.max() <= most << shift, "a sum of events cannot reach its threshold")

@@ -131,6 +131,7 @@ def _pack_machine(model: IntegerModel) -> tuple[Parts, Placement | None, int]:
         parts += [
             Definition("TK_EVENT_SHIFT", str(events.shift), "decisions that a sum remembers, log2"),
             Definition("TK_EVENT_PAUSE", f"{events.pause}u", pause),
+            Definition("TK_EVENT_BACKGROUND", str(int(not events.thresholds.all())), "any label"),
             Table("tk_event_thresholds", "uint32_t", events.thresholds, "decision", comment),
         ]
     return parts, layout, scratch

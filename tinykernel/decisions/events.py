@@ -8,7 +8,7 @@ speech commands also distinguishes wrong words from false positives.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,14 +17,15 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from tinykernel.errors import TinykernelError
-from tinykernel.model.answers.decision import margins
 from tinykernel.model.answers.events import LARGEST_SUM, NO_EVENT, Events, sums_over
 from tinykernel.model.integer import IntegerModel
 
 _SHIFTS = (0, 1, 2, 3)
 _FOLDS = 5
-#: Factors of thresholds, tried until groups that they were not chosen on keep the rate.
-_MARGINS = (1.0, 1.1, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
+# Fewer and fewer false alarms are allowed where a threshold is chosen, then thresholds are larger,
+# until groups that it was not chosen on keep the rate.
+_FEWER, _TRIED = 0.8, 40
+_FACTORS = (1.1, 1.25, 1.5, 2.0, 3.0, 4.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,12 +184,12 @@ def choose_events(
 ) -> EventCalibration:
     """Choose the decay of sums, and thresholds, for most hits at a promised rate.
 
-    The pause is as long as a window. For each decay and each total number of false alarms,
-    thresholds are chosen for most hits: one per class, or the same for all. Hits and false alarms
-    are counted on other groups: each fold of groups is judged with thresholds of the others, times
-    a factor. Of all candidates whose upper bound keeps the rate, the one with most hits wins. The
-    model gets its thresholds chosen on all groups, times the factor. Raises TinykernelError if no
-    candidate keeps the rate.
+    The pause is as long as a window. All classes have the same threshold: on few speakers, one of
+    each class learns these speakers. For each decay, hits and false alarms are counted on other
+    groups: each fold of groups is judged with the threshold of the others. The least threshold
+    whose upper bound keeps the rate is taken, and of all decays the one with most hits. The model
+    gets the threshold chosen in the same way on all groups. Raises TinykernelError if no candidate
+    keeps the rate.
     """
     hours = hours_of(streams)
     if most_often(0, hours, confidence) > an_hour:
@@ -201,19 +202,25 @@ def choose_events(
     pause, allowed = min(-(-model.input.rows // model.hop), 65535), 0
     while most_often(allowed + 1, hours, confidence) <= an_hour:
         allowed += 1
+    numbers = dict.fromkeys(int(allowed * _FEWER**n) for n in range(_TRIED))
+    steps = [(n, 1.0) for n in numbers] + [(0, factor) for factor in _FACTORS]
     best: EventCalibration | None = None
     for shift in _SHIFTS:
         trial = _DecayedStreams(streams, silent, shift, pause)
-        every, folds = trial.thresholds(allowed, ()), trial.folds()
-        of_folds = [trial.thresholds(allowed, fold) if fold else every for fold in folds]
-        halved = [allowed >> bits for bits in range(allowed.bit_length() + 1)]
-        numbers = [n + first for first in (0, allowed + 1) for n in halved]
-        for number in numbers:
-            made = trial.first_that_keeps(an_hour, confidence, folds, [e[number] for e in of_folds])
-            if made and (best is None or made[1].hit.sum() > best.heard.hit.sum()):
-                factor, heard, most, wide = made
-                chosen = replace(model, events=trial.events(every[number], factor))
-                best = EventCalibration(chosen, heard, hours, most, wide)
+        folds, every = trial.folds(), trial.thresholds(allowed, ())
+        of_folds = [trial.thresholds(allowed, fold) for fold in folds]
+        for number, factor in steps:
+            rules = [trial.events(least[number] * factor) for least in of_folds]
+            heard = trial.heard(folds, rules)
+            wide = spread(streams, heard)
+            most = most_often(round(len(heard.alarms) / wide), hours / wide, confidence)
+            if most <= an_hour:
+                break
+        else:
+            continue
+        if best is None or heard.hit.sum() > best.heard.hit.sum():
+            chosen = replace(model, events=trial.events(every[number] * factor))
+            best = EventCalibration(chosen, heard, hours, most, wide)
     if best is None:
         raise TinykernelError(
             f"no thresholds keep false alarms at {an_hour:g} an hour; give more recordings, or a "
@@ -231,8 +238,7 @@ class _DecayedStreams:
         self.streams, self.silent, self.shift, self.pause = streams, silent, shift, pause
         self.followed, self.groups = [], []
         for stream in streams:
-            labels, margin = margins(stream.scores)
-            self.followed.append((labels, sums_over(labels, margin, len(silent), shift)))
+            self.followed.append(sums_over(stream.scores, silent, shift))
             at = np.searchsorted(stream.groups[:, 0], stream.ends, side="right") - 1
             self.groups.append(stream.groups[np.maximum(at, 0), 1])
 
@@ -242,40 +248,15 @@ class _DecayedStreams:
         n = min(_FOLDS, len(every))
         return [tuple(every[first::n]) for first in range(n)] if n > 1 else [()]
 
-    def thresholds(self, allowed: int, without: tuple[int, ...]) -> list[NDArray[np.uint32]]:
-        """Return the best thresholds for 0 to `allowed` false alarms, ignoring groups `without`.
+    def thresholds(self, allowed: int, without: tuple[int, ...]) -> list[int]:
+        """Return the best threshold for 0 to `allowed` false alarms, ignoring groups `without`."""
+        peaks, alarms = self._peaks(without)
+        return [_between(peaks, alarms, number) for number in range(allowed + 1)]
 
-        Those of each class come first, then those that are the same for all.
-        """
-        curves = [self._curve(label, without) for label in range(len(self.silent))]
-        spoken = [curve for curve, silent in zip(curves, self.silent, strict=True) if not silent]
-        peaks, alarms = (np.sort(np.concatenate(c))[::-1] for c in zip(*spoken, strict=True))
-        least = [_line(peaks, alarms, number)[1] for number in range(allowed + 1)]
-        same = [np.where(self.silent, 0, each).astype(np.uint32) for each in least]
-        return _thresholds(curves, allowed, self.silent, self.shift) + same
-
-    def events(self, thresholds: NDArray[np.uint32], factor: float) -> Events:
-        """Return the rule with thresholds times a factor."""
-        reached = LARGEST_SUM >> self.shift << self.shift
-        scaled = np.minimum(np.ceil(thresholds * factor), reached)
-        return Events(scaled.astype(np.uint32), self.shift, self.pause)
-
-    def first_that_keeps(
-        self,
-        an_hour: float,
-        confidence: float,
-        folds: Sequence[tuple[int, ...]],
-        of_folds: Sequence[NDArray[np.uint32]],
-    ) -> tuple[float, Heard, float, float] | None:
-        """Return the least factor that keeps the rate, with its counts, bound and spread."""
-        hours = hours_of(self.streams)
-        for factor in _MARGINS:
-            heard = self.heard(folds, [self.events(each, factor) for each in of_folds])
-            wide = spread(self.streams, heard)
-            most = most_often(round(len(heard.alarms) / wide), hours / wide, confidence)
-            if most <= an_hour:
-                return factor, heard, most, wide
-        return None
+    def events(self, least: float) -> Events:
+        """Return the rule with the same threshold for all classes."""
+        reached = min(int(np.ceil(least)), LARGEST_SUM >> self.shift << self.shift)
+        return Events(np.where(self.silent, 0, reached).astype(np.uint32), self.shift, self.pause)
 
     def heard(self, folds: Sequence[tuple[int, ...]], parts: Sequence[Events]) -> Heard:
         """Judge each fold of groups with its rule; an empty fold stands for all groups."""
@@ -290,53 +271,28 @@ class _DecayedStreams:
             judgements.append(_judged(stream, made))
         return _joined(judgements)
 
-    def _curve(
-        self, label: int, without: tuple[int, ...]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the largest sums of a class: in each of its spans, and in blocks outside spans."""
+    def _peaks(self, without: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the largest sums, falling: of each span's class in it, and of blocks outside."""
         peaks, alarms = [], []
         for stream, (labels, sums), groups in zip(
             self.streams, self.followed, self.groups, strict=True
         ):
-            used = (labels == label) & ~np.isin(groups, without)
-            sums_here = np.where(used, sums[:, label], 0)
-            outside = sums_here.copy()
+            used = ~self.silent[labels] & ~np.isin(groups, without)
+            reached = np.where(used, sums[np.arange(len(labels)), labels], 0)
+            outside = reached.copy()
             for first, end, spoken in stream.spans.tolist():
                 part = slice(*np.searchsorted(stream.ends, [first, end + stream.second]))
                 outside[part] = 0
-                if spoken == label:
-                    peaks.append(int(sums_here[part].max(initial=0)))
+                peaks.append(int(reached[part][labels[part] == spoken].max(initial=0)))
             pause = self.pause + 1
             blocks = np.pad(outside, (0, -len(outside) % pause)).reshape(-1, pause)
             alarms += blocks.max(axis=1).tolist()
         return np.sort(peaks)[::-1].astype(np.int64), np.sort(alarms)[::-1].astype(np.int64)
 
 
-def _thresholds(
-    curves: Iterable[tuple[NDArray[np.int64], NDArray[np.int64]]],
-    allowed: int,
-    silent: NDArray[np.bool_],
-    shift: int,
-) -> list[NDArray[np.uint32]]:
-    """Distribute 0 to `allowed` false alarms over classes for most hits: dynamic programming."""
-    # Element n: hits and thresholds of the classes so far, with at most n false alarms.
-    best: list[tuple[int, tuple[int, ...]]] = [(0, ())] * (allowed + 1)
-    for label, (peaks, alarms) in enumerate(curves):
-        lines = [(0, 0) if silent[label] else _line(peaks, alarms, n) for n in range(allowed + 1)]
-        best = [
-            max(
-                (best[n - m][0] + lines[m][0], (*best[n - m][1], lines[m][1])) for m in range(n + 1)
-            )
-            for n in range(allowed + 1)
-        ]
-    reached = LARGEST_SUM >> shift << shift
-    every = [np.minimum(np.array(least, np.int64), reached) for _, least in best]
-    return [thresholds.astype(np.uint32) for thresholds in every]
-
-
-def _line(peaks: NDArray[np.int64], alarms: NDArray[np.int64], allowed: int) -> tuple[int, int]:
-    """Return the hits with `allowed` false alarms, and a threshold midway to the next alarm."""
+def _between(peaks: NDArray[np.int64], alarms: NDArray[np.int64], allowed: int) -> int:
+    """Return the threshold midway between the next alarm and the least hit above it."""
     below = int(alarms[allowed]) if allowed < len(alarms) else 0
     hits = int((peaks > below).sum())
     least = int(peaks[hits - 1]) if hits else below + 1
-    return hits, max(1, below + 1 + (least - below - 1) // 2)
+    return max(1, below + 1 + (least - below - 1) // 2)

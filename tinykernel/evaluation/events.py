@@ -31,6 +31,7 @@ from tinykernel.progress import report as say
 from tinykernel.text import listed
 
 _HOPS_AT_ONCE = 1024
+_ALARMS = 5.0  # in joined clips, at the promised rate
 _MOST_JOINED = 2**31  # values of joined clips
 _FEW_WINDOWS = 256  # of each recording, to recognise the training
 #: By what the least sums are multiplied for the curve of misses against false alarms.
@@ -122,12 +123,13 @@ def calibrate_events(
 ) -> EventCalibration:
     """Choose the events of a model on long recordings, or on clips that are joined.
 
-    Clips are joined to as many hours as promise the rate with one false alarm.
+    Clips are joined to as many hours as promise the rate with one false alarm, and at least to
+    those in which five are promised.
     """
     source, joined = data.source, ""
     groups = len({span.label for each in data.recordings for span in each.groups})
     if not data.is_long:
-        hours = most_often(1, 1.0, confidence) / an_hour * 1.05
+        hours = max(most_often(1, 1.0, confidence) * 1.05, _ALARMS) / an_hour
         joined = f" joined from {len(data.recordings)} clips of {groups} groups of"
         if hours * 3600 * (data.rate or 0) * model.input.channels > _MOST_JOINED:
             raise TinykernelError(

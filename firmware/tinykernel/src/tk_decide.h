@@ -18,7 +18,8 @@
  *   TK_EVENT_SHIFT         0..15: a sum decays over 2 to this power decisions; undefined if the
  *                          model has no events
  *   TK_EVENT_PAUSE         0..65535: number of decisions without events after an event
- *   tk_event_thresholds[]  uint32_t, below 2^31: least sum for an event of each label; 0: no events
+ *   TK_EVENT_BACKGROUND    1: some labels are background, which makes no events; 0: none is
+ *   tk_event_thresholds[]  uint32_t, below 2^31: least sum of an event by label; 0: background
  *
  * The margin is the largest score less the second largest, 0 to 2^32 - 1. */
 #ifndef TK_DECIDE_H
@@ -73,13 +74,20 @@ TK_SHARED int tk_event(uint32_t *state, const int32_t *scores)
     int event = TK_NO_EVENT;
     uint32_t margin;
     uint32_t least;
-    int label;
+    const int label = tk_margin(scores, &margin);
+    int32_t rest = (int32_t)((uint32_t)scores[label] - margin);
     int i;
-    for (i = 0; i < TK_CLASSES; ++i) {
-        sums[i] -= sums[i] >> TK_EVENT_SHIFT;
+    if (TK_EVENT_BACKGROUND) {
+        rest = INT32_MIN;
+        for (i = 0; i < TK_CLASSES; ++i) {
+            rest = tk_event_thresholds[i] == 0u && scores[i] > rest ? scores[i] : rest;
+        }
     }
-    label = tk_margin(scores, &margin);
-    sums[label] += margin < limit ? margin : limit;
+    for (i = 0; i < TK_CLASSES; ++i) {
+        const uint32_t gap = scores[i] > rest ? (uint32_t)scores[i] - (uint32_t)rest : 0u;
+        sums[i] -= sums[i] >> TK_EVENT_SHIFT;
+        sums[i] += gap < limit ? gap : limit;
+    }
     if (held != 0u && sums[held - 1u] < tk_event_thresholds[held - 1u] >> 1) {
         held = 0u;
     }

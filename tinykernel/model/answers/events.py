@@ -22,12 +22,13 @@ LARGEST_SUM = 2**31 - 1
 class Events(Record):
     """When a stream has enough evidence of a class; each event is reported once.
 
-    Each decision of a stream has a label of the largest score and a margin, as of `Decision`. The
-    firmware keeps, of each class c, a sum in a uint32 that forgets: an exponential sum by shifts.
-    With ``most = (2**31 - 1) >> shift``, all sums, `wait` and `held` 0 at the beginning::
+    The firmware keeps, of each class c, a sum in a uint32 that forgets: an exponential sum by
+    shifts. It takes in by how much the score of the class exceeds those of the background. With
+    ``most = (2**31 - 1) >> shift``, all sums, `wait` and `held` 0 at the beginning::
 
-        sum_c     = sum_c - (sum_c >> shift)                              for each class c
-        sum_label = sum_label + min(margin, most)
+        label     = that of the largest score
+        rest      = largest score of background; without background, the second largest of all
+        sum_c     = sum_c - (sum_c >> shift) + min(max(score_c - rest, 0), most)  for each class c
         held      = 0 if held > 0 and sum_(held - 1) < thresholds_(held - 1) >> 1
         event     = wait == 0, thresholds_label > 0, sum_label >= thresholds_label,
                     and held != label + 1
@@ -86,9 +87,7 @@ class Events(Record):
 
         `scores` has one row a decision. Sums are followed by `sums_over`.
         """
-        labels, margin = margins(scores)
-        sums = sums_over(labels, margin, scores.shape[1], self.shift)
-        return self.of_sums(labels, sums)
+        return self.of_sums(*sums_over(scores, self.thresholds == 0, self.shift))
 
     def of_sums(self, labels: NDArray[np.intp], sums: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the events of decisions whose labels and sums are known."""
@@ -126,13 +125,17 @@ class Events(Record):
 
 
 def sums_over(
-    labels: NDArray[np.intp], margin: NDArray[np.uint32], n_classes: int, shift: int
-) -> NDArray[np.int64]:
-    """Return the sums of `Events` after each decision, shape (n, n_classes)."""
-    taken = np.minimum(margin.astype(np.int64), LARGEST_SUM >> shift).tolist()
-    sums, total = np.empty((len(labels), n_classes), np.int64), np.zeros(n_classes, np.int64)
-    for at, label in enumerate(labels.tolist()):
-        total -= total >> shift
-        total[label] += taken[at]
+    scores: NDArray[np.int32], silent: NDArray[np.bool_], shift: int
+) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """Return the label of each decision, and the sums of `Events` after it, (n, n_classes)."""
+    labels, margin = margins(scores)
+    wide = scores.astype(np.int64)
+    rest = wide.max(axis=1) - margin
+    if silent.any():
+        rest = wide[:, silent].max(axis=1)
+    taken = np.clip(wide - rest[:, np.newaxis], 0, LARGEST_SUM >> shift)
+    sums, total = np.empty_like(taken), np.zeros(taken.shape[1], np.int64)
+    for at, gaps in enumerate(taken):
+        total += gaps - (total >> shift)
         sums[at] = total
-    return sums
+    return labels, sums
