@@ -88,7 +88,9 @@ def test_events_of_another_model(change, message):
         replace(SIGNALS["events"](), **change)
 
 
-@pytest.mark.parametrize(("core", "background"), [("host", True), ("host", False), ("cortex-m4", True)])
+@pytest.mark.parametrize(
+    ("core", "background"), [("host", True), ("host", False), ("cortex-m4", True)]
+)
 def test_events_of_c_and_python(core, background, require_platforms):
     """Two streams, each from a fresh state, give the same events: more than two."""
     require_platforms(core)
