@@ -1,7 +1,5 @@
 """tinykernel.tune: the curve, the rule of one standard error, the journal, the number of jobs."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -14,7 +12,6 @@ from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.stages.components import Components
 from tinykernel.tuning.curve import Point, curve, smallest_good
 from tinykernel.tuning.journal import Journal
-from tinykernel.tuning.plot import write_curve
 from tinykernel.tuning.trials import Outcome, Trial, deal_folds
 
 QUICK = {"epochs": 2, "effort": "quick", "n_folds": 2}
@@ -292,15 +289,3 @@ def test_wrong_arguments():
     ]:
         with pytest.raises(TinykernelError, match=expected):
             tune(X, y, **named)
-
-
-def test_the_picture_is_the_same_again(trained, tmp_path, require_tool):
-    """The same points give the same bytes of SVG; another suffix is refused."""
-    require_tool("matplotlib")
-    result = tune(*data(), sizes=["2KB", "3KB"], n_folds=2)
-    for name in ("a.svg", "b.svg"):
-        write_curve(result, tmp_path / name)
-    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-    assert json.dumps(result.to_dict())
-    with pytest.raises(TinykernelError, match=r"\.svg or \.png"):
-        write_curve(result, tmp_path / "a.jpg")

@@ -46,7 +46,7 @@ def test_nothing_names_an_option_that_became_a_setting() -> None:
     """A message asked for `--short pad`, which train refused: it is `--set short=pad`."""
     options = {name for each in typer.main.get_command(app).commands for name in _names(each)}
     gone = {f"--{name.replace('_', '-')}" for name in SETTINGS} - options
-    gone -= {"--model", "--curve", "--version"}  # of benchmarks, and of tinykernel itself
+    gone -= {"--model", "--version"}  # of benchmarks, and of tinykernel itself
     pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
     for file in [*pages, *(ROOT / "tinykernel").rglob("*.py")]:
         text = file.read_text(encoding="utf-8")

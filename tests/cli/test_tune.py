@@ -13,24 +13,21 @@ OPTIONS = (*("-t", "cortex-m0plus"), *sets("sizes=3KB,4KB", "effort=quick", "fol
 
 @pytest.fixture(scope="module")
 def tuned(work, tmp_path_factory):
-    """A folder with best.tkm, curve.csv, its journal, and what the command printed as JSON."""
+    """A folder with best.tkm, its journal, and what the command printed as JSON."""
     folder = tmp_path_factory.mktemp("tune")
-    files = ("-o", folder / "best.tkm", "--set", f"curve={folder / 'curve.csv'}")
-    shown = json_of("tune", work / "data.npz", *OPTIONS, *files, "-q")
+    shown = json_of("tune", work / "data.npz", *OPTIONS, "-o", folder / "best.tkm", "-q")
     (folder / "out.json").write_text(json.dumps(shown))
     return folder
 
 
 def test_the_recommended_model_is_written(work, tuned):
-    """The model keeps to its size, remembers the curve, and verifies; CSV and JSON agree."""
+    """The model keeps to its size, remembers its budget, and verifies."""
     shown = json.loads((tuned / "out.json").read_text())
     assert shown.keys() >= {"best", "front", "points", "recommendation", "test"}
     assert shown["best"]["flash"] <= shown["best"]["budget"]
     memory = about(tuned / "best.tkm")
     assert memory["budget"] == shown["best"]["budget"]
-    lines = (tuned / "curve.csv").read_text().splitlines()
-    assert lines[0].startswith("budget,accuracy,standard_error,")
-    assert [line.split(",")[0] for line in lines[1:]] == ["3072", "4096"]
+    assert [point["budget"] for point in shown["points"]] == [3072, 4096]
     assert shown["test"]["rows"] == 30
     assert json_of("verify", tuned / "best.tkm", work / "data.npz")["differences"] == 0
 
@@ -61,7 +58,6 @@ def test_pick_trains_nothing(work, tuned, monkeypatch):
         (("--pick", "4KB"), "needs -o MODEL", 2),
         (("--max-time", "soon"), "write a time", 2),
         (("--set", "sizes=many"), "is not a size", 2),
-        (("--set", "curve=a.txt"), "use .csv or .svg or .png", 1),
         (("--set", "n_components=64"), "is not an option of this command", 2),
         (("-t", "host"), "no flash", 1),
         (("--set", "max_error=1%"), "is not an option of this command", 2),

@@ -60,17 +60,11 @@ def tune_command(
     options |= {"data": data, "output": output, "task": "classes"}
     find_target(options["target"])
     from tinykernel.tuning import tune
-    from tinykernel.tuning.plot import needs_matplotlib, write_curve
 
     if output is not None:
         args.check_output_file(output, (".tkm",))
     elif options["pick"] is not None:
         raise typer.BadParameter("needs -o MODEL", param_hint="--pick")
-    if options["curve"] is not None:
-        curve = Path(options["curve"])
-        args.check_output_file(curve, (".csv", ".svg", ".png"))
-        if curve.suffix.lower() != ".csv":
-            needs_matplotlib(curve)
     parameters, pick = parameters_of(options), options["pick"]
     folder = (output or Path("x")).parent / f"{Path(data).stem}.tune"
     with showing_progress(quiet):
@@ -90,8 +84,6 @@ def tune_command(
         judged = judge_test_rows(model, dataset, class_weight=weight)
     if output is not None:
         _write(result, chosen, output, dataset, options, remembered | about_evaluation(judged))
-    if options["curve"] is not None:
-        write_curve(result, Path(options["curve"]))
     if as_json:
         test = None if judged is None else judged.to_dict()
         print_json(result.to_dict() | {"model": output, "picked": chosen.budget, "test": test})

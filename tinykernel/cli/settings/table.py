@@ -274,7 +274,6 @@ _OWN = (
         default=4,
         range="2 or more",
     ),
-    _tune("curve", "FILE", "Also write accuracy against size to a .csv, .svg or .png file."),
     _export(
         "board",
         "NAME",
