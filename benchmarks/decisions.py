@@ -31,7 +31,6 @@ from tinykernel.measure.footprint import measure_footprint
 from tinykernel.model.answers.decision import margins, softmax
 from tinykernel.reporting.facts import coverage_of
 
-_STEPS = 10_000
 _HEAD = """# Decisions on test rows
 
 Written by `benchmarks/decisions.py`. What the columns mean is in [decisions.md](../decisions.md).
@@ -39,8 +38,7 @@ Written by `benchmarks/decisions.py`. What the columns mean is in [decisions.md]
 - Costs: "predict" is a model without decisions; what follows it is added by one that decides, in
   a program that calls these functions. Instructions are those of the first test row.
 - Agreement: on each core all test rows, with their scores, labels, decisions, margins and
-  confidences, and a sequence of counters over as many steps as are given. Some
-  decisions of the sequence are refusals whatever the scores say.
+  confidences.
 """
 TARGETS = ("cortex-m0", "cortex-m4", "esp32c3")
 WISHES: dict[str, tuple[dict[str, Any], ...]] = {
@@ -242,17 +240,17 @@ def costs(case: Case) -> Iterator[str]:
 
 def agreement(case: Case) -> Iterator[str]:
     """Print whether C and Python agree on every test row, refusals included."""
-    yield "| C on | of | compiler | rows | refused | sequence | no answer | differences |"
-    yield "|---|---|---|---|---|---|---|---|"
+    yield "| C on | of | compiler | rows | refused | differences |"
+    yield "|---|---|---|---|---|---|"
     models = dict(zip(("one margin", "a margin a class"), deciding(case), strict=True))
     for name in ("host", *TARGETS):
         for words, model in models.items():
-            found = tinykernel.verify(model, case.X_test, target=name, steps=_STEPS)
+            found = tinykernel.verify(model, case.X_test, target=name)
             refused = int(np.sum(model.decide(case.X_test) < 0))
             where = f"{name} ({found.core}, {found.emulator})" if found.core else name
             yield (
                 f"| {where} | {words} | {found.compiler} | {found.rows} | {refused} "
-                f"| {found.steps} | {found.refusals} | {found.differences} |"
+                f"| {found.differences} |"
             )
 
 

@@ -7,14 +7,12 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 from sklearn import metrics
 
-from tinykernel import TernaryKernelClassifier, TernaryKernelRegressor
 from tinykernel.data.trained_rows import KEPT, record_of, seen_before
 from tinykernel.decisions.shares import is_positive
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import (
     accuracy_interval,
     compare,
-    input_importance,
     interval_in_words,
 )
 from tinykernel.evaluation.baselines import label_baselines, value_baselines
@@ -238,21 +236,3 @@ def test_one_answer_a_clip_is_the_sum_of_its_windows():
     assert (found.rows, found.accuracy) == (3, 2 / 3)
     assert evaluate_clips(_Scoring(), X[:2], [0, 0], np.array([0, 1])) is None
     assert evaluate_clips(_Scoring(), X[:2], [0, 1], np.array([0, 0])) is None
-
-
-def test_inputs_that_matter():
-    """Noise is spare, what the label is made of is not, nor are both of two equal inputs."""
-    X = RNG.normal(size=(800, 6)).astype(np.float32)
-    y = np.where(X[:, 1] + X[:, 4] > 0, "on", "off")
-    X[:, 5] = X[:, 4]
-    options = {"n_components": 64, "epochs": 10, "effort": "quick", "random_state": 0}
-    model = TernaryKernelClassifier(**options).fit(X[:500], y[:500])
-    found = input_importance(model, X[500:], y[500:])
-    assert found.inputs[0].name == "1"
-    assert set(found.spare) <= {"0", "2", "3", "4", "5"}
-    assert {"0", "2", "3"} & set(found.spare)
-    assert not {"4", "5"} <= set(found.spare)
-    assert found == input_importance(model, X[500:], y[500:])
-    values = TernaryKernelRegressor(**options).fit(X[:100], X[:100, 1])
-    found = input_importance(values, X[500:], X[500:, 1])
-    assert (found.by, found.inputs[0].name, found.inputs[0].matters) == ("rmse", "1", True)

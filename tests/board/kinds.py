@@ -13,7 +13,7 @@ SMALL: dict[str, Any] = {"n_features": 9, "n_blocks": 1, "raw_dtype": "int16"}
 
 
 def signal() -> IntegerModel:
-    """Return a model of a stream whose window fits the 2 KB of an ATmega328P."""
+    """Return a small model of a stream."""
     return local_model(
         random_signal_stage(1, height=32, channels=2, n_kernels=6, dilations=(1,), hop=8), 1
     )

@@ -8,7 +8,7 @@ import pytest
 from tests.board.kinds import KINDS, SMALL, rows_of
 from tests.random_models import random_model
 from tinykernel.board import emulator
-from tinykernel.board.checking import BoardResult, time_on_board, verify_on_board
+from tinykernel.board.checking import BoardResult, verify_on_board
 from tinykernel.board.emulator import emulated_board
 from tinykernel.board.link import ConnectedBoard, Link
 from tinykernel.errors import TinykernelError
@@ -19,7 +19,6 @@ TOOLS = {
         ("cortex-m0", "cortex-m3", "cortex-m33"), ("arm-none-eabi-gcc", "qemu-system-arm")
     ),
     "esp32c3": ("riscv64-unknown-elf-gcc", "qemu-system-riscv32"),
-    "atmega328p": ("avr-gcc", "simavr"),
     "cortex-m4": ("arm-none-eabi-gcc", "qemu-system-arm"),
     "host": (),
 }
@@ -112,17 +111,6 @@ def test_another_model_on_the_board_is_refused(require_tool) -> None:
         pytest.raises(TinykernelError, match=f"{other.fingerprint()[:8]}, not"),
     ):
         verify_on_board(ConnectedBoard(link), model, rows_of(model, 1))
-
-
-def test_times_of_a_board(require_tool) -> None:
-    """A board is timed by its own clock; this computer counts neither cycles nor instructions."""
-    require_tool("serial")
-    model = KINDS["table"]()
-    with emulated_board(model) as board, Link(board.port) as link:
-        timing = time_on_board(ConnectedBoard(link), model, rows_of(model, 2), times=1000)
-    assert timing.microseconds > 0
-    assert (timing.name, timing.target) == ("this computer", "host")
-    assert (timing.cycles, timing.instructions, timing.cycles_per_instruction) == (None,) * 3
 
 
 def test_counters_of_a_board(require_tool) -> None:

@@ -41,4 +41,3 @@ def test_the_page_runs_from_first_to_last_line(tmp_path, require_tool, require_p
                 if found:
                     wrong.append(f"{block}: $ {shown.command}\n  {found}")
     assert not wrong, "\n".join(wrong)
-    assert (tmp_path / "live.csv").is_file()

@@ -18,12 +18,11 @@ def test_bench_prints_instructions_by_stage(work, require_platforms) -> None:
     assert json_of(*arguments) == found
     # Levels of floats that are computed in integers take a little longer for some values.
     assert 0.95 * found["instructions"] < found["fewest_instructions"] < found["instructions"]
-    assert (found["rows"], found["joules"]) == (3, None)
-    table = run(*arguments, "--current", "8mA@3V")
+    assert found["rows"] == 3
+    table = run(*arguments)
     assert table.exit_code == 0
     assert "the time varies with the data by " in table.stdout
-    low = 1e6 * found["seconds"][0] * 0.008 * 3
-    assert f"{low:.3g}-" in table.stdout
+    assert f"{1e3 * found['seconds'][0]:.2f}-" in table.stdout
     assert str(found["instructions"]) in table.stdout
 
 
@@ -31,5 +30,3 @@ def test_bench_refuses_what_is_no_clock(work) -> None:
     """A clock that cannot be read is one line, before anything is built."""
     model = work / "gesture.tkm"
     assert "clock frequency" in failed("bench", model, "--clock", "fast")
-    assert "write it with its unit" in failed("bench", model, "--clock", "1MHz", "--current", "8")
-    assert "--clock" in failed("bench", model, "--current", "8mA", status=2)

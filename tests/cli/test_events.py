@@ -138,7 +138,7 @@ def test_recordings_of_the_training_are_left_out(told, tmp_path):
     (tmp_path / "days").rename(tmp_path / "same")
     message = failed("calibrate", model, tmp_path / "same", "--false-alarms", "1000/h", *out)
     assert "used in training; give recordings that were not trained on" in message
-    unused = run("evaluate", tmp_path / "e.tkm", tmp_path / "same", "--inputs")
+    unused = run("evaluate", tmp_path / "e.tkm", tmp_path / "same", "--train", tmp_path / "days")
     assert "not for events of long recordings" in unused.output
 
 

@@ -16,12 +16,11 @@ from tinykernel.papers import PaperClassifier
 # it prints.
 _FILES = {
     *("data", "model", "output", "label", "missing", "input_type", "test", "seed", "groups"),
-    *("as_json", "quiet", "html", "markdown", "check", "port", "rows", "save", "assignments"),
-    *("config", "background"),
+    *("as_json", "quiet", "html", "markdown", "check", "port", "rows", "assignments"),
+    "background",
 }
 # Names that mean something else in one of the two.
-# `evaluate --inputs` ranks the columns of X.
-_OTHERWISE = {"export": {"project_format": "format"}, "evaluate": {"inputs": "X"}}
+_OTHERWISE = {"export": {"project_format": "format"}}
 _CALLED: dict[str, tuple[Callable[..., Any], ...]] = {
     "train": (
         tinykernel.train,

@@ -65,5 +65,4 @@ def test_wrong_pages(work, tmp_path):
     assert "needs --html or --markdown" in failed("report", model, "--data", data, status=2)
     assert "excludes --json" in failed("report", model, "--markdown", "--json", status=2)
     assert ".html" in failed("report", model, "--html", tmp_path / "r.pdf")
-    assert "needs one clock" in failed("report", model, "--markdown", "--current", "4mA", "--quiet")
     assert not list(tmp_path.iterdir())

@@ -26,8 +26,6 @@ def test_which_boards_hold_a_model(work) -> None:
     assert 2000 * 1024 < pico["flash_left"] < pico["flash"]
     text = run("targets", "--fits", work / "gesture.tkm").stdout
     assert "estimated without a compiler" in text
-    cores = {row["target"] for row in rows if row["fits"]}
-    assert text.count("\n") < len(cores) + 8  # a line a core, not one a board
     fitting = sum(row["fits"] for row in rows)
     assert f"{fitting} of {len(rows)} boards can hold it" in text
     asked = ("targets", "--fits", work / "gesture.tkm", "--target", "cortex-m7f,esp8266")

@@ -50,7 +50,7 @@ def test_model_remembers_its_columns(tmp_path, suffix):
 
 
 def test_options_reach_the_estimator(data, tmp_path, monkeypatch):
-    """Every option ends up as the parameter of that name; groups and validation reach fit."""
+    """Every option ends up as the parameter of that name; groups reach fit."""
     seen = []
 
     def look(self, X, y, sample_weight=None, **named):
@@ -62,13 +62,12 @@ def test_options_reach_the_estimator(data, tmp_path, monkeypatch):
     train, balanced = ("train", "-o", model, *QUICK[2:]), ("--class-weight", "balanced")
     more = (*balanced, *sets("n_components=windows:64", "sigma=2"), "--seed", 7)
     assert failed(*train, data, "--groups", "group_train", *more, status=130)
-    given = (*QUICK[:2], "--groups", "who", "--validation", table)
+    given = (*QUICK[:2], "--groups", "who", "--validation", 0.1)
     assert failed(*train, table, *given, status=130)
-    (shape, named, parameters), (shape2, named2, _) = seen
+    (shape, named, parameters), (shape2, named2, parameters2) = seen
     assert (shape, np.unique(named["groups"]).size) == ((120, 5), 6)
-    assert "validation" not in named
     assert (shape2, np.unique(named2["groups"]).size) == ((48, 5), 8)
-    assert named2["validation"][0].shape == (60, 5)
+    assert parameters2["validation_fraction"] == 0.1
     assert not model.exists()
     expected = {
         "n_components": {"windows": 64},
@@ -110,8 +109,7 @@ def test_paper(data, tmp_path):
         ("--set method=paper --class-weight balanced", "only for method learned", 2),
         ("--set method=x", "choose from learned, paper", 2),
         ("--set method=paper --validation 0.1", "--validation: only for method learned", 2),
-        ("--set method=paper --validation f.npz", "no such file", 2),
-        ("--validation 0.7", "--validation: '0.7': write a share above 0 and below 0.5", 2),
+        ("--validation 0.7", "--validation: '0.7': give a share above 0 and below 0.5", 2),
         ("--seed 99999999999", "4294967295", 2),
         ("--budget 8KB -t host", "--budget: host has no flash to measure", 2),
         ("--set n_components=64 --augment shift:1", "give --image-shape or --window-shape", 1),
@@ -142,9 +140,10 @@ def test_outputs_are_refused_before_training(work, tmp_path, monkeypatch):
         assert expected in failed("train", data, "-o", output, *QUICK)
     message = failed("train", data, "-o", tmp_path / "m.tkm", "-t", "cortex-m99", *QUICK)
     assert all(name in message for name in TARGETS)
-    assert "labels" in failed(
-        "train", data, "-o", tmp_path / "m.tkm", "--validation", tools.bare(tmp_path), *QUICK
-    )
+    X, y = blobs(60, 0)
+    np.savez(tmp_path / "whole.npz", X=X, y=y)
+    given = ("-o", tmp_path / "m.tkm", "--test", tools.bare(tmp_path), *QUICK)
+    assert "has no labels; --test needs them" in failed("train", tmp_path / "whole.npz", *given)
     assert not list(tmp_path.glob("m.*"))
 
 

@@ -60,7 +60,6 @@ def test_pick_trains_nothing(work, tuned, monkeypatch):
         (("--set", "sizes=many"), "is not a size", 2),
         (("--set", "n_components=64"), "is not an option of this command", 2),
         (("-t", "host"), "no flash", 1),
-        (("--set", "max_error=1%"), "is not an option of this command", 2),
     ],
 )
 def test_wrong_usage(work, tmp_path, monkeypatch, options, expected, status):

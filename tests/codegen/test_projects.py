@@ -87,7 +87,6 @@ def test_existing_folder_is_kept(model: IntegerModel, tmp_path: Path) -> None:
 def test_manifest_of_an_export(model: IntegerModel, tmp_path: Path) -> None:
     """An export says what it was made of and by what, and the digest of each of its files."""
     files = export(model, "cortex-m4", tmp_path / "project")
-    assert repr(files) == f"<{len(files)} files in {tmp_path / 'project'}>"
     content = json.loads((tmp_path / "project" / "manifest.json").read_text())
     assert content["format"] == "tinykernel-export"
     assert content["model"] == model.fingerprint()

@@ -81,14 +81,14 @@ def test_missing_values(tmp_path):
     assert found["notes"][0].startswith("6 missing values in 6 rows")
 
 
-def test_columns_are_remembered_for_validation_and_judging(tmp_path):
-    """Rows for validation, for judging and for baselines are of the columns of the training."""
+def test_columns_are_remembered_for_other_files(tmp_path):
+    """Rows of a test file, for judging and for baselines are of the columns of the training."""
     data, other, model = (
         gesture(tmp_path / "g.csv"),
         gesture(tmp_path / "v.csv"),
         tmp_path / "m.tkm",
     )
-    options = ("--set", "inputs=c,a", "--validation", other)
+    options = ("--set", "inputs=c,a", "--test", other)
     assert run("train", data, "-o", model, *TINY, *options).exit_code == 0
     assert json.loads(run("evaluate", model, other, "--train", data, "--json").stdout)["baselines"]
 

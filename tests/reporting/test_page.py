@@ -60,7 +60,6 @@ def page(tmp_path_factory) -> ReportPage:
         train=(X[:60], names[y[:60]]),
         groups=np.arange(60) // 6,
         clock="16MHz",
-        current="4mA@3V",
     )
     costs = tuple(replace(cost, instructions=50_000, source="made up") for cost in found.costs)
     return replace(found, costs=costs)
@@ -108,8 +107,6 @@ def test_figures(page) -> None:
         "8.0 KB",
         f"{1e3 * low:.3g} to {1e3 * high:.3g} ms",
         "50000",
-        f"{4e3 * low:.3g} to {4e3 * high:.3g} µC",
-        f"{12e3 * low:.3g} to {12e3 * high:.3g} µJ",
         page.model.fingerprint(),
         "60 training rows",
         *(str(one.high) for one in page.model.ranges()),

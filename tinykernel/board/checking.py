@@ -14,16 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.board.link import ConnectedBoard, Link, scores_of
 from tinykernel.build import parity
 from tinykernel.build.harness import sections
-from tinykernel.build.parity import expected_values
 from tinykernel.codegen.targets import TARGETS
-from tinykernel.decisions import Counters
 from tinykernel.errors import TinykernelError
-from tinykernel.measure.bench import bench
-from tinykernel.measure.instructions import estimate_instructions
 from tinykernel.measure.report import report
 from tinykernel.model import IntegerModel
-from tinykernel.model.answers.decision import margins
-from tinykernel.model.arrays import raw_values
 from tinykernel.progress import report as say
 
 _ROWS_WITH_STACK = 8  # each costs another inference
@@ -37,25 +31,11 @@ class Timing:
     target: str  # of the export on it
     microseconds: float  # of one inference, the median; 0 where the board has no clock
     cycles: int | None  # of one inference, the median; None where the board counts none
-    instructions: int | None  # as `bench` counts them for the target; None for this computer
-    instructions_source: str  # the emulator that counted, or "estimate"
-
-    @property
-    def cycles_per_instruction(self) -> float | None:
-        """Of this board; None where one of the two is not known."""
-        if self.cycles is None or not self.instructions:
-            return None
-        return self.cycles / self.instructions
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON types."""
         timing = asdict(self)
-        return {
-            "board": timing.pop("name"),
-            **timing,
-            "instructions_source": self.instructions_source or None,
-            "cycles_per_instruction": self.cycles_per_instruction,
-        }
+        return {"board": timing.pop("name"), **timing}
 
 
 @dataclass(frozen=True)
@@ -133,16 +113,8 @@ def verify_on_board(
     return BoardResult(verification, timing, stack, promised)
 
 
-def time_on_board(
-    board: ConnectedBoard, model: IntegerModel, X: ArrayLike, times: int = 10
-) -> Timing:
-    """Time inferences of rows on a board, `times` of each."""
-    check_model(board, model)
-    return _run_rows(board, model, model.as_raw(X), times)[1]
-
-
 def _run_rows(
-    board: ConnectedBoard, model: IntegerModel, raw: NDArray[Any], times: int = 1
+    board: ConnectedBoard, model: IntegerModel, raw: NDArray[Any]
 ) -> tuple[NDArray[np.int64], Timing, int | None]:
     """Return scores of rows, their time, and the most stack."""
     rows, scores, laps, cycles = raw.astype(raw.dtype.newbyteorder("<")), [], [], []
@@ -153,7 +125,7 @@ def _run_rows(
         board.load(row.tobytes())
         if at < _ROWS_WITH_STACK:
             stack = board.number("stack")
-        answered, microseconds = board.infer(times)
+        answered, microseconds = board.infer()
         scores.append(answered)
         laps.append(microseconds)
         cycles.append(board.number("cycles"))
@@ -161,21 +133,7 @@ def _run_rows(
         raise TinykernelError(
             f"{board.link.port}: the number of scores differs from the model's; check the cable"
         )
-    target, instructions, source = TARGETS.get(board.target), None, ""
-    if target is not None and target.family != "host":
-        try:
-            counted = bench(model, target, X=raw[:3])
-            instructions, source = counted.instructions, counted.emulator
-        except TinykernelError:  # no compiler or emulator here
-            instructions, source = estimate_instructions(model, target), "estimate"
-    timing = Timing(
-        name=board.name,
-        target=board.target,
-        microseconds=median(laps),
-        cycles=round(median(cycles)) or None,
-        instructions=instructions,
-        instructions_source=source,
-    )
+    timing = Timing(board.name, board.target, median(laps), round(median(cycles)) or None)
     return np.array(scores, dtype=np.int64), timing, stack or None
 
 
@@ -201,12 +159,9 @@ class LiveDecision:
     scores: list[int]
     label: object  # the class, None for "I do not know"; of a regressor the first value
     confidence: int | None  # of a calibrated model, 0 to 255
-    right: bool | None = None  # whether Python computes the same scores; None without known inputs
 
 
-def decide(
-    model: IntegerModel, scores: list[int], seconds: float, expected: list[int] | None = None
-) -> LiveDecision:
+def decide(model: IntegerModel, scores: list[int], seconds: float) -> LiveDecision:
     """Make the decision that follows from the scores of a board."""
     if len(scores) != model.n_scores:
         raise TinykernelError(
@@ -223,15 +178,7 @@ def decide(
         chosen = int(model.decision.decide(row)[0])
         label = None if chosen < 0 else model.classes[chosen]
         confidence = int(model.decision.confidence(row)[0])
-    right = None if expected is None else expected == scores
-    return LiveDecision(seconds, scores, label, confidence, right)
-
-
-def count(model: IntegerModel, counters: Counters, decision: LiveDecision) -> None:
-    """Count a decision as the counters of the field do; saturated values are not known."""
-    row = np.array([decision.scores], dtype=np.int32)
-    label = -1 if decision.label is None else list(model.classes).index(decision.label)
-    counters.update(label, int(margins(row)[1][0]))
+    return LiveDecision(seconds, scores, label, confidence)
 
 
 def listen(link: Link, model: IntegerModel) -> Iterator[LiveDecision]:
@@ -247,30 +194,5 @@ def listen(link: Link, model: IntegerModel) -> Iterator[LiveDecision]:
         elif time.monotonic() - last > _SILENCE:
             raise TinykernelError(
                 f"{link.port}: no decision in {_SILENCE:.0f} seconds; run a sketch that prints its "
-                "decisions, or send samples with --send RECORDING"
-            )
-
-
-def play(
-    board: ConnectedBoard, model: IntegerModel, recordings: list[NDArray[Any]], rate: float | None
-) -> Iterator[LiveDecision]:
-    """Push recordings into the stream of a board, and yield its decisions."""
-    # Each sample is sent when it is due at `rate`, in Hz; None sends without pauses.
-    check_model(board, model)
-    begun = time.monotonic()
-    for samples in recordings:
-        recording = raw_values(samples, model.raw_dtype)
-        expected = expected_values(model, {"stream": [recording]})["stream"][:, : model.n_scores]
-        wanted = iter(expected.tolist())
-        board.ask("stream")
-        start = time.monotonic()
-        ((_, samples),) = sections(model, {"stream": [recording]})
-        for number, sample in enumerate(samples.astype(samples.dtype.newbyteorder("<"))):
-            if rate is not None:
-                time.sleep(max(0.0, start + number / rate - time.monotonic()))
-            for scores in filter(None, map(scores_of, board.send(sample.tobytes()))):
-                yield decide(model, scores, time.monotonic() - begun, next(wanted, []))
-        if (missing := len(list(wanted))) > 0:
-            raise TinykernelError(
-                f"{board.link.port}: {missing} decisions did not arrive; check the cable"
+                "decisions"
             )

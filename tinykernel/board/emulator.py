@@ -1,4 +1,4 @@
-"""A board on this computer: the program that answers, in QEMU, in simavr or as a process."""
+"""A board on this computer: the program that answers, in QEMU or as a process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import pty
 import subprocess
 import tempfile
-import threading
 import tty
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +16,6 @@ from tinykernel import resources
 from tinykernel.build import program as programs
 from tinykernel.build.machines import Machine, machines_for
 from tinykernel.build.program import Platform, Program
-from tinykernel.build.simavr import Simavr
 from tinykernel.codegen.projects import exported_files, generated_inputs
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
@@ -33,12 +31,9 @@ _UARTS = {
     "mps2-an500": _MPS2,
     "mps2-an505": ("-DTK_UART=0x40200000u", "-DTK_CLOCK=20000000u"),
     "virt-rv32": (),
-    "atmega328p": (),
 }
-_EMULATORS = {"arm": "qemu", "riscv": "qemu", "avr": "simavr"}
 #: Movements of the emulated sensor, see firmware/boards/host/sensor.c.
 MOVEMENTS = ("still", "shaking", "turning")
-_ROWS_OF_SELFTEST = {"avr": 2}  # whose flash is small
 
 
 @dataclass(frozen=True)
@@ -58,14 +53,12 @@ def _platforms(target: Target) -> list[Platform]:
         raise TinykernelError(
             f"{target.name}: no emulated board has a serial port; use --target host"
         )
-    emulators = [(machine, _EMULATORS[machine.family]) for machine in machines]
-    rows = [programs.find_platform(target, *each) for each in emulators]
+    rows = [programs.find_platform(target, machine, "qemu") for machine in machines]
     platforms = [platform for platform in rows if platform is not None]
     if not platforms:
-        tools = "gcc-avr, avr-libc and simavr" if target.family == "avr" else "its gcc and QEMU"
         raise TinykernelError(
-            f"{target.name}: no compiler, or no emulator with a serial port; install {tools}, or "
-            "use --target host"
+            f"{target.name}: no compiler, or no emulator with a serial port; install its gcc and "
+            "QEMU, or use --target host"
         )
     return platforms
 
@@ -85,8 +78,7 @@ def build_program(model: IntegerModel, target: str | Target, folder: Path) -> Pr
 
 def _build(model: IntegerModel, target: Target, platform: Platform, folder: Path) -> Program:
     machine = platform.machine
-    vectors = generated_inputs(model, _ROWS_OF_SELFTEST.get(target.family, 8))
-    files = exported_files(model, target, name=_NAME, vectors=vectors)
+    files = exported_files(model, target, name=_NAME, vectors=generated_inputs(model))
     include = programs.write_sources(folder, files)
     project = folder / "src"
     sources = [
@@ -155,19 +147,8 @@ def _running(program: Program) -> Iterator[str]:
     if machine is not None:
         command = [*machine.qemu, "-display", "none", "-monitor", "none", "-serial", "stdio"]
         command += ["-kernel", str(program.path)]
-    with _pseudo_terminal() as (here, port):
-        if machine is None or machine.family != "avr":
-            with _as_process(command, here):
-                yield port
-            return
-        stop, emulator = threading.Event(), Simavr(machine.name, program.path)
-        thread = threading.Thread(target=emulator.serve, args=(here, stop), daemon=True)
-        thread.start()
-        try:
-            yield port
-        finally:
-            stop.set()
-            thread.join()
+    with _pseudo_terminal() as (here, port), _as_process(command, here):
+        yield port
 
 
 @contextmanager

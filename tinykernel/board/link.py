@@ -7,7 +7,6 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from tinykernel.errors import TinykernelError
@@ -15,6 +14,8 @@ from tinykernel.text import listed
 
 #: What boards of the exports, MLPerf Tiny's devices and most sketches talk at.
 BAUD = 115200
+#: What lists the serial ports.
+LIST_PORTS = "'python -m serial.tools.list_ports'"
 _WAIT = 0.05  # seconds that a read waits for the first byte
 _MOST = 1 << 16  # bytes that a read takes at once
 
@@ -29,31 +30,12 @@ def _serial(module: str) -> Any:
         ) from None
 
 
-@dataclass(frozen=True)
-class Port:
-    """A serial port of this computer."""
-
-    name: str  # as `Link` opens it.
-    board: str  # what its USB device calls itself, or a description; may be empty.
-    usb: str  # "2341:0043", vendor and product; empty where it is no USB device.
-
-
-def list_ports() -> list[Port]:
-    """List the serial ports that a board may be at: USB devices first."""
-    tools = _serial("serial.tools.list_ports")
-    ports = []
-    for row in tools.comports():
-        usb = "" if row.vid is None else f"{row.vid:04x}:{row.pid or 0:04x}"
-        board = row.product or (row.description if row.description != "n/a" else "")
-        ports.append(Port(str(row.device), str(board or ""), usb))
-    return sorted(ports, key=lambda port: (not port.usb, port.name))
-
-
 def find_port(port: str | None) -> str:
     """Return `port`, or where it is None or "auto" that of the only USB device."""
     if port not in (None, "auto"):
         return port
-    boards = [row.name for row in list_ports() if row.usb]
+    ports = _serial("serial.tools.list_ports").comports()
+    boards = sorted(str(row.device) for row in ports if row.vid is not None)
     if len(boards) == 1:
         return boards[0]
     if boards:
@@ -61,7 +43,7 @@ def find_port(port: str | None) -> str:
             f"several boards are connected: {listed(boards)}; choose one with --port"
         )
     raise TinykernelError(
-        "no board is connected by USB; connect one, or give --port ('tinykernel ports' lists them)"
+        f"no board is connected by USB; connect one, or give --port ({LIST_PORTS} lists them)"
     )
 
 
@@ -69,33 +51,25 @@ class Link:
     """An open serial port; errors of opening it, or of a lost board, are a TinykernelError.
 
     `port` is a device such as ``/dev/ttyACM0`` or ``COM3``, or a URL of pyserial. A USB device
-    ignores `baud`. Within `patience`, in seconds, a missing port may appear.
+    ignores `baud`.
     """
 
-    def __init__(self, port: str, baud: int = BAUD, patience: float = 0.0) -> None:
+    def __init__(self, port: str, baud: int = BAUD) -> None:
         self.port, self.baud = port, baud
         serial = _serial("serial")
         self._failures = (OSError, serial.SerialException)
         self._waiting = bytearray()
         # Two programs at one port would get half of the lines each.
         exclusive = {} if "://" in port else {"exclusive": True}
-        limit = time.monotonic() + patience
-        while True:
-            try:
-                self._device = serial.serial_for_url(
-                    port, baudrate=baud, timeout=_WAIT, **exclusive
-                )
-                return
-            except (*self._failures, ValueError, OverflowError) as error:
-                if time.monotonic() < limit:
-                    time.sleep(0.1)
-                    continue
-                number = getattr(error, "errno", None)  # pyserial's own texts repeat the port
-                reason = os.strerror(number) if number else str(error).partition(":")[0]
-                raise TinykernelError(
-                    f"{port}: cannot be opened ({reason}); choose a port that 'tinykernel ports' "
-                    "lists, and close other programs that use it"
-                ) from None
+        try:
+            self._device = serial.serial_for_url(port, baudrate=baud, timeout=_WAIT, **exclusive)
+        except (*self._failures, ValueError, OverflowError) as error:
+            number = getattr(error, "errno", None)  # pyserial's own texts repeat the port
+            reason = os.strerror(number) if number else str(error).partition(":")[0]
+            raise TinykernelError(
+                f"{port}: cannot be opened ({reason}); choose a port that {LIST_PORTS} lists, and "
+                "close other programs that use it"
+            ) from None
 
     def __enter__(self) -> Link:
         return self
@@ -232,14 +206,13 @@ class ConnectedBoard:
         if "m-load-done" not in self.send(row):
             raise self._error("the board lost bytes of an input")
 
-    def infer(self, times: int) -> tuple[list[int], float]:
-        """Run the loaded input some times; return the scores, and the microseconds of one run."""
-        lines = self.ask(f"infer {times} 0")
+    def infer(self) -> tuple[list[int], int]:
+        """Run the loaded input; return the scores and the microseconds."""
+        lines = self.ask("infer 1 0")
         laps = [int(line[9:]) for line in lines if re.fullmatch(r"m-lap-us-\d+", line)]
         if len(laps) != 2:
             raise self._error("an answer without two time stamps")
-        elapsed = (laps[1] - laps[0]) % 2**32
-        return self.scores(lines)[0], elapsed / times
+        return self.scores(lines)[0], (laps[1] - laps[0]) % 2**32
 
     def scores(self, lines: list[str]) -> list[list[int]]:
         """Return the scores of each decision in an answer; at least one."""

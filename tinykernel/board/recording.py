@@ -163,7 +163,7 @@ class RecordingFile:
     """
 
     def __init__(self, folder: Path, label: str, group: str | None, sensor: Sensor) -> None:
-        self.label, self.group, self.sensor = label, group, sensor
+        self.sensor, self.labels = sensor, [label] if group is None else [label, group]
         self.samples, self.begun = 0, time.monotonic()
         suffix = ".csv" if sensor.form == "text" else ".wav"
         place = folder / label
@@ -203,10 +203,9 @@ class RecordingFile:
         return self.path if self.samples else None
 
     def _write_csv(self, path: Path, rate: float) -> None:
-        more = [self.label] if self.group is None else [self.label, self.group]
         end = io.StringIO(newline="")
-        csv.writer(end, lineterminator="\n").writerow(more)
-        names = ["time_s", *self.sensor.names, *("label", "group")[: len(more)]]
+        csv.writer(end, lineterminator="\n").writerow(self.labels)
+        names = ["time_s", *self.sensor.names, *("label", "group")[: len(self.labels)]]
         with self._part.open() as part, path.open("w", newline="") as file:
             csv.writer(file, lineterminator="\n").writerow(names)
             for number, line in enumerate(part):
@@ -261,46 +260,33 @@ class Recorder:
         self, sensor: Sensor, folder: Path, group: str | None = None, rate: float | None = None
     ) -> None:
         self.sensor, self.folder, self.group, self.rate = sensor, folder, group, rate
-        self.recording: RecordingFile | None = None
         self.paths: list[Path] = []
 
-    def begin(self, label: str) -> None:
-        """Begin a recording."""
-        self.recording = RecordingFile(self.folder, label, self.group, self.sensor)
+    def _begun(self, label: str) -> RecordingFile:
+        return RecordingFile(self.folder, label, self.group, self.sensor)
 
-    def end(self) -> None:
-        """End the recording, if there is one."""
-        recording, self.recording, rate = self.recording, None, self.sensor.rate
-        if recording is not None:
-            # Within the tolerance of a clock a rate is an integer.
-            measured = float(round(rate)) if abs(rate - round(rate)) <= 0.01 * rate else rate
-            path = recording.finish(self.rate or measured)
-            self.paths += [] if path is None else [path]
-
-    def step(self) -> None:
-        """Add new samples to the recording; a board that goes away ends it first."""
-        try:
-            samples, gap = self.sensor.take()
-        except TinykernelError:
-            self.end()
-            raise
-        if self.recording is not None and samples:
-            if gap and self.recording.samples:
-                label = self.recording.label
-                self.end()
-                self.begin(label)
-            self.recording.take(samples)
+    def _end(self, recording: RecordingFile) -> None:
+        rate = self.sensor.rate
+        # Within the tolerance of a clock a rate is an integer.
+        measured = float(round(rate)) if abs(rate - round(rate)) <= 0.01 * rate else rate
+        path = recording.finish(self.rate or measured)
+        self.paths += [] if path is None else [path]
 
     def record(self, label: str, seconds: float) -> None:
         """Make a recording of so many seconds, or of that many samples at `rate`."""
-        # A silent sensor ends it with a TinykernelError; earlier samples are saved.
-        self.begin(label)
+        # A silent or lost sensor ends it with a TinykernelError; earlier samples are saved.
+        recording = self._begun(label)
         try:
-            while self.recording is not None and not self._is_long(self.recording, seconds):
-                self.step()
+            while not self._is_long(recording, seconds):
+                samples, gap = self.sensor.take()
+                if gap and recording.samples:
+                    ended, recording = recording, self._begun(label)
+                    self._end(ended)
+                if samples:
+                    recording.take(samples)
                 self.sensor.check_alive()
         finally:
-            self.end()
+            self._end(recording)
 
     def _is_long(self, recording: RecordingFile, seconds: float) -> bool:
         if self.rate is not None or self.sensor.form != "text":

@@ -1,16 +1,14 @@
-"""The files that programs built with harness.c or field.c of firmware/boards read and write."""
+"""The files that programs built with harness.c of firmware/boards read and write."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.build.program import MODEL, Platform, Program, build_with
-from tinykernel.decisions.counters import COLUMNS, KEPT_EVERY
+from tinykernel.build.program import Program
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 
@@ -96,25 +94,3 @@ def answers_of(model: IntegerModel, entry: str) -> tuple[str, ...]:
         names += ["decision", "margin", "confidence"]
         names += ["novelty", "whether it is novel"] * (decision.novelty_threshold is not None)
     return (*names, *(["event"] * (entry == "stream" and model.events is not None)))
-
-
-def run_steps(
-    model: IntegerModel,
-    platform: Platform,
-    folder: Path,
-    steps: NDArray[np.int32],
-    flags: Sequence[str] | None = None,
-) -> NDArray[np.int32]:
-    """Return what the C makes of `given_steps`, as `expected_steps` does; `folder` is new."""
-    header = f"-DFIELD_HEADER={MODEL}_field.h"
-    program = build_with("field.c", model, platform, folder, flags, [header])
-    (folder / "in.bin").write_bytes(steps.astype("<i4").tobytes())
-    program.run()
-    data, n = (folder / "out.bin").read_bytes(), len(steps)
-    # Steps of two lengths, under one another.
-    lengths = np.where(np.arange(n) % KEPT_EVERY == 0, len(COLUMNS), len(COLUMNS) - 1)
-    if len(data) != 4 * lengths.sum():
-        raise TinykernelError(f"the program wrote {len(data)} bytes instead of {4 * lengths.sum()}")
-    made = np.zeros((n, len(COLUMNS)), dtype=np.int32)
-    made[np.arange(len(COLUMNS)) < lengths[:, np.newaxis]] = np.frombuffer(data, dtype="<i4")
-    return made

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.build.harness import Inputs, answers_of, run_rows, run_steps
-from tinykernel.build.program import Platform, Program, build_closest, build_model, find_platforms
-from tinykernel.build.toolchains import ProgramTooLarge, host_toolchain
+from tinykernel.build.harness import Inputs, answers_of, run_rows
+from tinykernel.build.program import Platform, build_closest, find_platforms
+from tinykernel.build.toolchains import host_toolchain
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.coding.frames import in_numbers
-from tinykernel.decisions.counters import COLUMNS, expected_steps, given_steps
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.decision import margins
@@ -35,17 +33,15 @@ _ROWS_AT_ONCE, _HOPS_AT_ONCE = 8192, 1024
 class Difference:
     """One value that C and Python disagree on."""
 
-    entry: str  # "raw", "quantized" or "quantize" inputs, "stream" or "sequence" (counters)
-    row: int  # of the data, from 0; of a stream the decision, of a sequence the step
-    what: str  # "score of class 'x'", "label", "input 3", ..., or a column of a sequence
+    entry: str  # "raw", "quantized" or "quantize" inputs, or "stream"
+    row: int  # of the data, from 0; of a stream the decision
+    what: str  # "score of class 'x'", "label", "input 3", ...
     expected: int  # Python's value
     got: int  # the C's
 
     def __str__(self) -> str:
         """Describe the difference in one line."""
         where = f"row {self.row}, {self.entry} inputs"
-        if self.entry == "sequence":
-            where = f"step {self.row} of the sequence"
         return f"{where}, {self.what}: Python {self.expected}, C {self.got}"
 
 
@@ -66,8 +62,6 @@ class VerifyResult:
         Decisions of a stream, whose scores were compared, too.
     events : int
         Events in these decisions, compared one by one.
-    steps, refusals : int
-        Steps of counters that were compared, too, and how many of them were no answer.
     differences : int
         Number of scores, labels and quantized inputs that differ.
     first_difference : Difference or None
@@ -93,8 +87,6 @@ class VerifyResult:
     note: str = ""
     hops: int = 0
     r2: float | None = None
-    steps: int = 0
-    refusals: int = 0
     events: int = 0
 
     @property
@@ -112,7 +104,6 @@ def verify(
     compiler: str | Sequence[str] | None = None,
     flags: Sequence[str] | None = None,
     recordings: Sequence[ArrayLike] | None = None,
-    steps: int = 0,
 ) -> VerifyResult:
     """Build the C of a model, run every row through it, and compare all scores with Python's.
 
@@ -137,9 +128,6 @@ def verify(
     recordings : sequence of array-like, each of shape (n_samples, n_channels), optional
         For a model with a hop: samples without gaps, each from a new state. By default the rows of
         X form one long recording.
-    steps : int, default=0
-        Of classifiers also compare counters (``NAME_field.h``) over so many decisions, some of them
-        refusals; the rows are repeated. The command takes 10,000.
 
     Returns
     -------
@@ -164,65 +152,26 @@ def verify(
     say("computing in Python", 0, None, count(len(raw), "row"))
     rows = entry_rows(integer, raw, recordings)
     expected = expected_values(integer, rows)
-    sequence, results = None, []
-    if steps and not integer.is_regressor:  # which has no counters
-        decisions = given_steps(integer, raw, steps)
-        sequence = decisions, expected_steps(integer, decisions)
     with tempfile.TemporaryDirectory(prefix="tinykernel-") as name:
         say("building", 0, None, row.name)
-        folder = Path(name)
-        if row.emulated_as:  # by every core that stands for a target without its own
-            each = enumerate(platforms)
-            programs = [build_model(integer, p, folder / str(i), flags) for i, p in each]
-        else:
-            programs = [build_closest(integer, platforms, folder, flags)]
-        for program in programs:
-            say(f"running on {row.name}", 0, None, count(len(raw), "row"))
-            values, _ = run_rows(program, integer, rows)
-            platform = program.platform
-            result = compare(
-                integer,
-                expected,
-                values,
-                labels,
-                target=row.name,
-                compiler=platform.chain.title,
-                emulator=platform.emulator,
-                core=platform.core,
-                note=platform.note,
-            )
-            if integer.events is not None:
-                n_events = int((expected["stream"][:, -1] != NO_EVENT).sum())
-                result = replace(result, events=n_events)
-            if sequence is not None:
-                result = _with_steps(result, integer, program, sequence, flags)
-            results.append(result)
-    return _merge(results)
-
-
-def _with_steps(
-    result: VerifyResult,
-    model: IntegerModel,
-    program: Program,
-    sequence: tuple[NDArray[np.int32], NDArray[np.int32]],
-    flags: Sequence[str] | None,
-) -> VerifyResult:
-    """Run the sequence where the program ran, and add its differences."""
-    steps, wanted = sequence
-    folder = program.path.parent / "field"
-    try:
-        got = run_steps(model, program.platform, folder, steps, flags)
-    except ProgramTooLarge:
-        note = f"counters of {model.n_classes} classes do not fit on this board"
-        return replace(result, note="; ".join(filter(None, (result.note, note))))
-    number, first = differences("sequence", wanted, got, lambda column: COLUMNS[column])
-    return replace(
-        result,
-        steps=len(steps),
-        refusals=int(np.sum(wanted[:, 0] < 0)),
-        differences=result.differences + number,
-        first_difference=result.first_difference or first,
+        program = build_closest(integer, platforms, Path(name), flags)
+        say(f"running on {row.name}", 0, None, count(len(raw), "row"))
+        values, _ = run_rows(program, integer, rows)
+    platform = program.platform
+    result = compare(
+        integer,
+        expected,
+        values,
+        labels,
+        target=row.name,
+        compiler=platform.chain.title,
+        emulator=platform.emulator,
+        core=platform.core,
+        note=platform.note,
     )
+    if integer.events is None:
+        return result
+    return replace(result, events=int((expected["stream"][:, -1] != NO_EVENT).sum()))
 
 
 def _platforms(target: Target, compiler: str | Sequence[str] | None) -> list[Platform]:
@@ -312,18 +261,6 @@ def _of_stream(model: IntegerModel, samples: NDArray[Any]) -> Iterator[NDArray[n
             yield _with_labels(model, model.quantize_inputs(rows))
 
 
-def differences(
-    entry: str, expected: NDArray[Any], got: NDArray[Any], name: Callable[[int], str]
-) -> tuple[int, Difference | None]:
-    """Return how many values of an entry differ, and the first one; `name` names a column."""
-    places = np.argwhere(expected != got)
-    if not len(places):
-        return 0, None
-    row, column = (int(index) for index in places[0])
-    values = int(expected[row, column]), int(got[row, column])
-    return len(places), Difference(entry, row, name(column), *values)
-
-
 def compare(
     model: IntegerModel,
     expected: dict[str, NDArray[Any]],
@@ -339,9 +276,12 @@ def compare(
     """
     n_differences, first = 0, None
     for entry, got in values.items():
-        name = partial(column_name, model, entry)
-        number, difference = differences(entry, expected[entry], got, name)
-        n_differences, first = n_differences + number, first or difference
+        places = np.argwhere(expected[entry] != got)
+        n_differences += len(places)
+        if len(places) and first is None:
+            row, column = places[0].tolist()
+            both = int(expected[entry][row, column]), int(got[row, column])
+            first = Difference(entry, row, column_name(model, entry, column), *both)
     n_rows, true = len(expected["raw"]), None if labels is None else np.asarray(labels)
     predicted = values["raw"][:, model.n_scores] if predicted is None else predicted
     return VerifyResult(
@@ -353,23 +293,6 @@ def compare(
         accuracy=accuracy_of(model, predicted, true),
         r2=r2_of(model, values["raw"][:, : model.n_scores], true),
         **{"target": "", "compiler": "", **where},  # type: ignore[arg-type]
-    )
-
-
-def _merge(results: Sequence[VerifyResult]) -> VerifyResult:
-    """Merge the results of all cores; differences add up, a wrong core comes first."""
-    first = next((result for result in results if not result.ok), results[0])
-
-    def every(name: str) -> str:
-        return " and ".join(dict.fromkeys(getattr(result, name) for result in results))
-
-    return replace(
-        first,
-        differences=sum(result.differences for result in results),
-        compiler=every("compiler"),
-        emulator=every("emulator"),
-        core=every("core"),
-        note=every("note"),
     )
 
 

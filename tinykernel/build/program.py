@@ -8,13 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from tinykernel import resources
 from tinykernel.build import emulated
 from tinykernel.build.machines import Machine, machines_for
 from tinykernel.build.toolchains import ProgramTooLarge, Toolchain, find_toolchain, run_command
-from tinykernel.codegen.plan import pack
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import Target
 from tinykernel.errors import TinykernelError
@@ -29,8 +26,6 @@ WARNING_FLAGS = (
 _START_FLAGS = ("-Os", "-std=gnu99")
 _START = {"xtensa": ("start.c", "rom.c")}
 _TOOLS = {"arm": "gcc-arm-none-eabi and qemu-system-arm", "avr": "gcc-avr, avr-libc and simavr"}
-# What the harness, the code of a model and its stack take at most on the smallest board.
-_HARNESS_RAM, _HARNESS_FLASH = 500, 10_000
 # GCC with QEMU (AVR: simavr), zig with Unicorn, which both come from PyPI, and the other pairs.
 _BACK_ENDS = (
     ("gcc", "qemu"),
@@ -121,36 +116,13 @@ def find_platforms(target: Target, back_end: str = "auto") -> list[Platform]:
         return [Platform(chain)]
     by_machine = [find_platform(target, machine, back_end) for machine in machines_for(target)]
     platforms = [platform for platform in by_machine if platform is not None]
-    # A target without a core of its own in any emulator is stood for by all its machines together.
-    if not platforms or (target.emulated_as and len(platforms) < len(by_machine)):
+    if not platforms:
         raise TinykernelError(
             f"no compiler and emulator for {target.name} found; install "
             + _TOOLS.get(target.family, "its gcc and qemu")
             + (", or 'pip install ziglang unicorn'" if target.zig else "")
         )
     return platforms
-
-
-def lacking_memory(model: IntegerModel, target: Target) -> str:
-    """Return why no emulated board of a target has the memory for a model and the harness."""
-    # Empty where one has it, or no board stands for the target; the linker has the last word.
-    machines = machines_for(target)
-    packed = pack(model)
-    scratch = 4 * packed.scratch_words
-    if model.hop:
-        scratch += 4 * packed.state_words  # of a stream
-    raw = np.dtype(model.raw_dtype).itemsize + model.input_dtype.itemsize
-    ram = scratch + model.n_inputs * raw + 4 * model.n_classes + _HARNESS_RAM
-    flash = sum(packed.table_bytes().values()) + _HARNESS_FLASH
-    if not machines or any(
-        flash <= machine.rom[1] and ram <= machine.ram[1] for machine in machines
-    ):
-        return ""
-    there = machines[-1]
-    return (
-        f"about {flash} bytes of flash and {ram} of RAM needed, {there.rom[1]} and "
-        f"{there.ram[1]} there"
-    )
 
 
 def write_sources(folder: Path, files: dict[str, bytes]) -> list[Path]:
@@ -201,35 +173,14 @@ def build(
     return Program(path, platform)
 
 
-def build_with(
-    harness: str,
-    model: IntegerModel,
-    platform: Platform,
-    folder: Path,
-    flags: Sequence[str] | None,
-    names: Sequence[str],
-) -> Program:
-    """Build a model with a program of ``firmware/boards``, in a new folder; `names` are macros."""
-    folder.mkdir(parents=True, exist_ok=True)
-    include = write_sources(folder, render_sources(model, MODEL))
-    if flags is None:  # on boards as frameworks do
-        flags = ("-O2",) if platform.machine is None else ("-Os",)
-    names = [*names, f"-DMODEL={MODEL}", f"-DMODEL_UPPER={MODEL.upper()}"]
-    names += [] if model.decision is None else ["-DDECISIONS=1"]
-    return build(
-        platform,
-        [resources.folder("firmware") / "boards" / harness, folder / "src" / f"{MODEL}.c"],
-        folder,
-        include=include,
-        flags=[*WARNING_FLAGS, *flags, *names],
-    )
-
-
 def build_model(
     model: IntegerModel, platform: Platform, folder: Path, flags: Sequence[str] | None = None
 ) -> Program:
     """Build a model with the harness that feeds it, in a new folder."""
-    names = [f"-DMODEL_HEADER={MODEL}.h"]
+    include = write_sources(folder, render_sources(model, MODEL))
+    if flags is None:  # on boards as frameworks do
+        flags = ("-O2",) if platform.machine is None else ("-Os",)
+    names = [f"-DMODEL_HEADER={MODEL}.h", f"-DMODEL={MODEL}", f"-DMODEL_UPPER={MODEL.upper()}"]
     if model.input.is_table:
         names.append("-DQUANTIZED_ENTRIES=1")
     elif model.hop:
@@ -238,11 +189,19 @@ def build_model(
         names.append("-DNUMBERS=1")
     if model.is_regressor:
         names.append("-DVALUES=1")
-    if model.decision is not None and model.decision.novelty_threshold is not None:
-        names.append(f"-DNOVELTY={2 if model.decision.n_prototypes else 1}")
+    if model.decision is not None:
+        names.append("-DDECISIONS=1")
+        if model.decision.novelty_threshold is not None:
+            names.append(f"-DNOVELTY={2 if model.decision.n_prototypes else 1}")
     # Counting by stage reads the debugging data of a board's program.
     names += [] if platform.machine is None else ["-DPAINT_STACK=1", "-g"]
-    return build_with("harness.c", model, platform, folder, flags, names)
+    return build(
+        platform,
+        [resources.folder("firmware") / "boards" / "harness.c", folder / "src" / f"{MODEL}.c"],
+        folder,
+        include=include,
+        flags=[*WARNING_FLAGS, *flags, *names],
+    )
 
 
 def build_closest(

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
-import os
-import select
 import struct
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -22,10 +19,6 @@ _DONE, _CRASHED = 5, 6  # states of avr_run, see sim_avr.h
 _FAULT = 77  # see firmware/boards/semihost.h
 _STEPS = 256  # calls of avr_run between two looks at the clock
 _SLICE = 100_000  # cycles that avr_run may take at a time
-# Requests to UART 0, see avr_uart.h, and the numbers of its signals.
-_UART_PINS, _UART_FLAGS = (int.from_bytes(name, "big") for name in (b"uar0", b"uas0"))
-_INPUT, _OUTPUT, _XON, _XOFF = range(4)
-_IRQ_HOOK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p)
 _READ = ctypes.CFUNCTYPE(ctypes.c_uint8, ctypes.c_void_p, ctypes.c_uint16, ctypes.c_void_p)
 _WRITE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint16, ctypes.c_uint8, ctypes.c_void_p)
 _LOGGER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
@@ -46,11 +39,6 @@ def _library() -> Any:
     for name in ("avr_register_io_read", "avr_register_io_write"):
         function = getattr(library, name)
         function.argtypes = [ctypes.c_void_p, ctypes.c_uint16, ctypes.c_void_p, ctypes.c_void_p]
-    library.avr_ioctl.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p]
-    library.avr_io_getirq.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int]
-    library.avr_io_getirq.restype = ctypes.c_void_p
-    library.avr_irq_register_notify.argtypes = [ctypes.c_void_p, _IRQ_HOOK, ctypes.c_void_p]
-    library.avr_raise_irq.argtypes = [ctypes.c_void_p, ctypes.c_uint32]
     library.avr_global_logger_set.argtypes = [ctypes.c_void_p]
     library.avr_global_logger_set(_quiet)
     return library
@@ -105,17 +93,17 @@ class Simavr:
     def _field(self, place: int) -> Any:
         return ctypes.c_uint32.from_address(self.avr + place)
 
-    def _take_slices(self, most: int) -> None:
-        """Let avr_run run so many cycles at a time."""
+    def _take_slices(self) -> None:
+        """Let avr_run run many cycles at a time."""
         cycles = self.fields[1]
         # Behind the cycles: how many are left and how many there may be before avr_run returns.
         if (self._field(cycles + 8).value, self._field(cycles + 16).value) == (1, 1):
-            self._field(cycles + 16).value = most
+            self._field(cycles + 16).value = _SLICE
 
     def run(self, timeout: float, addresses: list[int] | None = None) -> tuple[int, str]:
         """Run to the end; return status and text, and append the address of every instruction."""
         if addresses is None:
-            self._take_slices(_SLICE)
+            self._take_slices()
         source = self.folder / "in.bin"
         self.input = source.read_bytes() if source.exists() else b""
         limit = time.monotonic() + timeout
@@ -134,33 +122,6 @@ class Simavr:
                 )
         (self.folder / "out.bin").write_bytes(self.output)
         return self.status, self.text.decode("ascii", "replace")
-
-    def serve(self, terminal: int, stop: threading.Event) -> None:
-        """Run until `stop` is set, with USART 0 at a file descriptor, at its speed in bauds."""
-        library, avr = self.library, self.avr
-        flags = ctypes.c_uint32(0)  # no echo on stdout, no sleep where the program polls
-        library.avr_ioctl(avr, _UART_FLAGS, ctypes.byref(flags))
-        pins = [library.avr_io_getirq(avr, _UART_PINS, number) for number in range(4)]
-        ready = threading.Event()  # whether the receiver takes more bytes
-        ready.set()
-        sent = bytearray()
-        transmitted = _IRQ_HOOK(lambda _, value, __: sent.append(value & 0xFF))
-        on, off = _IRQ_HOOK(lambda *_: ready.set()), _IRQ_HOOK(lambda *_: ready.clear())
-        for pin, hook in ((_OUTPUT, transmitted), (_XON, on), (_XOFF, off)):
-            library.avr_irq_register_notify(pins[pin], hook, None)
-        waiting = b""
-        self._take_slices(_SLICE // 10)
-        while not stop.is_set():
-            if library.avr_run(avr) in (_DONE, _CRASHED):
-                return
-            if sent:
-                os.write(terminal, sent)
-                sent.clear()
-            if not waiting and select.select([terminal], [], [], 0.0)[0]:
-                waiting = os.read(terminal, 64)
-            while waiting and ready.is_set():
-                library.avr_raise_irq(pins[_INPUT], waiting[0])
-                waiting = waiting[1:]
 
     def _read(self, _avr: Any, _address: int, _parameter: Any) -> int:
         self.at += 1

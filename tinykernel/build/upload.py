@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 import contextlib
 import importlib.util
 import os
@@ -25,7 +24,7 @@ def upload(
     """Run ``pio run -t upload`` in a project that export wrote; its output goes to stderr."""
     # `environment` is one of its ``platformio.ini``, by default all. `trust` allows a project that
     # was not written by export, or changed since.
-    _check_project(folder, environment)
+    _check_project(folder)
     if not trust:  # PlatformIO runs code in the files of a project
         advice = "read its platformio.ini, then add --trust"
         if not is_export(folder):
@@ -50,35 +49,19 @@ def upload(
     if status != 0:
         raise TinykernelError(
             f"{folder}: 'pio run -t upload' failed with status {status} (see above); if no board "
-            "answered, check its cable and --port ('tinykernel ports' lists the ports); if a "
-            "package is missing, connect to the internet"
+            "answered, check its cable and --port; if a package is missing, connect to the "
+            "internet"
         )
 
 
-def _check_project(folder: Path, environment: str | None) -> None:
-    file = folder / "platformio.ini"
+def _check_project(folder: Path) -> None:
     if not folder.is_dir():
         raise TinykernelError(
             f"{folder}: no such folder; make it with 'tinykernel export MODEL --target TARGET'"
         )
-    if not file.is_file():
+    if not (folder / "platformio.ini").is_file():
         raise TinykernelError(
             f"{folder}: has no platformio.ini; give a folder that 'tinykernel export' wrote"
-        )
-    ini = configparser.ConfigParser(interpolation=None, strict=False)
-    try:
-        ini.read_string(file.read_text(encoding="utf-8"))
-    except (configparser.Error, UnicodeDecodeError, OSError):
-        raise TinykernelError(f"{file}: cannot be read; export the project again") from None
-    names = [name[4:] for name in ini.sections() if name.startswith("env:")]
-    if environment is not None and environment not in names:
-        known = ", ".join(names) or "none"
-        raise TinykernelError(f"{file}: has no environment {environment!r}; choose from {known}")
-    chosen = [environment] if environment else names
-    if chosen and all(ini[f"env:{name}"].get("platform", "") == "native" for name in chosen):
-        raise TinykernelError(
-            f"{folder}: is a project for this computer, not for a board; run it with "
-            "'pio run -t exec'"
         )
 
 

@@ -18,7 +18,6 @@ import typer
 from tinykernel.cli.bench import bench_command
 from tinykernel.cli.board.emulate import emulate_command
 from tinykernel.cli.board.monitor import monitor_command
-from tinykernel.cli.board.ports import ports_command
 from tinykernel.cli.board.record import record_command
 from tinykernel.cli.calibrate import calibrate_command
 from tinykernel.cli.common.output import (
@@ -96,25 +95,21 @@ _COMMANDS: dict[Callable[..., None], tuple[str, str]] = {
         "report digits.tkm --target cortex-m4 --budget 8KB",
         "report digits.tkm --data digits.npz --html digits.html",
     ),
-    bench_command: (
-        "bench digits.tkm --target cortex-m4 --clock 80MHz",
-        "bench digits.tkm --port auto",
-    ),
+    bench_command: ("bench digits.tkm", "bench digits.tkm --target cortex-m4 --clock 80MHz"),
     export_command: (
         "export digits.tkm --target cortex-m4 --data digits.npz -o firmware",
         "export digits.tkm --check firmware",
     ),
-    flash_command: ("flash firmware", "flash firmware --verify --model digits.tkm"),
+    flash_command: ("flash firmware", "flash firmware --port /dev/ttyACM0"),
     record_command: (
         "record --port auto --label walking -o motion",
         "record --port auto --label walking --seconds 30 -o motion",
     ),
     monitor_command: (
         "monitor motion.tkm --port auto",
-        "monitor motion.tkm --send motion/p1.csv --fast",
+        "monitor motion.tkm --port auto --log decisions.csv",
     ),
     emulate_command: ("emulate digits.tkm --target cortex-m4", "emulate --sensor shaking"),
-    ports_command: ("ports", "ports --json"),
     predict_command: (
         "predict digits.tkm digits.npz -o labels.csv",
         "predict motion.tkm --stream motion/p1.csv",

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tinykernel.cli.board.verify import bench_on_port
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.output import FAILED, fail, print_json, print_table
 from tinykernel.cli.common.rows import open_model
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.measure.limits import parse_clock
-from tinykernel.measure.supply import parse_supply
 
 if TYPE_CHECKING:
     from tinykernel.measure.bench import BenchResult
@@ -25,36 +23,20 @@ def bench_command(
     clock: Annotated[
         str | None, args.option("HZ", "also print the time at this clock, e.g. 80MHz")
     ] = None,
-    current: args.CurrentOption = None,
-    port: args.OnPortOption = None,
-    save: Annotated[
-        bool, args.flag("--save", text="with --port: store the measurement in MODEL, for report")
-    ] = False,
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = False,
 ) -> None:
     """Count the instructions of one inference, by stage.
 
     The count is exact and repeatable. A time is a range, because the emulator counts instructions,
-    not cycles. The default target is that of the training, else cortex-m4.
-
-    With --port a board that runs the export measures the time with its own clock.
+    not cycles; verify --port measures it on a board. The default target is that of the training,
+    else cortex-m4.
     """
-    if port is not None:
-        if target or clock is not None or current is not None:
-            problem = "excludes --target, --clock and --current; leave them out"
-            raise typer.BadParameter(problem, param_hint="--port")
-        bench_on_port(model, port, save=save, as_json=as_json, quiet=quiet)
-        return
-    if save:
-        raise typer.BadParameter("needs --port", param_hint="--save")
     opened = open_model(model)
     asked = target or [opened.target or "cortex-m4"]
     names, several = args.expand_targets(asked, [t.name for t in TARGETS.values() if t.machines])
     if clock is not None:
         parse_clock(clock)
-    if parse_supply(current) is not None and clock is None:
-        raise typer.BadParameter("needs --clock", param_hint="--current")
     from tinykernel.measure.bench import bench
 
     recordings = opened.about.get("recordings")
@@ -62,10 +44,9 @@ def bench_command(
     rate = float(known) if isinstance(known, int | float) and known > 0 else None
     with showing_progress(quiet):
         results, too_small = args.each_that_fits(
-            opened.model,
             names,
             asked,
-            lambda name: bench(opened.model, name, clock=clock, current=current, rate=rate),
+            lambda name: bench(opened.model, name, clock=clock, rate=rate),
         )
     if as_json:
         rows = [result.to_dict() for result in results]
@@ -128,15 +109,7 @@ def _time(result: BenchResult) -> str:
         return ""
     low, high = (1e3 * seconds for seconds in result.seconds)
     cycles = "-".join(f"{value:g}" for value in result.cycles_per_instruction)
-    time = f"{low:.2f}-{high:.2f} ms at {cycles} cycles per instruction"
-    if result.coulombs is None or result.supply is None:
-        return time
-    least, most = (1e6 * charge for charge in result.coulombs)
-    drawn = f"{time}, {least:.3g}-{most:.3g} uC at {result.supply.amperes:g} A"
-    if result.joules is None:
-        return drawn
-    least, most = (1e6 * joules for joules in result.joules)
-    return f"{drawn}, {least:.3g}-{most:.3g} uJ at {result.supply.volts:g} V"
+    return f"{low:.2f}-{high:.2f} ms at {cycles} cycles per instruction"
 
 
 def _load(result: BenchResult) -> str:

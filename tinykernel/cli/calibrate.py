@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tinykernel.data.partition import Rows
-    from tinykernel.decisions import Calibration
     from tinykernel.model import IntegerModel
 
 
@@ -176,12 +175,18 @@ def _classes(
     model: IntegerModel, rows: Rows, groups: NDArray[Any] | None, wishes: dict[str, Any]
 ) -> _Done:
     """Fit the decision part of a classifier."""
-    from tinykernel.decisions import calibrate
+    from tinykernel.data.trained_rows import record_of
+    from tinykernel.decisions import calibrate, expected_counts
     from tinykernel.decisions.description import calibration_in_words
 
     assert rows.y is not None
     result = calibrate(model, rows.X, rows.y, groups=groups, **wishes)
-    pairs, about = calibration_in_words(result), about_calibration(rows, result)
+    about = {
+        "calibration": {"data": rows.source, **result.to_dict()},
+        "held_out": expected_counts(result.model, rows.X).to_dict(),
+        "calibration_rows": {"rows": result.rows, **record_of(rows.X)},
+    }
+    pairs = calibration_in_words(result)
     return _Done(result.model, about, result.to_dict(), pairs, result.remarks)
 
 
@@ -231,15 +236,3 @@ def _known_rows(file: ModelFile, data: str, others: Rows) -> tuple[NDArray[Any],
             "the training rows"
         )
     return known.X_train, known.y_train
-
-
-def about_calibration(rows: Rows, result: Calibration) -> dict[str, Any]:
-    """Return the entries of a calibration in the model file."""
-    from tinykernel.data.trained_rows import record_of
-    from tinykernel.decisions import expected_counts
-
-    return {
-        "calibration": {"data": rows.source, **result.to_dict()},
-        "held_out": expected_counts(result.model, rows.X).to_dict(),
-        "calibration_rows": {"rows": result.rows, **record_of(rows.X)},
-    }

@@ -45,7 +45,7 @@ def drift_command(
 
     Ends with status 1 if they differ by more than chance, or if the device has too few decisions.
     """
-    from tinykernel.decisions import Counters, drift, expected_counts
+    from tinykernel.decisions import Counters, Expected, drift, expected_counts
 
     opened = open_model(model)
     with counters.open("rb") as stream:
@@ -55,7 +55,7 @@ def drift_command(
     except TinykernelError as error:
         raise TinykernelError(f"{counters}: {error}") from None
     if data is None:
-        known = opened.expected_counts()
+        known = Expected.from_dict(opened.about.get("held_out"), opened.model.n_classes)
         if known is None:
             raise TinykernelError(
                 f"{model}: has no counts of held-out rows; calibrate it, or give such rows with "

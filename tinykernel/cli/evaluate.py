@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -11,10 +11,6 @@ from tinykernel.cli.common import evaluation as judging
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.output import percent, print_json, print_pairs
 from tinykernel.cli.common.rows import ModelFile, open_model, rows_to_judge, without_training
-
-if TYPE_CHECKING:
-    from tinykernel.data.partition import Rows
-    from tinykernel.model import IntegerModel
 
 
 def evaluate_command(
@@ -31,12 +27,6 @@ def evaluate_command(
             show_default=False,
         ),
     ] = None,
-    inputs: Annotated[
-        bool,
-        args.flag(
-            "--inputs", text="also rank the inputs by importance, and name those to drop; slow"
-        ),
-    ] = False,
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = False,
 ) -> None:
@@ -46,51 +36,42 @@ def evaluate_command(
     or the held-out rows if the model was trained on DATA, or all rows. Label and groups are by
     default those of the training.
     """
-    from tinykernel.evaluation import evaluate, input_importance
+    from tinykernel.evaluation import evaluate
     from tinykernel.evaluation.models import evaluate_clips
 
     opened = open_model(model)
     if label is not None:
-        opened = opened.with_label(label, data)
+        opened = opened.with_label(label)
     integer = opened.model
-    if integer.events is not None:
-        idle = "--inputs" if inputs else "--train" if train is not None else None
-        if _events(opened, data, idle, as_json=as_json, quiet=quiet):
-            return
+    if integer.events is not None and _events(opened, data, train, as_json=as_json, quiet=quiet):
+        return
     with showing_progress(quiet):
         judged = rows_to_judge(opened, data, train=train)
         rows, y = judged.rows, judged.y
-        if y is not None:
-            options: dict[str, Any] = {"groups": rows.group, "class_weight": judged.class_weight}
-            result = evaluate(integer, rows.X, y, train=judged.train, **options)
-            worth = input_importance(integer, rows.X, y, **options) if inputs else None
-    about: dict[str, Any] = {"data": rows.source, "part": rows.part, "notes": list(rows.notes)}
-    source = ("data", f"{rows.part} of {rows.source}")
-    if y is None:
-        _show_answers(integer, rows, about, source, as_json=as_json, quiet=quiet)
-        return
+        assert y is not None
+        options: dict[str, Any] = {"groups": rows.group, "class_weight": judged.class_weight}
+        result = evaluate(integer, rows.X, y, train=judged.train, **options)
     clips = None
     if rows.clip is not None:
         clips = evaluate_clips(integer, rows.X, y, rows.clip, rows.group)
     seen, calibrated = (opened.share_seen(rows.X, kind) for kind in ("training", "calibration"))
     if as_json:
+        about: dict[str, Any] = {"data": rows.source, "part": rows.part}
         about |= {
+            "notes": list(rows.notes),
             "seen_in_training": seen,
             "seen_in_calibration": calibrated,
-            "inputs": None if worth is None else worth.to_dict(),
             "clips": None if clips is None else clips.to_dict(),
         }
         print_json(about | result.to_dict())
         return
     if quiet:
         return
-    print_pairs([source])
+    print_pairs([("data", f"{rows.part} of {rows.source}")])
     judging.print_all(result)
     if clips is not None:
         right = f"{percent(clips.accuracy)} of {clips.rows} recordings"
         typer.echo(f"one answer a recording, from the sum of its windows' scores: {right}")
-    if worth is not None:
-        judging.print_inputs(worth)
     judging.print_notes(rows.notes)
     if seen:
         typer.echo(f"{judging.seen_in_words(seen)}: the accuracy on new ones may be lower")
@@ -101,7 +82,7 @@ def evaluate_command(
         typer.echo("hint: --train DATA, with the training rows, adds the baselines")
 
 
-def _events(file: ModelFile, data: str, idle: str | None, *, as_json: bool, quiet: bool) -> bool:
+def _events(file: ModelFile, data: str, train: str | None, *, as_json: bool, quiet: bool) -> bool:
     """Judge the events of long recordings; False of other data."""
     from tinykernel.evaluation import events
 
@@ -109,9 +90,9 @@ def _events(file: ModelFile, data: str, idle: str | None, *, as_json: bool, quie
         held = events.recordings_for(file.model, file.about, data)
         if held is None or not held.is_long:
             return False
-        if idle is not None:
+        if train is not None:
             raise typer.BadParameter(
-                "not for events of long recordings; leave it out", param_hint=idle
+                "not for events of long recordings; leave it out", param_hint="--train"
             )
         held = without_training(file, data, held)
         seen = file.share_seen(events.some_windows(file.model, held))
@@ -127,25 +108,3 @@ def _events(file: ModelFile, data: str, idle: str | None, *, as_json: bool, quie
         if seen:
             typer.echo(judging.seen_in_words(seen))
     return True
-
-
-def _show_answers(
-    integer: IntegerModel,
-    rows: Rows,
-    about: dict[str, Any],
-    source: tuple[str, str],
-    *,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    """Print how many rows are normal and novel, for rows without labels."""
-    answers = integer.predict(rows.X).tolist()
-    counts = {str(name): answers.count(name) for name in integer.classes}
-    if as_json:
-        print_json(about | {"rows": len(answers), "answers": counts})
-    elif not quiet:
-        n = len(answers)
-        shares = [(name, f"{k} of {n} rows ({percent(k / n)})") for name, k in counts.items()]
-        print_pairs([source, *shares])
-        judging.print_notes(rows.notes)
-        typer.echo(f"to judge them, give labels {' and '.join(counts)}")

@@ -84,35 +84,22 @@ def _structure(integer: IntegerModel) -> dict[str, Any]:
     """Return the numbers that describe a model."""
     from tinykernel.model.answers.values import Values
     from tinykernel.model.readouts.prototypes import Prototypes
-    from tinykernel.model.readouts.ternary import Ternary
     from tinykernel.model.stages.components import Components
 
     facts: dict[str, Any] = {
         "features": integer.n_features,
         "raw_input": integer.raw_dtype,
         "quantized_input": str(integer.input_dtype),
-        "constant_features": len(integer.quantized_grid.constant),
         "components": 0,
     }
     if isinstance(integer.answers, Values):
         facts |= {"values": list(integer.answers.names), "scale_shift": integer.answers.shift}
-    prototypes, stage = integer.find(Prototypes), integer.find(Components)
+    prototypes, components = integer.find(Prototypes), integer.find(Components)
     if prototypes is not None:
         facts["prototypes"] = len(prototypes.levels)
         facts["novel_above"] = -int(integer.readout.offset[0])
-    part = integer.find(Ternary)
-    if stage is not None and part is not None:
-        facts |= {
-            "components": stage.n_components,
-            "blocks": stage.n_blocks,
-            "dimension": stage.dimension,
-            "permutation": stage.permutation.kind,
-            "diagonal": stage.diagonal_kind,
-            "halvings_first": [int(halve) for halve in stage.halve_first],
-            "halvings_second": [int(halve) for halve in stage.halve_second],
-            "small_code": stage.small_code,
-            "zero_weights": float((part.weights == 0).mean()),
-        }
+    if components is not None:
+        facts |= {"components": components.n_components, "blocks": components.n_blocks}
     return facts
 
 

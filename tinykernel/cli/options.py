@@ -9,7 +9,7 @@ import typer
 from tinykernel.cli.common.arguments import JsonOption, argument
 from tinykernel.cli.common.output import print_json, print_pairs, print_table
 from tinykernel.cli.settings.gathering import known
-from tinykernel.cli.settings.table import KINDS, METHODS, PARTS, SETTINGS, TASKS, Setting
+from tinykernel.cli.settings.table import METHODS, PARTS, SETTINGS, TASKS, Setting
 
 
 def options_command(
@@ -31,16 +31,14 @@ def options_command(
     else:
         columns = ("setting", "value", "default", "")
         for part in PARTS:
-            for inputs in KINDS:
-                rows = [
-                    (setting.name, setting.kind, _default(setting), setting.summary)
-                    for setting in chosen
-                    if (setting.part, setting.inputs) == (part, inputs)
-                ]
-                if rows:
-                    typer.echo(f"[{part}] {inputs}".rstrip())
-                    print_table(columns, rows)
-                    typer.echo()
+            rows = [
+                (setting.name, setting.kind, _default(setting), setting.summary)
+                for setting in chosen
+                if setting.part == part
+            ]
+            typer.echo(f"[{part}]")
+            print_table(columns, rows)
+            typer.echo()
         typer.echo("'tinykernel options NAME' shows one in full")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -12,15 +11,9 @@ import typer
 
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
-from tinykernel.cli.common.evaluation import print_all, print_notes, seen_in_words
+from tinykernel.cli.common.evaluation import print_notes
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, write_csv
-from tinykernel.cli.common.rows import (
-    ModelFile,
-    in_batches,
-    labels_to_judge_by,
-    open_model,
-    rows_for,
-)
+from tinykernel.cli.common.rows import ModelFile, in_batches, open_model, rows_for
 from tinykernel.data.paths import data_folder, find_data, is_recording
 from tinykernel.errors import TinykernelError
 from tinykernel.text import count
@@ -29,7 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tinykernel.data.partition import Rows
-    from tinykernel.evaluation import Evaluation
     from tinykernel.model import IntegerModel
 
 _ROWS_SHOWN = 20
@@ -76,18 +68,13 @@ def predict_command(
         return
     with showing_progress(quiet):
         rows = rows_for(opened, source, keep_all=True)
-        labels = labels_to_judge_by(opened.model, source, rows.y)
         scores = opened.model.scores(rows.X)
-    rows, seen = replace(rows, y=labels), opened.share_seen(rows.X)
     answers = (_values if opened.model.is_regressor else _labels)(opened.model, rows, scores)
-    evaluation = answers.evaluation
     if output is not None:
         header, columns = zip(*answers.columns, strict=True)
         write_csv(output, header, zip(*columns, strict=True))
     if as_json:
-        judged = None if evaluation is None else evaluation.to_dict()
-        more = {"notes": list(rows.notes), "seen_in_training": seen, "evaluation": judged}
-        print_json(answers.facts | more)
+        print_json(answers.facts | {"notes": list(rows.notes)})
     elif not quiet:
         names, shown = [name for name, _ in answers.shown], answers.table()
         if len(scores) == 1:
@@ -102,11 +89,6 @@ def predict_command(
         if answers.remark:
             typer.echo(answers.remark)
         print_notes(rows.notes)
-        if evaluation is not None and len(scores) > 1:
-            typer.echo(f"\nOn {rows.part} of {rows.source}:")
-            print_all(evaluation)
-        if seen:
-            typer.echo(seen_in_words(seen) if len(scores) > 1 else "this row was used in training")
 
 
 class _Answers(NamedTuple):
@@ -115,7 +97,6 @@ class _Answers(NamedTuple):
     facts: dict[str, Any]
     columns: _Columns
     shown: _Columns
-    evaluation: Evaluation | None
     remark: str = ""
 
     def table(self) -> list[list[str]]:
@@ -126,7 +107,6 @@ class _Answers(NamedTuple):
 
 def _values(model: IntegerModel, rows: Rows, scores: NDArray[Any]) -> _Answers:
     """Return the predictions of a regressor, with the true values if the file has them."""
-    from tinykernel.evaluation import evaluate
     from tinykernel.model.answers.values import Values
 
     assert isinstance(model.answers, Values)
@@ -134,25 +114,19 @@ def _values(model: IntegerModel, rows: Rows, scores: NDArray[Any]) -> _Answers:
     facts = {"outputs": names, "values": values, "scores": scores}
     columns: _Columns = [("row", range(len(values)))]
     columns += zip(names, values.T.tolist(), strict=True)
-    if rows.y is None:
-        return _Answers(facts, columns, columns, None)
-    evaluation = evaluate(model, rows.X, rows.y, groups=rows.group)
-    return _Answers(facts, columns, [*columns, ("true", rows.y.tolist())], evaluation)
+    true = [] if rows.y is None else [("true", rows.y.tolist())]
+    return _Answers(facts, columns, [*columns, *true])
 
 
 def _labels(model: IntegerModel, rows: Rows, scores: NDArray[Any]) -> _Answers:
     """Return labels and scores, and the decisions of a calibrated model."""
-    import numpy as np
-
-    from tinykernel.evaluation import compare
-
     labels = [model.classes[i] for i in scores.argmax(axis=1)]
     facts: dict[str, Any] = {"labels": labels, "scores": scores}
     begin: _Columns = [("row", range(len(labels))), ("label", labels)]
     if rows.names is not None:
         unit = "picture" if rows.clip is None else "window"
         facts[f"{unit}s"], begin[0] = list(rows.names), (unit, rows.names)
-    sure, true, remark, evaluation = _Columns(), _Columns(), "", None
+    sure, true, remark = _Columns(), _Columns(), ""
     if model.decision is not None:
         decisions, confidence = _decided(model, scores)
         facts |= {"decisions": decisions, "confidence": confidence}
@@ -161,11 +135,10 @@ def _labels(model: IntegerModel, rows: Rows, scores: NDArray[Any]) -> _Answers:
         remark = f"answered {percent(share)} of {count(len(labels), 'row')}"
     if rows.y is not None:
         true = [("true", rows.y.tolist())]
-        evaluation = compare(rows.y, np.array(labels), model.classes, rows.group)
     every = list(zip(map(str, model.classes), scores.T.tolist(), strict=True))
     few = every if model.n_classes <= _CLASSES_SHOWN else [("best score", scores.max(axis=1))]
     columns = [*begin, *sure, *((f"score_{name}", column) for name, column in every)]
-    return _Answers(facts, columns, [*begin, *true, *sure, *few], evaluation, remark)
+    return _Answers(facts, columns, [*begin, *true, *sure, *few], remark)
 
 
 def _decided(model: IntegerModel, scores: NDArray[Any]) -> tuple[list[Any], list[int]]:

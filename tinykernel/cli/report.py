@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.board.verify import measured_in_words
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import print_notes
 from tinykernel.cli.common.output import FAILED, fail, print_json, print_table, size
 from tinykernel.cli.common.rows import ModelFile, open_model
 from tinykernel.codegen.targets import TARGETS
-from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
 
 if TYPE_CHECKING:
@@ -38,7 +36,6 @@ def report_command(
     clock: Annotated[
         str | None, args.option("HZ", "for the page: clocks, e.g. 16MHz,48MHz")
     ] = None,
-    current: args.CurrentOption = None,
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = False,
 ) -> None:
@@ -80,10 +77,6 @@ def report_command(
         print_json(dicts if several else dicts[0])
     elif not quiet and not markdown:
         print_report(reports)
-        for result in reports:
-            measured = measured_in_words(opened.about, result.target, opened.model)
-            if measured:
-                typer.echo(f"{result.target}: {measured}")
     for result in reports:
         if not result.fits:
             only_budget = len(result.problems) == len(result.over_budget)
@@ -100,7 +93,7 @@ def _check(ctx: typer.Context, html: Path | None, *, markdown: bool, as_json: bo
         raise typer.BadParameter("excludes --json; leave one out", param_hint="--markdown")
     if html is not None:
         args.check_output_file(html, (".html", ".htm"), [ctx.params["model"]])
-    for name in ("data", "clock", "current"):
+    for name in ("data", "clock"):
         if ctx.params[name] is not None and html is None and not markdown:
             raise typer.BadParameter("needs --html or --markdown", param_hint=f"--{name}")
 
@@ -110,14 +103,9 @@ def _page(file: ModelFile, names: list[str], options: dict[str, Any]) -> ReportP
     from tinykernel.cli.common.rows import rows_to_judge
     from tinykernel.reporting import report_page
 
-    more = {name: options[name] for name in ("compiler", "clock", "current")}
+    more = {name: options[name] for name in ("compiler", "clock")}
     if options["data"] is not None:
         judged = rows_to_judge(file, options["data"])
-        if judged.y is None:
-            raise TinykernelError(
-                f"{options['data']}: a model of one class is judged by the labels "
-                f"{' and '.join(map(str, file.model.classes))}; give them, or leave out --data"
-            )
         rows = judged.rows
         more |= {
             "data": (rows.X, judged.y),

@@ -12,12 +12,9 @@ from tinykernel.cli.common.output import print_json, print_table, size
 from tinykernel.codegen.boards import BOARDS, boards_of
 from tinykernel.codegen.targets import TARGETS, Target
 from tinykernel.errors import TinykernelError
-from tinykernel.text import listed
 
 if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
-
-_ALSO = 3  # boards named in the line of a core
 
 
 def targets_command(
@@ -29,12 +26,13 @@ def targets_command(
 ) -> None:
     """List processors and boards, or those that hold a model.
 
-    --target limits the list to these processors, and --fits then names each board.
+    --target limits the list to these processors.
     """
     names = expand_targets(target, TARGETS)[0] if target else list(TARGETS)
     chosen = [TARGETS[name] for name in names]
     if fits is not None:
-        _show_fits(fits, {each.core for each in chosen}, each_board=bool(target), as_json=as_json)
+        cores = {each.core for each in chosen if each.family != "host"}
+        _show_fits(fits, cores, as_json=as_json)
     elif as_json:
         print_json([_facts(each) for each in chosen])
     else:
@@ -60,6 +58,10 @@ def _facts(target: Target) -> dict[str, Any]:
     }
 
 
+def _hertz(clock: int) -> str:
+    return f"{clock // 1_000_000} MHz"
+
+
 def _print(targets: list[Target]) -> None:
     rows = [
         (
@@ -81,7 +83,7 @@ def _print(targets: list[Target]) -> None:
             board.target,
             size(board.flash),
             size(board.ram),
-            f"{board.clock // 1_000_000} MHz",
+            _hertz(board.clock),
             board.title,
         )
         for target in targets
@@ -92,86 +94,57 @@ def _print(targets: list[Target]) -> None:
     print_table(columns, rows, right=("flash", "RAM", "clock"))
 
 
-def _show_fits(path: Path, cores: set[str], *, each_board: bool, as_json: bool) -> None:
+def _show_fits(path: Path, cores: set[str], *, as_json: bool) -> None:
     """Print the boards of these cores that hold a model, and the memory left."""
     from tinykernel.cli.common.rows import open_model
 
-    rows = [row for row in _fits(open_model(path).model) if TARGETS[row["target"]].core in cores]
+    rows = _fits(open_model(path).model, cores)
     if as_json:
         print_json(rows)
         return
-    holding = [row for row in rows if row["fits"]]
-    _print_holding(holding, each_board=each_board)
+    left, holding = ("flash left", "RAM left", "clock"), [row for row in rows if row["fits"]]
+    table = []
+    for row in holding:
+        memory = (size(row[f"{kind}_left"]) for kind in ("flash", "ram"))
+        table.append((row["board"], row["target"], *memory, _hertz(row["clock"]), row["title"]))
+    print_table(("board", "target", *left, "name on the box"), table, right=left)
     lacking: dict[str, list[str]] = {}
     for row in rows:
         if not row["fits"]:
             lacking.setdefault(row["problem"], []).append(row["board"])
     for problem, boards in lacking.items():
         typer.echo(f"{', '.join(boards)}: {problem}")
-    more = "" if each_board or not holding else "; --target CORE lists every board of a core"
-    typer.echo(f"{len(holding)} of {len(rows)} boards can hold it{more}")
+    typer.echo(f"{len(holding)} of {len(rows)} boards can hold it")
     typer.echo(
         "estimated without a compiler: tables, code, scratch and stack of the model, without the "
         "framework and the rest of the program"
     )
 
 
-def _print_holding(rows: list[dict[str, Any]], *, each_board: bool) -> None:
-    """Print a line a board, or a line a core with the smallest of its boards."""
-    by_core: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        by_core.setdefault(row["target"], []).append(row)
-    left = ("flash left", "RAM left", "clock")
-
-    def cells(row: dict[str, Any]) -> tuple[str, str, str]:
-        clock = f"{row['clock'] // 1_000_000} MHz"
-        return size(row["flash_left"]), size(row["ram_left"]), clock
-
-    if each_board:
-        columns = ["board", "target", *left, "name on the box"]
-        table: list[tuple[str, ...]] = [
-            (row["board"], row["target"], *cells(row), row["title"]) for row in rows
-        ]
-    else:
-        columns = ["core", "boards", "the smallest", *left, "also"]
-        table = [
-            (
-                core,
-                str(len(boards)),
-                boards[0]["board"],
-                *cells(boards[0]),
-                listed([row["board"] for row in boards[1:]], _ALSO),
-            )
-            for core, boards in by_core.items()
-        ]
-    print_table(columns, table, right=("boards", *left))
-
-
-def _fits(model: IntegerModel) -> list[dict[str, Any]]:
+def _fits(model: IntegerModel, cores: set[str]) -> list[dict[str, Any]]:
     """Compare the memory of a model with that of each board, the smallest first."""
     from tinykernel.measure.estimate import estimate_footprint
 
     needs: dict[str, tuple[int, int] | str] = {}
-    named = (board for board in BOARDS if board.name)
+    for core in cores:
+        try:
+            sizes = estimate_footprint(model, core)
+            needs[core] = sizes.flash, sizes.static + sizes.scratch + sizes.stack
+        except TinykernelError as error:
+            needs[core] = str(error)
     rows: list[dict[str, Any]] = []
+    named = (board for board in BOARDS if board.name and board.target in cores)
     for board in sorted(named, key=lambda board: (board.flash, board.ram, board.name)):
-        if board.target not in needs:
-            try:
-                sizes = estimate_footprint(model, board.target)
-                needs[board.target] = (sizes.flash, sizes.static + sizes.scratch + sizes.stack)
-            except TinykernelError as error:
-                needs[board.target] = str(error)
-        need, problem, left = needs[board.target], None, list[int]()
-        if isinstance(need, str):
-            problem = need
-        else:
-            left = [board.flash - need[0], board.ram - need[1]]
-            kinds = zip(("flash", "RAM"), left, strict=True)
+        need = needs[board.target]
+        left: dict[str, int | None] = {"flash_left": None, "ram_left": None}
+        problem: str | None = str(need)
+        if not isinstance(need, str):
+            free = board.flash - need[0], board.ram - need[1]
+            left = dict(zip(left, free, strict=True))
+            kinds = zip(("flash", "RAM"), free, strict=True)
             short = [f"{-n_bytes} bytes of {kind}" for kind, n_bytes in kinds if n_bytes < 0]
             problem = f"lacks {' and '.join(short)}" if short else None
         names = ("title", "target", "clock", "flash", "ram")
         facts = {"board": board.name, **{name: getattr(board, name) for name in names}}
-        facts |= {"fits": problem is None, "problem": problem}
-        flash_left, ram_left = left or (None, None)
-        rows.append(facts | {"flash_left": flash_left, "ram_left": ram_left})
+        rows.append(facts | {"fits": problem is None, "problem": problem, **left})
     return rows

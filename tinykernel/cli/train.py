@@ -5,27 +5,24 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.calibrate import about_calibration
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.dataset import (
     dataset_for,
     groups_hint,
     is_by_group,
-    other_rows,
     shape_hint,
 )
 from tinykernel.cli.common.evaluation import judged, print_training, summary
 from tinykernel.cli.common.normality import train_novelty
 from tinykernel.cli.common.output import print_json
 from tinykernel.cli.common.rows import about_evaluation, about_training
-from tinykernel.cli.settings.gathering import ConfigOption, SetOption, gather, has_settings
+from tinykernel.cli.settings.gathering import SetOption, gather, has_settings
 from tinykernel.cli.settings.table import OPTIONS_OF_TRAIN, PAPER, SETTINGS
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
@@ -34,13 +31,9 @@ from tinykernel.text import listed
 
 if TYPE_CHECKING:
     from tinykernel.budget import TrainResult
-    from tinykernel.data.partition import Dataset, Rows
+    from tinykernel.data.partition import Dataset
     from tinykernel.evaluation import Evaluation
-    from tinykernel.measure.limits import Limits
     from tinykernel.model import IntegerModel
-
-# Share of the training rows to calibrate max_error on, and bytes of flash for decisions.
-_CALIBRATION_SHARE, _DECISION_BYTES = 0.2, 256
 
 
 @has_settings(*OPTIONS_OF_TRAIN)
@@ -50,7 +43,6 @@ def train_command(
     output: Annotated[Path, args.option("--output -o MODEL", "model to write: .tkm or .pkl")],
     settings: None = None,
     assignments: SetOption = [],  # noqa: B006
-    config: ConfigOption = None,
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = False,
     **_: Any,
@@ -64,13 +56,13 @@ def train_command(
     args.check_output_file(output, args.MODEL_SUFFIXES)
     values, typed = gather(ctx.params, ("data", "train"), data)
     options = values | {"data": data, "output": output, "as_json": as_json, "quiet": quiet}
-    _check(options, typed, output)
+    _check(options, typed)
     if options["task"] == "novelty":
         train_novelty(options)
         return
     begun = time.monotonic()
     with showing_progress(quiet):
-        result, dataset, evaluation = _trained(options, typed)
+        result, dataset, evaluation = _trained(options)
     result["seconds"] = round(time.monotonic() - begun, 3)
     if as_json:
         print_json(result | {"evaluation": None if evaluation is None else evaluation.to_dict()})
@@ -84,9 +76,7 @@ def train_command(
         )
 
 
-def _trained(
-    options: dict[str, Any], typed: set[str]
-) -> tuple[dict[str, Any], Dataset, Evaluation | None]:
+def _trained(options: dict[str, Any]) -> tuple[dict[str, Any], Dataset, Evaluation | None]:
     """Read, train, save and judge; the first result is that of ``--json``."""
     output = options["output"]
     parameters = parameters_of(options)
@@ -98,28 +88,13 @@ def _trained(
     for line in (hint, groups_hint(dataset)):
         if line and not options["quiet"]:
             typer.echo(f"hint: {line}", err=True)
-    extra = _validation_rows(options, dataset, is_cut=cut is not None)
     by_group = is_by_group(options, dataset, cut)
-    size_given = bool({"n_components", "n_kernels"} & typed)
-    aside = None
-    if options["max_error"] is not None:
-        is_on_chip = find_target(options["target"]).family != "host"
-        if options["budget"] is None and is_on_chip and not size_given:
-            from tinykernel.budget import DEFAULT_BUDGET
-
-            options["budget"] = SETTINGS["budget"].read(DEFAULT_BUDGET)
-        dataset, aside = _rows_aside(dataset, options, by_group)
-        remembered["calibration_kept"] = {"size": _CALIBRATION_SHARE, "by_group": by_group}
-    trained = _train(dataset, parameters, options, by_group, aside, extra)
+    trained = _train(dataset, parameters, options, by_group)
     # Saved at once, so that a later error does not lose the model.
     about = about_training(
         trained, dataset, options["target"], remembered_settings(options) | remembered
     )
     result = summary(trained, dataset) | _save(trained, output, about)
-    if aside is not None:
-        trained, promise = _decided(trained, aside, options, output)
-        about |= promise
-        result = summary(trained, dataset) | _save(trained, output, about) | promise
     result["hint"] = hint or None
     result["recordings"] = None if cut is None else str(cut)
     try:
@@ -130,7 +105,7 @@ def _trained(
             train=(dataset.X_train, dataset.y_train),
             class_weight=balanced_or_none(options),
         )
-        result |= judged(trained, dataset, evaluation, extra)
+        result |= judged(trained, dataset, evaluation)
     except BaseException:
         typer.echo(f"{output} holds the trained model; it was not evaluated", err=True)
         raise
@@ -140,56 +115,6 @@ def _trained(
     return result | _save(trained, output, about), dataset, evaluation
 
 
-def _rows_aside(
-    dataset: Dataset, options: Mapping[str, Any], by_group: bool
-) -> tuple[Dataset, Rows]:
-    """Hold out rows to calibrate on; refuse too few for `max_error` before the training."""
-    from tinykernel.data.splits import keep_for_calibration
-    from tinykernel.decisions.shares import rows_needed
-
-    max_error: float = options["max_error"]
-    rest, aside = keep_for_calibration(
-        dataset, _CALIBRATION_SHARE, options["seed"], by_group=by_group
-    )
-    needed = rows_needed(max_error, 0.05)
-    if needed is None or len(aside.X) <= needed:
-        raise TinykernelError(
-            f"{dataset.source}: {len(aside.X)} held-out rows cannot promise an error of at most "
-            f"{100 * max_error:.4g} %: more than {needed} are needed; give more rows, or a larger "
-            "error"
-        )
-    return rest, aside
-
-
-def _decided(
-    trained: TrainResult, aside: Rows, options: Mapping[str, Any], output: Path
-) -> tuple[TrainResult, dict[str, Any]]:
-    """Calibrate a trained model, and check its budget; also return entries for its file."""
-    from tinykernel.decisions import calibrate
-    from tinykernel.measure.report import report
-
-    budget: Limits | None = options["budget"]
-    assert aside.y is not None
-    try:
-        result = calibrate(
-            trained.model, aside.X, aside.y, max_error=options["max_error"], groups=aside.group
-        )
-    except BaseException:
-        typer.echo(f"{output} holds the trained model, which always answers", err=True)
-        raise
-    if hasattr(trained.classifier, "calibrate"):
-        trained.classifier.decision_ = result.model.decision
-    sizes = None if trained.memory is None else report(result.model, options["target"], budget)
-    if sizes is not None and sizes.over_budget:
-        output.unlink()
-        over = "; ".join(sizes.over_budget)
-        raise TinykernelError(f"the trained model: {over}; give a larger budget")
-    flash = trained.budget if budget is None else budget.flash
-    limits = budget or trained.limits
-    trained = replace(trained, model=result.model, memory=sizes, budget=flash, limits=limits)
-    return trained, about_calibration(aside, result)
-
-
 def parameters_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of `tinykernel.train` among all settings."""
     parameters = {
@@ -197,9 +122,8 @@ def parameters_of(options: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in options.items()
         if value is not None and name in SETTINGS and SETTINGS[name].of_trainer
     }
-    share = options.get("validation")
-    if isinstance(share, float):
-        parameters["validation_fraction"] = share
+    if options.get("validation") is not None:
+        parameters["validation_fraction"] = options["validation"]
     parameters |= {"random_state": options["seed"], "method": options["method"]}
     if options["method"] == PAPER:
         from tinykernel.papers import PaperClassifier
@@ -208,31 +132,15 @@ def parameters_of(options: Mapping[str, Any]) -> dict[str, Any]:
     return parameters
 
 
-def _check(options: Mapping[str, Any], typed: set[str], output: Path) -> None:
+def _check(options: Mapping[str, Any], typed: set[str]) -> None:
     """Refuse settings that contradict each other."""
     if find_target(options["target"]).family == "host" and "budget" in typed:
         raise typer.BadParameter(
             f"{options['target']} has no flash to measure; choose a microcontroller as --target",
             param_hint="--budget",
         )
-    if options["method"] == PAPER:
-        if options["task"] != "classes":
-            raise typer.BadParameter(
-                "only for --task classes; leave it out", param_hint="--set method"
-            )
-        if options["max_error"] is not None and output.suffix.lower() == ".pkl":
-            problem = "a .pkl of method=paper holds no decisions; write a .tkm"
-            raise typer.BadParameter(problem, param_hint="--set max_error")
-
-
-def _validation_rows(options: Mapping[str, Any], dataset: Dataset, *, is_cut: bool) -> Rows | None:
-    """Load the rows of --validation, if it is a file."""
-    file = options["validation"]
-    if not isinstance(file, str):
-        return None
-    if is_cut:
-        raise typer.BadParameter("give a share for recordings, e.g. 0.1", param_hint="--validation")
-    return other_rows(file, options, dataset, "--validation")
+    if options["method"] == PAPER and options["task"] != "classes":
+        raise typer.BadParameter("only for --task classes; leave it out", param_hint="--set method")
 
 
 def remembered_settings(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -266,27 +174,21 @@ def _train(
     parameters: Mapping[str, Any],
     options: Mapping[str, Any],
     by_group: bool,
-    aside: Rows | None,
-    extra: Rows | None,
 ) -> TrainResult:
     from tinykernel.budget import train
 
-    budget, numbers = options["budget"], options["task"] == "numbers"
-    if aside is not None and budget is not None and budget.flash is not None:
-        budget = replace(budget, flash=max(1, budget.flash - _DECISION_BYTES))
     with warnings.catch_warnings():
         # The command prints it with the result.
         warnings.filterwarnings("ignore", message="training was interrupted")
         return train(
             dataset.X_train,
             dataset.y_train,
-            budget=budget,
+            budget=options["budget"],
             target=options["target"],
             groups=dataset.group_train if by_group else None,
-            validation=None if extra is None or extra.y is None else (extra.X, extra.y),
             feature_names=dataset.columns,
             task=options["task"],
-            value_name=dataset.label if numbers else None,
+            value_name=dataset.label if options["task"] == "numbers" else None,
             **parameters,
         )
 

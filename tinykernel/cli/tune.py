@@ -30,10 +30,7 @@ if TYPE_CHECKING:
     from tinykernel.tuning import Point, TuneResult
 
 # Settings that follow from the size, end a training early, or are not for classes.
-_LEFT_OUT = (
-    *("n_components", "n_kernels", "validation", "task", "max_error", "false_alarms"),
-    *("n_prototypes", "loss"),
-)
+_LEFT_OUT = (*("n_components", "n_kernels", "validation", "task", "false_alarms", "loss"),)
 
 
 @has_settings("label", "groups", "budget", "target", "max_time", "pick")

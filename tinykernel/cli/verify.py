@@ -18,8 +18,6 @@ from tinykernel.codegen.targets import TARGETS
 if TYPE_CHECKING:
     from tinykernel.build.parity import VerifyResult
 
-_STEPS = 10_000  # of the comparison of counters
-
 
 def verify_command(
     model: args.ModelArgument,
@@ -35,8 +33,8 @@ def verify_command(
     """Run every row through the C and through Python, and compare.
 
     The default target is the host. Ends with status 1 if a score differs, or if a target is too
-    small for the model. For classifiers it also compares counters over 10,000 random decisions.
-    Uses the test part of DATA, or the held-out rows if the model was trained on DATA, or all rows.
+    small for the model. Uses the test part of DATA, or the held-out rows if the model was trained
+    on DATA, or all rows.
 
     With --port a board that runs the export computes the scores, and reports time and stack.
     """
@@ -61,11 +59,10 @@ def verify_command(
         compared = replace(judged.rows, y=judged.y)
         recordings = compared.streams or None
         results, too_small = args.each_that_fits(
-            integer,
             names,
             target,
             lambda name: verify(
-                integer, compared.X, compared.y, target=name, recordings=recordings, steps=_STEPS
+                integer, compared.X, compared.y, target=name, recordings=recordings
             ),
         )
     evaluation = None
@@ -103,7 +100,7 @@ def verify_command(
 def verification_json(result: VerifyResult) -> dict[str, Any]:
     """Return the ``verify --json`` of a target."""
     first = result.first_difference
-    names = ("target", "compiler", "rows", "scores", "hops", "steps", "refusals", "differences")
+    names = ("target", "compiler", "rows", "scores", "hops", "differences")
     return {
         **{name: getattr(result, name) for name in (*names, "accuracy")},
         "first_difference": None if first is None else str(first),
@@ -134,8 +131,5 @@ def print_verification(results: list[VerifyResult], where: str) -> None:
     hops = [result.hops for result in results if result.hops]
     if hops:
         typer.echo(f"also compared: a stream of {min(hops)} decisions")
-    steps = [result.steps for result in results if result.steps]
-    if steps:
-        typer.echo(f"also compared: counters over {min(steps)} random decisions")
     if all(result.ok for result in results):
         typer.echo(f"C and Python agree on every score ({where})")

@@ -331,14 +331,6 @@ def exported_files(
     return files
 
 
-class _Exported(list[Path]):
-    """The files of an export; printed in one line."""
-
-    def __repr__(self) -> str:
-        folder = os.path.commonpath(self) if len(self) > 1 else ""
-        return f"<{len(self)} files in {folder}>"
-
-
 def export(
     model: object,
     target: str | Target | None,
@@ -413,4 +405,4 @@ def export(
         version=version,
     )
     replace_folder_atomically(folder, files, force=force)
-    return _Exported(Path(folder, *path.split("/")) for path in files)
+    return [Path(folder, *path.split("/")) for path in files]

@@ -59,9 +59,8 @@ def checked_part(
     clean = _clean_values if values else _clean_labels
     y = None if part.y is None else clean(part, _one_a_row(part, part.y, values))
     for name, array in (("labels", y), ("groups", part.group)):
-        if array is not None and array.shape[:1] != X.shape[:1]:
-            length = len(array) if array.ndim else 1
-            problem = f"has {len(X)} rows but there are {length} {name}; give one per row"
+        if array is not None and array.shape != X.shape[:1]:
+            problem = f"has {len(X)} rows but {name} of shape {array.shape}; give one per row"
             raise TinykernelError(f"{where} {problem}")
     return replace(part, X=X, y=y)
 

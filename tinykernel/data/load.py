@@ -24,7 +24,7 @@ from tinykernel.data.faults import (
     same_kind,
     without_gaps,
 )
-from tinykernel.data.formats import FilePart, Parts, names_in, read_parts
+from tinykernel.data.formats import FilePart, Parts, read_parts
 from tinykernel.data.formats.tables import Selection
 from tinykernel.data.partition import TEST_PART, Dataset, Rows, as_split, held_out_rows, split_part
 from tinykernel.data.paths import find_data, is_pictures
@@ -211,10 +211,6 @@ def load_rows(
         by_group = part.group is not None
     else:
         file = find_data(path)
-        # An array of groups is needed for a split only; a column must not become an input.
-        is_table = file.suffix.lower() not in (".npz", ".npy")
-        if test_size is None and not is_table and groups not in names_in(file):
-            groups = None
         parts = read_parts(
             file,
             label=label,

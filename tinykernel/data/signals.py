@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.data.columns import without_needless
-from tinykernel.data.faults import checked_part, shown
+from tinykernel.data.faults import checked_part
 from tinykernel.data.formats import read_parts
 from tinykernel.data.formats.tables import Selection
 from tinykernel.data.partition import Dataset, Rows
@@ -162,7 +162,7 @@ def cut_for(
 ) -> Windows:
     """Cut recordings as for the training of a model; `mixed` overrides `reading.mixed`.
 
-    Other channels, another rate, and labels that are not classes of the model are refused.
+    Other channels and another rate are refused.
     """
     if not reading.hop:
         raise TinykernelError(
@@ -180,8 +180,8 @@ def cut_for(
 def _as_classes(cut: Windows, model: IntegerModel, in_names: bool) -> NDArray[Any] | None:
     """Return labels in the type of the classes; None without labels.
 
-    Labels none of which is a class are refused. With `in_names` sounds may lie in any folder; the
-    name of a folder of background becomes the model's class of background.
+    With `in_names` sounds may lie in any folder; the name of a folder of background becomes the
+    model's class of background.
     """
     if cut.y is None:
         return None
@@ -191,17 +191,9 @@ def _as_classes(cut: Windows, model: IntegerModel, in_names: bool) -> NDArray[An
     if in_names and background is not None:
         other = [label not in model.classes and is_background(label) for label in y.tolist()]
         y = np.where(other, background, y)
-    if not set(y.tolist()) & set(model.classes):
-        if in_names and all(Path(name).suffix.lower() in SOUNDS for name in cut.recordings):
-            return y if any(map(is_background, y.tolist())) else None
-        labels, known = (
-            listed(labels, show=shown) for labels in (np.unique(y).tolist(), model.classes)
-        )
-        raise TinykernelError(
-            f"{cut.source}: no label ({labels}) is a class of the model ({known}); name the column "
-            "of the labels with --label, or correct the labels"
-        )
-    return y
+    sounds = all(Path(name).suffix.lower() in SOUNDS for name in cut.recordings)
+    strange = in_names and sounds and not set(y.tolist()) & set(model.classes)
+    return None if strange and not any(map(is_background, y.tolist())) else y
 
 
 def signal_rows(cut: Windows, test_size: float | None = None, seed: int = 0) -> Rows:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.data.formats import FilePart
-from tinykernel.data.partition import Dataset, Rows, group_folds, held_out_rows
+from tinykernel.data.partition import Dataset, group_folds
 from tinykernel.data.recordings import Windows
 from tinykernel.errors import TinykernelError
 from tinykernel.text import count
@@ -107,39 +104,3 @@ def as_dataset(data: Windows, test_size: float = 0.2, seed: int = 0) -> Dataset:
         group_test,
         data.channels,
     )
-
-
-def keep_for_calibration(
-    data: Dataset, size: float, seed: int, *, by_group: bool
-) -> tuple[Dataset, Rows]:
-    """Split training rows into those to train on and those to calibrate on.
-
-    The latter are stratified rows, or with `by_group` the first part of
-    ``StratifiedGroupKFold(round(1 / size), shuffle=True, random_state=seed)``.
-    """
-    group, labels = data.group_train, data.y_train
-    by_group = by_group and group is not None
-    part = FilePart(Path(data.source), "", data.X_train, labels, group)
-    try:
-        train, aside, _ = held_out_rows(part, labels, size, seed, by_group=by_group)
-    except TinykernelError:
-        train = aside = np.zeros(0, np.intp)
-    if len(np.unique(labels[aside])) < len(np.unique(labels)):
-        raise TinykernelError(
-            f"{data.source}: too few rows or groups to hold out some of every class for the "
-            "calibration; train without max_error, and calibrate on other rows"
-        )
-    groups, others = (None if group is None else group[rows] for rows in (aside, train))
-    unit = f"{np.unique(groups).size} groups" if groups is not None and by_group else "stratified"
-    which = f"{len(aside)} training rows held out to calibrate, {unit}, seed {seed}"
-    rows = Rows(
-        data.X_train[aside], labels[aside], data.source, which, groups if by_group else None
-    )
-    rest = replace(
-        data,
-        X_train=data.X_train[train],
-        y_train=labels[train],
-        split=f"{data.split}; {which}",
-        group_train=others,
-    )
-    return rest, rows

@@ -9,19 +9,16 @@ from tinykernel.evaluation.figures import (
     ValueEvaluation,
     compare,
 )
-from tinykernel.evaluation.importance import Importance, input_importance
 from tinykernel.evaluation.intervals import accuracy_interval, interval_in_words
 from tinykernel.evaluation.models import evaluate
 
 __all__ = [
     "Baseline",
     "Evaluation",
-    "Importance",
     "LabelEvaluation",
     "ValueEvaluation",
     "accuracy_interval",
     "compare",
     "evaluate",
-    "input_importance",
     "interval_in_words",
 ]

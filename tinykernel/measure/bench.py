@@ -20,7 +20,6 @@ from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.limits import parse_clock
 from tinykernel.measure.stages import FIRST_STAGES, STAGES, function_ranges, stage_map
-from tinykernel.measure.supply import Supply, parse_supply
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.stages.beside import as_windows
 from tinykernel.model.stages.components import Components
@@ -79,8 +78,6 @@ class BenchResult:
         Instructions of the fastest row.
     rows : int
         Rows that ran.
-    supply : Supply or None
-        Current and voltage of the chip while the core computes.
     stream : StreamCost or None
         None for models without a stream.
     rate : float or None
@@ -100,7 +97,6 @@ class BenchResult:
     note: str = ""
     fewest: int = 0
     rows: int = 0
-    supply: Supply | None = None
     stream: StreamCost | None = None
     rate: float | None = None
 
@@ -112,22 +108,6 @@ class BenchResult:
         low, high = self.cycles_per_instruction
         a_second = self.stream.mean * self.rate / self.clock
         return a_second * low, a_second * high
-
-    @property
-    def joules(self) -> tuple[float, float] | None:
-        """Energy of one inference, from and to; None without clock, current and voltage."""
-        if self.coulombs is None or self.supply is None or self.supply.volts is None:
-            return None
-        low, high = self.coulombs
-        return low * self.supply.volts, high * self.supply.volts
-
-    @property
-    def coulombs(self) -> tuple[float, float] | None:
-        """Charge of one inference, from and to; None without clock and current."""
-        if self.seconds is None or self.supply is None:
-            return None
-        low, high = self.seconds
-        return self.supply.charge(low), self.supply.charge(high)
 
     @property
     def spread(self) -> float:
@@ -161,10 +141,6 @@ class BenchResult:
             "cycles_per_instruction": list(self.cycles_per_instruction),
             "clock": self.clock,
             "seconds": None if self.seconds is None else list(self.seconds),
-            "current": None if self.supply is None else self.supply.amperes,
-            "voltage": None if self.supply is None else self.supply.volts,
-            "coulombs": None if self.coulombs is None else list(self.coulombs),
-            "joules": None if self.joules is None else list(self.joules),
             "note": self.note,
             "stream": None if self.stream is None else asdict(self.stream),
             "load": None if self.load is None else list(self.load),
@@ -176,7 +152,6 @@ def bench(
     target: str | Target = "cortex-m4",
     *,
     clock: str | float | None = None,
-    current: str | None = None,
     rate: float | None = None,
     X: ArrayLike | None = None,
     back_end: str = "auto",
@@ -193,9 +168,6 @@ def bench(
         A microcontroller.
     clock : str or float, optional
         Frequency for a time, e.g. ``"80MHz"``.
-    current : str, optional
-        Of the chip while the core computes, by its data sheet: ``"8mA"`` for a charge,
-        ``"8mA@3.3V"`` also for an energy. Needs `clock`.
     rate : float, optional
         Samples a second of a stream, for its share of the processor at `clock`.
     X : array-like, shape (n_rows, n_features), optional
@@ -217,9 +189,6 @@ def bench(
     """
     row = find_target(target)
     hertz = None if clock is None else parse_clock(clock)
-    supply = parse_supply(current)
-    if supply is not None and hertz is None:
-        raise TinykernelError("current: needs a clock; give the one at which the chip draws it")
     if row.family == "host":
         raise TinykernelError(
             "target host: instructions are counted on microcontrollers; choose one, e.g. cortex-m4"
@@ -259,7 +228,6 @@ def bench(
         stream=stream,
         fewest=min(sum(count.values()) for count in counts),
         rows=len(counts),
-        supply=supply,
         rate=rate,
     )
 

@@ -1,4 +1,4 @@
-"""Time and charge of one inference: instructions, a clock, a current."""
+"""Time of one inference: instructions and a clock."""
 
 from __future__ import annotations
 

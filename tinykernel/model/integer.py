@@ -223,17 +223,9 @@ class IntegerModel(Predictions):
         """Hash the content."""
         return hash(self.fingerprint())
 
-    def facts(self) -> dict[str, str]:
-        """Describe the model for people."""
-        components = next((s for s in self.stages if s.KIND == "components"), None)
-        size = 0 if components is None else self.grids()[self.stages.index(components) + 1].size
-        return {
-            "inputs": f"{self.n_inputs} x {self.raw_dtype}",
-            "components": str(size),
-            **self.answers.facts(),
-            "fingerprint": self.fingerprint()[:16],
-        }
-
     def __repr__(self) -> str:
         """Describe the model in one line; its fields are hundreds of numbers."""
-        return f"IntegerModel({', '.join(f'{key}: {text}' for key, text in self.facts().items())})"
+        kinds = ", ".join(piece.KIND for piece in self.pieces)
+        answers = f"{self.n_scores} {'values' if self.is_regressor else 'classes'}"
+        inputs, digest = f"{self.n_inputs} x {self.raw_dtype}", self.fingerprint()[:16]
+        return f"IntegerModel({inputs}: {kinds}, {answers}, fingerprint {digest})"

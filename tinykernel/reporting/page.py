@@ -23,17 +23,10 @@ from tinykernel.codegen.targets import TARGETS, find_target
 from tinykernel.coding.frames import in_numbers
 from tinykernel.data.trained_rows import seen_before
 from tinykernel.errors import TinykernelError
-from tinykernel.evaluation import (
-    Importance,
-    LabelEvaluation,
-    evaluate,
-    input_importance,
-    interval_in_words,
-)
+from tinykernel.evaluation import LabelEvaluation, evaluate, interval_in_words
 from tinykernel.measure.costs import Cost, cost_on, format_clock, parse_clocks
 from tinykernel.measure.limits import Limits, parse_limits
 from tinykernel.measure.report import Report, format_kb, report
-from tinykernel.measure.supply import Supply, parse_supply
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.values import Values
 from tinykernel.progress import report as say
@@ -67,7 +60,6 @@ class ReportPage:
         For the same targets.
     clocks : tuple of float
         Hertz.
-    supply : Supply or None
     judged : LabelEvaluation or None
         On `rows`; None where it is not known.
     coverage : Coverage or None
@@ -81,8 +73,6 @@ class ReportPage:
         Version of tinykernel that wrote the model file; empty without a file.
     date : str
         When the page was made.
-    worth : Importance or None
-        Of the inputs, on `rows`; None for images.
     gallery : Gallery or None
         Images among `rows`; None for other inputs.
     """
@@ -92,7 +82,6 @@ class ReportPage:
     memory: tuple[Report, ...]
     costs: tuple[Cost, ...]
     clocks: tuple[float, ...]
-    supply: Supply | None = None
     judged: LabelEvaluation | None = None
     coverage: Coverage | None = None
     rows: str = ""
@@ -100,7 +89,6 @@ class ReportPage:
     about: Mapping[str, Any] = field(default_factory=dict)
     version: str = ""
     date: str = ""
-    worth: Importance | None = None
     gallery: Gallery | None = None
 
     @property
@@ -162,7 +150,6 @@ def _about_model(page: ReportPage) -> dict[str, Any]:
         "model": model,
         "version": tinykernel.__version__,
         "kind": "A regressor" if isinstance(model.answers, Values) else "A classifier",
-        "important": [] if page.worth is None else page.worth.inputs[:_MOST_CLASSES],
         "answered": dict.fromkeys(coverage.at(share) for share in _SHARES) if coverage else [],
         "training": training_in_words(page.about, whole=False),
         "trained_rows": trained_rows if isinstance(trained_rows, int) else None,
@@ -177,7 +164,6 @@ def _about_model(page: ReportPage) -> dict[str, Any]:
             (cost, [_to(cost.seconds(clock), 1e3, "ms") for clock in page.clocks])
             for cost in page.costs
         ],
-        "charges": _charges(page),
         "summary": summary,
     }
 
@@ -241,19 +227,6 @@ def _to(span: tuple[float, float] | None, factor: float, unit: str) -> str:
     return f"{' to '.join(texts)} {unit}"
 
 
-def _charges(page: ReportPage) -> list[tuple[str, str, str]]:
-    """Return target, charge and energy of one inference."""
-    if page.supply is None:
-        return []
-    micro, volts = 1e6 * page.supply.amperes, page.supply.volts
-    spans = ((cost.target, cost.seconds(page.clocks[0])) for cost in page.costs)
-    return [
-        (name, _to(span, micro, "µC"), _to(span if volts else None, micro * (volts or 0), "µJ"))
-        for name, span in spans
-        if span is not None
-    ]
-
-
 def _cell(value: object) -> str:
     """Escape text for a cell of a Markdown table: no markup, no mentions."""
     text = visible(" ".join(str(value).split()))
@@ -271,7 +244,6 @@ def report_page(
     train: tuple[ArrayLike, ArrayLike] | None = None,
     class_weight: str | None = None,
     clock: str | float | None = None,
-    current: str | None = None,
     rows: str = "",
     title: str = "",
 ) -> ReportPage:
@@ -299,9 +271,6 @@ def report_page(
         Weights of the linear model.
     clock : str or float, optional
         Clocks for the times, e.g. ``"48MHz"`` or ``"16MHz,48MHz"``.
-    current : str, optional
-        What the chip draws while it computes at the single `clock`: ``"4mA"`` for a charge,
-        ``"4mA@3V"`` for an energy as well.
     rows : str, optional
         Description of the rows of `data`.
     title : str, optional
@@ -335,9 +304,7 @@ def report_page(
             "data: a page evaluates classifiers only; leave it out, and use tinykernel.evaluate "
             "for a regressor"
         )
-    supply, clocks = parse_supply(current), parse_clocks(clock)
-    if supply is not None and (clock is None or len(clocks) > 1):
-        raise TinykernelError("current: needs one clock, at which the chip draws it")
+    clocks = parse_clocks(clock)
     limits = None if budget is None else parse_limits(budget)
     default = about["target"] if about.get("target") in TARGETS else "cortex-m4"
     asked = [target] if isinstance(target, str) else list(target) or [default]
@@ -351,14 +318,13 @@ def report_page(
     judgement: dict[str, Any] = {"judged": judged, "rows": rows}
     if data is not None:
         X, y = in_numbers(model, data[0]), data[1]
-        options: dict[str, Any] = {"groups": groups, "class_weight": class_weight}
-        judgement["judged"] = evaluate(integer, X, y, train=train, **options)
+        judgement["judged"] = evaluate(
+            integer, X, y, train=train, groups=groups, class_weight=class_weight
+        )
         judgement["coverage"] = coverage_of(integer, X, y)
         judgement["gallery"] = gallery_of(integer, X, y)
         flat = np.asarray(X).reshape(len(np.asarray(y)), -1)
         judgement["seen"] = seen_before(flat, about.get("training_rows"))
-        if integer.input.columns == 1 and len(flat) > 1:
-            judgement["worth"] = input_importance(integer, X, y, **options)
     stamp = os.environ.get("SOURCE_DATE_EPOCH", "")  # for reproducible pages
     now = float(stamp) if stamp.isdigit() else time.time()
     return ReportPage(
@@ -367,7 +333,6 @@ def report_page(
         memory,
         costs,
         clocks,
-        supply,
         about=about,
         version=modelfile.written_by(file) if file else "",
         date=datetime.fromtimestamp(now, timezone.utc).strftime("%Y-%m-%d"),

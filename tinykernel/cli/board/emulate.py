@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from tinykernel.cli.common.arguments import argument, complete_target, option
+from tinykernel.cli.common.arguments import argument, option
 
 
 def emulate_command(
@@ -20,7 +20,6 @@ def emulate_command(
         option(
             "--target -t TARGET",
             "processor to emulate, or host to run the program on this computer",
-            autocompletion=complete_target,
         ),
     ] = "host",
     sensor: Annotated[

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import select
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,11 +20,10 @@ if TYPE_CHECKING:
     from tinykernel.board.recording import Recorder
 
 _FASTEST = 1_000_000  # Hz in a .wav file
-_KEYS = "space starts and stops a recording, digits choose the label, q quits"
 
 
 def record_command(
-    label: Annotated[str, option("WORD[,WORD]", "label, or several to choose from by key")],
+    label: Annotated[str, option("WORD", "label of the recordings")],
     output: Annotated[Path, option("--output -o DIR", "folder of the recordings")] = Path(
         "recordings"
     ),
@@ -57,15 +50,13 @@ def record_command(
     """Record the samples that a sketch prints, to train on.
 
     The sketch prints one line per sample: numbers separated by commas, spaces, tabs or semicolons,
-    with or without names. On a terminal, keys start and stop recordings; elsewhere --seconds, or
-    --count and --window, set how much is recorded.
+    with or without names. --seconds, or --count and --window, set how much is recorded; Ctrl-C ends
+    a recording earlier.
     """
     from tinykernel.board.link import find_port
     from tinykernel.board.recording import FORMATS, Recorder, check_label, sensor_at
 
-    labels = [word.strip() for word in label.split(",")]
-    for word in labels:
-        check_label(word)
+    check_label(label)
     if form not in FORMATS:
         raise typer.BadParameter(f"choose {' or '.join(FORMATS)}", param_hint="--format")
     if form == "s16le" and rate is not None and not (rate % 1 == 0 and rate <= _FASTEST):
@@ -75,25 +66,14 @@ def record_command(
     if window is not None and (count is None or seconds is not None):
         raise typer.BadParameter("needs --count, and excludes --seconds", param_hint="--window")
     length = parsing.seconds(window) if window is not None else seconds or 60.0
-    keys = sys.stdin.isatty() and sys.stderr.isatty() and seconds is None and count is None
-    if len(labels) > 1 and not keys:
-        raise typer.BadParameter(
-            "several labels need keys on a terminal; give one", param_hint="--label"
-        )
     with sensor_at(find_port(port), baud, form) as sensor:
         recorder = Recorder(sensor, output, group, rate)
         try:
-            if keys:
-                _record_by_keys(recorder, labels)
-            else:
-                for _ in range(count or 1):
-                    recorder.record(labels[0], length)
+            for _ in range(count or 1):
+                recorder.record(label, length)
         finally:
-            try:
-                recorder.end()
-            finally:
-                if not quiet and sensor.samples:
-                    _print_result(recorder)
+            if not quiet and sensor.samples:
+                _print_result(recorder)
 
 
 def _print_result(recorder: Recorder) -> None:
@@ -112,56 +92,3 @@ def _print_result(recorder: Recorder) -> None:
     if recorder.rate is not None and abs(sensor.rate / recorder.rate - 1.0) > 0.02:
         came = f"the rate is {sensor.rate:.4g} Hz, not {recorder.rate:g} Hz as given"
         typer.echo(f"warning: {came}", err=True)
-
-
-@contextmanager
-def _single_keys() -> Iterator[Callable[[], str]]:
-    """Return a function that reads a key without Enter, or returns an empty text."""
-    import termios
-    import tty
-
-    terminal = sys.stdin.fileno()
-    before = termios.tcgetattr(terminal)
-
-    def key() -> str:
-        ready = select.select([terminal], [], [], 0.0)[0]
-        return os.read(terminal, 1).decode("ascii", "replace") if ready else ""
-
-    tty.setcbreak(terminal)
-    try:
-        yield key
-    finally:
-        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
-
-
-def _record_by_keys(recorder: Recorder, labels: list[str]) -> None:
-    """Show the sensor, and record between two presses of the space bar."""
-    from rich.live import Live
-
-    from tinykernel.cli.common.output import console
-
-    chosen = 0
-    with (
-        _single_keys() as key,
-        Live(console=console(stderr=True), refresh_per_second=8, transient=True) as live,
-        contextlib.suppress(EOFError),
-    ):
-        while (pressed := key()) != "q":
-            if pressed == " " and recorder.recording is None:
-                recorder.begin(labels[chosen])
-            elif pressed == " ":
-                recorder.end()
-            elif pressed.isdigit() and 0 < int(pressed) <= len(labels):
-                recorder.end()
-                chosen = int(pressed) - 1
-            recorder.step()
-            live.update(_state(recorder, labels, chosen))
-
-
-def _state(recorder: Recorder, labels: list[str], chosen: int) -> str:
-    """Describe the state of the recording in two lines."""
-    sensor, recording = recorder.sensor, recorder.recording
-    state = "waiting" if recording is None else f"recording, {recording.samples} samples"
-    keys = [f"[{i + 1}] {'*' if i == chosen else ''}{label}" for i, label in enumerate(labels)]
-    seen = f"{sensor.rate:.4g} Hz  {sensor.lost} lost  {len(recorder.paths)} recordings"
-    return f"{' '.join(keys)}  {state}  {seen}\n{_KEYS}"

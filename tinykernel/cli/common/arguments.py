@@ -6,20 +6,17 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from tinykernel.cli.settings import parsing
 from tinykernel.cli.settings.table import bounds
-from tinykernel.codegen.targets import TARGETS, find_target
+from tinykernel.codegen.targets import find_target
 from tinykernel.data.paths import data_folder, find_data, is_recording
 from tinykernel.errors import TinykernelError
 from tinykernel.files import is_unchanged_export, refuse_inputs, refuse_occupied
 from tinykernel.measure.limits import parse_limits
-
-if TYPE_CHECKING:
-    from tinykernel.model import IntegerModel
 
 _Result = TypeVar("_Result")
 # First bytes of model files: a zip, a pickle.
@@ -76,11 +73,6 @@ def flag(*names: str, text: str) -> Any:
     return typer.Option(*names, metavar="", help=text)
 
 
-def complete_target(incomplete: str) -> list[tuple[str, str]]:
-    """Complete the names of targets in the shell."""
-    return [(t.name, t.description) for t in TARGETS.values() if t.name.startswith(incomplete)]
-
-
 def existing_data(path: str | None) -> str | None:
     """Refuse missing data before anything heavy is imported."""
     if path is not None and data_folder(path) is None and not is_recording(path):
@@ -98,7 +90,7 @@ DataArgument = Annotated[
     str,
     argument(
         "DATA",
-        "table, arrays, recordings or pictures; also from $TINYKERNEL_DATA",
+        "table, arrays, recordings or pictures",
         callback=existing_data,
     ),
 ]
@@ -108,7 +100,6 @@ TargetsOption = Annotated[
     option(
         "--target -t TARGET",
         "target processor, several separated by commas, or all",
-        autocompletion=complete_target,
     ),
 ]
 BudgetOption = Annotated[
@@ -118,13 +109,6 @@ BudgetOption = Annotated[
         "flash limit, e.g. 30KB, or limits: flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz or "
         "instructions=200k",
         parser=parser(parse_limits),
-    ),
-]
-CurrentOption = Annotated[
-    str | None,
-    option(
-        "CURRENT[@VOLTAGE]",
-        "current of the chip at --clock, e.g. 4mA@3V; adds charge and energy",
     ),
 ]
 JsonOption = Annotated[bool, flag("--json", text="print the result as JSON on stdout")]
@@ -164,32 +148,27 @@ def expand_targets(texts: Sequence[str], everything: Iterable[str]) -> tuple[lis
 
 
 def each_that_fits(
-    model: IntegerModel, names: Sequence[str], asked: Sequence[str], work: Callable[[str], _Result]
+    names: Sequence[str], asked: Sequence[str], work: Callable[[str], _Result]
 ) -> tuple[list[_Result], list[str]]:
     """Do the work for each target; return results, and a line for each that is too small.
 
-    Targets of ``all`` whose emulated boards are known to be too small are only named.
+    Targets of ``all`` that are too small are only named.
     """
-    from tinykernel.build.program import lacking_memory
     from tinykernel.build.toolchains import ProgramTooLarge
 
     named = {name for value in asked for name in value.split(",")}
-    too_large = "skipped, the model is too large for the chip"
-    fitting, results, too_small = list[str](), list[_Result](), list[str]()
+    results, too_small = list[_Result](), list[str]()
     for name in names:
-        by_all = "all" in named and name not in named
-        lacking = lacking_memory(model, find_target(name)) if by_all else ""
-        if lacking:
-            typer.echo(f"{name}: {too_large}: {lacking}", err=True)
-        else:
-            fitting.append(name)
-    for name in fitting:
         try:
             results.append(work(name))
         except ProgramTooLarge as error:
-            if len(fitting) == 1:
+            if len(names) == 1:
                 raise
-            too_small.append(f"{name}: {too_large}: {error}")
+            line = f"{name}: skipped, the model is too large for the chip: {error}"
+            if "all" in named and name not in named:
+                typer.echo(line, err=True)
+            else:
+                too_small.append(line)
     return results, too_small
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -106,7 +105,7 @@ def dataset_for(
     if isinstance(test, str):
         if dataset.X_test is not None:
             raise TinykernelError(f"{options['data']}: has a test part; leave out --test FILE")
-        rows = other_rows(test, options, dataset, "--test")
+        rows = other_rows(test, options, dataset)
         assert rows.y is not None
         n, place = len(dataset.y_train), f"{rows.part} of {rows.source}"
         dataset = replace(
@@ -194,7 +193,7 @@ def _with_numbers(dataset: Dataset, options: Mapping[str, Any]) -> Dataset:
 
 
 def shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:
-    """Return a hint on shapes for rows that look like images or were windows in the file."""
+    """Return a hint on shapes for rows that have one in the file."""
     shapes = (options[name] for name in ("image_shape", "window_shape", "window"))
     if options["method"] != "learned" or any(value is not None for value in shapes):
         return ""
@@ -209,14 +208,6 @@ def shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:
                 f"{window}--image-shape {text}"
             )
         return f"rows have a shape; {window}--image-shape {text} uses it"
-    side = math.isqrt(dataset.X_train.shape[1])
-    square = dataset.columns is None and side >= 8 and side**2 == dataset.X_train.shape[1]
-    if not square:
-        return ""
-    from tinykernel.model.quantization.scaling import choose_scope
-
-    if choose_scope(dataset.X_train, "auto") == "global":  # all inputs have one unit
-        return f"rows look like images; use their shape with --image-shape {side}x{side}"
     return ""
 
 
@@ -244,8 +235,8 @@ def selection_of(options: Mapping[str, Any]) -> Selection:
     return Selection(inputs, tuple(options["drop"] or ()), options["missing"])
 
 
-def other_rows(file: str, options: Mapping[str, Any], dataset: Dataset, option: str) -> Rows:
-    """Load the labelled rows of another file in the form of the training rows."""
+def other_rows(file: str, options: Mapping[str, Any], dataset: Dataset) -> Rows:
+    """Load the labelled test rows of another file in the form of the training rows."""
     import numpy as np
 
     from tinykernel.data.load import load_rows
@@ -274,5 +265,5 @@ def other_rows(file: str, options: Mapping[str, Any], dataset: Dataset, option: 
         pictures=pictures,
     )
     if rows.y is None:
-        raise TinykernelError(f"{file}: has no labels; {option} needs them")
+        raise TinykernelError(f"{file}: has no labels; --test needs them")
     return rows

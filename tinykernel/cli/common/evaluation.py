@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +13,8 @@ from tinykernel.text import count, listed, visible
 
 if TYPE_CHECKING:
     from tinykernel.budget import TrainResult
-    from tinykernel.data.partition import Dataset, Rows
-    from tinykernel.evaluation import Baseline, Evaluation, Importance, LabelEvaluation
+    from tinykernel.data.partition import Dataset
+    from tinykernel.evaluation import Baseline, Evaluation, LabelEvaluation
 
 _CLASSES_SHOWN = 12
 
@@ -156,28 +155,6 @@ def _compared(baseline: Baseline) -> str:
     return f"{_named(baseline)} {verdict}: {figure}"
 
 
-def print_inputs(worth: Importance) -> None:
-    """Print the importance of the inputs, and which could be left out."""
-    in_points = worth.by != "rmse"
-    measure = worth.by.replace("_", " ") if in_points else "RMSE"
-
-    def shown(loss: float) -> str:
-        return f"{100 * loss:.2f} points" if in_points else f"{loss:.4g}"
-
-    column = f"loss of {measure}" if in_points else "gain of RMSE"
-    rows = [(each.name, shown(each.loss)) for each in worth.inputs[:_CLASSES_SHOWN]]
-    print_table(("input", column), rows, right=(column,))
-    if len(worth.inputs) > _CLASSES_SHOWN:
-        typer.echo(f"the {_CLASSES_SHOWN} of {len(worth.inputs)} inputs that matter most")
-    if worth.spare:
-        cost = shown(worth.spare_loss) if worth.spare_loss > 0 else "nothing"
-        drop = shlex.quote(visible("drop=" + ",".join(worth.spare)))
-        typer.echo(
-            f"hint: --set {drop} leaves out {len(worth.spare)} of {len(worth.inputs)} inputs, "
-            f"and costs {cost} on these rows"
-        )
-
-
 def print_notes(lines: Iterable[str], kind: str = "note") -> None:
     """Print notes on missing values and ignored rows, or cautions, a line each."""
     for line in lines:
@@ -224,7 +201,7 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         "classes": len(model.classes),
         "method": trained.method,
         "model_kind": consists_of(model),
-        "compared": compared(trained) if learned else "",
+        "compared": classifier.search_.get("contest", "") if learned else "",
         "search": (classifier.search_ or None) if learned else None,
         "layout": classifier.layout_ if learned else None,
         "components": classifier.n_components_,
@@ -253,46 +230,13 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def compared(trained: TrainResult) -> str:
-    """Describe the results of the kinds of models that were compared in short trainings."""
-    classifier = trained.classifier
-    contest = classifier.search_.get("contest")
-    if contest:
-        return str(contest)
-    from tinykernel.training.options import form_of
-
-    best: dict[str, float] = {}
-    for trial in classifier.trials_:
-        form = form_of(trial["layout"] if trial["n_components"] else None, trial["linear_bits"])
-        best[form] = max(best.get(form, 0.0), trial["accuracy"])
-    if not any("linear" in form for form in best):
-        return ""
-    is_regressor = trained.model.is_regressor
-    shares = (
-        f"{form} {share:.4f}" if is_regressor else f"{form} {percent(share)}"
-        for form, share in sorted(best.items(), key=lambda item: -item[1])
-    )
-    learned = classifier.search_.get("learned", "the rows")
-    return (f"R2 to {learned}, in short trainings: " if is_regressor else "") + ", ".join(shares)
-
-
-def judged(
-    trained: TrainResult, dataset: Dataset, evaluation: Evaluation | None, extra: Rows | None
-) -> dict[str, Any]:
-    """Return the accuracies, 0 to 1, or R2 of values, on training, test and validation rows."""
-    measure, model = "r2" if trained.model.is_regressor else "accuracy", trained.model
-    figures: dict[str, Any] = {
-        f"train_{measure}": accuracy_of(model, dataset.X_train, dataset.y_train),
+def judged(trained: TrainResult, dataset: Dataset, evaluation: Evaluation | None) -> dict[str, Any]:
+    """Return the accuracies, 0 to 1, or R2 of values, on training and test rows."""
+    measure = "r2" if trained.model.is_regressor else "accuracy"
+    return {
+        f"train_{measure}": accuracy_of(trained.model, dataset.X_train, dataset.y_train),
         f"test_{measure}": None if evaluation is None else evaluation.figures[measure],
     }
-    if extra is not None:
-        figures["validation"] = {
-            "data": extra.source,
-            "part": extra.part,
-            "rows": len(extra.X),
-            measure: accuracy_of(model, extra.X, extra.y),
-        }
-    return figures
 
 
 def print_training(
@@ -309,21 +253,17 @@ def print_training(
 def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, str]]:
     from tinykernel.reporting.facts import search_in_words
 
-    outputs, extra = result.get("outputs"), result.get("validation")
+    outputs = result.get("outputs")
     predicts = f"predicts {', '.join(outputs)}" if outputs else f"{result['classes']} classes"
     measure = "r2" if outputs else "accuracy"
 
-    def right(figures: Mapping[str, Any], name: str) -> str:
-        share = figures.get(name)
+    def right(part: str) -> str:
+        share = result.get(f"{part}_{measure}")
         if share is None:
             return ""
         return f"R2 {share:.4f}" if outputs else percent(share)
 
     stored = f", layout {result['layout']}" if result["layout"] else ""
-    validation = ""
-    if extra is not None:
-        where = f"{extra['rows']} rows, {extra['part']} of {extra['data']}"
-        validation = f"{right(extra, measure)} ({where})"
     return [
         ("data", result["recordings"] or f"{dataset.source}: {dataset.split}"),
         ("split", dataset.split if result["recordings"] else ""),
@@ -331,11 +271,9 @@ def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, st
         ("model", f"{result['model_kind']}, {predicts}, method {result['method']}{stored}"),
         ("compared", result["compared"]),
         ("search", search_in_words(result["search"])),
-        ("training", right(result, f"train_{measure}")),
-        ("test", right(result, f"test_{measure}")),
-        ("validation", validation),
+        ("training", right("train")),
+        ("test", right("test")),
         *(_sizes_in_words(result) if "flash" in result else []),
-        ("promise", result["calibration"]["statement"] if "calibration" in result else ""),
         ("time", f"{result['seconds']:.1f} s in all"),
         ("file", f"{result['model']} ({size(result['bytes'])})"),
     ]

@@ -108,7 +108,7 @@ def _fitted(
     from tinykernel.estimator import TernaryKernelNovelty
     from tinykernel.measure.report import report
 
-    target, number = options["target"], options["n_prototypes"]
+    target, number = options["target"], None
     is_cut = rows.X.ndim == 3
     parameters = {
         "false_alarms": options["false_alarms"],
@@ -131,10 +131,10 @@ def _fitted(
         over = 0 if limits.flash is None else sizes.flash - limits.flash
         # For limits other than flash the share of a prototype is not known.
         number = n - -(-over // each) if over > 0 else n // 2
-        if options["n_prototypes"] is not None or number < 1:
+        if number < 1:
             raise TinykernelError(
                 f"the trained model, target {target}: {'; '.join(sizes.over_budget)}; give a "
-                "larger budget, or fewer n_prototypes"
+                "larger budget"
             )
 
 

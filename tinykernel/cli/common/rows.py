@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tinykernel.data.pictures import PictureReading
     from tinykernel.data.recordings import Windows
     from tinykernel.data.recordings.spans import Recordings
-    from tinykernel.decisions import Expected
     from tinykernel.evaluation import Evaluation
     from tinykernel.model import IntegerModel
 
@@ -45,22 +44,8 @@ class ModelFile:
     seed: int | None = None
     test_size: float | None = None
 
-    def expected_counts(self) -> Expected | None:
-        """Return the figures of held-out rows for drift, if the file has them."""
-        from tinykernel.decisions import Expected
-
-        return Expected.from_dict(self.about.get("held_out"), self.model.n_classes)
-
-    def with_label(self, label: str, data: str) -> ModelFile:
-        """Return it with another column or array of labels, which `data` must have."""
-        from tinykernel.data.formats import names_in
-        from tinykernel.data.paths import data_folder, find_data, is_pictures
-
-        if not (is_pictures(data) or data_folder(data)):
-            columns = names_in(find_data(data))
-            if columns and label not in columns:
-                shown = ", ".join(sorted(columns)[:12])
-                raise TinykernelError(f"--label: {label!r} is not in {data}; choose from {shown}")
+    def with_label(self, label: str) -> ModelFile:
+        """Return it with another column or array of labels."""
         cutting = self.about.get("recordings")
         more = {"recordings": cutting | {"label": label}} if isinstance(cutting, dict) else {}
         return replace(self, label=label, about=self.about | more)
@@ -68,7 +53,6 @@ class ModelFile:
     def names(self, data: str) -> dict[str, Any]:
         """Return label, groups and selection as parameters of `load_rows`, as in the training."""
         from tinykernel.coding.codes import Coding
-        from tinykernel.data.formats import names_in
         from tinykernel.data.formats.tables import Selection
         from tinykernel.data.paths import data_folder, find_data, is_pictures
 
@@ -78,14 +62,13 @@ class ModelFile:
             return {"label": None, "groups": None, "selection": selection, "pictures": pictures}
         file = find_data(data)
         # Label and groups of an .npy are files, for the training rows alone.
-        is_own = file.suffix.lower() == ".npy" and file.name == self.data
-        there = {self.label, self.groups} if is_own else names_in(file)
+        has_names = file.suffix.lower() != ".npy" or file.name == self.data
         inputs, missing = map(self.about.get, ("inputs", "missing"))
         is_table = file.suffix.lower() not in (".npz", ".npy")
         is_named = is_table and isinstance(inputs, list) and all(isinstance(n, str) for n in inputs)
         return {
-            "label": self.label if self.label in there else None,
-            "groups": self.groups if self.groups in there else None,
+            "label": self.label if has_names else None,
+            "groups": self.groups if has_names else None,
             "selection": Selection(
                 inputs=tuple(inputs) if is_named and inputs else None,
                 missing=missing if missing in ("keep", "drop", "error") else None,
@@ -182,7 +165,7 @@ class Judged:
     """Rows to judge a model on."""
 
     rows: Rows
-    y: NDArray[Any] | None  # None without labels that a model of one class knows.
+    y: NDArray[Any] | None  # None without labels that the model knows.
     train: tuple[NDArray[Any], NDArray[Any]] | None  # training rows, where known.
     class_weight: str | None
 
@@ -210,6 +193,9 @@ def rows_to_judge(
     if train is not None:
         training = training_part(file, train)
     labels = labels_to_judge_by(file.model, data, rows.y)
+    if labels is None and needs_labels:
+        known = " and ".join(map(str, file.model.classes))
+        raise TinykernelError(f"{data}: the model is judged by the labels {known}; give these")
     seen = _seen(rows, training, file)
     if seen.any() and not seen.all() and (unseen or (rows.part != TEST_PART and training is None)):
         note = f"left out: {int(seen.sum())} of {len(seen)} rows, which equal training rows"
@@ -302,7 +288,7 @@ def training_part(file: ModelFile, data: str, test_size: float = 0.0, seed: int 
     cut = recordings_for(file, data)
     if cut is not None:
         return as_dataset(cut, test_size, seed)
-    names = file.names(data)
+    names = file.names(data) | ({} if test_size else {"groups": None})
     return load_data(data, test_size=test_size, seed=seed, values=file.model.is_regressor, **names)
 
 
@@ -326,19 +312,13 @@ def labels_to_judge_by(
 
 def own_training(file: ModelFile, data: str) -> Dataset | None:
     """Return the data with the split of the training, if they are the same rows."""
-    from tinykernel.data.splits import keep_for_calibration
     from tinykernel.data.trained_rows import record_of
 
     record = file.about.get("training_rows")
     if not isinstance(record, dict):
         return None
-    aside, seed = file.about.get("calibration_kept"), file.seed or 0
     try:
-        dataset = training_part(file, data, file.test_size or 0.0, seed)
-        if isinstance(aside, dict) and isinstance(aside.get("size"), float):
-            # Without the rows that training held out to calibrate on.
-            by_group = aside.get("by_group") is True
-            dataset, _ = keep_for_calibration(dataset, aside["size"], seed, by_group=by_group)
+        dataset = training_part(file, data, file.test_size or 0.0, file.seed or 0)
     except TinykernelError:  # rows without labels, of one class, too few to be split
         return None
     digests = record_of(dataset.X_train)

@@ -19,23 +19,13 @@ _NOT_HERE = "is not an option of this command; leave it out"
 _Command = TypeVar("_Command", bound=Callable[..., None])
 
 
-def complete_setting(incomplete: str) -> list[tuple[str, str]]:
-    """Complete the names of settings in the shell."""
-    return [(f"{n}=", s.summary) for n, s in SETTINGS.items() if n.startswith(incomplete)]
-
-
 SetOption = Annotated[
     list[str],
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
         help="another setting, see 'tinykernel options'",
-        autocompletion=complete_setting,
     ),
-]
-ConfigOption = Annotated[
-    Path | None,
-    typer.Option("--config", metavar="FILE", help="settings file, in place of tinykernel.toml"),
 ]
 
 
@@ -57,8 +47,6 @@ def has_settings(*names: str) -> Callable[[_Command], _Command]:
 
 
 def _parameter(setting: Setting) -> inspect.Parameter:
-    from tinykernel.cli.common.arguments import complete_target
-
     short = {"target": ["-t"]}.get(setting.name, [])
     declared = typer.Option(
         setting.option,
@@ -66,7 +54,6 @@ def _parameter(setting: Setting) -> inspect.Parameter:
         help=setting.help,
         metavar=setting.kind,
         show_default=False,
-        autocompletion=complete_target if short else None,
     )
     return inspect.Parameter(
         setting.name,
@@ -82,7 +69,7 @@ def read_file(path: Path) -> dict[str, tuple[str, str]]:
         import tomllib
     else:
         import tomli as tomllib
-    if path.exists() and (not path.is_file() or path.stat().st_size > _LARGEST_FILE):
+    if not path.is_file() or path.stat().st_size > _LARGEST_FILE:
         raise TinykernelError(f"{path}: not a settings file of at most 1 MB; give another")
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -129,14 +116,14 @@ def gather(
 ) -> tuple[dict[str, Any], set[str]]:
     """Read and check the settings of the tables `parts` for a command, except `left_out`.
 
-    `options` are the parameters of the command: settings as text, ``assignments`` of ``--set``,
-    and perhaps ``config``. ``tinykernel.toml`` may be beside `source`. Returns the values of all
-    settings, and the names of those that are not defaults. Errors name the place.
+    `options` are the parameters of the command: settings as text, and ``assignments`` of ``--set``.
+    ``tinykernel.toml`` may be beside `source`. Returns the values of all settings, and the names of
+    those that are not defaults. Errors name the place.
     """
     parts = tuple(parts)
     taken = {n: s for n, s in SETTINGS.items() if s.part in parts and n not in set(left_out)}
-    file = options.get("config") or Path(source).parent / _FILE
-    texts = read_file(file) if options.get("config") or file.is_file() else {}
+    file = Path(source).parent / _FILE
+    texts = read_file(file) if file.exists() else {}
     unused = [name for name in texts if SETTINGS[name].part in parts and name not in taken]
     if unused:
         raise TinykernelError(f"{texts[unused[0]][1]}: {_NOT_HERE}")

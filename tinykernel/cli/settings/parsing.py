@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from tinykernel.data.paths import find_data, is_pictures
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.limits import parse_size
 
@@ -157,19 +156,6 @@ def share(text: str) -> float:
         value = 0.0
     if not 0 < value < 1:
         raise TinykernelError(f"{text!r}: write a share such as 1% or 0.01")
-    return value
-
-
-def share_or_file(text: str) -> float | str:
-    """Read a share of the training rows, below a half; anything else is the name of a file."""
-    try:
-        value = float(text)
-    except ValueError:
-        if not is_pictures(text):
-            find_data(text)
-        return text
-    if not 0 < value < 0.5:
-        raise TinykernelError(f"{text!r}: write a share above 0 and below 0.5, or a file")
     return value
 
 

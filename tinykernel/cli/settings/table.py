@@ -13,15 +13,12 @@ from typing import Any
 
 from tinykernel.cli.settings import parsing
 from tinykernel.measure.limits import parse_limits, parse_size
-from tinykernel.training.options import declarations
 from tinykernel.training.options.fields import TrainerOptions
 from tinykernel.training.options.ranges import LARGEST_SEED
 from tinykernel.training.options.regression import RegressorOptions
 
 CLASSES, NUMBERS, NOVELTY = TASKS = ("classes", "numbers", "novelty")
 LEARNED, PAPER = METHODS = ("learned", "paper")
-#: The kinds of inputs of settings that are not for all.
-KINDS = ALL, TABLES, SIGNALS, ONE_CLASS = "", "for tables", "for signals and images", "for novelty"
 #: The tables of ``tinykernel.toml``.
 PARTS = ("data", "train", "tune", "export")
 #: Settings with an option of `train`, in the order of its help.
@@ -44,7 +41,6 @@ class Setting:
     reader: parsing.Reader | None = None  # by default for a text, or for one of the kinds.
     default: Any = None  # None for a value that is chosen, or without default.
     range: str = ""
-    inputs: str = ALL  # the kind of inputs that it is for.
     tasks: tuple[str, ...] = TASKS
     methods: tuple[str, ...] = METHODS
     of_trainer: bool = False  # whether it is an option of the trainer.
@@ -102,7 +98,6 @@ def bounds(default: str, range: str = "") -> str:
 
 
 _data, _train, _tune, _export = (partial(Setting, part) for part in PARTS)
-_recordings = partial(_data, inputs=SIGNALS)
 
 _OWN = (
     _data("label", "COLUMN", "Column, array or file of the labels."),
@@ -127,37 +122,37 @@ _OWN = (
         "C type of the inputs. By default the type of the data.",
         tasks=_SUPERVISED,
     ),
-    _recordings(
+    _data(
         "window",
         "TIME",
         "Recordings: window length, such as 2.56s. Also 2560ms, or a number of samples.",
     ),
-    _recordings(
+    _data(
         "hop",
         "TIME",
         "Recordings: hop. By default half a window. It is the time between two decisions.",
     ),
-    _recordings(
+    _data(
         "rate",
         "HZ",
         "Recordings: sampling rate, if the files do not state it. Sounds are resampled to it.",
         reader=parsing.number(1e-9, 1e12, "samples a second"),
         range="above 0",
     ),
-    _recordings("time", "COLUMN", "Recordings: column of times, if its name is not recognised."),
-    _recordings(
+    _data("time", "COLUMN", "Recordings: column of times, if its name is not recognised."),
+    _data(
         "name",
         "PATTERN",
         "Pattern that reads label and group from file names, such as '{label}_{person}_{n}'. For "
         "recordings and pictures. Folders count, as in '{person}/{label}/*'.",
     ),
-    _recordings(
+    _data(
         "short",
         "pad|drop",
         "What to do with recordings shorter than a window. By default pad for sounds. pad: pad "
         "them with zeros. drop: drop them.",
     ),
-    _recordings(
+    _data(
         "background",
         "LABELS",
         "Classes that are not events of a stream. By default those called background, noise, "
@@ -204,10 +199,9 @@ _OWN = (
     ),
     _train(
         "validation",
-        "DATA|SHARE",
-        "Validation rows: share or file. They choose the best epoch. A share is of the training "
-        "rows.",
-        reader=parsing.share_or_file,
+        "SHARE",
+        "Share of the training rows that choose the best epoch.",
+        reader=parsing.number(1e-9, 0.4999999, "a share above 0 and below 0.5"),
         range="above 0, below 0.5",
         tasks=_SUPERVISED,
         methods=(LEARNED,),
@@ -220,15 +214,6 @@ _OWN = (
         tasks=_SUPERVISED,
     ),
     _train(
-        "max_error",
-        "SHARE",
-        "Refuse enough rows that the error rate among the answers is provably at most this, such "
-        "as 1%. A fifth of the training rows is held out to calibrate, in whole groups.",
-        reader=parsing.share,
-        range="above 0, below 1",
-        tasks=(CLASSES,),
-    ),
-    _train(
         "false_alarms",
         "SHARE",
         "Largest share of normal rows to call novel. A fifth of the rows is held out to prove it.",
@@ -236,17 +221,6 @@ _OWN = (
         range="above 0, below 1",
         default=0.01,
         tasks=(NOVELTY,),
-        inputs=ONE_CLASS,
-    ),
-    _train(
-        "n_prototypes",
-        "int",
-        "Number of prototypes. By default one per 25 rows, in at most 4096 bytes. Rows near a "
-        "prototype are normal. Each takes half a byte per input.",
-        reader=parsing.number(1, 1 << 20, "a whole number, 1 or more", int),
-        range="1 or more",
-        tasks=(NOVELTY,),
-        inputs=ONE_CLASS,
     ),
     _tune(
         "max_time",
@@ -339,18 +313,10 @@ def _of_trainer() -> Iterator[Setting]:
                 _as_typed(field.metadata["text"]),
                 _reader(field),
                 range=field.metadata["range"],
-                inputs=_inputs(field.metadata["reads"]),
                 tasks=tuple(task for task in TASKS if name in _TAKEN_BY[task]),
                 methods=METHODS if name in _TAKEN_BY[PAPER] else (LEARNED,),
                 of_trainer=True,
             )
-
-
-def _inputs(readers: tuple[str, ...]) -> str:
-    """Return the kind of inputs of an option from the parts of models that read it."""
-    of_tables = not readers or set(readers) & set(declarations.TABLES)
-    of_signals = not readers or set(readers) - set(declarations.TABLES)
-    return ALL if of_tables and of_signals else TABLES if of_tables else SIGNALS
 
 
 def _as_typed(text: str) -> str:

@@ -186,15 +186,6 @@ def _names(
     return unique, rows, is_header
 
 
-def names_of(path: Path) -> tuple[str, ...]:
-    """Return the names of the columns of a file."""
-    with _open(path) as stream:
-        lines = _lines(path, stream)
-        first = _first(lines)
-        rows = _rows(path, chain(first, lines), _mark(path, first[-1]))
-        return _names(path, rows, ())[0]
-
-
 def read_table(path: Path, known: Iterable[str] = ()) -> TextTable:
     """Read the cells of a file; `known` are names that identify a header."""
     try:

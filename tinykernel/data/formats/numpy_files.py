@@ -90,9 +90,17 @@ def npz_array(path: Path, archive: Any, key: str, in_pieces: bool = False) -> An
         return _array(path, key, stream, archive.zip.getinfo(member).file_size, in_pieces)
 
 
-def read_npz(path: Path, label: str | None, groups: str | None, in_pieces: bool = False) -> Parts:
+def read_npz(
+    path: Path, label: str | None, needed: bool, groups: str | None, in_pieces: bool = False
+) -> Parts:
     """Read X_train, y_train, X_test, y_test, or X and y, in any case."""
     with open_npz(path) as archive:
+        names = {key.lower() for key in archive.files}
+        for name in (label, groups):
+            if needed and name is not None and name.lower() not in names:
+                raise TinykernelError(
+                    f"{path}: has no array {name!r}; it holds {', '.join(archive.files)}"
+                )
         return _npz_parts(path, archive, label, groups, in_pieces)
 
 
@@ -113,16 +121,11 @@ def _npz_parts(
         if beside is not None:
             X = _with_numbers(path, X, beside)
         group = get(f"group{suffix}", f"groups{suffix}")
-        if groups is not None and suffix != "_test":
-            group = _one_a_row(path, groups, get(groups))
+        if groups is not None and groups.lower() in keys and suffix != "_test":
+            group = get(groups)
         n_numbers = 0 if beside is None else beside[:1].size
         return FilePart(path, keys[f"x{suffix}"], X, get(labels), group, beside=n_numbers)
 
-    for name in (label, groups):
-        if name is not None and name.lower() not in keys:
-            raise TinykernelError(
-                f"{path}: has no array {name!r}; it holds {', '.join(archive.files)}"
-            )
     test = part("_test", "y_test")
     train = part("_train", "y_train") or part("", label or "y")
     if train is None and test is None:
@@ -152,15 +155,6 @@ def _with_numbers(path: Path, X: Any, beside: NDArray[Any]) -> NDArray[Any]:
         raise TinykernelError(f"{path}: {problem}")
     numbers = beside.reshape(len(X), -1).astype(X.dtype)
     return np.hstack([X.reshape(len(X), -1), numbers])
-
-
-def _one_a_row(path: Path, name: str, group: NDArray[Any] | None) -> NDArray[Any] | None:
-    """Refuse an array that does not have one group per row."""
-    if group is not None and group.ndim != 1:
-        raise TinykernelError(
-            f"{path}: {name} has shape {group.shape}; --groups needs one dimension, one group a row"
-        )
-    return group
 
 
 def _label_file(path: Path) -> Path | None:
@@ -194,7 +188,7 @@ def read_npy(
         file = Path(groups) if Path(groups).exists() else path.with_name(groups)
         if not file.exists():
             raise TinykernelError(f"{path}: there is no file of groups {groups}; check --groups")
-        group = _one_a_row(file, "the array", load(file))
+        group = load(file)
     train = FilePart(path, "X", load(path, in_pieces), load(labels), group)
     test_file = path.with_name(path.name.replace("X_train", "X_test"))
     test_labels = _label_file(test_file)

@@ -146,10 +146,12 @@ class ColumnChooser:
         others = [position for position in (label, group) if position is not None]
         return label, group, self.selection.positions(self.path, columns, others)
 
-    def _named(self, name: str, columns: Sequence[str]) -> int:
+    def _named(self, name: str, columns: Sequence[str]) -> int | None:
         if name in columns:
             return columns.index(name)
         alike = [i for i, column in enumerate(columns) if column.casefold() == name.casefold()]
+        if not alike and not self.needed:
+            return None
         if len(alike) != 1:
             raise TinykernelError(
                 f"{self.path}: has no column called {name!r}; columns: {listed(columns, 12)}"

@@ -194,16 +194,9 @@ def _read(path: Path, reading: Reading) -> Columns:
     )
 
 
-def _positions(chooser: ColumnChooser, names: Sequence[str]) -> tuple[int | None, int | None]:
-    """Return the positions of labels and groups; optional labels may be missing."""
-    if not chooser.needed and chooser.label is not None and chooser.label not in names:
-        chooser = replace(chooser, label=None)
-    return chooser.positions(names)[:2]
-
-
 def _from_table(table: TextTable | ArrowTable, chooser: ColumnChooser, time: str | None) -> Columns:
     """Convert a table to columns of numbers, or of text with its first fault."""
-    label, group = _positions(chooser, table.names)
+    label, group, _ = chooser.positions(table.names)
     data, faults = {}, {}
     for i, name in enumerate(table.names):
         if i in (label, group):

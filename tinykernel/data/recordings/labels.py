@@ -51,14 +51,11 @@ class NamePattern:
     def __post_init__(self) -> None:
         """Check the text, and find the fields of label and group."""
         fields = [name for name in _PARTS.findall(self.text) if name]
-        if len(set(fields)) < len(fields):
-            raise TinykernelError(f"--name {self.text!r}: a field occurs twice; use it once")
-        if set(_PARTS.sub("", self.text)) & set("{}"):
+        are_braced = not set(_PARTS.sub("", self.text)) & set("{}")
+        if len(set(fields)) < len(fields) or "}{" in self.text or not are_braced:
             raise TinykernelError(
-                f"--name {self.text!r}: a brace is missing; write fields as {{label}}"
+                f"--name {self.text!r}: write each field once, as {{label}}, with text between them"
             )
-        if "}{" in self.text:
-            raise TinykernelError(f"--name {self.text!r}: two fields touch; separate them")
         for role, known in (("label", _LABELS), ("group", _GROUPS)):
             asked = getattr(self, role)
             if asked is not None and asked not in fields:

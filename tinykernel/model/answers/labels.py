@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.model.record import Record
-from tinykernel.text import listed
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,3 @@ class Labels(Record):
     def predict(self, scores: NDArray[np.int32]) -> NDArray[Any]:
         """Return the labels of rows of scores, shape (n,)."""
         return np.asarray(np.array(self.classes)[np.argmax(scores, axis=1)])
-
-    def facts(self) -> dict[str, str]:
-        """Describe the answers for people."""
-        return {"classes": f"{self.n_scores} ({listed(self.classes, show=repr)})"}

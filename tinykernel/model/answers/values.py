@@ -48,11 +48,6 @@ class Values(Record):
         values = np.asarray(scores * self.unit, dtype=np.float64)
         return values[:, 0] if self.n_scores == 1 else values
 
-    def facts(self) -> dict[str, str]:
-        """Describe the answers for people."""
-        names = ", ".join(map(repr, self.names))
-        return {"values": f"{names}, in 1 / 2**{self.shift}"}
-
     @property
     def unit(self) -> float:
         """Value of a score of 1."""
