@@ -122,11 +122,7 @@ class Sensor:
         while not self.names:
             self._waiting, _ = self.take()
             if time.monotonic() > limit and not self.names:
-                if isinstance(self._reader, Lines):
-                    self._waiting = self._reader.settle()
-                    self._count(self._waiting, known=False)
-                if not self.names:
-                    raise TinykernelError(f"{self.link.port}: {self._wrong()}")
+                raise TinykernelError(f"{self.link.port}: {self._wrong()}")
 
     def check_alive(self) -> None:
         """Raise an error if the sensor sends nothing any more."""

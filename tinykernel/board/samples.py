@@ -19,8 +19,7 @@ LARGEST_FRAME = 4096
 _DIVIDED = re.compile(r"[,;\t ]+")
 _DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
-_LINES_TO_LEARN = 12
-_FEWEST_LINES = 3  # of the same channels, from a slow sensor
+_LINES_TO_LEARN = 3  # of the same channels
 
 
 @dataclass(frozen=True)
@@ -81,19 +80,18 @@ class Lines:
                 self.lost += bool(text)
             elif self.layout is None:
                 self._early.append(sample)
-                samples += self.settle(1) if len(self._early) >= _LINES_TO_LEARN else []
+                samples += self._learned()
             elif len(sample[1]) == len(self.layout.names):
                 samples.append(sample[1])
             else:
                 self.lost += 1
         return samples
 
-    def settle(self, fewest: int = _FEWEST_LINES) -> list[tuple[str, ...]]:
-        """Learn the channels from the lines so far, if so many agree; return their samples."""
-        alike = Counter((a, len(b)) for a, b in self._early).most_common(1)
-        if self.layout is not None or not alike or alike[0][1] < fewest:
+    def _learned(self) -> list[tuple[str, ...]]:
+        """Learn the channels from the lines so far, if enough agree; return their samples."""
+        ((names, size), alike), *_ = Counter((a, len(b)) for a, b in self._early).most_common(1)
+        if alike < _LINES_TO_LEARN:
             return []
-        names, size = alike[0][0]
         if not names or len({name.lower() for name in names}) < size:
             names = tuple(f"c{number}" for number in range(size))
         self.layout = Channels(tuple(map(_channel_name, names)))

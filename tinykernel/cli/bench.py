@@ -64,13 +64,11 @@ def print_bench(results: list[BenchResult]) -> None:
     every = dict.fromkeys(stage for result in results for stage in result.stages)
     stages = [stage for stage in every if any(result.stages.get(stage) for result in results)]
     titles = ["kernels" if stage == "local" else stage for stage in stages]
-    per_component = ["per component"] * any(result.components for result in results)
-    numbers = ("instructions", *per_component, *titles)
+    numbers = ("instructions", *titles)
     rows = [
         (
             result.target,
             str(result.instructions),
-            *([_per_component(result)] if per_component else []),
             *(str(result.stages.get(stage, "")) for stage in stages),
             _time(result),
         )
@@ -98,10 +96,6 @@ def print_bench(results: list[BenchResult]) -> None:
                 f"{result.target}: Unicorn counts slightly too few instructions in conditional "
                 "blocks"
             )
-
-
-def _per_component(result: BenchResult) -> str:
-    return f"{result.instructions / result.components:.1f}" if result.components else ""
 
 
 def _time(result: BenchResult) -> str:

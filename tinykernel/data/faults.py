@@ -81,11 +81,9 @@ def refuse_new_texts(part: FilePart, coding: Coding) -> None:
         row = int(np.flatnonzero(np.isin(part.X[:, j], wrong))[0])
         place = f"{part.file}: {part.place(row, j)}"
         text = visible(texts[int(part.X[row, j])])[:40]
-        if known is None:
-            raise TinykernelError(f"{place}: {text!r} is not a number; correct the cell")
+        which = "numbers" if known is None else listed([visible(each) for each in known], 12)
         raise TinykernelError(
-            f"{place}: {text!r} did not occur in training "
-            f"({listed([visible(each) for each in known], 12)}); correct it, or train again"
+            f"{place}: {text!r} did not occur in training ({which}); correct it, or train again"
         )
 
 
@@ -112,12 +110,9 @@ def check_columns(part: FilePart, feature_names: Sequence[str] | None) -> None:
     columns = [column.strip() for column in part.columns]
     for number, (column, name) in enumerate(zip(columns, feature_names, strict=True), start=1):
         if column != name:
-            advice = "rename or replace it, or name the column of the labels with --label"
-            if sorted(columns) == sorted(feature_names):
-                advice = "bring the columns into its order"
             raise TinykernelError(
                 f"{part.file}: input {number} is {column!r} where the model was trained with "
-                f"{name!r}; {advice}"
+                f"{name!r}; bring the columns into its order, or rename them"
             )
 
 

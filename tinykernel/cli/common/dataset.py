@@ -165,7 +165,11 @@ def _tables(
         **split,
     )
     if dataset.beside:
-        dataset = _with_numbers(dataset, options)
+        if window is None or options["beside"] not in (None, dataset.beside):
+            raise TinykernelError(
+                f"{options['data']}: has an array beside of {dataset.beside} numbers a window; "
+                "give --window-shape, and no other --set beside"
+            )
         parameters["beside"] = dataset.beside
     # Later tables may have further columns.
     remembered: dict[str, Any] = {
@@ -175,21 +179,6 @@ def _tables(
     if dataset.coding is not None:
         remembered["coding"] = dataset.coding.written()
     return dataset, remembered
-
-
-def _with_numbers(dataset: Dataset, options: Mapping[str, Any]) -> Dataset:
-    """Add a note on the numbers beside windows; refuse them without windows."""
-    from tinykernel.text import count
-
-    numbers = count(dataset.beside, "number")
-    start = f"{options['data']}: has an array beside, of {numbers} a window"
-    if options["window_shape"] is None:
-        raise TinykernelError(f"{start}; add --window-shape, or put them into X")
-    if options["beside"] not in (None, dataset.beside):
-        raise TinykernelError(f"{start}; leave out --set beside={options['beside']}")
-    return replace(
-        dataset, notes=(*dataset.notes, f"{numbers} beside each window, the array beside")
-    )
 
 
 def shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:

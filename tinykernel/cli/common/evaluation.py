@@ -183,11 +183,9 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
     """Return the ``train --json`` without the file and the accuracies."""
     from tinykernel.codegen.description import consists_of
     from tinykernel.model.answers.values import Values
-    from tinykernel.model.stages.kernels import Kernels
-    from tinykernel.training.images.separable import size_of
 
     learned, classifier, model = trained.method == "learned", trained.classifier, trained.model
-    kernels, convolutions, drawn = model.find(Kernels), size_of(model), ""
+    drawn = ""
     if dataset.drawn_of is not None:
         drawn = f"trained on {len(dataset.y_train):,} of {dataset.drawn_of:,} training rows, "
         drawn += "drawn at random" if model.is_regressor else "a sample stratified by class"
@@ -205,12 +203,6 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         "search": (classifier.search_ or None) if learned else None,
         "layout": classifier.layout_ if learned else None,
         "components": classifier.n_components_,
-        "kernels": None if kernels is None else kernels.n_kernels,
-        "channels": None if convolutions is None else convolutions[0],
-        "hop": model.hop,
-        "local": None if model.input.is_table else model.input.kind,
-        "sigma": classifier.sigma_,
-        "regularization": None if learned else classifier.regularization,
         "iterations": classifier.n_iter_,
         "interrupted": trained.interrupted,
     }
