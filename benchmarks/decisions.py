@@ -282,7 +282,8 @@ def picture(file: Path) -> None:
     X, aside, y, y_aside = train_test_split(X, y, test_size=0.4, stratify=y, random_state=0)
     trained = tinykernel.train(X, y, budget="2KB", random_state=0)
     found = tinykernel.calibrate(trained.model, aside, y_aside, max_error=0.02)
-    curve = coverage_of(found.model, X_test, y_test)
+    curve = coverage_of(found.model, X_test, y_test, np.linspace(0.01, 1, 100))
+    share, error = 100 * np.array(curve).T[1:]
     decision = found.model.decision
     assert decision is not None
     answers = found.model.decide(X_test)
@@ -291,7 +292,7 @@ def picture(file: Path) -> None:
     with matplotlib.rc_context({"svg.hashsalt": "tinykernel", "svg.fonttype": "none"}):
         figure = Figure((6.6, 3.2), layout="constrained")
         axes = figure.subplots()
-        axes.step(100 * curve.share, 100 * curve.error, where="post", label="test rows")
+        axes.step(share[::-1], error[::-1], where="post", label="test rows")
         axes.axhline(100 * found.bound, ls=":", color="0.4", label="promised with 95 % confidence")
         axes.plot(100 * answered.mean(), 100 * wrong, "o", label="at the margin that was chosen")
         axes.set(
@@ -302,7 +303,7 @@ def picture(file: Path) -> None:
         figure.savefig(file, metadata={"Date": None, "Creator": None})
     print(f"digits, {len(y)} rows to train, {len(y_test)} to test, 2 KB: {found.statement};")
     print(f"answered {100 * answered.mean():.1f} % of the test rows, wrong {100 * wrong:.2f} % of")
-    print(f"these; all answered, wrong {100 * curve.error[-1]:.2f} %")
+    print(f"these; all answered, wrong {error[0]:.2f} %")
 
 
 def main() -> None:

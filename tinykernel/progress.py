@@ -61,7 +61,7 @@ def observing_all_threads(observer: Observer) -> Iterator[None]:
         _anywhere.remove(observer)
 
 
-def report_anywhere(stage: str, done: int, message: str = "") -> None:
+def report_anywhere(stage: str, done: int) -> None:
     """Report work that belongs to no fit, such as compiling: done is 0 at its begin, then 1."""
     for observer in tuple(_anywhere):
-        observer(Progress(stage, done, None, message))
+        observer(Progress(stage, done, None))

@@ -29,29 +29,19 @@ class InputRange:
     high: float | None
 
 
-@dataclass(frozen=True, eq=False)
-class Coverage:
-    """Errors when answers of small margin, the largest score less the second, are refused."""
+def coverage_of(
+    model: IntegerModel, X: ArrayLike, y: ArrayLike, shares: Sequence[float]
+) -> list[tuple[int, float, float]]:
+    """Return least margin, share and error of the answers, with at least these shares of them.
 
-    margin: NDArray[np.int64]  # (k,): least margin of the answers, falling
-    share: NDArray[np.float64]  # (k,): share of the answered rows, rising to 1
-    error: NDArray[np.float64]  # (k,): share of these answers that are wrong
-
-    def at(self, share: float) -> tuple[int, float, float]:
-        """Return margin, share and error with at least this share answered."""
-        i = min(int(np.searchsorted(self.share, share - 1e-12)), len(self.share) - 1)
-        return int(self.margin[i]), float(self.share[i]), float(self.error[i])
-
-
-def coverage_of(model: IntegerModel, X: ArrayLike, y: ArrayLike) -> Coverage:
-    """Return the errors among the answers of largest margin, for every share of them."""
-    labels, unsigned = margins(model.scores(X))
-    right, margin = np.array(model.classes)[labels] == np.asarray(y), unsigned.astype(np.int64)
-    order = np.argsort(-margin, kind="stable")
-    wrong, margin = np.cumsum(~right[order]), margin[order]
-    # Rows of the same margin are answered together or not at all.
-    last = np.append(np.flatnonzero(np.diff(margin)), len(margin) - 1)
-    return Coverage(margin[last], (last + 1) / len(margin), wrong[last] / (last + 1))
+    Those of the largest margins are given; rows of the same margin are answered together.
+    """
+    labels, margin = margins(model.scores(X))
+    wrong = np.array(model.classes)[labels] != np.asarray(y)
+    falling = np.sort(margin)[::-1]
+    least = {falling[int(np.ceil(share * len(margin) - 1e-9)) - 1] for share in shares}
+    given = ((at, margin >= at) for at in sorted(least))
+    return [(int(at), float(rows.mean()), float(wrong[rows].mean())) for at, rows in given]
 
 
 def input_ranges(model: IntegerModel, about: Mapping[str, Any]) -> tuple[InputRange, ...]:

@@ -31,7 +31,6 @@ from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.values import Values
 from tinykernel.progress import report as say
 from tinykernel.reporting.facts import (
-    Coverage,
     Gallery,
     coverage_of,
     gallery_of,
@@ -62,7 +61,8 @@ class ReportPage:
         Hertz.
     judged : LabelEvaluation or None
         On `rows`; None where it is not known.
-    coverage : Coverage or None
+    coverage : list of (int, float, float) or None
+        Least margin, share and error rate of the most confident answers.
     rows : str
         Description of these rows.
     seen : float or None
@@ -83,7 +83,7 @@ class ReportPage:
     costs: tuple[Cost, ...]
     clocks: tuple[float, ...]
     judged: LabelEvaluation | None = None
-    coverage: Coverage | None = None
+    coverage: list[tuple[int, float, float]] | None = None
     rows: str = ""
     seen: float | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
@@ -134,7 +134,7 @@ def _visible(value: Any) -> Any:
 
 def _about_model(page: ReportPage) -> dict[str, Any]:
     """Return the context of both templates on the model, its memory and its time."""
-    model, coverage = page.model, page.coverage
+    model = page.model
     rows = page.about.get("training_rows")
     trained_rows = rows.get("rows") if isinstance(rows, dict) else None
     summary = [
@@ -150,7 +150,7 @@ def _about_model(page: ReportPage) -> dict[str, Any]:
         "model": model,
         "version": tinykernel.__version__,
         "kind": "A regressor" if isinstance(model.answers, Values) else "A classifier",
-        "answered": dict.fromkeys(coverage.at(share) for share in _SHARES) if coverage else [],
+        "answered": page.coverage or [],
         "training": training_in_words(page.about, whole=False),
         "trained_rows": trained_rows if isinstance(trained_rows, int) else None,
         "inputs": input_ranges(model, page.about),
@@ -321,7 +321,7 @@ def report_page(
         judgement["judged"] = evaluate(
             integer, X, y, train=train, groups=groups, class_weight=class_weight
         )
-        judgement["coverage"] = coverage_of(integer, X, y)
+        judgement["coverage"] = coverage_of(integer, X, y, _SHARES)
         judgement["gallery"] = gallery_of(integer, X, y)
         flat = np.asarray(X).reshape(len(np.asarray(y)), -1)
         judgement["seen"] = seen_before(flat, about.get("training_rows"))

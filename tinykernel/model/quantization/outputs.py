@@ -45,7 +45,6 @@ def kernel_model(
     weights: NDArray[np.int8],
     sums: Sums,
     meaning: tuple[object, ...] | ValueUnits,
-    feature_names: tuple[str, ...] | None = None,
 ) -> IntegerModel:
     """Make the model of components, and of the linear part that `sums` may have."""
     # `weights` (n_outputs, p) are W; `meaning` are the classes, or units of values.
@@ -72,7 +71,6 @@ def kernel_model(
         readout=Readout(tuple(parts), offset.astype(np.int32)),
         answers=answers,
         decision_scale=unit,
-        feature_names=feature_names,
     )
 
 
