@@ -62,6 +62,12 @@ TK_INLINE int tk_margin(const int32_t *scores, uint32_t *margin)
 
 #if defined(TK_EVENT_SHIFT)
 
+/* By how much a score exceeds another; 0 if it does not. */
+TK_INLINE uint32_t tk_above(int32_t score, int32_t other)
+{
+    return score > other ? (uint32_t)score - (uint32_t)other : 0u;
+}
+
 /* Add the scores of the next decision to the sums of a stream. Returns the label of an event, or
  * TK_NO_EVENT. The low half of state[0] is the number of decisions to wait, the high half the label
  * of the event that has not ended, plus one. A sum for each class follows. All words begin as 0. */
@@ -75,7 +81,8 @@ TK_SHARED int tk_event(uint32_t *state, const int32_t *scores)
     uint32_t margin;
     uint32_t least;
     const int label = tk_margin(scores, &margin);
-    int32_t rest = (int32_t)((uint32_t)scores[label] - margin);
+    const int32_t second = (int32_t)((uint32_t)scores[label] - margin);
+    int32_t rest = second;
     int i;
     if (TK_EVENT_BACKGROUND) {
         rest = INT32_MIN;
@@ -84,9 +91,11 @@ TK_SHARED int tk_event(uint32_t *state, const int32_t *scores)
         }
     }
     for (i = 0; i < TK_CLASSES; ++i) {
-        const uint32_t gap = scores[i] > rest ? (uint32_t)scores[i] - (uint32_t)rest : 0u;
+        const uint32_t half = tk_above(i == label ? second : scores[label], rest) >> 1;
+        const uint32_t gap = tk_above(scores[i], rest);
+        const uint32_t taken = gap > half ? gap - half : 0u;
         sums[i] -= sums[i] >> TK_EVENT_SHIFT;
-        sums[i] += gap < limit ? gap : limit;
+        sums[i] += taken < limit ? taken : limit;
     }
     if (held != 0u && sums[held - 1u] < tk_event_thresholds[held - 1u] >> 1) {
         held = 0u;

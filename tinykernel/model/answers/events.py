@@ -23,12 +23,15 @@ class Events(Record):
     """When a stream has enough evidence of a class; each event is reported once.
 
     The firmware keeps, of each class c, a sum in a uint32 that forgets: an exponential sum by
-    shifts. It takes in by how much the score of the class exceeds those of the background. With
-    ``most = (2**31 - 1) >> shift``, all sums, `wait` and `held` 0 at the beginning::
+    shifts. It takes in by how much the score of the class exceeds those of the background, less
+    half of that of the best other class. With ``most = (2**31 - 1) >> shift``, all sums, `wait` and
+    `held` 0 at the beginning::
 
         label     = that of the largest score
         rest      = largest score of background; without background, the second largest of all
-        sum_c     = sum_c - (sum_c >> shift) + min(max(score_c - rest, 0), most)  for each class c
+        other_c   = largest score of the classes other than c
+        gap_c     = score_c - rest - (max(other_c - rest, 0) >> 1)        for each class c
+        sum_c     = sum_c - (sum_c >> shift) + min(max(gap_c, 0), most)
         held      = 0 if held > 0 and sum_(held - 1) < thresholds_(held - 1) >> 1
         event     = wait == 0, thresholds_label > 0, sum_label >= thresholds_label,
                     and held != label + 1
@@ -129,13 +132,15 @@ def sums_over(
 ) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
     """Return the label of each decision, and the sums of `Events` after it, (n, n_classes)."""
     labels, margin = margins(scores)
-    wide = scores.astype(np.int64)
-    rest = wide.max(axis=1) - margin
-    if silent.any():
-        rest = wide[:, silent].max(axis=1)
-    taken = np.clip(wide - rest[:, np.newaxis], 0, LARGEST_SUM >> shift)
+    wide, largest = scores.astype(np.int64), scores.max(axis=1).astype(np.int64)
+    second = largest - margin
+    rest = (wide[:, silent].max(axis=1) if silent.any() else second)[:, np.newaxis]
+    is_label = np.arange(wide.shape[1]) == labels[:, np.newaxis]
+    other = np.where(is_label, second[:, np.newaxis], largest[:, np.newaxis])
+    gaps = wide - rest - (np.maximum(other - rest, 0) >> 1)
+    taken = np.clip(gaps, 0, LARGEST_SUM >> shift)
     sums, total = np.empty_like(taken), np.zeros(taken.shape[1], np.int64)
-    for at, gaps in enumerate(taken):
-        total += gaps - (total >> shift)
+    for at, added in enumerate(taken):
+        total += added - (total >> shift)
         sums[at] = total
     return labels, sums
