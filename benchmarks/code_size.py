@@ -246,10 +246,8 @@ def decided_sample(index: int) -> IntegerModel:
     """Draw a model with decisions: no margin, one, or one a class; half with novelty."""
     model = (component_sample, shaped_sample)[index % 2](index)
     margins = ([0], [1000 + index], list(range(1000, 1000 + model.n_classes)))[index % 3]
-    bins, none = np.arange(64, dtype=np.uint8), np.zeros(1)
-    decision = Decision(
-        np.array(margins, np.uint32), bins, 1 + index % 12, 1.0, none.astype(np.uint32), none + 0.5
-    )
+    bins = np.arange(64, dtype=np.uint8)
+    decision = Decision(np.array(margins, np.uint32), bins, 1 + index % 12, 1.0)
     decision = replace(decision, novelty_threshold=(None, 5000)[index // 2 % 2])
     if index % 8 > 5:  # half of these by prototypes
         levels = np.random.default_rng(index).integers(-8, 8, (2, model.n_features))

@@ -181,18 +181,6 @@ def probabilities(case: Case) -> Iterator[str]:
     yield "| answered | " + " | ".join(f"{100 * share:g} %" for share, _ in curve) + " |"
     yield "|---" * (len(curve) + 1) + "|"
     yield "| wrong of these | " + " | ".join(f"{100 * error:.2f} %" for _, error in curve) + " |"
-    yield ""
-    for alpha in (0.1, 0.05, 0.01):
-        try:
-            sets = model.predict_set(case.X_test, alpha)
-        except TinykernelError as error:
-            yield f"- prediction sets, {error}"
-            continue
-        held = sets[np.arange(len(right)), np.searchsorted(model.classes, case.y_test)].mean()
-        yield (
-            f"- prediction sets, alpha {alpha:g}: {100 * held:.1f} % hold the true class, "
-            f"{sets.sum(axis=1).mean():.2f} classes on average"
-        )
 
 
 def deciding(case: Case) -> tuple[tinykernel.IntegerModel, tinykernel.IntegerModel]:

@@ -119,12 +119,10 @@ def test_a_hop_that_is_not_the_model_s_is_damage(recorded, tmp_path):
 @pytest.mark.parametrize("answers", ["labels", "events", "decisions"])
 def test_predict_a_stream(answers, recorded, tmp_path):
     """Every hop has the time of its last sample, its label, and what the model says besides."""
-    model, zero, sure = load(recorded / "m.tkm"), np.zeros(1), 2**32 - 1
+    model, sure = load(recorded / "m.tkm"), 2**32 - 1
     events = Events(np.array([0, 1], np.uint32), 0, 3)  # of the second class, at its first decision
     levels = np.full(64, 9, np.uint8)
-    never = Decision(
-        np.full(1, sure, np.uint32), levels, 0, 1.0, zero.astype(np.uint32), zero + 0.5
-    )
+    never = Decision(np.full(1, sure, np.uint32), levels, 0, 1.0)
     more = {"labels": {}, "events": {"events": events}, "decisions": {"decision": never}}[answers]
     file, output = tmp_path / "m.tkm", tmp_path / "s.csv"
     save(replace(model, **more), file, about(recorded / "m.tkm"))

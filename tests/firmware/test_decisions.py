@@ -35,14 +35,11 @@ def deciding(model: IntegerModel, X: np.ndarray, per_class: bool = False) -> Int
             for label in range(model.n_classes)
         ]
     shift = max(0, int(margin.max()).bit_length() - 7)
-    none = np.zeros(1)
     decision = Decision(
         np.array(thresholds, np.uint32),
         np.linspace(3, 255, 64).astype(np.uint8),
         shift,
         1.0,
-        none.astype(np.uint32),
-        none + 0.5,
         "a promise with */ in it",
         int(np.median(novelties(scores))),
     )

@@ -31,7 +31,7 @@ def pieces() -> dict[str, Any]:
         *(spectral_model(1), plane_model(1), offset_model(1), frame_model(1, 9, 8)),
     ]
     found = [piece for model in models for piece in (*model.stages, *model.readout.parts)]
-    decision = Decision([0], np.arange(64), 0, 1.0, [1, 2], [0.1, 0.2], novelty_threshold=0)
+    decision = Decision([0], np.arange(64), 0, 1.0, novelty_threshold=0)
     found += [table.input, Permutation("orbit", 5, 3), Values(("a",), 3), decision]
     return {type(piece).__name__: piece for piece in found}
 

@@ -16,11 +16,8 @@ from tinykernel.decisions.novelty import Alarms, alarms, fit_novelty
 from tinykernel.decisions.thresholds import Threshold, by_coverage, by_error
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
-from tinykernel.model.answers.decision import Decision, deficits, margins, softmax
+from tinykernel.model.answers.decision import Decision, margins, softmax
 from tinykernel.text import count
-
-# The most deficits that a model stores for its prediction sets.
-_MOST_LEVELS = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +155,7 @@ def calibrate(
     Thresholds: Learn then Test (see `tinykernel.decisions.thresholds`) or split conformal
     prediction. Temperature: Guo et al. 2017. Groups, errors: Korn & Graubard 1998, by the variance
     of errors between groups, with at most two rows per group; this is approximate, and fewer than 8
-    groups promise nothing. Groups, coverage and prediction sets: Lee, Barber & Willett 2023.
+    groups promise nothing. Groups and coverage: Lee, Barber & Willett 2023.
 
     Examples
     --------
@@ -170,8 +167,6 @@ def calibrate(
     >>> done = calibrate(trained.fit(X[:900], y[:900]), X[900:], y[900:], max_error=0.05)
     >>> done.bound <= 0.05, done.coverage > 0.5
     (True, True)
-    >>> int(done.model.predict_set(X[900:903], 0.01).sum()) >= 3
-    True
     """
     request = _Request(max_error, coverage, per_class, 1 - confidence)
     request.check(false_alarms, known)
@@ -208,7 +203,6 @@ def calibrate(
         *confidence_table(margin, rows.right),
         # The temperature of the largest likelihood does not always calibrate better.
         fit_temperature(floats, labels) if after < before else 1.0,
-        *_set_levels(deficits(scores)[np.arange(rows.n), labels], rows.groups),
         statement if novelty_alarms is None else statement + novelty_alarms.statement,
         None if novelty_alarms is None else novelty_alarms.threshold,
         None if novelty is None else novelty.prototypes,
@@ -410,19 +404,6 @@ def _mean_of_groups(answered: NDArray[np.bool_], groups: NDArray[Any]) -> float:
     """Return the mean over groups of the share of their rows that get an answer."""
     _, group, counts = np.unique(groups, return_inverse=True, return_counts=True)
     return float((np.bincount(group, answered) / counts).mean())
-
-
-def _set_levels(
-    deficit: NDArray[np.int64], groups: NDArray[Any] | None
-) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
-    """Return the deficits of the true classes, ascending, and the levels that they reach."""
-    order = np.argsort(deficit, kind="stable")
-    levels = np.cumsum(shares.conformal_levels(groups, len(deficit))[order])
-    # A stored level also stands for skipped ones below it; the last is always stored.
-    step = -(-len(deficit) // _MOST_LEVELS)
-    stored = np.arange(len(deficit) - 1, -1, -step)[::-1]
-    ascending = deficit[order].astype(np.uint32)
-    return ascending[stored], np.minimum(levels[stored], np.nextafter(1, 0))
 
 
 def _errors(

@@ -26,12 +26,6 @@ def margins(scores: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.uin
     return labels, (two[:, 1] - two[:, 0]).astype(np.uint32)
 
 
-def deficits(scores: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return by how much each score falls short of the largest of its row."""
-    wide = scores.astype(np.int64)
-    return np.asarray(wide.max(axis=1, keepdims=True) - wide)
-
-
 def novelties(scores: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return -1 less the largest score of each row; the -1 keeps any score an int32."""
     return np.asarray(~scores.max(axis=1), dtype=np.int32)
@@ -85,10 +79,6 @@ class Decision(Record):
         0..31.
     temperature : float
         ``softmax(decision / temperature)`` are probabilities; positive.
-    set_deficits : ndarray of uint32, shape (k,)
-        Ascending: by how much the scores of true classes fell short of the largest one.
-    set_levels : ndarray of float64, shape (k,)
-        Ascending, above 0 and below 1: with what probability a new row falls short by no more.
     statement : str
         The promise, and its rows. Information only.
     novelty_threshold : int or None
@@ -105,8 +95,6 @@ class Decision(Record):
     table: NDArray[np.uint8] = field(metadata=limits(0, 255, CONFIDENCES))
     shift: int = field(metadata=limits(0, 31))
     temperature: float
-    set_deficits: NDArray[np.uint32] = field(metadata=limits(None, None, "sets"))
-    set_levels: NDArray[np.float64] = field(metadata=limits(None, None, "sets"))
     statement: str = field(default="", compare=False)
     novelty_threshold: int | None = field(default=None, metadata=limits(-(2**31), 2**31 - 1))
     prototypes: Matrix[np.int8] | None = field(default=None, metadata=limits(-8, 7))
@@ -116,7 +104,7 @@ class Decision(Record):
 
     def check(self) -> None:
         """Check relations between fields, and that tables rise."""
-        line, levels = self.margin_line, self.set_levels
+        line = self.margin_line
         if self.prototypes is not None:
             check_distances(self.prototypes)
         wrong = {
@@ -125,8 +113,6 @@ class Decision(Record):
             "margin_line": line is not None and not (len(line) == 3 and line[1] and line[2] < 32),
             "temperature": self.temperature <= 0,
             "table": bool(np.any(np.diff(self.table.astype(int)) < 0)),
-            "set_deficits": bool(np.any(np.diff(self.set_deficits.astype(np.int64)) < 0)),
-            "set_levels": bool(np.any(np.diff(levels) < 0) or levels[0] <= 0 or levels[-1] >= 1),
         }
         for name in filter(wrong.get, wrong):
             raise self.refuse(f"{name} holds what it must not")
@@ -172,16 +158,3 @@ class Decision(Record):
     def probabilities(self, decisions: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities of all classes; `decisions` has one column a class."""
         return softmax(decisions, self.temperature)
-
-    def sets(self, scores: NDArray[np.int32], alpha: float) -> NDArray[np.bool_]:
-        """Return which classes are in the prediction set of each row."""
-        if not 0 < alpha < 1:
-            raise TinykernelError(f"alpha must be above 0 and below 1; got {alpha}")
-        at = int(np.searchsorted(self.set_levels, 1 - alpha - 1e-12))
-        if at == self.set_levels.size:
-            least = 1 - self.set_levels[-1]
-            raise TinykernelError(
-                f"alpha {alpha:g}: the calibration supports no less than {least:.3g}; calibrate "
-                f"with at least {int(np.ceil(1 / alpha - 1e-9)) - 1} rows (or groups)"
-            )
-        return deficits(scores) <= int(self.set_deficits[at])

@@ -297,32 +297,6 @@ class Predictions(Chain):
             self.scores(X).astype(np.float64) * self.decision_scale
         )
 
-    def predict_set(self, X: ArrayLike, alpha: float) -> NDArray[np.bool_]:
-        """Return prediction sets: each holds the true class with probability 1 - alpha.
-
-        Split conformal prediction: a class belongs to the set if its score falls short of the
-        largest one by no more than that of the true class did in a share of 1 - alpha of the
-        calibration rows (or of new groups, see `tinykernel.calibrate`).
-
-        Parameters
-        ----------
-        X : array-like
-            As for `as_raw`.
-        alpha : float
-            Above 0 and below 1.
-
-        Returns
-        -------
-        ndarray of bool, shape (n_rows, n_classes)
-            At least one class a row.
-
-        Raises
-        ------
-        TinykernelError
-            If the model was not calibrated, or with too few rows for so small an alpha.
-        """
-        return self._decides().sets(self.scores(X), alpha)
-
     def _decides(self) -> Decision:
         if self.decision is None:
             raise TinykernelError("the model was not calibrated; run tinykernel calibrate")
