@@ -16,7 +16,7 @@ from tinykernel.papers import PaperClassifier
 # it prints.
 _FILES = {
     *("data", "model", "output", "label", "missing", "input_type", "test", "seed", "groups"),
-    *("as_json", "quiet", "html", "markdown", "check", "port", "rows", "assignments"),
+    *("as_json", "quiet", "html", "check", "port", "rows", "assignments"),
     "background",
 }
 # Names that mean something else in one of the two.

@@ -94,7 +94,7 @@ def test_html(page) -> None:
 
 
 def test_figures(page) -> None:
-    """HTML and Markdown say the same figures, those of the objects; a verdict names its chip."""
+    """The page has the figures of the objects; a verdict names its chip."""
     judged, memory = page.judged, page.memory[0]
     low, high = (50_000 * cycles / 16e6 for cycles in page.costs[0].cycles)
     said = [
@@ -111,18 +111,8 @@ def test_figures(page) -> None:
         "60 training rows",
         *(str(one.high) for one in page.model.ranges()),
     ]
-    for text in (page.to_html(), page.to_markdown()):
-        assert [figure for figure in said if figure not in text] == []
-
-
-def test_markdown_escapes_names(page) -> None:
-    """In a pull request a name is text: no markup, no mention, no broken table."""
-    text = page.to_markdown()
-    assert HOSTILE not in text
-    assert "<script" not in text
-    assert "@all" not in text
-    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
-        assert len({line.count("|") for line in table.splitlines()}) == 1
+    text = page.to_html()
+    assert [figure for figure in said if figure not in text] == []
 
 
 def test_a_better_tree_is_said_in_orange(page) -> None:
@@ -133,7 +123,6 @@ def test_a_better_tree_is_said_in_orange(page) -> None:
     said = "A decision tree of 504 B of splits does better than this model."
     assert f'<p class="better">{said}</p>' in found.to_html()
     assert "Not significantly better than" not in found.to_html()
-    assert said in found.to_markdown()
 
 
 def test_balanced_accuracy_leads_where_classes_are_unequal(page) -> None:
@@ -152,11 +141,11 @@ def test_what_is_not_known_is_left_out() -> None:
     large = random_model(1, n_features=2048, n_classes=2, diagonal_kind="sign")
     page = report_page(large, "cortex-m0plus", compiler="none")
     assert not page.fits
-    for text in (page.to_html(), page.to_markdown()):
-        assert "does not fit the STM32L053R8" in text
-        assert "accuracy" not in text
-    assert "not counted: no compiler was to be used" in page.to_html()
-    assert "(estimate)" in page.to_markdown()
+    text = page.to_html()
+    assert "does not fit the STM32L053R8" in text
+    assert "accuracy" not in text
+    assert "not counted: no compiler was to be used" in text
+    assert "(estimate)" in text
     assert page._repr_html_().startswith("<iframe srcdoc=")
 
 
@@ -165,11 +154,10 @@ def test_a_page_shows_what_the_model_file_keeps(page, tmp_path) -> None:
     kept, file = page.judged.to_record(), tmp_path / "model.tkm"
     assert LabelEvaluation.of_record(json.loads(json.dumps(kept))).to_record() == kept
     save(page.model, file, {"evaluation": kept})
-    again = report_page(file, "cortex-m0plus", compiler="none")
-    for text in (again.to_html(), again.to_markdown()):
-        assert f"{100 * page.judged.accuracy:.2f} %" in text
-        assert "held out by the training" in text
-        assert "margin at least" not in text
+    text = report_page(file, "cortex-m0plus", compiler="none").to_html()
+    assert f"{100 * page.judged.accuracy:.2f} %" in text
+    assert "held out by the training" in text
+    assert "margin at least" not in text
     huge = (2**62 * np.eye(3, dtype=np.int64)).tolist()
     wrong = [{"confusion": [[-1]]}, {"confusion": huge}, {"baselines": {"tree": 3}}]
     for damaged in (None, [], *({**kept, **one} for one in wrong)):

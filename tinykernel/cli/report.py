@@ -26,9 +26,6 @@ def report_command(
     target: args.TargetsOption = [],  # noqa: B006
     budget: args.BudgetOption = None,
     html: Annotated[Path | None, args.option("FILE", "write a page to share")] = None,
-    markdown: Annotated[
-        bool, args.flag("--markdown", text="print the figures of that page as Markdown")
-    ] = False,
     compiler: Annotated[str, args.option("NAME", "auto, gcc, zig, or none to estimate")] = "auto",
     data: Annotated[
         str | None, args.option("DATA", "for the page: rows to evaluate the model on")
@@ -45,37 +42,37 @@ def report_command(
     linked program; without one it is an estimate, and the report says so. Target and budget are by
     default those of the training, else cortex-m4 and no budget.
 
-    --html writes a page to share, --markdown prints its figures: training, accuracy on DATA,
-    memory, time, inputs and proved ranges.
+    --html writes a page to share: training, accuracy on DATA, memory, time, inputs and proved
+    ranges.
     """
     from tinykernel.measure.report import report
 
-    _check(ctx, html, markdown=markdown, as_json=as_json)
+    if html is not None:
+        args.check_output_file(html, (".html", ".htm"), [model])
+    for name, value in (("--data", data), ("--clock", clock)):
+        if value is not None and html is None:
+            raise typer.BadParameter("needs --html", param_hint=name)
     opened = open_model(model)
     names, several = args.expand_targets(
         target or [opened.target or "cortex-m4"],
         [t.name for t in TARGETS.values() if t.family != "host"],
     )
     with showing_progress(quiet):
-        if html is not None or markdown:
+        if html is not None:
             page = _page(opened, names, ctx.params)
             reports = list(page.memory)
+            write_bytes_atomically(html, page.to_html().encode("utf-8"))
         else:
-            page = None
             reports = [
                 report(opened.model, name, budget or opened.budget_for(name), compiler=compiler)
                 for name in names
             ]
-    if html is not None and page is not None:
-        write_bytes_atomically(html, page.to_html().encode("utf-8"))
-        if not quiet:
-            typer.echo(f"wrote the page to {html}", err=True)
-    if markdown and page is not None:
-        typer.echo(page.to_markdown(), nl=False)
+    if html is not None and not quiet:
+        typer.echo(f"wrote the page to {html}", err=True)
     if as_json:
         dicts = [result.to_dict() for result in reports]
         print_json(dicts if several else dicts[0])
-    elif not quiet and not markdown:
+    elif not quiet:
         print_report(reports)
     for result in reports:
         if not result.fits:
@@ -85,17 +82,6 @@ def report_command(
             fail(f"{result.target}: {problems}; {advice}, or train with a smaller --budget")
     if not all(result.fits for result in reports):
         raise typer.Exit(FAILED)
-
-
-def _check(ctx: typer.Context, html: Path | None, *, markdown: bool, as_json: bool) -> None:
-    """Check the options and the output file before the work."""
-    if markdown and as_json:
-        raise typer.BadParameter("excludes --json; leave one out", param_hint="--markdown")
-    if html is not None:
-        args.check_output_file(html, (".html", ".htm"), [ctx.params["model"]])
-    for name in ("data", "clock"):
-        if ctx.params[name] is not None and html is None and not markdown:
-            raise typer.BadParameter("needs --html or --markdown", param_hint=f"--{name}")
 
 
 def _page(file: ModelFile, names: list[str], options: dict[str, Any]) -> ReportPage:

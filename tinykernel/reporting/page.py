@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import itertools
 import os
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -98,11 +97,7 @@ class ReportPage:
 
     def to_html(self) -> str:
         """Return a self-contained HTML page."""
-        return _rendered(self, "page.html.j2")
-
-    def to_markdown(self) -> str:
-        """Return the same figures as text for a pull request, names escaped."""
-        return _rendered(self, "page.md.j2")
+        return _rendered(self)
 
     def _repr_html_(self) -> str:
         """Show the page in a notebook, in a frame that isolates its style."""
@@ -110,21 +105,19 @@ class ReportPage:
         return f'<iframe srcdoc="{page}" style="width:100%;height:48em;border:0"></iframe>'
 
 
-def _rendered(page: ReportPage, template: str) -> str:
-    is_html = template.endswith(".html.j2")
-    engine = resources.templates().overlay(autoescape=is_html, finalize=_visible)
+def _rendered(page: ReportPage) -> str:
+    engine = resources.templates().overlay(autoescape=True, finalize=_visible)
     filters: dict[str, Any] = {
         "kb": format_kb,
         "percent": lambda share: "-" if share != share else f"{100 * share:.2f} %",
         "clock": format_clock,
         "number": lambda value: "" if value is None else f"{value:.6g}",
-        "cell": _cell,
         "code": lambda report: sum(report.parts["flash"].get(k, 0) for k in ("code", "library")),
     }
     engine.filters = engine.filters | filters
     empty: dict[str, Any] = {"judged": None, "tiles": [], "standing": [], "better": ""}
     context = _about_model(page) | (empty if page.judged is None else _about_labels(page.judged))
-    return engine.get_template(f"report/{template}").render(context)
+    return engine.get_template("report/page.html.j2").render(context)
 
 
 def _visible(value: Any) -> Any:
@@ -133,7 +126,7 @@ def _visible(value: Any) -> Any:
 
 
 def _about_model(page: ReportPage) -> dict[str, Any]:
-    """Return the context of both templates on the model, its memory and its time."""
+    """Return the context of the template on the model, its memory and its time."""
     model = page.model
     rows = page.about.get("training_rows")
     trained_rows = rows.get("rows") if isinstance(rows, dict) else None
@@ -169,7 +162,7 @@ def _about_model(page: ReportPage) -> dict[str, Any]:
 
 
 def _about_labels(judged: LabelEvaluation) -> dict[str, Any]:
-    """Return the context of both templates on labels; of many classes those of least recall."""
+    """Return the context of the template on labels; of many classes those of least recall."""
     few, baselines = len(judged.classes) <= _MOST_CLASSES, judged.baselines.values()
     shown = range(len(judged.classes)) if few else np.argsort(judged.recall)[:_MOST_CLASSES]
     worse = [each.name for each in baselines if not each.as_good]
@@ -225,12 +218,6 @@ def _to(span: tuple[float, float] | None, factor: float, unit: str) -> str:
     values = (factor * each for each in span)
     texts = (f"{value:.3g}" if value < 1000 else f"{value:.0f}" for value in values)
     return f"{' to '.join(texts)} {unit}"
-
-
-def _cell(value: object) -> str:
-    """Escape text for a cell of a Markdown table: no markup, no mentions."""
-    text = visible(" ".join(str(value).split()))
-    return re.sub(r"[\\`*_{}\[\]<>|#~&@$]", lambda match: f"&#{ord(match[0])};", text)
 
 
 def report_page(
@@ -293,7 +280,7 @@ def report_page(
     >>> model = TernaryKernelClassifier(n_components=64, effort="quick", random_state=0)
     >>> page = report_page(model.fit(X[::2], y[::2]), "cortex-m0plus", "8KB", compiler="none",
     ...                    data=(X[1::2], y[1::2]))
-    >>> page.fits, "STM32L053R8" in page.to_markdown()
+    >>> page.fits, "STM32L053R8" in page.to_html()
     (True, True)
     """
     file = Path(model) if isinstance(model, str | os.PathLike) else None
