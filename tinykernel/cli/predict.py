@@ -14,7 +14,6 @@ from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import print_notes
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, write_csv
 from tinykernel.cli.common.rows import ModelFile, in_batches, open_model, rows_for
-from tinykernel.data.paths import data_folder, find_data, is_recording
 from tinykernel.errors import TinykernelError
 from tinykernel.text import count
 
@@ -57,9 +56,7 @@ def predict_command(
     if source is None or (data is not None and stream is not None):
         raise typer.BadParameter("give DATA or --stream FILE", param_hint="DATA")
     if output is not None:
-        is_as_written = data_folder(source) or is_recording(source)
-        read = Path(source) if is_as_written else find_data(source)
-        args.check_output_file(output, (".csv",), inputs=[read])
+        args.check_output_file(output, (".csv",), inputs=[Path(source)])
     opened = open_model(model)
     if stream is not None:
         with showing_progress(quiet):

@@ -220,12 +220,8 @@ def _seen(rows: Rows, training: Dataset | None, file: ModelFile) -> NDArray[np.b
     return np.zeros(len(rows.X), bool) if seen is None else seen
 
 
-def accuracy_of(
-    model: IntegerModel, X: NDArray[Any] | None, y: NDArray[Any] | None
-) -> float | None:
-    """Return the accuracy of a model, or R2; None without rows."""
-    if X is None or y is None:
-        return None
+def accuracy_of(model: IntegerModel, X: NDArray[Any], y: NDArray[Any]) -> float | None:
+    """Return the accuracy of a model, or R2; None of one value."""
     answers = in_batches(model.predict, X)
     if y.dtype.kind == "f":  # values; labels are never floats
         from sklearn.metrics import r2_score
