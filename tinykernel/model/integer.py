@@ -65,7 +65,7 @@ class IntegerModel(Predictions):
         Signals: samples between the windows of a stream, at most a window; both are multiples of
         the averaging. 0: no stream.
     decision_scale : float
-        ``total * decision_scale`` approximates the float machine. Information only.
+        ``total * decision_scale`` are the outputs in the units of the training. Information only.
     feature_names : tuple of str, optional
         Names of the inputs, in their order. Information only, ignored in comparisons.
 

@@ -128,7 +128,7 @@ class Predictions(Chain):
         return self.scores_quantized(self.quantize_inputs(X))
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute the outputs in the units of the float machine.
+        """Compute the outputs in the units of the training.
 
         Parameters
         ----------

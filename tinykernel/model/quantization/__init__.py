@@ -1,1 +1,1 @@
-"""From a float machine, a classifier or a pipeline to an integer model: see `conversion`."""
+"""From floats, a classifier or a pipeline to an integer model."""

@@ -48,12 +48,6 @@ class InputScaling:
     low: NDArray[np.float64]
     high: NDArray[np.float64]
 
-    def apply(self, X: NDArray[Any]) -> NDArray[np.float32]:
-        """Scale raw rows (n, n_features) to float32."""
-        scaled = np.subtract(X, self.offset, dtype=np.float64)
-        scaled *= self.scale
-        return np.asarray(np.clip(scaled, self.low, self.high), dtype=np.float32)
-
 
 def choose_scope(X: NDArray[Any], scope: str) -> str:
     """Decide whether inputs (n, n_features) have a scaler each, "feature", or share one, "global".

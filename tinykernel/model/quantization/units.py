@@ -20,7 +20,7 @@ _LARGEST_ERROR = 0.05
 
 @dataclass(frozen=True, eq=False)
 class ValueUnits:
-    """How the outputs of a float machine become values: ``offset + scale * f``."""
+    """How outputs become values: ``offset + scale * f``."""
 
     names: tuple[str, ...]
     offset: NDArray[np.float64]  # (n_outputs,)
