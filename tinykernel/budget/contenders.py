@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -55,6 +56,8 @@ SEARCHED_LAYOUTS, _LAYOUTS_OF_VALUES = ("compact", "phases"), ("windows", "compa
 _WORD = 32
 # Tables and steps of the fewest trees that are chosen.
 _LEAST_TREE_BYTES, _LEAST_TREE_STEPS = 64, 4
+# No model with components has less code.
+_LEAST_CODE = 1536
 # A linear part beside components, and what it adds to the code, about.
 _BESIDE, _LINEAR_CODE = 4, 260
 # With fewer components a linear part is better, where nothing is compared.
@@ -77,7 +80,10 @@ _CODE_SHARE = 0.3
 def sizes_that_fit(asked: Asked) -> dict[str, Any]:
     """Return the parameters of models that fill the budget; the trainer chooses among them."""
     limits = asked.limits
-    if limits.beside_flash and asked.method == LEARNED and asked.get("code") == "auto":
+    if asked.method != LEARNED:  # a model that is over a limit is trained again with fewer
+        tables = replace(limits, flash=max(1, asked.flash - _LEAST_CODE))
+        return {"n_components": _by_tables(replace(asked, limits=tables), DRAWN)}
+    if limits.beside_flash and asked.get("code") == "auto":
         asked = asked.but(code="fast")  # who limits the time does not want it doubled
     parameters = _sizes_in_flash(asked)
     if not limits.beside_flash:
@@ -104,8 +110,6 @@ def _within(asked: Asked, form: str, most: int, step: int) -> tuple[int | None, 
 
 def _of_size(asked: Asked, form: str, n: int) -> IntegerModel:
     """Make an untrained model of a form."""
-    if asked.method != LEARNED:
-        return _drawn(asked, n)
     if asked.shape is not None:
         asked = asked.but(convolutions=FORMS[form]) if form else asked
         return asked.integers(n_kernels=n)
@@ -156,8 +160,6 @@ def _no_room(asked: Asked, usage: str) -> TinykernelError:
 
 def _sizes_in_flash(asked: Asked) -> dict[str, Any]:
     """Return sizes that fit flash, ignoring other limits."""
-    if asked.method != LEARNED:
-        return {"n_components": _drawn_components(asked)}
     if asked.shape is not None:
         return _kernels(asked, asked.shape)
     asked = asked.but(code=_code(asked))
@@ -186,22 +188,6 @@ def _code(asked: Asked) -> str:
         taken = decisive_report(fast, asked.target).flash_parts["code"]
         return "small" if taken > asked.flash * _CODE_SHARE else "fast"
     return "fast"  # its size is unknown without a compiler
-
-
-def _drawn(asked: Asked, n_components: int) -> IntegerModel:
-    """Make an untrained model of a method that draws its components."""
-    model: IntegerModel = asked.method.untrained(
-        asked.rows, asked.labels, asked.options, n_components
-    )
-    return model
-
-
-def _drawn_components(asked: Asked) -> int:
-    model = _drawn(asked, _by_tables(asked, DRAWN))
-    p, least = most_components(model, DRAWN, asked.flash, asked.target)
-    if p:
-        return p
-    raise _too_small(asked, least)
 
 
 def _kernels(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
@@ -436,15 +422,19 @@ def _layouts(asked: Asked) -> list[str]:
     return list(layouts[:1] if asked.get("effort") == "quick" else layouts)
 
 
-def _by_tables(asked: Asked, layout: Layout) -> int:
-    """Return how many components the tables alone would allow."""
+def _sides(asked: Asked) -> tuple[int, int]:
+    """Return the length of the transforms, and the number of outputs."""
     n_classes = np.unique(asked.labels).size
     n_outputs = 1 if n_classes == 2 else n_classes
     if "loss" in asked.options:
         options = RegressorOptions(loss=asked.get("loss"))
         n_outputs = len(options.losses(1 if asked.labels.ndim == 1 else asked.labels.shape[1]))
-    d = padded_dimension(asked.rows.shape[1])
-    most = components_within(asked.flash, layout, d, n_outputs)
+    return padded_dimension(asked.rows.shape[1]), n_outputs
+
+
+def _by_tables(asked: Asked, layout: Layout) -> int:
+    """Return how many components the tables alone would allow."""
+    most = components_within(asked.flash, layout, *_sides(asked))
     return int(np.clip(most, _WORD, MOST_CHOSEN))
 
 
@@ -476,7 +466,7 @@ def _least(asked: Asked, form: str, n: int) -> int:
         slack = asked.flash - allowed_bytes(asked.flash)
         return asked.size(_of_size(asked, form, n)) - slack
     if asked.method != LEARNED:
-        return least_size(_drawn(asked, n), DRAWN, n, asked.target)
+        return DRAWN.table_bytes(n, *_sides(asked))
     layout = parts_of(form)[0]
     if layout is None or not n:
         return 0

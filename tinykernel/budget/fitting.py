@@ -180,7 +180,7 @@ def train(
     >>> float((found.model.predict(X) == y).mean()) > 0.9
     True
     """
-    if method != LEARNED and not hasattr(method, "untrained"):
+    if method != LEARNED and not hasattr(method, "method"):
         raise TinykernelError(f"method: {method!r} is not a class of classifiers; give one")
     started = time.perf_counter()
     X, coding, validation = _in_numbers(X, validation)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -171,18 +170,6 @@ class PaperClassifier(MachineClassifier):
             check_positive("sigma", self.sigma)
         if self.regularization != 0:
             check_positive("regularization", self.regularization)
-
-    @classmethod
-    def untrained(
-        cls, X: NDArray[Any], y: NDArray[Any], parameters: Mapping[str, Any], n_components: int
-    ) -> IntegerModel:
-        """Return a model with random weights, none of a component all 0, to estimate sizes with."""
-        rng = np.random.default_rng(0)
-        drawn = _Drawn(prepare(X, y)[1], n_components, parameters.get("sigma"), rng)
-        n_outputs = 1 if drawn.data.n_classes == 2 else drawn.data.n_classes
-        weights = rng.choice(np.array([-1, 0, 1], dtype=np.int8), (n_outputs, n_components))
-        weights[0, weights[0] == 0] = 1
-        return drawn.model(weights, Sums(np.linspace(1, 2, n_outputs), np.ones(n_outputs)))
 
 
 class _Drawn:
