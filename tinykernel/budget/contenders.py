@@ -56,7 +56,7 @@ SEARCHED_LAYOUTS, _LAYOUTS_OF_VALUES = ("compact", "phases"), ("windows", "compa
 _WORD = 32
 # Tables and steps of the fewest trees that are chosen.
 _LEAST_TREE_BYTES, _LEAST_TREE_STEPS = 64, 4
-# No model with components has less code.
+# Components hardly ever take less code.
 _LEAST_CODE = 1536
 # A linear part beside components, and what it adds to the code, about.
 _BESIDE, _LINEAR_CODE = 4, 260
