@@ -145,7 +145,6 @@ def test_c_gives_the_same_values(rows, tmp_path, require_tool, options):
     found = verify(model, X_test, y_test)
     assert found.ok
     assert found.scores == 200 * len(model.outputs_)
-    assert (found.r2 is None) == (options.get("loss") == (0.1, 0.5, 0.9))
     export(model, None, tmp_path / "out", name="wear", format="single")
     header = (tmp_path / "out" / "wear.h").read_text()
     shift = model.quantize().answers.shift

@@ -44,7 +44,7 @@ def test_every_command_speaks_of_values(values, tmp_path):
     assert inspected["scale_shift"] == integer.answers.shift
     verified = json_of("verify", model, data)
     assert (verified["rows"], verified["differences"], verified["accuracy"]) == (60, 0, None)
-    assert verified["r2"] > 0.5
+    assert verified["evaluation"]["r2"] > 0.5
     given = (model, data, "-o", tmp_path / "c.tkm", "--max-error", "1%")
     assert "predicts values" in failed("calibrate", *given)
 

@@ -67,8 +67,6 @@ class VerifyResult:
     first_difference : Difference or None
     accuracy : float or None
         Share of the rows that the C labels right, 0 to 1; None without labels, or of a regressor.
-    r2 : float or None
-        R2 of the C's values of a regressor, the mean over several; None without true values.
     emulator, core : str
         Where the C ran; empty for the host.
     note : str
@@ -86,7 +84,6 @@ class VerifyResult:
     core: str = ""
     note: str = ""
     hops: int = 0
-    r2: float | None = None
     events: int = 0
 
     @property
@@ -291,7 +288,6 @@ def compare(
         differences=n_differences,
         first_difference=first,
         accuracy=accuracy_of(model, predicted, true),
-        r2=r2_of(model, values["raw"][:, : model.n_scores], true),
         **{"target": "", "compiler": "", **where},  # type: ignore[arg-type]
     )
 
@@ -317,15 +313,3 @@ def accuracy_of(
     valid = (predicted >= 0) & (predicted < model.n_classes)
     named = np.array(model.classes)[np.where(valid, predicted, 0)]
     return float(np.mean((named == labels) & valid))
-
-
-def r2_of(model: IntegerModel, scores: NDArray[Any], true: NDArray[Any] | None) -> float | None:
-    """Return R2 of the values of a regressor; None where there is nothing to compare with."""
-    if not isinstance(model.answers, Values) or true is None:
-        return None
-    from sklearn.metrics import r2_score
-
-    columns = true.reshape(len(true), -1)
-    if columns.shape[1] != model.n_scores or len(true) < 2:
-        return None  # quantiles
-    return float(r2_score(columns, scores * model.answers.unit))

@@ -79,10 +79,7 @@ class Program:
 
     def trace(self) -> Iterator[emulated.Block]:
         """Run it on its emulated board, and give the blocks of instructions that it executes."""
-        if self.platform.machine is None:
-            raise TinykernelError(
-                "instructions are counted on emulated boards only; choose a microcontroller"
-            )
+        assert self.platform.machine is not None
         return emulated.trace(self.platform.machine, self.path, back_end=self.platform.back_end)
 
 

@@ -105,21 +105,19 @@ def verification_json(result: VerifyResult) -> dict[str, Any]:
         **{name: getattr(result, name) for name in (*names, "accuracy")},
         "first_difference": None if first is None else str(first),
         **{name: getattr(result, name) or None for name in ("emulator", "core", "note")},
-        **({} if result.r2 is None else {"r2": result.r2}),
     }
 
 
 def print_verification(results: list[VerifyResult], where: str) -> None:
     """Print a line a target; `where` describes the compared rows."""
-    measure = "R2" if any(result.r2 is not None for result in results) else "accuracy"
-    numbers = ("rows", "scores", "differences", measure)
+    numbers = ("rows", "scores", "differences", "accuracy")
     rows = [
         (
             result.target,
             str(result.rows),
             str(result.scores),
             str(result.differences),
-            percent(result.accuracy) if result.r2 is None else f"{result.r2:.4f}",
+            percent(result.accuracy),
             ", ".join(tool for tool in (result.compiler, result.emulator, result.core) if tool),
         )
         for result in results
