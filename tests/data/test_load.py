@@ -119,19 +119,14 @@ def test_label_types(tmp_path, y, expected):
 
 
 def test_npy_pairs(tmp_path):
-    """X.npy finds y.npy, NAME_X.npy finds NAME_y.npy, X_train.npy also finds the test part."""
+    """X.npy finds y.npy, NAME_X.npy finds NAME_y.npy."""
     X, y = small()
-    for x_name, y_name in [("X", "y"), ("a_X", "a_y"), ("X_train", "y_train")]:
+    for x_name, y_name in [("X", "y"), ("a_X", "a_y")]:
         np.save(tmp_path / f"{x_name}.npy", X)
         np.save(tmp_path / f"{y_name}.npy", y)
-    np.save(tmp_path / "X_test.npy", X[:4])
-    np.save(tmp_path / "y_test.npy", y[:4])
     np.save(tmp_path / "other.npy", y)
     for name in ("X", "a_X"):
         assert load_data(tmp_path / f"{name}.npy").X_train.shape == (16, 3)
-    data = load_data(tmp_path / "X_train.npy")
-    assert data.X_train.shape == (20, 3)
-    assert data.X_test.shape == (4, 3)
     named = load_data(tmp_path / "X.npy", label=str(tmp_path / "other.npy"), test_size=0)
     np.testing.assert_array_equal(named.y_train, y)
     assert load_data(tmp_path / "X.npy", label="other.npy", test_size=0).X_train.shape == (20, 3)
@@ -214,14 +209,13 @@ def test_rows_kept_aside_are_those_of_training(tmp_path):
 
 
 def test_groups_of_two_dimensions_are_refused(tmp_path):
-    """An array that holds no single group a row ends with one line, in both formats."""
+    """An array that holds no single group a row ends with one line; an .npy has no groups."""
     X, y = small(20)
     file = npz(tmp_path / "a.npz", X=X, y=y)
     expected = "20 rows but groups of shape (20, 3); give one per row"
     assert expected in refused(file, groups="X")
-    for name, array in (("g_X", X), ("g_y", y), ("who", X)):
-        np.save(tmp_path / f"{name}.npy", array)
-    assert expected in refused(tmp_path / "g_X.npy", groups="who.npy")
+    np.save(tmp_path / "g_X.npy", X)
+    assert "save X, y and who in an .npz" in refused(tmp_path / "g_X.npy", groups="who")
 
 
 def test_tables_with_and_without_labels(tmp_path):

@@ -158,7 +158,7 @@ def _with_numbers(path: Path, X: Any, beside: NDArray[Any]) -> NDArray[Any]:
 
 
 def _label_file(path: Path) -> Path | None:
-    """Return the file of labels: ``X.npy``, ``gesture_X.npy`` or ``X_train.npy`` with y for X."""
+    """Return the file of labels: ``X.npy`` or ``gesture_X.npy`` with y for X."""
     stem = re.sub(r"(^|_)X(_|$)", r"\1y\2", path.stem)
     return None if stem == path.stem else path.with_name(stem + path.suffix)
 
@@ -166,7 +166,9 @@ def _label_file(path: Path) -> Path | None:
 def read_npy(
     path: Path, label: str | None, labels_needed: bool, groups: str | None, in_pieces: bool = False
 ) -> Parts:
-    """Read an array, its labels, and the test part beside ``X_train.npy``."""
+    """Read an array and its labels."""
+    if groups is not None:
+        raise TinykernelError(f"{path}: has no groups; save X, y and {groups} in an .npz")
 
     def load(file: Path, in_pieces: bool = False) -> Any:
         with file.open("rb") as stream:
@@ -183,17 +185,4 @@ def read_npy(
                 "FILE.npy, or call the two files NAME_X.npy and NAME_y.npy"
             )
         return Parts(FilePart(path, "X", load(path, in_pieces)), None)
-    group = None
-    if groups is not None:
-        file = Path(groups) if Path(groups).exists() else path.with_name(groups)
-        if not file.exists():
-            raise TinykernelError(f"{path}: there is no file of groups {groups}; check --groups")
-        group = load(file)
-    train = FilePart(path, "X", load(path, in_pieces), load(labels), group)
-    test_file = path.with_name(path.name.replace("X_train", "X_test"))
-    test_labels = _label_file(test_file)
-    if label is not None or test_file == path or test_labels is None:
-        return Parts(train, None)
-    if not test_file.exists() or not test_labels.exists():
-        return Parts(train, None)
-    return Parts(train, FilePart(test_file, "X", load(test_file, in_pieces), load(test_labels)))
+    return Parts(FilePart(path, "X", load(path, in_pieces), load(labels)), None)
