@@ -71,7 +71,6 @@ class Fold:
         options = {"rate": float(SECOND), "hop": round(given.hop * SECOND), "random_state": 0}
         options |= {"budget": given.budget, "convolutions": given.convolutions}
         parts = [part.split(":") for part in given.augment.split(",") if part]
-        options["class_weight"] = {"unknown": given.weight}
         options["augment"] = {kind: int(amount) for kind, amount in parts} or None
         self.model: IntegerModel = self.remember(
             "model",
@@ -141,7 +140,6 @@ def page(given: argparse.Namespace) -> Iterator[str]:
     yield f"{given.convolutions}, augmentation {given.augment or 'by default'},"
     yield f"{given.hours:g} hours to judge, {given.folds} of 3 folds. Promised:"
     yield f"{RATE_PROMISED:g} false alarm an hour, with {100 * CONFIDENCE:g} % confidence."
-    yield f"Other words have weight {given.weight:g} in training."
     yield "Required: at most 2 an hour, and 85 % of the recall of single clips."
     yield "*Where chosen* counts speakers that did not choose the thresholds of a fold. *Confused*"
     yield "are events in the span of another command, as a share of all spans. They are no false"
@@ -177,7 +175,6 @@ def main() -> None:
     parser.add_argument("--hop", type=float, default=0.2, help="seconds between decisions")
     parser.add_argument("--budget", default="16KB", help="flash on Cortex-M4")
     parser.add_argument("--convolutions", default="mixed", help="as --set convolutions")
-    parser.add_argument("--weight", type=float, default=1.0, help="of other words in training")
     parser.add_argument("--augment", default="", help="as --augment; by default that of training")
     parser.add_argument("--work", type=Path, help="folder to keep models and scores in")
     given = parser.parse_args()
