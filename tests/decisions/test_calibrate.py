@@ -1,4 +1,4 @@
-"""Decisions: promises that hold, sets that cover, and one line where the rows do not suffice."""
+"""Decisions: promises that hold, and one line where the rows do not suffice."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, make_moons
 from sklearn.model_selection import train_test_split
+from sklearn.utils.estimator_checks import check_estimator
 
 from tinykernel import TinykernelError, progress
 from tinykernel.model import IntegerModel, as_integer_model
@@ -22,6 +23,11 @@ def small(**parameters):
 
 def interrupt(message):
     raise KeyboardInterrupt
+
+
+def test_check_estimator() -> None:
+    """Protects every convention of scikit-learn."""
+    check_estimator(small(n_components=32, max_iter=3, sigma=1.0), on_skip=None)
 
 
 def test_learns_digits():

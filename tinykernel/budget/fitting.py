@@ -30,8 +30,7 @@ from tinykernel.measure.capacity import decisive_report, needed_bytes
 from tinykernel.measure.instructions import check_counted
 from tinykernel.measure.limits import Limits, parse_limits
 from tinykernel.measure.report import Report, report
-from tinykernel.model import IntegerModel
-from tinykernel.model.quantization.conversion import as_integer_model
+from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.training.images.separable import size_of

@@ -15,8 +15,7 @@ from tinykernel import progress
 from tinykernel.estimator import TernaryKernelClassifier, TernaryKernelRegressor
 from tinykernel.measure.capacity import decisive_report, needed_bytes, some_rows
 from tinykernel.measure.limits import Limits
-from tinykernel.model import IntegerModel
-from tinykernel.model.quantization.conversion import as_integer_model
+from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.training.options import TrainerOptions, form_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.proof import Range, choose_schedules
-from tinykernel.model.quantization.conversion import as_integer_model, quantize
+from tinykernel.model.quantization.pipelines import as_integer_model, quantize
 from tinykernel.model.stages.scale import RAW_DTYPES, Scale
 
 __all__ = [
