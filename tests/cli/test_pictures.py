@@ -1,5 +1,7 @@
 """From a folder of pictures to a model and back."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,26 @@ def test_pictures_go_the_whole_way(trained):
     assert found["notes"] == ["left out: 1 of 49 pictures: p0_bad.jpg (is not a picture)"]
     found = json_of("verify", trained / "m.tkm", trained / "bars")
     assert (found["rows"], found["differences"]) == (10, 0)
+
+
+def test_a_size_is_chosen_where_none_is_given(require_tool, tmp_path):
+    """Sizes up to that of the pictures compete on training pictures, and a note says so."""
+    require_tool("PIL")
+    from PIL import Image
+
+    rng = np.random.default_rng(1)
+    for number in range(252):
+        folder = tmp_path / "dots" / ("dark", "light")[number % 2]
+        folder.mkdir(parents=True, exist_ok=True)
+        pixels = rng.integers(0, 200, (20, 20)) + 55 * (number % 2)
+        Image.fromarray(pixels.astype(np.uint8)).save(folder / f"{number}.png")
+    options = (*sets("n_kernels=16", "epochs=1"), "-o", tmp_path / "m.tkm")
+    text = run("train", tmp_path / "dots", *options).output
+    assert re.search("note: pictures become (16x16|24x24)x1; --image-shape", text)
+    assert re.search(
+        "note: (16 x 16 chosen over 24 x 24|24 x 24 chosen over 16 x 16) on held", text
+    )
+    assert json_of("verify", tmp_path / "m.tkm", tmp_path / "dots")["differences"] == 0
 
 
 def test_a_picture_gets_its_label(trained):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tinykernel.data.formats.tables import Selection
 from tinykernel.data.load import load_data, load_rows
 from tinykernel.data.partition import Dataset, Rows
+from tinykernel.data.paths import find_data
 from tinykernel.errors import TinykernelError
 
 
@@ -177,6 +178,24 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     assert "pip install pyarrow" in refused(tmp_path / "a.parquet")
+
+
+def test_folder_of_shared_data(tmp_path, monkeypatch):
+    """A bare file name is found in TINYKERNEL_DATA, but a file that stands here comes first."""
+    shared, here = tmp_path / "shared", tmp_path / "here"
+    shared.mkdir()
+    here.mkdir()
+    monkeypatch.chdir(here)
+    X, y = small()
+    npz(shared / "a.npz", X=X, y=y)
+    with pytest.raises(TinykernelError, match="no such file"):
+        find_data("a.npz")
+    monkeypatch.setenv("TINYKERNEL_DATA", str(shared))
+    assert find_data("a.npz") == shared / "a.npz"
+    npz(here / "a.npz", X=X, y=y)
+    assert find_data("a.npz") == Path("a.npz")
+    assert "TINYKERNEL_DATA" in refused("b.npz")
+    assert "no such file" in refused("sub/a.npz")
 
 
 def test_rows_of_a_file(tmp_path):

@@ -50,8 +50,9 @@ def train_command(
     """Train a model that fits a budget, and test it.
 
     Sounds, folders and, with --window, tables are recordings, which are cut into windows. A folder
-    of pictures has a folder for each class; pictures are resized to --image-shape. Ctrl-C ends the
-    search, or the training after its first epoch, and keeps the best model so far.
+    of pictures has a folder for each class; pictures are resized to --image-shape, or to a size
+    that is chosen on held-out pictures. Ctrl-C ends the search, or the training after its first
+    epoch, and keeps the best model so far.
     """
     args.check_output_file(output, args.MODEL_SUFFIXES)
     values, typed = gather(ctx.params, ("data", "train"), data)
@@ -80,7 +81,7 @@ def _trained(options: dict[str, Any]) -> tuple[dict[str, Any], Dataset, Evaluati
     """Read, train, save and judge; the first result is that of ``--json``."""
     output = options["output"]
     parameters = parameters_of(options)
-    dataset, cut, remembered = dataset_for(options, parameters)
+    dataset, cut, remembered = dataset_for(options, parameters, choose_size=True)
     _check_background(options["background"], dataset)
     options["image_shape"] = parameters.get("image_shape")
     hint = shape_hint(dataset, options)

@@ -1,4 +1,7 @@
-"""Find data, and tell its kind; the command line imports this module before anything heavy."""
+"""Find data: a path as written, or a bare name in the folder TINYKERNEL_DATA.
+
+The command line imports this module before anything heavy.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +18,31 @@ RECORDINGS = (".csv", ".tsv", ".parquet", ".npz", *SOUNDS)
 
 
 def find_data(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a data file; TinykernelError if there is none."""
+    """Find a data file; a bare name may also be in the folder TINYKERNEL_DATA."""
     file = Path(path)
+    if file.is_file():
+        return file
     if file.is_dir():
         raise TinykernelError(f"{file}: is a folder; give a data file")
-    if not file.is_file():
-        raise TinykernelError(f"{file}: no such file; check the path")
-    return file
+    folder = os.environ.get("TINYKERNEL_DATA")
+    if folder and file.name == str(file):
+        shared = Path(folder) / file
+        if shared.is_file():
+            return shared
+        raise TinykernelError(
+            f"{file}: no such file here or in {folder} (TINYKERNEL_DATA); check its name"
+        )
+    raise TinykernelError(f"{file}: no such file; check the path")
 
 
 def data_folder(path: str | os.PathLike[str]) -> Path | None:
-    """Return the path of a folder; None for a file."""
-    return Path(path) if Path(path).is_dir() else None
+    """Find a folder, a bare name also in TINYKERNEL_DATA; None for a file."""
+    folder, shared = Path(path), os.environ.get("TINYKERNEL_DATA")
+    if folder.is_dir():
+        return folder
+    if not shared or folder.exists() or folder.name != str(folder):
+        return None
+    return Path(shared) / folder if (Path(shared) / folder).is_dir() else None
 
 
 def files_below(folder: Path) -> Iterator[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import warnings
@@ -213,20 +214,23 @@ def _refuse_strays(files: Sequence[Path]) -> None:
         )
 
 
-# Default side, and pictures that are checked for colours.
+# Default side, and pictures that are looked at for sizes and colours.
 _SIDE, _LOOKED_AT = 32, 100
+# Sides of squares among which `train` chooses.
+_SIDES = (16, 24, 32, 48)
 _NAMED = 3
 
 
 @dataclass(frozen=True)
 class PictureReading:
-    """How pictures are read; without a shape they become 32 x 32 pixels."""
+    """How pictures are read; without a shape they become squares."""
 
     shape: tuple[int, ...] | None = None  # rows, columns, and channels: 1, grey, or 3
     name: str | None = None  # see `NamePattern`; else the label is the name of the folder
     label: str | None = None  # fields of `name`
     groups: str | None = None
     frame: str | None = None  # a camera's WIDTHxHEIGHT:FORMAT; arrays then hold its bytes
+    side: int = _SIDE  # pixels, without a shape
 
     def __post_init__(self) -> None:
         """Check the fields."""
@@ -259,7 +263,8 @@ class PictureReading:
     @property
     def remembered(self) -> dict[str, Any]:
         """Settings for the model file, as JSON types."""
-        return {k: v for k, v in vars(self).items() if k != "shape" and v is not None}
+        left_out = ("shape", "side")
+        return {k: v for k, v in vars(self).items() if k not in left_out and v is not None}
 
 
 def read_pictures(path: str | os.PathLike[str], how: PictureReading, *, to_train: bool) -> Parts:
@@ -272,8 +277,8 @@ def read_pictures(path: str | os.PathLike[str], how: PictureReading, *, to_train
     files = find_pictures(path)
     notes = (files.note,) if files.note else ()
     if how.shape is None and how.frame is None:
-        sample = files.train[:: max(1, len(files.train) // _LOOKED_AT)]
-        how = replace(how, shape=(_SIDE, _SIDE, 3 if any(map(has_colours, sample)) else 1))
+        channels = 3 if any(map(has_colours, _looked_at(files))) else 1
+        how = replace(how, shape=(how.side, how.side, channels))
         size = "x".join(map(str, how.shape or ()))
         notes = (*notes, f"pictures become {size}; --image-shape chooses another size")
     pattern = None if how.name is None else NamePattern(how.name, how.label, how.groups)
@@ -283,6 +288,20 @@ def read_pictures(path: str | os.PathLike[str], how: PictureReading, *, to_train
     train = _part(files.source, files.train, how, pattern, to_train)
     notes = (*notes, *train.notes, *(() if test is None else test.notes))
     return Parts(replace(train, notes=notes), test)
+
+
+def _looked_at(files: PictureFiles) -> list[Path]:
+    return files.train[:: max(1, len(files.train) // _LOOKED_AT)]
+
+
+def usual_sides(path: str | os.PathLike[str]) -> list[int]:
+    """Return sides of squares that pictures may become: up to the shorter side of most of them."""
+    shorter = list[int]()
+    for file in _looked_at(find_pictures(path)):
+        with contextlib.suppress(BrokenPictureError), _opened(file) as image:
+            shorter.append(min(image.size))
+    most = float(np.median(shorter)) if shorter else _SIDE
+    return [side for i, side in enumerate(_SIDES) if not i or _SIDES[i - 1] < most]
 
 
 def _part(

@@ -12,7 +12,7 @@ import pytest
 from tinykernel import TinykernelError
 from tinykernel.data.load import load_data, load_rows
 from tinykernel.data.paths import is_pictures, is_recording
-from tinykernel.data.pictures import PictureReading, read_pictures
+from tinykernel.data.pictures import PictureReading, read_pictures, usual_sides
 
 SHAPE = (4, 4, 3)
 
@@ -233,3 +233,12 @@ def test_a_stray_picture_became_a_class(image, photos):
     """A preview beside the folders of the classes is no class of its own."""
     image.new("RGB", (8, 8)).save(photos / "preview.png")
     assert "preview.png: is not in the folder of a class" in refused(photos)
+
+
+def test_sizes_end_at_the_pictures(image, tmp_path):
+    """No size is much larger than most pictures, which would only repeat their pixels."""
+    for number, side in enumerate((8, 28, 40)):
+        image.new("L", (side + 50, side)).save(tmp_path / f"{number}.png")
+    assert usual_sides(tmp_path) == [16, 24, 32]
+    assert usual_sides(tmp_path / "0.png") == [16]
+    assert usual_sides(tmp_path / "2.png") == [16, 24, 32, 48]

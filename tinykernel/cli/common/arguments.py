@@ -90,7 +90,7 @@ DataArgument = Annotated[
     str,
     argument(
         "DATA",
-        "table, arrays, recordings or pictures",
+        "table, arrays, recordings or pictures; also from $TINYKERNEL_DATA",
         callback=existing_data,
     ),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,9 +85,12 @@ def pictures_of(options: Mapping[str, Any]) -> PictureReading | None:
 
 
 def dataset_for(
-    options: Mapping[str, Any], parameters: dict[str, Any]
+    options: Mapping[str, Any], parameters: dict[str, Any], *, choose_size: bool = False
 ) -> tuple[Dataset, Windows | None, dict[str, Any]]:
-    """Load rows, or cut recordings; add to `parameters`, and return entries for the model file."""
+    """Load rows, or cut recordings; add to `parameters`, and return entries for the model file.
+
+    `choose_size` compares sizes of pictures, where none is given.
+    """
     say("reading", 0, None, options["data"])
     test = options["test"]
     split = {"test_size": 0.0 if isinstance(test, str) else test, "seed": options["seed"]}
@@ -96,10 +100,7 @@ def dataset_for(
     if pictures is None:
         dataset, remembered = _tables(options, parameters, split)
     else:
-        from tinykernel.data.load import load_data
-
-        values = options["task"] == "numbers"
-        dataset = load_data(options["data"], pictures=pictures, values=values, **split)
+        dataset = _pictures(options, parameters, pictures, split, choose_size)
         parameters["image_shape"] = pictures.shape if pictures.frame else dataset.shape
         remembered = {"pictures": pictures.remembered}
     if isinstance(test, str):
@@ -116,6 +117,40 @@ def dataset_for(
             split=f"{n} training rows, {len(rows.y)} test rows ({place})",
         )
     return dataset, None, remembered
+
+
+def _pictures(
+    options: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+    pictures: PictureReading,
+    split: dict[str, Any],
+    choose_size: bool,
+) -> Dataset:
+    """Load pictures; with `choose_size`, and without a shape, as large as serves training rows."""
+    from tinykernel.data.load import load_data
+    from tinykernel.data.pictures import usual_sides
+
+    load = partial(load_data, options["data"], values=options["task"] == "numbers", **split)
+    is_open = pictures.shape is None and options["task"] == "classes"
+    if not (choose_size and is_open) or options["effort"] == "quick":
+        return load(pictures=pictures)
+    from tinykernel.budget.picture_size import choose_side
+
+    sides = usual_sides(options["data"])
+    dataset = load(pictures=replace(pictures, side=sides[-1]))
+    assert dataset.shape is not None
+    chosen = choose_side(
+        dataset.X_train.reshape(-1, *dataset.shape),
+        dataset.y_train,
+        sides,
+        groups=dataset.group_train,
+        **{name: options[name] for name in ("seed", "budget", "target")},
+        **parameters,
+    )
+    side, reason = chosen or (pictures.side, "")
+    if side != sides[-1]:
+        dataset = load(pictures=replace(pictures, side=side))
+    return replace(dataset, notes=(*dataset.notes, *([reason] if reason else [])))
 
 
 def _cut(
