@@ -218,6 +218,7 @@ def _refuse_strays(files: Sequence[Path]) -> None:
 _SIDE, _LOOKED_AT = 32, 100
 # Sides of squares among which `train` chooses.
 _SIDES = (16, 24, 32, 48)
+_MOST_BYTES = 2**28  # of pictures of which the size is not yet chosen
 _NAMED = 3
 
 
@@ -296,12 +297,14 @@ def _looked_at(files: PictureFiles) -> list[Path]:
 
 def usual_sides(path: str | os.PathLike[str]) -> list[int]:
     """Return sides of squares that pictures may become: up to the shorter side of most of them."""
-    shorter = list[int]()
-    for file in _looked_at(find_pictures(path)):
+    files, shorter = find_pictures(path), list[int]()
+    for file in _looked_at(files):
         with contextlib.suppress(BrokenPictureError), _opened(file) as image:
             shorter.append(min(image.size))
     most = float(np.median(shorter)) if shorter else _SIDE
-    return [side for i, side in enumerate(_SIDES) if not i or _SIDES[i - 1] < most]
+    bytes_of_one = _MOST_BYTES / len(files.train)
+    sides = [side for side in _SIDES[1:] if 3 * side * side <= bytes_of_one]
+    return [_SIDES[0], *(side for i, side in enumerate(sides) if _SIDES[i] < most)]
 
 
 def _part(

@@ -235,10 +235,12 @@ def test_a_stray_picture_became_a_class(image, photos):
     assert "preview.png: is not in the folder of a class" in refused(photos)
 
 
-def test_sizes_end_at_the_pictures(image, tmp_path):
-    """No size is much larger than most pictures, which would only repeat their pixels."""
+def test_sizes_end_at_the_pictures(image, tmp_path, monkeypatch):
+    """No size is much larger than most pictures, nor are many pictures read in a large one."""
     for number, side in enumerate((8, 28, 40)):
         image.new("L", (side + 50, side)).save(tmp_path / f"{number}.png")
     assert usual_sides(tmp_path) == [16, 24, 32]
     assert usual_sides(tmp_path / "0.png") == [16]
     assert usual_sides(tmp_path / "2.png") == [16, 24, 32, 48]
+    monkeypatch.setattr("tinykernel.data.pictures._MOST_BYTES", 3 * 3 * 24 * 24)
+    assert usual_sides(tmp_path) == [16, 24]

@@ -149,6 +149,7 @@ def _pictures(
     )
     side, reason = chosen or (pictures.side, "")
     if side != sides[-1]:
+        del dataset  # may be large
         dataset = load(pictures=replace(pictures, side=side))
     return replace(dataset, notes=(*dataset.notes, *([reason] if reason else [])))
 
