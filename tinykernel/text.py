@@ -37,6 +37,13 @@ def listed(items: Sequence[Any], most: int = 6, show: Callable[[Any], str] = str
     return ", ".join(map(show, items[:most])) + (", ..." if len(items) > most else "")
 
 
+def size(n_bytes: int) -> str:
+    """Format a number of bytes; KB = 1024 bytes."""
+    if abs(n_bytes) < 1024:
+        return f"{n_bytes} B"
+    return f"{n_bytes / 1024:.1f} KB" if n_bytes < 1024**2 else f"{n_bytes / 1024**2:g} MB"
+
+
 def percent(share: float | None) -> str:
     """Write a share of 0 to 1 in percent.
 

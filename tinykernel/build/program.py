@@ -96,7 +96,7 @@ def find_platform(target: Target, machine: Machine, back_end: str = "auto") -> P
             continue
         chain = find_toolchain(machine.target or target, kind)
         name = emulated.emulator_name(machine, emulator)
-        if chain is not None and not chain.stand_in and name is not None:
+        if chain is not None and name is not None:
             return Platform(chain, machine, emulator, name, note)
     return None
 

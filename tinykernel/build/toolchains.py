@@ -63,7 +63,6 @@ class Toolchain:
     command: tuple[str, ...]  # how it is started.
     flags: tuple[str, ...] = ()  # options that choose the processor.
     link_flags: tuple[str, ...] = ()  # options for linking only.
-    stand_in: str = ""  # one sentence when it builds for a related processor only, else empty.
     title: str = ""  # name and version for a report.
     # Option for the language that the target needs in place of the one that is asked for.
     standard: str = ""
@@ -173,7 +172,6 @@ def _cross_gcc(target: Target, compiler: Compiler) -> Toolchain | None:
         command=(command,),
         flags=(*compiler.flags, *library),
         link_flags=("-nostartfiles", "-Wl,--gc-sections"),
-        stand_in=compiler.stand_in,
         # The address space of constants in flash is GNU C.
         standard="-std=gnu99" if target.family == "avr" else "",
     )
@@ -228,16 +226,13 @@ def _find_all(target: Target, _path: str, _core: str, cc: str) -> tuple[Toolchai
         ]
     else:
         chains = [_cross_gcc(target, compiler) for compiler in target.compilers]
-    exact = [chain for chain in chains if chain is not None and not chain.stand_in]
-    stand_ins = [chain for chain in chains if chain is not None and chain.stand_in]
-    zig = _zig(target)
-    return (*exact, *([zig] if zig else []), *stand_ins)
+    return tuple(chain for chain in (*chains, _zig(target)) if chain is not None)
 
 
 def find_toolchains(target: str | Target) -> tuple[Toolchain, ...]:
     """List the toolchains on this computer that build for a target, the preferred first."""
-    # A GCC for the very processor (from the PATH, then from PlatformIO's packages), zig, a GCC for
-    # a related processor; for the host CC, gcc, clang, cc and zig.
+    # A GCC (from the PATH, then from PlatformIO's packages), zig; for the host CC, gcc, clang, cc
+    # and zig.
     return _find_all(
         find_target(target),
         os.environ.get("PATH", ""),

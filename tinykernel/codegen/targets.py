@@ -17,8 +17,6 @@ class Compiler:
 
     prefix: str  # what stands before ``gcc`` in the command, e.g. ``"arm-none-eabi-"``.
     flags: tuple[str, ...] = ()  # which choose the processor.
-    # How the processor that it builds for differs, in a sentence; empty where it does not.
-    stand_in: str = ""
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class Target:
     description: str  # core and instruction set in a few words.
     family: str  # "arm", "riscv", "xtensa", "avr" or "host": who reads its machine code.
     boards: tuple[Board, ...]  # to suggest; the first is the default.
-    compilers: tuple[Compiler, ...]  # in order of preference; true ones before stand-ins.
+    compilers: tuple[Compiler, ...]  # in order of preference.
     zig: tuple[str, str] | None = None  # ``(-target, -mcpu)`` of zig, where it has such a target.
     machines: tuple[str, ...] = ()  # emulated ones that run its code, the closest first.
     emulated_as: str = ""  # what is not proven, in a sentence, where no machine has this core.
@@ -84,7 +82,6 @@ _FPUS = {"cortex-m4": "fpv4-sp-d16", "cortex-m7": "fpv5-sp-d16", "cortex-m33": "
 _WITHOUT_FPU = ("teensy31",)
 # The DSP extension is an option of the M33 that its chips have; GCC assumes it, zig does not.
 _ZIG_CPUS = {"cortex-m33": "cortex_m33+dsp"}
-_LX106 = "xtensa-lx106-elf-"
 
 
 def _cortex(row: str) -> tuple[Target, ...]:
@@ -123,20 +120,12 @@ def _arm_gcc(cpu: str, *flags: str) -> tuple[Compiler, ...]:
 
 def _esp32(name: str, chip: str, core: str) -> Target:
     """Return the row of a chip whose exact core no machine emulates."""
-    nearest = (
-        "built for the Xtensa LX106 (call0 calling convention), the nearest instruction set to "
-        "this Xtensa core that a compiler was found for; the real core has more instructions and "
-        "register windows"
-    )
     return Target(
         name=name,
         description=f"{chip}, {core}",
         family="xtensa",
         boards=boards_of(name, 1),
-        compilers=(
-            Compiler(f"xtensa-{name}-elf-", ("-mlongcalls",)),
-            Compiler(_LX106, ("-mlongcalls",), nearest),
-        ),
+        compilers=(Compiler(f"xtensa-{name}-elf-", ("-mlongcalls",)),),
         machines=("sim-lx106", "virt-rv32"),
         emulated_as=f"the same C ran on another core; the {core} itself, its compiler and its "
         "register windows were not exercised",
@@ -162,7 +151,7 @@ _ROWS = (
         description="ESP8266, Xtensa LX106",
         family="xtensa",
         boards=boards_of("esp8266", 2),
-        compilers=(Compiler(_LX106, ("-mlongcalls",)),),
+        compilers=(Compiler("xtensa-lx106-elf-", ("-mlongcalls",)),),
         machines=("sim-lx106",),
         tables_in_ram=True,
         notes=(

@@ -77,15 +77,6 @@ def mostly_increasing(values: NDArray[Any]) -> bool:
     return bool(2 * rises > len(values) - 1 and falls <= max(1, _OUT_OF_ORDER * len(values)))
 
 
-def regular(values: NDArray[Any]) -> bool:
-    """Whether numbers rise by equal steps, except gaps."""
-    if not strictly_monotone(values) or values[1] < values[0]:
-        return False
-    steps = np.diff(values.astype(np.float64) if values.dtype.kind == "u" else values)
-    median = np.median(steps)
-    return bool(np.ptp(steps[steps <= GAP * median]) <= 0.01 * median)
-
-
 def suspicious_inputs(X: NDArray[Any], names: Sequence[str]) -> dict[str, str]:
     """Find columns of a table that are not measurements; return a reason by name.
 

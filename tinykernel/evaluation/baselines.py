@@ -45,6 +45,8 @@ def label_baselines(
     the exact test of McNemar; with groups or `class_weight="balanced"` the t test of the
     differences. It is better if the test is significant.
     """
+    from sklearn.utils.class_weight import compute_sample_weight
+
     (X, y), (X_test, true) = train, test
     labels, counts = np.unique(y, return_counts=True)
     most = labels[counts.argmax()]
@@ -52,7 +54,7 @@ def label_baselines(
     drawn = drawn_rows(X, y, _LINEAR_ROWS)
     linear = _linear_answers(*drawn, X_test, lambda X, y: _logistic(X, y, class_weight))
     balanced = class_weight == "balanced"
-    weight = equal_classes(true) if balanced else None
+    weight = compute_sample_weight("balanced", true) if balanced else None
     few = drawn_rows(*drawn, _tree_rows(X))
     return _compared(
         {
@@ -174,12 +176,6 @@ def _logistic(X: NDArray[Any], y: NDArray[Any], class_weight: str | None) -> Any
         # Of a tie the strongest penalty.
         best = _PENALTIES[len(scores) - 1 - int(np.argmax(scores[::-1]))]
         return fitted(X, y, best)
-
-
-def equal_classes(y: NDArray[Any]) -> NDArray[np.float64]:
-    """Return row weights of mean 1 that give all classes the same total."""
-    _, index, counts = np.unique(y, return_inverse=True, return_counts=True)
-    return np.asarray(len(y) / (len(counts) * counts[index]), dtype=np.float64)
 
 
 def _more_often_right(

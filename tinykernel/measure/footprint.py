@@ -68,7 +68,6 @@ def measure_footprint(
             functions = read_functions(ELFFile(stream), row.family)
     bound = worst_case_stack(functions, [f"{MODEL}_{name}" for name in names])
     tables = sum(parts[part] for part in flash_parts(model) if part not in ("code", "library"))
-    notes = [*row.notes, *([toolchain.stand_in] if toolchain.stand_in else [])]
     return Footprint(
         parts={part: parts[part] for part in flash_parts(model)},
         static=static + (tables if row.tables_in_ram else 0),
@@ -76,7 +75,7 @@ def measure_footprint(
         stack=bound.bytes,
         chain=bound.chain,
         compiler=toolchain.title,
-        notes=tuple(notes),
+        notes=row.notes,
     )
 
 

@@ -16,13 +16,7 @@ from tinykernel.measure.instructions import estimate_instructions
 from tinykernel.measure.limits import Limits, parse_limits
 from tinykernel.model import as_integer_model
 from tinykernel.progress import report as say
-
-
-def format_kb(size: int) -> str:
-    """Write a short size for a table."""
-    if abs(size) < 1024:
-        return f"{size} B"
-    return f"{size / 1024:.1f} KB" if size < 1024**2 else f"{size / 1024**2:g} MB"
+from tinykernel.text import size
 
 
 @dataclass(frozen=True)
@@ -161,13 +155,13 @@ class Report:
         where = f"the {self.chip} (target {self.target})"
         if not self.fits:
             return f"It does not fit {where}: {'; '.join(self.problems)}."
-        text = f"It fits {where}: {format_kb(self.flash)} of {format_kb(self.chip_flash)} flash, "
-        text += f"{format_kb(self.ram)} of {format_kb(self.chip_ram)} RAM"
+        text = f"It fits {where}: {size(self.flash)} of {size(self.chip_flash)} flash, "
+        text += f"{size(self.ram)} of {size(self.chip_ram)} RAM"
         if self.limits is not None and self.limits.beside_flash:
             text += f"; it is within {self.limits}"
         elif self.budget is not None:
-            text += f"; {format_kb(self.budget - self.flash)} of the budget of "
-            text += f"{format_kb(self.budget)} flash are left"
+            left = size(self.budget - self.flash)
+            text += f"; {left} of the budget of {size(self.budget)} flash are left"
         return text + "."
 
 

@@ -25,7 +25,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import LabelEvaluation, evaluate, interval_in_words
 from tinykernel.measure.costs import Cost, cost_on, format_clock, parse_clocks
 from tinykernel.measure.limits import Limits, parse_limits
-from tinykernel.measure.report import Report, format_kb, report
+from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.values import Values
 from tinykernel.progress import report as say
@@ -36,7 +36,7 @@ from tinykernel.reporting.facts import (
     input_ranges,
     training_in_words,
 )
-from tinykernel.text import visible
+from tinykernel.text import size, visible
 
 _SHARES = (1.0, 0.95, 0.9, 0.8, 0.5)
 _MOST_INPUTS = 24  # more of them are folded
@@ -108,7 +108,7 @@ class ReportPage:
 def _rendered(page: ReportPage) -> str:
     engine = resources.templates().overlay(autoescape=True, finalize=_visible)
     filters: dict[str, Any] = {
-        "kb": format_kb,
+        "kb": size,
         "percent": lambda share: "-" if share != share else f"{100 * share:.2f} %",
         "clock": format_clock,
         "number": lambda value: "" if value is None else f"{value:.6g}",
@@ -193,7 +193,7 @@ def _about_labels(judged: LabelEvaluation) -> dict[str, Any]:
 def _better(judged: LabelEvaluation) -> str:
     """Name simple models that are better than the model; empty if there are none."""
     better = " and ".join(
-        each.name + (f" of {format_kb(each.n_bytes)} of {each.made_of}" if each.n_bytes else "")
+        each.name + (f" of {size(each.n_bytes)} of {each.made_of}" if each.n_bytes else "")
         for each in judged.baselines.values()
         if each.better
     )

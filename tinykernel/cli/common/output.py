@@ -26,6 +26,7 @@ from tinykernel.cli.settings.table import SETTINGS
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.text import percent as percent
+from tinykernel.text import size as size
 from tinykernel.text import visible
 
 if TYPE_CHECKING:
@@ -202,11 +203,6 @@ def console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else _WIDTH_OF_A_FILE
     return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
-
-
-def size(n_bytes: int) -> str:
-    """Format a number of bytes; KB = 1024 bytes."""
-    return f"{n_bytes} B" if n_bytes < 1024 else f"{n_bytes / 1024:.1f} KB"
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

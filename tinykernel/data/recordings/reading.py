@@ -53,8 +53,8 @@ def windows(
     ============  ==================================================================
 
     Times are the column with such a name (``time``, ``t``, ``timestamp``, also with a unit:
-    ``time_ms``, ``t [s]``), or the first one that rises by equal steps. A step of more than 1.5
-    median steps, or backwards, is a gap. The rate is the number of steps a second between gaps.
+    ``time_ms``, ``t [s]``). A step of more than 1.5 median steps, or backwards, is a gap. The rate
+    is the number of steps a second between gaps.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ def read_tracks(
         _refuse_lacking(table, reading.drop, table.columns, "to drop")
         columns = {name: x for name, x in table.columns.items() if name not in reading.drop}
         first = tracks[0] if tracks else None
-        clock = _time_column(table, columns, inputs, first.time if first else reading.time)
+        clock = _time_column(table, columns, first.time if first else reading.time)
         channels = _channels(table, columns, clock, inputs, first)
         X, holes = _matrix(table, columns, channels)
         rate = agreed(table, "the file says", table.rate, reading.rate)
@@ -82,21 +82,13 @@ def _refuse_lacking(
         )
 
 
-def _time_column(
-    table: Columns,
-    columns: dict[str, NDArray[Any]],
-    inputs: Sequence[str] | None,
-    named: str | None,
-) -> str | None:
+def _time_column(table: Columns, columns: dict[str, NDArray[Any]], named: str | None) -> str | None:
     """Return the name of the column of times."""
     _refuse_lacking(table, [] if named is None else [named], columns, "of times")
     if named is None:
         named = next((name for name in columns if kinds.is_time_name(name)), None)
     if named is None:
-        # The samples of a sound, whose rate is known, may increase regularly.
-        others = [] if table.rate is not None else set(columns) - set(inputs or ())
-        regular = (n for n, v in columns.items() if n in others and kinds.regular(v))
-        return next(regular, None)
+        return None
     values = columns[named]
     where = f"{table.file}: the column {named!r} is read as time"
     if values.dtype.kind not in "iufM":
