@@ -6,8 +6,6 @@ import pytest
 
 from tests.cli.tools import arrays, failed, json_of, run
 from tinykernel import load
-from tinykernel.cli.common.rows import in_batches
-from tinykernel.model import IntegerModel
 
 
 @pytest.mark.parametrize("suffix", ["tkm", "pkl"])
@@ -31,18 +29,3 @@ def test_predict_table_and_csv(work, tmp_path):
     assert "use .csv" in failed(
         "predict", work / "gesture.tkm", work / "data.npz", "-o", tmp_path / "p.txt"
     )
-
-
-def test_rows_are_read_in_batches(work, monkeypatch):
-    """Memory does not grow with the rows; the labels of all batches come in their order."""
-    lengths, predict = [], IntegerModel.predict
-
-    def spy(model, X):
-        lengths.append(len(X))
-        return predict(model, X)
-
-    monkeypatch.setattr("tinykernel.cli.common.rows._ROWS_A_BATCH", 7)
-    monkeypatch.setattr(IntegerModel, "predict", spy)
-    model, X = load(work / "gesture.tkm"), arrays(work / "data.npz")["X_test"]
-    assert in_batches(model.predict, X).tolist() == predict(model, X).tolist()
-    assert lengths == [7, 7, 7, 7, 2]

@@ -26,7 +26,7 @@ from tinykernel.model.stages.beside import as_rows, as_windows
 from tinykernel.progress import report as say
 from tinykernel.text import count
 
-_ROWS_AT_ONCE, _HOPS_AT_ONCE = 8192, 1024
+_HOPS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -211,8 +211,6 @@ def expected_values(model: IntegerModel, entries: Inputs) -> dict[str, NDArray[A
     for entry, inputs in entries.items():
         if entry == "quantize":
             expected[entry] = np.asarray(entries["quantized"])
-        elif entry == "quantized":
-            expected[entry] = _with_labels(model, np.asarray(inputs))
         elif entry == "stream":
             none = _with_labels(model, np.zeros((0, model.n_features), dtype=model.input_dtype))
             parts = [np.concatenate([none, *_of_stream(model, samples)]) for samples in inputs]
@@ -223,11 +221,8 @@ def expected_values(model: IntegerModel, entries: Inputs) -> dict[str, NDArray[A
             expected[entry] = np.concatenate(parts).astype(np.int32)
         else:
             rows = np.asarray(inputs)
-            parts = [
-                _with_labels(model, model.quantize_inputs(rows[first : first + _ROWS_AT_ONCE]))
-                for first in range(0, len(rows), _ROWS_AT_ONCE)
-            ]
-            expected[entry] = np.concatenate(parts)
+            Q = rows if entry == "quantized" else model.quantize_inputs(rows)
+            expected[entry] = _with_labels(model, Q)
     return expected
 
 

@@ -13,7 +13,7 @@ from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import print_notes
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, write_csv
-from tinykernel.cli.common.rows import ModelFile, in_batches, open_model, rows_for
+from tinykernel.cli.common.rows import ModelFile, open_model, rows_for
 from tinykernel.errors import TinykernelError
 from tinykernel.text import count
 
@@ -164,12 +164,8 @@ def _decisions(opened: ModelFile, stream: str) -> list[dict[str, Any]]:
     cut = cut_for(stream, model, cutting, mixed="majority")
     for note in cut.notes:
         typer.echo(f"note: {note}", err=True)
-    n, scores = len(cut.X), None if model.is_regressor else in_batches(model.scores, cut.inputs)
-    labels = (
-        in_batches(model.predict, cut.inputs)
-        if scores is None
-        else (np.array(model.classes)[scores.argmax(axis=1)])
-    )
+    n, scores = len(cut.X), model.scores(cut.inputs)
+    labels = model.answers.predict(scores)
     columns: dict[str, Any] = {
         "recording": [cut.recordings[i] for i in cut.recording],
         "sample": (cut.starts + cut.X.shape[1] - 1).tolist(),
@@ -177,12 +173,12 @@ def _decisions(opened: ModelFile, stream: str) -> list[dict[str, Any]]:
         "label": list(labels),
         "true": [None] * n if cut.y is None else cut.y.tolist(),
     }
-    if model.events is not None and scores is not None:
+    if model.events is not None:
         ends = np.flatnonzero(np.diff(cut.segments)) + 1
         events = [model.events.follow(part) for part in np.split(scores, ends)]
         at = np.concatenate(events).tolist()
         columns["event"] = [None if i < 0 else model.classes[i] for i in at]
-    if scores is not None and model.decision is not None:
+    if model.decision is not None:
         columns["decision"], columns["confidence"] = _decided(model, scores)
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 

@@ -75,12 +75,7 @@ def _bounds(model: IntegerModel, packed: PackedModel, last: Bounds | None) -> li
     bounds = {stage.stage: stage for stage in model.ranges()}
     changes = {}
     if any(struct.kind == "tk_signal" for struct in packed.structs):
-        # The lanes in which responses are kept, and the type of counts.
-        changes = {
-            "level": {"limit_high": (1 << 16) - 1},
-            "response less threshold": {"limit_low": -(1 << 15), "limit_high": (1 << 15) - 1},
-            "count": {"limit_high": int(np.iinfo(model.scaler.raw_dtype).max)},
-        }
+        changes = {"count": {"limit_high": int(np.iinfo(model.scaler.raw_dtype).max)}}
     if last is not None:
         changes |= {"scale times row": _ends(255 * last.low, 255 * last.high)}
         changes |= _of_ternary(model, packed)

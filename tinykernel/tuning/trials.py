@@ -20,8 +20,6 @@ from tinykernel.measure.limits import Limits
 from tinykernel.measure.report import Report
 from tinykernel.model import IntegerModel
 
-_ROWS_AT_ONCE = 4096
-
 
 class Stopped(BaseException):
     """Ends a training that is no longer needed."""
@@ -143,9 +141,7 @@ def _judged(work: Work, trial: Trial, trained: TrainResult) -> Outcome:
 
     out = work.folds == trial.fold
     X, y = work.X[out], work.y[out]
-    starts = range(0, len(X), _ROWS_AT_ONCE)
-    answers = [trained.model.predict(X[at : at + _ROWS_AT_ONCE]) for at in starts]
-    answered = np.concatenate(answers)
+    answered = trained.model.predict(X)
     confusion = confusion_matrix(y, answered, labels=np.unique(work.y))
     groups = None
     if work.groups is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -157,7 +156,6 @@ def about_evaluation(judged: Evaluation | None) -> dict[str, Any]:
 
 
 _LABELS_SHOWN = 2
-_ROWS_A_BATCH = 4096
 
 
 @dataclass(frozen=True)
@@ -222,23 +220,13 @@ def _seen(rows: Rows, training: Dataset | None, file: ModelFile) -> NDArray[np.b
 
 def accuracy_of(model: IntegerModel, X: NDArray[Any], y: NDArray[Any]) -> float | None:
     """Return the accuracy of a model, or R2; None of one value."""
-    answers = in_batches(model.predict, X)
+    answers = model.predict(X)
     if y.dtype.kind == "f":  # values; labels are never floats
         from sklearn.metrics import r2_score
 
         columns = answers.reshape(len(y), -1)
         return float(r2_score(y, columns[:, columns.shape[1] // 2])) if len(y) > 1 else None
     return float((answers == y).mean())
-
-
-def in_batches(
-    function: Callable[[NDArray[Any]], NDArray[Any]], rows: NDArray[Any]
-) -> NDArray[Any]:
-    """Apply a function to batches of rows, to limit memory."""
-    import numpy as np
-
-    starts = range(0, len(rows), _ROWS_A_BATCH)
-    return np.concatenate([function(rows[at : at + _ROWS_A_BATCH]) for at in starts])
 
 
 def rows_for(file: ModelFile, data: str, *, held_out: bool = False, keep_all: bool = False) -> Rows:

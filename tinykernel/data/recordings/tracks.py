@@ -280,7 +280,8 @@ def clean_labels(
     texts = sorted({text for code in codes if code for text in code[0].tolist()})
     known = [text for text in texts if text.lower() not in ("", "nan", "na", "null")]
     values = text_labels(known) if known else np.zeros(0, np.int64)
-    if known and values.dtype.kind == "U" and all(map(_is_float, known)):
+    numbers = np.array(list(map(number_of, known)), np.float64)
+    if known and values.dtype.kind == "U" and np.isfinite(numbers).all():
         # If all are whole, one has more digits than integer labels.
         largest = max(known, key=lambda text: abs(float(text)))
         broken = next((text for text in known if not float(text).is_integer()), largest)
@@ -308,11 +309,6 @@ def clean_labels(
             y = y[np.maximum.accumulate(place)]
         cleaned.append((y, missing))
     return cleaned
-
-
-def _is_float(text: str) -> bool:
-    number = number_of(text)
-    return number is not None and bool(np.isfinite(number))
 
 
 def majority(values: NDArray[Any]) -> Any:

@@ -138,14 +138,6 @@ class Decision(Record):
         _, margin = margins(scores)
         return np.asarray(self.table[np.minimum(margin >> self.shift, CONFIDENCES - 1)])
 
-    def novelty(
-        self, scores: NDArray[np.int32], distance: NDArray[np.int32] | None
-    ) -> NDArray[np.int32]:
-        """Return how little each row looks like any class; distances where there are prototypes."""
-        if distance is None or self.margin_line is None:
-            return novelties(scores)
-        return nearer(distance, margins(scores)[1], self.margin_line)
-
     def is_novel(self, novelty: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Return whether rows of this novelty look like no class."""
         if self.novelty_threshold is None:

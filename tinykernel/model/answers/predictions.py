@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.errors import TinykernelError
-from tinykernel.model.answers.decision import Decision, novelties
+from tinykernel.model.answers.decision import Decision, margins, nearer, novelties
 from tinykernel.model.answers.events import Events
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import Values
@@ -242,7 +242,7 @@ class Predictions(Chain):
         """
         if isinstance(self.answers, Values):
             raise TinykernelError("novelty: the model predicts values, not classes")
-        if self.decision is None or not self.decision.n_prototypes:
+        if self.decision is None:
             return novelties(self.scores(X))
         return self.novelty_quantized(self.quantize_inputs(X))
 
@@ -252,10 +252,10 @@ class Predictions(Chain):
         """Compute novelty from quantized inputs, and from their scores where they are known."""
         decision, inputs = self._decides(), self.quantized(Q)
         known = self.scores_quantized(inputs) if scores is None else scores
-        distance = None
-        if decision.prototypes is not None:
-            distance = distances(inputs, decision.prototypes)
-        return decision.novelty(known, distance)
+        if decision.prototypes is None or decision.margin_line is None:
+            return novelties(known)
+        distance = distances(inputs, decision.prototypes)
+        return nearer(distance, margins(known)[1], decision.margin_line)
 
     def is_novel(self, X: ArrayLike) -> NDArray[np.bool_]:
         """Return which rows look like no class.

@@ -73,14 +73,11 @@ class Kernels(Stage):
     GIVES = "counts"
     OWNER = "kernels"
 
-    # (n_kernels, kh, kw). Images: -1, 0, 1, kh and kw odd and at most 7, no kernel all 0. Signals:
-    # kh is 9 and kw 1, with three 2 and six -1 (MiniRocket), nine 1, or a 1 for the newest sample.
     taps: NDArray[np.int8] = field(metadata=limits(None, None, "kernels", 9, 1))
     dilation: NDArray[np.uint8] = field(metadata=limits(1, 255, "kernels"))
     channel: NDArray[np.uint8] = field(metadata=limits(0, 255, "kernels"))
     threshold: NDArray[np.int32] = field(metadata=limits(None, None, "kernels"))
-    cells: tuple[int, int]  # the second is 1 for signals and 1, 2 or 4 for images
-    # rows of zeros before and after; 0 for signals
+    cells: tuple[int, int]
 
     def check(self) -> None:
         """Check the kernels, as far as no grid is needed."""
@@ -98,8 +95,6 @@ class Kernels(Stage):
             raise self.refuse("cells is no pair of 1 to 255 and 1")
         if self.n_counts > _MOST_COUNTS:
             raise self.refuse(f"more than {_MOST_COUNTS} counts")
-
-    # -- sizes --------------------------------------------------------------------------------
 
     @property
     def n_kernels(self) -> int:
@@ -155,21 +150,11 @@ class Kernels(Stage):
         ends = np.searchsorted(k, np.arange(self.n_kernels + 1)).astype(np.int64)
         return ends, i.astype(np.int64), self.taps[k, i, 0].astype(np.int32)
 
-    def _responses(self, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the exact range of the responses of each kernel; values outside are 0."""
-        return dot_ends(self.taps.reshape(self.n_kernels, 9), grid.high)
-
-    def _margins(self, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the range of ``r - threshold - 1``."""
-        low, high = self._responses(grid)
-        above = self.threshold.astype(np.int64) + 1
-        return low - above, high - above
-
     def ranges(self, grid: Grid) -> tuple[Range, ...]:
-        low, high = self._responses(grid)
-        margin_low, margin_high = self._margins(grid)
+        low, high = dot_ends(self.taps.reshape(self.n_kernels, 9), grid.high)
+        above = self.threshold.astype(np.int64) + 1
         made, half = self.gives(grid), 1 << 15
-        ends = int(margin_low.min()), int(margin_high.max())
+        ends = int((low - above).min()), int((high - above).max())
         ranges = (
             Range("level", 0, grid.high, 0, 2 * half - 1),
             Range("response", int(low.min()), int(high.max()), -(1 << 31), (1 << 31) - 1),
