@@ -109,11 +109,6 @@ def manifest(files: Mapping[str, bytes], **details: object) -> bytes:
     return (json.dumps(content, indent=1) + "\n").encode()
 
 
-def is_export(folder: Path) -> bool:
-    """Whether a folder has the manifest of an export."""
-    return _digests(folder) is not None
-
-
 def is_unchanged_export(folder: Path, besides: Iterable[str] = ()) -> bool:
     """Whether a folder holds exactly the files of its manifest, except in the folders `besides`."""
     expected, digests = _digests(folder), {}
@@ -178,7 +173,7 @@ def refuse_occupied(path: str | os.PathLike[str], *, force: bool) -> None:
             f"{output}: replacing this folder would delete more than an export; "
             "choose a folder inside it"
         )
-    if not is_export(target):
+    if read_manifest(target) is None:
         raise TinykernelError(
             f"{output}: folder is not an export of tinykernel (it has no {MANIFEST} of one), "
             "so force=True does not replace it; choose another output folder"

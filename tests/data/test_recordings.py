@@ -172,7 +172,7 @@ def test_smallest_type(tmp_path):
 def test_times_without_a_unit(tmp_path):
     """A rate makes seconds of unnamed units, and only then may lengths be seconds."""
     file = log(tmp_path / "a.csv", header="counter,ax,ay,label")
-    assert windows(file, 10, time="counter").start_times is None
+    assert windows(file, 10, time="counter").end_times is None
     assert "--set rate=HZ" in refused(file, "1s", time="counter")
     found = windows(file, "200ms", rate=50, time="counter")
     assert (found.X.shape[1], found.end_times[0], found.time) == (10, 0.18, "counter")

@@ -394,10 +394,15 @@ def linear_may_compete(options: Mapping[str, Any]) -> bool:
     return bool(asked != "off")
 
 
-def trees_may_compete(options: Mapping[str, Any], n_inputs: int) -> bool:
-    """Whether trees may compete under these options, where the effort is not quick."""
-    allowed = options.get("model", "auto") == "auto" and options.get("loss", "squared") == "squared"
-    return allowed and n_inputs <= MOST_INPUTS and linear_may_compete(options)
+def may_have_trees(asked: Asked) -> bool:
+    """Whether trees may be chosen; where nothing is compared only an option selects them."""
+    options = asked.options
+    if asked.get("model") in OF_TREES:
+        return True
+    allowed = asked.get("model") == "auto" and options.get("loss", "squared") == "squared"
+    compared = asked.get("effort") != "quick" and asked.shape is None and asked.method == LEARNED
+    few = asked.rows.shape[1] <= MOST_INPUTS
+    return allowed and compared and few and linear_may_compete(options)
 
 
 def _linear_sizes(asked: Asked) -> dict[int, int]:

@@ -13,12 +13,7 @@ from numpy.typing import ArrayLike
 
 from tinykernel import progress
 from tinykernel.budget.ceilings import share_used
-from tinykernel.budget.contenders import (
-    check_size,
-    sizes_that_fit,
-    tree_size,
-    trees_may_compete,
-)
+from tinykernel.budget.contenders import check_size, may_have_trees, sizes_that_fit, tree_size
 from tinykernel.budget.standins import LEARNED, Asked, fitted, input_shape
 from tinykernel.checks import check_choice
 from tinykernel.codegen.plan import pack
@@ -267,18 +262,10 @@ def _what_fits(
     sizes = cells_of(asked, X, y, groups=groups, sample_weight=sample_weight)
     progress.report("finding what fits", 0, None)
     asked = asked.but(**sizes)
-    sizes |= tree_size(asked) if _may_have_trees(asked) else {}
+    sizes |= tree_size(asked) if may_have_trees(asked) else {}
     if asked.get("model") not in OF_TREES:
         sizes |= sizes_that_fit(asked)
     return sizes
-
-
-def _may_have_trees(asked: Asked) -> bool:
-    """Whether trees may be chosen; where nothing is compared only an option selects them."""
-    if asked.get("model") in OF_TREES:
-        return True
-    compared = asked.get("effort") != "quick" and asked.shape is None and asked.method == LEARNED
-    return compared and trees_may_compete(asked.options, asked.rows.shape[1])
 
 
 def _options(parameters: Mapping[str, Any], task: str, method: Any) -> dict[str, Any]:

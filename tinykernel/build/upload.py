@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from tinykernel.errors import TinykernelError
-from tinykernel.files import is_export, is_file_of_export
+from tinykernel.files import is_file_of_export, read_manifest
 
 # PlatformIO waits without end for a package registry that does not answer.
 _SECONDS = 1800
@@ -27,7 +27,7 @@ def upload(
     _check_project(folder)
     if not trust:  # PlatformIO runs code in the files of a project
         advice = "read its platformio.ini, then add --trust"
-        if not is_export(folder):
+        if read_manifest(folder) is None:
             raise TinykernelError(
                 f"{folder}: not an export of tinykernel, and its build could run any program; "
                 f"{advice}"

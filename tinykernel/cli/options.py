@@ -32,18 +32,14 @@ def options_command(
         columns = ("setting", "value", "default", "")
         for part in PARTS:
             rows = [
-                (setting.name, setting.kind, _default(setting), setting.summary)
-                for setting in chosen
-                if setting.part == part
+                (each.name, each.kind, "-" if each.usual is None else str(each.usual), each.summary)
+                for each in chosen
+                if each.part == part
             ]
             typer.echo(f"[{part}]")
             print_table(columns, rows)
             typer.echo()
         typer.echo("'tinykernel options NAME' shows one in full")
-
-
-def _default(setting: Setting) -> str:
-    return "-" if setting.usual is None else str(setting.usual)
 
 
 def _facts(setting: Setting) -> dict[str, object]:

@@ -47,14 +47,10 @@ _C_TYPES = {
     "int16": "int16_t",
     "int32": "int32_t",
 }
-# What templates call as the model and its packed form do.
+# What templates call as the model does.
 _OF_MODEL = (
     *("n_inputs", "input", "hop", "delay", "decision", "events", "n_classes", "n_scores"),
     "n_numbers",
-)
-_OF_PACKED = (
-    *("structs", "tables", "headers", "places", "scratch_words", "stream_words", "state_words"),
-    *("window_words", "window_start_words"),
 )
 _MOST_VECTORS = 256
 _COMMENT_WIDTH = 95
@@ -249,7 +245,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
     return {
         **_named(model, name),
         **{key: getattr(model, key) for key in _OF_MODEL},
-        **{key: getattr(packed, key) for key in _OF_PACKED},
+        **vars(packed),
         "made": made_of(model),
         "stages": {stage.KIND: stage for stage in model.stages},
         "sizes": [grid.size for grid in model.grids()],

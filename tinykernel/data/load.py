@@ -123,7 +123,7 @@ def _checked(part: FilePart, selection: Selection, **how: Any) -> tuple[FilePart
 
 def _may_lack(part: FilePart, selection: Selection) -> bool:
     """Whether a part may have missing values: tables may, arrays with an option `missing`."""
-    return selection.may_lack and (selection.missing is not None or part.columns is not None)
+    return selection.missing != "error" and (selection.missing or part.columns) is not None
 
 
 def _coded(data: Dataset, part: FilePart, selection: Selection) -> Dataset:

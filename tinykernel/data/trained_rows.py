@@ -39,11 +39,6 @@ def digests(X: NDArray[Any]) -> NDArray[np.uint64]:
     return hashes
 
 
-def rows_among(X: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return a mask of rows equal to one of others, by their digests."""
-    return np.isin(digests(X), digests(others))
-
-
 def record_of_training(X: NDArray[Any], y: NDArray[Any]) -> dict[str, Any]:
     """Return `record_of` with the SHA-256 of rows and their labels, whatever their order."""
     rows = zip(digests(X).tolist(), y.tolist(), strict=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate, groupby, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -279,7 +279,8 @@ def count_calls(
         for name, of_name in zip(names, calls, strict=True)
         if name in functions
     }
-    costs: dict[tuple[int, str], _BlockCost] = {}
+    # A block, kept so that its identity stays its own, and its instructions by stage, in order.
+    costs: dict[tuple[int, str], tuple[Block, list[tuple[str, int]]]] = {}
     inside: Counter[str] | None = None
     # A call begins, and returns, at the first instruction of a block.
     for block in program.trace():
@@ -293,16 +294,9 @@ def count_calls(
             if cost is None:
                 each = accumulate(block, lambda now, at: stages.get(at, now), initial=stage)
                 runs = groupby(islice(each, 1, None))
-                cost = _BlockCost(block, [(name, len(list(same))) for name, same in runs])
+                cost = block, [(name, len(list(same))) for name, same in runs]
                 costs[id(block), stage] = cost
-            for now, count in cost.counts:
+            for now, count in cost[1]:
                 inside[now] += count
                 stage = now
     return calls
-
-
-class _BlockCost(NamedTuple):
-    """The instructions of a block by stage, in order; the last stage continues after the block."""
-
-    block: Block  # kept, so that its identity stays its own
-    counts: list[tuple[str, int]]

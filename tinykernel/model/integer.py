@@ -17,6 +17,7 @@ from tinykernel.model.answers.values import Values
 from tinykernel.model.proof import Range
 from tinykernel.model.record import contents
 from tinykernel.model.stage import proved
+from tinykernel.model.stages.levels import Levels
 
 _MOST_INPUTS = 65536
 
@@ -127,7 +128,7 @@ class IntegerModel(Predictions):
         if self.hop % step:
             raise self.refuse(f"hop is not a multiple of the {step} samples of a row of levels")
         for stage, grid in zip(self.stages, self.grids(), strict=False):
-            if grid.rows % stage.multiple:
+            if isinstance(stage, Levels) and grid.rows % stage.average:
                 raise self.refuse("the rows of a window are not a multiple of the averaging")
 
     def _check_decision(self) -> None:

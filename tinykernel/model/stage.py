@@ -54,11 +54,6 @@ class Stage(Piece):
         return ""
 
     @property
-    def multiple(self) -> int:
-        """Number whose multiple the rows of a window of a stream must be."""
-        return 1
-
-    @property
     def side_input(self) -> tuple[str, Grid] | None:
         """Name and grid of a second input of the model that the stage reads."""
         return None

@@ -13,7 +13,6 @@ from tinykernel.cli.common.output import FAILED, fail, print_json, print_pairs
 from tinykernel.cli.common.rows import open_model, rows_to_judge
 
 if TYPE_CHECKING:
-    from tinykernel.board.checking import Timing
     from tinykernel.data.partition import Rows
     from tinykernel.model import IntegerModel
 
@@ -48,7 +47,9 @@ def verify_on_port(
         print_verification([result.verification], f"{part} of {chosen.source}")
         promised = "" if result.stack_promised is None else f", {result.stack_promised} promised"
         stack = "not measured" if result.stack is None else f"{result.stack} bytes seen{promised}"
-        print_pairs([*timing_in_words(result.timing), ("stack", stack)])
+        timing = result.timing
+        time = f"{timing.microseconds:.1f} microseconds" if timing.microseconds else ""
+        print_pairs([("inference", time), ("cycles", str(timing.cycles or "")), ("stack", stack)])
     verification = result.verification
     if not verification.ok:
         fail(
@@ -81,9 +82,3 @@ def _some(model: IntegerModel, rows: Rows, most: int | None) -> Rows:
     y = np.zeros(len(rows.X)) if rows.y is None else rows.y
     chosen = np.sort(drawn_places(y, most, 0)[:most])
     return replace(rows.at(chosen), streams=tuple(streams))
-
-
-def timing_in_words(timing: Timing) -> list[tuple[str, str]]:
-    """Return time and cycles of an inference for `print_pairs`."""
-    time = f"{timing.microseconds:.1f} microseconds" if timing.microseconds else ""
-    return [("inference", time), ("cycles", str(timing.cycles or ""))]

@@ -208,12 +208,12 @@ def _seen(rows: Rows, training: Dataset | None, file: ModelFile) -> NDArray[np.b
     """Return a mask of rows that equal known training rows; False for windows."""
     import numpy as np
 
-    from tinykernel.data.trained_rows import equal_rows, rows_among
+    from tinykernel.data.trained_rows import digests, equal_rows
 
     if rows.streams:
         return np.zeros(len(rows.X), bool)
     if training is not None:
-        return rows_among(rows.X, training.X_train)
+        return np.isin(digests(rows.X), digests(training.X_train))
     seen = equal_rows(rows.X, file.about.get("training_rows"))
     return np.zeros(len(rows.X), bool) if seen is None else seen
 

@@ -33,11 +33,6 @@ class Selection:
         check_choice("missing", self.missing, (None, "keep", "drop", "error"))
 
     @property
-    def may_lack(self) -> bool:
-        """Whether values may be missing in the file."""
-        return self.missing != "error"
-
-    @property
     def names_columns(self) -> bool:
         """Whether it names columns, which needs a table."""
         return self.inputs is not None or bool(self.drop)

@@ -49,9 +49,9 @@ class Windows:
         Index of its stretch without gaps, through all recordings.
     starts : ndarray of int64, shape (n,)
         Its first sample, counted from the beginning of the recording.
-    start_times, end_times : ndarray of float64, shape (n,), or None
-        Times of its first and its last sample in seconds, by the clock of the recording. None
-        where neither times nor a rate are known.
+    end_times : ndarray of float64, shape (n,), or None
+        Time of its last sample in seconds, by the clock of the recording. None where neither times
+        nor a rate are known.
     channels : tuple of str
     rate : float or None
         Samples a second.
@@ -83,7 +83,6 @@ class Windows:
     recording: NDArray[np.int64]
     segments: NDArray[np.int64]
     starts: NDArray[np.int64]
-    start_times: NDArray[np.float64] | None
     end_times: NDArray[np.float64] | None
     channels: tuple[str, ...]
     rate: float | None
@@ -218,7 +217,7 @@ class _Piece:
     segments: NDArray[np.int64]
     n_segments: int
     starts: NDArray[np.int64]
-    times: tuple[NDArray[np.float64], NDArray[np.float64]] | None
+    end_times: NDArray[np.float64] | None
 
 
 def cut(tracks: Sequence[Track], window: int, hop: int, reading: Reading, source: str) -> Windows:
@@ -233,20 +232,18 @@ def cut(tracks: Sequence[Track], window: int, hop: int, reading: Reading, source
         )
     before = np.cumsum([0] + [piece.n_segments for piece in pieces])
     labels = [piece.y for piece in pieces if piece.y is not None]
-    times = [piece.times for piece in pieces if piece.times is not None]
-    timed, labelled = len(times) == len(pieces), len(labels) == len(pieces)
+    times = [piece.end_times for piece in pieces if piece.end_times is not None]
     first = tracks[0]
     n_channels = len(first.channels) - len(reading.beside)
     return Windows(
         X=np.concatenate([piece.X for piece in pieces]),
-        y=np.concatenate(labels) if labelled else None,
+        y=np.concatenate(labels) if len(labels) == len(pieces) else None,
         groups=np.concatenate([piece.groups for piece in pieces]),
         recordings=tuple(track.name for track in tracks),
         recording=np.repeat(np.arange(len(pieces), dtype=np.int64), counts),
         segments=np.concatenate([p.segments + n for p, n in zip(pieces, before[:-1], strict=True)]),
         starts=np.concatenate([piece.starts for piece in pieces]),
-        start_times=np.concatenate([first for first, _ in times]) if timed else None,
-        end_times=np.concatenate([end for _, end in times]) if timed else None,
+        end_times=np.concatenate(times) if len(times) == len(pieces) else None,
         channels=first.channels[:n_channels],
         rate=first.rate,
         hop=hop,
@@ -302,20 +299,15 @@ def _piece(
         segment[keep],
         len(segments),
         starts,
-        _times(track, starts, window),
+        _times(track, starts + window - 1),
     )
 
 
-def _times(
-    track: Track, starts: NDArray[np.int64], window: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Return times of the first and last samples of windows, also from the rate alone."""
-    ends = starts + window - 1
+def _times(track: Track, places: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    """Return the times of samples, also from the rate alone."""
     if track.times is not None:
-        return track.times[starts], track.times[ends]
-    if track.time is not None or track.rate is None:
-        return None
-    return starts / track.rate, ends / track.rate
+        return track.times[places]
+    return None if track.time is not None or track.rate is None else places / track.rate
 
 
 def _window_labels(

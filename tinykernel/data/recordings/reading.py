@@ -120,8 +120,8 @@ def windows(
     >>> print(cut)
     walk.csv: 8 windows of 20 samples x 1 channel, hop 10, 50 Hz, from 1 file;
     left out: 1 window of several labels
-    >>> cut.start_times
-    array([0. , 0.2, 0.4, 0.6, 1. , 1.2, 1.4, 1.6])
+    >>> cut.end_times.tolist()
+    [0.38, 0.58, 0.78, 0.98, 1.38, 1.58, 1.78, 1.98]
     >>> folder.cleanup()
     """
     options = {option: value for option, value in locals().items() if option != "recordings"}

@@ -66,10 +66,6 @@ class Levels(Stage):
         return self.average
 
     @property
-    def multiple(self) -> int:
-        return self.average
-
-    @property
     def raw_scaler(self) -> Scale:
         return self.scaler
 
