@@ -28,11 +28,10 @@ from tinykernel.codegen.targets import find_target
 from tinykernel.data.recordings.labels import Span
 from tinykernel.data.recordings.spans import Recording, Recordings, join_clips
 from tinykernel.decisions.events import choose_events
-from tinykernel.evaluation.events import evaluate_events, streams_of
+from tinykernel.evaluation.events import CONFIDENCE, evaluate_events, streams_of
 
 BACKGROUND = ("silence", "unknown")
-#: The rate is that to expect: the bound of half of all such streams.
-RATE_PROMISED, CONFIDENCE = 1.0, 0.5
+RATE_PROMISED = 1.0
 HOURS_TO_CHOOSE = 5.0
 SECOND, LENGTH = round(RATE["google12"]), WINDOW["google12"]
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]

@@ -65,8 +65,8 @@ def calibrate_command(
         ),
     ] = False,
     confidence: Annotated[
-        Any, args.share_option("confidence level of the promise", default="95%")
-    ] = 0.95,
+        Any, args.share_option("confidence level of the promise", default="95%, of events 80%")
+    ] = None,
     same_groups: Annotated[
         bool,
         args.flag(
@@ -106,6 +106,7 @@ def calibrate_command(
         elif not quiet:
             print_pairs([*done.pairs, ("file", str(output))])
         return
+    confidence = 0.95 if confidence is None else confidence
     with showing_progress(quiet):
         judged = rows_to_judge(opened, data, needs_labels=not integer.is_one_class, unseen=True)
     rows = judged.rows
@@ -146,7 +147,7 @@ class _Done(NamedTuple):
     remarks: tuple[str, ...] = ()
 
 
-def _events(file: ModelFile, data: str, an_hour: float, confidence: float) -> _Done:
+def _events(file: ModelFile, data: str, an_hour: float, confidence: float | None) -> _Done:
     """Choose the events of a stream on recordings that were not trained on."""
     from tinykernel.evaluation import events
 
@@ -166,7 +167,8 @@ def _events(file: ModelFile, data: str, an_hour: float, confidence: float) -> _D
         if used:
             raise TinykernelError(f"{data}: {used}; give recordings that were not trained on")
     background = events.background_of(file.model, file.about)
-    result = events.calibrate_events(file.model, held, background, an_hour, confidence)
+    level = events.CONFIDENCE if confidence is None else confidence
+    result = events.calibrate_events(file.model, held, background, an_hour, level)
     facts = result.to_dict()
     return _Done(result.model, {"events": facts}, facts, result.in_words())
 

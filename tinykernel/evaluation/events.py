@@ -30,6 +30,8 @@ from tinykernel.model.stages.beside import as_rows
 from tinykernel.progress import report as say
 from tinykernel.text import listed
 
+#: Usual confidence level of a promised rate: that of 95 % costs half of the hits.
+CONFIDENCE = 0.8
 _HOPS_AT_ONCE = 1024
 _ALARMS = 5.0  # in joined clips, at the promised rate
 _MOST_JOINED = 2**31  # values of joined clips
@@ -119,7 +121,7 @@ def calibrate_events(
     data: Recordings,
     background: Sequence[object],
     an_hour: float,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
 ) -> EventCalibration:
     """Choose the events of a model on long recordings, or on clips that are joined.
 
