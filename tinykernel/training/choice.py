@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,23 +66,19 @@ class Choice:
     @property
     def in_words(self) -> str:
         """Name the chosen candidate and the others, with their losses and scores, in one line."""
-        others = [i for i in range(len(self.names)) if i != self.chosen]
-        names = " and ".join(self.names[i] for i in others)
-        loss, lost = f"{self.losses[self.chosen]:.4f}", [f"{self.losses[i]:.4f}" for i in others]
+
+        def split(texts: Iterable[str], word: str) -> str:
+            others = list(texts)
+            return f"{others.pop(self.chosen)} {word} {' and '.join(others)}"
+
         if self.of_values:
-            score, missed = (
-                f"R2 {self.scores[self.chosen]:.4f}",
-                [f"{self.scores[i]:.4f}" for i in others],
-            )
-            text = f"{score} against {' and '.join(missed)}"
+            text = "R2 " + split((f"{score:.4f}" for score in self.scores), "against")
         else:
-            missed = [f"{100 * self.scores[i]:.2f}" for i in others]
-            text = f"log loss {loss} against {' and '.join(lost)}, "
-            text += (
-                f"accuracy {100 * self.scores[self.chosen]:.2f} against {' and '.join(missed)} %"
-            )
+            text = "log loss " + split((f"{loss:.4f}" for loss in self.losses), "against")
+            shares = (f"{100 * score:.2f}" for score in self.scores)
+            text += f", accuracy {split(shares, 'against')} %"
         less = "" if self.best == self.chosen else "; within one standard error, and it costs less"
-        return f"{self.name} chosen over {names} on held-out rows: {text}{less}"
+        return f"{split(self.names, 'chosen over')} on held-out rows: {text}{less}"
 
 
 def choose(

@@ -68,14 +68,6 @@ class Learned(ABC):
                 adam(value, parts, *moments, np.float32(step), *corrections, factor)
 
 
-@dataclass(frozen=True, eq=False)
-class _Best:
-    """The parameters after the best epoch."""
-
-    accuracy: float
-    state: list[NDArray[np.float32]]
-
-
 def run_epochs(
     learner: Learned,
     n_epochs: int,
@@ -89,15 +81,15 @@ def run_epochs(
     """
     interrupted = False
     history: list[dict[str, float]] = []
-    best: _Best | None = None
+    best: tuple[float, list[NDArray[np.float32]]] | None = None
     try:
         for number in range(n_epochs):
             begin = time.perf_counter()
             entry = {"loss": learner.epoch(number)}
             if accuracy is not None:
                 entry["accuracy"] = accuracy()
-                if best is None or entry["accuracy"] >= best.accuracy:
-                    best = _Best(entry["accuracy"], learner.state())
+                if best is None or entry["accuracy"] >= best[0]:
+                    best = entry["accuracy"], learner.state()
             entry["seconds"] = time.perf_counter() - begin
             history.append(entry)
             if stage is not None:
@@ -108,7 +100,7 @@ def run_epochs(
         interrupted = True
         progress.report(stage, len(history), n_epochs, "stopped; the best is kept")
     if best is not None:
-        learner.restore(best.state)
+        learner.restore(best[1])
     return History(history, interrupted)
 
 

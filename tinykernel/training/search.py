@@ -178,7 +178,11 @@ class _RecipeSearch:
         key = _trained(recipe)
         # A linear part is trained as long in a heat as in a final.
         left = self._missing(recipe, folds)
-        for fold, result in zip(left, self._on_each_fold(recipe, left), strict=True):
+        # Side by side: short trainings do not fill two threads each.
+        each = recipe if len(left) == 1 else replace(recipe, n_threads=1)
+        tasks = [partial(_train_fold, self.data, fold, each, self.cancelled) for fold in left]
+        results = side_by_side(tasks, recipe.n_threads, self.cancelled)
+        for fold, result in zip(left, results, strict=True):
             self.judged[(*key, id(fold))] = result
         judged = np.array([self.judged[(*key, id(fold))] for fold in folds])
         log_loss, accuracy = judged.mean(axis=0).tolist()
@@ -190,14 +194,6 @@ class _RecipeSearch:
         """Return the folds on which a recipe was not trained yet."""
         key = _trained(recipe)
         return [fold for fold in folds if (*key, id(fold)) not in self.judged]
-
-    def _on_each_fold(self, recipe: Recipe, folds: Sequence[Fold]) -> list[tuple[float, float]]:
-        """Train on all folds, side by side: short trainings do not fill two threads each."""
-        if len(folds) > 1:
-            alone = replace(recipe, n_threads=1)
-            tasks = [partial(_train_fold, self.data, each, alone, self.cancelled) for each in folds]
-            return side_by_side(tasks, recipe.n_threads, self.cancelled)
-        return [_train_fold(self.data, each, recipe, self.cancelled) for each in folds]
 
     def heats(self, recipes: Sequence[Recipe]) -> None:
         """Train heats side by side whose scores are likely to be asked for."""
@@ -212,11 +208,11 @@ class _RecipeSearch:
     def climb(self, recipe: Recipe, name: str, factor: float) -> Recipe:
         """Multiply or divide one option by `factor` as long as that helps."""
         directions, value = (factor, 1 / factor), getattr(recipe, name)
-        self.heats([recipe, *(_with(recipe, name, value * each) for each in directions)])
+        self.heats([recipe, *(replace(recipe, **{name: value * each}) for each in directions)])
         for direction in directions:
             moved = False
             for _ in range(_MOST_STEPS):
-                candidate = _with(recipe, name, getattr(recipe, name) * direction)
+                candidate = replace(recipe, **{name: getattr(recipe, name) * direction})
                 if not self.score(candidate) < self.score(recipe):
                     break
                 recipe, moved = candidate, True
@@ -225,9 +221,9 @@ class _RecipeSearch:
                 break
         return recipe
 
-    def best_of(self, recipe: Recipe, name: str, values: Sequence[object]) -> Recipe:
-        """Take the best value of one option."""
-        candidates = [recipe, *(_with(recipe, name, value) for value in values)]
+    def best_of(self, recipe: Recipe, noises: Sequence[float]) -> Recipe:
+        """Take the best noise."""
+        candidates = [recipe, *(replace(recipe, noise=noise) for noise in noises)]
         self.heats(candidates)
         self.leader = min(candidates, key=self.score)
         return self.leader
@@ -308,11 +304,6 @@ def _linear_decisions(data: TrialData, fold: Fold, recipe: Recipe) -> NDArray[np
     )
     run_epochs(learner, recipe.epochs, stage=None)
     return learner.decide(data.inputs[fold.outside])
-
-
-def _with(recipe: Recipe, name: str, value: Any) -> Recipe:
-    """Return a recipe with one value changed."""
-    return replace(recipe, **{name: value})
 
 
 def choose_recipe(
@@ -413,8 +404,8 @@ def _refined(search: _RecipeSearch, recipe: Recipe, fixed: frozenset[str]) -> Re
     """Choose the rest for a form: noise, and sigma in small steps."""
     search.expect(7)
     if "noise" not in fixed:
-        recipe = search.best_of(recipe, "noise", list(_FURTHER_NOISE))
-        recipe = search.best_of(recipe, "noise", _FURTHER_NOISE.get(recipe.noise, []))
+        recipe = search.best_of(recipe, list(_FURTHER_NOISE))
+        recipe = search.best_of(recipe, _FURTHER_NOISE.get(recipe.noise, []))
     search.expect(4)
     if "sigma_multiple" not in fixed:
         recipe = search.climb(recipe, "sigma_multiple", float(np.sqrt(2.0)))

@@ -20,7 +20,6 @@ A `Layout` defines the size of a component. Sigma, noise and the layout are chos
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -35,7 +34,7 @@ from tinykernel.model.proof import choose_schedules
 from tinykernel.model.quantization.outputs import Sums, kernel_model
 from tinykernel.model.quantization.phases import Stored, quantize_windows
 from tinykernel.model.stages.frame import Frame
-from tinykernel.training.choice import Candidate, Choice
+from tinykernel.training.choice import Candidate
 from tinykernel.training.components.learner import Learner, Validation
 from tinykernel.training.components.windows import Arithmetic
 from tinykernel.training.folds import Fold, final_fold, hold_out, trial_folds
@@ -143,9 +142,10 @@ def _components_or_others(known: TrainSet, options: TrainerOptions) -> TrainingR
         folds = trial_folds(known.codes, known.groups, seed)
         if not outcome.interrupted and trees_compete(known, options, folds):
             rivals = _rivals(prepared, options, recipe, outcome)
-            contest, trees = _against_trees(known, options, folds, seed, list(rivals.values()))
+            final = final_fold(known.codes, known.groups, seed) or folds[-1]
+            contest, trees = trees_ahead(known, options, folds, final, list(rivals.values()))
             if trees is not None:
-                return replace(trees, trials=outcome.trials)
+                return replace(_of_trees(*trees), trials=outcome.trials, contest=contest)
             if contest is not None:
                 recipe = next(each for each in rivals if each.form == contest.name)
     trials = [] if outcome is None else outcome.trials
@@ -182,19 +182,6 @@ def _rivals(
     return rivals
 
 
-def _against_trees(
-    data: TrainSet,
-    options: TrainerOptions,
-    folds: Sequence[Fold],
-    seed: int,
-    rivals: Sequence[Rival],
-) -> tuple[Choice | None, TrainingResult | None]:
-    """Compare rivals with trees; return the comparison, and the trees if they won."""
-    final = final_fold(data.codes, data.groups, seed) or folds[-1]
-    contest, trees = trees_ahead(data, options, folds, final, rivals)
-    return contest, None if trees is None else replace(_of_trees(*trees), contest=contest)
-
-
 def _judged(
     rows: TrialData,
     known: TrainSet,
@@ -226,7 +213,11 @@ def _trained(prepared: _Prepared, options: TrainerOptions, recipe: Recipe) -> Tr
     """Train components on all rows except those that choose the best epoch."""
     data, transform, rows = prepared.data, prepared.transform, prepared.rows
     mixed, inputs, targets, weight = rows.mixed, rows.inputs, rows.targets, rows.weight
-    held = _validation(data, transform, weight)
+    held = None
+    if data.validation is not None:
+        raw, truth = data.validation
+        seen = transform.mixed(raw), truth, data.validation_weight(weight)
+        held = Validation(*seen, transform.scaler.quantize(raw))
     if options.validation_fraction:
         out = hold_out(data.codes, data.groups, options.validation_fraction, recipe.seed)
         held = Validation(mixed[out], data.truth[out], weight[out], inputs[out])
@@ -261,9 +252,10 @@ def _linear_or_trees(data: TrainSet, options: TrainerOptions) -> TrainingResult:
         first = judged(folds[0], threading.Event())
         loss = float(np.average(first.losses, weights=data.weight[folds[0].outside]))
         rival = Rival(recipe.form, loss, first.score, judged, cost=0)
-        contest, trees = _against_trees(data, options, folds, recipe.seed, [rival])
+        final = final_fold(data.codes, data.groups, recipe.seed) or folds[-1]
+        contest, trees = trees_ahead(data, options, folds, final, [rival])
         if trees is not None:
-            return trees
+            return replace(_of_trees(*trees), contest=contest)
     return replace(_without_components(data, options, None), contest=contest)
 
 
@@ -332,15 +324,6 @@ def _choose(
     elif searched:
         progress.report(STAGE, 0, None, "too few rows; defaults are taken")
     return replace(recipe, n_components=capacity[recipe.form]), outcome
-
-
-def _validation(data: TrainSet, transform: SharedTransform, weight: _Floats) -> Validation | None:
-    """Return the rows for validation."""
-    if data.validation is None:
-        return None
-    rows, truth = data.validation
-    weights, inputs = data.validation_weight(weight), transform.scaler.quantize(rows)
-    return Validation(transform.mixed(rows), truth, weights, inputs)
 
 
 def _learner(

@@ -15,8 +15,9 @@ from tinykernel.budget.contenders import sizes_that_fit
 from tinykernel.budget.standins import Asked
 from tinykernel.measure.limits import parse_limits
 from tinykernel.model.stages.separable import Separable
+from tinykernel.training.augment import Augmentation
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.signals.planes import _ADDED, Variation, _hidden, _moved, _noisy, varied
+from tinykernel.training.signals.planes import _ADDED, _hidden, _moved, _noisy, varied
 from tinykernel.training.signals.spectra import better, fit_planes
 from tinykernel.training.trainset import prepare
 
@@ -30,7 +31,7 @@ def test_each_variation_is_the_described_one(seed, n, frames):
     """Protects the parts of a variation against slow versions: moves, noise, what is hidden."""
     rng = np.random.default_rng(seed)
     planes = rng.integers(0, 256, (n, frames, 4), np.uint8)
-    np.testing.assert_array_equal(varied(planes, Variation(0.0), rng), planes)
+    np.testing.assert_array_equal(varied(planes, Augmentation(), rng), planes)
     for places in _moved(rng, n, frames, 2):
         assert any(
             places.tolist() == [min(max(i + away, 0), frames - 1) for i in range(frames)]

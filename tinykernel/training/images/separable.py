@@ -77,17 +77,11 @@ class _Layer(NamedTuple):
     units: slice
 
 
-class _Rounded(NamedTuple):
-    """The weights of a layer: levels (inputs, channels) of a step a channel."""
-
-    levels: _Floats
-    step: _Floats
-
-
 class _Passed(NamedTuple):
     """What a batch left in a layer, for the way back."""
 
-    rounded: _Rounded
+    levels: _Floats
+    step: _Floats
     seen: _Floats
     sums: _Floats
     values: _Floats
@@ -152,8 +146,8 @@ class SeparableLearner(ImageLearner):
         ends = [n * i // parts for i in range(parts + 1)]
         list(self._threads(lambda begin, end: kernel(begin, end, *arguments), ends, ends[1:]))
 
-    def _rounded(self, layer: _Layer) -> _Rounded:
-        """Round the shadow of a layer."""
+    def _rounded(self, layer: _Layer) -> tuple[_Floats, _Floats]:
+        """Round the shadow of a layer to levels (inputs, channels) of a step a channel."""
         shadow = self.shadow[layer.weights].reshape(layer.shape)
         most = np.float32(2 ** (layer.bits - 1) - 1)
         step = np.abs(shadow).max(axis=0) / most
@@ -161,7 +155,7 @@ class SeparableLearner(ImageLearner):
             size = np.sqrt(passes.squares(shadow) / layer.shape[0])
             step = np.minimum(step, (LEVEL_STEPS[layer.bits] * size).astype(np.float32))
         step = np.maximum(step, np.float32(1e-12))
-        return _Rounded(np.clip(np.rint(shadow / step), -most, most), step)
+        return np.clip(np.rint(shadow / step), -most, most), step
 
     def _sum(self, layer: _Layer, levels: _Floats, maps: _Floats) -> tuple[_Floats, _Floats]:
         """Return what the sums of a layer are taken of, and the sums (n, positions, channels)."""
@@ -182,15 +176,15 @@ class SeparableLearner(ImageLearner):
         """Run a batch with the mean and the variance of its own."""
         passed: list[_Passed] = []
         for layer in self._layers:
-            rounded = self._rounded(layer)
-            seen, sums = self._sum(layer, rounded.levels, maps)
+            levels, step = self._rounded(layer)
+            seen, sums = self._sum(layer, levels, maps)
             moments = self._moments_of(sums)
             mean, deviation = moments[0].astype("f4"), np.sqrt(moments[1]).astype("f4")
             factor = _UNIT * self.scale_of[layer.units] / deviation
             shift = _UNIT * self.shift_of[layer.units] - mean * factor
             maps = np.empty_like(sums)
             self._each(passes.activate, len(sums), _flat(sums), factor, shift, _flat(maps))
-            passed.append(_Passed(rounded, seen, sums, maps, mean, factor, deviation))
+            passed.append(_Passed(levels, step, seen, sums, maps, mean, factor, deviation))
         return passed
 
     def _moments_of(self, sums: _Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -209,7 +203,7 @@ class SeparableLearner(ImageLearner):
             return self._folded
         maps, folded = self._maps(self.inputs, self._measured), list[_Folded]()
         for layer in self._layers:
-            _, sums = self._sum(layer, self._rounded(layer).levels, maps)
+            _, sums = self._sum(layer, self._rounded(layer)[0], maps)
             mean, variance = self._moments_of(sums)
             factor = float(_UNIT) * self.scale_of[layer.units] / np.sqrt(variance)
             shift = float(_UNIT) * self.shift_of[layer.units] - mean * factor
@@ -240,7 +234,7 @@ class SeparableLearner(ImageLearner):
     def seen(self, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Compute what the linear part sees, plus 128; shape (n, channels)."""
         folded, parts = self._fold(), []
-        levels = [self._rounded(layer).levels for layer in self._layers]
+        levels = [self._rounded(layer)[0] for layer in self._layers]
         for first in range(0, len(images), _ROWS_AT_ONCE):
             rows = np.arange(first, min(first + _ROWS_AT_ONCE, len(images)))
             maps = self._maps(images, rows)
@@ -297,7 +291,7 @@ class SeparableLearner(ImageLearner):
         means = (first / count).astype(np.float32), (second / count / deviation**2).astype("f4")
         known = passed.mean, passed.factor, *means
         self._each(passes.normal_gradients, n, sums, *known, flat, most)
-        levels, seen, d_maps = passed.rounded.levels, passed.seen, d
+        levels, seen, d_maps = passed.levels, passed.seen, d
         if layer.kind == SINGLE:
             d_maps, by_image = np.empty_like(seen), np.empty((n, *layer.shape), np.float32)
             self._each(passes.single_back, n, seen, levels, layer.stride, d, d_maps, by_image)
@@ -309,7 +303,7 @@ class SeparableLearner(ImageLearner):
             d_levels = (rows.T @ whole.astype(np.float64)) * unit
             if layer.kind == POINT:
                 d_maps = ((whole @ levels.T) * np.float32(unit)).reshape(*seen.shape)
-        self.gradients["shadow"][0, layer.weights] = (d_levels / passed.rounded.step).ravel()
+        self.gradients["shadow"][0, layer.weights] = (d_levels / passed.step).ravel()
         return d_maps
 
     def update(self, share: float, factor: np.float32) -> None:
@@ -330,7 +324,7 @@ class SeparableLearner(ImageLearner):
         """Return the convolutions, and the scale of their means."""
         plan, n_channels = self.plan, self.inputs.shape[1]
         # The channel comes first; a mixed layer has its inputs position by position.
-        weights = [self._rounded(layer).levels.T.astype(np.int8).ravel() for layer in self._layers]
+        weights = [self._rounded(layer)[0].T.astype(np.int8).ravel() for layer in self._layers]
         biases, multipliers, shifts = map(np.concatenate, zip(*self._fold(), strict=True))
         stage = Separable(
             np.array(plan.channels, dtype=np.uint16),

@@ -35,7 +35,6 @@ from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import WIDE_TEMPERATURES
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.options.ranges import FORMS
 from tinykernel.training.readouts.linear_training import (
     TrainingRows,
     bits_of,
@@ -133,16 +132,12 @@ def _better(
     data: TrainSet, rows: TrainingRows, options: TrainerOptions, shape: tuple[int, ...], seed: int
 ) -> tuple[TrainerOptions, Choice | None]:
     """Choose the form of convolutions by short trainings, judged on held-out rows."""
-    assert isinstance(options.n_kernels, Mapping)
     codes, groups, truth = data.codes, data.groups, data.truth
     if options.validation_fraction:
         learned = ~hold_out(codes, groups, options.validation_fraction, seed)
         codes, truth = codes[learned], truth[learned]
         groups = None if groups is None else groups[learned]
-    each = {
-        form: replace(options, convolutions=FORMS[form], n_kernels=n)
-        for form, n in options.n_kernels.items()
-    }
+    each = options.forms()
     folds = trial_folds(codes, groups, seed) if len(each) > 1 else []
     if not folds:
         return next(iter(each.values())), None

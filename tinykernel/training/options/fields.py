@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tinykernel.checks import check_positive
@@ -416,6 +416,14 @@ class TrainerOptions(ClassParameters):
         for text, is_wrong in wrong.items():
             if is_wrong:
                 raise TinykernelError(text)
+
+    def forms(self) -> dict[str, TrainerOptions]:
+        """Return the options of each form of convolutions or kernels in a mapping `n_kernels`."""
+        assert isinstance(self.n_kernels, Mapping)
+        return {
+            form: replace(self, convolutions=FORMS[form], n_kernels=n)
+            for form, n in self.n_kernels.items()
+        }
 
     def _readers(self, shape: tuple[int, ...] | None) -> tuple[str, ...]:
         """Return the parts of models for a shape, readers of options."""

@@ -149,12 +149,9 @@ def _in_full(
         # A candidate that costs more than the best and is much worse is not trained four times.
         first = chosen(parts, quarters[:1])
         far = _FAR_BEHIND * first.losses[first.best]
-        stay = [
-            each.cost <= both[first.best].cost or loss <= far
-            for each, loss in zip(both, first.losses, strict=True)
-        ]
-        both = [each for each, stays in zip(both, stay, strict=True) if stays]
-        parts = [part for part, stays in zip(parts, stay, strict=True) if stays]
+        cheap, losses = both[first.best].cost, first.losses
+        stay = [i for i, each in enumerate(both) if each.cost <= cheap or losses[i] <= far]
+        both, parts = [both[i] for i in stay], [parts[i] for i in stay]
         parts = [[*part, *rest] for part, rest in zip(parts, trained(quarters[1:]), strict=True)]
     return chosen(parts, quarters)
 

@@ -6,7 +6,6 @@ louder. All is done in whole numbers, the same on every processor.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,30 +39,22 @@ _ADDED = np.array([4, 4, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 0], dtype=np.int64)
 _OF_SAMPLES = ("scale", "noise", "rotate")
 
 
-@dataclass(frozen=True)
-class Variation:
-    """How spectra are varied: strength 0 leaves them, 1 is usual; frames that they move by."""
-
-    strength: float = 1.0
-    frames: int = 0
-
-    @staticmethod
-    def of(options: TrainerOptions, first: Spectrum, frames: int) -> Variation:
-        """Return what the options say; without any, a tenth of a window and strength 1."""
-        if options.augment is None:
-            return Variation(frames=round(frames * _MOVED))
-        asked = Augmentation.of(options.augment)
-        return Variation(asked.affine, round(asked.shift / first.hop))
+def variation_of(options: TrainerOptions, first: Spectrum, frames: int) -> Augmentation:
+    """Return what the options say, in frames; without any, a tenth of a window and strength 1."""
+    if options.augment is None:
+        return Augmentation(affine=1.0, shift=round(frames * _MOVED))
+    asked = Augmentation.of(options.augment)
+    return Augmentation(asked.affine, round(asked.shift / first.hop))
 
 
 def varied(
-    planes: NDArray[np.uint8], variation: Variation, rng: np.random.Generator
+    planes: NDArray[np.uint8], augmentation: Augmentation, rng: np.random.Generator
 ) -> NDArray[np.uint8]:
-    """Return varied copies of spectra (n, frames, bands)."""
+    """Return copies of spectra (n, frames, bands), varied by `affine` and `shift`."""
     n, frames, bands = planes.shape
-    strength, values = variation.strength, planes.astype(np.int64)
+    strength, values = augmentation.affine, planes.astype(np.int64)
     across = round(strength * bands / 20)
-    places = _moved(rng, n, frames, variation.frames), _moved(rng, n, bands, across)
+    places = _moved(rng, n, frames, augmentation.shift), _moved(rng, n, bands, across)
     values = values[np.arange(n)[:, None, None], places[0][:, :, None], places[1][:, None, :]]
     if strength > 0:
         louder = round(strength * _LOUDER)
@@ -106,13 +97,9 @@ def _hidden(rng: np.random.Generator, n: int, size: int, most: int) -> NDArray[n
 class PlaneLearner(SeparableLearner):
     """Separable convolutions on spectra, uint8 (n, 1, frames, bands)."""
 
-    def __init__(self, rows: TrainingRows, plan: SeparablePlan, variation: Variation) -> None:
-        self.variation = variation
-        super().__init__(rows.rows, rows.targets, rows.weight, plan, Augmentation())
-
     def varied_maps(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return varied spectra of a batch as maps."""
-        planes = varied(self.inputs[rows, 0], self.variation, self.rng)
+        planes = varied(self.inputs[rows, 0], self.augmentation, self.rng)
         return self._maps(planes[:, None], np.arange(rows.size))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +18,6 @@ from tinykernel.training.folds import Fold, trial_folds
 from tinykernel.training.loop import History
 from tinykernel.training.loss import WIDE_TEMPERATURES
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.options.ranges import FORMS
 from tinykernel.training.readouts.linear_training import (
     bits_of,
     chained_model,
@@ -28,10 +27,10 @@ from tinykernel.training.readouts.linear_training import (
 from tinykernel.training.result import TrainingResult
 from tinykernel.training.signals.planes import (
     PlaneLearner,
-    Variation,
     as_planes,
     no_planes,
     plane_plan,
+    variation_of,
 )
 from tinykernel.training.signals.spectrum import spectrum_of
 from tinykernel.training.trainset import TrainSet
@@ -59,7 +58,8 @@ def fit_planes(
     made = first.gives(grid)
     rows = as_planes(split_rows(data.seen(lambda raw: first.run(raw, grid)), options, seed), made)
     plan = plane_plan(options, len(rows.rows), bits_of(options, shape), data.losses)
-    learner = PlaneLearner(rows, plan, Variation.of(options, first, made.rows))
+    known = rows.rows, rows.targets, rows.weight, plan
+    learner = PlaneLearner(*known, variation_of(options, first, made.rows))
     history = History([{"loss": float("nan")}], False)
     if not untrained:
         history = run_training(learner, learner.seen, rows)
@@ -77,13 +77,9 @@ def better(
     take far more instructions, so the shortest training must be better by two standard errors,
     a longer one by one.
     """
-    assert isinstance(options.n_kernels, Mapping)
     if data.quantity is not None:
         raise TinykernelError("n_kernels: of windows a mapping is for classes; give one number")
-    forms = {
-        form: replace(options, convolutions=FORMS[form], n_kernels=n)
-        for form, n in options.n_kernels.items()
-    }
+    forms = options.forms()
     seed = int(check_random_state(options.random_state).randint(2**31 - 1))
     folds = trial_folds(data.codes, data.groups, seed)[:1] if len(forms) > 1 else []
     if not folds:
