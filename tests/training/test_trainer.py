@@ -171,18 +171,15 @@ def test_quantized_forward_pass_is_the_integer_model(digits, monkeypatch, raw, s
     layout = list(LAYOUTS)[len(raw + scope) % len(LAYOUTS)]
     given = {"n_components": {layout: 96}, "scaler_scope": scope, "epochs": 3}
     learner, transform, model = exact_learner(monkeypatch, X[:600], y[:600], **given)
-    forward = learner.forward()
-    assert forward.windows.are_stored
-    decisions = learner.decide(transform.mixed(X[900:]) - learner.mean)
-    sums = (decisions - forward.offset[:10]) / forward.scale
+    windows, outputs = learner.forward()
+    assert windows.are_stored
+    decisions = learner.decide(transform.mixed(X[900:]))
+    sums = (decisions - outputs.offset[:10]) / outputs.scale
     np.testing.assert_allclose(sums, np.rint(sums), atol=0.02)
     signs = 2 * components_of(model, model.quantize_inputs(X[900:])).astype(int) - 1
     np.testing.assert_array_equal(np.rint(sums), signs @ model.find(Ternary).weights.T.astype(int))
     assert (
-        np.mean(
-            model.predict(X[900:])
-            == learner.decide(transform.mixed(X[900:]) - learner.mean).argmax(axis=1)
-        )
+        np.mean(model.predict(X[900:]) == decisions.argmax(axis=1))
         > 0.99  # offsets are rounded, which decides a row between two classes now and then
     )
 

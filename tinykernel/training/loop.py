@@ -6,7 +6,10 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +34,19 @@ class History:
 class Learned(ABC):
     """Learned parameters, float32 attributes, with their gradients and the moments of Adam."""
 
+    recipe: Any
+    rng: np.random.Generator
+    targets: NDArray[np.float32]  # (n, n_outputs)
+
+    @cached_property
+    def _executor(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(max_workers=self.recipe.n_threads)
+
+    def _in_threads(self, part: Callable[[int], None], n_parts: int) -> None:
+        """Run all parts; an executor of one thread would cost as much as a small batch."""
+        run = map if self.recipe.n_threads == 1 else self._executor.map
+        list(run(part, range(n_parts)))
+
     def _begin(self, names: Iterable[str]) -> None:
         """Make room for the gradients of drawn parameters."""
         shapes = {name: getattr(self, name).shape for name in names}
@@ -43,9 +59,22 @@ class Learned(ABC):
         self.totals = np.zeros((SLOTS, 2))
         self._step = 0
 
-    @abstractmethod
+    def _clear(self) -> None:
+        """Set all gradients to 0."""
+        for part in (*self.gradients.values(), self.totals):
+            part[...] = 0
+
     def epoch(self, number: int) -> float:
         """Train on all rows once; return the mean loss."""
+        recipe, n_rows, total, n_batches = self.recipe, len(self.targets), 0.0, 0
+        for rows, done in batches(self.rng, n_rows, recipe.batch_rows, number, recipe.epochs):
+            total += self.step(rows, done)
+            n_batches += 1
+        return total / n_batches
+
+    @abstractmethod
+    def step(self, rows: NDArray[np.int64], done: float) -> float:
+        """Take one step on a batch, at a share of the training; return the mean loss."""
 
     def state(self) -> list[NDArray[np.float32]]:
         """Return copies of all learned parameters."""

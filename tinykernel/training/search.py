@@ -22,7 +22,6 @@ from tinykernel import progress
 from tinykernel.compiled import seconds_compiling
 from tinykernel.training.components.learner import Learner
 from tinykernel.training.folds import Fold
-from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import judge
 from tinykernel.training.options import form_of, parts_of
@@ -268,23 +267,16 @@ def decisions_of(
     """Train components, a linear part or both on the rows inside a fold, and decide the others."""
     if not recipe.n_components:
         return _linear_decisions(data, fold, recipe)
-    mixed, held_out = data.mixed[fold.inside], data.mixed[fold.outside]
-    mean = np.zeros(mixed.shape[1], dtype=np.float32)
-    if LAYOUTS[recipe.layout].learns_start:
-        mean = mixed.mean(axis=0)
-        mixed -= mean
-        held_out -= mean
     learner = Learner(
-        mixed,
+        data.mixed[fold.inside],
         data.targets[fold.inside],
         data.weight[fold.inside],
         recipe,
-        mean,
         cancelled=cancelled,
         inputs=data.inputs[fold.inside],
     )
     learner.run()
-    return learner.decide(held_out, data.inputs[fold.outside])
+    return learner.decide(data.mixed[fold.outside], data.inputs[fold.outside])
 
 
 def _linear_decisions(data: TrialData, fold: Fold, recipe: Recipe) -> NDArray[np.float32]:

@@ -223,8 +223,6 @@ def _trained(prepared: _Prepared, options: TrainerOptions, recipe: Recipe) -> Tr
         held = Validation(mixed[out], data.truth[out], weight[out], inputs[out])
         mixed, inputs, targets, weight = mixed[~out], inputs[~out], targets[~out], weight[~out]
     learner = _learner(mixed, inputs, targets, weight, recipe, transform)
-    if held is not None:
-        np.subtract(held.mixed, learner.mean, out=held.mixed)
     history = learner.run(held)
     model = stored_model(learner, transform, data, small_code=options.code == "small")
     return TrainingResult(model, recipe, history, learner.sigma)
@@ -334,12 +332,7 @@ def _learner(
     recipe: Recipe,
     transform: SharedTransform,
 ) -> Learner:
-    """Create the learner; if starts are learned, subtract the mean from `mixed` in place."""
-    layout = LAYOUTS[recipe.layout]
-    mean = np.zeros(mixed.shape[1], dtype=np.float32)
-    if layout.learns_start:
-        mean = mixed.mean(axis=0)
-        mixed -= mean
+    """Create the learner, which subtracts the mean from `mixed` in place."""
 
     def arithmetic(levels: NDArray[np.int8]) -> Arithmetic:
         parts = (
@@ -347,20 +340,20 @@ def _learner(
             transform.scaler.bits,
             transform.permutation,
             levels,
-            layout.diagonal_kind,
+            LAYOUTS[recipe.layout].diagonal_kind,
         )
         return Arithmetic(transform.unit, choose_schedules(*parts)[1])
 
-    return Learner(mixed, targets, weight, recipe, mean, arithmetic, inputs=inputs)
+    return Learner(mixed, targets, weight, recipe, arithmetic, inputs=inputs)
 
 
 def stored_model(
     learner: Learner, transform: SharedTransform, data: TrainSet, *, small_code: bool
 ) -> IntegerModel:
     """Return the integer model of a quantized learner."""
-    forward, n_outputs = learner.forward(), learner.n_outputs
-    windows, shape = forward.windows, (learner.n_blocks, learner.dimension)
-    weights = forward.weights[:, :n_outputs].T.astype(np.int8).reshape(-1, *shape)
+    (windows, outputs), n_outputs = learner.forward(), learner.n_outputs
+    shape = learner.n_blocks, learner.dimension
+    weights = outputs.weights[:, :n_outputs].T.astype(np.int8).reshape(-1, *shape)
     blocks = np.flatnonzero(np.any(weights != 0, axis=(0, 2)))
     if not blocks.size:
         blocks = np.zeros(1, dtype=np.int64)
@@ -375,8 +368,8 @@ def stored_model(
         transform.live_sign, transform.permutation, levels, kind, (transform.halve, halve), rounded
     )
     components, ternary, constant = stored.components(weights[:, blocks], small_code)
-    scale = np.full(n_outputs, float(forward.scale))
-    offset = forward.offset[:n_outputs].astype(np.float64) + scale * constant
+    scale = np.full(n_outputs, float(outputs.scale))
+    offset = outputs.offset[:n_outputs].astype(np.float64) + scale * constant
     sums, linear = Sums(scale, offset), learner.stored_linear()
     if linear is not None:
         levels, worth, moved = linear

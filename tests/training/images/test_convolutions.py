@@ -116,7 +116,7 @@ def test_gradients_are_those_of_the_steps_one_by_one():
     plan = ConvolutionPlan(3, 6, 1, 1, (1, 2, 2), LinearRecipe(epochs=1))
     _, _, learner = learner_of(np.random.default_rng(1), (15, 14), plan)
     rows = np.arange(32)
-    learner.accumulate(rows, map)
+    learner.accumulate(rows)
     slow = [slow_gradients(learner, row) for row in rows]
     for name in ("linear", "hidden", "taps"):
         expected = sum(each[name] for each in slow)

@@ -67,7 +67,7 @@ def test_gradients_of_a_smooth_layer_are_those_of_differences():
     rows = np.arange(32)
 
     def loss():
-        learner.accumulate(rows, map)
+        learner.accumulate(rows)
         return float(learner.totals[:, 0].sum())
 
     loss()

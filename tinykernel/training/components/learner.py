@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,15 +24,14 @@ from tinykernel.training.components.steps import (
 )
 from tinykernel.training.components.windows import (
     Arithmetic,
-    LearnedWindows,
     PhaseWindows,
     diagonal_levels,
-    float_windows,
+    rounded_windows,
     stored_windows,
 )
 from tinykernel.training.inputs import neighbour_distance
 from tinykernel.training.layouts import LAYOUTS
-from tinykernel.training.loop import SLOTS, History, Learned, batches, one_cycle, run_epochs
+from tinykernel.training.loop import SLOTS, History, Learned, one_cycle, run_epochs
 from tinykernel.training.loss import prior, share_right
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.readouts.linear import input_moments, linear_dropout, round_linear
@@ -55,16 +54,6 @@ _NAMES = ("diagonal", "rate", "centre", "level", "shadow", "offset", "gain", "li
 _Floats = NDArray[np.float32]
 
 
-@dataclass(frozen=True)
-class Forward:
-    """Parameters of the forward pass."""
-
-    windows: PhaseWindows
-    weights: _Floats
-    scale: np.float32
-    offset: _Floats
-
-
 @dataclass(frozen=True, eq=False)
 class Validation:
     """Validation rows."""
@@ -78,7 +67,8 @@ class Validation:
 class Learner(Learned):
     """All learned parameters of one model and the steps that change them.
 
-    `mixed` (n, d) is ``P H B x / sqrt(d)`` minus `mean` (d,), which only moves the exported starts.
+    `mixed` (n, d) is ``P H B x / sqrt(d)``. Learned starts are relative to its mean, which is
+    subtracted in place.
     `targets` (n, n_outputs) are values, or probabilities of the classes (of the second of two);
     `weight` (n,) has a mean of 1. `arithmetic` gives the firmware's arithmetic for levels of G;
     without it, as in short trainings, the transforms stay exact, which needs no proof. `cancelled`
@@ -91,7 +81,6 @@ class Learner(Learned):
         targets: _Floats,
         weight: _Floats,
         recipe: Recipe,
-        mean: _Floats,
         arithmetic: Callable[[NDArray[np.int8]], Arithmetic] | None = None,
         cancelled: threading.Event | None = None,
         inputs: NDArray[Any] | None = None,
@@ -101,7 +90,11 @@ class Learner(Learned):
             assert inputs is not None
             self.inputs = inputs
         self.recipe, self.layout = recipe, LAYOUTS[recipe.layout]
-        self.mixed, self.targets, self.weight, self.mean = mixed, targets, weight, mean
+        self.mixed, self.targets, self.weight = mixed, targets, weight
+        self.mean = np.zeros(mixed.shape[1], dtype=np.float32)
+        if self.layout.learns_start:
+            self.mean = mixed.mean(axis=0)
+            mixed -= self.mean
         self.rng = np.random.default_rng([recipe.seed, 1])
         self.n_outputs = targets.shape[1]
         self._losses = np.array(recipe.losses, dtype=np.float32)
@@ -121,7 +114,6 @@ class Learner(Learned):
         self._pool = self.rng.standard_normal(_POOL + self.dimension, dtype=np.float32)
         self._begin(_NAMES)
         self._weights = np.zeros_like(self.shadow)
-        self._executor = ThreadPoolExecutor(max_workers=recipe.n_threads)
 
     def _draw(self) -> None:
         """Draw the first parameters: Fastfood's, Lei & Lan 2021 (3)."""
@@ -178,34 +170,26 @@ class Learner(Learned):
         if self.recipe.linear_bits is None:
             return None
         levels, step = self._rounded_linear()
-        worth = float(self.forward().scale) * float(step) * float(self._linear_unit)
+        worth = float(self._scale()) * float(step) * float(self._linear_unit)
         shift = np.einsum("io,i->o", levels.astype(np.float64), self._linear_mean)
         return levels.T.astype(np.int8), worth, -worth * shift
 
-    def forward(self) -> Forward:
-        """Return the parameters of the forward pass; the arrays may be reused by the next step."""
+    def _scale(self) -> np.float32:
+        return np.float32(self.gain[0] / np.sqrt(self.recipe.n_components))
+
+    def forward(self) -> tuple[PhaseWindows, Outputs]:
+        """Return windows and read-out; the arrays may be reused by the next step."""
         threshold = _THRESHOLD if self.layout.ternary else 0.0
         ternarise(self.shadow, np.float32(threshold), np.float32(self._live.sum()), self._weights)
         self._weights *= self._live
-        scale = np.float32(self.gain[0] / np.sqrt(self.recipe.n_components))
-        learned = LearnedWindows(self.diagonal, self.rate, self.centre, self.level)
+        windows = PhaseWindows(self.diagonal, self.rate, self.centre, self.level, self.mean)
         if self.quantized and self._arithmetic is not None:
-            windows = stored_windows(learned, self.layout, self.mean, self._arithmetic)
-        else:
-            windows = float_windows(learned, self.layout, self.mean, self.quantized)
-        return Forward(windows, self._weights, scale, self.offset)
-
-    def _outputs(self, forward: Forward) -> Outputs:
-        """Return the read-out of components and linear part."""
+            windows = stored_windows(windows, self.layout, self._arithmetic)
+        elif self.quantized:
+            windows = rounded_windows(windows, self.layout)
         levels, worth = self._rounded_linear()
-        return Outputs(
-            forward.weights,
-            forward.scale,
-            forward.offset,
-            levels * worth,
-            self._linear_mean,
-            self._linear_unit,
-        )
+        linear = levels * worth, self._linear_mean, self._linear_unit
+        return windows, Outputs(self._weights, self._scale(), self.offset, *linear)
 
     def prove(self) -> None:
         """Update the firmware's arithmetic, whose shifts depend on the size of G."""
@@ -216,9 +200,8 @@ class Learner(Learned):
 
     def decide(self, mixed: _Floats, inputs: NDArray[Any] | None = None) -> _Floats:
         """Compute the decision values (n, n_outputs) of mixed rows (n, d) and their inputs."""
-        f = self.forward()
-        windows, outputs = f.windows, self._outputs(f)
-        q = _NO_INPUTS if inputs is None else inputs
+        windows, outputs = self.forward()
+        mixed, q = mixed - self.mean, _NO_INPUTS if inputs is None else inputs
         out = np.empty((mixed.shape[0], self.n_outputs), dtype=np.float32)
         edges = np.linspace(0, mixed.shape[0], 2 * self.recipe.n_threads + 1).astype(np.int64)
 
@@ -228,16 +211,11 @@ class Learner(Learned):
         self._in_threads(part, edges.size - 1)
         return out
 
-    def _in_threads(self, part: Callable[[int], None], n_parts: int) -> None:
-        """Run all parts; an executor of one thread would cost as much as a small batch."""
-        run = map if self.recipe.n_threads == 1 else self._executor.map
-        list(run(part, range(n_parts)))
-
     def learn(self, rows: NDArray[np.int64], step: float) -> float:
         """Take one step on a batch of rows; return their mean loss."""
         starts = self.rng.integers(0, _POOL, rows.size)
         seeds = self.rng.integers(0, 2**32, rows.size, dtype=np.uint32)
-        f = self.forward()
+        windows, outputs = self.forward()
         dropout = linear_dropout(self.inputs.shape[1])
         batch = Batch(self.mixed, self.inputs, self.targets, self.weight, rows)
         noise = Noise(
@@ -248,16 +226,17 @@ class Learner(Learned):
             np.uint32(int(dropout * 2**32)),
             np.float32(1 / (1 - dropout)),
         )
-        model = (f.windows, self._outputs(f), np.float32(_SLOPE), self._losses, self.n_outputs)
+        model = (windows, outputs, np.float32(_SLOPE), self._losses, self.n_outputs)
         sums = (*(g for name, g in self.gradients.items() if name != "gain"), self.totals)
+        self._clear()
 
         def part(slot: int) -> None:
             learn_slot(slot, SLOTS, batch, noise, *model, Gradients(*(g[slot] for g in sums)))
 
         self._in_threads(part, SLOTS)
         self.gradients["gain"][:, 0] = self.totals[:, 1] / np.sqrt(self.recipe.n_components)
-        if f.windows.are_stored:
-            self._from_stored(f.windows)
+        if windows.are_stored:
+            self._from_stored(windows)
         self._update(step, np.float32(1.0 / rows.size))
         return float(self.totals[:, 0].sum() / rows.size)
 
@@ -299,17 +278,16 @@ class Learner(Learned):
 
     def epoch(self, number: int) -> float:
         """Train on all rows once; return the mean loss."""
-        o, total, n_batches = self.recipe, 0.0, 0
-        if (number + 1) / o.epochs > _QUANTIZE_FROM:
+        if (number + 1) / self.recipe.epochs > _QUANTIZE_FROM:
             self.prove()
-        n_rows = self.mixed.shape[0]
-        for rows, done in batches(self.rng, n_rows, o.batch_rows, number, o.epochs):
-            self.quantized = done >= _QUANTIZE_FROM
-            if self._cancelled is not None and self._cancelled.is_set():
-                raise CancelledError
-            total += self.learn(rows, o.peak_step * one_cycle(done, _WARM_UP))
-            n_batches += 1
-        return float(total / n_batches)
+        return super().epoch(number)
+
+    def step(self, rows: NDArray[np.int64], done: float) -> float:
+        """Take one step on a batch, at a share of the training; return the mean loss."""
+        self.quantized = done >= _QUANTIZE_FROM
+        if self._cancelled is not None and self._cancelled.is_set():
+            raise CancelledError
+        return self.learn(rows, self.recipe.peak_step * one_cycle(done, _WARM_UP))
 
     def accuracy(self, validation: Validation) -> float:
         """Return the accuracy of the quantized parameters, see `share_right`."""

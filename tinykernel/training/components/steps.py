@@ -103,14 +103,6 @@ def learn_slot(slot, n_slots, batch, noise, windows, outputs, slope, losses, n_r
     dsums = np.empty((n_outputs, LANES), dtype=np.float32)
     q = np.empty((linear.shape[0], LANES), dtype=np.float32)
     dots = np.empty((n_real, LANES), dtype=np.float32)
-    d_linear[:] = 0.0
-    gradients.diagonal[:] = 0.0
-    gradients.rate[:] = 0.0
-    gradients.centre[:] = 0.0
-    gradients.level[:] = 0.0
-    gradients.weights[:] = 0.0
-    d_offset[:] = 0.0
-    totals[:] = 0.0
     for group in range(slot, batch.chosen.shape[0] // LANES, n_slots):
         part = slice(group * LANES, (group + 1) * LANES)
         rows, seeds = batch.chosen[part], noise.seeds[part]

@@ -31,16 +31,6 @@ _NONE, _ONE = np.zeros(0, dtype=np.float32), np.ones((1, 1))
 
 
 @dataclass(frozen=True)
-class LearnedWindows:
-    """The learned windows: G (m, d), and for each of the m d rows rate, centre and level."""
-
-    diagonal: _Floats
-    rate: _Floats
-    centre: _Floats
-    level: _Floats
-
-
-@dataclass(frozen=True)
 class Arithmetic:
     """How the firmware computes a projection."""
 
@@ -51,12 +41,13 @@ class Arithmetic:
 class PhaseWindows(NamedTuple):
     """Arguments of the compiled forward pass, and the unit of its projections."""
 
-    # As in `LearnedWindows`; with an `Arithmetic` the levels of G and turns a unit of v.
+    # G (m, d), and for each of the m d rows rate, centre and level, as they are learned; with an
+    # `Arithmetic` the levels of G and turns a unit of v.
     diagonal: _Floats
     rate: _Floats
     centre: _Floats
     level: _Floats
-    mean: _Floats
+    mean: _Floats  # (d,): was subtracted from the inputs.
     # As in `component_passes.forward_group_stored`; `factors` is empty without an `Arithmetic`.
     product: np.float32 = np.float32(1)
     factors: _Floats = _NONE
@@ -72,16 +63,11 @@ class PhaseWindows(NamedTuple):
         return self.factors.size > 0
 
 
-def float_windows(
-    learned: LearnedWindows, layout: Layout, mean: _Floats, rounded: bool
-) -> PhaseWindows:
-    """Return the windows of the forward pass in floats; `mean` (d,) was subtracted from the inputs.
+def rounded_windows(learned: PhaseWindows, layout: Layout) -> PhaseWindows:
+    """Return windows in floats, whose numbers take values that can be stored.
 
-    With `rounded` numbers take values that can be stored, but the transforms stay exact: short
-    trainings of the search end so, without a proof.
+    The transforms stay exact: short trainings of the search end so, without a proof.
     """
-    if not rounded:
-        return PhaseWindows(learned.diagonal, learned.rate, learned.centre, learned.level, mean)
     levels, worth = diagonal_levels(learned.diagonal, layout)
     diagonal = (levels * worth).astype(np.float32)
     rate = learned.rate
@@ -89,18 +75,17 @@ def float_windows(
         unit = rate.max() / np.float32(LARGEST_SCALE)
         rate = (np.clip(np.rint(rate / unit), 1, LARGEST_SCALE) * unit).astype(np.float32)
     if not layout.learns_start:
-        return PhaseWindows(diagonal, rate, learned.centre, learned.level, mean)
-    shift = rate * fwht(diagonal * mean).ravel()
+        return learned._replace(diagonal=diagonal, rate=rate)
+    shift = rate * fwht(diagonal * learned.mean).ravel()
     start, width = _round_windows(learned, shift)
     centre = start - width / 2 + shift
     centre -= np.rint(centre)
     level = -cosines(np.pi * width)
-    return PhaseWindows(diagonal, rate, centre.astype(np.float32), level.astype(np.float32), mean)
+    moved = centre.astype(np.float32), level.astype(np.float32)
+    return PhaseWindows(diagonal, rate, *moved, learned.mean)
 
 
-def stored_windows(
-    learned: LearnedWindows, layout: Layout, mean: _Floats, arithmetic: Arithmetic
-) -> PhaseWindows:
+def stored_windows(learned: PhaseWindows, layout: Layout, arithmetic: Arithmetic) -> PhaseWindows:
     """Return the windows of the forward pass in the integers of the firmware."""
     m, d = learned.diagonal.shape
     levels, level_worth = diagonal_levels(learned.diagonal, layout)
@@ -109,14 +94,14 @@ def stored_windows(
     slope = learned.rate.reshape(m, d) * worth
     exponent = phase_shift_for(float(slope.max())) - 32
     rate = np.clip(np.rint(slope * 2.0**-exponent), 1, LARGEST_SCALE) * 2.0**exponent
-    moved = fwht(levels * level_worth * mean)
+    moved = fwht(levels * level_worth * learned.mean)
     start, width = _round_windows(learned, (rate / worth * moved).ravel())
     return PhaseWindows(
         diagonal=levels.astype(np.float32),
         rate=rate.astype(np.float32).ravel(),
         centre=(start - width / 2).astype(np.float32),
         level=(-cosines(np.pi * width)).astype(np.float32),
-        mean=mean,
+        mean=learned.mean,
         product=np.float32(product),
         factors=np.where(arithmetic.halve, 0.5, 1.0).astype(np.float32),
         start=np.mod(start, 1).astype(np.float32),
@@ -143,7 +128,7 @@ def diagonal_levels(
 
 
 def _round_windows(
-    learned: LearnedWindows, shift: NDArray[Any]
+    learned: PhaseWindows, shift: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return start and width in turns, whole steps, for inputs with their mean."""
     half = np.arccos(np.clip(-learned.level.astype(np.float64), -1, 1)) / (2 * np.pi)

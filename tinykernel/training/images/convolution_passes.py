@@ -24,7 +24,7 @@ from tinykernel.compiled import njit
 from tinykernel.hadamard import LANES
 from tinykernel.training import eights
 from tinykernel.training.eights import add_product, inlined, lane_dot, lane_sum
-from tinykernel.training.readouts.linear_passes import clear, learn_group, linear_forward
+from tinykernel.training.readouts.linear_passes import learn_group, linear_forward
 
 _ZERO, _TOP = np.float32(0), np.float32(255)
 
@@ -338,10 +338,6 @@ def learn_convolutions(  # type: ignore[no-untyped-def]
     du = np.empty((n_units, LANES), dtype=np.float32)
     sums = np.empty((n_outputs, LANES), dtype=np.float32)
     dsums = np.empty((n_outputs, LANES), dtype=np.float32)
-    clear(gradients)
-    layers.taps[:] = 0
-    layers.hidden[:] = 0
-    layers.hidden_bias[:] = 0
     for group in range(slot, batch.rows.shape[0] // LANES, n_slots):
         fill(images, moves, batch.rows, group * LANES, geometry, moved, x)
         _convolve(x, shapes, taps, biases, maps, f)

@@ -9,7 +9,6 @@ shifts and clipping have straight-through gradients.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -240,7 +239,7 @@ class ConvolutionLearner(ImageLearner):
 
     # -- learning -----------------------------------------------------------------------------
 
-    def accumulate(self, rows: NDArray[np.int64], run: Callable[..., Iterable[None]]) -> None:
+    def accumulate(self, rows: NDArray[np.int64]) -> None:
         """Compute the gradients of some images."""
         batch, numbers, g = self.batch(rows), self._numbers(), self.gradients
         d_taps = np.zeros((SLOTS, *self.bias.shape, 10), dtype=np.float32)
@@ -251,7 +250,7 @@ class ConvolutionLearner(ImageLearner):
             gradients = passes.ConvolutionGradients(d_taps[slot], *hidden)
             passes.learn_convolutions(slot, SLOTS, *known, batch, gradients, self.room(slot))
 
-        list(run(part, range(SLOTS)))
+        self._in_threads(part, SLOTS)
         g["taps"][...], g["bias"][...] = d_taps[..., :9], d_taps[..., 9]
 
     def update(self, share: float, factor: np.float32) -> None:

@@ -13,7 +13,7 @@ bit, and BLAS can be used.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from tinykernel.hadamard import run_on_rows
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.convolutions import Convolutions
@@ -107,7 +106,6 @@ class SeparableLearner(ImageLearner):
         "shift_of": "scale_step",
     }
     plan: SeparablePlan
-    _threads: Callable[..., Iterable[None]] | None = None  # those of an epoch, which start once
 
     def __init__(
         self,
@@ -139,12 +137,9 @@ class SeparableLearner(ImageLearner):
     # -- forward ------------------------------------------------------------------------------
 
     def _each(self, kernel: Callable[..., None], n: int, *arguments: Any) -> None:
-        if self._threads is None:
-            run_on_rows(kernel, n, self.recipe.n_threads, *arguments)
-            return
         parts = min(self.recipe.n_threads, n)
         ends = [n * i // parts for i in range(parts + 1)]
-        list(self._threads(lambda begin, end: kernel(begin, end, *arguments), ends, ends[1:]))
+        self._in_threads(lambda i: kernel(ends[i], ends[i + 1], *arguments), parts)
 
     def _rounded(self, layer: _Layer) -> tuple[_Floats, _Floats]:
         """Round the shadow of a layer to levels (inputs, channels) of a step a channel."""
@@ -247,15 +242,12 @@ class SeparableLearner(ImageLearner):
 
     def epoch(self, number: int) -> float:
         """Go through all rows once; returns the mean loss."""
-        try:
-            with threadpool_limits(self.recipe.n_threads, "blas"):
-                return super().epoch(number)
-        finally:
-            self._threads = None
+        with threadpool_limits(self.recipe.n_threads, "blas"):
+            return super().epoch(number)
 
-    def accumulate(self, rows: NDArray[np.int64], run: Callable[..., Iterable[None]]) -> None:
+    def accumulate(self, rows: NDArray[np.int64]) -> None:
         """Compute the gradients of some images."""
-        self._folded, self._threads = None, run
+        self._folded = None
         batch = self.batch(rows)
         passed = self._forward(self.varied_maps(rows))
         maps = passed[-1].values
@@ -265,12 +257,10 @@ class SeparableLearner(ImageLearner):
         def part(slot: int) -> None:
             passes.learn_features(slot, SLOTS, features, batch, self.room(slot), d_features)
 
-        list(run(part, range(SLOTS)))
+        self._in_threads(part, SLOTS)
         positions = maps.shape[1] * maps.shape[2]
         d = np.empty_like(maps)
         d[...] = (d_features / np.float32(positions))[:, None, None, :]
-        for name in self.STEPS:
-            self.gradients[name][...] = 0
         for layer, left in zip(self._layers[::-1], passed[::-1], strict=True):
             d = self._back(layer, left, d)
 

@@ -12,7 +12,7 @@ import numpy as np
 from tinykernel.compiled import njit
 from tinykernel.hadamard import LANES
 from tinykernel.training.images.convolution_passes import warp
-from tinykernel.training.readouts.linear_passes import clear, learn_group
+from tinykernel.training.readouts.linear_passes import learn_group
 
 _ZERO, _TOP = np.float32(0), np.float32(255)
 
@@ -174,7 +174,6 @@ def learn_features(slot, n_slots, features, batch, gradients, d_features):  # ty
     u = np.empty((n_units, LANES), dtype=np.float32)
     sums = np.empty((n_outputs, LANES), dtype=np.float32)
     dsums = np.empty((n_outputs, LANES), dtype=np.float32)
-    clear(gradients)
     for group in range(slot, batch.rows.shape[0] // LANES, n_slots):
         first = group * LANES
         for i in range(n_units):

@@ -10,8 +10,7 @@ offsets of the model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +26,7 @@ from tinykernel.model.quantization.units import ValueUnits, to_fixed_point
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.stage import Stage
-from tinykernel.training.loop import SLOTS, Learned, batches, one_cycle
+from tinykernel.training.loop import SLOTS, Learned, one_cycle
 from tinykernel.training.loss import prior
 from tinykernel.training.readouts import linear_passes as passes
 
@@ -127,35 +126,28 @@ class LinearLearner(Learned):
         step = self.recipe.peak_step
         return {"linear": step, "offset": step, "gain": 3 * step}
 
-    def epoch(self, number: int) -> float:
-        """Train on all rows once; return the mean loss."""
-        recipe, total, n_batches = self.recipe, 0.0, 0
-        dealt = batches(self.rng, len(self.targets), recipe.batch_rows, number, recipe.epochs)
-        with ThreadPoolExecutor(max_workers=recipe.n_threads) as executor:
-            # An executor of one thread doubles the time of small batches.
-            run = map if recipe.n_threads == 1 else executor.map
-            for rows, done in dealt:
-                self.accumulate(rows, run)
-                self.update(one_cycle(done, recipe.warm_up), np.float32(1.0 / rows.size))
-                total += float(self.totals[:, 0].sum() / rows.size)
-                n_batches += 1
-        return total / n_batches
+    def step(self, rows: NDArray[np.int64], done: float) -> float:
+        """Take one step on a batch, at a share of the training; return the mean loss."""
+        self.accumulate(rows)
+        self.update(one_cycle(done, self.recipe.warm_up), np.float32(1.0 / rows.size))
+        return float(self.totals[:, 0].sum() / rows.size)
 
     def scale(self) -> np.float32:
         """Return the factor of the sums."""
         return np.float32(8 * self.gain[0] / np.sqrt(self.n_inputs))
 
-    def accumulate(self, rows: NDArray[np.int64], run: Callable[..., Iterable[None]]) -> None:
+    def accumulate(self, rows: NDArray[np.int64]) -> None:
         """Compute the gradients of some rows."""
         batch = self.batch(rows)
 
         def part(slot: int) -> None:
             passes.learn_rows(slot, SLOTS, self.inputs, batch, self.room(slot))
 
-        list(run(part, range(SLOTS)))
+        self._in_threads(part, SLOTS)
 
     def batch(self, rows: NDArray[np.int64]) -> passes.LinearBatch:
-        """Return the arguments of a step on some rows, with dropout drawn."""
+        """Begin a step on some rows: return its arguments, with dropout drawn."""
+        self._clear()
         recipe, keep = self.recipe, np.empty((0, 0), dtype=np.uint32)
         if recipe.dropout:  # bit k of a word is for row k of a group
             shape = (rows.size // LANES, self.n_inputs, LANES)

@@ -38,14 +38,6 @@ class LinearGradients(NamedTuple):
 
 
 @inlined
-def clear(gradients):  # type: ignore[no-untyped-def]
-    """Set gradients to 0."""
-    gradients.linear[:] = 0
-    gradients.offset[:] = 0
-    gradients.totals[:] = 0
-
-
-@inlined
 def gather_inputs(inputs, rows, n, mean, unit, f):  # type: ignore[no-untyped-def]
     """Copy n rows side by side, less `mean` and times `unit`: f (inputs, LANES)."""
     for lane in range(n):
@@ -102,7 +94,6 @@ def learn_rows(slot, n_slots, inputs, batch, gradients):  # type: ignore[no-unty
     f = np.empty((n_inputs, LANES), dtype=np.float32)
     sums = np.empty((n_outputs, LANES), dtype=np.float32)
     dsums = np.empty((n_outputs, LANES), dtype=np.float32)
-    clear(gradients)
     for group in range(slot, batch.rows.shape[0] // LANES, n_slots):
         part = batch.rows[group * LANES : (group + 1) * LANES]
         gather_inputs(inputs, part, LANES, batch.mean, batch.unit, f)
