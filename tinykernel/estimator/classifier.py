@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from tinykernel.coding.frames import in_numbers
 from tinykernel.decisions import Calibration, calibrate
@@ -16,7 +16,7 @@ from tinykernel.estimator.machines import KernelEstimator, MachineClassifier, fl
 from tinykernel.model.answers.decision import Decision
 from tinykernel.training.options import TrainerOptions, declared
 from tinykernel.training.options.fields import ClassParameters
-from tinykernel.training.trainset import prepare
+from tinykernel.training.trainset import TrainSet, prepare
 
 
 @declared
@@ -92,71 +92,19 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassParameter
     KIND: ClassVar[type[TrainerOptions]] = TrainerOptions
     decision_: Decision
 
-    def fit(
+    def _train_set(
         self,
-        X: ArrayLike,
         y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | None = None,
-        validation: tuple[ArrayLike, ArrayLike] | None = None,
-    ) -> TernaryKernelClassifier:
-        """Train.
-
-        Parameters
-        ----------
-        X : array-like, shape (n, n_features)
-            Raw inputs, finite. Their dtype decides what the firmware takes: float32 for any float,
-            uint8 for bool, 8- and 16-bit integers as they are, int32 for other integers. Arrays
-            (n, samples, channels) and (n, height, width, channels), and rows with a `window_shape`
-            or an `image_shape`, go through a local stage. Text, categories, dates and missing
-            values of a frame of pandas or polars become numbers, as those of files do.
-        y : array-like, shape (n,)
-            Labels: numbers, strings or bools, of at least two classes.
-        sample_weight : array-like, shape (n,), optional
-            Not negative. Rows of weight 0 are ignored.
-        groups : array-like, shape (n,), optional
-            Which person, record or batch each row belongs to. Rows of a group stay together when
-            rows are held out to choose hyper-parameters. A single group is ignored.
-        validation : (X, y), optional
-            Rows by which the best epoch is chosen.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        TinykernelError
-            If a parameter is not allowed, a value does not fit, or there is one class only.
-        ValueError
-            From scikit-learn's checks of `X` and `y`, e.g. for NaN.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If Ctrl-C ended the training after its first epoch: the best model so far is used.
-            Before that, KeyboardInterrupt is raised.
-        """
-        options = self._trainer_options()
-        X, sides = flat(self._coded(X))
-        shape = options.input_shape(sides)
-        options.check_for(shape)
-        rows, labels = validate_data(self, X, y, dtype="numeric")
-        check_classification_targets(labels)
-        classes, data = prepare(
-            rows,
-            labels,
-            _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True),
-            class_weight=self.class_weight,
-            groups=groups,
-            validation=None if validation is None else self._checked_pair(validation, "labels"),
-        )
+        known: tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]],
+        options: TrainerOptions,
+        **beside: Any,
+    ) -> tuple[TrainSet, dict[str, Any]]:
+        """Return rows with labels, and the classes."""
+        check_classification_targets(known[1])
+        classes, data = prepare(*known, class_weight=options.class_weight, **beside)
         if hasattr(self, "decision_"):
             del self.decision_  # that of another model
-        self._run(data, options, shape)
-        self.classes_ = classes
-        return self
+        return data, {"classes_": classes}
 
     def calibrate(
         self,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from dataclasses import asdict, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from tinykernel.coding.frames import coded_frame, in_numbers
 from tinykernel.errors import TinykernelError
@@ -23,6 +24,8 @@ from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.fields import Parameters
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.trainset import TrainSet
+
+_SelfT = TypeVar("_SelfT", bound="KernelEstimator")
 
 
 class MachineEstimator(ModelFileMixin, BaseEstimator):
@@ -114,6 +117,9 @@ class KernelEstimator(MachineEstimator, Parameters):
     """Base of the classifier and the regressor: training with options."""
 
     KIND: ClassVar[type[TrainerOptions]]
+    #: What `y` holds, and how scikit-learn checks it.
+    TARGET: ClassVar[str] = "labels"
+    CHECKS: ClassVar[dict[str, bool]] = {}
     input_shape_: tuple[int, ...] | None
     layout_: str | None
     n_components_: int
@@ -126,11 +132,92 @@ class KernelEstimator(MachineEstimator, Parameters):
     history_: dict[str, NDArray[np.float64]]
     interrupted_: bool
 
-    def _trainer_options(self) -> TrainerOptions:
-        """Return the parameters, checked."""
+    def fit(
+        self: _SelfT,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        validation: tuple[ArrayLike, ArrayLike] | None = None,
+    ) -> _SelfT:
+        """Train.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, n_features)
+            Raw inputs, finite. Their dtype decides what the firmware takes: float32 for any float,
+            uint8 for bool, 8- and 16-bit integers as they are, int32 for other integers. Arrays
+            (n, samples, channels) and (n, height, width, channels), and rows with a `window_shape`
+            or an `image_shape`, go through a local stage. Text, categories, dates and missing
+            values of a frame of pandas or polars become numbers, as those of files do.
+        y : array-like, shape (n,), or (n, n_values)
+            Labels: numbers, strings or bools, of at least two classes. Of a regressor finite
+            numbers.
+        sample_weight : array-like, shape (n,), optional
+            Not negative. Rows of weight 0 are ignored.
+        groups : array-like, shape (n,), optional
+            Which person, record or batch each row belongs to. Rows of a group stay together when
+            rows are held out to choose hyper-parameters. A single group is ignored.
+        validation : (X, y), optional
+            Rows by which the best epoch is chosen.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TinykernelError
+            If a parameter is not allowed, a value does not fit, there is one class only, or the
+            values differ so much in size that one fixed point cannot hold all.
+        ValueError
+            From scikit-learn's checks of `X` and `y`, e.g. for NaN.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If Ctrl-C ended the training after its first epoch: the best model so far is used.
+            Before that, KeyboardInterrupt is raised.
+        """
+        return self._fit(X, y, sample_weight, groups=groups, validation=validation)
+
+    def _fit(
+        self: _SelfT,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        validation: tuple[ArrayLike, ArrayLike] | None = None,
+        **beside: Any,
+    ) -> _SelfT:
+        """Train; `beside` are arguments of `_train_set`."""
         options = self.KIND(**self.get_params())
         options.check()
-        return options
+        X, sides = flat(self._coded(X))
+        shape = options.input_shape(sides)
+        options.check_for(shape)
+        rows, known = validate_data(self, X, y, dtype="numeric", **self.CHECKS)
+        weight = _check_sample_weight(
+            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
+        )
+        held = None if validation is None else self._checked_pair(validation)
+        data, attributes = self._train_set(
+            y, (rows, known, weight), options, validation=held, **beside
+        )
+        self._run(data, options, shape)
+        self.__dict__.update(attributes)
+        return self
+
+    @abstractmethod
+    def _train_set(
+        self,
+        y: ArrayLike,
+        known: tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]],
+        options: TrainerOptions,
+        **beside: Any,
+    ) -> tuple[TrainSet, dict[str, Any]]:
+        """Return rows with labels or values, and attributes to set after the training."""
 
     def _run(self, data: TrainSet, options: TrainerOptions, shape: tuple[int, ...] | None) -> None:
         """Train and set the fitted attributes."""
@@ -166,19 +253,13 @@ class KernelEstimator(MachineEstimator, Parameters):
             )
 
     def _checked_pair(
-        self, validation: tuple[ArrayLike, ArrayLike], target: str, **checks: bool
+        self, validation: tuple[ArrayLike, ArrayLike]
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Check validation rows and their labels or values; `target` names these in errors."""
+        """Check validation rows and their labels or values."""
         if not isinstance(validation, tuple | list) or len(validation) != 2:
-            raise TinykernelError(f"validation: give a pair (X, y) of rows and {target}")
-        rows, known = validate_data(
-            self,
-            flat(in_numbers(self, validation[0]))[0],
-            validation[1],
-            dtype="numeric",
-            reset=False,
-            **checks,
-        )
+            raise TinykernelError(f"validation: give a pair (X, y) of rows and {self.TARGET}")
+        pair = flat(in_numbers(self, validation[0]))[0], validation[1]
+        rows, known = validate_data(self, *pair, dtype="numeric", reset=False, **self.CHECKS)
         return rows, known
 
 

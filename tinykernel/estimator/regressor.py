@@ -7,14 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from tinykernel.errors import TinykernelError
-from tinykernel.estimator.machines import KernelEstimator, flat
+from tinykernel.estimator.machines import KernelEstimator
 from tinykernel.model import IntegerModel
 from tinykernel.training.options import TrainerOptions, declared
 from tinykernel.training.options.regression import RegressorOptions, ValueParameters
-from tinykernel.training.trainset import prepare_values
+from tinykernel.training.trainset import TrainSet, prepare_values
 
 
 @declared
@@ -60,100 +59,37 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, ValueParameters):
     """
 
     KIND: ClassVar[type[TrainerOptions]] = RegressorOptions
+    TARGET: ClassVar[str] = "values"
+    CHECKS: ClassVar[dict[str, bool]] = {"multi_output": True, "y_numeric": True}
     outputs_: tuple[str, ...]
 
-    def fit(
+    def _train_set(
         self,
-        X: ArrayLike,
         y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
+        known: tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]],
+        options: TrainerOptions,
         *,
-        groups: ArrayLike | None = None,
-        validation: tuple[ArrayLike, ArrayLike] | None = None,
-    ) -> TernaryKernelRegressor:
-        """Train.
-
-        Parameters
-        ----------
-        X : array-like, shape (n, n_features)
-            As for `TernaryKernelClassifier.fit`.
-        y : array-like, shape (n,) or (n, n_values)
-            Finite numbers.
-        sample_weight : array-like, shape (n,), optional
-            Not negative. Rows of weight 0 are left out.
-        groups : array-like, shape (n,), optional
-            Which person, record or batch each row belongs to. Rows of a group stay together where
-            rows are held out to choose hyper-parameters. A single group counts as none.
-        validation : (X, y), optional
-            Rows by which the best epoch is chosen.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        TinykernelError
-            If a parameter is not allowed, a value does not fit, or the values differ so much in
-            size that one fixed point cannot hold all.
-        ValueError
-            From scikit-learn's checks of `X` and `y`, e.g. for NaN.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If Ctrl-C ended the training after its first epoch: the best until then is kept.
-            Earlier, KeyboardInterrupt is raised.
-        """
-        return self._fit(X, y, sample_weight, groups=groups, validation=validation)
-
-    def _fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | None = None,
-        validation: tuple[ArrayLike, ArrayLike] | None = None,
         value_name: str | None = None,
-    ) -> TernaryKernelRegressor:
-        """Train; `value_name` is the name of a single value where `y` has none."""
-        options = self._trainer_options()
-        assert isinstance(options, RegressorOptions)
-        names = _names(y) or (None if value_name is None else (value_name,))
-        X, sides = flat(self._coded(X))
-        shape = options.input_shape(sides)
-        options.check_for(shape)
-        rows, values = validate_data(self, X, y, dtype="numeric", multi_output=True, y_numeric=True)
-        columns = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
-        n_values = columns.shape[1]
-        numbered = [f"value{i}" if n_values > 1 else "value" for i in range(n_values)]
-        data = prepare_values(
-            rows,
-            columns,
-            _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True),
-            options,
-            names or tuple(numbered),
-            groups=groups,
-            validation=None
-            if validation is None
-            else self._checked_validation(validation, n_values),
-        )
-        self._run(data, options, shape)
-        assert data.quantity is not None
-        self.outputs_ = data.quantity.units.names
-        return self
+        validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
+        **beside: Any,
+    ) -> tuple[TrainSet, dict[str, Any]]:
+        """Return rows with values, and the names of the outputs.
 
-    def _checked_validation(
-        self, validation: tuple[ArrayLike, ArrayLike], n_values: int
-    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        rows, values = self._checked_pair(validation, "values", multi_output=True, y_numeric=True)
-        columns = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
-        if columns.shape[1] != n_values:
+        `value_name` is the name of a single value where `y` has none.
+        """
+        assert isinstance(options, RegressorOptions)
+        rows, values, weight = known[0], _columns(known[1]), known[2]
+        n = values.shape[1]
+        numbered = [f"value{i}" if n > 1 else "value" for i in range(n)]
+        names = _names(y) or (tuple(numbered) if value_name is None else (value_name,))
+        held = None if validation is None else (validation[0], _columns(validation[1]))
+        if held is not None and held[1].shape[1] != n:
             raise TinykernelError(
-                f"validation: {columns.shape[1]} values per row; give {n_values}, as in training"
+                f"validation: {held[1].shape[1]} values per row; give {n}, as in training"
             )
-        return rows, columns
+        data = prepare_values(rows, values, weight, options, names, validation=held, **beside)
+        assert data.quantity is not None
+        return data, {"outputs_": data.quantity.units.names}
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
         """Predict values, as the firmware does.
@@ -177,6 +113,10 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, ValueParameters):
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = True
         return tags
+
+
+def _columns(values: NDArray[Any]) -> NDArray[np.float64]:
+    return np.asarray(values, dtype=np.float64).reshape(len(values), -1)
 
 
 def _names(y: object) -> tuple[str, ...] | None:
