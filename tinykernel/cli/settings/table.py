@@ -13,6 +13,7 @@ from typing import Any
 
 from tinykernel.cli.settings import parsing
 from tinykernel.measure.limits import parse_limits, parse_size
+from tinykernel.training.options.declarations import kind_of
 from tinykernel.training.options.fields import TrainerOptions
 from tinykernel.training.options.ranges import LARGEST_SEED
 from tinykernel.training.options.regression import RegressorOptions
@@ -309,7 +310,7 @@ def _of_trainer() -> Iterator[Setting]:
             yield Setting(
                 "data" if name.endswith("_shape") else "train",
                 name,
-                _KINDS.get(name) or _kind(field.metadata["type"]),
+                _KINDS.get(name) or _kind(kind_of(field)),
                 _as_typed(field.metadata["text"]),
                 _reader(field),
                 range=field.metadata["range"],

@@ -30,18 +30,20 @@ _HINTS = {
 def option(
     default: Any,
     check: Callable[[str, Any], object],
-    kind: str,
     text: str,
     *,
+    kind: str = "",
     reads: tuple[str, ...] = (),
     idle: tuple[object, ...] = (),
     internal: bool = False,
 ) -> Any:
     """Declare an option.
 
-    `reads` are the parts of a model that read it (none: all); `idle` values have no effect. An
-    `internal` option is set by the trainer or by `tinykernel.train` for a budget.
+    `kind` is its type in docstrings, by default that of the choices or of the annotation. `reads`
+    are the parts of a model that read it (none: all); `idle` values have no effect. An `internal`
+    option is set by the trainer or by `tinykernel.train` for a budget.
     """
+    kind = kind or getattr(check, "kind", "")
     description = {"check": check, "type": kind, "text": text, "range": getattr(check, "range", "")}
     use = {"reads": reads, "idle": (default, *idle), "internal": internal}
     return field(default=default, metadata=description | use)
@@ -84,11 +86,16 @@ def declared(cls: _ClassT) -> _ClassT:
     return cls
 
 
+def kind_of(option: Field[Any]) -> str:
+    """Return the type of an option, as numpydoc writes it."""
+    return option.metadata["type"] or str(option.type).replace(" | ", " or ")
+
+
 def _entries(options: Iterable[Field[Any]]) -> str:
     """Format options as parameters of numpydoc."""
     space = " " * 8
     return "\n    ".join(
-        f"{option.name} : {option.metadata['type']}\n"
+        f"{option.name} : {kind_of(option)}\n"
         + fill(option.metadata["text"], 100, initial_indent=space, subsequent_indent=space)
         for option in options
         if not option.metadata["internal"]

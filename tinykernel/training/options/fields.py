@@ -66,7 +66,6 @@ class Parameters:
     n_components: int | Mapping[str, int] | None = option(
         None,
         unless_none(Check(ranges.components, f"0 to {MOST_COMPONENTS}")),
-        "int, mapping of str to int, or None",
         "Number of binary components (p). Flash grows in proportion. By default 2048, or none for "
         "signals and images. 0 needs a linear part. A mapping of layouts to numbers, such as "
         '``{"compact": 3072, "phases": 1536}``, chooses the layout on held-out rows. A layout says '
@@ -75,27 +74,25 @@ class Parameters:
         "regressor: also widths and S, and ternary weights; each component is more accurate and "
         "takes more bytes. ``+linear4`` after a layout adds a linear part in 4 bits; ``linear4`` "
         "alone has no components.",
+        kind="int, mapping of str to int, or None",
         reads=TABLES,
         idle=(0,),
     )
     sigma: float | None = option(
         None,
         unless_none(Check(check_positive, "above 0")),
-        "float or None",
         "Initial width of the Gaussian kernel, in units of the scaled inputs. By default searched.",
         reads=(COMPONENTS,),
     )
     epochs: int | None = option(
         None,
         unless_none(at_least(1)),
-        "int or None",
         "Passes over the training rows. By default 6 to 120, fewer for more rows.",
         reads=(*TABLES, GRADIENTS, IMAGES),
     )
     effort: str = option(
         "normal",
         one_of("quick", "normal"),
-        '{"quick", "normal"}',
         'Search effort. "normal": choose sigma and the training noise '
         "by short trainings on part of the rows, which take about as long as the final training. "
         '"quick": use default values, and choose only the layout.',
@@ -103,7 +100,6 @@ class Parameters:
     linear: int | str = option(
         "auto",
         one_of("auto", "off", *LINEAR_BITS),
-        '{"auto", "off", 2, 4, 8}',
         "Bits of each weight of the linear part, which adds to the scores. It takes the quantized "
         'inputs of tables, or the counts of signals and images. "auto": 8 bits on inputs, 4 bits '
         "on counts; a classifier with components has none.",
@@ -111,7 +107,6 @@ class Parameters:
     model: str = option(
         "auto",
         one_of("auto", "kernels", *OF_TREES),
-        '{"auto", "kernels", "trees", "tree"}',
         'Kind of model. "kernels": components and a linear part. "trees": boosted trees. "tree": '
         'one tree of at most 64 leaves for each output. "auto": in `train`, the best of kernels '
         'and trees on held-out rows; elsewhere "kernels".',
@@ -121,47 +116,44 @@ class Parameters:
     n_kernels: int | Mapping[str, int] | None = option(
         None,
         unless_none(Check(ranges.kernels, "1 or more")),
-        "int, mapping or None",
         "Number of kernels of signals, or of channels of convolutions. Flash and time grow in "
         'proportion. By default 256 kernels, or 32 channels. A mapping such as ``{"mixed": 24, '
         '"kernels": 256}`` compares two kinds: "mixed", and one of "convolutions", "deep" and '
         '"kernels".',
+        kind="int, mapping or None",
         reads=(WINDOWS, IMAGES),
     )
     window_shape: tuple[int, int] | None = option(
         None,
         unless_none(sides("(samples, channels)", 2)),
-        "(int, int) or None",
         "Samples and channels of a window. In a row, the channels of a sample are side by side. "
         "Arrays (n, samples, channels) need no shape.",
+        kind="(int, int) or None",
         reads=(WINDOWS,),
     )
     image_shape: tuple[int, ...] | None = option(
         None,
         unless_none(sides("(height, width) or (height, width, channels)", 2, 3)),
-        "(int, int) or (int, int, int) or None",
         "Height, width and channels of an image. Rows are images in row-major order. An array "
         "(n, height, width, channels) needs no shape; (n, height, width) does.",
+        kind="(int, int) or (int, int, int) or None",
         reads=(IMAGES,),
     )
     hop: int = option(
         0,
         at_least(0),
-        "int",
         "Signals: samples from one window of a stream to the next; 0 for no stream.",
         reads=(WINDOWS,),
     )
     rate: float | None = option(
         None,
         unless_none(Check(check_positive, "above 0")),
-        "float or None",
         "Signals: sampling rate in Hz, which sets the frames and bands of a spectrum.",
         reads=(WINDOWS,),
     )
     augment: Mapping[str, float] | None = option(
         None,
         unless_none(Check(ranges.augmentation, "0 to 10")),
-        "mapping or None",
         'Augmentation of windows or images, such as ``{"shift": 1, "affine": 0.5}``. Images: '
         '"shift" in pixels; "affine" for small rotations, scalings, shifts and shears of strength '
         '0 to 1; "flip" as the share of mirrored images. Signals: "shift" in samples; "scale" and '
@@ -169,18 +161,17 @@ class Parameters:
         'random axis. Spectra: "affine" stretches and moves time and frequency, and scales the '
         'loudness; "rotate" does not apply, and "shift" is rounded to frames. Convolutions have '
         "affine 0.3 by default; 0 turns it off.",
+        kind="mapping or None",
     )
     validation_fraction: float | None = option(
         None,
         unless_none(between(0, 0.5, "above 0 and below 0.5", open_ends=True)),
-        "float or None",
         "Share of the training rows to hold out to choose the best epoch, if `fit` has no "
         "validation rows. Whole groups are held out, or else rows of every class.",
     )
     code: str = option(
         "auto",
         one_of("auto", "fast", "small"),
-        '{"auto", "fast", "small"}',
         'Machine code of components. "small" takes 0.4 to 1 KB less flash and up to twice the '
         'instructions; the scores are the same. "auto" is "small" in `train` where fast code would '
         'fill more than 30 % of the flash budget, else "fast".',
@@ -189,27 +180,26 @@ class Parameters:
     cells: int | str = option(
         "auto",
         Check(ranges.cells, f"1 to {MOST_CELLS}"),
-        'int or "auto"',
         "Signals: number of equal parts of a window, each with its own counts. More cells tell "
         'when in the window something happens. "auto" is 2 with a spectrum, else 1; `train` uses '
         "16 if that is better on held-out windows. With more than 2, kernels of samples do not "
         "see the signal level.",
+        kind='int or "auto"',
         reads=(WINDOWS,),
     )
     spectrum: str = option(
         "auto",
         Check(ranges.spectrum),
-        '{"auto", "off", "on"} or str',
         "Signals of integers: whether kernels take the levels of frequency bands instead of "
         'samples. "512/320/12" has frames of 512 samples, a hop of 320 samples and 12 bands. '
         '"auto" is "on" if `rate` is 1000 Hz or more and a window has 1000 samples or more.',
+        kind='{"auto", "off", "on"} or str',
         reads=(WINDOWS,),
         idle=("off",),
     )
     beside: int = option(
         0,
         at_least(0),
-        "int",
         "Signals: number of values at the end of a row that are not samples. They have the type of "
         "the samples, bypass the kernels and feed the linear part. On the command line, for "
         "recordings: their columns, of which the last sample of each window is used.",
@@ -218,7 +208,6 @@ class Parameters:
     frame: str | None = option(
         None,
         unless_none(Check(ranges.frame, "2x2 to 4096x4096")),
-        "str or None",
         "Images: size and format of camera frames, such as 160x120:rgb565. Formats are grey8, "
         "rgb888, rgb565 (upper byte first), rgb565le and yuyv. The rows are then frames, which the "
         "model crops and resizes to the image_shape, line by line.",
@@ -227,7 +216,6 @@ class Parameters:
     convolutions: str = option(
         "auto",
         one_of("auto", "off", "on", "deep", "mixed", "coarse"),
-        '{"auto", "off", "on", "deep", "mixed", "coarse"}',
         'Kind of convolutions. Images: "on" has a chain of 3 x 3 kernels for each channel, and a '
         'hidden layer. "deep" has one layer more and pools less. Both take images of one channel. '
         '"mixed" is separable convolutions, whose layers mix channels. "coarse" is "mixed" that '
@@ -241,13 +229,12 @@ class Parameters:
     random_state: int | np.random.RandomState | None = option(  # noqa: RUF009
         None,
         ranges.seed,
-        "int, RandomState or None",
         "Random seed.",
+        kind="int, RandomState or None",
     )
     n_jobs: int | None = option(
         None,
         unless_none(Check(ranges.threads, "1 or more, or -1")),
-        "int or None",
         "Number of threads. By default all that numba uses, as with -1. It does not change the "
         "result.",
     )
@@ -256,7 +243,6 @@ class Parameters:
     noise: float | None = option(
         None,
         unless_none(between(0, 10, "from 0 to 10")),
-        "float or None",
         "Noise on the inputs in training, in radians of the phase of a component. By default "
         "searched.",
         reads=(COMPONENTS,),
@@ -265,7 +251,6 @@ class Parameters:
     scaler_scope: str = option(
         "auto",
         one_of("auto", "feature", "global"),
-        '{"auto", "feature", "global"}',
         "A scaler for each input, or one for all: better for inputs in the same unit, such as "
         'pixels, and without a table in the firmware. "auto" takes one for all where most '
         "inputs span at least half of the range of all.",
@@ -275,7 +260,6 @@ class Parameters:
     tree_bytes: int | None = option(
         None,
         unless_none(at_least(16)),
-        "int or None",
         "Largest size of the tables of trees, in bytes. `train` sets what its budget leaves.",
         reads=(TREES,),
         internal=True,
@@ -283,7 +267,6 @@ class Parameters:
     tree_steps: int | None = option(
         None,
         unless_none(at_least(1)),
-        "int or None",
         "Largest sum of steps to the farthest leaf of each tree, and one per tree. `train` sets "
         "what a limit of time or instructions leaves.",
         reads=(TREES,),
@@ -292,7 +275,6 @@ class Parameters:
     offset: str = option(
         "auto",
         one_of("auto", "keep", "remove"),
-        '{"auto", "keep", "remove"}',
         "Signals of whole numbers of 8 or 16 bits: whether to subtract the mean of each channel "
         'from a window. "auto" keeps it; `train` removes it if held-out windows favour it.',
         reads=(WINDOWS,),
@@ -307,9 +289,9 @@ class ClassParameters(Parameters):
     class_weight: Mapping[Any, float] | str | None = option(
         None,
         unless_none(Check(ranges.class_weight)),
-        'dict, "balanced" or None',
         'Weights of the classes: "balanced", or such as ``{"yes": 2, "no": 1}``. "balanced" gives '
         "all classes the same total weight. They multiply the weights of the rows.",
+        kind='dict, "balanced" or None',
     )
 
 

@@ -21,10 +21,11 @@ MOST_CELLS = 255
 
 @dataclass(frozen=True)
 class Check:
-    """A function of name and value that refuses, and its range as text."""
+    """A function of name and value that refuses, and its range and type as text."""
 
     test: Callable[[str, Any], object]
     range: str = ""
+    kind: str = ""
 
     def __call__(self, name: str, value: Any) -> object:
         """Refuse a value that is not allowed."""
@@ -43,7 +44,8 @@ FORMS = {
 
 def one_of(*choices: object) -> Check:
     """Accept one of the choices."""
-    return Check(lambda name, value: check_choice(name, value, choices))
+    kind = ", ".join(f'"{each}"' if isinstance(each, str) else f"{each}" for each in choices)
+    return Check(lambda name, value: check_choice(name, value, choices), kind=f"{{{kind}}}")
 
 
 def at_least(low: int) -> Check:

@@ -37,10 +37,10 @@ class ValueParameters(Parameters):
     loss: str | Sequence[float] = option(
         "squared",
         _loss,
-        '{"squared", "absolute"} or sequence of float',
         'Loss to minimise. "squared" predicts the mean; "absolute" the median, which outliers '
         "hardly change. Levels such as (0.1, 0.5, 0.9) predict quantiles, with an output for each: "
         "here an 80 % interval and the median.",
+        kind='{"squared", "absolute"} or sequence of float',
     )
 
 
