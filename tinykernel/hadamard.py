@@ -40,9 +40,6 @@ def padded_dimension(n_features: int) -> int:
     return max(32, 1 << (int(n_features) - 1).bit_length())
 
 
-# --- compiled ----------------------------------------------------------------------------------
-
-
 @njit(nogil=True, forceinline=True)
 def fwht_lanes(x, d):  # type: ignore[no-untyped-def]
     """Transform vectors side by side in place: x (d * n_vectors,), element 0 of all first."""
@@ -155,9 +152,6 @@ def fwht_rows(begin, end, rows, shifts):  # type: ignore[no-untyped-def]
         else:
             _halving_lanes(part, d, shifts)
         _lay_back(part, group)
-
-
-# --- many rows -------------------------------------------------------------------------------
 
 
 def run_on_rows(

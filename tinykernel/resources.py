@@ -6,7 +6,7 @@ import functools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tinykernel.text import in_code_span
+from tinykernel.text import visible
 
 if TYPE_CHECKING:
     import jinja2
@@ -48,5 +48,6 @@ def templates() -> jinja2.Environment:
         keep_trailing_newline=True,
         autoescape=False,
     )
-    engine.filters["code"] = in_code_span
+    # A code span of Markdown.
+    engine.filters["code"] = lambda value: f"`{visible(str(value)).replace('`', chr(39))}`"
     return engine

@@ -22,11 +22,6 @@ def similar(name: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]}?" if near else ""
 
 
-def in_code_span(value: object) -> str:
-    """Escape text for a code span of Markdown."""
-    return f"`{visible(str(value)).replace('`', chr(39))}`"
-
-
 def count(n: int, unit: str) -> str:
     """Return ``1 file`` or ``3 files``."""
     return f"{n} {unit}" + ("" if n == 1 else "es" if unit.endswith("ch") else "s")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -303,8 +304,6 @@ def _limits(budget: str | int | Limits | None, target: str, *, chosen: bool) -> 
 
 def _decisive(model: IntegerModel, target: str) -> Report | None:
     """Return the sizes that decide; None for the host, or where they are not known."""
-    if find_target(target).family == "host":
-        return None
     try:
         return decisive_report(model, target)
     except TinykernelError:
@@ -317,7 +316,9 @@ def _memory(
     """Report the memory; without a budget it is estimated, as compiling takes time."""
     if find_target(target).family == "host":
         return None
-    estimate = _estimated(model, target, limits)
+    estimate: Report | None = None  # none where the code of the model was not measured
+    with suppress(TinykernelError):
+        estimate = report(model, target, limits, compiler="none")
     if limits is None or (sizes is not None and not link):
         known = estimate or (None if link else sizes)
         if known is not None:
@@ -330,14 +331,6 @@ def _memory(
         size = "its size is not known" if estimate is None else "its size is an estimate"
         warnings.warn(f"not linked, so {size} ({reason})", stacklevel=3)
         return estimate
-
-
-def _estimated(model: IntegerModel, target: str, limit: Limits | None) -> Report | None:
-    """Return what a model takes without a compiler; None where its code was not measured."""
-    try:
-        return report(model, target, limit, compiler="none")
-    except TinykernelError:
-        return None
 
 
 def _over(model: IntegerModel, sizes: Report | None, limits: Limits | None) -> tuple[int, str]:

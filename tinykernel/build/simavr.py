@@ -93,17 +93,12 @@ class Simavr:
     def _field(self, place: int) -> Any:
         return ctypes.c_uint32.from_address(self.avr + place)
 
-    def _take_slices(self) -> None:
-        """Let avr_run run many cycles at a time."""
-        cycles = self.fields[1]
-        # Behind the cycles: how many are left and how many there may be before avr_run returns.
-        if (self._field(cycles + 8).value, self._field(cycles + 16).value) == (1, 1):
-            self._field(cycles + 16).value = _SLICE
-
     def run(self, timeout: float, addresses: list[int] | None = None) -> tuple[int, str]:
         """Run to the end; return status and text, and append the address of every instruction."""
-        if addresses is None:
-            self._take_slices()
+        # Behind the cycles: how many are left and how many there may be before avr_run returns.
+        left, most = (self._field(self.fields[1] + behind) for behind in (8, 16))
+        if addresses is None and (left.value, most.value) == (1, 1):
+            most.value = _SLICE
         source = self.folder / "in.bin"
         self.input = source.read_bytes() if source.exists() else b""
         limit = time.monotonic() + timeout

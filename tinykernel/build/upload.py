@@ -24,7 +24,14 @@ def upload(
     """Run ``pio run -t upload`` in a project that export wrote; its output goes to stderr."""
     # `environment` is one of its ``platformio.ini``, by default all. `trust` allows a project that
     # was not written by export, or changed since.
-    _check_project(folder)
+    if not folder.is_dir():
+        raise TinykernelError(
+            f"{folder}: no such folder; make it with 'tinykernel export MODEL --target TARGET'"
+        )
+    if not (folder / "platformio.ini").is_file():
+        raise TinykernelError(
+            f"{folder}: has no platformio.ini; give a folder that 'tinykernel export' wrote"
+        )
     if not trust:  # PlatformIO runs code in the files of a project
         advice = "read its platformio.ini, then add --trust"
         if read_manifest(folder) is None:
@@ -51,17 +58,6 @@ def upload(
             f"{folder}: 'pio run -t upload' failed with status {status} (see above); if no board "
             "answered, check its cable and --port; if a package is missing, connect to the "
             "internet"
-        )
-
-
-def _check_project(folder: Path) -> None:
-    if not folder.is_dir():
-        raise TinykernelError(
-            f"{folder}: no such folder; make it with 'tinykernel export MODEL --target TARGET'"
-        )
-    if not (folder / "platformio.ini").is_file():
-        raise TinykernelError(
-            f"{folder}: has no platformio.ini; give a folder that 'tinykernel export' wrote"
         )
 
 

@@ -58,10 +58,6 @@ def _facts(target: Target) -> dict[str, Any]:
     }
 
 
-def _hertz(clock: int) -> str:
-    return f"{clock // 1_000_000} MHz"
-
-
 def _print(targets: list[Target]) -> None:
     rows = [
         (
@@ -83,7 +79,7 @@ def _print(targets: list[Target]) -> None:
             board.target,
             size(board.flash),
             size(board.ram),
-            _hertz(board.clock),
+            f"{board.clock // 1_000_000} MHz",
             board.title,
         )
         for target in targets
@@ -106,7 +102,8 @@ def _show_fits(path: Path, cores: set[str], *, as_json: bool) -> None:
     table = []
     for row in holding:
         memory = (size(row[f"{kind}_left"]) for kind in ("flash", "ram"))
-        table.append((row["board"], row["target"], *memory, _hertz(row["clock"]), row["title"]))
+        clock = f"{row['clock'] // 1_000_000} MHz"
+        table.append((row["board"], row["target"], *memory, clock, row["title"]))
     print_table(("board", "target", *left, "name on the box"), table, right=left)
     lacking: dict[str, list[str]] = {}
     for row in rows:

@@ -256,10 +256,7 @@ def _of_sensor(about: Mapping[str, Any]) -> dict[str, Any]:
         period = (1000000 / Fraction(rate)).limit_denominator(4000)
     channels = [str(name) for name in names] if isinstance(names, list) else []
     are_words = all(re.fullmatch(r"[A-Za-z_]\w*", word, re.ASCII) for word in channels)
-    return {
-        "period": period,
-        "channels": channels if are_words else [],
-    }
+    return {"period": period, "channels": channels if are_words else []}
 
 
 def _hears(model: IntegerModel, period: Fraction | None) -> bool:

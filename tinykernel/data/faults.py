@@ -241,15 +241,6 @@ def same_kind(train: FilePart, test: FilePart) -> None:
         )
 
 
-def at_least_two_classes(part: FilePart, y: NDArray[Any]) -> None:
-    """Refuse labels that are all the same."""
-    if (y == y[0]).all():
-        raise TinykernelError(
-            f"{part.file}: one class only, all {len(y)} training rows have the label "
-            f"{shown(y[0])}; training needs two"
-        )
-
-
 def as_classes(part: FilePart, y: NDArray[Any], classes: Sequence[object]) -> NDArray[Any]:
     """Convert labels to the type of the model's classes, which are all text or none."""
     text = isinstance(classes[0], str)

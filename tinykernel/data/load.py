@@ -15,13 +15,13 @@ from tinykernel.coding.codes import Coding, coding_of, in_words, recoded, refuse
 from tinykernel.data.columns import without_needless
 from tinykernel.data.faults import (
     as_classes,
-    at_least_two_classes,
     check_columns,
     checked_part,
     needed_labels,
     refuse_new_texts,
     refuse_values,
     same_kind,
+    shown,
     without_gaps,
 )
 from tinykernel.data.formats import FilePart, Parts, read_parts
@@ -100,7 +100,11 @@ def _dataset(
     notes += gap_notes
     y = needed_labels(train)
     if not values:
-        at_least_two_classes(train, y)
+        if (y == y[0]).all():
+            raise TinykernelError(
+                f"{train.file}: one class only, all {len(y)} training rows have the label "
+                f"{shown(y[0])}; training needs two"
+            )
         refuse_values(train, y)
     if test is not None:
         like = {"n_features": train.X.shape[1], "like": train.name or "the training part"}

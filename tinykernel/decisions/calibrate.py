@@ -170,7 +170,11 @@ def calibrate(
     """
     request = _Request(max_error, coverage, per_class, 1 - confidence)
     request.check(false_alarms, known)
-    integer = _classifier(model)
+    integer = as_classifier(model, "calibrate")
+    if integer.is_one_class:
+        raise TinykernelError(
+            "calibrate: the model has one class; use tinykernel.estimator.calibrate_one_class"
+        )
     X = in_numbers(model, X)
     scores = integer.scores(X)
     labels, given_groups = _checked(integer, len(scores), y, groups)
@@ -276,15 +280,6 @@ class _Rows:
     @property
     def title(self) -> str:
         return f"{self.n} rows{' answered' if self.answer else ''}{self.answer}"
-
-
-def _classifier(model: object) -> IntegerModel:
-    integer = as_classifier(model, "calibrate")
-    if integer.is_one_class:
-        raise TinykernelError(
-            "calibrate: the model has one class; use tinykernel.estimator.calibrate_one_class"
-        )
-    return integer
 
 
 def _checked(

@@ -58,8 +58,3 @@ def parse_clocks(text: str | float | None) -> tuple[float, ...]:
     if isinstance(text, int | float):
         return (parse_clock(text),)
     return tuple(dict.fromkeys(parse_clock(part) for part in (text or _CLOCKS).split(",")))
-
-
-def format_clock(clock: float) -> str:
-    """Write a clock for people."""
-    return f"{clock / 1e6:g} MHz" if clock >= 1e6 else f"{clock / 1e3:g} kHz"

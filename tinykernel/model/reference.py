@@ -1,4 +1,4 @@
-"""Components, their weighted sums and dot products in compiled Python."""
+"""Components and dot products in compiled Python."""
 
 from __future__ import annotations
 
@@ -44,19 +44,6 @@ def _compare(v, rows, scale, start, width, phase_shift, z):  # type: ignore[no-u
 
 
 @njit(nogil=True)
-def _weigh_rows(begin, end, bits, weights, out):  # type: ignore[no-untyped-def]
-    """Add up ``weights * (2 z - 1)`` for some rows."""
-    for k in range(begin, end):
-        for o in range(weights.shape[0]):
-            total = np.int32(0)
-            for r in range(bits.shape[1]):
-                total += np.int32(weights[o, r]) * (
-                    np.int32(2) * np.int32(bits[k, r]) - np.int32(1)
-                )
-            out[k, o] = total
-
-
-@njit(nogil=True)
 def run_components(begin, end, inputs, mixing, blocks, windows, bits):  # type: ignore[no-untyped-def]
     """Fill bits[begin:end] with the components of quantized inputs: True where z is +1."""
     # mixing: sign, gather of P, first schedule; blocks: G, its shift, second schedule; windows:
@@ -90,16 +77,8 @@ def _dot_rows(begin, end, inputs, linear, out):  # type: ignore[no-untyped-def]
 
 
 def dots(inputs: NDArray[Any], linear: NDArray[np.int8]) -> NDArray[np.int32]:
-    """Compute the dot products of the linear part, int32, shape (n_rows, n_outputs)."""
+    """Compute the dot products of rows with weights, int32, shape (n_rows, n_outputs)."""
     out = np.empty((inputs.shape[0], linear.shape[0]), dtype=np.int32)
     threads = useful_threads(inputs.size * linear.shape[0])
     run_on_rows(_dot_rows, inputs.shape[0], threads, np.ascontiguousarray(inputs), linear, out)
-    return out
-
-
-def sums(bits: NDArray[np.bool_], weights: NDArray[np.int8]) -> NDArray[np.int32]:
-    """Add up ``weights * z``, z being +1 or -1; int32, shape (n_rows, n_outputs)."""
-    out = np.empty((bits.shape[0], weights.shape[0]), dtype=np.int32)
-    threads = useful_threads(bits.size * weights.shape[0])
-    run_on_rows(_weigh_rows, bits.shape[0], threads, bits, weights, out)
     return out

@@ -23,7 +23,7 @@ from tinykernel.coding.frames import in_numbers
 from tinykernel.data.trained_rows import seen_before
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import LabelEvaluation, evaluate, interval_in_words
-from tinykernel.measure.costs import Cost, cost_on, format_clock, parse_clocks
+from tinykernel.measure.costs import Cost, cost_on, parse_clocks
 from tinykernel.measure.limits import Limits, parse_limits
 from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel, as_integer_model
@@ -97,32 +97,26 @@ class ReportPage:
 
     def to_html(self) -> str:
         """Return a self-contained HTML page."""
-        return _rendered(self)
+        # Invisible marks in labels are escaped, but not those in macros, which are Markup.
+        engine = resources.templates().overlay(
+            autoescape=True, finalize=lambda text: visible(text) if type(text) is str else text
+        )
+        filters: dict[str, Any] = {
+            "kb": size,
+            "percent": lambda share: "-" if share != share else f"{100 * share:.2f} %",
+            "clock": lambda hz: f"{hz / 1e6:g} MHz" if hz >= 1e6 else f"{hz / 1e3:g} kHz",
+            "number": lambda value: "" if value is None else f"{value:.6g}",
+            "code": lambda report: sum(map(report.parts["flash"].get, ("code", "library"), (0, 0))),
+        }
+        engine.filters = engine.filters | filters
+        empty: dict[str, Any] = {"judged": None, "tiles": [], "standing": [], "better": ""}
+        labels = empty if self.judged is None else _about_labels(self.judged)
+        return engine.get_template("report/page.html.j2").render(_about_model(self) | labels)
 
     def _repr_html_(self) -> str:
         """Show the page in a notebook, in a frame that isolates its style."""
         page = html.escape(self.to_html(), quote=True)
         return f'<iframe srcdoc="{page}" style="width:100%;height:48em;border:0"></iframe>'
-
-
-def _rendered(page: ReportPage) -> str:
-    engine = resources.templates().overlay(autoescape=True, finalize=_visible)
-    filters: dict[str, Any] = {
-        "kb": size,
-        "percent": lambda share: "-" if share != share else f"{100 * share:.2f} %",
-        "clock": format_clock,
-        "number": lambda value: "" if value is None else f"{value:.6g}",
-        "code": lambda report: sum(report.parts["flash"].get(k, 0) for k in ("code", "library")),
-    }
-    engine.filters = engine.filters | filters
-    empty: dict[str, Any] = {"judged": None, "tiles": [], "standing": [], "better": ""}
-    context = _about_model(page) | (empty if page.judged is None else _about_labels(page.judged))
-    return engine.get_template("report/page.html.j2").render(context)
-
-
-def _visible(value: Any) -> Any:
-    """Escape invisible marks in labels, but not in macros, which are Markup."""
-    return visible(value) if type(value) is str else value
 
 
 def _about_model(page: ReportPage) -> dict[str, Any]:

@@ -208,10 +208,7 @@ def _tables(
             )
         parameters["beside"] = dataset.beside
     # Later tables may have further columns.
-    remembered: dict[str, Any] = {
-        "missing": options["missing"],
-        "inputs": dataset.columns,
-    }
+    remembered: dict[str, Any] = {"missing": options["missing"], "inputs": dataset.columns}
     if dataset.coding is not None:
         remembered["coding"] = dataset.coding.written()
     return dataset, remembered
@@ -280,12 +277,7 @@ def other_rows(file: str, options: Mapping[str, Any], dataset: Dataset) -> Rows:
         n_features=dataset.X_train.shape[1],
         feature_names=dataset.columns,
         classes=None if values else sorted(set(dataset.y_train.tolist())),
-        selection=replace(
-            selection_of(options),
-            inputs=inputs,
-            drop=(),
-            coding=dataset.coding,
-        ),
+        selection=replace(selection_of(options), inputs=inputs, drop=(), coding=dataset.coding),
         values=values,
         pictures=pictures,
     )

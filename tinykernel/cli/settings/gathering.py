@@ -49,11 +49,7 @@ def has_settings(*names: str) -> Callable[[_Command], _Command]:
 def _parameter(setting: Setting) -> inspect.Parameter:
     short = {"target": ["-t"]}.get(setting.name, [])
     declared = typer.Option(
-        setting.option,
-        *short,
-        help=setting.help,
-        metavar=setting.kind,
-        show_default=False,
+        setting.option, *short, help=setting.help, metavar=setting.kind, show_default=False
     )
     return inspect.Parameter(
         setting.name,

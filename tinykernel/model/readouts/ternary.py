@@ -38,7 +38,8 @@ class Ternary(Part):
         self.require_shape("weights", (n_outputs, grid.size))
 
     def totals(self, values: NDArray[np.bool_]) -> NDArray[np.int32]:
-        return np.asarray(reference.sums(values, self.weights) * self.multiplier)
+        signs = 2 * values.astype(np.int8) - np.int8(1)
+        return np.asarray(reference.dots(signs, self.weights) * self.multiplier)
 
     def _sums(self) -> NDArray[np.int64]:
         """Return the largest sum of each output."""

@@ -30,18 +30,14 @@ class Plane(Stage):
     OWNER = "plane"
 
     def gives(self, grid: Grid) -> Grid:
-        """Return the grid of the image; see `Stage`."""
         if not grid.is_signal or grid.dtype != "uint8" or grid.low != 0 or grid.channels < 2:
             raise self.refuse("it takes a signal of two or more channels of uint8 from 0 up")
         return Grid(grid.rows, grid.channels, 1, "uint8", 0, grid.high)
 
     def run(self, values: NDArray[np.generic], grid: Grid) -> NDArray[np.generic]:
-        """Return the values as they are; see `Stage`."""
-        del grid
         return values
 
     def ranges(self, grid: Grid) -> tuple[Range, ...]:
-        """Return the bound of a value; see `Stage`."""
         return (Range("value of the plane", 0, grid.high, 0, 255),)
 
     def work(self, grid: Grid) -> dict[str, float]:

@@ -311,14 +311,6 @@ def log2_of(value, digits):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def level_of(power, exponent, log_bits, floor):  # type: ignore[no-untyped-def]
-    """Return the level of ``power * 4**exponent``, 0 to 255."""
-    if power == 0:
-        return 0
-    return min(max(log2_of(power, log_bits) + (2 * exponent << log_bits) - floor, 0), 255)
-
-
-@njit(nogil=True)
 def band_levels(y, edges, amplitude_bits, log_bits, floor, out):  # type: ignore[no-untyped-def]
     """Fill out (n_bands,) with the levels of the windowed spectrum of y (2, M + 1)."""
     first, end = edges[0], edges[-1]
@@ -336,7 +328,10 @@ def band_levels(y, edges, amplitude_bits, log_bits, floor, out):  # type: ignore
         power = np.int64(0)
         for k in range(edges[band] - first, edges[band + 1] - first):
             power += (v[0, k] >> exponent) ** 2 + (v[1, k] >> exponent) ** 2
-        out[band] = level_of(power, exponent, log_bits, floor)
+        level = 0  # of power * 4**exponent
+        if power > 0:
+            level = log2_of(power, log_bits) + (2 * exponent << log_bits) - floor
+        out[band] = min(max(level, 0), 255)
 
 
 @njit(nogil=True)
