@@ -20,7 +20,7 @@ LABELS = ("a\u202evil\u2066", "\x1b[31mred`b`", "new\nline\u200b\x9b|x")
 def hostile(tmp_path_factory) -> Path:
     """Return a folder with a model and data whose labels turn, colour and hide text."""
     folder = tmp_path_factory.mktemp("hostile")
-    model = random_model(1, n_features=5, n_classes=3, raw_dtype="float32")
+    model = random_model(11, n_features=5, n_classes=3, raw_dtype="float32")
     names = tuple(f"{label}{i}" for i, label in enumerate((*LABELS, "x", "y")))
     save(replace(model, answers=Labels(LABELS), feature_names=names), folder / "m.tkm")
     X, y = blobs(30, 1)
