@@ -126,14 +126,8 @@ def choose(
         error = standard_error(each.losses - candidates[best].losses, share, groups)
         if each.cost < candidates[chosen].cost and means[number] - means[best] <= margin * error:
             chosen = number
-    return Choice(
-        tuple(each.name for each in candidates),
-        tuple(means),
-        tuple(each.score for each in candidates),
-        best,
-        chosen,
-        of_values,
-    )
+    names, scores = zip(*((each.name, each.score) for each in candidates), strict=True)
+    return Choice(names, tuple(means), scores, best, chosen, of_values)
 
 
 def standard_error(values: _Doubles, weight: _Doubles, groups: ArrayLike | None = None) -> float:

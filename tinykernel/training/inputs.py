@@ -53,22 +53,18 @@ class SharedTransform:
 
     def mixed(self, X: NDArray[Any]) -> NDArray[np.float32]:
         """Compute ``P H B x / sqrt(d)`` of raw rows: whole multiples of `unit`; shape (n, d)."""
-        gather = self.permutation.indices(self.dimension)
+        n, gather = self.sign.shape[0], self.permutation.indices(self.dimension)
         out = np.empty((X.shape[0], self.dimension), dtype=np.float32)
         for first in range(0, X.shape[0], _ROWS_AT_ONCE):
-            rows = X[first : first + _ROWS_AT_ONCE]
-            out[first : first + _ROWS_AT_ONCE] = self._transformed(rows)[:, gather]
+            part = slice(first, first + _ROWS_AT_ONCE)
+            integers = np.zeros(out[part].shape, dtype=np.int16)
+            integers[:, :n] = self.scaler.quantize(X[part])
+            # The negative of -32768 would not fit into 16 bits.
+            np.maximum(integers, -32767, out=integers)
+            integers[:, :n] *= self.live_sign
+            transformed = fwht_halving(integers, self.halve) * np.float32(self.unit)
+            out[part] = transformed[:, gather]
         return out
-
-    def _transformed(self, X: NDArray[Any]) -> NDArray[np.float32]:
-        """Compute ``H B x / sqrt(d)``."""
-        n = self.sign.shape[0]
-        integers = np.zeros((X.shape[0], self.dimension), dtype=np.int16)
-        integers[:, :n] = self.scaler.quantize(X)
-        # The negative of -32768 would not fit into 16 bits.
-        np.maximum(integers, -32767, out=integers)
-        integers[:, :n] *= self.live_sign
-        return fwht_halving(integers, self.halve) * np.float32(self.unit)
 
 
 def _live(scaling: InputScaling, sign: NDArray[np.int8]) -> NDArray[np.int8]:

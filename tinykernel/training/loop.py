@@ -28,7 +28,7 @@ class History:
     """Loss, seconds and, with validation rows, accuracy of each epoch; and whether Ctrl-C came."""
 
     epochs: list[dict[str, float]]
-    interrupted: bool
+    interrupted: bool = False
 
 
 class Learned(ABC):

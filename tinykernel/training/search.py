@@ -265,37 +265,20 @@ def decisions_of(
     data: TrialData, fold: Fold, recipe: Recipe, cancelled: threading.Event | None = None
 ) -> NDArray[np.float32]:
     """Train components, a linear part or both on the rows inside a fold, and decide the others."""
-    if not recipe.n_components:
-        return _linear_decisions(data, fold, recipe)
-    learner = Learner(
-        data.mixed[fold.inside],
-        data.targets[fold.inside],
-        data.weight[fold.inside],
-        recipe,
-        cancelled=cancelled,
-        inputs=data.inputs[fold.inside],
-    )
-    learner.run()
-    return learner.decide(data.mixed[fold.outside], data.inputs[fold.outside])
-
-
-def _linear_decisions(data: TrialData, fold: Fold, recipe: Recipe) -> NDArray[np.float32]:
+    inputs, held = data.inputs[fold.inside], data.inputs[fold.outside]
+    known = data.targets[fold.inside], data.weight[fold.inside]
+    if recipe.n_components:
+        mixed = data.mixed[fold.inside]
+        learner = Learner(mixed, *known, recipe, cancelled=cancelled, inputs=inputs)
+        learner.run()
+        return learner.decide(data.mixed[fold.outside], held)
     assert recipe.linear_bits is not None
-    learner = LinearLearner(
-        data.inputs[fold.inside],
-        data.targets[fold.inside],
-        data.weight[fold.inside],
-        LinearRecipe(
-            recipe.linear_bits,
-            recipe.epochs,
-            recipe.batch_rows,
-            seed=recipe.seed,
-            dropout=linear_dropout(data.inputs.shape[1]),
-            losses=recipe.losses,
-        ),
-    )
-    run_epochs(learner, recipe.epochs, stage=None)
-    return learner.decide(data.inputs[fold.outside])
+    steps = recipe.linear_bits, recipe.epochs, recipe.batch_rows
+    more: dict[str, Any] = {"seed": recipe.seed, "losses": recipe.losses}
+    linear = LinearRecipe(*steps, dropout=linear_dropout(inputs.shape[1]), **more)
+    alone = LinearLearner(inputs, *known, linear)
+    run_epochs(alone, recipe.epochs, stage=None)
+    return alone.decide(held)
 
 
 def choose_recipe(

@@ -259,7 +259,7 @@ def _linear_or_trees(data: TrainSet, options: TrainerOptions) -> TrainingResult:
 
 def _of_trees(model: IntegerModel, trial: TreeTrial) -> TrainingResult:
     # The loss is that on held-out rows.
-    return TrainingResult(model, trial.recipe, History([{"loss": trial.log_loss}], False))
+    return TrainingResult(model, trial.recipe, History([{"loss": trial.log_loss}]))
 
 
 def _without_components(
@@ -335,14 +335,9 @@ def _learner(
     """Create the learner, which subtracts the mean from `mixed` in place."""
 
     def arithmetic(levels: NDArray[np.int8]) -> Arithmetic:
-        parts = (
-            transform.live_sign,
-            transform.scaler.bits,
-            transform.permutation,
-            levels,
-            LAYOUTS[recipe.layout].diagonal_kind,
-        )
-        return Arithmetic(transform.unit, choose_schedules(*parts)[1])
+        parts = transform.live_sign, transform.scaler.bits, transform.permutation, levels
+        halve = choose_schedules(*parts, LAYOUTS[recipe.layout].diagonal_kind)[1]
+        return Arithmetic(transform.unit, halve)
 
     return Learner(mixed, targets, weight, recipe, arithmetic, inputs=inputs)
 

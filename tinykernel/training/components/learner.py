@@ -218,14 +218,8 @@ class Learner(Learned):
         windows, outputs = self.forward()
         dropout = linear_dropout(self.inputs.shape[1])
         batch = Batch(self.mixed, self.inputs, self.targets, self.weight, rows)
-        noise = Noise(
-            self._pool,
-            starts,
-            self._noise,
-            seeds,
-            np.uint32(int(dropout * 2**32)),
-            np.float32(1 / (1 - dropout)),
-        )
+        shares = np.uint32(int(dropout * 2**32)), np.float32(1 / (1 - dropout))
+        noise = Noise(self._pool, starts, self._noise, seeds, *shares)
         model = (windows, outputs, np.float32(_SLOPE), self._losses, self.n_outputs)
         sums = (*(g for name, g in self.gradients.items() if name != "gain"), self.totals)
         self._clear()

@@ -121,18 +121,8 @@ def learn_slot(slot, n_slots, batch, noise, windows, outputs, slope, losses, n_r
             for o in range(n_real):
                 for k in range(LANES):
                     sums[o, k] += dots[o, k]
-        loss, d_scale = loss_group(
-            sums,
-            outputs.scale,
-            outputs.offset,
-            batch.target,
-            batch.weight,
-            losses,
-            rows,
-            n_real,
-            dsums,
-            d_offset,
-        )
+        known = batch.target, batch.weight, losses, rows, n_real
+        loss, d_scale = loss_group(sums, outputs.scale, outputs.offset, *known, dsums, d_offset)
         if linear.shape[0] > 0:
             linear_backward(q, dsums[:n_real], d_linear)
         totals[0] += loss

@@ -78,10 +78,6 @@ class ImageLearner(LinearLearner, ABC):
         return affine_moves(self.augmentation, rows.size, self.inputs.shape[2:], self.rng)
 
     @abstractmethod
-    def seen(self, images: NDArray[np.uint8]) -> NDArray[Any]:
-        """Compute what the linear part sees, plus 128."""
-
-    @abstractmethod
     def stages(self, scaler: Scale) -> tuple[Stage, ...]:
         """Return the stages before the linear part; TinykernelError for what the C lacks."""
 
@@ -229,11 +225,11 @@ class ConvolutionLearner(ImageLearner):
         hidden_biases = self._hidden_biases(levels).astype(np.float32) * step
         return taps / _ONE, bias / _ONE, levels * step, hidden_biases
 
-    def seen(self, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def seen(self, rows: NDArray[Any]) -> NDArray[np.uint8]:
         """Compute what the linear part sees, plus 128; shape (n, n_hidden)."""
-        n, numbers = len(images), self._numbers()
+        n, numbers = len(rows), self._numbers()
         out = np.empty((n, numbers[2].shape[1] or self.n_values), dtype=np.uint8)
-        known = images, self._geometry, self.shapes, numbers
+        known = rows, self._geometry, self.shapes, numbers
         run_on_rows(passes.hidden_values, n, self.recipe.n_threads, *known, out)
         return out
 

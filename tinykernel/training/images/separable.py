@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,9 @@ _LARGEST_BIAS, _LARGEST_MULTIPLIER, _LARGEST_SHIFT = (1 << 19) - 1, 127, 24
 _MEASURED_ROWS, _ROWS_AT_ONCE = 1024, 128
 
 _Floats = NDArray[np.float32]
+_Integers = NDArray[np.int64]
+#: Biases, multipliers and shifts of one layer.
+_Folded: TypeAlias = tuple[_Integers, _Integers, _Integers]
 
 
 @dataclass(frozen=True)
@@ -87,14 +90,6 @@ class _Passed(NamedTuple):
     mean: _Floats
     factor: _Floats
     deviation: _Floats
-
-
-class _Folded(NamedTuple):
-    """Biases, multipliers and shifts of one layer."""
-
-    biases: NDArray[np.int64]
-    multipliers: NDArray[np.int64]
-    shifts: NDArray[np.int64]
 
 
 class SeparableLearner(ImageLearner):
@@ -226,13 +221,13 @@ class SeparableLearner(ImageLearner):
             out = np.floor(whole * np.float32(0.25))
         return out
 
-    def seen(self, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def seen(self, rows: NDArray[Any]) -> NDArray[np.uint8]:
         """Compute what the linear part sees, plus 128; shape (n, channels)."""
         folded, parts = self._fold(), []
         levels = [self._rounded(layer)[0] for layer in self._layers]
-        for first in range(0, len(images), _ROWS_AT_ONCE):
-            rows = np.arange(first, min(first + _ROWS_AT_ONCE, len(images)))
-            maps = self._maps(images, rows)
+        for first in range(0, len(rows), _ROWS_AT_ONCE):
+            part = np.arange(first, min(first + _ROWS_AT_ONCE, len(rows)))
+            maps = self._maps(rows, part)
             for layer, weights, numbers in zip(self._layers, levels, folded, strict=True):
                 maps = self._clip(self._sum(layer, weights, maps)[1], numbers)
             parts.append(_means(maps).astype(np.uint8))
@@ -386,7 +381,7 @@ def _whole(factor: NDArray[np.float64], shift: NDArray[np.float64]) -> _Folded:
     multipliers = np.clip(np.rint(factor * 2.0**shifts), 1, _LARGEST_MULTIPLIER)
     biases = np.rint(shift * 2.0**shifts / multipliers)
     biases = np.clip(biases, -_LARGEST_BIAS, _LARGEST_BIAS)
-    return _Folded(biases.astype(np.int64), multipliers.astype(np.int64), shifts.astype(np.int64))
+    return biases.astype(np.int64), multipliers.astype(np.int64), shifts.astype(np.int64)
 
 
 # Of each block the channels as shares of the last one's, and the stride, by the shorter side of the

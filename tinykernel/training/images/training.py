@@ -81,7 +81,7 @@ def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) 
         options, contest = _better(data, rows, options, shape, seed)
     learner = _begun(rows, options, shape, data.losses)
     learner.stages(scaler)  # what cannot be is refused before the long training
-    history = run_training(learner, learner.seen, rows)
+    history = run_training(learner, rows)
     stages, taken = learner.stages(scaler), Grid.raw(scaler.raw_dtype, *shape)
     model = chained_model(stages, taken, data.meaning, learner.stored())
     return TrainingResult(model, learner.plan, history, contest=contest)

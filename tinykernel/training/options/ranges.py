@@ -33,13 +33,8 @@ class Check:
 
 
 # The value of `convolutions` for each key of a mapping `n_kernels`.
-FORMS = {
-    "kernels": "off",
-    "convolutions": "on",
-    "deep": "deep",
-    "mixed": "mixed",
-    "coarse": "coarse",
-}
+FORMS = {"kernels": "off", "convolutions": "on"}
+FORMS |= {name: name for name in ("deep", "mixed", "coarse")}
 
 
 def one_of(*choices: object) -> Check:
@@ -62,8 +57,7 @@ def between(low: float, high: float, text: str, *, open_ends: bool = False) -> C
     """Accept numbers of a range; `text` describes it."""
 
     def check(name: str, value: Any) -> None:
-        number = isinstance(value, Real)
-        inside = number and not isinstance(value, bool)
+        inside = isinstance(value, Real) and not isinstance(value, bool)
         inside = inside and (low < value < high if open_ends else low <= value <= high)
         if not inside:
             raise TinykernelError(f"{name} must be a number {text}; got {value!r}")

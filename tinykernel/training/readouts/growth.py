@@ -98,9 +98,7 @@ class Narrow:
     bins: NDArray[np.uint8]  # (n, k)
     first: NDArray[np.int64]  # (k + 1,): as in `Bins`, of these inputs.
     inputs: NDArray[np.int64]  # (k,): which they are.
-    cuts: NDArray[
-        np.int64
-    ]  # (first[-1],): cut of each bin in all bins; the last of an input has none.
+    cuts: NDArray[np.int64]  # (first[-1],): of each bin in all bins; -1 of the last of an input.
 
     @staticmethod
     def of(

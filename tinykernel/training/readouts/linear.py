@@ -104,6 +104,10 @@ class LinearLearner(Learned):
         self.draw()
         self._begin(self.steps())
 
+    def seen(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Compute what the linear part sees, plus 128 behind stages."""
+        return rows
+
     def draw(self) -> None:
         """Draw all learned parameters."""
         self.measure(self.inputs)

@@ -63,16 +63,12 @@ def split_rows(data: TrainSet, options: TrainerOptions, seed: int) -> TrainingRo
     return TrainingRows(data.X, targets, weight, (rows, truth, data.validation_weight(weight)))
 
 
-def run_training(
-    learner: LinearLearner,
-    inputs: Callable[[NDArray[Any]], NDArray[Any]],
-    rows: TrainingRows,
-) -> History:
-    """Run the epochs; `inputs` computes inputs of the linear part from validation rows."""
+def run_training(learner: LinearLearner, rows: TrainingRows) -> History:
+    """Run the epochs; validation rows are those of the learner."""
 
     def score() -> float:
         assert rows.held is not None
-        decisions = learner.decide(inputs(rows.held[0]))
+        decisions = learner.decide(learner.seen(rows.held[0]))
         return share_right(decisions, *rows.held[1:], learner.recipe.losses)
 
     return run_epochs(learner, learner.recipe.epochs, None if rows.held is None else score)
@@ -127,8 +123,9 @@ def fit_linear(data: TrainSet, options: TrainerOptions, bits: int) -> TrainingRe
     )
     rows = split_rows(data, options, recipe.seed)
     scaler = choose_scaler(rows.rows, data.raw_dtype, options.width(), options.scaler_scope)
-    learner = LinearLearner(scaler.quantize(rows.rows), rows.targets, rows.weight, recipe)
-    history = run_training(learner, scaler.quantize, rows)
+    rows = rows.seen(scaler.quantize)
+    learner = LinearLearner(rows.rows, rows.targets, rows.weight, recipe)
+    history = run_training(learner, rows)
     try:
         taken = Grid.table(data.raw_dtype, data.X.shape[1])
         model = linear_model((scaler,), taken, data.meaning, *learner.stored())

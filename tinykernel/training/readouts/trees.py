@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,9 +52,10 @@ STAGE = "choosing trees"
 _DEFAULT_BYTES = 8192  # of the tables of trees
 _MOST_TREES = 4000
 _LARGEST_DOT = _LARGEST_MULTIPLIER = 2**30
+_Changes: TypeAlias = Sequence[dict[str, Any]]
 #: The search tries sizes of trees, then these changes one after the other.
 _LEAVES, _LEAST_LEAF_BYTES = (16, 4, 8, 32, 64, 256), 3
-_CHANGES: tuple[dict[str, Any], ...] = (
+_CHANGES: _Changes = (
     {"l2": 4.0},
     {"rate": 0.1},
     {"rate": 0.6},
@@ -71,21 +72,12 @@ _FAR_BEHIND, _BEHIND = 1.5, 1.15
 # Ratio of losses on the first fold at which options are not tried on the others.
 _HOPELESS = 1.05
 #: Then those for trees beside a linear part.
-_CHANGES_OF_BOTH: tuple[dict[str, Any], ...] = (
-    {"l2": 4.0},
-    {"leaves": 8},
-    {"leaves": 16},
-    {"rate": 0.1},
-)
+_CHANGES_OF_BOTH: _Changes = ({"l2": 4.0}, {"leaves": 8}, {"leaves": 16}, {"rate": 0.1})
 #: Start and changes for many rows.
 _OF_MANY_ROWS: dict[str, Any] = {"leaves": 256, "rate": 0.3, "l2": 1.0}
-_CHANGES_OF_MANY_ROWS: tuple[dict[str, Any], ...] = (
-    {"leaves": 128},
-    {"rate": 0.15},
-    {"l2": 4.0},
-    {"rate": 0.6},
-)
+_CHANGES_OF_MANY_ROWS: _Changes = ({"leaves": 128}, {"rate": 0.15}, {"l2": 4.0}, {"rate": 0.6})
 _Floats = NDArray[np.float64]
+_Integers = NDArray[np.int32]
 # Of the linear part beside trees: bits, and epochs for 60,000 rows; fewer rows take more.
 _BITS = 8
 _EPOCHS, _ROWS, _MOST_EPOCHS = 25, 60_000, 60
@@ -251,7 +243,7 @@ class _TreeSearch:
         )
         return trial
 
-    def climb(self, best: TreeTrial, changes: Sequence[dict[str, Any]]) -> TreeTrial:
+    def climb(self, best: TreeTrial, changes: _Changes) -> TreeTrial:
         """Try changes one after the other on the best so far."""
         for change in changes:
             options = replace(best.options, **change)
@@ -302,32 +294,23 @@ def tree_model(rows: TreeData, trial: TreeTrial) -> IntegerModel:
         raise TinykernelError("trees: no threshold of any input separates the rows")
     trees, unit = packed(forest, bins)
     taken = Grid.table(data.raw_dtype, data.X.shape[1])
-    if lines is None:
-        none = np.zeros(len(unit))
-        fixed = _in_integers(data, (trees, unit), (none, none), forest.offset)
-    else:
+    worth = dots = np.zeros(len(unit))
+    if lines is not None:
         weighed = Linear(lines.weights, np.ones(len(unit), np.int32))
         dots = np.abs(weighed.reach(rows.scaler.gives(taken))).max(axis=0).astype(np.float64)
-        fixed = _in_integers(data, (trees, unit), (lines.worth, dots), lines.offset)
-    parts: tuple[Part, ...] = (replace(trees, multiplier=fixed.multiplier),)
+        worth = lines.worth
+    start = forest.offset if lines is None else lines.offset
+    multipliers, offset, answers, scale = _in_integers(data, (trees, unit), (worth, dots), start)
+    parts: tuple[Part, ...] = (replace(trees, multiplier=multipliers[0]),)
     if lines is not None:
-        parts = (Linear(lines.weights, fixed.linear_multiplier), *parts)
+        parts = (Linear(lines.weights, multipliers[1]), *parts)
     return IntegerModel(
         input=taken,
         stages=(rows.scaler,),
-        readout=Readout(parts, fixed.offset),
-        answers=fixed.answers,
-        decision_scale=fixed.worth,
+        readout=Readout(parts, offset),
+        answers=answers,
+        decision_scale=scale,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Integers:
-    multiplier: NDArray[np.int32]
-    linear_multiplier: NDArray[np.int32]
-    offset: NDArray[np.int32]
-    answers: Labels | Values
-    worth: float
 
 
 def _in_integers(
@@ -335,21 +318,24 @@ def _in_integers(
     grown: tuple[Trees, NDArray[np.float64]],
     lines: tuple[NDArray[np.float64], NDArray[np.float64]],
     offset: NDArray[np.float64],
-) -> _Integers:
-    """Choose multipliers from the units of the trees and of the linear part."""
+) -> tuple[tuple[_Integers, _Integers], _Integers, Labels | Values, float]:
+    """Choose multipliers from the units of the trees and of the linear part.
+
+    Returns both, the offsets, what the outputs mean, and the scale of decisions.
+    """
     (trees, unit), (worth, dots) = grown, lines
     if data.quantity is not None:
         bound = np.abs(trees.extremes()).max(axis=0)
         fixed = to_fixed_point(data.quantity.units, unit, worth, offset, bound, dots)
         multipliers, values = (fixed.multiplier, fixed.linear_multiplier), fixed.values
-        return _Integers(*multipliers, fixed.offset, values, values.unit)
+        return multipliers, fixed.offset, values, values.unit
     # All are powers of two, so that multipliers of the smallest are integers.
     smallest = float(min(unit.min(), worth[worth > 0].min(initial=np.inf)))
     exact = [np.rint(x / smallest) for x in (unit, worth, offset)]
     if max(np.abs(x).max() for x in exact) >= _LARGEST_MULTIPLIER:
         raise TinykernelError("trees: the leaves differ by too much for 32 bits")
     first, second, third = (x.astype(np.int32) for x in exact)
-    return _Integers(first, second, third, Labels(tuple(data.classes)), smallest)
+    return (first, second), third, Labels(tuple(data.classes)), smallest
 
 
 @dataclass(frozen=True, eq=False)

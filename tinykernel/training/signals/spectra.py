@@ -60,9 +60,9 @@ def fit_planes(
     plan = plane_plan(options, len(rows.rows), bits_of(options, shape), data.losses)
     known = rows.rows, rows.targets, rows.weight, plan
     learner = PlaneLearner(*known, variation_of(options, first, made.rows))
-    history = History([{"loss": float("nan")}], False)
+    history = History([{"loss": float("nan")}])
     if not untrained:
-        history = run_training(learner, learner.seen, rows)
+        history = run_training(learner, rows)
     stages = first, Plane(), *learner.layers_and_scale()
     model = chained_model(stages, grid, data.meaning, learner.stored())
     return TrainingResult(replace(model, hop=options.hop), learner.plan, history)

@@ -268,14 +268,14 @@ def _chosen(
     _, stages = pool.reduced(pool.drawn() if untrained else pool.ranked())
     counts = rows.seen(lambda raw: pool.counts(raw, stages))
     if untrained:
-        history = History([{"loss": float("nan")}], False)
+        history = History([{"loss": float("nan")}])
         return _Chosen(pool, stages, pool.untrained(counts.rows.shape[1]), history)
     if closed:
         fit, took = _fit_classes(data, plan, counts), time.perf_counter() - started
         history = History([{"loss": fit.error, "seconds": took}], fit.interrupted)
         return _Chosen(pool, stages, fit.stored, history)
     learner = LinearLearner(counts.rows, rows.targets, rows.weight, plan.linear)
-    history = run_training(learner, lambda raw: raw, counts)
+    history = run_training(learner, counts)
     return _Chosen(pool, stages, learner.stored(), history)
 
 
@@ -346,7 +346,7 @@ def _of_few(
         stored = round_to_plane(fit, counts, rows.weight, bits)
     progress.report("choosing kernels", len(averages), len(averages))
     took = time.perf_counter() - started
-    history = History([{"loss": losses[chosen], "seconds": took}], False)
+    history = History([{"loss": losses[chosen], "seconds": took}])
     return _Chosen(pool, stages, stored, history)
 
 
