@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tinykernel.model.integer import IntegerModel
 from tinykernel.training.choice import Choice
-from tinykernel.training.images.convolutions import ConvolutionPlan
-from tinykernel.training.images.separable import SeparablePlan
 from tinykernel.training.loop import History
-from tinykernel.training.options.recipe import Recipe
-from tinykernel.training.readouts.linear import LinearRecipe
-from tinykernel.training.readouts.trees import TreeRecipe
 from tinykernel.training.search import SearchOutcome, SearchTrial
-from tinykernel.training.signals.pool import SignalPlan
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,8 +19,7 @@ class TrainingResult:
     """A trained machine, and how it was found."""
 
     machine: IntegerModel
-    # Given and chosen.
-    recipe: Recipe | LinearRecipe | TreeRecipe | ConvolutionPlan | SeparablePlan | SignalPlan
+    recipe: DataclassInstance  # given and chosen: a `Recipe`, or another recipe or plan.
     # Loss, seconds and, with validation rows, accuracy of each epoch; where Ctrl-C ended the
     # training, the machine is the best until then.
     history: History

@@ -116,7 +116,7 @@ class _Prepared:
     @staticmethod
     def of(known: TrainSet, options: TrainerOptions) -> _Prepared:
         """Transform the rows, or those of a smooth fit."""
-        usual = recipe_for(options, known.codes.size, known.usual())
+        usual = recipe_for(options, known.codes.size, known.losses)
         data, first, smooth = smoothed(known, options, usual)
         # The rows of a smooth fit come without noise, and need none on their inputs.
         fixed = frozenset({"noise"} if first.noise != usual.noise else ())
@@ -232,13 +232,13 @@ def _trees_alone(data: TrainSet, options: TrainerOptions) -> TrainingResult:
     """Train trees, without a comparison."""
     if any(data.losses):
         raise TinykernelError(f'model="{options.model}": only for loss="squared"')
-    seed = recipe_for(options, data.codes.size, data.usual()).seed
+    seed = recipe_for(options, data.codes.size, data.losses).seed
     return _of_trees(*fit_trees(data, options, trial_folds(data.codes, data.groups, seed)))
 
 
 def _linear_or_trees(data: TrainSet, options: TrainerOptions) -> TrainingResult:
     """Train a linear part alone, or trees where they are ahead of it."""
-    recipe = recipe_for(options, data.codes.size, data.usual())
+    recipe = recipe_for(options, data.codes.size, data.losses)
     folds = trial_folds(data.codes, data.groups, recipe.seed)
     contest = None
     if trees_compete(data, options, folds):
@@ -274,9 +274,6 @@ def _without_components(
     if len(shape) == 2:
         return fit_windows(data, options, shape)
     return (fit_images if options.frame is None else fit_frames)(data, options, shape)
-
-
-# -- preparation ----------------------------------------------------------------------------------
 
 
 def check_width(options: TrainerOptions, n_inputs: int) -> None:

@@ -65,12 +65,6 @@ class TrainSet:
         """Weights of the rows, in the mean 1."""
         return np.asarray(self.sample_weight / self.sample_weight.mean(), dtype=np.float32)
 
-    def usual(self) -> dict[str, Any]:
-        """Return the fields of the recipe in which a quantity differs from classes."""
-        if self.quantity is None:
-            return {}
-        return {"losses": self.quantity.losses, "gain": 0.5}
-
     @property
     def meaning(self) -> tuple[object, ...] | ValueUnits:
         """What the outputs are: classes, or values in these units."""
@@ -150,9 +144,6 @@ def prepare(
     )
 
 
-# --- canonical order -----------------------------------------------------------------------------
-
-
 @njit(nogil=True)
 def _hash_rows(data):  # type: ignore[no-untyped-def]
     """Hash the bytes of every row (FNV-1a, 64 bits)."""
@@ -202,9 +193,6 @@ def canonical_rows(
     first = np.flatnonzero(fresh)
     groups = None if groups is None else groups[first]
     return X[first], codes[first], np.add.reduceat(sample_weight, first), groups
-
-
-# --- what belongs to rows ------------------------------------------------------------------------
 
 
 def group_codes(groups: ArrayLike, used: NDArray[np.bool_]) -> NDArray[np.int64] | None:

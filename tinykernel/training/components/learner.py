@@ -85,10 +85,7 @@ class Learner(Learned):
         cancelled: threading.Event | None = None,
         inputs: NDArray[Any] | None = None,
     ) -> None:
-        self.inputs = _NO_INPUTS
-        if recipe.linear_bits is not None:
-            assert inputs is not None
-            self.inputs = inputs
+        self.inputs = _NO_INPUTS if recipe.linear_bits is None or inputs is None else inputs
         self.recipe, self.layout = recipe, LAYOUTS[recipe.layout]
         self.mixed, self.targets, self.weight = mixed, targets, weight
         self.mean = np.zeros(mixed.shape[1], dtype=np.float32)

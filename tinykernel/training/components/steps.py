@@ -111,7 +111,7 @@ def learn_slot(slot, n_slots, batch, noise, windows, outputs, slope, losses, n_r
         if w.factors.shape[0] > 0:
             centre_group(u, w.mean, w.unit)
         if linear.shape[0] > 0:
-            gather_inputs(batch.inputs, rows, LANES, outputs.centre_q, outputs.worth_q, q)
+            gather_inputs(batch.inputs, rows, outputs.centre_q, outputs.worth_q, q)
             if noise.threshold > 0:
                 flat = q.reshape(-1)
                 for i in range(linear.shape[0]):
@@ -149,7 +149,7 @@ def decide_rows(mixed, inputs, first, last, windows, outputs, decisions):  # typ
         gather_group(mixed, rows, pool, none, np.float32(0.0), u)
         forward(u, windows, weights, y, sums)
         if linear.shape[0] > 0:
-            gather_inputs(inputs, rows, LANES, outputs.centre_q, outputs.worth_q, q)
+            gather_inputs(inputs, rows, outputs.centre_q, outputs.worth_q, q)
             linear_forward(q, linear, dots)
         for k in range(min(LANES, last - begin)):
             for o in range(decisions.shape[1]):

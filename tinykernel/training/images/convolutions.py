@@ -137,8 +137,6 @@ class ConvolutionLearner(ImageLearner):
     }
     plan: ConvolutionPlan
 
-    # -- the start ----------------------------------------------------------------------------
-
     def draw(self) -> None:
         """Draw all that is learned."""
         plan = self.plan
@@ -203,8 +201,6 @@ class ConvolutionLearner(ImageLearner):
         self.measure(self.seen(self.inputs[rows]))
         self.spread[:] = 1  # units that are constant at first may learn
 
-    # -- what is stored -----------------------------------------------------------------------
-
     def _stored_taps(self) -> tuple[_Floats, _Floats]:
         """Return taps and biases as the firmware has them, in units of 2**6."""
         return np.clip(np.rint(self.taps * _ONE), -127, 127), np.rint(self.bias * _ONE)
@@ -233,8 +229,6 @@ class ConvolutionLearner(ImageLearner):
         run_on_rows(passes.hidden_values, n, self.recipe.n_threads, *known, out)
         return out
 
-    # -- learning -----------------------------------------------------------------------------
-
     def accumulate(self, rows: NDArray[np.int64]) -> None:
         """Compute the gradients of some images."""
         batch, numbers, g = self.batch(rows), self._numbers(), self.gradients
@@ -254,8 +248,6 @@ class ConvolutionLearner(ImageLearner):
         super().update(share, factor)
         for name, most in _LARGEST.items():
             np.clip(getattr(self, name), -most, most, out=getattr(self, name))
-
-    # -- the result ---------------------------------------------------------------------------
 
     def stages(self, scaler: Scale) -> tuple[Stage, ...]:
         """Return the stages before the linear part."""

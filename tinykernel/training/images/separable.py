@@ -129,8 +129,6 @@ class SeparableLearner(ImageLearner):
         self.spread[:] = 1  # means that are constant at first may learn
         self.draw_linear()
 
-    # -- forward ------------------------------------------------------------------------------
-
     def _each(self, kernel: Callable[..., None], n: int, *arguments: Any) -> None:
         parts = min(self.recipe.n_threads, n)
         ends = [n * i // parts for i in range(parts + 1)]
@@ -185,8 +183,6 @@ class SeparableLearner(ImageLearner):
         mean, square = parts.sum(axis=0) / count
         return mean, np.maximum(square - mean * mean, 0) + _LEAST_VARIANCE
 
-    # -- the integers of the firmware ---------------------------------------------------------
-
     def _fold(self) -> list[_Folded]:
         """Fold the mean and the variance of some training rows into integers, layer by layer."""
         if self._folded is not None:
@@ -232,8 +228,6 @@ class SeparableLearner(ImageLearner):
                 maps = self._clip(self._sum(layer, weights, maps)[1], numbers)
             parts.append(_means(maps).astype(np.uint8))
         return np.concatenate(parts)
-
-    # -- learning -----------------------------------------------------------------------------
 
     def epoch(self, number: int) -> float:
         """Go through all rows once; returns the mean loss."""
@@ -302,8 +296,6 @@ class SeparableLearner(ImageLearner):
         """Put back learned parameters."""
         super().restore(state)
         self._folded = None
-
-    # -- the result ---------------------------------------------------------------------------
 
     def layers_and_scale(self) -> tuple[Stage, ...]:
         """Return the convolutions, and the scale of their means."""

@@ -54,12 +54,7 @@ _MOST_EPOCHS_OF_MIXED = 50
 # Fashion, the accuracy on held-out training rows is 89.45 % with it and 88.93 % without. Mirrored
 # images may mean something else.
 _VARIED = {form: {"affine": 0.3 if form in ("on", "deep") else 0.5} for form in _EPOCHS}
-_NAMES = {
-    "convolutions": "convolutions",
-    "deep": "convolutions",
-    "mixed": "mixed convolutions",
-    COARSE: "coarse convolutions",
-}
+_NAMES = {"mixed": "mixed convolutions", COARSE: "coarse convolutions"}
 # Epochs of the training over those of a short one. A quarter of them preferred chains on USPS in
 # 8 KB, with a loss of 0.051 to 0.055; half have 0.045 to 0.036, and all 0.040 to 0.028.
 _TRIAL_SHARE = 2
@@ -145,7 +140,8 @@ def _better(
     for number, fold in enumerate(folds):
         progress.report("choosing convolutions", number, len(folds))
         for form, plan in each.items():
-            judged[form].append(_judged(_NAMES[form], rows, truth, fold, plan, shape, data.losses))
+            name = _NAMES.get(form, "convolutions")
+            judged[form].append(_judged(name, rows, truth, fold, plan, shape, data.losses))
     candidates = [joined(parts) for parts in judged.values()]
     outside = np.concatenate([fold.outside for fold in folds])
     choice = choose(candidates, rows.weight[outside], of_values=bool(data.losses))

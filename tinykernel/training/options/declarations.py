@@ -37,14 +37,19 @@ def option(
     idle: tuple[object, ...] = (),
     internal: bool = False,
 ) -> Any:
-    """Declare an option.
+    """Declare an option; where the default is None, so may be the value.
 
     `kind` is its type in docstrings, by default that of the choices or of the annotation. `reads`
     are the parts of a model that read it (none: all); `idle` values have no effect. An `internal`
     option is set by the trainer or by `tinykernel.train` for a budget.
     """
-    kind = kind or getattr(check, "kind", "")
-    description = {"check": check, "type": kind, "text": text, "range": getattr(check, "range", "")}
+    kind, range_ = kind or getattr(check, "kind", ""), getattr(check, "range", "")
+
+    def allowed(name: str, value: Any) -> None:
+        if value is not None or default is not None:
+            check(name, value)
+
+    description = {"check": allowed, "type": kind, "text": text, "range": range_}
     use = {"reads": reads, "idle": (default, *idle), "internal": internal}
     return field(default=default, metadata=description | use)
 

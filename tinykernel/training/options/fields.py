@@ -42,7 +42,6 @@ from tinykernel.training.options.ranges import (
     between,
     one_of,
     sides,
-    unless_none,
 )
 
 _DEFAULT_COMPONENTS = 2048
@@ -65,7 +64,7 @@ class Parameters:
 
     n_components: int | Mapping[str, int] | None = option(
         None,
-        unless_none(Check(ranges.components, f"0 to {MOST_COMPONENTS}")),
+        Check(ranges.components, f"0 to {MOST_COMPONENTS}"),
         "Number of binary components (p). Flash grows in proportion. By default 2048, or none for "
         "signals and images. 0 needs a linear part. A mapping of layouts to numbers, such as "
         '``{"compact": 3072, "phases": 1536}``, chooses the layout on held-out rows. A layout says '
@@ -80,13 +79,13 @@ class Parameters:
     )
     sigma: float | None = option(
         None,
-        unless_none(Check(check_positive, "above 0")),
+        Check(check_positive, "above 0"),
         "Initial width of the Gaussian kernel, in units of the scaled inputs. By default searched.",
         reads=(COMPONENTS,),
     )
     epochs: int | None = option(
         None,
-        unless_none(at_least(1)),
+        at_least(1),
         "Passes over the training rows. By default 6 to 120, fewer for more rows.",
         reads=(*TABLES, GRADIENTS, IMAGES),
     )
@@ -115,7 +114,7 @@ class Parameters:
     )
     n_kernels: int | Mapping[str, int] | None = option(
         None,
-        unless_none(Check(ranges.kernels, "1 or more")),
+        Check(ranges.kernels, "1 or more"),
         "Number of kernels of signals, or of channels of convolutions. Flash and time grow in "
         'proportion. By default 256 kernels, or 32 channels. A mapping such as ``{"mixed": 24, '
         '"kernels": 256}`` compares two kinds: "mixed", and one of "convolutions", "deep" and '
@@ -125,7 +124,7 @@ class Parameters:
     )
     window_shape: tuple[int, int] | None = option(
         None,
-        unless_none(sides("(samples, channels)", 2)),
+        sides("(samples, channels)", 2),
         "Samples and channels of a window. In a row, the channels of a sample are side by side. "
         "Arrays (n, samples, channels) need no shape.",
         kind="(int, int) or None",
@@ -133,7 +132,7 @@ class Parameters:
     )
     image_shape: tuple[int, ...] | None = option(
         None,
-        unless_none(sides("(height, width) or (height, width, channels)", 2, 3)),
+        sides("(height, width) or (height, width, channels)", 2, 3),
         "Height, width and channels of an image. Rows are images in row-major order. An array "
         "(n, height, width, channels) needs no shape; (n, height, width) does.",
         kind="(int, int) or (int, int, int) or None",
@@ -147,13 +146,13 @@ class Parameters:
     )
     rate: float | None = option(
         None,
-        unless_none(Check(check_positive, "above 0")),
+        Check(check_positive, "above 0"),
         "Signals: sampling rate in Hz, which sets the frames and bands of a spectrum.",
         reads=(WINDOWS,),
     )
     augment: Mapping[str, float] | None = option(
         None,
-        unless_none(Check(ranges.augmentation, "0 to 10")),
+        Check(ranges.augmentation, "0 to 10"),
         'Augmentation of windows or images, such as ``{"shift": 1, "affine": 0.5}``. Images: '
         '"shift" in pixels; "affine" for small rotations, scalings, shifts and shears of strength '
         '0 to 1; "flip" as the share of mirrored images. Signals: "shift" in samples; "scale" and '
@@ -165,7 +164,7 @@ class Parameters:
     )
     validation_fraction: float | None = option(
         None,
-        unless_none(between(0, 0.5, "above 0 and below 0.5", open_ends=True)),
+        between(0, 0.5, "above 0 and below 0.5", open_ends=True),
         "Share of the training rows to hold out to choose the best epoch, if `fit` has no "
         "validation rows. Whole groups are held out, or else rows of every class.",
     )
@@ -207,7 +206,7 @@ class Parameters:
     )
     frame: str | None = option(
         None,
-        unless_none(Check(ranges.frame, "2x2 to 4096x4096")),
+        Check(ranges.frame, "2x2 to 4096x4096"),
         "Images: size and format of camera frames, such as 160x120:rgb565. Formats are grey8, "
         "rgb888, rgb565 (upper byte first), rgb565le and yuyv. The rows are then frames, which the "
         "model crops and resizes to the image_shape, line by line.",
@@ -234,7 +233,7 @@ class Parameters:
     )
     n_jobs: int | None = option(
         None,
-        unless_none(Check(ranges.threads, "1 or more, or -1")),
+        Check(ranges.threads, "1 or more, or -1"),
         "Number of threads. By default all that numba uses, as with -1. It does not change the "
         "result.",
     )
@@ -242,7 +241,7 @@ class Parameters:
     # Set by the trainer, or by `tinykernel.train` for a budget.
     noise: float | None = option(
         None,
-        unless_none(between(0, 10, "from 0 to 10")),
+        between(0, 10, "from 0 to 10"),
         "Noise on the inputs in training, in radians of the phase of a component. By default "
         "searched.",
         reads=(COMPONENTS,),
@@ -259,14 +258,14 @@ class Parameters:
     )
     tree_bytes: int | None = option(
         None,
-        unless_none(at_least(16)),
+        at_least(16),
         "Largest size of the tables of trees, in bytes. `train` sets what its budget leaves.",
         reads=(TREES,),
         internal=True,
     )
     tree_steps: int | None = option(
         None,
-        unless_none(at_least(1)),
+        at_least(1),
         "Largest sum of steps to the farthest leaf of each tree, and one per tree. `train` sets "
         "what a limit of time or instructions leaves.",
         reads=(TREES,),
@@ -288,7 +287,7 @@ class ClassParameters(Parameters):
 
     class_weight: Mapping[Any, float] | str | None = option(
         None,
-        unless_none(Check(ranges.class_weight)),
+        Check(ranges.class_weight),
         'Weights of the classes: "balanced", or such as ``{"yes": 2, "no": 1}``. "balanced" gives '
         "all classes the same total weight. They multiply the weights of the rows.",
         kind='dict, "balanced" or None',

@@ -48,11 +48,6 @@ def at_least(low: int) -> Check:
     return Check(lambda name, value: check_count(name, value, low), f"{low} or more")
 
 
-def unless_none(check: Check) -> Check:
-    """Accept None, too."""
-    return Check(lambda name, value: None if value is None else check(name, value), check.range)
-
-
 def between(low: float, high: float, text: str, *, open_ends: bool = False) -> Check:
     """Accept numbers of a range; `text` describes it."""
 

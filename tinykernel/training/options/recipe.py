@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,8 +60,8 @@ class Recipe:
         )
 
 
-def recipe_for(options: TrainerOptions, n_rows: int, usual: Mapping[str, Any]) -> Recipe:
-    """Return the recipe before the search; `usual` is `TrainSet.usual`."""
+def recipe_for(options: TrainerOptions, n_rows: int, losses: tuple[float, ...]) -> Recipe:
+    """Return the recipe before the search."""
     capacity = options.capacity()
     form = next(iter(capacity))
     layout, linear_bits = parts_of(form)
@@ -71,7 +70,7 @@ def recipe_for(options: TrainerOptions, n_rows: int, usual: Mapping[str, Any]) -
         "layout": layout or DEFAULT_LAYOUT,
         "linear_bits": linear_bits,
         "n_components": capacity[form],
-        "epochs": options.epochs or usual_epochs(n_rows, 0 if "losses" in usual else most),
+        "epochs": options.epochs or usual_epochs(n_rows, 0 if losses else most),
         "batch_rows": 64 if n_rows < 4000 else 128 if n_rows < 200000 else 256,
         "seed": int(check_random_state(options.random_state).randint(2**31 - 1)),
         "n_threads": thread_count(options.n_jobs),
@@ -80,7 +79,9 @@ def recipe_for(options: TrainerOptions, n_rows: int, usual: Mapping[str, Any]) -
         known |= {"sigma": float(options.sigma), "sigma_multiple": 1.0}
     if options.noise is not None:
         known["noise"] = float(options.noise)
-    return Recipe(**known | dict(usual))
+    if losses:
+        known |= {"losses": losses, "gain": 0.5}
+    return Recipe(**known)
 
 
 def usual_epochs(n_rows: int, n_components: int = 0) -> int:

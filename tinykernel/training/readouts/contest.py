@@ -62,10 +62,9 @@ def fit_trees(
     """Train trees alone; TinykernelError where rows are too few to choose their number."""
     rows = TreeData.of(data, options)
     if options.model == "tree":
-        trial = TreeTrial(_ONE_TREE, rows.aim.target.shape[1], np.inf, 0.0)
+        trial = TreeTrial(_ONE_TREE, rows.aim.target.shape[1])
     elif options.effort == "quick":
-        most = _QUICK_TREES * rows.aim.target.shape[1]
-        trial = TreeTrial(TreeOptions(), most, np.inf, 0.0)
+        trial = TreeTrial(TreeOptions(), _QUICK_TREES * rows.aim.target.shape[1])
     elif folds:
         trial = _for_all(searched(rows, folds, np.inf), rows, folds)
     else:

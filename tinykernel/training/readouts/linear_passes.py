@@ -38,9 +38,9 @@ class LinearGradients(NamedTuple):
 
 
 @inlined
-def gather_inputs(inputs, rows, n, mean, unit, f):  # type: ignore[no-untyped-def]
-    """Copy n rows side by side, less `mean` and times `unit`: f (inputs, LANES)."""
-    for lane in range(n):
+def gather_inputs(inputs, rows, mean, unit, f):  # type: ignore[no-untyped-def]
+    """Copy LANES rows side by side, less `mean` and times `unit`: f (inputs, LANES)."""
+    for lane in range(LANES):
         row = inputs[rows[lane]]
         for i in range(f.shape[0]):
             f[i, lane] = (np.float32(row[i]) - mean[i]) * unit
@@ -66,18 +66,13 @@ def linear_backward(f, dsums, d_linear):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def leave_out(f, keep, inverse):  # type: ignore[no-untyped-def]
-    """Set dropped inputs to their mean, and scale the others up."""
-    for i in range(f.shape[0]):
-        for lane in range(LANES):
-            f[i, lane] *= inverse * np.float32((keep[i] >> np.uint32(lane)) & np.uint32(1))
-
-
-@inlined
 def learn_group(f, group, batch, gradients, sums, dsums):  # type: ignore[no-untyped-def]
     """Add the gradients of one group, whose inputs are f (inputs, LANES); fills sums and dsums."""
-    if batch.keep.shape[0] > 0:
-        leave_out(f, batch.keep[group], batch.inverse)
+    if batch.keep.shape[0] > 0:  # dropped inputs are at their mean, the others scaled up
+        keep, inverse = batch.keep[group], batch.inverse
+        for i in range(f.shape[0]):
+            for lane in range(LANES):
+                f[i, lane] *= inverse * np.float32((keep[i] >> np.uint32(lane)) & np.uint32(1))
     linear_forward(f, batch.linear, sums)
     rows, n_real = batch.rows[group * LANES : (group + 1) * LANES], batch.target.shape[1]
     known = batch.target, batch.weight, batch.losses, rows, n_real
@@ -96,7 +91,7 @@ def learn_rows(slot, n_slots, inputs, batch, gradients):  # type: ignore[no-unty
     dsums = np.empty((n_outputs, LANES), dtype=np.float32)
     for group in range(slot, batch.rows.shape[0] // LANES, n_slots):
         part = batch.rows[group * LANES : (group + 1) * LANES]
-        gather_inputs(inputs, part, LANES, batch.mean, batch.unit, f)
+        gather_inputs(inputs, part, batch.mean, batch.unit, f)
         learn_group(f, group, batch, gradients, sums, dsums)
 
 

@@ -96,8 +96,8 @@ class TreeTrial:
 
     options: TreeOptions
     n_trees: int  # the best number.
-    log_loss: float  # on held-out rows; see `tinykernel.training.loss.judge`.
-    accuracy: float
+    log_loss: float = np.inf  # on held-out rows; see `tinykernel.training.loss.judge`.
+    accuracy: float = 0.0
     largest: int = 0  # most leaves of a tree.
     first: float = np.inf  # least loss outside the first fold.
 
@@ -191,10 +191,10 @@ def tried(
     paths, sizes = zip(*side_by_side(tasks, data.n_threads, hopeless), strict=True)
     first = _least(paths[0])
     if hopeless.is_set():
-        return TreeTrial(options, 0, np.inf, 0.0, sizes[0], first)
+        return TreeTrial(options, 0, largest=sizes[0], first=first)
     steps = sorted({n for path in paths for n, _, _ in path})
     if not steps:
-        return TreeTrial(options, 0, np.inf, 0.0)
+        return TreeTrial(options, 0)
     means = [np.mean([_at(path, n) for path in paths], axis=0) for n in steps]
     best = int(np.argmin([loss for loss, _ in means]))
     loss, accuracy = means[best].tolist()

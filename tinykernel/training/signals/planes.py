@@ -19,7 +19,7 @@ from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.training.augment import Augmentation
 from tinykernel.training.images.separable import SeparableLearner, SeparablePlan
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.readouts.linear_training import TrainingRows, linear_recipe
+from tinykernel.training.readouts.linear_training import linear_recipe
 
 # Epochs for 60,000 windows.
 _EPOCHS = 10
@@ -115,12 +115,6 @@ def plane_plan(
     channels = [max(4, 4 * round(part * n / _PARTS / 4)) for part, _ in _BLOCKS[:-1]]
     strides = tuple(stride for _, stride in _BLOCKS)
     return SeparablePlan((*channels, n), strides, linear=linear)
-
-
-def as_planes(rows: TrainingRows, made: Grid) -> TrainingRows:
-    """Return levels of rows as (n, 1, frames, bands)."""
-    shape = -1, 1, made.rows, made.channels
-    return rows.seen(lambda levels: levels.astype(np.uint8).reshape(shape))
 
 
 def no_planes(grid: Grid, first: Stage | None, augment: Any) -> str:

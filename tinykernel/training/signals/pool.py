@@ -212,13 +212,9 @@ class SignalPool:
         keys = numbers, kinds < 0, kernels.channel[numbers], kernels.dilation[numbers]
         order = numbers[np.lexsort(keys)]
         used, channel = np.unique(kernels.channel[order], return_inverse=True)
-        kernels = replace(
-            kernels,
-            channel=channel.astype(np.uint8),
-            taps=kernels.taps[order],
-            dilation=kernels.dilation[order],
-            threshold=kernels.threshold[order],
-        )
+        of_each = ("taps", "dilation", "threshold")
+        parts: dict[str, Any] = {name: getattr(kernels, name)[order] for name in of_each}
+        kernels = replace(kernels, channel=channel.astype(np.uint8), **parts)
         levels = replace(levels, mix=levels.mix[used])
         return order, CountingStages(self.stages.taken, levels, kernels)
 

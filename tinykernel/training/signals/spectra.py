@@ -27,7 +27,6 @@ from tinykernel.training.readouts.linear_training import (
 from tinykernel.training.result import TrainingResult
 from tinykernel.training.signals.planes import (
     PlaneLearner,
-    as_planes,
     no_planes,
     plane_plan,
     variation_of,
@@ -56,7 +55,9 @@ def fit_planes(
     progress.report("spectra", 0, None)
     seed = int(check_random_state(options.random_state).randint(2**31 - 1))
     made = first.gives(grid)
-    rows = as_planes(split_rows(data.seen(lambda raw: first.run(raw, grid)), options, seed), made)
+    planes = -1, 1, made.rows, made.channels
+    rows = split_rows(data.seen(lambda raw: first.run(raw, grid)), options, seed)
+    rows = rows.seen(lambda levels: levels.astype(np.uint8).reshape(planes))
     plan = plane_plan(options, len(rows.rows), bits_of(options, shape), data.losses)
     known = rows.rows, rows.targets, rows.weight, plan
     learner = PlaneLearner(*known, variation_of(options, first, made.rows))
