@@ -93,11 +93,7 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassParameter
     decision_: Decision
 
     def _train_set(
-        self,
-        y: ArrayLike,
-        known: tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]],
-        options: TrainerOptions,
-        **beside: Any,
+        self, y: ArrayLike, options: TrainerOptions, *known: NDArray[Any], **beside: Any
     ) -> tuple[TrainSet, dict[str, Any]]:
         """Return rows with labels, and the classes."""
         check_classification_targets(known[1])

@@ -197,27 +197,22 @@ class KernelEstimator(MachineEstimator, Parameters):
         X, sides = flat(self._coded(X))
         shape = options.input_shape(sides)
         options.check_for(shape)
-        rows, known = validate_data(self, X, y, dtype="numeric", **self.CHECKS)
+        rows, targets = validate_data(self, X, y, dtype="numeric", **self.CHECKS)
         weight = _check_sample_weight(
             sample_weight, rows, dtype=np.float64, ensure_non_negative=True
         )
         held = None if validation is None else self._checked_pair(validation)
-        data, attributes = self._train_set(
-            y, (rows, known, weight), options, validation=held, **beside
-        )
+        known = rows, targets, weight
+        data, attributes = self._train_set(y, options, *known, validation=held, **beside)
         self._run(data, options, shape)
         self.__dict__.update(attributes)
         return self
 
     @abstractmethod
     def _train_set(
-        self,
-        y: ArrayLike,
-        known: tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]],
-        options: TrainerOptions,
-        **beside: Any,
+        self, y: ArrayLike, options: TrainerOptions, *known: NDArray[Any], **beside: Any
     ) -> tuple[TrainSet, dict[str, Any]]:
-        """Return rows with labels or values, and attributes to set after the training."""
+        """Return rows, labels or values, and weights; and attributes to set after training."""
 
     def _run(self, data: TrainSet, options: TrainerOptions, shape: tuple[int, ...] | None) -> None:
         """Train and set the fitted attributes."""

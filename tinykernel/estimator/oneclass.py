@@ -135,12 +135,9 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):
         self.alarms_: Alarms | None = None
         self.refusal_ = ""
         try:
-            model, self.alarms_ = calibrate_one_class(
-                model,
-                raw[held_out],
-                self.false_alarms,
-                groups=None if names is None else names[held_out],
-            )
+            known = raw[held_out], self.false_alarms
+            units = None if names is None else names[held_out]
+            model, self.alarms_ = calibrate_one_class(model, *known, groups=units)
         except TinykernelError as error:
             self.refusal_ = str(error).removeprefix("calibrate: ")
             model = _with_threshold(model, int(_novelty(model, raw[held_out]).max()))
@@ -185,12 +182,11 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):
         output = grid
         for stage in stages:
             output = stage.gives(output)
+        none = Prototypes(np.zeros((1, output.size), np.int8))
         model = IntegerModel(
             input=grid,
             stages=stages,
-            readout=Readout(
-                (Prototypes(np.zeros((1, output.size), np.int8)),), np.zeros(1, np.int32)
-            ),
+            readout=Readout((none,), np.zeros(1, np.int32)),
             answers=Labels(CLASSES),
             hop=self.hop,
             feature_names=None if names is None else tuple(names.tolist()),

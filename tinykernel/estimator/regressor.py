@@ -66,9 +66,8 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, ValueParameters):
     def _train_set(
         self,
         y: ArrayLike,
-        known: tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]],
         options: TrainerOptions,
-        *,
+        *known: NDArray[Any],
         value_name: str | None = None,
         validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
         **beside: Any,

@@ -91,25 +91,11 @@ def choose(
 ) -> Choice:
     """Choose the cheapest candidate that is not behind the best one by `margin` standard errors.
 
-    Parameters
-    ----------
-    candidates : sequence of Candidate
-    weight : array-like, shape (n,), optional
-        Weights of the held-out rows.
-    groups : array-like, shape (n,), optional
-        Rows of a group vary together: of five or more groups the standard error is theirs.
-    margin : float, default=1.0
-        The rule of one standard error (Breiman, Friedman, Olshen & Stone 1984, 3.4.3); more where
-        many candidates make it likely that one leads by chance.
-    of_values : bool, default=False
-        Whether scores are R2.
+    `weight` (n,) are weights of the held-out rows. Rows of one of `groups` (n,) vary together: of
+    five or more groups the standard error is theirs. A `margin` of 1 is the rule of one standard
+    error (Breiman, Friedman, Olshen & Stone 1984, 3.4.3); it is more where many candidates make it
+    likely that one leads by chance. With `of_values` scores are R2.
 
-    Returns
-    -------
-    Choice
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> cheap, dear = (Candidate(*each) for each in (
     ...     ("trees", rng.uniform(0, 0.2, 100), 0.9),

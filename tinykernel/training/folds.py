@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,38 +33,28 @@ def trial_folds(codes: NDArray[np.int64], groups: ArrayLike | None, seed: int) -
     There are three where there are groups or few rows, else one; fewer, or none, where a class or a
     group has too few rows.
     """
-    used, part = _dealt(codes, groups, seed)
-    folds = (_held_out(codes, used, part, number) for number in range(_n_folds(codes, groups)))
-    return [fold for fold in folds if fold is not None]
+    return _folds(codes, groups, seed, range(_n_folds(codes, groups)))
 
 
 def final_fold(codes: NDArray[np.int64], groups: ArrayLike | None, seed: int) -> Fold | None:
     """Hold out the quarter that no fold of `trial_folds` holds out, to compare what these chose."""
-    used, part = _dealt(codes, groups, seed)
-    return _held_out(codes, used, part, _n_folds(codes, groups))
+    return next(iter(_folds(codes, groups, seed, [_n_folds(codes, groups)])), None)
 
 
 def _n_folds(codes: NDArray[np.int64], groups: ArrayLike | None) -> int:
     return _FOLDS if groups is not None or codes.size <= _FEW_ROWS else 1
 
 
-def _dealt(
-    codes: NDArray[np.int64], groups: ArrayLike | None, seed: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows that short trainings use, and the part of each row."""
+def _folds(
+    codes: NDArray[np.int64], groups: ArrayLike | None, seed: int, numbers: Iterable[int]
+) -> list[Fold]:
+    """Hold out parts of the rows that short trainings use, where both sides have enough."""
     rng = np.random.default_rng([seed, 2])
     n = codes.size
     used = np.sort(rng.permutation(n)[: max(_TRIAL_ROWS, min(n // _TRIAL_PART, _MOST_TRIAL_ROWS))])
-    return used, _dealt_rows(codes, rng) if groups is None else _dealt_groups(groups, rng)
-
-
-def _held_out(
-    codes: NDArray[np.int64], used: NDArray[np.int64], part: NDArray[np.int64], number: int
-) -> Fold | None:
-    out = part[used] == number
-    if not out.any() or np.unique(codes[used[~out]]).size < 2:
-        return None
-    return Fold(used[~out], used[out])
+    part = _dealt_rows(codes, rng) if groups is None else _dealt_groups(groups, rng)
+    folds = [Fold(used[part[used] != each], used[part[used] == each]) for each in numbers]
+    return [fold for fold in folds if fold.outside.size and np.unique(codes[fold.inside]).size > 1]
 
 
 def _dealt_rows(codes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:

@@ -13,33 +13,18 @@ _WORD = 32
 class Layout:
     """Which numbers of a component are learned and stored, and with how many bits.
 
-    Parameters
-    ----------
-    name : str
-    diagonal_kind : {"int8", "int4", "sign"}
-        How G is held, as in `tinykernel.model.integer.IntegerModel`.
-    learns_start : bool
-        The phase start of each row in 8 bits; otherwise it alternates between two constants along
-        the rows of a block and costs nothing.
-    learns_width : bool
-        The window width of each row in 8 bits; otherwise it is half a turn, t = 0.
-    scale_per_row : bool
-        S in 8 bits per row; otherwise one per block.
-    ternary : bool
-        Weights in {-1, 0, 1} with two bits each, or {-1, 1} with one.
-
-    Examples
-    --------
     >>> LAYOUTS["compact"].table_bytes(n_components=1024, dimension=1024, n_outputs=10)
     1793
     """
 
     name: str
-    diagonal_kind: str
+    diagonal_kind: str  # {"int8", "int4", "sign"}: how G is held.
+    # Phase start of each row in 8 bits; otherwise it alternates between two constants along the
+    # rows of a block and costs nothing.
     learns_start: bool = False
-    learns_width: bool = False
-    scale_per_row: bool = False
-    ternary: bool = False
+    learns_width: bool = False  # window width of each row in 8 bits; otherwise half a turn, t = 0.
+    scale_per_row: bool = False  # S in 8 bits per row; otherwise one per block.
+    ternary: bool = False  # weights in {-1, 0, 1} with two bits each, or {-1, 1} with one.
 
     @property
     def largest(self) -> int:

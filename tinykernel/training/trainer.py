@@ -65,24 +65,11 @@ _Floats = NDArray[np.float32]
 def fit(
     data: TrainSet, options: TrainerOptions, shape: tuple[int, ...] | None = None
 ) -> TrainingResult:
-    """Train a machine.
+    """Train a machine; TinykernelError for options that are not allowed or do not fit the rows.
 
-    Parameters
-    ----------
-    data : TrainSet
-    options : TrainerOptions
-    shape : tuple of int, optional
-        Of an input, for a local stage: (samples, channels) or (height, width, channels).
+    `shape` is that of an input for a local stage: (samples, channels) or (height, width, channels).
+    Ctrl-C before the end of the first epoch raises KeyboardInterrupt.
 
-    Raises
-    ------
-    TinykernelError
-        If an option is not allowed, or does not fit the rows.
-    KeyboardInterrupt
-        For Ctrl-C before the end of the first epoch.
-
-    Examples
-    --------
     >>> from sklearn.datasets import load_iris
     >>> from tinykernel.training.trainset import prepare
     >>> _, data = prepare(*load_iris(return_X_y=True))
