@@ -16,7 +16,7 @@ TERMS = re.compile(
 )
 # Names that do not say what they hold, and how many variables, parameters and functions have them.
 POOR_NAMES = {"found", "given", "told", "some", "own", "what", "words", "one", "kept"}
-POOR = 10
+POOR = 9
 # What a newcomer meets on the command line, and in Python.
 OPTIONS_OF_TRAIN, OPTIONS_OF_OTHERS, OPTIONS = 21, 11, 111
 PARAMETERS = 27  # 18, and 9 that were entries of a parameter `options`
