@@ -36,7 +36,9 @@ def size(n_bytes: int) -> str:
     """Format a number of bytes; KB = 1024 bytes."""
     if abs(n_bytes) < 1024:
         return f"{n_bytes} B"
-    return f"{n_bytes / 1024:.1f} KB" if n_bytes < 1024**2 else f"{n_bytes / 1024**2:g} MB"
+    return (
+        f"{n_bytes / 1024:.1f} KB" if n_bytes < 1024**2 else f"{round(n_bytes / 1024**2, 1):g} MB"
+    )
 
 
 def percent(share: float | None) -> str:

@@ -81,12 +81,13 @@ def test_a_picture_gets_its_label(trained):
         (("--groups", "person"), "pictures have no columns"),
         (("--window", "1s"), "holds no recordings"),
         (("--set", "rate=8000"), "not an option for pictures"),
+        (("--set", "method=paper"), "only for rows"),
         (("--task", "novelty"), "takes rows or recordings, not pictures"),
     ],
 )
 def test_what_has_no_use_for_pictures_is_refused(trained, tmp_path, options, words):
     """Options of recordings and tables are never ignored."""
-    status = 2 if "not an option" in words else 1
+    status = 2 if "not an option" in words or "only for" in words else 1
     said = failed(
         "train", trained / "bars", "-o", tmp_path / "m.tkm", "--quiet", *options, status=status
     )

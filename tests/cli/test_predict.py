@@ -18,6 +18,17 @@ def test_predict(work, suffix):
     assert found["labels"] == integer.predict(X).tolist()
 
 
+def test_predictions_overwrote_the_rows_of_a_shared_folder(work, tmp_path, monkeypatch):
+    """-o may not be the file that was found in TINYKERNEL_DATA."""
+    rows = tmp_path / "rows.csv"
+    names = ",".join(f"x{i}" for i in range(arrays(work / "data.npz")["X_test"].shape[1]))
+    first = ",".join(map(str, arrays(work / "data.npz")["X_test"][0].tolist()))
+    rows.write_text(f"{names}\n{first}\n")
+    monkeypatch.setenv("TINYKERNEL_DATA", str(tmp_path))
+    failed("predict", work / "gesture.tkm", "rows.csv", "-o", rows)
+    assert rows.read_text().startswith("x0,")
+
+
 def test_predict_table_and_csv(work, tmp_path):
     """The table shows the first rows; -o writes all rows."""
     result = run("predict", work / "gesture.tkm", work / "data.npz", "-o", tmp_path / "p.csv")

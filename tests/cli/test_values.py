@@ -65,7 +65,7 @@ def test_a_budget_holds(values, tmp_path):
         (("--task", "ranking"), "choose from", 2),
         (("--set", "loss=absolute"), "only for task numbers", 2),
         (("--task", "numbers", "--class-weight", "balanced"), "only for task classes", 2),
-        (("--task", "numbers", "--set", "method=paper"), "only for --task classes", 2),
+        (("--task", "numbers", "--set", "method=paper"), "only for rows and --task classes", 2),
         (("--task", "numbers", "--set", "loss=2"), "above 0", 2),
     ],
 )

@@ -13,6 +13,8 @@ from tinykernel import TinykernelError, progress
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.stages.components import Components
 from tinykernel.papers import PaperClassifier
+from tinykernel.papers.classifier import _Drawn
+from tinykernel.training.trainset import prepare
 
 
 def small(**parameters):
@@ -38,6 +40,20 @@ def test_learns_digits():
     assert model.score(X_test, y_test) > 0.9
     assert (model.machine_.raw_dtype, model.n_components_) == ("float32", 128)
     assert 1 <= model.n_iter_ <= 20
+
+
+@pytest.mark.parametrize("sigma", [2.0, 6.0])
+def test_bits_tell_the_gaussian_kernel(sigma):
+    """Components of two rows differ in a share of (2/pi) E|sin(w/2)|, w normal of |x-y|/sigma."""
+    X, y = np.random.default_rng(0).normal(size=(200, 32)), np.arange(200) % 2
+    data = prepare(X, y)[1]
+    drawn = _Drawn(data, 8192, sigma, np.random.default_rng(1))
+    z = drawn.features(data.X)
+    mixed = drawn.transform.mixed(data.X)  # as far from each other as the scaled inputs
+    far = np.linalg.norm(mixed[0] - mixed[1:60], axis=1) / sigma
+    turns = np.random.default_rng(2).normal(size=20_000)
+    expected = [2 / np.pi * np.abs(np.sin(w * turns / 2)).mean() for w in far]
+    np.testing.assert_allclose((z[:, :1] != z[:, 1:60]).mean(axis=0), expected, atol=0.04)
 
 
 def test_becomes_firmware():

@@ -258,7 +258,8 @@ def test_cost_says_why_nothing_was_counted(monkeypatch) -> None:
 
 def test_pictures_of_what_is_wrong_and_unsure() -> None:
     """A page of images shows test images as any program reads PNG: the model's own pixels."""
-    X, y = load_digits().images.astype(np.uint8), load_digits().target
+    X = load_digits().images.astype(np.uint8)
+    y = np.char.add("digit ", load_digits().target.astype(str))  # text labels ended the page
     result = train(X[:400], y[:400], budget="2KB", image_shape=(8, 8), effort="quick")
     page = report_page(result.model, compiler="none", data=(X[400:], y[400:]))
     first = page.gallery.wrong[0]  # type: ignore[union-attr]

@@ -34,8 +34,10 @@ def choose_side(
 ) -> tuple[int, str] | None:
     """Choose the side of square pictures by short trainings; return it, and why in one line.
 
-    `images` has the shape (n, side, side, channels), with the largest of the sides. `training` are
-    the arguments of `train`. None where fewer than two sides can be compared.
+    `images` has the shape (n, side, side, channels), with the largest of the sides, which rise.
+    `training` are the arguments of `train`. The third side and the one below are compared first;
+    then larger ones while they do better, else smaller ones while they do not do worse. None where
+    fewer than two sides can be compared, or none does better than chance.
     """
     rng = np.random.default_rng([seed, 5])
     used = np.sort(rng.permutation(len(images))[:_MOST_PICTURES])
@@ -50,30 +52,43 @@ def choose_side(
     given = training | {"effort": "quick", "link": False, "random_state": seed}
     given["epochs"] = min(_EPOCHS, training.get("epochs") or _EPOCHS)
     candidates = list[Candidate]()
-    for number, side in enumerate(sides):
-        progress.report("choosing the size of pictures", number, len(sides), f"{side} x {side}")
+    weight = np.ones(int(out.sum()), np.float32)
+    if training.get("class_weight") == "balanced":
+        weight = (1 / np.bincount(codes)[codes[out]]).astype(np.float32)
+
+    def loss_of(side: int) -> float:
+        """Return the mean loss of a side, infinite where it is over the budget."""
+        progress.report("choosing the size of pictures", len(candidates), None, f"{side} x {side}")
         small = _resized(images[used], side).reshape(len(used), -1)
         given["image_shape"] = (side, side, images.shape[3])
-        with progress.observing(None), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the final training warns again
-            try:
-                found = train(
-                    small[~out],
-                    labels[codes[~out]],
-                    groups=None if part is None else part[~out],
-                    **given,
-                )
-            except TinykernelError:
-                continue  # too large for the budget
+        try:
+            with progress.observing(None), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the final training warns again
+                inside = None if part is None else part[~out]
+                found = train(small[~out], labels[codes[~out]], groups=inside, **given)
+        except TinykernelError:
+            return np.inf
         decisions = (found.model.scores(small[out]) * found.model.decision_scale).astype(np.float32)
-        weight, name = np.ones(len(decisions), np.float32), f"{side} x {side}"
+        name = f"{side} x {side}"
         judged = Candidate.of(name, decisions, codes[out], weight, temperatures=WIDE_TEMPERATURES)
         candidates.append(replace(judged, cost=side))
-        if found.interrupted:
+        return -np.inf if found.interrupted else float(np.average(judged.losses, weights=weight))
+
+    at = min(2, len(sides) - 1)
+    below = loss_of(sides[at - 1])
+    here = loss_of(sides[at]) if below > -np.inf else np.inf
+    rest = sides[at + 1 :] if here < below else sides[: at - 1][::-1]
+    least = min(below, here)
+    for side in rest:
+        loss = loss_of(side) if least > -np.inf else np.inf
+        if loss > least:
             break
-    if len(candidates) < 2:
+        least = loss
+    shares = np.bincount(codes[out], weights=weight) / weight.sum()
+    chance = shares.max() + np.sqrt(shares.max() * (1 - shares.max()) / len(weight))
+    if len(candidates) < 2 or max(each.score for each in candidates) <= chance:
         return None
-    choice = choose(candidates, groups=None if part is None else part[out])
+    choice = choose(candidates, weight, groups=None if part is None else part[out])
     return candidates[choice.chosen].cost, choice.in_words
 
 

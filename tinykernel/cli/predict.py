@@ -14,6 +14,7 @@ from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import print_notes
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, write_csv
 from tinykernel.cli.common.rows import ModelFile, open_model, rows_for
+from tinykernel.data.paths import data_folder, find_data, is_recording
 from tinykernel.errors import TinykernelError
 from tinykernel.text import count
 
@@ -56,7 +57,9 @@ def predict_command(
     if source is None or (data is not None and stream is not None):
         raise typer.BadParameter("give DATA or --stream FILE", param_hint="DATA")
     if output is not None:
-        args.check_output_file(output, (".csv",), inputs=[Path(source)])
+        is_as_written = data_folder(source) or is_recording(source)
+        read = Path(source) if is_as_written else find_data(source)
+        args.check_output_file(output, (".csv",), inputs=[read])
     opened = open_model(model)
     if stream is not None:
         with showing_progress(quiet):
@@ -80,9 +83,8 @@ def predict_command(
             left = ("picture", "label", "decision", "true" if opened.model.classes else "")
             print_table(names, shown, right=[name for name in names if name not in left])
         if len(scores) > _ROWS_SHOWN:
-            typer.echo(
-                f"... {len(scores)} rows in all; -o FILE.csv writes them, --json prints them"
-            )
+            rest = "-o FILE.csv writes them, --json prints them" if output is None else ""
+            typer.echo(f"... {len(scores)} rows in all; {rest or f'{output} has them'}")
         if answers.remark:
             typer.echo(answers.remark)
         print_notes(rows.notes)

@@ -25,6 +25,7 @@ from tinykernel.cli.common.rows import about_evaluation, about_training
 from tinykernel.cli.settings.gathering import SetOption, gather, has_settings
 from tinykernel.cli.settings.table import OPTIONS_OF_TRAIN, PAPER, SETTINGS
 from tinykernel.codegen.targets import find_target
+from tinykernel.data.paths import is_pictures
 from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
 from tinykernel.text import listed
@@ -96,7 +97,7 @@ def _trained(options: dict[str, Any]) -> tuple[dict[str, Any], Dataset, Evaluati
         trained, dataset, options["target"], remembered_settings(options) | remembered
     )
     result = summary(trained, dataset) | _save(trained, output, about)
-    result["hint"] = hint or None
+    result |= {"hint": hint or None, "notes": list(dataset.notes)}
     result["recordings"] = None if cut is None else str(cut)
     try:
         say("judging", 0, None)
@@ -140,8 +141,10 @@ def _check(options: Mapping[str, Any], typed: set[str]) -> None:
             f"{options['target']} has no flash to measure; choose a microcontroller as --target",
             param_hint="--budget",
         )
-    if options["method"] == PAPER and options["task"] != "classes":
-        raise typer.BadParameter("only for --task classes; leave it out", param_hint="--set method")
+    rows = options["task"] == "classes" and not is_pictures(options["data"])
+    if options["method"] == PAPER and not rows:
+        problem = "only for rows and --task classes; leave it out"
+        raise typer.BadParameter(problem, param_hint="--set method")
 
 
 def remembered_settings(options: Mapping[str, Any]) -> dict[str, Any]:

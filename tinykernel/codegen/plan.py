@@ -29,7 +29,7 @@ from tinykernel.model.stages.components import Components
 
 #: Version of the macros and tables, TK_RUNTIME_FORMAT of the runtime: a model does not compile with
 #: a runtime of another one.
-FORMAT = 4
+FORMAT = 5
 
 
 @dataclass(frozen=True)

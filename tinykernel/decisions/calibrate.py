@@ -361,14 +361,14 @@ def _why_none(rows: _Rows, request: _Request, best: Threshold, share: float) -> 
         return f"calibrate: {have} are too few to promise {promise}; {rest}"
     observed = best.wrong / max(1, best.answered)
     needed = shares.rows_needed(request.max_error, request.risk, error=observed)
-    more = "no number of rows would do"
+    more = "; no number of rows would do at this rate"
     if needed is not None:
         n_needed = needed * rows.n / effective * rows.n / max(1, best.answered)
-        more = f"about {int(np.ceil(n_needed))} rows are needed"
+        more = f" or more rows (about {int(np.ceil(n_needed))} rows are needed at this rate)"
     return (
         f"calibrate: {have} cannot promise {promise}: of the {best.answered} surest answers "
-        f"{best.wrong} are wrong, so that up to {_percent(best.bound)} may be; give a larger error "
-        f"or more rows ({more} at this rate)"
+        f"{best.wrong} are wrong, so that up to {_percent(best.bound)} may be; give a larger error"
+        f"{more}"
     )
 
 

@@ -21,7 +21,7 @@ from tinykernel.errors import TinykernelError
 
 FORMAT = "tinykernel-model"
 #: The format that is written and read.
-VERSION = 5
+VERSION = 6
 #: Longest container, in bytes. A model of 65,536 inputs and as many components takes 5 MB.
 LARGEST = 64 << 20
 _LARGEST_HEADER = 8 << 20

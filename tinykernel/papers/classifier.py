@@ -60,8 +60,8 @@ class PaperClassifier(MachineClassifier):
     n_components : int
         p, the number of binary components, at most 65536.
     sigma : float or None
-        Width of the Gaussian kernel, in scaled inputs. None: 1.4 times the mean distance from a row
-        to its 50th neighbour among 500. scikit-learn's ``GridSearchCV`` finds a better one.
+        Width of the Gaussian kernel, in scaled inputs. None: the mean distance from a row to its
+        50th neighbour among 500. scikit-learn's ``GridSearchCV`` finds a better one.
     regularization : float
         lambda of (7), not negative.
     max_iter : int

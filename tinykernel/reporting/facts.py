@@ -144,8 +144,8 @@ def gallery_of(model: IntegerModel, X: ArrayLike, y: ArrayLike) -> Gallery | Non
 
     surest = np.argsort(-margin, kind="stable")
     wrong = surest[is_wrong[surest]]
-    first = {(int(labels[at]), int(answers[at])): int(at) for at in wrong[::-1]}
-    each = range(len(names) if len(names) <= _MOST_CLASSES else 0)
+    first = {(labels[at], names[answers[at]]): int(at) for at in wrong[::-1]}
+    each = names if len(names) <= _MOST_CLASSES else []
     confused = (
         tuple(picture(first[i, j]) if (i, j) in first else None for j in each) for i in each
     )

@@ -1,4 +1,4 @@
-"""The report page of a model, as self-contained HTML and as Markdown."""
+"""The report page of a model, as self-contained HTML."""
 
 from __future__ import annotations
 

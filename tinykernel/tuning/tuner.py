@@ -121,7 +121,10 @@ def tune(
     before: dict[Trial, Outcome] = {}
     if journal is not None:
         fixed = {"target": target, "folds": n_folds, "limits": str(replace(limits, flash=None))}
-        about = {"data": hash_of((rows, labels, named)), "version": __version__}
+        about = {
+            "data": hash_of((np.ascontiguousarray(rows), np.asarray(labels).tolist(), named)),
+            "version": __version__,
+        }
         store = Journal(Path(journal), about | {"options": options | fixed})
         before = {o.trial: o for o in store.read() if o.trial in set(trials)}
     n_processors = os.cpu_count() or 1

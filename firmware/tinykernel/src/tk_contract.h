@@ -103,7 +103,7 @@
 
 #include "tk_config.h"
 
-#define TK_RUNTIME_FORMAT 4
+#define TK_RUNTIME_FORMAT 5
 
 #if !defined(TK_FORMAT)
 #error "this model was generated for an older runtime: export it again"

@@ -147,7 +147,7 @@ def _pictures(
         **{name: options[name] for name in ("seed", "budget", "target")},
         **parameters,
     )
-    side, reason = chosen or (pictures.side, "")
+    side, reason = chosen or (min(pictures.side, sides[-1]), "")
     if side != sides[-1]:
         del dataset  # may be large
         dataset = load(pictures=replace(pictures, side=side))

@@ -60,7 +60,7 @@ class ModelFile:
             selection = Selection()
             return {"label": None, "groups": None, "selection": selection, "pictures": pictures}
         file = find_data(data)
-        # Label and groups of an .npy are files, for the training rows alone.
+        # The label of an .npy is a file, for the training rows alone.
         has_names = file.suffix.lower() != ".npy" or file.name == self.data
         inputs, missing = map(self.about.get, ("inputs", "missing"))
         is_table = file.suffix.lower() not in (".npz", ".npy")

@@ -29,10 +29,10 @@ def read_parts(
 ) -> Parts:
     """Read an existing data file by its suffix.
 
-    `label` and `groups` name columns of tables, arrays of an .npz or files of an .npy; if labels
-    are not needed, both may be missing. If a table has `n_features` columns, none is the label.
-    With `in_pieces` many rows stay in a file, as `numpy.memmap`. With `keep_all` rows without a
-    label stay, and labels are then ignored.
+    `label` and `groups` name columns of tables or arrays of an .npz; `label` may be a file beside
+    an .npy. If labels are not needed, both may be missing. If a table has `n_features` columns,
+    none is the label. With `in_pieces` many rows stay in a file, as `numpy.memmap`. With
+    `keep_all` rows without a label stay, and labels are then ignored.
     """
     suffix = path.suffix.lower()
     selection = selection or Selection()

@@ -240,7 +240,8 @@ def _refuse_counters(tracks: Sequence[Track]) -> None:
     name, reason = next(iter(suspects.items()))
     raise TinykernelError(
         f"{tracks[0].table.file}: the column {name!r} {reason}; leave it out with --set "
-        f"drop={name}, or keep it with --set inputs=NAMES"
+        f"drop={name}, say with --set time={name} that it holds times, or keep it with --set "
+        "inputs=NAMES"
     )
 
 
