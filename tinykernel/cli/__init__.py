@@ -98,7 +98,7 @@ _COMMANDS: dict[Callable[..., None], tuple[str, str]] = {
     bench_command: ("bench digits.tkm", "bench digits.tkm --target cortex-m4 --clock 80MHz"),
     export_command: (
         "export digits.tkm --target cortex-m4 --data digits.npz -o firmware",
-        "export digits.tkm --check firmware",
+        "export digits.tkm --data digits.npz --check firmware",
     ),
     flash_command: ("flash firmware", "flash firmware --port /dev/ttyACM0"),
     record_command: (
