@@ -206,21 +206,6 @@ def import_benchmark(monkeypatch: pytest.MonkeyPatch, checkout: Path) -> Callabl
 
 
 @pytest.fixture(scope="session")
-def data_folder() -> Path:
-    """Return the folder of the benchmark data sets, or skip the test where there is none."""
-    given = os.environ.get("TINYKERNEL_DATA")
-    if given:
-        folder = Path(given)
-        if not folder.is_dir():
-            pytest.fail(f"TINYKERNEL_DATA={given}: no such folder", pytrace=False)
-        return folder
-    folder = ROOT.parent / "shared" / "data"
-    if not folder.is_dir():
-        pytest.skip("no benchmark data: set TINYKERNEL_DATA to the folder of usps.npz and others")
-    return folder
-
-
-@pytest.fixture(scope="session")
 def digits() -> Split:
     """Return scikit-learn's digits as uint8 (0..16): 1347 training rows, 450 test rows."""
     from sklearn.datasets import load_digits

@@ -189,11 +189,33 @@ def test_a_damaged_journal_is_one_line(trained, tmp_path, file):
     how = {"sizes": ["2KB"], "n_folds": 2, "journal": tmp_path}
     tune(X, y, **how)
     text = (tmp_path / file).read_bytes()
-    for damaged in (text[:-9], b"[]", b""):
+    changed = text.replace(b'"seconds": ', b'"seconds": 1').replace(
+        b'"version": "', b'"version": "1'
+    )
+    for damaged in (text[:-9], b"[]", b"", *([changed] if changed != text else [])):
         (tmp_path / file).write_bytes(damaged)
         with pytest.raises(TinykernelError, match="damaged") as caught:
             tune(X, y, **how)
         assert "\n" not in str(caught.value)
+    assert len(trained) == 3
+
+
+def test_the_model_of_another_size_was_taken(trained, tmp_path):
+    """A model file in the place of another is damage, though it is a model."""
+    X, y = data()
+    how = {"sizes": ["2KB"], "n_folds": 2, "journal": tmp_path}
+    tune(X, y, **how)
+    tinykernel.save(random_model(7), tmp_path / "model-2048.tkm")
+    with pytest.raises(TinykernelError, match=r"model-2048.tkm: .* damaged"):
+        tune(X, y, **how)
+
+
+def test_the_same_rows_were_other_data(trained, tmp_path):
+    """An array by columns, or text in a wider type, began a new journal."""
+    X, y = data()
+    how = {"sizes": ["2KB"], "n_folds": 2, "journal": tmp_path}
+    tune(X, y, groups=np.arange(len(X)).astype("U5"), **how)
+    tune(np.asfortranarray(X), y, groups=np.arange(len(X)).astype("U9"), **how)
     assert len(trained) == 3
 
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from tinykernel.budget import picture_size
-from tinykernel.budget.picture_size import _resized, choose_side
+from tinykernel.budget.picture_size import choose_side
 from tinykernel.errors import TinykernelError
-from tinykernel.resizing import resized
 
 RNG = np.random.default_rng(0)
 LABELS = np.tile(["a", "b"], 150)
@@ -22,7 +21,7 @@ def trained(monkeypatch):
 
     They return the sides that were trained.
     """
-    monkeypatch.setattr(picture_size, "_resized", lambda images, side: images[:, :side, :side])
+    monkeypatch.setattr(picture_size, "_resized", lambda image, side: image[:side, :side])
     sides: list[int] = []
     known = SimpleNamespace(sides=sides, least=24, fits=48)
 
@@ -50,30 +49,40 @@ def trained(monkeypatch):
         (24, 48, [24, 32, 16], 24),
         (16, 48, [24, 32, 16], 16),
         (32, 48, [24, 32, 48], 32),
-        (48, 48, [24, 32, 16], None),
         (32, 32, [24, 32, 48], 32),
     ],
 )
 def test_the_smallest_of_the_best_sizes_is_chosen(trained, least, fits, tried, best):
     """Larger sizes are tried where they help, and smaller ones where they are as good."""
     trained.least, trained.fits = least, fits
-    found = choose_side(IMAGES, LABELS, (16, 24, 32, 48))
+    side, reason = choose_side(IMAGES, LABELS, (16, 24, 32, 48), 32)
     assert trained.sides == tried
-    assert (found and found[0]) == best
-    if found:
-        assert found[1].startswith(f"{best} x {best} chosen over ")
+    assert side == best
+    assert reason.startswith(f"{best} x {best} chosen over ")
 
 
-def test_few_pictures_decide_nothing(trained):
-    """Below 200 pictures, or with one size, there is no choice."""
-    assert choose_side(IMAGES[:150], LABELS[:150], (16, 24)) is None
-    assert choose_side(IMAGES, LABELS, (24,)) is None
-    trained.fits = 32
-    assert choose_side(IMAGES, LABELS, (24, 48)) is None
+def test_a_size_that_alone_kept_to_the_budget_was_not_taken(trained):
+    """The usual size followed, which was over the budget."""
+    trained.fits = 16
+    side, reason = choose_side(IMAGES, LABELS, (16, 24, 32, 48), 32)
+    assert side == 16
+    assert "no other size" in reason
 
 
-def test_resized_arrays_are_resized_pictures():
-    """The trials see what reading at that size gives, but for the rounding at 48 x 48."""
-    small = _resized(IMAGES[:3], 32)
-    for image, got in zip(IMAGES, small, strict=False):
-        np.testing.assert_array_equal(got, resized(lambda a, b: image[a:b], 48, 48, 32, 32))  # noqa: B023
+def test_what_decides_nothing_leaves_the_usual_size(trained):
+    """Few pictures, a single size, and trainings that learned nothing."""
+    assert choose_side(IMAGES[:150], LABELS[:150], (16, 24), 24) == (24, "")
+    assert choose_side(IMAGES, LABELS, (16,), 16) == (16, "")
+    trained.least = 99
+    assert choose_side(IMAGES, LABELS, (16, 24, 32, 48), 32) == (32, "")
+
+
+def test_sizes_are_judged_by_the_weights_of_the_training(trained, monkeypatch):
+    """With balanced classes a rare class counts as much as a frequent one."""
+    seen = []
+    plain = picture_size.choose
+    monkeypatch.setattr(picture_size, "choose", lambda *given: seen.append(given) or plain(*given))
+    few = np.flatnonzero((LABELS == "a") | (np.arange(300) < 150))
+    for weight in ("balanced", None):
+        choose_side(IMAGES[few], LABELS[few], (16, 24), 24, class_weight=weight)
+    assert [len(np.unique(weights)) for _, weights, _ in seen] == [2, 1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel import progress
 from tinykernel.budget.fitting import train
 from tinykernel.errors import TinykernelError
-from tinykernel.resizing import area_sums
+from tinykernel.resizing import resized
 from tinykernel.training.choice import Candidate, choose
 from tinykernel.training.folds import hold_out
 from tinykernel.training.loss import WIDE_TEMPERATURES
+from tinykernel.training.trainset import class_weights
 
 # Pictures of the short trainings: with fewer, chance decides; with more it takes minutes.
 _FEWEST_PICTURES, _MOST_PICTURES, _EPOCHS = 200, 1200, 16
@@ -27,74 +28,97 @@ def choose_side(
     images: NDArray[np.uint8],
     y: NDArray[Any],
     sides: Sequence[int],
+    usual: int,
     *,
     groups: ArrayLike | None = None,
     seed: int = 0,
     **training: Any,
-) -> tuple[int, str] | None:
+) -> tuple[int, str]:
     """Choose the side of square pictures by short trainings; return it, and why in one line.
 
     `images` has the shape (n, side, side, channels), with the largest of the sides, which rise.
-    `training` are the arguments of `train`. The third side and the one below are compared first;
-    then larger ones while they do better, else smaller ones while they do not do worse. None where
-    fewer than two sides can be compared, or none does better than chance.
+    `training` are the arguments of `train`. The usual side and the one below are compared first;
+    then larger ones while they do better, else smaller ones while they do not do worse. It is the
+    usual one, without a reason, where pictures are too few, or no size does better than chance.
     """
     rng = np.random.default_rng([seed, 5])
     used = np.sort(rng.permutation(len(images))[:_MOST_PICTURES])
     if len(used) < _FEWEST_PICTURES or len(sides) < 2:
-        return None
+        return usual, ""
     labels, codes = np.unique(y[used], return_inverse=True)
     part = None if groups is None else np.asarray(groups)[used]
     try:
         out = hold_out(codes, part, _HELD_OUT, seed)
+        balance = training.get("class_weight"), tuple(labels.tolist()), codes, np.ones(len(used))
+        weight = class_weights(*balance)[codes[out]].astype(np.float32)
     except TinykernelError:
-        return None  # a class or a group has too few pictures
-    given = training | {"effort": "quick", "link": False, "random_state": seed}
-    given["epochs"] = min(_EPOCHS, training.get("epochs") or _EPOCHS)
-    candidates = list[Candidate]()
-    weight = np.ones(int(out.sum()), np.float32)
-    if training.get("class_weight") == "balanced":
-        weight = (1 / np.bincount(codes)[codes[out]]).astype(np.float32)
-
-    def loss_of(side: int) -> float:
-        """Return the mean loss of a side, infinite where it is over the budget."""
-        progress.report("choosing the size of pictures", len(candidates), None, f"{side} x {side}")
-        small = _resized(images[used], side).reshape(len(used), -1)
-        given["image_shape"] = (side, side, images.shape[3])
-        try:
-            with progress.observing(None), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the final training warns again
-                inside = None if part is None else part[~out]
-                found = train(small[~out], labels[codes[~out]], groups=inside, **given)
-        except TinykernelError:
-            return np.inf
-        decisions = (found.model.scores(small[out]) * found.model.decision_scale).astype(np.float32)
-        name = f"{side} x {side}"
-        judged = Candidate.of(name, decisions, codes[out], weight, temperatures=WIDE_TEMPERATURES)
-        candidates.append(replace(judged, cost=side))
-        return -np.inf if found.interrupted else float(np.average(judged.losses, weights=weight))
-
-    at = min(2, len(sides) - 1)
-    below = loss_of(sides[at - 1])
-    here = loss_of(sides[at]) if below > -np.inf else np.inf
-    rest = sides[at + 1 :] if here < below else sides[: at - 1][::-1]
+        return usual, ""  # a class or a group has too few pictures
+    options = training | {"effort": "quick", "link": False, "random_state": seed}
+    options["epochs"] = min(_EPOCHS, training.get("epochs") or _EPOCHS)
+    trials = _Trials(images[used], y[used], codes, part, out, weight, options)
+    at = max(1, sides.index(usual))
+    below, here = trials.loss(sides[at - 1]), trials.loss(sides[at])
     least = min(below, here)
-    for side in rest:
-        loss = loss_of(side) if least > -np.inf else np.inf
+    for side in sides[at + 1 :] if here < below else sides[: at - 1][::-1]:
+        loss = trials.loss(side)
         if loss > least:
             break
         least = loss
-    shares = np.bincount(codes[out], weights=weight) / weight.sum()
-    chance = shares.max() + np.sqrt(shares.max() * (1 - shares.max()) / len(weight))
-    if len(candidates) < 2 or max(each.score for each in candidates) <= chance:
-        return None
-    choice = choose(candidates, weight, groups=None if part is None else part[out])
-    return candidates[choice.chosen].cost, choice.in_words
+    return trials.choice(usual)
 
 
-def _resized(images: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
-    """Resize pictures (n, m, m, channels) by the formula of `tinykernel.resizing`."""
-    area = images.shape[1] * images.shape[2]
-    sums = area_sums(images.transpose(1, 2, 0, 3), side)
-    sums = area_sums(sums.transpose(1, 0, 2, 3), side).transpose(2, 1, 0, 3)
-    return np.asarray((2 * sums + area) // (2 * area), np.uint8)
+@dataclass(eq=False)
+class _Trials:
+    """Short trainings on pictures of several sizes, judged on the same held-out ones."""
+
+    images: NDArray[np.uint8]
+    y: NDArray[Any]
+    codes: NDArray[np.intp]
+    groups: NDArray[Any] | None
+    out: NDArray[np.bool_]  # the held-out pictures
+    weight: NDArray[np.float32]  # of these
+    options: dict[str, Any]
+    candidates: list[Candidate] = field(default_factory=list)
+    interrupted: bool = False
+
+    def loss(self, side: int) -> float:
+        """Train; return the mean loss, infinite over the budget and after Ctrl-C."""
+        if self.interrupted:
+            return np.inf
+        name = f"{side} x {side}"
+        progress.report("choosing the size of pictures", len(self.candidates), None, name)
+        small = np.stack([_resized(image, side) for image in self.images])
+        rows, inside = small.reshape(len(small), -1), ~self.out
+        groups = None if self.groups is None else self.groups[inside]
+        options = self.options | {"image_shape": small.shape[1:], "groups": groups}
+        try:
+            with progress.observing(None), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the final training warns again
+                found = train(rows[inside], self.y[inside], **options)
+        except TinykernelError:
+            return np.inf
+        self.interrupted = found.interrupted
+        scores = found.model.scores(rows[self.out]) * found.model.decision_scale
+        held = self.codes[self.out], self.weight
+        judged = Candidate.of(
+            name, scores.astype(np.float32), *held, temperatures=WIDE_TEMPERATURES
+        )
+        self.candidates.append(replace(judged, cost=side))
+        return float(np.average(judged.losses, weights=self.weight))
+
+    def choice(self, usual: int) -> tuple[int, str]:
+        """Return the chosen side, and why."""
+        if len(self.candidates) == 1:
+            only = self.candidates[0]
+            return only.cost, f"{only.name} chosen: no other size was trained within the budget"
+        shares = np.bincount(self.codes[self.out], weights=self.weight) / self.weight.sum()
+        chance = shares.max() + np.sqrt(shares.max() * (1 - shares.max()) / len(self.weight))
+        if max((each.score for each in self.candidates), default=0.0) <= chance:
+            return usual, ""
+        groups = None if self.groups is None else self.groups[self.out]
+        choice = choose(self.candidates, self.weight, groups)
+        return self.candidates[choice.chosen].cost, choice.in_words
+
+
+def _resized(image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+    return resized(lambda top, end: image[top:end], image.shape[0], image.shape[1], side, side)

@@ -83,8 +83,8 @@ def predict_command(
             left = ("picture", "label", "decision", "true" if opened.model.classes else "")
             print_table(names, shown, right=[name for name in names if name not in left])
         if len(scores) > _ROWS_SHOWN:
-            rest = "-o FILE.csv writes them, --json prints them" if output is None else ""
-            typer.echo(f"... {len(scores)} rows in all; {rest or f'{output} has them'}")
+            place = f"{output} has them" if output else "-o FILE.csv or --json has them"
+            typer.echo(f"... {len(scores)} rows in all; {place}")
         if answers.remark:
             typer.echo(answers.remark)
         print_notes(rows.notes)

@@ -141,8 +141,8 @@ def _check(options: Mapping[str, Any], typed: set[str]) -> None:
             f"{options['target']} has no flash to measure; choose a microcontroller as --target",
             param_hint="--budget",
         )
-    rows = options["task"] == "classes" and not is_pictures(options["data"])
-    if options["method"] == PAPER and not rows:
+    task, data = options["task"], options["data"]
+    if options["method"] == PAPER and (task != "classes" or is_pictures(data)):
         problem = "only for rows and --task classes; leave it out"
         raise typer.BadParameter(problem, param_hint="--set method")
 

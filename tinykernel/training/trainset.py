@@ -132,7 +132,7 @@ def prepare(
         )
     group = None if groups is None else group_codes(groups, used)
     rows, codes, weight, group = canonical_rows(rows, codes.astype(np.int64), row_weight, group)
-    by_class = _class_weights(class_weight, names, codes, weight)[codes]
+    by_class = class_weights(class_weight, names, codes, weight)[codes]
     return classes, TrainSet(
         X=rows,
         codes=codes,
@@ -207,7 +207,7 @@ def group_codes(groups: ArrayLike, used: NDArray[np.bool_]) -> NDArray[np.int64]
     return np.asarray(codes, dtype=np.int64) if codes.any() else None
 
 
-def _class_weights(
+def class_weights(
     class_weight: Mapping[Any, float] | str | None,
     classes: tuple[object, ...],
     codes: NDArray[np.int64],

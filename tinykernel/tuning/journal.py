@@ -6,6 +6,7 @@ each final training. The file of a trial is written last and atomically.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -52,6 +53,7 @@ class Journal:
         if outcome.model is not None:
             save(outcome.model, self._model_file(trial))
         fields = {name: getattr(outcome, name) for name in _STORED}
+        fields["fingerprint"] = None if outcome.model is None else outcome.model.fingerprint()
         name = f"trial-{trial.size}-{'all' if trial.is_final else trial.fold}.json"
         self._write(name, {"size": trial.size, "fold": trial.fold, **fields})
 
@@ -59,6 +61,7 @@ class Journal:
         return self.folder / f"model-{trial.size}.tkm"
 
     def _write(self, name: str, content: Mapping[str, Any]) -> None:
+        content = {"check": _check(content), **content}
         write_bytes_atomically(self.folder / name, json.dumps(content, sort_keys=True).encode())
 
     def _read(self, file: Path) -> dict[str, Any]:
@@ -66,7 +69,7 @@ class Journal:
             content = json.loads(file.read_bytes())
         except (OSError, ValueError, RecursionError):
             content = None
-        if not isinstance(content, dict):
+        if not isinstance(content, dict) or content.pop("check", "") != _check(content):
             raise self._damaged(file)
         return content
 
@@ -94,6 +97,7 @@ class Journal:
 
     def _outcome(self, file: Path) -> Outcome:
         content = self._read(file)
+        fingerprint = content.pop("fingerprint", None)
         try:
             outcome = Outcome(Trial(content.pop("size"), content.pop("fold")), **content)
         except (KeyError, TypeError):
@@ -105,8 +109,15 @@ class Journal:
             model = load(model_file)
         except TinykernelError:
             raise self._damaged(model_file) from None
+        if model.fingerprint() != fingerprint:
+            raise self._damaged(model_file)
         memory = decisive_report(model, self._header["options"]["target"])
         return replace(outcome, model=model, memory=memory)
+
+
+def _check(content: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of what a file says."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:

@@ -121,10 +121,9 @@ def tune(
     before: dict[Trial, Outcome] = {}
     if journal is not None:
         fixed = {"target": target, "folds": n_folds, "limits": str(replace(limits, flash=None))}
-        about = {
-            "data": hash_of((np.ascontiguousarray(rows), np.asarray(labels).tolist(), named)),
-            "version": __version__,
-        }
+        # Neither the order of an array in memory nor the width of its text is other data.
+        columns = [None if each is None else each.tolist() for each in (labels, named)]
+        about = {"data": hash_of((np.ascontiguousarray(rows), columns)), "version": __version__}
         store = Journal(Path(journal), about | {"options": options | fixed})
         before = {o.trial: o for o in store.read() if o.trial in set(trials)}
     n_processors = os.cpu_count() or 1

@@ -139,15 +139,15 @@ def _pictures(
     sides = usual_sides(options["data"])
     dataset = load(pictures=replace(pictures, side=sides[-1]))
     assert dataset.shape is not None
-    chosen = choose_side(
+    side, reason = choose_side(
         dataset.X_train.reshape(-1, *dataset.shape),
         dataset.y_train,
         sides,
+        min(pictures.side, sides[-1]),
         groups=dataset.group_train,
         **{name: options[name] for name in ("seed", "budget", "target")},
         **parameters,
     )
-    side, reason = chosen or (min(pictures.side, sides[-1]), "")
     if side != sides[-1]:
         del dataset  # may be large
         dataset = load(pictures=replace(pictures, side=side))
