@@ -46,9 +46,20 @@ def test_pick_trains_nothing(work, tuned, monkeypatch):
         assert result.exit_code == 0, result.output
         assert about(file)["budget"] == expected
         assert "standard error" in result.stdout
+        assert ("--pick 100.0 KB: takes 4.0 KB" in result.stderr) == (asked == "100KB")
     message = failed(*command, "-o", tuned / "x.tkm", "--pick", "1KB", "-q")
     assert "choose from 3 KB, 4 KB" in message
     assert not (tuned / "x.tkm").exists()
+
+
+def test_pick_wanted_all_options_of_the_first_call(work, tuned):
+    """--pick repeats the options of the journal; one that differs is named with both values."""
+    command = ("tune", work / "data.npz", "-o", tuned / "again.tkm", "--pick", "3KB", "-q")
+    assert run(*command).output == ""
+    assert about(tuned / "again.tkm")["budget"] == 3072
+    assert run(*command, *OPTIONS).output == ""
+    for other in (sets("epochs=3"), ("--label", "y_train", *sets("epochs=3"))):
+        assert "epochs was 2, is 3" in failed(*command, *other)
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,7 @@ import typer
 
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
-from tinykernel.cli.common.dataset import (
-    dataset_for,
-    groups_hint,
-    is_by_group,
-    shape_hint,
-)
+from tinykernel.cli.common.dataset import dataset_for, groups_hint, is_by_group, shape_hint
 from tinykernel.cli.common.evaluation import judged, print_training, summary
 from tinykernel.cli.common.normality import train_novelty
 from tinykernel.cli.common.output import print_json
@@ -174,10 +169,7 @@ def balanced_or_none(options: Mapping[str, Any]) -> str | None:
 
 
 def _train(
-    dataset: Dataset,
-    parameters: Mapping[str, Any],
-    options: Mapping[str, Any],
-    by_group: bool,
+    dataset: Dataset, parameters: Mapping[str, Any], options: Mapping[str, Any], by_group: bool
 ) -> TrainResult:
     from tinykernel.budget import train
 

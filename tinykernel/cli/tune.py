@@ -14,7 +14,7 @@ from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.dataset import dataset_for, is_by_group
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, size
 from tinykernel.cli.common.rows import about_evaluation, about_training
-from tinykernel.cli.settings.gathering import SetOption, gather, has_settings
+from tinykernel.cli.settings.gathering import SetOption, gather, has_settings, typed_settings
 from tinykernel.cli.train import (
     balanced_or_none,
     judge_test_rows,
@@ -53,17 +53,20 @@ def tune_command(
     interruption the same command continues. Ctrl-C ends it with the best so far. --set also takes
     the settings of train.
     """
-    options, _typed = gather(ctx.params, ("data", "train", "tune"), data, _LEFT_OUT)
+    folder = (output or Path("x")).parent / f"{Path(data).stem}.tune"
+    call = {name: text for name, (text, _) in typed_settings(ctx.params).items()}
+    before = _call_before(folder) if "pick" in call else {}  # options need not be repeated
+    options, _typed = gather(ctx.params, ("data", "train", "tune"), data, _LEFT_OUT, before)
     options |= {"data": data, "output": output, "task": "classes"}
     find_target(options["target"])
     from tinykernel.tuning import tune
+    from tinykernel.tuning.journal import Journal
 
     if output is not None:
         args.check_output_file(output, (".tkm",))
     elif options["pick"] is not None:
         raise typer.BadParameter("needs -o MODEL", param_hint="--pick")
     parameters, pick = parameters_of(options), options["pick"]
-    folder = (output or Path("x")).parent / f"{Path(data).stem}.tune"
     with showing_progress(quiet):
         dataset, cut, remembered = dataset_for(options, parameters)
         by_group = is_by_group(options, dataset, cut)
@@ -76,9 +79,14 @@ def tune_command(
             journal=folder,
             **parameters | ({"n_jobs": 0} if pick is not None and folder.is_dir() else {}),
         )
+        if pick is None:
+            Journal(folder, {}).write_call(call)
         chosen = result.best if pick is None else result.pick(pick)
         model, weight = result.models[chosen.budget], balanced_or_none(options)
         judged = judge_test_rows(model, dataset, class_weight=weight)
+    if pick not in (None, chosen.budget):
+        kept = "the largest size of the journal that fits"
+        typer.echo(f"--pick {size(pick)}: takes {size(chosen.budget)}, {kept}", err=True)
     if output is not None:
         _write(result, chosen, output, dataset, options, remembered | about_evaluation(judged))
     if as_json:
@@ -92,6 +100,12 @@ def tune_command(
             f"command again to continue ({folder})",
             err=True,
         )
+
+
+def _call_before(folder: Path) -> dict[str, str]:
+    from tinykernel.tuning.journal import Journal
+
+    return Journal(folder, {}).read_call()
 
 
 def _write(

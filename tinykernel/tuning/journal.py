@@ -1,7 +1,8 @@
 """Finished trials on disk, so that an interrupted tuning continues.
 
-A folder with a header that identifies data and options, a file for each trial, and a model file for
-each final training. The file of a trial is written last and atomically.
+A folder with a header that identifies data and options, the options of the call as text, a file for
+each trial, and a model file for each final training. The file of a trial is written last and
+atomically.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tinykernel.measure.capacity import decisive_report
 from tinykernel.modelfile import load, save
 from tinykernel.tuning.trials import Outcome, Trial
 
-_HEADER, _FORMAT = "journal.json", "tinykernel-tune"
+_HEADER, _CALL, _FORMAT = "journal.json", "call.json", "tinykernel-tune"
 _ADVICE = "delete the folder, or write to another one"
 _STORED = ("seconds", "confusion", "groups", "instructions", "counted", "search")
 
@@ -57,6 +58,16 @@ class Journal:
         name = f"trial-{trial.size}-{'all' if trial.is_final else trial.fold}.json"
         self._write(name, {"size": trial.size, "fold": trial.fold, **fields})
 
+    def read_call(self) -> dict[str, str]:
+        """Return the options of the last call of the command, as text; empty if unknown."""
+        file = self.folder / _CALL
+        return self._read(file) if file.exists() else {}
+
+    def write_call(self, texts: Mapping[str, str]) -> None:
+        """Store the options of a call beside its trials, so that `--pick` repeats them."""
+        if (self.folder / _HEADER).exists():
+            self._write(_CALL, texts)
+
     def _model_file(self, trial: Trial) -> Path:
         return self.folder / f"model-{trial.size}.tkm"
 
@@ -82,17 +93,15 @@ class Journal:
             raise TinykernelError(f"{self.folder}: not a journal of tinykernel tune; {_ADVICE}")
         before, now = self._read(file), self._header
         names = _differing(before, now)
-        problem = f"other {', '.join(names)}"
-        if names == ["options"]:
-            old, new = before["options"], now["options"]
-            problem = ", ".join(
-                f"{name} was {old.get(name, 'not given')}, is {new.get(name, 'not given')}"
-                for name in _differing(old, new)
-            )
+        old, new = before.get("options", {}), now["options"]
+        problems = [f"other {name}" for name in names if name != "options"] + [
+            f"{name} was {old.get(name, 'not given')}, is {new.get(name, 'not given')}"
+            for name in _differing(old, new)
+        ]
         if names:
             raise TinykernelError(
-                f"{self.folder}: is the journal of another tuning: {problem}; repeat its options, "
-                f"{_ADVICE}"
+                f"{self.folder}: is the journal of another tuning: {', '.join(problems)}; repeat "
+                f"its options, {_ADVICE}"
             )
 
     def _outcome(self, file: Path) -> Outcome:

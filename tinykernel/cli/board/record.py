@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tinykernel.cli.common.arguments import (
-    BaudOption,
-    PortOption,
-    QuietOption,
-    number_option,
-    option,
-)
+from tinykernel.cli.common import arguments as args
 from tinykernel.cli.settings import parsing
 
 if TYPE_CHECKING:
@@ -23,29 +17,31 @@ _FASTEST = 1_000_000  # Hz in a .wav file
 
 
 def record_command(
-    label: Annotated[str, option("WORD", "label of the recordings")],
-    output: Annotated[Path, option("--output -o DIR", "folder of the recordings")] = Path(
+    label: Annotated[str, args.option("WORD", "label of the recordings")],
+    output: Annotated[Path, args.option("--output -o DIR", "folder of the recordings")] = Path(
         "recordings"
     ),
-    port: PortOption = None,
-    baud: BaudOption = 115200,
+    port: args.PortOption = None,
+    baud: args.BaudOption = 115200,
     form: Annotated[
-        str, option("--format FORMAT", "text: one line per sample; s16le: binary frames")
+        str, args.option("--format FORMAT", "text: one line per sample; s16le: binary frames")
     ] = "text",
     group: Annotated[
-        str | None, option("NAME", "person or machine, written as column `group`")
+        str | None, args.option("NAME", "person or machine, written as column `group`")
     ] = None,
     rate: Annotated[
-        float | None, number_option("HZ", "sampling rate", 0.001, default="measured")
+        float | None, args.number_option("HZ", "sampling rate", 0.001, default="measured")
     ] = None,
     seconds: Annotated[
-        float | None, number_option("SECONDS", "length of a recording", 0.001, default="60")
+        float | None, args.number_option("SECONDS", "length of a recording", 0.001, default="60")
     ] = None,
-    count: Annotated[int | None, number_option("N", "number of recordings", 1, default="1")] = None,
+    count: Annotated[
+        int | None, args.number_option("N", "number of recordings", 1, default="1")
+    ] = None,
     window: Annotated[
-        str | None, option("TIME", "with --count: length of each recording, e.g. 1s")
+        str | None, args.option("TIME", "with --count: length of each recording, e.g. 1s")
     ] = None,
-    quiet: QuietOption = False,
+    quiet: args.QuietOption = False,
 ) -> None:
     """Record the samples that a sketch prints, to train on.
 

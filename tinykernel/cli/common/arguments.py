@@ -96,11 +96,7 @@ DataArgument = Annotated[
 ]
 ModelArgument = Annotated[Path, argument("MODEL", "model: .tkm or .pkl", callback=_existing_model)]
 TargetsOption = Annotated[
-    list[str],
-    option(
-        "--target -t TARGET",
-        "target processor, several separated by commas, or all",
-    ),
+    list[str], option("--target -t TARGET", "target processor, several separated by commas, or all")
 ]
 BudgetOption = Annotated[
     Any,

@@ -21,11 +21,7 @@ _Command = TypeVar("_Command", bound=Callable[..., None])
 
 SetOption = Annotated[
     list[str],
-    typer.Option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="another setting, see 'tinykernel options'",
-    ),
+    typer.Option("--set", metavar="NAME=VALUE", help="another setting, see 'tinykernel options'"),
 ]
 
 
@@ -109,12 +105,14 @@ def gather(
     parts: Iterable[str],
     source: str | Path,
     left_out: Iterable[str] = (),
+    before: Mapping[str, str] = {},
 ) -> tuple[dict[str, Any], set[str]]:
     """Read and check the settings of the tables `parts` for a command, except `left_out`.
 
     `options` are the parameters of the command: settings as text, and ``assignments`` of ``--set``.
-    ``tinykernel.toml`` may be beside `source`. Returns the values of all settings, and the names of
-    those that are not defaults. Errors name the place.
+    ``tinykernel.toml`` may be beside `source`; settings of an earlier call, `before`, override it.
+    Returns the values of all settings, and the names of those that are not defaults. Errors name
+    the place.
     """
     parts = tuple(parts)
     taken = {n: s for n, s in SETTINGS.items() if s.part in parts and n not in set(left_out)}
@@ -124,7 +122,8 @@ def gather(
     if unused:
         raise TinykernelError(f"{texts[unused[0]][1]}: {_NOT_HERE}")
     texts = {name: text for name, text in texts.items() if name in taken}
-    texts |= _typed(options, taken)
+    texts |= {name: (text, "the journal") for name, text in before.items() if name in taken}
+    texts |= typed_settings(options, taken)
     values = {name: setting.default for name, setting in taken.items()}
     for name, (text, place) in texts.items():
         try:
@@ -145,7 +144,9 @@ def gather(
     return values, typed
 
 
-def _typed(options: Mapping[str, Any], taken: Mapping[str, Setting]) -> dict[str, tuple[str, str]]:
+def typed_settings(
+    options: Mapping[str, Any], taken: Mapping[str, Setting] = SETTINGS
+) -> dict[str, tuple[str, str]]:
     """Return the settings of the command line, as text with their places."""
     texts = {
         name: (options[name], setting.option)

@@ -232,7 +232,8 @@ _OWN = (
     _tune(
         "pick",
         "SIZE",
-        "With -o: write the model of this size. Finished trainings are not repeated.",
+        "With -o: write the finished model of this size, or of the next smaller one. The options "
+        "are those of the first call.",
         reader=parse_size,
     ),
     _tune(
@@ -250,9 +251,7 @@ _OWN = (
         range="2 or more",
     ),
     _export(
-        "board",
-        "NAME",
-        "PlatformIO board; PLATFORM:NAME if 'tinykernel targets' does not list it.",
+        "board", "NAME", "PlatformIO board; PLATFORM:NAME if 'tinykernel targets' does not list it."
     ),
     _export("framework", "NAME", "Framework, such as arduino, espidf or cmsis."),
     _export(
