@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -91,13 +92,10 @@ def calibrate_command(
         raise TinykernelError(f"{model}: predicts values; give a classifier to calibrate")
     if known is not None and false_alarms is None:
         raise typer.BadParameter("needs --false-alarms", param_hint="--known")
+    wishes: dict[str, Any] = {"max_error": max_error, "coverage": coverage, "per_class": per_class}
     if isinstance(false_alarms, parsing.Rate):
-        used = {"--max-error": max_error, "--coverage": coverage, "--known": known}
-        used |= {"--per-class": per_class, "--same-groups": same_groups}
-        for name in filter(used.get, used):
-            raise typer.BadParameter(
-                "excludes a rate of false alarms; leave it out", param_hint=name
-            )
+        used = {**wishes, "known": known, "same_groups": same_groups}
+        _refuse(used, "excludes a rate of false alarms; leave it out")
         with showing_progress(quiet):
             done = _events(opened, data, false_alarms, confidence)
         save(done.model, output, opened.about | done.about)
@@ -112,14 +110,9 @@ def calibrate_command(
     rows = judged.rows
     _refuse_seen(opened, rows)
     groups = None if same_groups else rows.group
-    wishes: dict[str, Any] = {"max_error": max_error, "coverage": coverage, "per_class": per_class}
     if integer.is_one_class:
-        for name, value in (wishes | {"known": known}).items():
-            if value:
-                hint = f"--{name.replace('_', '-')}"
-                raise typer.BadParameter(
-                    "not an option for a model of one class; leave it out", param_hint=hint
-                )
+        used = {**wishes, "known": known}
+        _refuse(used, "not an option for a model of one class; leave it out")
         done = _one_class(integer, rows, false_alarms, confidence, groups)
     else:
         training = None if known is None else _known_rows(opened, known, rows)
@@ -135,6 +128,12 @@ def calibrate_command(
         print_pairs([place, *done.pairs, ("file", str(output))])
         judging.print_notes(rows.notes)
         judging.print_notes(done.remarks, "caution")
+
+
+def _refuse(options: Mapping[str, Any], problem: str) -> None:
+    """Refuse options that were given."""
+    for name in filter(options.get, options):
+        raise typer.BadParameter(problem, param_hint=f"--{name.replace('_', '-')}")
 
 
 class _Done(NamedTuple):

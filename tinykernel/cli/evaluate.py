@@ -56,14 +56,9 @@ def evaluate_command(
         clips = evaluate_clips(integer, rows.X, y, rows.clip, rows.group)
     seen, calibrated = (opened.share_seen(rows.X, kind) for kind in ("training", "calibration"))
     if as_json:
-        about: dict[str, Any] = {"data": rows.source, "part": rows.part}
-        about |= {
-            "notes": list(rows.notes),
-            "seen_in_training": seen,
-            "seen_in_calibration": calibrated,
-            "clips": None if clips is None else clips.to_dict(),
-        }
-        print_json(about | result.to_dict())
+        about: dict[str, Any] = {"data": rows.source, "part": rows.part, "notes": list(rows.notes)}
+        about |= {"seen_in_training": seen, "seen_in_calibration": calibrated}
+        print_json(about | {"clips": clips and clips.to_dict()} | result.to_dict())
         return
     if quiet:
         return

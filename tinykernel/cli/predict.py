@@ -40,9 +40,7 @@ def predict_command(
     stream: Annotated[
         str | None,
         args.option(
-            "FILE",
-            "recording, or a folder of recordings; prints events, or a decision per hop",
-            show_default=False,
+            "FILE", "recording, or a folder of recordings; prints events, or a decision per hop"
         ),
     ] = None,
     as_json: args.JsonOption = False,

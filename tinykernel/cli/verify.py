@@ -70,12 +70,8 @@ def verify_command(
         evaluation = evaluate(integer, compared.X, compared.y, groups=compared.group)
     seen = opened.share_seen(compared.X)
     if as_json:
-        extra = {
-            "part": compared.part,
-            "notes": list(compared.notes),
-            "seen_in_training": seen,
-            "evaluation": None if evaluation is None else evaluation.to_dict(),
-        }
+        extra: dict[str, Any] = {"part": compared.part, "notes": list(compared.notes)}
+        extra |= {"seen_in_training": seen, "evaluation": evaluation and evaluation.to_dict()}
         answers = [verification_json(result) | extra for result in results]
         print_json(answers if several else answers[0])
     elif results and not quiet:

@@ -65,24 +65,14 @@ def load_data(
         return _dataset(parts, selection, values, test_size, seed, parts.train.group is not None)
     file = find_data(path)
     parts = read_parts(
-        file,
-        label=label,
-        labels_needed=True,
-        groups=groups,
-        selection=selection,
-        in_pieces=True,
+        file, label=label, labels_needed=True, groups=groups, selection=selection, in_pieces=True
     )
     dataset = _dataset(parts, selection, values, test_size, seed, groups is not None)
     return _typed(dataset, input_type)
 
 
 def _dataset(
-    parts: Parts,
-    selection: Selection,
-    values: bool,
-    test_size: float,
-    seed: int,
-    by_group: bool,
+    parts: Parts, selection: Selection, values: bool, test_size: float, seed: int, by_group: bool
 ) -> Dataset:
     """Check parts, hold out test rows, and code text and missing values."""
     part, test = parts.train, parts.test

@@ -11,12 +11,4 @@ from tinykernel.decisions.calibrate import Calibration, calibrate
 from tinykernel.decisions.counters import Counters
 from tinykernel.decisions.drift import Drift, Expected, drift, expected_counts
 
-__all__ = [
-    "Calibration",
-    "Counters",
-    "Drift",
-    "Expected",
-    "calibrate",
-    "drift",
-    "expected_counts",
-]
+__all__ = ["Calibration", "Counters", "Drift", "Expected", "calibrate", "drift", "expected_counts"]

@@ -282,10 +282,7 @@ def decisions_of(
 
 
 def choose_recipe(
-    data: TrialData,
-    recipe: Recipe,
-    capacity: Mapping[str, int],
-    fixed: frozenset[str],
+    data: TrialData, recipe: Recipe, capacity: Mapping[str, int], fixed: frozenset[str]
 ) -> SearchOutcome:
     """Choose sigma, noise and, for a budget, the layout.
 

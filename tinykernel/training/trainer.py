@@ -250,10 +250,7 @@ def _of_trees(model: IntegerModel, trial: TreeTrial) -> TrainingResult:
 
 
 def _without_components(
-    data: TrainSet,
-    options: TrainerOptions,
-    shape: tuple[int, ...] | None,
-    bits: int | None = None,
+    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...] | None, bits: int | None = None
 ) -> TrainingResult:
     """Train a linear part, on the counts of a local stage where there is one."""
     if shape is None:

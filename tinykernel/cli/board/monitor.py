@@ -59,8 +59,7 @@ def _watch(
                 counts[label] = counts.get(label, 0) + 1
             if writer is not None and log is not None:
                 confidence = "" if decision.confidence is None else decision.confidence
-                row = [f"{decision.seconds:.3f}", label, confidence, *decision.scores]
-                writer.writerow(row)
+                writer.writerow([f"{decision.seconds:.3f}", label, confidence, *decision.scores])
                 log.flush()
             sure = "" if decision.confidence is None else f" ({decision.confidence}/256)"
             seconds = decision.seconds

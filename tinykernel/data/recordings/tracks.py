@@ -43,10 +43,7 @@ class Track:
 
 
 def read_tracks(
-    tables: Sequence[Columns],
-    names: Sequence[str],
-    inputs: Sequence[str] | None,
-    reading: Reading,
+    tables: Sequence[Columns], names: Sequence[str], inputs: Sequence[str] | None, reading: Reading
 ) -> list[Track]:
     """Find channels and times in every file, and refuse files that do not match."""
     tracks = list[Track]()
@@ -269,9 +266,7 @@ def _give_type(tracks: Sequence[Track]) -> None:
         track.X = track.X.astype(kind, copy=False)
 
 
-def clean_labels(
-    tables: Sequence[Columns],
-) -> list[tuple[NDArray[Any] | None, NDArray[np.bool_]]]:
+def clean_labels(tables: Sequence[Columns]) -> list[tuple[NDArray[Any] | None, NDArray[np.bool_]]]:
     """Return labels of one type for all files, and masks of samples without a label."""
     codes = list[tuple[NDArray[Any], NDArray[Any]] | None]()
     for table in tables:

@@ -385,10 +385,7 @@ _FINE = {
     4: ((8, 1), (16, 1)),
 }
 # The same with rows and columns halved in the first two blocks.
-_COARSE = {
-    24: ((4, 2), (6, 2), (8, 1), (12, 2), (12, 1), (16, 1)),
-    12: ((6, 2), (12, 2), (16, 1)),
-}
+_COARSE = {24: ((4, 2), (6, 2), (8, 1), (12, 2), (12, 1), (16, 1)), 12: ((6, 2), (12, 2), (16, 1))}
 _PARTS = 16
 _LARGE_IMAGE, _LARGEST_SIDE = 48, 192
 #: The form of convolutions with fewer positions.

@@ -226,10 +226,7 @@ class Parameters:
         idle=("off",),
     )
     random_state: int | np.random.RandomState | None = option(  # noqa: RUF009
-        None,
-        ranges.seed,
-        "Random seed.",
-        kind="int, RandomState or None",
+        None, ranges.seed, "Random seed.", kind="int, RandomState or None"
     )
     n_jobs: int | None = option(
         None,

@@ -25,12 +25,7 @@ from tinykernel.training.readouts.linear_training import (
     split_rows,
 )
 from tinykernel.training.result import TrainingResult
-from tinykernel.training.signals.planes import (
-    PlaneLearner,
-    no_planes,
-    plane_plan,
-    variation_of,
-)
+from tinykernel.training.signals.planes import PlaneLearner, no_planes, plane_plan, variation_of
 from tinykernel.training.signals.spectrum import spectrum_of
 from tinykernel.training.trainset import TrainSet
 
