@@ -159,7 +159,7 @@ def page(given: argparse.Namespace) -> Iterator[str]:
     reached = [("not " * (min(shares) < 0.85)), ("not " * (max(rates) > 2))]
     yield f"The share of hits is {reached[0]}reached, the rate of false alarms is {reached[1]}kept."
     yield ""
-    points = (f"{100 * missed:.0f} % at {rate:.3g}" for _, missed, rate in fold.curve)
+    points = (f"{100 * missed:.0f} % at {rate:.3g}" for _, _, missed, rate in fold.curve)
     yield "Missed and false alarms an hour, all thresholds of the last fold times 1/4 to 4:"
     yield ", ".join(dict.fromkeys(points)) + "."
     yield ""

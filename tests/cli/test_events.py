@@ -1,6 +1,7 @@
 """From clips to events: calibrate on joined clips, evaluate a labelled long recording."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,8 @@ from scipy.io import wavfile
 from tests.cli.tools import failed, json_of, run
 from tinykernel import load
 from tinykernel.build.parity import verify
+from tinykernel.model.answers.labels import Labels
+from tinykernel.modelfile import about, save
 
 RATE = 2000
 TONES = {"low": 150, "high": 420, "other": 800, "noise": 0}
@@ -104,6 +107,32 @@ def test_other_files_of_labels(told, tmp_path):
     ):
         text.write_text(lines)
         assert fault in failed("evaluate", told / "e.tkm", tmp_path / "day.wav")
+
+
+def test_background_of_a_long_recording_counted_as_wrong(told, tmp_path):
+    """Without events windows are judged by the labels along time; short events say what to do."""
+    found = json_of("evaluate", told / "m.tkm", told / "long")
+    assert found["accuracy"] > 0.9
+    assert set(found["classes"]) == set(TONES)
+    (tmp_path / "day.wav").write_bytes((told / "long" / "day.wav").read_bytes())
+    (tmp_path / "day.txt").write_text("5.2\t5.7\tlow\n10.2\t10.7\thigh")
+    advice = "'calibrate --false-alarms 1/h' makes a model of events"
+    assert advice in run("evaluate", told / "m.tkm", tmp_path).stdout
+    answers = Labels(("high", "low", "tone", "other"))
+    model = replace(load(told / "m.tkm"), answers=answers)
+    save(model, tmp_path / "m.tkm", about(told / "m.tkm"))
+    assert advice in failed("evaluate", tmp_path / "m.tkm", tmp_path / "day.wav")
+
+
+def test_misses_and_false_alarms_were_a_line_of_repeated_rates(told):
+    """Each row has a threshold and other figures than the rows around it; one is the chosen."""
+    found = json_of("evaluate", told / "e.tkm", told / "long")["curve"]
+    assert [point["threshold"] for point in found] == sorted(point["threshold"] for point in found)
+    lines = run("evaluate", told / "e.tkm", told / "long").stdout.splitlines()
+    at = next(i for i, line in enumerate(lines) if "false alarms/h" in line)
+    rows = [line.replace("(chosen)", "").split() for line in lines[at + 1 :]]
+    assert sum("(chosen)" in line for line in lines) == 1
+    assert len({tuple(row[1:]) for row in rows}) == len(rows) < len(found)
 
 
 def test_a_misspelt_background_was_ignored(told, tmp_path):

@@ -9,7 +9,7 @@ import typer
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common import evaluation as judging
 from tinykernel.cli.common.bars import showing_progress
-from tinykernel.cli.common.output import percent, print_json, print_pairs
+from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table
 from tinykernel.cli.common.rows import ModelFile, open_model, rows_to_judge, without_training
 
 
@@ -17,15 +17,11 @@ def evaluate_command(
     model: args.ModelArgument,
     data: args.DataArgument,
     label: Annotated[
-        str | None, args.option("COLUMN", "column, array or file of the labels", show_default=False)
+        str | None, args.option("COLUMN", "column, array or file of the labels")
     ] = None,
     train: Annotated[
         str | None,
-        args.option(
-            "DATA",
-            "training rows, to train the baselines; not needed if DATA holds them",
-            show_default=False,
-        ),
+        args.option("DATA", "training rows, to train the baselines; not needed if DATA holds them"),
     ] = None,
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = False,
@@ -100,6 +96,8 @@ def _events(file: ModelFile, data: str, train: str | None, *, as_json: bool, qui
         print_json({"data": held.source, "seen_in_training": seen} | result.to_dict())
     elif not quiet:
         print_pairs([("data", held.source), *events.events_in_words(result)])
+        columns = ("threshold", "missed", "false alarms/h")
+        print_table(columns, events.curve_in_words(result), right=columns)
         if seen:
             typer.echo(judging.seen_in_words(seen))
     return True

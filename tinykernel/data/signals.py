@@ -27,6 +27,11 @@ from tinykernel.text import listed
 if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
 
+NO_EVENT = (
+    "no window lies within an event; 'calibrate --false-alarms 1/h' makes a model of events, which "
+    "'evaluate' judges along time"
+)
+
 
 @dataclass(frozen=True, eq=False)
 class NormalRows:
@@ -180,17 +185,17 @@ def cut_for(
 def _as_classes(cut: Windows, model: IntegerModel, in_names: bool) -> NDArray[Any] | None:
     """Return labels in the type of the classes; None without labels.
 
-    With `in_names` sounds may lie in any folder; the name of a folder of background becomes the
-    model's class of background.
+    A label of background, also that of what no span labels, becomes the model's class of
+    background. With `in_names` sounds may lie in any folder.
     """
     if cut.y is None:
         return None
     texts = isinstance(model.classes[0], str)
     y = cut.y.astype(np.str_) if texts and cut.y.dtype.kind != "U" else cut.y
     background = next((label for label in model.classes if is_background(label)), None)
-    if in_names and background is not None:
-        other = [label not in model.classes and is_background(label) for label in y.tolist()]
-        y = np.where(other, background, y)
+    others = [each for each in set(y.tolist()) - set(model.classes) if is_background(each)]
+    if others and background is not None:
+        y = np.where(np.isin(y, others), background, y)
     sounds = all(Path(name).suffix.lower() in SOUNDS for name in cut.recordings)
     strange = in_names and sounds and not set(y.tolist()) & set(model.classes)
     return None if strange and not any(map(is_background, y.tolist())) else y
@@ -209,7 +214,9 @@ def signal_rows(cut: Windows, test_size: float | None = None, seed: int = 0) -> 
     clip, starts = cut.recording[test], cut.starts[test].tolist()
     names = tuple(f"{cut.recordings[i]}:{at}" for i, at in zip(clip.tolist(), starts, strict=True))
     held = (cut.inputs[test], y, cut.source, where, cut.groups[test])
-    return Rows(*held, cut.notes, streams, clip=clip, names=names)
+    still = y is not None and cut.dropped["mixed"] and all(map(is_background, set(y.tolist())))
+    notes = (*cut.notes, NO_EVENT) if still else cut.notes
+    return Rows(*held, notes, streams, clip=clip, names=names)
 
 
 def stretch(cut: Windows, n: int) -> NDArray[Any]:

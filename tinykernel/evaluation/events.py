@@ -38,6 +38,7 @@ _MOST_JOINED = 2**31  # values of joined clips
 _FEW_WINDOWS = 256  # of each recording, to recognise the training
 #: By what the least sums are multiplied for the curve of misses against false alarms.
 _FACTORS = (0.25, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 4.0)
+_POINT = ("factor", "threshold", "missed", "false_alarms_an_hour")
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +49,8 @@ class EventEvaluation:
     heard: Heard
     hours: float
     second: int
-    curve: tuple[tuple[float, float, float], ...]  # factor, share missed, false alarms an hour.
+    # Factor, largest threshold of a class, share missed, false alarms an hour.
+    curve: tuple[tuple[float, int, float, float], ...]
 
     def delays(self, samples: NDArray[np.int64]) -> dict[str, float] | None:
         """Return the median and what 95 % do not exceed, in seconds."""
@@ -85,10 +87,7 @@ class EventEvaluation:
             "delay_from_start": self.delays(heard.after),
             "delay_from_end": self.delays(heard.behind),
             "classes": self.by_class(),
-            "curve": [
-                dict(zip(("factor", "missed", "false_alarms_an_hour"), point, strict=True))
-                for point in self.curve
-            ],
+            "curve": [dict(zip(_POINT, point, strict=True)) for point in self.curve],
         }
 
 
@@ -230,7 +229,7 @@ def evaluate_events(model: IntegerModel, streams: Sequence[Stream]) -> EventEval
         scaled = np.minimum(np.ceil(events.thresholds * factor), reached).astype(np.uint32)
         heard = judged(streams, replace(events, thresholds=scaled))
         missed = 1 - float(heard.hit.mean()) if heard.hit.size else 0.0
-        curve.append((factor, missed, len(heard.alarms) / hours))
+        curve.append((factor, int(scaled.max()), missed, len(heard.alarms) / hours))
     heard, second = judged(streams, events), streams[0].second
     return EventEvaluation(model.classes, heard, hours, second, tuple(curve))
 
@@ -242,16 +241,24 @@ def events_in_words(result: EventEvaluation) -> list[tuple[str, str]]:
     for name, at in (("from its start", "delay_from_start"), ("from its end", "delay_from_end")):
         if facts[at]:
             lines.append(f"{facts[at]['median']:.2f} s {name}, 95 % {facts[at]['most']:.2f} s")
-    points = (f"{100 * missed:.0f} % at {rate:.3g}/h" for _, missed, rate in result.curve)
     pairs = [
         ("events", f"{facts['events']} in {result.hours:.3g} hours"),
         ("hits", f"{facts['hits']} ({100 * facts['hits'] / n:.1f} %), {heard.doubles} twice"),
         ("confused", f"{heard.confused} events where another class was"),
         ("false alarms", f"{facts['false_alarms']}, {facts['false_alarms_an_hour']:.3g} an hour"),
         ("delay", "; ".join(lines)),
-        ("missed", "; ".join(dict.fromkeys(points))),
     ]
     for name, each in result.by_class().items():
         alarms = f"{each['false_alarms_an_hour']:.3g} false alarms an hour"
         pairs.append((name, f"{each['hits']} of {each['events']} hit, {alarms}"))
     return pairs
+
+
+def curve_in_words(result: EventEvaluation) -> list[tuple[str, str, str]]:
+    """Return threshold, misses and false alarms an hour, without rows that repeat figures."""
+    rows: dict[tuple[str, str], str] = {}
+    for factor, threshold, missed, rate in result.curve:
+        figures = f"{100 * missed:.1f} %", f"{rate:.3g}"
+        if factor == 1 or figures not in rows:
+            rows[figures] = f"{threshold}{' (chosen)' * (factor == 1)}"
+    return [(threshold, *figures) for figures, threshold in rows.items()]

@@ -280,6 +280,8 @@ def labels_to_judge_by(
     integer: IntegerModel, data: str, y: NDArray[Any] | None
 ) -> NDArray[Any] | None:
     """Refuse labels none of which is a class; for a model of one class return None."""
+    from tinykernel.data.signals import NO_EVENT
+
     if y is None or integer.is_regressor:
         return y
     labels = list(dict.fromkeys(y.tolist()))
@@ -287,10 +289,10 @@ def labels_to_judge_by(
         return y
     if integer.is_one_class:
         return None
+    advice = NO_EVENT if labels == ["background"] else "give the labels it was trained on"
     theirs, known = (visible(listed(each, _LABELS_SHOWN)) for each in (labels, integer.classes))
     raise TinykernelError(
-        f"{data}: none of its labels ({theirs}) is a class of the model ({known}); give the labels "
-        "it was trained on"
+        f"{data}: none of its labels ({theirs}) is a class of the model ({known}); {advice}"
     )
 
 
