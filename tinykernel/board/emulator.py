@@ -42,6 +42,7 @@ class EmulatedBoard:
 
     port: str
     name: str
+    note: str = ""  # where another core stands for that of the target.
 
 
 def _platforms(target: Target) -> list[Platform]:
@@ -105,7 +106,8 @@ def emulated_board(model: IntegerModel, target: str | Target = "host") -> Iterat
     with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
         program = build_program(model, target, Path(folder))
         with _running(program) as port:
-            yield EmulatedBoard(port, board_name(program.platform.machine))
+            platform = program.platform
+            yield EmulatedBoard(port, board_name(platform.machine), platform.note)
 
 
 @contextmanager

@@ -85,7 +85,7 @@ class Program:
 
 def find_platform(target: Target, machine: Machine, back_end: str = "auto") -> Platform | None:
     """Find a compiler and an emulator for a machine, or None; `back_end` selects one of the two."""
-    closest, note = machines_for(target)[0], target.emulated_as
+    closest, note = machines_for(target)[0], target.emulated_as.format(core=machine.core)
     if not note and machine is not closest:
         note = (
             f"the model needs more memory than the emulated {closest.core} board has; its code for "

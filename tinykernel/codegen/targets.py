@@ -30,7 +30,7 @@ class Target:
     compilers: tuple[Compiler, ...]  # in order of preference.
     zig: tuple[str, str] | None = None  # ``(-target, -mcpu)`` of zig, where it has such a target.
     machines: tuple[str, ...] = ()  # emulated ones that run its code, the closest first.
-    emulated_as: str = ""  # what is not proven, in a sentence, where no machine has this core.
+    emulated_as: str = ""  # what is not proven, where no machine has this core but {core}.
     tables_in_ram: bool = False  # whether the chip copies constant tables to RAM at start.
     # Cycles an instruction that are assumed, from and to: code in memory without wait states up to
     # code in flash behind a cache.
@@ -127,8 +127,8 @@ def _esp32(name: str, chip: str, core: str) -> Target:
         boards=boards_of(name, 1),
         compilers=(Compiler(f"xtensa-{name}-elf-", ("-mlongcalls",)),),
         machines=("sim-lx106", "virt-rv32"),
-        emulated_as=f"the same C ran on another core; the {core} itself, its compiler and its "
-        "register windows were not exercised",
+        emulated_as=f"no emulator has the {core}, so its C runs on a {{core}}; its own compiler "
+        "and register windows are not exercised",
     )
 
 

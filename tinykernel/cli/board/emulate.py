@@ -47,6 +47,7 @@ def emulate_command(
         running = emulated_board(as_integer_model(load(model)), target)
     with running as board, contextlib.suppress(KeyboardInterrupt):
         typer.echo(board.port)
-        typer.echo(f"{board.name}, until Ctrl-C", err=True)
+        note = f"; {board.note}" * bool(board.note)
+        typer.echo(f"{board.name}, until Ctrl-C{note}", err=True)
         while True:
             time.sleep(3600.0)
