@@ -133,10 +133,11 @@ class Windows:
     @property
     def left_out(self) -> str:
         """Text on dropped windows by reason; empty if there are none."""
+        gaps = "" if self.time is None else f" between gaps of column {self.time!r}"
         reasons = (
             ("mixed", "window", "of several labels"),
             ("missing", "window", "with missing values"),
-            ("short", "stretch", "too short for a window"),
+            ("short", "stretch", f"too short for a window{gaps}"),
         )
         return ", ".join(
             f"{count(self.dropped[key], unit)} {reason}"
@@ -274,7 +275,8 @@ def _piece(
     starts, segment = window_starts(segments, window, hop)
     if not len(starts):
         longest = max(end - first for first, end in segments)
-        gaps = f" (at most {longest} between gaps)" if len(segments) > 1 else ""
+        of_time = f" of column {track.time!r}" * (track.time is not None)
+        gaps = f" (at most {longest} between gaps{of_time})" if len(segments) > 1 else ""
         raise TinykernelError(
             f"{track.table.file}: a window of {window} samples is longer than the recording, "
             f"which has {len(track.X)} samples{gaps}; give a shorter --window"
