@@ -10,9 +10,17 @@ import pytest
 from sklearn.datasets import load_digits
 
 from tests.cli.tools import blobs
-from tinykernel import TernaryKernelClassifier, TinykernelError, report, train
+from tinykernel import (
+    TernaryKernelClassifier,
+    TernaryKernelNovelty,
+    TinykernelError,
+    report,
+    train,
+)
 from tinykernel.budget import contenders, fitting, standins
 from tinykernel.budget.standins import Asked
+from tinykernel.codegen.targets import TARGETS
+from tinykernel.measure.capacity import needed_bytes, refuse_less_than_code
 from tinykernel.measure.limits import parse_limits
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.stages.components import Components
@@ -227,6 +235,22 @@ def test_bad_values(monkeypatch, given, expected):
         monkeypatch.setattr(fitting, "sizes_that_fit", None)
     with pytest.raises(TinykernelError, match=expected):
         train(*blobs(60, 0), **given)
+
+
+def test_a_budget_below_all_code_took_a_search(monkeypatch):
+    """A hundred bytes are refused before the search, on every core; the least models are above."""
+    X, y = np.arange(40)[:, None].astype(np.int16), np.arange(40) // 20
+    least = (
+        TernaryKernelClassifier(model="tree", **QUICK).fit(X, y),
+        TernaryKernelClassifier(n_components=0, **QUICK).fit(X, y),
+        TernaryKernelNovelty(n_prototypes=1, false_alarms=0.5).fit(X),
+    )
+    monkeypatch.setattr(fitting.Asked, "few", None)
+    for name in (name for name, row in TARGETS.items() if row.family != "host"):
+        for model in least:
+            refuse_less_than_code(needed_bytes(report(model, name, compiler="none")), name)
+        with pytest.raises(TinykernelError, match="no model fits into 100 bytes"):
+            train(X, y, budget=100, target=name)
 
 
 def test_too_many_kernels_are_refused(digits):

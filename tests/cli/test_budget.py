@@ -30,6 +30,13 @@ def test_the_model_does_not_depend_on_the_compiler(work, tmp_path, monkeypatch, 
         assert run("report", file, "--compiler", compiler, "-q").exit_code == 0
 
 
+def test_a_tiny_budget_was_refused_after_the_reading(work, tmp_path, monkeypatch):
+    """No data are read, no size of pictures is chosen, for a budget below the code of any model."""
+    monkeypatch.setattr("tinykernel.cli.train.dataset_for", None)
+    train = ("train", work / "data.npz", "-o", tmp_path / "m.tkm", "--budget", "100B")
+    assert "no model fits into 100 bytes on cortex-m4" in failed(*train)
+
+
 def test_training_keeps_to_every_limit(work, tmp_path):
     """Fewer components where time is short; the file remembers it, and report says what is over."""
     file, train = tmp_path / "m.tkm", ("train", work / "data.npz")

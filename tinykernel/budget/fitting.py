@@ -22,7 +22,7 @@ from tinykernel.codegen.targets import find_target
 from tinykernel.coding.codes import Coding
 from tinykernel.coding.frames import coded_frame
 from tinykernel.errors import TinykernelError
-from tinykernel.measure.capacity import decisive_report, needed_bytes
+from tinykernel.measure.capacity import decisive_report, needed_bytes, refuse_less_than_code
 from tinykernel.measure.instructions import check_counted
 from tinykernel.measure.limits import Limits, parse_limits
 from tinykernel.measure.report import Report, report
@@ -297,6 +297,7 @@ def _limits(budget: str | int | Limits | None, target: str, *, chosen: bool) -> 
     limits = parse_limits(budget)
     if limits.flash is None and chosen:
         limits = replace(limits, flash=parse_limits(DEFAULT_BUDGET).flash)
+    refuse_less_than_code(limits.flash, target)
     if limits.most_instructions(1.0) is not None:
         check_counted(target)  # before the training
     return limits

@@ -136,6 +136,10 @@ def _check(options: Mapping[str, Any], typed: set[str]) -> None:
             f"{options['target']} has no flash to measure; choose a microcontroller as --target",
             param_hint="--budget",
         )
+    if options["budget"] is not None:
+        from tinykernel.measure.capacity import refuse_less_than_code
+
+        refuse_less_than_code(options["budget"].flash, options["target"])
     task, data = options["task"], options["data"]
     if options["method"] == PAPER and (task != "classes" or is_pictures(data)):
         problem = "only for rows and --task classes; leave it out"

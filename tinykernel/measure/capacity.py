@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
+from tinykernel.measure.estimate import least_code
 from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel
 from tinykernel.model.proof import choose_schedules
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.stages.components import Components
+from tinykernel.text import count
 from tinykernel.training.layouts import Layout, components_within
 
 #: More components than this are not chosen, however large the budget: training time grows in
@@ -79,6 +81,17 @@ def decisive_report(model: IntegerModel, target: str) -> Report:
 def needed_bytes(sizes: Report) -> int:
     """Return the flash that a model may take with any compiler: its size, and the margin."""
     return sizes.flash + sizes.flash_parts["code"] // _MARGIN_SHARE + _MARGIN_BYTES
+
+
+def refuse_less_than_code(flash: int | None, target: str) -> None:
+    """Refuse a budget that is below the code of every model, before any training."""
+    code = least_code(target)
+    least = code + code // _MARGIN_SHARE + _MARGIN_BYTES
+    if flash is not None and flash < least:
+        raise TinykernelError(
+            f"no model fits into {count(flash, 'byte')} on {target}: code alone takes {least} or "
+            "more; give a larger budget"
+        )
 
 
 def most_components(

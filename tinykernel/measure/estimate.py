@@ -35,6 +35,14 @@ def _code_sizes() -> dict[str, Any]:
     return cores
 
 
+def least_code(target: str) -> int:
+    """Return bytes of code that no model is below on a target; 0 where none were measured."""
+    name = find_target(target).name
+    sizes: dict[str, float] = _code_sizes().get(SAME.get(name, name), {}).get("code", {})
+    of_rows = sum(sizes.get(piece, 0.0) for piece in ("table", "scale", "two classes"))
+    return int(of_rows + min(sizes.get(part, 0.0) for part in ("linear", "trees", "prototypes")))
+
+
 def code_properties(model: IntegerModel) -> dict[str, float]:
     """List the properties that determine the size of the code, and how often each counts."""
     packed = pack(model)
