@@ -11,6 +11,7 @@ from tinykernel import load, save
 from tinykernel.model.answers.decision import Decision
 from tinykernel.model.answers.events import Events
 from tinykernel.modelfile import about
+from tinykernel.text import count
 
 CUT = ("--window", "640ms", "--hop", "320ms", "--label", "motion")
 QUICK = ("--set", "n_kernels=16", "--quiet")
@@ -138,7 +139,7 @@ def test_predict_a_stream(answers, recorded, tmp_path):
         told = [row for row in rows if row["event"] is not None]
         assert told[0]["time"] == first
         assert {row["event"] for row in told} == {model.classes[1]}
-        assert f"{len(told)} events in {len(rows)} decisions" in shown
+        assert f"{count(len(told), 'event')} in {len(rows)} decisions" in shown
     else:
         assert "label right in" in shown
     if answers == "decisions":

@@ -200,7 +200,7 @@ def entry_rows(
         if values.ndim != 2 or values.shape[1] != channels:
             raise TinykernelError(
                 f"verify: a recording of shape {values.shape}, but the model takes samples of "
-                f"{channels} channels"
+                f"{count(channels, 'channel')}"
             )
     return {"raw": raw, "stream": [raw_values(values, model.raw_dtype) for values in arrays]}
 

@@ -11,6 +11,7 @@ from tinykernel.cli.common import evaluation as judging
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table
 from tinykernel.cli.common.rows import ModelFile, open_model, rows_to_judge, without_training
+from tinykernel.text import count
 
 
 def evaluate_command(
@@ -61,7 +62,7 @@ def evaluate_command(
     print_pairs([("data", f"{rows.part} of {rows.source}")])
     judging.print_all(result)
     if clips is not None:
-        right = f"{percent(clips.accuracy)} of {clips.rows} recordings"
+        right = f"{percent(clips.accuracy)} of {count(clips.rows, 'recording')}"
         typer.echo(f"one answer a recording, from the sum of its windows' scores: {right}")
     judging.print_notes(rows.notes)
     if seen:

@@ -211,7 +211,7 @@ def _show_decisions(
         print_table(columns, shown, right=("time", "sample", "confidence"))
         judged = [row for row in table if row["true"] in classes]
         if "event" in first:
-            typer.echo(f"{len(events)} events in {len(table)} decisions")
+            typer.echo(f"{count(len(events), 'event')} in {count(len(table), 'decision')}")
         elif judged:
             share = sum(row["label"] == row["true"] for row in judged) / len(judged)
-            typer.echo(f"label right in {percent(share)} of {len(judged)} decisions")
+            typer.echo(f"label right in {percent(share)} of {count(len(judged), 'decision')}")

@@ -23,7 +23,7 @@ from tinykernel.codegen.targets import find_target
 from tinykernel.data.paths import is_pictures
 from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
-from tinykernel.text import listed
+from tinykernel.text import count, listed
 
 if TYPE_CHECKING:
     from tinykernel.budget import TrainResult
@@ -67,8 +67,8 @@ def train_command(
         print_training(result, dataset, evaluation)
     if result["interrupted"]:
         typer.echo(
-            f"training was interrupted after {result['iterations']} epochs; {output} holds the "
-            "best model so far",
+            f"training was interrupted after {count(result['iterations'], 'epoch')}; {output} has "
+            "the best model so far",
             err=True,
         )
 

@@ -14,6 +14,7 @@ from tinykernel.cli.common.evaluation import evaluation_in_words, print_notes, s
 from tinykernel.cli.common.output import FAILED, fail, percent, print_json, print_pairs, print_table
 from tinykernel.cli.common.rows import open_model, rows_to_judge
 from tinykernel.codegen.targets import TARGETS
+from tinykernel.text import count
 
 if TYPE_CHECKING:
     from tinykernel.build.parity import VerifyResult
@@ -84,8 +85,8 @@ def verify_command(
     wrong = [result for result in results if not result.ok]
     for result in wrong:
         fail(
-            f"{result.target}: {result.differences} values of the C differ from Python; the first: "
-            f"{result.first_difference}"
+            f"{result.target}: {count(result.differences, 'difference')} between C and Python; the "
+            f"first: {result.first_difference}"
         )
     for line in too_small:
         fail(line)
@@ -124,6 +125,6 @@ def print_verification(results: list[VerifyResult], where: str) -> None:
             typer.echo(f"{result.target}: {result.note}")
     hops = [result.hops for result in results if result.hops]
     if hops:
-        typer.echo(f"also compared: a stream of {min(hops)} decisions")
+        typer.echo(f"also compared: a stream of {count(min(hops), 'decision')}")
     if all(result.ok for result in results):
         typer.echo(f"C and Python agree on every score ({where})")

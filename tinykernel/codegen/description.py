@@ -10,6 +10,7 @@ from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
+from tinykernel.text import count
 
 # Pieces that say what kind of model it is.
 _MAIN = ("spectrum", "kernels", "convolutions", "separable", "components", "trees", "prototypes")
@@ -27,7 +28,7 @@ def _looked_at(model: IntegerModel) -> str:
     grid = model.grids()[1] if model.stages[0].GIVES == "image" else model.input
     shape = " x ".join(map(str, grid.shape))
     if model.input.is_table:
-        return f"{model.n_inputs} inputs"
+        return count(model.n_inputs, "input")
     return f"windows of {shape}" if model.input.is_signal else f"images of {shape}"
 
 
@@ -40,18 +41,20 @@ def made_of(model: IntegerModel) -> str:
 
 def consists_of(model: IntegerModel) -> str:
     """List the stages and parts of a model, and what they take."""
-    inputs, pieces = f"{model.n_features} inputs", []
+    inputs, pieces = count(model.n_features, "input"), []
     for piece in (*model.stages, *model.readout.parts):
         if isinstance(piece, Kernels):
-            pieces.append(f"{piece.n_kernels} kernels on {_looked_at(model)}")
-            inputs = f"{model.n_features} counts"
+            pieces.append(f"{count(piece.n_kernels, 'kernel')} on {_looked_at(model)}")
+            inputs = count(model.n_features, "count")
         elif isinstance(piece, Components):
             code = " in small code" if piece.small_code else ""
-            pieces.append(f"{piece.n_components} components of {inputs}{code}")
+            pieces.append(f"{count(piece.n_components, 'component')} of {inputs}{code}")
         elif isinstance(piece, Prototypes):
-            pieces.append(f"{len(piece.levels)} prototypes of {inputs}")
+            pieces.append(f"{count(len(piece.levels), 'prototype')} of {inputs}")
         elif isinstance(piece, Trees):
-            pieces.append(f"{piece.size.size} trees of {piece.leaves.size} leaves, {inputs}")
+            pieces.append(
+                f"{count(piece.size.size, 'tree')} of {piece.leaves.size} leaves, {inputs}"
+            )
         elif isinstance(piece, Linear):
             pieces.append(f"linear part of {inputs}, {weight_bits(piece.weights)} bits")
         elif isinstance(piece, Stage) and piece.title:

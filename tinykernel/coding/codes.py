@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
-from tinykernel.text import listed, visible
+from tinykernel.text import count, listed, visible
 
 #: More different texts than this are names, not categories.
 MOST_TEXTS = 255
@@ -139,7 +139,7 @@ def gaps_in_words(gaps: NDArray[np.bool_], columns: Sequence[str] | None) -> str
         for i in np.flatnonzero(per).tolist()
     ]
     n_rows = int(gaps.any(axis=1).sum())
-    return f"{int(per.sum())} missing values in {n_rows} rows ({listed(named)})"
+    return f"{count(int(per.sum()), 'missing value')} in {count(n_rows, 'row')} ({listed(named)})"
 
 
 def refuse_new_gaps(X: NDArray[Any], columns: Sequence[str], file: object) -> None:

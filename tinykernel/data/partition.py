@@ -15,6 +15,7 @@ from tinykernel.data.faults import needed_labels, shown
 from tinykernel.data.formats import FilePart
 from tinykernel.errors import TinykernelError
 from tinykernel.stored import drawn_places, rows_at
+from tinykernel.text import count
 
 
 def held_out_rows(
@@ -137,7 +138,7 @@ class Rows:
 def as_split(train: FilePart, test: FilePart, seed: int) -> Dataset:
     """Return the data set of a file that has both parts."""
     n, n_test = len(train.X), len(test.X)
-    split = f"{n} training rows, {n_test} test rows (as the file splits them)"
+    split = f"{count(n, 'training row')}, {count(n_test, 'test row')} (as the file splits them)"
     return _dataset((train, None), (test, None), split, seed)
 
 
@@ -146,13 +147,13 @@ def split_part(
 ) -> Dataset:
     """Hold out test rows of a checked part."""
     if test_size == 0:
-        split = f"{len(y)} training rows, no test rows"
+        split = f"{count(len(y), 'training row')}, no test rows"
         return replace(_dataset((part, None), None, split, seed), columns=part.columns)
     train, test, kind = held_out_rows(part, y, test_size, seed, by_group=by_group)
     share = f"{100 * len(test) / len(y):.3g} % held out, {kind}, seed {seed}"
     if not by_group and part.group is not None:
         share += "; groups mixed"
-    split = f"{len(train)} training rows, {len(test)} test rows ({share})"
+    split = f"{count(len(train), 'training row')}, {count(len(test), 'test row')} ({share})"
     return replace(_dataset((part, train), (part, test), split, seed), columns=part.columns)
 
 
@@ -165,7 +166,7 @@ def _dataset(train: _Places, test: _Places | None, split: str, seed: int) -> Dat
     X_test, y_test, group_test, n_test = (None,) * 3 + (0,) if test is None else _drawn(*test, seed)
     sampled = [f"{len(y)} training rows"] if len(y) < n else []
     if y_test is not None and len(y_test) < n_test:
-        sampled.append(f"{len(y_test)} test rows")
+        sampled.append(count(len(y_test), "test row"))
     split += f"; drawn: {', '.join(sampled)}" if sampled else ""
     source, drawn_of = train[0].file.name, n if len(y) < n else None
     return Dataset(X, y, X_test, y_test, source, split, group, group_test, drawn_of=drawn_of)

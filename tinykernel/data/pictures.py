@@ -21,6 +21,7 @@ from tinykernel.data.recordings.labels import NamePattern
 from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
 from tinykernel.resizing import resized
+from tinykernel.text import count
 
 if TYPE_CHECKING:
     from tinykernel.model.stages.frame import Frame
@@ -168,7 +169,7 @@ def find_pictures(path: str | os.PathLike[str]) -> PictureFiles:
     if not train or not test:
         return PictureFiles(folder, files, [])
     rest = len(files) - len(train) - len(test)
-    note = f"not used: {rest} pictures beside the folders train and test" if rest else ""
+    note = f"not used: {count(rest, 'picture')} beside the folders train and test" if rest else ""
     return PictureFiles(folder, train, test, note)
 
 

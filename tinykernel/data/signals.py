@@ -22,7 +22,7 @@ from tinykernel.data.recordings.files import Reading, read_recording
 from tinykernel.data.recordings.labels import is_background
 from tinykernel.data.splits import as_dataset, split_recordings
 from tinykernel.errors import TinykernelError
-from tinykernel.text import listed
+from tinykernel.text import count, listed
 
 if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
@@ -134,7 +134,7 @@ def _tested_on(path: str, dataset: Dataset, cut: Windows, how: Mapping[str, Any]
             f"{path}: its values do not fit {kind}, the type of {cut.source}; convert them"
         )
     n, n_test = len(dataset.y_train), len(X)
-    split = f"{n} training windows, {n_test} test windows (all of {other.source})"
+    split = f"{count(n, 'training window')}, {count(n_test, 'test window')} (all of {other.source})"
     return replace(
         dataset, X_test=X.astype(kind), y_test=other.y, group_test=other.groups, split=split
     )
@@ -176,7 +176,7 @@ def cut_for(
     cut = windows(path, **vars(reading) | {"mixed": mixed or reading.mixed})
     if len(cut.channels) != model.input.channels:
         raise TinykernelError(
-            f"{cut.source}: has {len(cut.channels)} channels, but the model takes "
+            f"{cut.source}: has {count(len(cut.channels), 'channel')}, but the model takes "
             f"{model.input.channels}"
         )
     return replace(cut, y=_as_classes(cut, model, in_names=mixed is not None))

@@ -75,7 +75,7 @@ def decision_in_words(decision: Decision | None) -> list[tuple[str, str]]:
         return []
     novel = "" if decision.novelty_threshold is None else str(decision.novelty_threshold)
     if novel and decision.n_prototypes:
-        novel += f", by the distance to {decision.n_prototypes} prototypes and the margin"
+        novel += f", by the distance to {count(decision.n_prototypes, 'prototype')} and the margin"
     least = listed(decision.thresholds.tolist(), _CLASSES_SHOWN)
     confidence = f"{decision.table[0]} to {decision.table[-1]}"
     return [

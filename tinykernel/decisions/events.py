@@ -19,6 +19,7 @@ from scipy.stats import chi2
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.events import LARGEST_SUM, NO_EVENT, Events, sums_over
 from tinykernel.model.integer import IntegerModel
+from tinykernel.text import count
 
 _SHIFTS = (0, 1, 2, 3)
 _FOLDS = 5
@@ -169,7 +170,7 @@ class EventCalibration:
         varied = f"; they vary between groups {self.spread:.1f} times as much as by chance"
         return [
             ("hits", hits),
-            ("confused", f"{heard.confused} events where another class was"),
+            ("confused", f"{count(heard.confused, 'event')} where another class was"),
             ("false alarms", alarms + varied * (self.spread > 1)),
             *self.model.events.in_words(self.model.classes),
         ]

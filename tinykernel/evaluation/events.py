@@ -28,7 +28,7 @@ from tinykernel.model.arrays import raw_values
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stages.beside import as_rows
 from tinykernel.progress import report as say
-from tinykernel.text import listed
+from tinykernel.text import count, listed
 
 #: Usual confidence level of a promised rate: that of 95 % costs half of the hits.
 CONFIDENCE = 0.8
@@ -131,7 +131,8 @@ def calibrate_events(
     groups = len({span.label for each in data.recordings for span in each.groups})
     if not data.is_long:
         hours = max(most_often(1, 1.0, confidence) * 1.05, _ALARMS) / an_hour
-        joined = f" joined from {len(data.recordings)} clips of {groups} groups of"
+        clips = count(len(data.recordings), "clip")
+        joined = f" joined from {clips} of {count(groups, 'group')} of"
         if hours * 3600 * (data.rate or 0) * model.input.channels > _MOST_JOINED:
             raise TinykernelError(
                 f"{an_hour:.3g} false alarms an hour take {hours:.3g} hours of joined clips, more "
@@ -244,7 +245,7 @@ def events_in_words(result: EventEvaluation) -> list[tuple[str, str]]:
     pairs = [
         ("events", f"{facts['events']} in {result.hours:.3g} hours"),
         ("hits", f"{facts['hits']} ({100 * facts['hits'] / n:.1f} %), {heard.doubles} twice"),
-        ("confused", f"{heard.confused} events where another class was"),
+        ("confused", f"{count(heard.confused, 'event')} where another class was"),
         ("false alarms", f"{facts['false_alarms']}, {facts['false_alarms_an_hour']:.3g} an hour"),
         ("delay", "; ".join(lines)),
     ]

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.errors import TinykernelError
 from tinykernel.model.arrays import raw_values
 from tinykernel.model.record import Record, limits
+from tinykernel.text import count
 
 #: Most values of a grid.
 LARGEST = 1 << 20
@@ -103,7 +104,7 @@ class Grid(Record):
     def title(self) -> str:
         """Name for people."""
         if self.is_table:
-            return f"rows of {self.channels} inputs"
+            return f"rows of {count(self.channels, 'input')}"
         if self.is_signal:
-            return f"windows of {self.rows} samples of {self.channels} channels"
+            return f"windows of {count(self.rows, 'sample')} of {count(self.channels, 'channel')}"
         return f"images of {' x '.join(map(str, self.shape))}"

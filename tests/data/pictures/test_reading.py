@@ -102,8 +102,8 @@ def test_train_and_test_folders_are_the_parts(photos, tmp_path):
             (tmp_path / "all" / "train" / "dog" / "0.png").read_bytes()
         )
     data = load_data(tmp_path / "all", pictures=PictureReading(SHAPE))
-    assert data.split == "8 training rows, 1 test rows (as the file splits them)"
-    assert data.notes == ("not used: 1 pictures beside the folders train and test",)
+    assert data.split == "8 training rows, 1 test row (as the file splits them)"
+    assert data.notes == ("not used: 1 picture beside the folders train and test",)
     rows = load_rows(tmp_path / "all", pictures=PictureReading(SHAPE), classes=["cat", "dog"])
     assert (rows.part, rows.names, rows.y.tolist()) == (
         "the test part",

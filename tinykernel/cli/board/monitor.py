@@ -12,6 +12,7 @@ import typer
 
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.rows import open_model
+from tinykernel.text import count
 
 if TYPE_CHECKING:
     from tinykernel.board.checking import LiveDecision
@@ -66,7 +67,7 @@ def _watch(
             typer.echo(f"{seconds:8.2f} s  {label}{sure}")
             if number == most:
                 break
-    typer.echo(f"{number} decisions; {60 * number / max(1e-9, seconds):.1f} decisions a minute")
+    typer.echo(f"{count(number, 'decision')}, {60 * number / max(1e-9, seconds):.1f} a minute")
     if counts:
         typer.echo(", ".join(f"{name}: {times}" for name, times in counts.items()))
 

@@ -9,6 +9,7 @@ import typer
 
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.settings import parsing
+from tinykernel.text import count
 
 if TYPE_CHECKING:
     from tinykernel.board.recording import Recorder
@@ -81,7 +82,8 @@ def _print_result(recorder: Recorder) -> None:
         f"{name} {low:g} to {high:g}"
         for name, (low, high) in zip(sensor.names, sensor.ranges, strict=True)
     )
-    typer.echo(f"{len(sensor.names)} channels at {sensor.rate:.4g} Hz: {channels}", err=True)
+    n_channels = count(len(sensor.names), "channel")
+    typer.echo(f"{n_channels} at {sensor.rate:.4g} Hz: {channels}", err=True)
     if sensor.lost:
         kind = "lines without a sample" if sensor.form == "text" else "samples lost"
         typer.echo(f"warning: {kind}: {sensor.lost}", err=True)

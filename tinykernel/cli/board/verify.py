@@ -11,6 +11,7 @@ import typer
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.output import FAILED, fail, print_json, print_pairs
 from tinykernel.cli.common.rows import open_model, rows_to_judge
+from tinykernel.text import count
 
 if TYPE_CHECKING:
     from tinykernel.data.partition import Rows
@@ -35,7 +36,7 @@ def verify_on_port(
         chosen = _some(integer, replace(judged.rows, y=judged.y), most)
         recordings = chosen.streams or None
         result = verify_on_board(board, integer, chosen.X, chosen.y, recordings=recordings)
-    part = chosen.part if most is None else f"{len(chosen.X)} rows: {chosen.part}"
+    part = chosen.part if most is None else f"{count(len(chosen.X), 'row')}: {chosen.part}"
     if as_json:
         print_json(
             verification_json(result.verification)
@@ -53,8 +54,8 @@ def verify_on_port(
     verification = result.verification
     if not verification.ok:
         fail(
-            f"{result.timing.name}: {verification.differences} scores of the board differ from "
-            f"Python; the first: {verification.first_difference}"
+            f"{result.timing.name}: {count(verification.differences, 'difference')} between board "
+            f"and Python; the first: {verification.first_difference}"
         )
     if not result.stack_holds:
         fail(

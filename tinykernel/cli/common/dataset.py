@@ -14,6 +14,7 @@ import typer
 from tinykernel.cli.settings.table import SETTINGS
 from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
+from tinykernel.text import count
 
 if TYPE_CHECKING:
     from tinykernel.data.formats.tables import Selection
@@ -114,7 +115,7 @@ def dataset_for(
             X_test=rows.X,
             y_test=rows.y,
             group_test=rows.group,
-            split=f"{n} training rows, {len(rows.y)} test rows ({place})",
+            split=f"{count(n, 'training row')}, {count(len(rows.y), 'test row')} ({place})",
         )
     return dataset, None, remembered
 

@@ -15,6 +15,7 @@ from tinykernel.cli.common.output import print_json, print_pairs, size
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
+from tinykernel.text import count
 
 if TYPE_CHECKING:
     from tinykernel.data.signals import NormalRows
@@ -59,8 +60,8 @@ def train_novelty(options: Mapping[str, Any]) -> None:
         print_notes(rows.notes)
         inputs = f"{model.n_features} {'inputs' if model.input.is_table else 'counts'}"
         pairs = [
-            ("data", f"{len(rows.X)} rows of {rows.source}"),
-            ("model", f"{n_prototypes} prototypes of {inputs}"),
+            ("data", f"{count(len(rows.X), 'row')} of {rows.source}"),
+            ("model", f"{count(n_prototypes, 'prototype')} of {inputs}"),
             *alarms_in_words(watch.alarms_, threshold),
         ]
         if sizes is not None:

@@ -131,7 +131,7 @@ def _check(
         print_json({"folder": folder, "files": n_files, **kinds})
     elif not ctx.params["quiet"]:
         lines = [(kind, name) for kind, names in kinds.items() for name in names]
-        end = f"{n} of {n_files} files differ from what {path} generates"
+        end = f"{n} of {n_files} files differ{'s' * (n == 1)} from what {path} generates"
         same = f"{n_files} files are what {path} generates"
         print_pairs([*lines, ("result", end if n else same)])
         if data is None and any(name.endswith("_vectors.h") for name in kinds["changed"]):

@@ -199,7 +199,7 @@ def part_of(table: Any, chooser: ColumnChooser) -> FilePart:
         elif n_lacking:
             lines = table.lines
             first = "" if lines is None else f", the first in line {lines[int(lacking.argmax())]}"
-            notes = (*notes, f"left out: {n_lacking} of {n} rows have no label{first}")
+            notes = (*notes, f"left out: {n_lacking} of {n} rows, without a label{first}")
             table, y, numbers = table.at(~lacking), y[~lacking], 1 + np.flatnonzero(~lacking)
     group = None
     if group_place is not None:

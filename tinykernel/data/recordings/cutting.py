@@ -108,7 +108,7 @@ class Windows:
     def __str__(self) -> str:
         """Describe the windows in one line."""
         n, samples, _ = self.X.shape
-        shape = f"{samples} samples x {count(len(self.channels), 'channel')}"
+        shape = f"{count(samples, 'sample')} x {count(len(self.channels), 'channel')}"
         if self.numbers:
             shape += f" and {count(len(self.numbers), 'number')} beside"
         line = f"{self.source}: {count(n, 'window')} of {shape}, hop {self.hop}"

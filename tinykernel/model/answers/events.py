@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tinykernel.model.answers.decision import margins
 from tinykernel.model.record import Record, limits
+from tinykernel.text import count
 
 #: Stands for "no event" where a label is expected; a refusal is -1.
 NO_EVENT = -2
@@ -118,7 +119,7 @@ class Events(Record):
         """Return names and values to print."""
         least = list(zip(classes, self.thresholds.tolist(), strict=True))
         length = f"about {1 << self.shift} decisions" if self.shift else "one decision"
-        pause = f"; after an event none for {self.pause} decisions" * (self.pause > 0)
+        pause = f"; after an event none for {count(self.pause, 'decision')}" * (self.pause > 0)
         return [
             ("events", f"sums over {length}{pause}"),
             ("thresholds", ", ".join(f"{name} {limit}" for name, limit in least if limit)),

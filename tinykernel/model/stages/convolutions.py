@@ -12,6 +12,7 @@ from tinykernel.model.grid import Grid
 from tinykernel.model.proof import INT32_LIMIT, Range
 from tinykernel.model.record import Matrix, limits
 from tinykernel.model.stage import Stage, dot_ends
+from tinykernel.text import count
 
 _VALUES_AT_ONCE = 1 << 22
 _MOST_LAYERS = 8
@@ -68,7 +69,7 @@ class Convolutions(Stage):
 
     @property
     def title(self) -> str:
-        return f"{self.n_channels} channels of {self.pools.size} convolutions"
+        return f"{self.n_channels} channels of {count(self.pools.size, 'convolution')}"
 
     def sizes(self, grid: Grid) -> list[tuple[int, int]]:
         """Return the rows and columns after each layer, before its pooling; at least 1 each."""

@@ -13,6 +13,7 @@ from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range
 from tinykernel.model.record import limits
 from tinykernel.model.stage import Stage
+from tinykernel.text import count
 
 #: Samples of a frame.
 LENGTHS = (64, 128, 256, 512)
@@ -114,7 +115,7 @@ class Spectrum(Stage):
 
     @property
     def title(self) -> str:
-        return f"spectrum of {self.n_bands} bands"
+        return f"spectrum of {count(self.n_bands, 'band')}"
 
     @property
     def steps(self) -> int:
