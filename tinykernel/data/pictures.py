@@ -26,9 +26,10 @@ from tinykernel.text import count
 if TYPE_CHECKING:
     from tinykernel.model.stages.frame import Frame
 
-#: Most pixels of a picture: turning it takes eight bytes a pixel.
+#: Most pixels of a picture: turning it takes eight bytes a pixel; decoders of two formats 16 to 24.
 MOST_PIXELS = 50_000_000
-_TOO_MANY = f"has more than {MOST_PIXELS // 10**6} million pixels"
+_LARGE_DECODERS = ("JPEG2000", "WEBP")
+_TOO_MANY = "has more than {} million pixels"
 # Other readers of Pillow start programs, or take vector graphics.
 _FORMATS = ("JPEG", "PNG", "BMP", "WEBP", "GIF", "TIFF", "PPM", "JPEG2000", "AVIF")
 _GREY = ("1", "L", "LA", "I;16", "I;16B", "I;16L", "I;16N")
@@ -71,11 +72,11 @@ def decoded(file: Path, rows: int, columns: int, channels: int) -> NDArray[np.ui
     try:
         with _opened(file) as image:
             image.load()
-            turned = ImageOps.exif_transpose(image)
-            width, height = turned.size
+            ImageOps.exif_transpose(image, in_place=True)  # in half the memory
+            width, height = image.size
 
             def rows_of(top: int, end: int) -> NDArray[np.uint8]:
-                part = np.asarray(_plain(turned.crop((0, top, width, end)), mode))
+                part = np.asarray(_plain(image.crop((0, top, width, end)), mode))
                 return part.reshape(end - top, width, channels)
 
             return resized(rows_of, height, width, rows, columns)
@@ -98,8 +99,9 @@ def _opened(file: Path) -> Any:
         width, height = image.size
         frames = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
         problem = ""
-        if width * height > MOST_PIXELS:
-            problem = _TOO_MANY
+        most = MOST_PIXELS // (2 if image.format in _LARGE_DECODERS else 1)
+        if width * height > most:
+            problem = _TOO_MANY.format(most // 10**6)
         elif frames > 1:
             problem = f"is animated, or has several pages ({frames})"
         elif image.mode in ("I", "F"):
@@ -109,7 +111,7 @@ def _opened(file: Path) -> Any:
             raise BrokenPictureError(problem)
         return image
     except Image.DecompressionBombError:
-        raise BrokenPictureError(_TOO_MANY) from None
+        raise BrokenPictureError(_TOO_MANY.format(MOST_PIXELS // 10**6)) from None
     except Image.UnidentifiedImageError:
         raise BrokenPictureError("is not a picture") from None
     except Exception as error:  # Pillow raises any exception for damaged bytes
