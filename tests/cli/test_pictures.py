@@ -44,6 +44,18 @@ def test_pictures_go_the_whole_way(trained):
     assert (found["rows"], found["differences"]) == (10, 0)
 
 
+def test_a_page_of_images_with_text_labels_was_a_traceback(trained, tmp_path):
+    """A folder of pictures, and an .npz with labels of text, give a page with test images."""
+    X = np.random.default_rng(0).integers(0, 256, (20, 12, 12), np.uint8)
+    np.savez(tmp_path / "d.npz", X=X, y=np.array(["lie", "stand"] * 10))
+    for data in (trained / "bars", tmp_path / "d.npz"):
+        page = ("--html", tmp_path / "p.html", "--data", data, "--compiler", "none")
+        assert run("report", trained / "m.tkm", *page, "-q").exit_code == 0
+        text = (tmp_path / "p.html").read_text()
+        assert "data:image/png" in text
+        assert "stand" in text
+
+
 def test_a_size_is_chosen_where_none_is_given(require_tool, tmp_path):
     """Sizes up to that of the pictures compete on training pictures, and a note says so."""
     require_tool("PIL")
@@ -62,6 +74,9 @@ def test_a_size_is_chosen_where_none_is_given(require_tool, tmp_path):
         "note: (16 x 16 chosen over 24 x 24|24 x 24 chosen over 16 x 16) on held", text
     )
     assert json_of("verify", tmp_path / "m.tkm", tmp_path / "dots")["differences"] == 0
+    side = 16 if "become 16x16" in text else 24  # which inspect did not show
+    assert json_of("inspect", tmp_path / "m.tkm")["shape"] == [side, side]
+    assert f"{side} x {side} pixels" in run("inspect", tmp_path / "m.tkm").stdout
 
 
 def test_a_picture_gets_its_label(trained):

@@ -67,10 +67,12 @@ def inspect_command(
 
 def _facts(integer: IntegerModel) -> dict[str, Any]:
     """Return the ``inspect --json`` of a model."""
+    from tinykernel.codegen.description import seen_shape
     from tinykernel.decisions.description import decision_facts
 
     return {
         "classes": list(integer.classes),
+        "shape": list(seen_shape(integer)),
         "stages": [stage.KIND for stage in integer.stages],
         "readout": [part.KIND for part in integer.readout.parts],
         "fingerprint": integer.fingerprint(),
@@ -104,7 +106,7 @@ def _structure(integer: IntegerModel) -> dict[str, Any]:
 
 
 def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
-    from tinykernel.codegen.description import consists_of
+    from tinykernel.codegen.description import consists_of, seen_shape
     from tinykernel.decisions.description import decision_in_words
     from tinykernel.reporting.facts import plain
 
@@ -112,7 +114,9 @@ def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
     if not grid.is_table:
         unit = "samples and channels" if grid.is_signal else "pixels"
         beside = "" if integer.beside is None else f" and {integer.beside.title}"
-        inputs = f"{' x '.join(map(str, grid.shape))} {unit}{beside} of {grid.dtype}"
+        shapes = dict.fromkeys((grid.shape, seen_shape(integer)))  # frames are resized
+        size_of = ", resized to ".join(" x ".join(map(str, shape)) for shape in shapes)
+        inputs = f"{size_of} {unit}{beside} of {grid.dtype}"
     classes = f"{integer.n_classes}: {listed(integer.classes, _CLASSES_SHOWN)}"
     facts = {name: value for name, value in _structure(integer).items() if value}
     return [

@@ -23,10 +23,14 @@ def taken_by(model: IntegerModel) -> str:
     return taken + (f" and {model.beside.title}" if model.beside is not None else "")
 
 
+def seen_shape(model: IntegerModel) -> tuple[int, ...]:
+    """Return the shape of a window, or of an image as it is resized."""
+    return (model.grids()[1] if model.stages[0].GIVES == "image" else model.input).shape
+
+
 def _looked_at(model: IntegerModel) -> str:
     """Describe the input of the first stage."""
-    grid = model.grids()[1] if model.stages[0].GIVES == "image" else model.input
-    shape = " x ".join(map(str, grid.shape))
+    shape = " x ".join(map(str, seen_shape(model)))
     if model.input.is_table:
         return count(model.n_inputs, "input")
     return f"windows of {shape}" if model.input.is_signal else f"images of {shape}"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _MOST_CLASSES = 200  # of a stored confusion matrix; for 600 classes it takes 2.9 MB
 _OF_PICTURES = ("name", "label", "groups")
+_LABELS_SHOWN = 2
 
 
 @dataclass(frozen=True)
@@ -153,9 +154,6 @@ def about_evaluation(judged: Evaluation | None) -> dict[str, Any]:
     if not isinstance(judged, LabelEvaluation) or len(judged.classes) > _MOST_CLASSES:
         return {}
     return {"evaluation": judged.to_record()}
-
-
-_LABELS_SHOWN = 2
 
 
 @dataclass(frozen=True)
