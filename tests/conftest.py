@@ -25,8 +25,9 @@ WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 # numba and the BLAS libraries read these once, when they are imported, so they stand up here.
 # Workers share what one of them compiled: a simple training takes 18 s of compiling alone.
 os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache")
-# Tests of "the same bytes whatever the thread count" need two threads, even on one core.
-os.environ.setdefault("NUMBA_NUM_THREADS", "2")
+# On a busy computer two threads wait for each other, and a training takes up to five times the
+# processor time. Tests of "the same bytes whatever the thread count" ask for two.
+os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 if WORKER:
     # One process a core already keeps the machine busy.
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -218,14 +219,6 @@ def digits() -> Split:
     for array in split:
         array.flags.writeable = False
     return split
-
-
-@pytest.fixture(autouse=True)
-def _one_numba_thread() -> None:
-    """Start every test with one numba thread where several workers share the processors."""
-    numba = sys.modules.get("numba")
-    if numba is not None and WORKER:
-        numba.set_num_threads(1)
 
 
 @pytest.hookimpl(tryfirst=True)
