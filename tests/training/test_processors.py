@@ -1,8 +1,10 @@
 """Training gives the same model whatever the processor: the same data, the same seed, one file."""
 
+import ast
 import importlib
 import os
 import platform
+import re
 import subprocess
 import sys
 
@@ -21,11 +23,17 @@ _NUMPY = importlib.import_module(f"{_CORE}._multiarray_umath")
 # What NumPy chooses its functions by: of old releases single features, of later ones levels.
 _DISPATCHED = [name for name in _NUMPY.__cpu_dispatch__ if _NUMPY.__cpu_features__[name]]
 # A processor without vectors of 256 bits and without fused multiply-add.
-_OLD_PROCESSOR = {
-    "NUMBA_CPU_NAME": "nehalem",
-    "NUMBA_CPU_FEATURES": "",
+_OLD_LIBRARIES = {
     "OPENBLAS_CORETYPE": "Nehalem",
     "NPY_DISABLE_CPU_FEATURES": " ".join(_DISPATCHED),
+}
+_OLD_PROCESSOR = {"NUMBA_CPU_NAME": "nehalem", "NUMBA_CPU_FEATURES": "", **_OLD_LIBRARIES}
+# What compiled functions may call beside each other: exact, or rounded as IEEE 754 says.
+_EXACT = {
+    *("range", "slice", "min", "max", "abs", "int", "int16", "int32", "int64", "uint8", "uint32"),
+    *("uint64", "float32", "float64", "sqrt", "floor", "rint", "empty", "empty_like", "zeros"),
+    *("zeros_like", "full", "eye", "arange", "diag", "triu", "ascontiguousarray"),
+    *("astype", "copy", "reshape", "view"),
 }
 _TRAININGS = """
 import sys
@@ -40,9 +48,9 @@ from tinykernel.training.values.smooth import seen
 from tinykernel.training.values.ridge import WeightedRows
 
 warnings.simplefilter("ignore")
-n_jobs = int(sys.argv[1])
-features = sys.modules[sys.argv[2]].__cpu_features__
-left_on = [name for name in sys.argv[3:] if features[name]]
+n_jobs, only = int(sys.argv[1]), sys.argv[2]
+features = sys.modules[sys.argv[3]].__cpu_features__
+left_on = [name for name in sys.argv[4:] if features[name]]
 assert not left_on, left_on
 X, y = (part[:300] for part in load_digits(return_X_y=True))
 cancer = load_breast_cancer(return_X_y=True)
@@ -55,40 +63,40 @@ told = {"random_state": 0, "n_jobs": n_jobs, "epochs": 3}
 one, none = {"n_components": 64, **told}, {"n_components": 0, "linear": 4, **told}
 still = {"n_components": 0, "linear": 4, "random_state": 0, "n_jobs": n_jobs}
 moved = {"affine": 0.5, "shift": 1}
-found = {
-    "windows": TernaryKernelClassifier(
+trainings = {
+    "windows": lambda: TernaryKernelClassifier(
         **one | {"n_components": {"windows": 64}, "effort": "quick"}
     ).fit(X, y),
-    "chosen": TernaryKernelClassifier(linear=8, **one).fit(*cancer),
-    "linear": TernaryKernelClassifier(**none).fit(*cancer),
-    "convolutions": TernaryKernelClassifier(
+    "chosen": lambda: TernaryKernelClassifier(linear=8, **one).fit(*cancer),
+    "linear": lambda: TernaryKernelClassifier(**none).fit(*cancer),
+    "convolutions": lambda: TernaryKernelClassifier(
         image_shape=(16, 16),
         n_kernels=6,
         augment=moved,
         convolutions="on",
         **{**none, "epochs": 2},
     ).fit(X.astype(np.uint8).reshape(-1, 8, 8).repeat(2, 1).repeat(2, 2).reshape(-1, 256), y),
-    "mixed": TernaryKernelClassifier(
+    "mixed": lambda: TernaryKernelClassifier(
         image_shape=(8, 8),
         n_kernels=8,
         augment=moved,
         convolutions="mixed",
         **{**none, "epochs": 2},
     ).fit(X.astype(np.uint8), y),
-    "signals": TernaryKernelClassifier(
+    "signals": lambda: TernaryKernelClassifier(
         window_shape=(64, 3), n_kernels=8, augment={"rotate": 0.2}, **still
     ).fit(lines.reshape(200, -1), kinds),
-    "many windows": TernaryKernelClassifier(
+    "many windows": lambda: TernaryKernelClassifier(
         window_shape=(64, 1), n_kernels=16, **still
     ).fit(np.tile(lines[:, :, 0], (6, 1)) + noise, np.tile(kinds, 6)),
-    "numbers beside": TernaryKernelClassifier(
+    "numbers beside": lambda: TernaryKernelClassifier(
         window_shape=(60, 1), n_kernels=16, beside=4, **still
     ).fit(np.tile(lines[:, :, 0], (6, 1)) + noise, np.tile(kinds, 6)),
-    "values": TernaryKernelRegressor(effort="quick", **one).fit(*values),
-    "trees": TernaryKernelClassifier(
+    "values": lambda: TernaryKernelRegressor(effort="quick", **one).fit(*values),
+    "trees": lambda: TernaryKernelClassifier(
         model="trees", tree_bytes=300, random_state=0
     ).fit(*cancer),
-    "spectrum": TernaryKernelClassifier(
+    "spectrum": lambda: TernaryKernelClassifier(
         window_shape=(1024, 1),
         spectrum="64/32/8",
         rate=1000,
@@ -96,15 +104,16 @@ found = {
         random_state=0,
         n_jobs=n_jobs,
     ).fit(sounds, sounds[:, -1] > 0),
-    "one class": TernaryKernelNovelty(random_state=0).fit(X[y < 5]),
+    "one class": lambda: TernaryKernelNovelty(random_state=0).fit(X[y < 5]),
 }
+found = {name: fit() for name, fit in trainings.items() if only in (name, "all")}
 for name, model in found.items():
     # Losses show the last bits, which a model seldom does.
     losses = getattr(model, "history_", {"loss": np.zeros(0)})["loss"]
     print(name, model.quantize().fingerprint(), losses.tobytes().hex())
 inputs = np.random.default_rng(2).normal(size=(160, 6))
 bent = np.sin(2 * inputs[:, :1] - inputs[:, 1:2])
-for size in (1, 4):
+for size in (1, 4) if only == "all" else ():
     view, fit = seen(WeightedRows(inputs, bent, np.ones(160), np.arange(160) // size))
     print("smooth", view.tobytes().hex(), fit.values(inputs[:9]).tobytes().hex())
 doubtful = np.where(np.arange(569) % 5, cancer[1], 1 - cancer[1])
@@ -114,11 +123,10 @@ print("calibrated", sure.temperature.hex(), sure.table.tobytes().hex(), calibrat
 """
 
 
-def _fingerprints(n_jobs: int, variables: dict[str, str]) -> list[str]:
-    # What is compiled for another processor has entries of its own in the cache that tests share.
+def _fingerprints(n_jobs: int, only: str, variables: dict[str, str]) -> list[str]:
     environment = {**os.environ, **variables}
     off = variables.get("NPY_DISABLE_CPU_FEATURES", "").split()
-    command = [sys.executable, "-c", _TRAININGS, str(n_jobs), _NUMPY.__name__, *off]
+    command = [sys.executable, "-c", _TRAININGS, str(n_jobs), only, _NUMPY.__name__, *off]
     done = subprocess.run(
         command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -129,14 +137,33 @@ def _fingerprints(n_jobs: int, variables: dict[str, str]) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="compiles for processors of x86-64")
 def test_a_model_depended_on_the_processor() -> None:
-    """Every kind of training gives the same model compiled for this processor and for another.
+    """Without what NumPy and BLAS choose by the processor, every kind of training gives the same.
 
-    Fused multiply-add, wide vectors, and what NumPy and BLAS choose by the processor are each left
-    out; threads are one and two.
+    So does one, for compiling takes long, without fused multiply-add and wide vectors.
     """
-    here = _fingerprints(2, {})
+    here = _fingerprints(2, "all", {})
     assert len(here) == 15
-    assert _fingerprints(1, _OLD_PROCESSOR) == here
+    assert _fingerprints(1, "all", _OLD_LIBRARIES) == here
+    old = _fingerprints(1, "linear", _OLD_PROCESSOR)
+    assert old == [line for line in here if line.startswith(("linear", "calibrated"))]
+
+
+def test_compiled_functions_round_alike_on_every_processor() -> None:
+    """They call each other and what is exact or correctly rounded, and let nothing be regrouped."""
+    compiled, used = set(_EXACT), []
+    for path in (ROOT / "tinykernel").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"fastmath|parallel=True|\bfma\b|contract\(", text), path
+        for node in ast.walk(ast.parse(text)):
+            marks = [ast.unparse(mark) for mark in getattr(node, "decorator_list", ())]
+            if any(re.search("njit|inlined$|^intrinsic$", mark) for mark in marks):
+                compiled.add(node.name)
+                if marks != ["intrinsic"]:
+                    used += [part for line in node.body for part in ast.walk(line)]
+    assert len(compiled) > 100
+    assert not any(isinstance(part, ast.MatMult) for part in used)
+    called = {ast.unparse(part.func) for part in used if isinstance(part, ast.Call)}
+    assert [name for name in called if name.split(".")[-1] not in compiled] == []
 
 
 @settings(deadline=None)
