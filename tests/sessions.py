@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from typer.testing import CliRunner
+
 from tinykernel.build.emulated import emulator_name
 from tinykernel.build.machines import machines_for
 from tinykernel.build.toolchains import find_toolchain
+from tinykernel.cli import app
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -116,7 +119,7 @@ def environment(folder: Path) -> dict[str, str]:
     )
 
 
-def run_shell(command: str, folder: Path) -> list[str]:
+def run_shell(command: str, folder: Path, given: str = "") -> list[str]:
     """Run a command and return the lines that a terminal would keep."""
     done = subprocess.run(
         ["bash", "-c", command],
@@ -124,14 +127,35 @@ def run_shell(command: str, folder: Path) -> list[str]:
         env=environment(folder),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
+        input=given,
         text=True,
         timeout=1800,
     )
-    lines = [line.rstrip() for line in done.stdout.splitlines()]
-    kept = [line for line in lines if not _PROGRESS.match(line)]
+    kept = _kept(done.stdout)
     assert done.returncode == 0, f"{command}\nended with {done.returncode}:\n" + "\n".join(kept)
     return kept
+
+
+def run_command(command: str, folder: Path) -> list[str]:
+    """As `run_shell`, but ``tinykernel`` in this process, which has imported it already."""
+    program, _, rest = command.partition(" | ")
+    if not program.startswith("tinykernel ") or "&&" in command:
+        return run_shell(command, folder)
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        done = CliRunner().invoke(app, shlex.split(program)[1:])
+    finally:
+        os.chdir(before)
+    assert done.exit_code == 0, f"{command}\nended with {done.exit_code}:\n{done.output}"
+    if not rest:
+        return _kept(done.output)
+    return [*_kept(done.stderr), *run_shell(rest, folder, done.stdout)]
+
+
+def _kept(output: str) -> list[str]:
+    lines = [line.rstrip() for line in output.splitlines()]
+    return [line for line in lines if not _PROGRESS.match(line)]
 
 
 @cache

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from tests.sessions import ROOT, blocks, commands, difference, environment, run_shell
+from tests.sessions import ROOT, blocks, commands, difference, environment, run_command
 
 
 @pytest.mark.slow
@@ -35,7 +35,7 @@ def test_the_page_runs_from_first_to_last_line(tmp_path, require_tool, require_p
                     boards.callback(board.terminate)
                     port = board.stdout.readline().strip()
                     continue
-                got = run_shell(shown.command.replace(shown_port, port), tmp_path)
+                got = run_command(shown.command.replace(shown_port, port), tmp_path)
                 got = [line.replace(port, shown_port) for line in got]
                 found = difference(list(shown.output), got)
                 if found:

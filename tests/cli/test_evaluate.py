@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.cli.tools import QUICK, blobs, failed, json_of, run, table_with_groups
-from tests.sessions import ROOT, blocks, commands, difference, run_shell, tools_of_the_texts
+from tests.sessions import ROOT, blocks, commands, difference, run_command, tools_of_the_texts
 from tinykernel import load
 from tinykernel.cli.common.evaluation import evaluation_in_words, print_verdict
 from tinykernel.evaluation.figures import Baseline, compare
@@ -140,7 +140,7 @@ def test_the_session_in_the_documentation(name, tmp_path, require_platforms):
         for shown in commands(block):
             if _EMULATED.match(shown.command) and not tools_of_the_texts():
                 continue  # Unicorn takes minutes for streams of sounds
-            got = run_shell(shown.command, tmp_path)
+            got = run_command(shown.command, tmp_path)
             assert difference(list(shown.output), got) == ""
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.codegen.test_library import BUILD_SYSTEMS, MODELS, arduino, cmake, run
 from tests.codegen.test_platformio import emulated
 from tests.random_models import random_model
-from tests.sessions import ROOT, Block, blocks, commands, run_shell
+from tests.sessions import ROOT, Block, blocks, commands, run_command
 from tinykernel.modelfile import save
 
 PAGE = ROOT / "docs" / "building.md"
@@ -50,7 +50,7 @@ def follow(title: str, folder: Path) -> None:
         name = file_of(block)
         if block.language == "console":
             for command in commands(block):
-                got = "\n".join(run_shell(command.command, folder))
+                got = "\n".join(run_command(command.command, folder))
                 for line in command.output:
                     assert line in got, f"{block}: {command.command}\n{got}"
         elif block.language != "sh":
