@@ -46,7 +46,7 @@ from _accuracy_page import (
     plot,
     table,
 )
-from _data import ARGUMENTS, BALANCED, Data, accuracy, load
+from _data import ARGUMENTS, BALANCED, Data, accuracy, load, seeds_of
 from _environment import describe_machine
 from peers import PEERS, Peer, available, measure_peer
 from sklearn.preprocessing import StandardScaler
@@ -75,7 +75,9 @@ def tinykernel_json(*arguments: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
-def measure_part(name: str, kilobytes: float, data: Data, stem: Path) -> dict[str, Any]:
+def measure_part(
+    name: str, kilobytes: float, data: Data, stem: Path, seed: int = 0
+) -> dict[str, Any]:
     """Train, verify and count one model; what was found before is in `stem`.json."""
     # Not with_suffix: there is a dot in 4.4.
     found, given, model = (Path(f"{stem}{suffix}") for suffix in (".json", ".npz", ".tkm"))
@@ -91,6 +93,8 @@ def measure_part(name: str, kilobytes: float, data: Data, stem: Path) -> dict[st
             "--target",
             TARGET,
             *ARGUMENTS[name],
+            "--seed",
+            str(seed),
             "-o",
             str(model),
         )
@@ -119,17 +123,19 @@ def measure_part(name: str, kilobytes: float, data: Data, stem: Path) -> dict[st
 
 
 def measure(name: str, kilobytes: float, parts: list[Data], folder: Path) -> Row:
-    """Measure the models of all parts as one row: the largest of what they take."""
+    """Measure the models of all parts, or seeds, as one row: the largest of what they take."""
+    seeds, stem = seeds_of(name, kilobytes), f"{name}-{kilobytes:g}"
     try:
         found = [
-            measure_part(name, kilobytes, part, folder / f"{name}-{kilobytes:g}-{number}")
+            measure_part(name, kilobytes, part, folder / f"{stem}-{seed or number}", seed)
+            for seed in seeds
             for number, part in enumerate(parts)
         ]
     except NothingFitsError:
         return Row(name, kilobytes, measured=describe_machine())
-    y = np.concatenate([part.y_test for part in parts])
+    y = np.concatenate([part.y_test for part in parts * len(seeds)])
     labels = np.concatenate([part["labels"] for part in found])
-    low, high = interval(name, parts, y == labels)
+    low, high = interval(name, parts, (y == labels).reshape(len(seeds), -1).mean(axis=0))
     largest = max(found, key=lambda part: part["flash"])
     return Row(
         data=name,

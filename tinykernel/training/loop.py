@@ -111,6 +111,8 @@ def run_epochs(
     interrupted = False
     history: list[dict[str, float]] = []
     best: tuple[float, list[NDArray[np.float32]]] | None = None
+    if stage is not None:
+        progress.report(stage, 0, n_epochs)
     try:
         for number in range(n_epochs):
             begin = time.perf_counter()

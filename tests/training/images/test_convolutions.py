@@ -177,7 +177,8 @@ def sizes(side, budget, **options):
         (28, "2KB", {"convolutions"}),
         (28, "8KB", {"mixed", "convolutions"}),
         (28, "12KB", {"mixed", "deep"}),
-        (28, "flash=30KB,instructions=700k", {"convolutions", "coarse"}),
+        (28, "flash=30KB,instructions=700k", {"convolutions"}),
+        (28, "flash=30KB,instructions=1500k", {"deep", "mixed", "coarse"}),
         (40, "30KB", {"mixed", "convolutions"}),
     ],
 )

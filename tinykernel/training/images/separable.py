@@ -25,7 +25,6 @@ from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.levels import Levels
-from tinykernel.model.stages.plane import Plane
 from tinykernel.model.stages.scale import Scale
 from tinykernel.model.stages.separable import MIXED, POINT, SINGLE, Separable
 from tinykernel.training.augment import Augmentation
@@ -384,8 +383,11 @@ _FINE = {
     8: ((6, 1), (12, 2), (16, 1)),
     4: ((8, 1), (16, 1)),
 }
-# The same with rows and columns halved in the first two blocks.
-_COARSE = {24: ((4, 2), (6, 2), (8, 1), (12, 2), (12, 1), (16, 1)), 12: ((6, 2), (12, 2), (16, 1))}
+# The same with fewer channels and positions: less RAM and time for the same flash.
+_COARSE = {
+    24: ((1.5, 1), (3, 2), (4, 1), (8, 2), (12, 1), (16, 2), (16, 1)),
+    12: ((2, 1), (4, 2), (8, 1), (12, 2), (16, 1)),
+}
 _PARTS = 16
 _LARGE_IMAGE, _LARGEST_SIDE = 48, 192
 #: The form of convolutions with fewer positions.
@@ -431,6 +433,7 @@ def size_of(model: IntegerModel) -> tuple[int, str] | None:
     """Return channels and form of the convolutions of a model; None where it has none."""
     chains, mixed = model.find(Convolutions), model.find(Separable)
     if mixed is not None:
-        is_coarse = mixed.strides[0] == 2 and model.find(Plane) is None
+        coarse = [[stride for _, stride in blocks] for blocks in _COARSE.values()]
+        is_coarse = mixed.strides.tolist() in coarse
         return int(mixed.channels[-1]), COARSE if is_coarse else MIXED
     return None if chains is None else (chains.n_channels, convolution_form(chains.pools))

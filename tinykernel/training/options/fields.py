@@ -217,8 +217,8 @@ class Parameters:
         one_of("auto", "off", "on", "deep", "mixed", "coarse"),
         'Kind of convolutions. Images: "on" has a chain of 3 x 3 kernels for each channel, and a '
         'hidden layer. "deep" has one layer more and pools less. Both take images of one channel. '
-        '"mixed" is separable convolutions, whose layers mix channels. "coarse" is "mixed" that '
-        'halves rows and columns twice early, in a third of the time. "auto": in `train`, the best '
+        '"mixed" is separable convolutions, whose layers mix channels. "coarse" is "mixed" with '
+        'fewer channels in early blocks, in half of the time. "auto": in `train`, the best '
         'of "mixed" and "on" on held-out rows, or of "mixed" and "deep" if 40 channels fit; '
         'elsewhere "on" if the images allow it, else "mixed". Signals: "mixed" takes a spectrum of '
         'one channel, "off" has kernels; `train` compares both if there are 600 windows.',
