@@ -141,7 +141,7 @@ class Sensor:
         shown = repr(self._seen[-_SHOWN:].decode("ascii", "replace"))
         if self.form != "text":
             return (
-                f"no frames of s16le in {len(self._seen)} bytes, of at most {LARGEST_FRAME} "
+                f"no packets of s16le in {len(self._seen)} bytes, of at most {LARGEST_FRAME} "
                 "samples each; try --format text"
             )
         if printable < 0.9 * len(self._seen):

@@ -151,6 +151,6 @@ class Frames:
                 continue
             layout = Channels(tuple(f"c{number}" for number in range(channels)), float(rate))
             if self.layout not in (None, layout):
-                raise TinykernelError("the channels or the rate of the frames changed; keep both")
+                raise TinykernelError("the channels or the rate of the packets changed; keep both")
             self.layout = layout
             return first, self._rest[HEADER.size : size], size

@@ -132,12 +132,12 @@ def test_sounds_end_to_end(tmp_path):
     tinykernel.save(integer, tmp_path / "m.tkm")
     assert tinykernel.load(tmp_path / "m.tkm") == integer
     for change, said in (
-        ({"hop": 100}, "no multiple of that of frames"),
+        ({"hop": 100}, "no multiple of that of segments"),
         ({"rate": None}, "give the samples a second, as in rate=16000"),
-        ({"spectrum": "100/50/5"}, "frames have 64, 128, 256 or 512 samples"),
-        ({"spectrum": "512/320/5"}, "too few frames"),
+        ({"spectrum": "100/50/5"}, "segments have 64, 128, 256 or 512 samples"),
+        ({"spectrum": "512/320/5"}, "too few segments"),
         ({"spectrum": "128/0/5"}, "a hop of 1 to 128 and 1 to 64 bands"),
-        ({"spectrum": "128/64/10", "cells": 30}, "for windows of 24 frames"),
+        ({"spectrum": "128/64/10", "cells": 30}, "for windows of 24 segments"),
         ({"augment": {"affine": 1}, "spectrum": "off"}, "for images and spectra"),
     ):
         with pytest.raises(TinykernelError, match=said):

@@ -25,7 +25,7 @@ def record_command(
     port: args.PortOption = None,
     baud: args.BaudOption = 115200,
     form: Annotated[
-        str, args.option("--format FORMAT", "text: one line per sample; s16le: binary frames")
+        str, args.option("--format FORMAT", "text: one line per sample; s16le: binary packets")
     ] = "text",
     group: Annotated[
         str | None, args.option("NAME", "person or machine, written as column `group`")

@@ -174,7 +174,7 @@ class Spectrum(Stage):
         if grid.columns != 1 or np.dtype(grid.dtype).kind not in "iu":
             raise self.refuse("it takes signals of whole numbers")
         if grid.rows < self.length:
-            raise self.refuse(f"a window of {grid.rows} samples is shorter than a frame")
+            raise self.refuse(f"a window of {grid.rows} samples is shorter than a segment")
         channels = grid.channels * self.n_bands
         return Grid(self.frames(grid.rows), 1, channels, "uint8", 0, 255)
 

@@ -147,7 +147,7 @@ class Parameters:
     rate: float | None = option(
         None,
         Check(check_positive, "above 0"),
-        "Signals: sampling rate in Hz, which sets the frames and bands of a spectrum.",
+        "Signals: sampling rate in Hz, which sets the segments and bands of a spectrum.",
         reads=(WINDOWS,),
     )
     augment: Mapping[str, float] | None = option(
@@ -158,7 +158,7 @@ class Parameters:
         '0 to 1; "flip" as the share of mirrored images. Signals: "shift" in samples; "scale" and '
         '"noise" as relative deviations; "rotate" in radians, of every three channels about a '
         'random axis. Spectra: "affine" stretches and moves time and frequency, and scales the '
-        'loudness; "rotate" does not apply, and "shift" is rounded to frames. Convolutions have '
+        'loudness; "rotate" does not apply, and "shift" is rounded to segments. Convolutions have '
         "affine 0.3 by default; 0 turns it off.",
         kind="mapping or None",
     )
@@ -190,7 +190,7 @@ class Parameters:
         "auto",
         Check(ranges.spectrum),
         "Signals of integers: whether kernels take the levels of frequency bands instead of "
-        'samples. "512/320/12" has frames of 512 samples, a hop of 320 samples and 12 bands. '
+        'samples. "512/320/12" has segments of 512 samples, a hop of 320 samples and 12 bands. '
         '"auto" is "on" if `rate` is 1000 Hz or more and a window has 1000 samples or more.',
         kind='{"auto", "off", "on"} or str',
         reads=(WINDOWS,),

@@ -131,8 +131,8 @@ def spectrum(name: str, value: Any) -> None:
     """Check the description of the frames of a spectrum."""
     if not isinstance(value, str) or not re.fullmatch(r"auto|off|on|\d+/\d+/\d+", value):
         raise TinykernelError(
-            f"{name} must be auto, off, on, or length/hop/bands of frames such as 512/320/12; got "
-            f"{value!r}"
+            f"{name} must be auto, off, on, or length/hop/bands of segments such as 512/320/12; "
+            f"got {value!r}"
         )
 
 

@@ -124,8 +124,8 @@ def no_planes(grid: Grid, first: Stage | None, augment: Any) -> str:
     frames = first.gives(grid).rows
     if grid.channels > 1 or frames > _MOST_FRAMES:
         return (
-            f"windows of {grid.channels} channels and {frames} frames; they take one channel and "
-            f"up to {_MOST_FRAMES} frames"
+            f"windows of {grid.channels} channels and {frames} segments; they take one channel and "
+            f"up to {_MOST_FRAMES} segments"
         )
     refused = [key for key, amount in (augment or {}).items() if amount and key in _OF_SAMPLES]
     return f"augment {refused[0]} is for kernels; give affine or shift" if refused else ""

@@ -39,7 +39,7 @@ def band_edges(rate: float, length: int, bands: int) -> NDArray[np.int64]:
     """
     if bands > length // 2 - 2:
         raise TinykernelError(
-            f"spectrum: {bands} bands of a frame of {length} samples are too many; give fewer"
+            f"spectrum: {bands} bands of a segment of {length} samples are too many; give fewer"
         )
     if rate >= _SOUND_HZ:
         top = _HIGHEST * rate / 2
@@ -65,14 +65,14 @@ def spectrum_for(asked: str, rate: float, samples: int, hop: int, bands: int = _
         length, step, bands = map(int, numbers.groups())
         if length not in LENGTHS:
             lengths = ", ".join(map(str, LENGTHS[:-1])) + f" or {LENGTHS[-1]}"
-            raise TinykernelError(f"spectrum: frames have {lengths} samples, not {length}")
+            raise TinykernelError(f"spectrum: segments have {lengths} samples, not {length}")
         if not 1 <= step <= length or not 1 <= bands <= 64:
             raise TinykernelError(
-                f"spectrum: frames of {length} have a hop of 1 to {length} and 1 to 64 bands"
+                f"spectrum: segments of {length} have a hop of 1 to {length} and 1 to 64 bands"
             )
         if hop and hop % step:
             raise TinykernelError(
-                f"spectrum: the hop of windows, {hop} samples, is no multiple of that of frames, "
+                f"spectrum: the hop of windows, {hop} samples, is no multiple of that of segments, "
                 f"{step}"
             )
     else:
@@ -81,8 +81,8 @@ def spectrum_for(asked: str, rate: float, samples: int, hop: int, bands: int = _
     stage = Spectrum(length, step, edges, _LOG_BITS, _FLOOR)
     if samples < length or stage.frames(samples) < _FEWEST:
         raise TinykernelError(
-            f"spectrum: a window of {samples} samples has too few frames of {length}; give a "
-            "longer --window, or spectrum=LENGTH/HOP/BANDS with shorter frames"
+            f"spectrum: a window of {samples} samples has too few segments of {length}; give a "
+            "longer --window, or spectrum=LENGTH/HOP/BANDS with shorter segments"
         )
     return stage
 
@@ -126,7 +126,7 @@ def _frames_for(rate: float, samples: int, hop: int) -> tuple[int, int]:
     other = next((n for n in near if _frames_within(shorter, samples, n)), LENGTHS[0])
     raise TinykernelError(
         f"spectrum: a hop of {hop} samples has no divisor of {LENGTHS[0] // 4} to {length}, for "
-        f"the hop of frames; give --hop {other}"
+        f"the hop of segments; give --hop {other}"
     )
 
 

@@ -239,7 +239,7 @@ def _plan_of_levels(
     """Return how kernels for frames of levels are chosen; they look at these as they are."""
     cells = 2 if options.cells == "auto" else options.cells
     plain = replace(options, hop=0, cells=cells)
-    plan = signal_plan(plain, shape, len(data.X), bits, data.losses, unit="frames")
+    plan = signal_plan(plain, shape, len(data.X), bits, data.losses, unit="segments")
     plan = replace(plan, **_ON_LEVELS, n_mixes=max(_MIXES, shape[1]), average=1)
     return plan, Scale("uint8", 8, *np.array([[0], [1 << 16], [255]]))
 
