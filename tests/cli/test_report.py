@@ -20,7 +20,7 @@ def test_report(work):
     over = run(*command, "--budget", found["flash"] - 1)
     assert over.exit_code == 1
     assert json.loads(over.stdout)["fits"] is False
-    assert "1 bytes" in over.stderr
+    assert ", 1 byte more than" in over.stderr
     assert run(*command, "--budget", found["flash"]).exit_code == 0
 
 

@@ -16,7 +16,7 @@ from tinykernel.measure.instructions import estimate_instructions
 from tinykernel.measure.limits import Limits, parse_limits
 from tinykernel.model import as_integer_model
 from tinykernel.progress import report as say
-from tinykernel.text import size
+from tinykernel.text import count, size
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ def report(
 def _exceeded(limits: Iterable[tuple[str, int, int | None]], whose: str) -> list[str]:
     """Say which limits are exceeded, and by how much."""
     return [
-        f"{name} is {needed} bytes, {needed - limit} bytes more than the {limit} {whose}"
+        f"{name} is {needed} bytes, {count(needed - limit, 'byte')} more than the {limit} {whose}"
         for name, needed, limit in limits
         if limit is not None and needed > limit
     ]
