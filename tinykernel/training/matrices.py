@@ -116,33 +116,36 @@ def tridiagonal(matrix):  # type: ignore[no-untyped-def]
         if square == 0.0:
             continue
         beta[k] = -1.0 / (second[k] * v[0])
-        below = a[k + 1 :, k + 1 :]
-        moved = beta[k] * _weighed_rows(v, below)
+        moved = beta[k] * _weighed_rows(v, a, k + 1)
         along = 0.0
         for j in range(v.size):
             along += v[j] * moved[j]
         moved -= 0.5 * beta[k] * along * v
         for i in range(v.size):
-            below[i] -= v[i] * moved + moved[i] * v
+            row, p, q = a[k + 1 + i, k + 1 :], v[i], moved[i]
+            for j in range(v.size):
+                row[j] -= p * moved[j] + q * v[j]
     for k in range(n - 2, -1, -1):
-        v, below = a[k, k + 1 :], basis[k + 1 :, k + 1 :]
-        moved = beta[k] * _weighed_rows(v, below)
+        v = a[k, k + 1 :]
+        moved = beta[k] * _weighed_rows(v, basis, k + 1)
         for i in range(v.size):
-            below[i] -= v[i] * moved
+            row, p = basis[k + 1 + i, k + 1 :], v[i]
+            for j in range(v.size):
+                row[j] -= p * moved[j]
     return np.ascontiguousarray(basis.T), np.diag(a).copy(), second[: n - 1]
 
 
 @njit(nogil=True, error_model="numpy")
-def _weighed_rows(v, rows):  # type: ignore[no-untyped-def]
-    """Return ``v @ rows``, four rows at a time."""
-    out, n = np.zeros(v.size), v.size
+def _weighed_rows(v, matrix, first):  # type: ignore[no-untyped-def]
+    """Return ``v @ matrix[first:, first:]``, four rows at a time, which are contiguous."""
+    out, n, rows = np.zeros(v.size), v.size, matrix[first:]
     for i in range(0, n - 3, 4):
-        a, b, c, d = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
+        a, b, c, d = rows[i, first:], rows[i + 1, first:], rows[i + 2, first:], rows[i + 3, first:]
         p, q, r, s = v[i], v[i + 1], v[i + 2], v[i + 3]
         for j in range(n):
             out[j] = (((out[j] + p * a[j]) + q * b[j]) + r * c[j]) + s * d[j]
     for i in range(n - n % 4, n):
-        out += v[i] * rows[i]
+        out += v[i] * rows[i, first:]
     return out
 
 
