@@ -103,17 +103,15 @@ def test_variants_compute_the_same(differences, core, flags):
 # A core without assembly of its own runs the portable kernels, as this computer does.
 @pytest.mark.parametrize("core", ["cortex-m0", "cortex-m4"])
 @pytest.mark.parametrize(
-    "options",
+    ("windows", "one_scale", "phase_shift"),
     [
-        *({"phase_shift": shift} for shift in (0, 8, 15, 16, 24, 31)),
-        *(
-            {"n_features": 40, "kept": "tail", "windows": windows, "one_scale": one_scale}
-            for windows in ("phases", "one width", "two starts", "half turns", "constant")
-            for one_scale in (False, True)
-        ),
+        *(("phases", False, 0), ("one width", False, 8), ("two starts", False, 15)),
+        *(("half turns", False, 16), ("constant", False, 24), ("phases", True, 31)),
+        *(("one width", True, 24), ("two starts", True, 16), ("half turns", True, 15)),
+        *(("constant", True, 8), ("rows", False, 31), ("rows", True, 0)),
     ],
-    ids=str,
 )
-def test_every_table_of_windows_and_phase_shift(differences, core, options):
+def test_every_table_of_windows_and_phase_shift(differences, core, windows, one_scale, phase_shift):
     """Whatever the table of windows leaves out and which byte of a product counts, in assembly."""
-    assert differences(random_model(9, **options), core, "-Os") == 0
+    options = {"windows": windows, "one_scale": one_scale, "phase_shift": phase_shift}
+    assert differences(random_model(9, n_features=40, kept="tail", **options), core, "-Os") == 0
