@@ -9,7 +9,8 @@ PYTEST_ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --progress-bar off --quiet
+# Python compiles the modules that are imported, far fewer than are installed.
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --no-compile --progress-bar off --quiet
 C_FILES := $(sort $(shell find firmware benchmarks -name '*.[ch]'))
 BENCHMARKS := $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 
