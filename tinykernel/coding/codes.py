@@ -162,8 +162,7 @@ def in_words(
         shown = [_one(name, known) for name, known in list(coding.texts.items())[:_MOST_SHOWN]]
         more = ", ..." if len(coding.texts) > _MOST_SHOWN else ""
         said.append(
-            f"{len(coding.texts)} column{'s' * (len(coding.texts) > 1)} of text became numbers: "
-            f"{'; '.join(shown)}{more}"
+            f"{count(len(coding.texts), 'column')} of text became numbers: {'; '.join(shown)}{more}"
         )
     many = [name for name, known in coding.texts.items() if len(known) > _MANY_TEXTS]
     if many:

@@ -15,7 +15,7 @@ from tinykernel.coding.codes import MOST_TEXTS
 from tinykernel.data.formats.tables import FilePart
 from tinykernel.errors import TinykernelError
 from tinykernel.stored import MOST_ROWS
-from tinykernel.text import listed, visible
+from tinykernel.text import count, listed, visible
 
 GAP = 1.5  # a step of more median steps is a gap
 _PER_SECOND = {
@@ -147,8 +147,8 @@ def without_needless(part: FilePart) -> tuple[FilePart, tuple[str, ...]]:
         columns=tuple(part.columns[j] for j in inputs),
         texts={name: texts for name, texts in part.texts.items() if name not in reasons},
     )
-    s = "s" * (len(reasons) > 1)
-    return smaller, (f"left out: {len(reasons)} column{s}, {which}; --set inputs=NAMES keeps them",)
+    n_columns = count(len(reasons), "column")
+    return smaller, (f"left out: {n_columns}, {which}; --set inputs=NAMES keeps them",)
 
 
 def _reason(part: FilePart, values: NDArray[Any], j: int) -> str:

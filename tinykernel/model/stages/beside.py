@@ -13,6 +13,7 @@ from tinykernel.model.proof import Range
 from tinykernel.model.record import Field, limits
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.scale import Scale
+from tinykernel.text import count
 
 #: Most entries.
 MOST_ENTRIES = 256
@@ -76,7 +77,7 @@ class Beside(Stage):
 
     @property
     def title(self) -> str:
-        return f"{self.n_numbers} number{'s' if self.n_numbers > 1 else ''} beside"
+        return f"{count(self.n_numbers, 'number')} beside"
 
     def gives(self, grid: Grid) -> Grid:
         if grid.dtype not in ("uint8", "uint16") or grid.low != 0 or not grid.is_table:
