@@ -122,6 +122,9 @@ def test_background_of_a_long_recording_counted_as_wrong(told, tmp_path):
     model = replace(load(told / "m.tkm"), answers=answers)
     save(model, tmp_path / "m.tkm", about(told / "m.tkm"))
     assert advice in failed("evaluate", tmp_path / "m.tkm", tmp_path / "day.wav")
+    found = json_of("evaluate", tmp_path / "m.tkm", told / "long")
+    assert (found["accuracy"], found["rows"]) == (1.0, 22)
+    assert found["notes"][-1].endswith("of background, no class of the model")
 
 
 def test_misses_and_false_alarms_were_a_line_of_repeated_rates(told):

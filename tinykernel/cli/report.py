@@ -93,13 +93,9 @@ def _page(file: ModelFile, names: list[str], options: dict[str, Any]) -> ReportP
     if options["data"] is not None:
         judged = rows_to_judge(file, options["data"])
         rows = judged.rows
-        more |= {
-            "data": (rows.X, judged.y),
-            "groups": rows.group,
-            "train": judged.train,
-            "class_weight": judged.class_weight,
-            "rows": "; ".join((f"{rows.part} of {rows.source}", *rows.notes)),
-        }
+        more |= {"data": (rows.X, judged.y), "groups": rows.group, "train": judged.train}
+        more |= {"rows": "; ".join((f"{rows.part} of {rows.source}", *rows.notes))}
+        more |= {"class_weight": judged.class_weight}
     return report_page(file.path, names, options["budget"], **more)
 
 

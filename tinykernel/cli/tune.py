@@ -55,7 +55,11 @@ def tune_command(
     """
     folder = (output or Path("x")).parent / f"{Path(data).stem}.tune"
     call = {name: text for name, (text, _) in typed_settings(ctx.params).items()}
-    before = _call_before(folder) if "pick" in call else {}  # options need not be repeated
+    before: dict[str, str] = {}
+    if "pick" in call:  # its options need not be repeated
+        from tinykernel.tuning.journal import Journal
+
+        before = Journal(folder, {}).read_call()
     options, _typed = gather(ctx.params, ("data", "train", "tune"), data, _LEFT_OUT, before)
     options |= {"data": data, "output": output, "task": "classes"}
     find_target(options["target"])
@@ -100,12 +104,6 @@ def tune_command(
             f"command again to continue ({folder})",
             err=True,
         )
-
-
-def _call_before(folder: Path) -> dict[str, str]:
-    from tinykernel.tuning.journal import Journal
-
-    return Journal(folder, {}).read_call()
 
 
 def _write(

@@ -130,9 +130,10 @@ class Rows:
 
     def at(self, places: NDArray[Any]) -> Rows:
         """Return some of the rows."""
-        y, group = (None if each is None else each[places] for each in (self.y, self.group))
+        held = (self.y, self.group, self.clip)
+        y, group, clip = (None if each is None else each[places] for each in held)
         names = None if self.names is None else tuple(np.array(self.names)[places].tolist())
-        return replace(self, X=self.X[places], y=y, group=group, names=names)
+        return replace(self, X=self.X[places], y=y, group=group, clip=clip, names=names)
 
 
 def as_split(train: FilePart, test: FilePart, seed: int) -> Dataset:

@@ -219,6 +219,15 @@ def signal_rows(cut: Windows, test_size: float | None = None, seed: int = 0) -> 
     return Rows(*held, notes, streams, clip=clip, names=names)
 
 
+def without_background(rows: Rows, classes: Sequence[object]) -> Rows:
+    """Leave out windows that no span labels, where no class of a model stands for them."""
+    still = np.zeros(len(rows.X), bool) if rows.y is None else rows.y == "background"
+    if not rows.streams or "background" in classes or not still.any() or still.all():
+        return rows
+    note = f"left out: {count(int(still.sum()), 'window')} of background, no class of the model"
+    return replace(rows.at(~still), notes=(*rows.notes, note))
+
+
 def stretch(cut: Windows, n: int) -> NDArray[Any]:
     """Return n adjacent windows with the most labels, or the first n where none are adjacent."""
     window = cut.X.shape[1]

@@ -180,9 +180,11 @@ def rows_to_judge(
     the file of the training rows, if not `data`. Labels none of which is a class are refused.
     """
     from tinykernel.data.partition import TEST_PART
+    from tinykernel.data.signals import without_background
 
     training = own_training(file, data)
     rows = rows_for(file, data, held_out=training is not None)
+    rows = without_background(rows, file.model.classes) if needs_labels else rows
     if rows.y is None and needs_labels:
         where = f"{file.label!r}" if file.label else "label, target, class or y"
         raise TinykernelError(f"{data}: has no labels; add a column or array called {where}")

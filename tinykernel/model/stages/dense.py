@@ -13,7 +13,6 @@ from tinykernel.model.grid import Grid
 from tinykernel.model.proof import INT32_LIMIT, Range
 from tinykernel.model.record import Matrix, limits
 from tinykernel.model.stage import Stage, dot_ends, proved
-from tinykernel.text import count
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +49,7 @@ class Dense(Stage):
 
     @property
     def title(self) -> str:
-        return f"hidden layer of {count(self.n_units, 'unit')}"
+        return f"hidden layer of {self.n_units} units"
 
     def gives(self, grid: Grid) -> Grid:
         if grid.dtype != "uint8" or grid.low != 0 or grid.size != self.weights.shape[1]:

@@ -13,7 +13,6 @@ from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range
 from tinykernel.model.record import limits
 from tinykernel.model.stage import Stage
-from tinykernel.text import count
 
 #: Samples of a frame.
 LENGTHS = (64, 128, 256, 512)
@@ -115,7 +114,7 @@ class Spectrum(Stage):
 
     @property
     def title(self) -> str:
-        return f"spectrum of {count(self.n_bands, 'band')}"
+        return f"spectrum of {self.n_bands} bands"
 
     @property
     def steps(self) -> int:
