@@ -23,7 +23,7 @@ from tests.sessions import (
     commands,
     difference,
     environment,
-    run_shell,
+    run_command,
     wording,
 )
 from tinykernel import export
@@ -41,7 +41,7 @@ def test_console_blocks(tmp_path, require_platforms) -> None:
     differences = []
     for block in blocks(README, "console"):
         for shown in commands(block):
-            text = difference(list(shown.output), run_shell(shown.command, tmp_path))
+            text = difference(list(shown.output), run_command(shown.command, tmp_path))
             differences += [f"{block}: $ {shown.command}\n  {text}"] if text else []
     assert not differences, "\n".join(differences)
     assert (tmp_path / "digits.tkm").is_file()
@@ -132,7 +132,7 @@ def rewrite() -> None:
         for block in blocks(README, "console"):
             text = []
             for shown in commands(block):
-                text += [*shown.lines, *run_shell(shown.command, Path(temporary))]
+                text += [*shown.lines, *run_command(shown.command, Path(temporary))]
             new.append((block, text))
     for block, text in reversed(new):
         lines[block.line : block.line + len(block.text.splitlines())] = text
