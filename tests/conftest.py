@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -53,9 +54,9 @@ _PYTHON_MODULES = {"SCons": "scons", "serial": "pyserial", "PIL": "pillow"} | {
     + ("ruamel.yaml", "soundfile", "unicorn", "ziglang")
 }
 
-
-# What a test asks for that takes any compiler.
-_ANY_COMPILER = {"require_platforms", "require_toolchain", "require_compiler"}
+_FIND_TOOLS = {"require_tool", "require_platforms", "require_toolchain", "require_compiler"}
+# Commands that look for compilers by themselves.
+_BUILDING = re.compile(r"tests/cli/test_(bench|board|budget|demo|export|report|train|verify)")
 
 
 class Split(NamedTuple):
@@ -238,8 +239,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ]
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
-        if _ANY_COMPILER & fixtures:
-            item.add_marker("any_compiler")
-        # The commands look for compilers by themselves.
-        if {"require_tool"} & fixtures or "tests/cli/" in item.path.as_posix():
+        if _FIND_TOOLS & fixtures or _BUILDING.search(item.path.as_posix()):
             item.add_marker("tools")

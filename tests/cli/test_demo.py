@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from tests.cli.tools import failed, run
 from tinykernel import TinykernelError
 from tinykernel.files import manifest, replace_folder_atomically
@@ -34,7 +32,6 @@ def test_demo_keeps_what_is_not_its_own(tmp_path, monkeypatch):
     assert "add --force" in failed("demo", "-o", folder, "-q")
 
 
-@pytest.mark.slow
 def test_demo(tmp_path):
     """demo goes the whole way on digits: trains, exports, verifies all test rows, reports."""
     folder = tmp_path / "digits"
