@@ -113,9 +113,6 @@ def environment(folder: Path) -> dict[str, str]:
         PATH=f"{programs}{os.pathsep}{os.environ['PATH']}",
         PYTHONPATH=str(ROOT),
         PYTHONUNBUFFERED="1",
-        NUMBA_NUM_THREADS="1",
-        OMP_NUM_THREADS="1",
-        OPENBLAS_NUM_THREADS="1",
     )
 
 

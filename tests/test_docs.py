@@ -2,18 +2,20 @@
 
 import ast
 import re
+import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from sklearn.datasets import load_iris
 
+from tests.firmware.compiling import WARNINGS
 from tests.frames import frame_model
+from tests.random_fronts import local_model, random_signal_stage
+from tests.random_models import random_model
 from tests.sessions import ROOT, blocks
-from tests.test_readme import compile_c
-from tinykernel import IntegerModel, TernaryKernelClassifier, export
+from tinykernel import export
 
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 _FENCED = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
@@ -62,10 +64,9 @@ def test_plain_text(page) -> None:
 
 
 def doc_blocks(language: str) -> list[Any]:
-    """List the blocks of one language in docs/ as test parameters."""
-    found = [
-        block for page in sorted((ROOT / "docs").rglob("*.md")) for block in blocks(page, language)
-    ]
+    """List the blocks of one language as test parameters; Python only of docs/."""
+    shown = [page for page in pages() if language == "c" or page.parent != ROOT]
+    found = [block for page in shown for block in blocks(page, language)]
     return [pytest.param(block, id=str(block)) for block in found]
 
 
@@ -82,28 +83,27 @@ def project(tmp_path_factory) -> Path:
     """Return a folder with the exported models that the C examples include."""
     folder = tmp_path_factory.mktemp("project")
     models = {
-        "gesture": _model("float32"),
-        "motion": _model("int16"),
+        "gesture": random_model(1, n_features=4, raw_dtype="float32"),
+        "motion": random_model(1, n_features=4, raw_dtype="int16"),
         "shapes": frame_model(1, 12, 16),
+        "act": local_model(random_signal_stage(1, height=128, channels=6, hop=64), 1, n_classes=6),
     }
     for name, model in models.items():
         export(model, "host", folder / name, name=name)
     return folder
 
 
-def _model(dtype: str) -> IntegerModel:
-    X, y = load_iris(return_X_y=True)
-    classifier = TernaryKernelClassifier(n_components=64, epochs=5, effort="quick", random_state=0)
-    return classifier.fit((10 * X).astype(dtype), y).quantize()
-
-
 @pytest.mark.parametrize("compiler", ["host", "arm-none-eabi-gcc"])
 @pytest.mark.parametrize("block", doc_blocks("c"))
 def test_c_blocks(block, compiler, project, tmp_path, require_compiler) -> None:
     """The C of the documentation compiles against exported projects, every warning an error."""
-    command = require_compiler(compiler)
     (name,) = set(re.findall(r'#include "(\w+?)(?:_field)?\.h"', block.text))
-    compile_c(command, block, project / name, tmp_path / "block.c")
+    source = tmp_path / "block.c"
+    source.write_text(block.text, encoding="utf-8")
+    headers = [f"-I{path}" for path in (project / name).glob("lib/*/src")]
+    command = [*require_compiler(compiler), "-std=c99", *WARNINGS, *headers, "-c", source]
+    done = subprocess.run([*command, "-o", f"{source}.o"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def imported_parts(file: Path) -> set[str]:

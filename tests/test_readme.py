@@ -14,8 +14,6 @@ import pytest
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.firmware.compiling import WARNINGS
-from tests.random_fronts import local_model, random_signal_stage
 from tests.sessions import (
     ROOT,
     Block,
@@ -26,7 +24,6 @@ from tests.sessions import (
     run_command,
     wording,
 )
-from tinykernel import export
 from tinykernel.codegen.targets import TARGETS
 
 README = ROOT / "README.md"
@@ -46,27 +43,6 @@ def test_console_blocks(tmp_path, require_platforms) -> None:
     assert not differences, "\n".join(differences)
     assert (tmp_path / "digits.tkm").is_file()
     assert (tmp_path / "act.tkm").is_file()
-
-
-@pytest.mark.parametrize("compiler", ["host", "cortex-m4"])
-def test_c_blocks(tmp_path, require_compiler, compiler) -> None:
-    """The C of the README compiles against a project like the one that the README exports."""
-    stage = random_signal_stage(1, height=128, channels=6, hop=64)
-    export(local_model(stage, 1, n_classes=6), None, tmp_path, name="act", format="library")
-    (block,) = blocks(README, "c")
-    compile_c(require_compiler(compiler), block, tmp_path, tmp_path / "block.c")
-
-
-def compile_c(command: list[str], block: Block, project: Path, source: Path) -> None:
-    """Compile a C block with the headers of an exported project, every warning an error."""
-    source.write_text(block.text, encoding="utf-8")
-    headers = [f"-I{path}" for path in (*project.glob("lib/*/src"), project / "src")]
-    done = subprocess.run(
-        [*command, "-std=c99", *WARNINGS, *headers, "-c", str(source), "-o", f"{source}.o"],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, f"{block}: {done.stderr}"
 
 
 @pytest.mark.slow
