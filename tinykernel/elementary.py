@@ -28,21 +28,23 @@ _inlined = njit(nogil=True, error_model="numpy", forceinline=True)
 _LOG2_HIGH, _LOG2_LOW = 0.6931471803691238, 1.9082149292705877e-10
 _HALF_PI_HIGH, _HALF_PI_LOW = 1.5707963267341256, 6.077100506506192e-11
 _SQUARE_ROOT_OF_2 = 1.4142135623730951
+_LAST_BITS = 1.5 * 2.0**52
 
 
 @_inlined
 def exp(x):  # type: ignore[no-untyped-def]
     """Return e^x as float64; 0 below -708, and not above e^709."""
-    if x < -708.0:
-        return 0.0
-    x = min(np.float64(x), 709.0)
+    is_tiny = x < -708.0
+    x = min(max(np.float64(x), -708.0), 709.0)
     n = np.floor(x * 1.4426950408889634 + 0.5)
     r = (x - n * _LOG2_HIGH) - n * _LOG2_LOW
     p = 1 / 39916800 + r * (1 / 479001600 + r * (1 / 6227020800))
     p = 1 / 40320 + r * (1 / 362880 + r * (1 / 3628800 + r * p))
     p = 1 / 120 + r * (1 / 720 + r * (1 / 5040 + r * p))
     p = 1.0 + r * (1.0 + r * (1 / 2 + r * (1 / 6 + r * (1 / 24 + r * p))))
-    return p * np.int64((np.int64(n) + 1023) << 52).view(np.float64)
+    # A sum whose last bits are those of the integer n: vectors of old processors convert no int64.
+    power = np.int64((np.float64(n + _LAST_BITS).view(np.int64) + 1023) << 52).view(np.float64)
+    return 0.0 if is_tiny else p * power
 
 
 @_inlined

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.compiled import njit
-from tinykernel.elementary import exp
+from tinykernel.elementary import exp, exps
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.training.loss import judge
 from tinykernel.training.readouts.growth import Bins, Growth, Narrow, Tree, grow
@@ -28,6 +28,8 @@ _FIT_AGAIN = 1.25
 _PATIENCE = 12
 # As LogitBoost bounds its responses (Friedman, Hastie, Tibshirani, Annals of Statistics 2000).
 _LONGEST_STEP = 4.0
+_LARGEST_OUTPUT = 300.0  # of which the exponential is taken.
+_NO_ODDS = np.empty((0, 0))
 
 
 @dataclass(frozen=True)
@@ -63,23 +65,19 @@ class Aim:
         """Return the targets of some rows."""
         return Aim(self.target[rows], self.weight[rows], self.values)
 
-    def slopes(self, f: _Floats, o: int) -> tuple[_Floats, _Floats]:
-        """Return first and second derivatives of the loss by output o, by row."""
-        slope, bend = _slopes(f, self.target, self.weight, o, self.values)
-        return slope, bend
-
     def start(self) -> _Floats:
         """Return the best constant outputs."""
-        f = np.zeros((1, self.target.shape[1]))
+        f = np.zeros(self.target.shape[1])
         mean = np.einsum("i,ij->j", self.weight, self.target) / self.weight.sum()
         if self.values:
             return np.asarray(mean)
-        whole = Aim(mean[np.newaxis], np.ones(1), values=False)
         for _ in range(_FIRST_STEPS):
-            for o in range(f.shape[1]):
-                slope, bend = whole.slopes(f, o)
-                f[0, o] -= np.clip(slope[0] / (bend[0] + 1e-9), -1, 1)
-        return np.asarray(f[0])
+            for o in range(f.size):
+                # Of one output, the other class has 0. Sums from the left.
+                odds = exps(f - f.max()) if f.size > 1 else exps([0.0, -f[0]])
+                p = odds[o] / sum(odds.tolist())
+                f[o] -= np.clip((p - mean[o]) / (max(p * (1 - p), 1e-6) + 1e-9), -1, 1)
+        return f
 
 
 @dataclass(eq=False)
@@ -91,14 +89,16 @@ class Forest:
     aim: Aim
     options: TreeOptions
     offset: _Floats
-    f: _Floats
+    f: _Floats  # (n_outputs, n)
+    target: _Floats  # (n_outputs, n)
     used: NDArray[np.bool_]
-    odds: _Floats | None = None  # (n_outputs, n)
+    odds: _Floats  # (n_outputs, n) or (0, 0)
+    scratch: NDArray[np.int64]
     narrow: Narrow | None = None
     steps: int = 0
     n_leaves: int = 0
+    n_fits: int = 0  # of all leaves.
     trees: list[tuple[int, Tree]] = field(default_factory=list)
-    reached: list[NDArray[np.uint8]] = field(default_factory=list)
     values: list[_Floats] = field(default_factory=list)
 
     @staticmethod
@@ -111,13 +111,13 @@ class Forest:
     ) -> Forest:
         """Return a forest without trees; `base` are outputs of a linear part beside it."""
         offset = aim.start() if base is None else np.zeros(aim.target.shape[1])
-        f = np.tile(offset, (len(bins), 1)) if base is None else base.copy()
-        forest = Forest(bins, first, aim, options, offset, f, np.zeros(int(first[-1]), np.bool_))
-        if not aim.values and f.shape[1] > 1:
-            forest.odds = np.empty(f.shape[::-1])
-            for o in range(f.shape[1]):
-                _raise(f, o, forest.odds)
-        return forest
+        f = _outputs(offset, len(bins), base)
+        clipped = np.clip(f, -_LARGEST_OUTPUT, _LARGEST_OUTPUT)
+        odds = _NO_ODDS if aim.values or len(f) == 1 else exps(clipped)
+        target, n_bins = np.ascontiguousarray(aim.target.T), int(first[-1])
+        scratch = np.empty(options.leaves * n_bins, np.int64)
+        used = np.zeros(n_bins, np.bool_)
+        return Forest(bins, first, aim, options, offset, f, target, used, odds, scratch)
 
     @property
     def n_bytes(self) -> int:
@@ -146,54 +146,40 @@ class Forest:
         used = self.used.copy()
         self.narrow = self.narrow or Narrow.of(self.bins, self.first, used)
         if self.narrow is None:
-            tree = grow(self.bins, self.first, slope, bend, used, growth)
+            tree = grow(self.bins, self.first, slope, bend, used, growth, self.scratch)
         else:
-            tree = self.narrow.grow(slope, bend, growth)
+            tree = self.narrow.grow(slope, bend, growth, self.scratch)
         if tree is None or self.steps + tree.depth + 1 > room.steps:
             return False
         self.used, self.steps = used, self.steps + tree.depth + 1
         self.n_leaves += tree.n_leaves
-        reached = tree.reached(self.bins)
-        sums = _leaf_sums(reached, slope, bend, tree.n_leaves)
+        sums = _leaf_sums(tree.grown_on, slope, bend, tree.n_leaves)
         values = -options.rate * sums[0] / (sums[1] + options.l2)
-        self._move(o, values[reached])
+        _move(self.f, self.odds, o, values, tree.grown_on)
         self.trees.append((o, tree))
-        self.reached.append(reached)
         self.values.append(values)
         return True
 
-    def _move(self, o: int, by: _Floats) -> None:
-        self.f[:, o] += by
-        if self.odds is not None:
-            _raise(self.f, o, self.odds)
-
     def _slopes(self, o: int) -> tuple[_Floats, _Floats]:
-        if self.odds is None:
-            return self.aim.slopes(self.f, o)
-        slope, bend = _slopes_of_odds(self.odds, self.aim.target, self.aim.weight, o)
+        """Return first and second derivatives of the loss by output o, by row."""
+        aim = self.aim
+        slope, bend = _slopes(self.f, self.odds, self.target, aim.weight, o, aim.values)
         return slope, bend
 
     def fit_leaves(self) -> None:
         """Fit the leaves of every tree again, one tree after the other."""
-        for i, (o, _) in enumerate(self.trees):
-            self._fit(i, o)
+        self.n_fits += 1
+        for i in range(len(self.trees)):
+            self._fit(i)
 
-    def _fit(self, i: int, o: int) -> _Floats:
+    def _fit(self, i: int) -> _Floats:
         """Take a Newton step of one tree's leaves; return them."""
-        old, (slope, bend) = self.values[i], self._slopes(o)
-        sums = _leaf_sums(self.reached[i], slope, bend, len(old))
-        l2 = self.options.l2
-        step = (sums[0] + l2 * old) / (sums[1] + l2)
-        if not self.aim.values:
-            # Sure rows have little curvature, by which a step would be far too long.
-            step = np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
-        new: _Floats = old - step
-        self._put(i, o, new)
-        return new
-
-    def _put(self, i: int, o: int, new: _Floats) -> None:
-        self._move(o, (new - self.values[i])[self.reached[i]])
-        self.values[i] = new
+        (o, tree), aim, old = self.trees[i], self.aim, self.values[i]
+        state = self.f, self.odds, self.target, aim.weight, o, aim.values
+        # Sure rows have little curvature, by which a step would be far too long.
+        longest = np.inf if aim.values else _LONGEST_STEP
+        self.values[i] = _newton(*state, old, tree.grown_on, self.options.l2, longest)
+        return self.values[i]
 
     def rounded(self) -> tuple[list[NDArray[np.int8]], list[int], _Floats]:
         """Round the leaves of each tree, fitting the others to the rounding error.
@@ -206,10 +192,11 @@ class Forest:
         unit = self._units(top)
         for _ in range(_LAST_PASSES):
             for i, (o, _) in enumerate(self.trees):
-                wanted = self._fit(i, o)
-                bend = _leaf_sums(self.reached[i], *self._slopes(o), len(wanted))[1]
+                wanted, reached = self._fit(i), self.trees[i][1].grown_on
+                bend = _leaf_sums(reached, *self._slopes(o), len(wanted))[1]
                 shifts[i], leaves[i] = _rounded(wanted, bend + self.options.l2, unit[o], top)
-                self._put(i, o, leaves[i] * (unit[o] * 2.0 ** shifts[i]))
+                self.values[i] = leaves[i] * (unit[o] * 2.0 ** shifts[i])
+                _move(self.f, self.odds, o, self.values[i] - wanted, reached)
         return leaves, shifts, unit
 
     def _units(self, top: int) -> _Floats:
@@ -224,6 +211,13 @@ class Forest:
                 small = most = 1.0
             unit[o] = 2.0 ** np.floor(np.log2(max(small, 2.0**-10 * most) / top))
         return unit
+
+
+def _outputs(offset: _Floats, n_rows: int, base: _Floats | None) -> _Floats:
+    """Return the outputs (n_outputs, n) of a forest without trees, or of a linear part beside."""
+    if base is not None:
+        return base.T.copy()
+    return np.repeat(offset[:, np.newaxis], n_rows, axis=1)
 
 
 def _rounded(values: _Floats, bend: _Floats, unit: float, top: int) -> tuple[int, NDArray[np.int8]]:
@@ -271,9 +265,10 @@ class Watch:
     cancelled: threading.Event = field(default_factory=threading.Event)
     losses: list[tuple[int, float, float]] = field(default_factory=list)
     reached: list[NDArray[np.uint8]] = field(default_factory=list)
-    # Leaves of the trees that `sums` (n, n_outputs) adds up.
-    leaves: list[_Floats] = field(default_factory=list)
-    sums: _Floats | None = None
+    # Sums (n_outputs, n) of the first trees of a forest, whose leaves were fitted so often.
+    sums: _Floats = field(default_factory=lambda: np.empty((0, 0)))
+    n_summed: int = 0
+    n_fits: int = -1
 
     def goes_on(self, forest: Forest) -> bool:
         """Record loss and accuracy of the trees so far; False if the loss no longer falls."""
@@ -288,18 +283,13 @@ class Watch:
         """Return the decisions (n, n_outputs) of a forest, which grows between two calls."""
         new = forest.trees[len(self.reached) :]
         self.reached += [tree.reached(self.bins) for _, tree in new]
-        n = len(self.leaves)
-        if self.sums is None or any(
-            a is not b for a, b in zip(self.leaves, forest.values, strict=False)
-        ):
-            whole = np.tile(forest.offset, (len(self.bins), 1))
-            self.sums, n = whole if self.base is None else self.base.copy(), 0
-        self.leaves = forest.values.copy()
-        for (o, _), values, reached in zip(
-            forest.trees[n:], forest.values[n:], self.reached[n:], strict=True
-        ):
-            self.sums[:, o] += values[reached]
-        return self.sums.astype(np.float32)
+        if forest.n_fits != self.n_fits:
+            self.sums, self.n_summed = _outputs(forest.offset, len(self.bins), self.base), 0
+            self.n_fits = forest.n_fits
+        for i in range(self.n_summed, len(forest.trees)):
+            _move(self.sums, _NO_ODDS, forest.trees[i][0], forest.values[i], self.reached[i])
+        self.n_summed = len(forest.trees)
+        return np.ascontiguousarray(self.sums.T, np.float32)
 
 
 def packed(forest: Forest, bins: Bins) -> tuple[Trees, _Floats]:
@@ -332,31 +322,27 @@ def packed(forest: Forest, bins: Bins) -> tuple[Trees, _Floats]:
     return trees, unit
 
 
-@njit(nogil=True)
-def _slopes(f, target, weight, o, values):  # type: ignore[no-untyped-def]
-    slope, bend = np.empty(f.shape[0]), np.empty(f.shape[0])
-    for i in range(f.shape[0]):
+@njit(nogil=True, error_model="numpy")
+def _slopes(f, odds, target, weight, o, values):  # type: ignore[no-untyped-def]
+    """Return the derivatives by output o of every row."""
+    n_rows = weight.size
+    slope, bend, total = np.empty(n_rows), np.empty(n_rows), np.zeros(n_rows)
+    for c in range(odds.shape[0]):
+        for i in range(n_rows):
+            total[i] += odds[c, i]
+    for i in range(n_rows):
         w = weight[i]
         if values:
-            slope[i] = w * (f[i, o] - target[i, o])
+            slope[i] = w * (f[o, i] - target[o, i])
             bend[i] = w
             continue
-        if f.shape[1] == 1:
-            p = 1.0 / (1.0 + exp(-f[i, 0]))
-        else:
-            top = f[i, 0]
-            for c in range(1, f.shape[1]):
-                top = max(top, f[i, c])
-            total = 0.0
-            for c in range(f.shape[1]):
-                total += exp(f[i, c] - top)
-            p = exp(f[i, o] - top) / total
-        slope[i] = w * (p - target[i, o])
+        p = odds[o, i] / total[i] if odds.size else 1.0 / (1.0 + exp(-f[o, i]))
+        slope[i] = w * (p - target[o, i])
         bend[i] = w * max(p * (1.0 - p), 1e-6)
     return slope, bend
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def _leaf_sums(reached, slope, bend, n):  # type: ignore[no-untyped-def]
     """Return the sums of the derivatives of the rows of each leaf, shape (2, n)."""
     sums = np.zeros((2, n))
@@ -366,22 +352,22 @@ def _leaf_sums(reached, slope, bend, n):  # type: ignore[no-untyped-def]
     return sums
 
 
-@njit(nogil=True)
-def _raise(f, o, odds):  # type: ignore[no-untyped-def]
-    for i in range(f.shape[0]):
-        odds[o, i] = exp(min(max(f[i, o], -300.0), 300.0))
+@njit(nogil=True, error_model="numpy")
+def _move(f, odds, o, by, reached):  # type: ignore[no-untyped-def]
+    """Add what the leaves have to the outputs o of their rows."""
+    for i in range(reached.size):
+        f[o, i] += by[reached[i]]
+    if odds.size:
+        for i in range(reached.size):
+            odds[o, i] = exp(min(max(f[o, i], -_LARGEST_OUTPUT), _LARGEST_OUTPUT))
 
 
-@njit(nogil=True)
-def _slopes_of_odds(odds, target, weight, o):  # type: ignore[no-untyped-def]
-    """Return the derivatives for several classes, of exp(f)."""
-    n_outputs, n = odds.shape
-    slope, bend, total = np.empty(n), np.empty(n), np.zeros(n)
-    for c in range(n_outputs):
-        for i in range(n):
-            total[i] += odds[c, i]
-    for i in range(n):
-        p = odds[o, i] / total[i]
-        slope[i] = weight[i] * (p - target[i, o])
-        bend[i] = weight[i] * max(p * (1.0 - p), 1e-6)
-    return slope, bend
+@njit(nogil=True, error_model="numpy")
+def _newton(f, odds, target, weight, o, values, old, reached, l2, longest):  # type: ignore[no-untyped-def]
+    """Take a Newton step of the leaves of one tree; return them."""
+    slope, bend = _slopes(f, odds, target, weight, o, values)
+    sums = _leaf_sums(reached, slope, bend, old.size)
+    step = (sums[0] + l2 * old) / (sums[1] + l2)
+    new = old - np.minimum(np.maximum(step, -longest), longest)
+    _move(f, odds, o, new - old, reached)
+    return new

@@ -58,19 +58,13 @@ class Tree:
     cut: NDArray[np.int32]  # (n,)
     child: NDArray[np.int32]  # (n,)
     leaf: NDArray[np.int32]  # (n,): number of a leaf in preorder; 0 of nodes.
+    depth: int  # number of nodes on the longest path to a leaf.
+    grown_on: NDArray[np.uint8]  # (n_rows,): leaf of each row that it was grown on.
 
     @property
     def n_leaves(self) -> int:
         """Number of leaves."""
-        return int(np.count_nonzero(self.input < 0))
-
-    @property
-    def depth(self) -> int:
-        """Number of nodes on the longest path to a leaf."""
-        depth = np.zeros(len(self.input), np.int64)
-        for k in np.flatnonzero(self.input >= 0):  # children follow their node
-            depth[self.child[k] : self.child[k] + 2] = depth[k] + 1
-        return int(depth.max())
+        return len(self.input) // 2 + 1
 
     def reached(self, bins: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Return the leaf of each row."""
@@ -80,8 +74,13 @@ class Tree:
 
     def preorder(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return its nodes in preorder, and the number of nodes in the false part of each."""
-        order = _preorder(self.input, self.child)
-        nodes, below = order[self.input[order] >= 0], np.zeros(len(self.input), np.int64)
+        order, pending = list[int](), [0]
+        while pending:
+            k = pending.pop()
+            if self.input[k] >= 0:
+                order.append(k)
+                pending += [int(self.child[k]) + 1, int(self.child[k])]
+        nodes, below = np.array(order, np.int64), np.zeros(len(self.input), np.int64)
         for k in np.flatnonzero(self.input >= 0)[::-1]:  # children follow their node
             below[k] = 1 + below[self.child[k]] + below[self.child[k] + 1]
         return nodes, below[self.child[nodes]]
@@ -114,9 +113,15 @@ class Narrow:
         edges = np.concatenate([[0], np.flatnonzero(cuts < 0) + 1]).astype(np.int64)
         return Narrow(np.stack(columns, axis=1), edges, inputs, cuts)
 
-    def grow(self, slope: _Floats, bend: _Floats, growth: Growth) -> Tree | None:
+    def grow(
+        self,
+        slope: _Floats,
+        bend: _Floats,
+        growth: Growth,
+        scratch: NDArray[np.int64] | None = None,
+    ) -> Tree | None:
         """Grow one tree, see `grow`; its inputs and cuts are those of all bins."""
-        tree = grow(self.bins, self.first, slope, bend, self.cuts >= 0, growth)
+        tree = grow(self.bins, self.first, slope, bend, self.cuts >= 0, growth, scratch)
         if tree is None:
             return None
         nodes = np.flatnonzero(tree.input >= 0)
@@ -124,17 +129,6 @@ class Narrow:
         cut[nodes] = self.cuts[self.first[tree.input[nodes]] + tree.cut[nodes]]
         feature[nodes] = self.inputs[tree.input[nodes]]
         return replace(tree, input=feature, cut=cut)
-
-
-def _preorder(feature: NDArray[np.int32], child: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return nodes and leaves in preorder."""
-    order, pending = list[int](), [0]
-    while pending:
-        k = pending.pop()
-        order.append(k)
-        if feature[k] >= 0:
-            pending += [int(child[k]) + 1, int(child[k])]
-    return np.array(order, np.int64)
 
 
 @dataclass(frozen=True)
@@ -154,32 +148,29 @@ def grow(
     bend: _Floats,
     used: NDArray[np.bool_],
     growth: Growth,
+    scratch: NDArray[np.int64] | None = None,
 ) -> Tree | None:
     """Grow one tree to the gradient of a loss (Friedman 2001; Chen & Guestrin 2016, formula 7).
 
     The gain of a split is ``G_l^2 / (H_l + l2) + G_r^2 / (H_r + l2) - G^2 / (H + l2)``, with G the
     sum of `slope` and H that of `bend` over the rows: first and second derivatives of the loss,
     times row weights. `used` (n_bins,) marks thresholds of the model, also those of this tree.
-    Returns None if no split gains anything.
+    `scratch` is memory that trees may share. Returns None if no split gains anything.
     """
     total, bent = float(np.abs(slope).sum()), float(bend.sum())
     if total <= 0 or bent <= 0:
         return None
-    per = np.array([_LARGEST_SUM / total, _LARGEST_SUM / bent])
-    first_sum, second_sum = (
-        np.rint(each * unit).astype(np.int64) for each, unit in zip((slope, bend), per, strict=True)
-    )
-    both = (first_sum << 32) + second_sum
-    nodes = np.full((3, 2 * growth.leaves), -1, np.int32)
-    settings = np.array([growth.l2, growth.least, growth.known, 1 / per[0], 1 / per[1]])
-    n = _grow(bins, both, first, used, MOST_THRESHOLDS, growth.leaves, settings, nodes)
-    if n < 3:
-        return None
-    feature, cut, child = nodes[:, :n].copy()
-    order, number = _preorder(feature, child), np.zeros(n, np.int32)
-    leaves = order[feature[order] < 0]
-    number[leaves] = np.arange(len(leaves))
-    return Tree(feature, cut, child, number)
+    per = (_LARGEST_SUM / total, _LARGEST_SUM / bent)
+    nodes = np.full((4, 2 * growth.leaves), -1, np.int32)
+    reached = np.empty(len(bins), np.uint8)
+    settings = (growth.l2, growth.least, growth.known, 1 / per[0], 1 / per[1])
+    if scratch is None or scratch.size < growth.leaves * used.size:
+        scratch = np.empty(growth.leaves * used.size, np.int64)
+    sums = scratch[: growth.leaves * used.size].reshape(growth.leaves, -1)
+    start, most = first.astype(np.uint32), MOST_THRESHOLDS
+    n, depth = _grow(bins, slope, bend, per, start, used, most, settings, sums, nodes, reached)
+    feature, cut, child, number = nodes[:, :n].copy()
+    return None if n < 3 else Tree(feature, cut, child, number, int(depth), reached)
 
 
 @njit(nogil=True)
@@ -193,7 +184,7 @@ def _reach(bins, feature, cut, child, leaf, out):  # type: ignore[no-untyped-def
 
 @njit(nogil=True)
 def _add_up(bins, rows, both, first, sums):  # type: ignore[no-untyped-def]
-    """Add up the derivatives of rows in the bins of every input."""
+    """Add up the derivatives of rows in all bins; places are unsigned, which are not checked."""
     sums[:] = 0
     for i in range(rows.size):
         row = rows[i]
@@ -202,46 +193,56 @@ def _add_up(bins, rows, both, first, sums):  # type: ignore[no-untyped-def]
             sums[first[f] + bins[row, f]] += value
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def _best_split(sums, first, used, is_full, settings):  # type: ignore[no-untyped-def]
     """Return gain, input and cut of the best split of the rows whose sums are given."""
     l2, least, known, unit, bend_unit = settings
-    whole = np.int64(0)
-    for b in range(first[0], first[1]):
-        whole += sums[b]
+    parts, gains, whole = np.empty_like(sums), np.empty(sums.size), np.int64(0)
+    for f in range(first.size - 1):
+        whole = np.int64(0)
+        for b in range(first[f], first[f + 1]):
+            whole += sums[b]
+            parts[b] = whole
     total = (whole >> 32) * unit
     bent = (whole & 0xFFFFFFFF) * bend_unit
     base = total * total / (bent + l2)
-    best, feature, cut = 1e-12 * (base + 1e-12), -1, -1
-    for f in range(first.size - 1):
-        part = np.int64(0)
-        for b in range(first[f], first[f + 1] - 1):
-            part += sums[b]
-            if is_full and not used[b]:
-                continue
-            below = (part & 0xFFFFFFFF) * bend_unit
-            above = bent - below
-            if below < least or above < least:
-                continue
-            slope = (part >> 32) * unit
-            other = total - slope
-            gain = slope * slope / (below + l2) + other * other / (above + l2) - base
-            if not used[b]:
-                gain *= known
-            if gain > best:
-                best, feature, cut = gain, f, b - first[f]
-    return best, feature, cut
+    rest = 0.0 if is_full else known  # a factor of the gain of new thresholds
+    # A loop of vector operations: all sums fit 32 bits. Above the last bin of an input is nothing.
+    for b in range(sums.size):
+        below = np.int32(parts[b] & 0xFFFFFFFF) * bend_unit
+        above = bent - below
+        slope = np.int32(parts[b] >> 32) * unit
+        other = total - slope
+        gain = slope * slope / (below + l2) + other * other / (above + l2) - base
+        gain *= 1.0 if used[b] else rest
+        gains[b] = gain if below >= least and above >= least else 0.0
+    best, place = 1e-12 * (base + 1e-12), -1
+    for b in range(sums.size):
+        if gains[b] > best:
+            best, place = gains[b], b
+    feature = -1
+    while place >= 0 and first[feature + 1] <= place:
+        feature += 1
+    return best, feature, place - (first[feature] if place >= 0 else 0)
 
 
-@njit(nogil=True)
-def _grow(bins, both, first, used, most_used, leaves, settings, nodes):  # type: ignore[no-untyped-def]
-    n_bins = first[-1]
-    sums = np.zeros((leaves, n_bins), np.int64)
-    rows = np.arange(bins.shape[0]).astype(np.int32)
+@njit(nogil=True, error_model="numpy")
+def _grow(bins, slope, bend, per, first, used, most_used, settings, sums, nodes, reached):  # type: ignore[no-untyped-def]
+    """Fill nodes (input, cut, child and number) and the leaves of the rows.
+
+    Returns the number of nodes and leaves, and the depth.
+    """
+    n_bins, leaves = used.size, sums.shape[0]
+    both = np.empty(bins.shape[0], np.int64)
+    rows = np.empty(bins.shape[0], np.uint32)
+    for i in range(rows.size):
+        rows[i] = i
+        both[i] = (np.int64(np.rint(slope[i] * per[0])) << 32) + np.int64(np.rint(bend[i] * per[1]))
     upper = np.empty_like(rows)
     begin = np.zeros(2 * leaves, np.int64)
     end = np.zeros(2 * leaves, np.int64)
     place = np.zeros(2 * leaves, np.int64)
+    depth = np.zeros(2 * leaves, np.int64)
     gain = np.zeros(2 * leaves)
     split = np.full((2, 2 * leaves), -1)
     n_used = 0
@@ -251,7 +252,7 @@ def _grow(bins, both, first, used, most_used, leaves, settings, nodes):  # type:
     _add_up(bins, rows, both, first, sums[0])
     best = _best_split(sums[0], first, used, n_used >= most_used, settings)
     gain[0], split[0, 0], split[1, 0] = best
-    n, n_leaves = 1, 1
+    n, n_leaves, deepest = 1, 1, 0
     while n_leaves < leaves:
         k, most = -1, 0.0
         for j in range(n):
@@ -271,25 +272,45 @@ def _grow(bins, both, first, used, most_used, leaves, settings, nodes):  # type:
         middle, m = begin[k], 0
         for i in range(begin[k], end[k]):
             row = rows[i]
-            if bins[row, f] <= c:
-                rows[middle] = row
-                middle += 1
-            else:
-                upper[m] = row
-                m += 1
+            rows[middle] = upper[m] = row
+            is_below = int(bins[row, f] <= c)
+            middle += is_below
+            m += 1 - is_below
         for i in range(m):
             rows[middle + i] = upper[i]
         begin[n], end[n], begin[n + 1], end[n + 1] = begin[k], middle, middle, end[k]
+        depth[n] = depth[n + 1] = depth[k] + 1
+        deepest = max(deepest, depth[n])
         # Only the rows of the smaller child are added up; the other child has the rest.
         small = n if middle - begin[k] <= end[k] - middle else n + 1
         large = 2 * n + 1 - small
         place[large], place[small] = place[k], n_leaves
-        _add_up(bins, rows[begin[small] : end[small]], both, first, sums[n_leaves])
+        few, many = sums[n_leaves], sums[place[k]]
+        _add_up(bins, rows[begin[small] : end[small]], both, first, few)
         for b in range(n_bins):
-            sums[place[large], b] -= sums[n_leaves, b]
+            many[b] -= few[b]
         for j in range(n, n + 2):
             best = _best_split(sums[place[j]], first, used, n_used >= most_used, settings)
             gain[j], split[0, j], split[1, j] = best
         n += 2
         n_leaves += 1
-    return n
+    _number(nodes, rows, begin, end, reached)
+    return n, deepest
+
+
+@njit(nogil=True)
+def _number(nodes, rows, begin, end, reached):  # type: ignore[no-untyped-def]
+    """Give the leaves their numbers in preorder, and the rows the number of their leaf."""
+    pending, n_pending, number = np.zeros(nodes.shape[1], np.int64), 1, 0
+    while n_pending:
+        n_pending -= 1
+        k = pending[n_pending]
+        nodes[3, k] = 0
+        if nodes[0, k] >= 0:
+            pending[n_pending], pending[n_pending + 1] = nodes[2, k] + 1, nodes[2, k]
+            n_pending += 2
+            continue
+        nodes[3, k] = number
+        for i in range(begin[k], end[k]):
+            reached[rows[i]] = number
+        number += 1

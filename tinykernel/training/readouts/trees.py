@@ -118,6 +118,7 @@ class TreeData:
     aim: Aim
     scale: NDArray[np.float64]  # (n_outputs,): unit of each output, for values.
     n_threads: int = 1
+    _binned: dict[int, tuple[Bins, NDArray[np.uint8]]] = field(default_factory=dict, init=False)
 
     @staticmethod
     def of(data: TrainSet, options: TrainerOptions) -> TreeData:
@@ -149,17 +150,26 @@ class TreeData:
         self, options: TreeOptions, rows: NDArray[np.int64] | slice, lines: LinearPart | None
     ) -> tuple[Bins, Forest]:
         """Return a forest without trees on some rows, and the bins of their levels."""
-        bins = Bins.of(self.Q, most_bins(self.Q.shape[1], options.leaves))
+        bins, binned = self.binned(options)
         base = None if lines is None else lines.outputs(self.Q[rows])
-        sorted_ = bins.sort(self.Q[rows])
-        return bins, Forest.planted(sorted_, bins.first, self.aim.of(rows), options, base)
+        return bins, Forest.planted(binned[rows], bins.first, self.aim.of(rows), options, base)
 
-    def watch(self, bins: Bins, rows: NDArray[np.int64], lines: LinearPart | None) -> Watch:
+    def watch(
+        self, options: TreeOptions, rows: NDArray[np.int64], lines: LinearPart | None
+    ) -> Watch:
         """Return the judge of a forest by held-out rows."""
-        levels, aim = self.Q[rows], self.aim.of(rows)
-        base = None if lines is None else lines.outputs(levels)
+        binned, aim = self.binned(options)[1], self.aim.of(rows)
+        base = None if lines is None else lines.outputs(self.Q[rows])
         weight = aim.weight.astype(np.float32)
-        return Watch(bins.sort(levels), self.data.truth[rows], weight, aim.values, base)
+        return Watch(binned[rows], self.data.truth[rows], weight, aim.values, base)
+
+    def binned(self, options: TreeOptions) -> tuple[Bins, NDArray[np.uint8]]:
+        """Return the bins of trees, and that of every level; they are chosen once."""
+        most = most_bins(self.Q.shape[1], options.leaves)
+        if most not in self._binned:
+            bins = Bins.of(self.Q, most)
+            self._binned[most] = bins, bins.sort(self.Q)
+        return self._binned[most]
 
 
 def tried(
@@ -179,8 +189,8 @@ def tried(
         if hopeless.is_set():
             return [], 0
         fold, beside = folds[number], lines[number] if options.lines else None
-        bins, forest = data.planted(options, fold.inside, beside)
-        watch = data.watch(bins, fold.outside, beside)
+        forest = data.planted(options, fold.inside, beside)[1]
+        watch = data.watch(options, fold.outside, beside)
         watch.cancelled = hopeless
         grown(forest, data.room, _MOST_TREES, watch)
         if not number and len(folds) > 1 and _least(watch.losses) > _HOPELESS * limit:
@@ -208,9 +218,9 @@ def _least(path: Sequence[tuple[int, float, float]]) -> float:
 def decisions_of(data: TreeData, trial: TreeTrial, fold: Fold) -> NDArray[np.float32]:
     """Grow the forest of a trial inside a fold; return its decisions of the rows outside."""
     lines = data.lines(fold.inside) if trial.options.lines else None
-    bins, forest = data.planted(trial.options, fold.inside, lines)
+    forest = data.planted(trial.options, fold.inside, lines)[1]
     grown(forest, data.room, trial.n_trees)
-    return data.watch(bins, fold.outside, lines).decide(forest)
+    return data.watch(trial.options, fold.outside, lines).decide(forest)
 
 
 def _at(path: list[tuple[int, float, float]], n: int) -> tuple[float, float]:
