@@ -137,20 +137,14 @@ def _lay_back(x, rows):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def fwht_rows(begin, end, rows, shifts):  # type: ignore[no-untyped-def]
-    """Transform ``rows[begin:end]`` in place; C-contiguous (n, d), d a power of two, unchecked.
-
-    `shifts` is None of floats; int16 are halved as by `fwht_halving` where it is 1, and not 0.
-    """
+    """Transform ``rows[begin:end]`` as `fwht_halving`; C-contiguous (n, d), unchecked."""
     d = rows.shape[1]
-    x = np.empty(d * LANES, rows.dtype)
+    x = np.empty(d * LANES, np.int16)
     for first in range(begin, end, LANES):
         group = rows[first : min(first + LANES, end)]
         part = x[: d * group.shape[0]]
         _lay_side_by_side(group, part)
-        if shifts is None:
-            fwht_lanes(part, d)
-        else:
-            _halving_lanes(part, d, shifts)
+        _halving_lanes(part, d, shifts)
         _lay_back(part, group)
 
 
@@ -177,20 +171,16 @@ def useful_threads(n_butterflies: int) -> int:
     return max(1, min(available, n_butterflies // _BUTTERFLIES_PER_THREAD))
 
 
-def _in_place(x: _ArrayT, shifts: NDArray[np.int16] | None = None) -> _ArrayT:
-    """Transform all rows of an array of any strides, and return it."""
-    if x.size and x.shape[-1] > 1:
-        rows = np.require(x, requirements=("C", "A")).reshape(-1, x.shape[-1])
-        threads = useful_threads(x.size * x.shape[-1].bit_length() // 2)
-        run_on_rows(fwht_rows, rows.shape[0], threads, rows, shifts)
-        if not x.flags.carray:
-            x[...] = rows.reshape(x.shape)
-    return x
-
-
 def fwht(x: _ArrayT) -> _ArrayT:
-    """Multiply rows (..., d) of floats by the Walsh-Hadamard matrix, in place; return x."""
-    return _in_place(x)
+    """Multiply few rows (..., d) of floats by the Walsh-Hadamard matrix, in place; return x."""
+    columns, h = np.array(np.moveaxis(x, -1, 0), order="C"), 1
+    while x.size and h < len(columns):
+        pairs = columns.reshape(-1, 2, h, x.size // len(columns))
+        low, high = pairs[:, 0], pairs[:, 1]
+        pairs[:, 0], pairs[:, 1] = low + high, low - high
+        h *= 2
+    x[...] = np.moveaxis(columns, 0, -1)
+    return x
 
 
 def fwht_halving(x: NDArray[np.int16], halve: ArrayLike) -> NDArray[np.int16]:
@@ -204,4 +194,10 @@ def fwht_halving(x: NDArray[np.int16], halve: ArrayLike) -> NDArray[np.int16]:
     array([2, 2, 1, 1], dtype=int16)
     """
     shifts = np.ascontiguousarray(np.asarray(halve, dtype=bool), dtype=np.int16)
-    return _in_place(x, shifts)
+    if x.size and x.shape[-1] > 1:
+        rows = np.require(x, requirements=("C", "A")).reshape(-1, x.shape[-1])
+        threads = useful_threads(x.size * x.shape[-1].bit_length() // 2)
+        run_on_rows(fwht_rows, rows.shape[0], threads, rows, shifts)
+        if not x.flags.carray:
+            x[...] = rows.reshape(x.shape)
+    return x

@@ -25,6 +25,13 @@ WIDTH = 8
 #: Compiles a part of a step of the training.
 inlined = njit(nogil=True, error_model="numpy", forceinline=True)
 _VECTOR = ir.VectorType(ir.FloatType(), WIDTH)
+# Numbers of two vectors that `totals` adds to those so many places on: processors shuffle within
+# halves of a vector.
+_HALVES = (
+    ((0, 1, 2, 3, 8, 9, 10, 11), 4),
+    ((0, 1, 8, 9, 4, 5, 12, 13), 2),
+    ((0, 2, 8, 10, 4, 6, 12, 14), 1),
+)
 
 
 class _Eight(types.Type):  # type: ignore[misc]
@@ -64,6 +71,19 @@ def load(_: Any, x: Any, first: Any) -> Any:
 
 
 @intrinsic
+def store(_: Any, x: Any, first: Any, value: Any) -> Any:
+    """Set x[first : first + 8] of a contiguous float32 vector; not checked."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.gep(array.data, [arguments[1]])
+        builder.store(arguments[2], builder.bitcast(place, _VECTOR.as_pointer()), align=4)
+        return context.get_dummy_value()
+
+    return types.void(x, types.intp, _EIGHT), generate
+
+
+@intrinsic
 def add(_: Any, x: Any, y: Any) -> Any:
     """Return x + y."""
     return _EIGHT(x, y), lambda context, builder, signature, arguments: builder.fadd(*arguments)
@@ -99,6 +119,34 @@ def total(_: Any, x: Any) -> Any:
     return types.float32(x), generate
 
 
+@intrinsic
+def _totals(_: Any, v0: Any, v1: Any, v2: Any, v3: Any, v4: Any, v5: Any, v6: Any, v7: Any) -> Any:
+    """Return the totals of eight vectors."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        left = [arguments[i] for i in (0, 4, 1, 5, 2, 6, 3, 7)]
+        for firsts, moved in _HALVES:
+            places = [[i + by for i in firsts] for by in (0, moved)]
+            masks = [ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), each) for each in places]
+            left = [
+                builder.fadd(*(builder.shuffle_vector(x, y, mask) for mask in masks))
+                for x, y in zip(left[::2], left[1::2], strict=True)
+            ]
+        return left[0]
+
+    return _EIGHT(*[_EIGHT] * WIDTH), generate
+
+
+@inlined
+def add_totals(out, first, parts, begin):  # type: ignore[no-untyped-def]
+    """Add to out[first : first + 8] the totals of eight vectors, which are in a row in parts."""
+    x, k = parts, begin
+    low = load(x, k), load(x, k + 8), load(x, k + 16), load(x, k + 24)
+    high = load(x, k + 32), load(x, k + 40), load(x, k + 48), load(x, k + 56)
+    sums = _totals(*low, *high)
+    store(out, first, add(load(out, first), sums))
+
+
 @inlined
 def add_product(sums, x, y):  # type: ignore[no-untyped-def]
     """Return sums + x y, rounded twice."""
@@ -106,18 +154,30 @@ def add_product(sums, x, y):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def lane_dot(x, y):  # type: ignore[no-untyped-def]
-    """Return the dot product of two contiguous vectors of `LANES` numbers."""
+def lane_products(x, y):  # type: ignore[no-untyped-def]
+    """Return the eight partial sums of the dot product of two contiguous vectors of `LANES`."""
     sums = multiply(load(x, 0), load(y, 0))
     for k in range(WIDTH, LANES, WIDTH):
         sums = add_product(sums, load(x, k), load(y, k))
-    return total(sums)
+    return sums
+
+
+@inlined
+def lane_dot(x, y):  # type: ignore[no-untyped-def]
+    """Return the dot product of two contiguous vectors of `LANES` numbers."""
+    return total(lane_products(x, y))
+
+
+@inlined
+def lane_parts(x):  # type: ignore[no-untyped-def]
+    """Return the eight partial sums of a contiguous vector of `LANES` numbers."""
+    sums = load(x, 0)
+    for k in range(WIDTH, LANES, WIDTH):
+        sums = add(sums, load(x, k))
+    return sums
 
 
 @inlined
 def lane_sum(x):  # type: ignore[no-untyped-def]
     """Return the sum of a contiguous vector of `LANES` numbers."""
-    sums = load(x, 0)
-    for k in range(WIDTH, LANES, WIDTH):
-        sums = add(sums, load(x, k))
-    return total(sums)
+    return total(lane_parts(x))

@@ -48,21 +48,26 @@ class Learned(ABC):
         list(run(part, range(n_parts)))
 
     def _begin(self, names: Iterable[str]) -> None:
-        """Make room for the gradients of drawn parameters."""
-        shapes = {name: getattr(self, name).shape for name in names}
-        self._moments = {
-            name: np.zeros((2, math.prod(shape)), np.float32) for name, shape in shapes.items()
-        }
-        self.gradients = {
-            name: np.zeros((SLOTS, *shape), np.float32) for name, shape in shapes.items()
-        }
+        """Lay drawn parameters one after the other, and make room for their gradients."""
+        drawn = {name: getattr(self, name) for name in names}
+        ends = np.cumsum([each.size for each in drawn.values()])
+        self._values = np.concatenate([each.ravel() for each in drawn.values()])
+        self._moments = np.zeros((2, ends[-1]), np.float32)
+        self._sums = np.zeros((SLOTS, ends[-1]), np.float32)
+        self.gradients: dict[str, NDArray[np.float32]] = {}
+        self._places: dict[str, slice] = {}
+        for (name, each), end in zip(drawn.items(), ends.tolist(), strict=True):
+            place = self._places[name] = slice(end - each.size, end)
+            setattr(self, name, self._values[place].reshape(each.shape))
+            self.gradients[name] = self._sums[:, place].reshape(SLOTS, *each.shape)
         self.totals = np.zeros((SLOTS, 2))
-        self._step = 0
+        self._step, self._n_slots = 0, SLOTS
 
-    def _clear(self) -> None:
-        """Set all gradients to 0."""
-        for part in (*self.gradients.values(), self.totals):
-            part[...] = 0
+    def _clear(self, n_rows: int) -> None:
+        """Set the gradients to 0 that a batch of so many rows adds to."""
+        self._n_slots = min(SLOTS, -(-n_rows // LANES))
+        self._sums[: self._n_slots] = 0
+        self.totals[:] = 0
 
     def epoch(self, number: int) -> float:
         """Train on all rows once; return the mean loss."""
@@ -89,12 +94,11 @@ class Learned(ABC):
         """Update parameters by Adam, in steps of this size; 0 leaves one as it is."""
         self._step += 1
         corrections = [np.float32(1 / (1 - beta**self._step)) for beta in (0.9, 0.999)]
-        for name, step in steps.items():
-            moments = self._moments[name]
-            if step > 0 and moments.size:
-                value, parts = getattr(self, name).reshape(-1), self.gradients[name]
-                parts = parts.reshape(SLOTS, -1)
-                adam(value, parts, *moments, np.float32(step), *corrections, factor)
+        parts = self._sums[: self._n_slots]
+        places = [self._places[name] for name in steps]
+        ends = np.array([(place.start, place.stop) for place in places])
+        rates = np.array(list(steps.values()), np.float32)
+        adam(self._values, parts, *self._moments, ends, rates, *corrections, factor)
 
 
 def run_epochs(

@@ -24,7 +24,17 @@ from __future__ import annotations
 import numpy as np
 
 from tinykernel.hadamard import LANES, fwht_lanes
-from tinykernel.training.eights import inlined, lane_dot, lane_sum
+from tinykernel.training.eights import (
+    WIDTH,
+    add,
+    add_totals,
+    inlined,
+    lane_parts,
+    lane_products,
+    load,
+    multiply,
+    store,
+)
 
 OUTPUT_MULTIPLE = 4
 _TILE = 8
@@ -233,14 +243,19 @@ def backward_group(  # type: ignore[no-untyped-def]
     d_level, d_weights = gradients.level, gradients.weights
     m, d = windows.diagonal.shape
     n_outputs = dsums.shape[0]
-    z = np.empty(LANES, dtype=np.float32)
+    z = np.empty(_TILE * LANES, dtype=np.float32)
     dz = np.empty(LANES, dtype=np.float32)
     dr = np.empty(LANES, dtype=np.float32)
+    # Partial sums of eight rows, which are added up together: of levels, centres and rates.
+    parts = np.empty((3, _TILE * WIDTH), dtype=np.float32)
+    of_levels, of_centres, of_rates = parts[0], parts[1], parts[2]
+    flat_weights, flat_diagonal = d_weights.reshape(-1), d_diagonal.reshape(-1)
     half_square = slope * slope * _HALF
     for block in range(m):
         yb = y[block]
         for row in range(d):
             j = block * d + row
+            here = row % _TILE
             offset = row * LANES
             dz[:] = 0.0
             for o in range(0, n_outputs, 4):
@@ -262,18 +277,41 @@ def backward_group(  # type: ignore[no-untyped-def]
                 q = r * r
                 s = t + (_C0 + q * (_C1 + q * (_C2 + q * (_C3 + q * (_C4 + q * _C5)))))
                 sine = r * (_S0 + q * (_S1 + q * (_S2 + q * (_S3 + q * (_S4 + q * _S5)))))
-                z[k] = _ONE if s > 0 else -_ONE
+                z[here * LANES + k] = _ONE if s > 0 else -_ONE
                 bell = _ONE + half_square * s * s
                 dz[k] = dz[k] * slope / (bell * bell)
                 dr[k] = -_TWO_PI * sine * dz[k]
-            d_level[j] += lane_sum(dz)
-            d_centre[j] += lane_sum(dr)
-            d_rate[j] += lane_dot(dr, projected)
+            store(of_levels, here * WIDTH, lane_parts(dz))
+            store(of_centres, here * WIDTH, lane_parts(dr))
+            store(of_rates, here * WIDTH, lane_products(dr, projected))
             for k in range(LANES):
                 projected[k] = dr[k] * a
-            for o in range(n_outputs):
-                d_weights[j, o] += lane_dot(dsums[o], z)
+            if here == _TILE - 1:
+                first = j - here
+                add_totals(d_level, first, of_levels, 0)
+                add_totals(d_centre, first, of_centres, 0)
+                add_totals(d_rate, first, of_rates, 0)
+                _add_weights(z, dsums, first * n_outputs, of_levels, flat_weights)
         fwht_lanes(yb, d)
         for j in range(d):
             part = slice(j * LANES, (j + 1) * LANES)
-            d_diagonal[block, j] += lane_dot(yb[part], u[part])
+            store(of_levels, j % _TILE * WIDTH, lane_products(yb[part], u[part]))
+            if j % _TILE == _TILE - 1:
+                add_totals(flat_diagonal, block * d + j - (_TILE - 1), of_levels, 0)
+
+
+@inlined
+def _add_weights(z, dsums, first, parts, d_weights):  # type: ignore[no-untyped-def]
+    """Add the gradients of the weights of `_TILE` rows, a multiple of eight in a row."""
+    n_outputs, flat, place = dsums.shape[0], dsums.reshape(-1), 0
+    for here in range(_TILE):
+        k = here * LANES
+        z0, z1, z2, z3 = load(z, k), load(z, k + 8), load(z, k + 16), load(z, k + 24)
+        for k in range(0, n_outputs * LANES, LANES):
+            sums = add(multiply(load(flat, k), z0), multiply(load(flat, k + 8), z1))
+            sums = add(sums, multiply(load(flat, k + 16), z2))
+            sums = add(sums, multiply(load(flat, k + 24), z3))
+            store(parts, place % _TILE * WIDTH, sums)
+            place += 1
+            if place % _TILE == 0:
+                add_totals(d_weights, first + place - _TILE, parts, 0)

@@ -85,7 +85,10 @@ class Learner(Learned):
         cancelled: threading.Event | None = None,
         inputs: NDArray[Any] | None = None,
     ) -> None:
-        self.inputs = _NO_INPUTS if recipe.linear_bits is None or inputs is None else inputs
+        # Always in 16 bits, as the steps would be compiled once more for others.
+        self.inputs = _NO_INPUTS
+        if recipe.linear_bits is not None and inputs is not None:
+            self.inputs = inputs.astype(np.int16, copy=False)
         self.recipe, self.layout = recipe, LAYOUTS[recipe.layout]
         self.mixed, self.targets, self.weight = mixed, targets, weight
         self.mean = np.zeros(mixed.shape[1], dtype=np.float32)
@@ -105,9 +108,7 @@ class Learner(Learned):
         self._arithmetic_of, self._cancelled = arithmetic, cancelled
         self._arithmetic: Arithmetic | None = None
         self._draw()
-        self._live = np.ones((self.n_rows, 1), dtype=np.float32)
-        self._live[recipe.n_components :] = 0
-        self.shadow *= self._live
+        self.shadow[recipe.n_components :] = 0
         self._pool = self.rng.standard_normal(_POOL + self.dimension, dtype=np.float32)
         self._begin(_NAMES)
         self._weights = np.zeros_like(self.shadow)
@@ -177,8 +178,8 @@ class Learner(Learned):
     def forward(self) -> tuple[PhaseWindows, Outputs]:
         """Return windows and read-out; the arrays may be reused by the next step."""
         threshold = _THRESHOLD if self.layout.ternary else 0.0
-        ternarise(self.shadow, np.float32(threshold), np.float32(self._live.sum()), self._weights)
-        self._weights *= self._live
+        n_live = np.float32(self.recipe.n_components)
+        ternarise(self.shadow, np.float32(threshold), n_live, self._weights)
         windows = PhaseWindows(self.diagonal, self.rate, self.centre, self.level, self.mean)
         if self.quantized and self._arithmetic is not None:
             windows = stored_windows(windows, self.layout, self._arithmetic)
@@ -198,7 +199,9 @@ class Learner(Learned):
     def decide(self, mixed: _Floats, inputs: NDArray[Any] | None = None) -> _Floats:
         """Compute the decision values (n, n_outputs) of mixed rows (n, d) and their inputs."""
         windows, outputs = self.forward()
-        mixed, q = mixed - self.mean, _NO_INPUTS if inputs is None else inputs
+        mixed, q = mixed - self.mean, _NO_INPUTS
+        if inputs is not None:
+            q = inputs.astype(np.int16, copy=False)
         out = np.empty((mixed.shape[0], self.n_outputs), dtype=np.float32)
         edges = np.linspace(0, mixed.shape[0], 2 * self.recipe.n_threads + 1).astype(np.int64)
 
@@ -218,13 +221,14 @@ class Learner(Learned):
         shares = np.uint32(int(dropout * 2**32)), np.float32(1 / (1 - dropout))
         noise = Noise(self._pool, starts, self._noise, seeds, *shares)
         model = (windows, outputs, np.float32(_SLOPE), self._losses, self.n_outputs)
-        sums = (*(g for name, g in self.gradients.items() if name != "gain"), self.totals)
-        self._clear()
+        learned = (g for name, g in self.gradients.items() if name != "gain")
+        sums: list[NDArray[Any]] = [*learned, self.totals]
+        self._clear(rows.size)
 
         def part(slot: int) -> None:
             learn_slot(slot, SLOTS, batch, noise, *model, Gradients(*(g[slot] for g in sums)))
 
-        self._in_threads(part, SLOTS)
+        self._in_threads(part, self._n_slots)
         self.gradients["gain"][:, 0] = self.totals[:, 1] / np.sqrt(self.recipe.n_components)
         if windows.are_stored:
             self._from_stored(windows)
@@ -256,7 +260,7 @@ class Learner(Learned):
             step * _LINEAR_STEP,
         )
         self._move(dict(zip(_NAMES, steps, strict=True)), factor)
-        self.shadow *= self._live
+        self.shadow[self.recipe.n_components :] = 0
 
     def run(self, validation: Validation | None = None) -> History:
         """Train, and end with the best state, quantized; `validation` rows select it."""

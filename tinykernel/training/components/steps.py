@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tinykernel.compiled import njit
 from tinykernel.hadamard import LANES
 from tinykernel.training.components.component_passes import (
+    OUTPUT_MULTIPLE,
     backward_group,
     centre_group,
     forward_group,
@@ -158,19 +159,27 @@ def decide_rows(mixed, inputs, first, last, windows, outputs, decisions):  # typ
 
 
 @njit(nogil=True, error_model="numpy")
-def adam(value, gradients, first, second, rate, correction1, correction2, factor):  # type: ignore[no-untyped-def]
-    """Update a parameter by Adam (Kingma & Ba 2015), beta 0.9, 0.999; sums rows of gradients."""
+def adam(values, gradients, firsts, seconds, ends, rates, correction1, correction2, factor):  # type: ignore[no-untyped-def]
+    """Update parameters by Adam (Kingma & Ba 2015), beta 0.9, 0.999; adds up rows of gradients.
+
+    Parameter k is ``values[ends[k, 0] : ends[k, 1]]``, and stays if its rate is 0.
+    """
     b1 = np.float32(0.9)
     b2 = np.float32(0.999)
-    for i in range(value.shape[0]):
-        g = gradients[0, i]
+    for k in range(ends.shape[0]):
+        rate, place = rates[k], slice(ends[k, 0], ends[k, 1])
+        if rate <= 0:
+            continue
+        value, first, second = values[place], firsts[place], seconds[place]
+        gradient = gradients[0, place]
         for slot in range(1, gradients.shape[0]):
-            g += gradients[slot, i]
-        g *= factor
-        first[i] = b1 * first[i] + (_ONE - b1) * g
-        second[i] = b2 * second[i] + (_ONE - b2) * g * g
-        root = np.sqrt(second[i] * correction2) + np.float32(1e-8)
-        value[i] -= rate * (first[i] * correction1 / root)
+            gradient += gradients[slot, place]
+        for i in range(value.size):
+            g = gradient[i] * factor
+            first[i] = b1 * first[i] + (_ONE - b1) * g
+            second[i] = b2 * second[i] + (_ONE - b2) * g * g
+            root = np.sqrt(second[i] * correction2) + np.float32(1e-8)
+            value[i] -= rate * (first[i] * correction1 / root)
 
 
 @njit(nogil=True, error_model="numpy")
@@ -180,13 +189,16 @@ def ternarise(shadow, cut, n_live, out):  # type: ignore[no-untyped-def]
     shadow, out: (rows, outputs) float32; the mean is that of n_live rows, the others being 0.
     """
     p, n_outputs = shadow.shape
-    mean = np.zeros(n_outputs, dtype=np.float32)
-    for j in range(p):
-        for o in range(n_outputs):
-            mean[o] += abs(shadow[j, o])
-    for o in range(n_outputs):
-        mean[o] *= cut / n_live
-    for j in range(p):
-        for o in range(n_outputs):
-            w = shadow[j, o]
-            out[j, o] = 0.0 if abs(w) <= mean[o] else (_ONE if w > 0 else -_ONE)
+    least = np.zeros(OUTPUT_MULTIPLE, dtype=np.float32)
+    for first in range(0, n_outputs, OUTPUT_MULTIPLE):
+        least[:] = 0.0
+        if cut > 0:
+            for j in range(p):
+                for o in range(OUTPUT_MULTIPLE):
+                    least[o] += abs(shadow[j, first + o])
+            least *= cut / n_live
+        for j in range(p):
+            for o in range(OUTPUT_MULTIPLE):
+                w = shadow[j, first + o]
+                sign = _ONE if w > 0 else -_ONE
+                out[j, first + o] = np.float32(0.0) if abs(w) <= least[o] else sign

@@ -77,11 +77,10 @@ def rounded_windows(learned: PhaseWindows, layout: Layout) -> PhaseWindows:
     if not layout.learns_start:
         return learned._replace(diagonal=diagonal, rate=rate)
     shift = rate * fwht(diagonal * learned.mean).ravel()
-    start, width = _round_windows(learned, shift)
+    start, width = _round_windows(learned, shift, layout)
     centre = start - width / 2 + shift
     centre -= np.rint(centre)
-    level = -cosines(np.pi * width)
-    moved = centre.astype(np.float32), level.astype(np.float32)
+    moved = centre.astype(np.float32), _of_rows(-cosines(np.pi * width), rate)
     return PhaseWindows(diagonal, rate, *moved, learned.mean)
 
 
@@ -95,17 +94,17 @@ def stored_windows(learned: PhaseWindows, layout: Layout, arithmetic: Arithmetic
     exponent = phase_shift_for(float(slope.max())) - 32
     rate = np.clip(np.rint(slope * 2.0**-exponent), 1, LARGEST_SCALE) * 2.0**exponent
     moved = fwht(levels * level_worth * learned.mean)
-    start, width = _round_windows(learned, (rate / worth * moved).ravel())
+    start, width = _round_windows(learned, (rate / worth * moved).ravel(), layout)
     return PhaseWindows(
         diagonal=levels.astype(np.float32),
         rate=rate.astype(np.float32).ravel(),
         centre=(start - width / 2).astype(np.float32),
-        level=(-cosines(np.pi * width)).astype(np.float32),
+        level=_of_rows(-cosines(np.pi * width), learned.rate),
         mean=learned.mean,
         product=np.float32(product),
         factors=np.where(arithmetic.halve, 0.5, 1.0).astype(np.float32),
         start=np.mod(start, 1).astype(np.float32),
-        width=width.astype(np.float32),
+        width=_of_rows(width, learned.rate),
         unit=np.float32(arithmetic.unit),
         worth=worth,
         shift=moved.astype(np.float32).ravel(),
@@ -127,11 +126,20 @@ def diagonal_levels(
     return np.clip(np.rint(exact / worth), -top, top), worth
 
 
+def _of_rows(value: NDArray[np.float64], rows: _Floats) -> _Floats:
+    """Return a value of each row, or the one of all rows, in float32."""
+    return np.full(rows.shape, value, dtype=np.float32)
+
+
 def _round_windows(
-    learned: PhaseWindows, shift: NDArray[Any]
+    learned: PhaseWindows, shift: NDArray[Any], layout: Layout
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return start and width in turns, whole steps, for inputs with their mean."""
-    half = np.arccos(np.clip(-learned.level.astype(np.float64), -1, 1)) / (2 * np.pi)
+    """Return start and width in turns, whole steps, for inputs with their mean.
+
+    Widths that are not learned are one for all rows.
+    """
+    level = learned.level if layout.learns_width else learned.level[:1]
+    half = np.arccos(np.clip(-level.astype(np.float64), -1, 1)) / (2 * np.pi)
     width = np.clip(np.rint(2 * STEPS_PER_TURN * half), 1, STEPS_PER_TURN - 1) / STEPS_PER_TURN
     start = np.rint(STEPS_PER_TURN * (learned.centre - shift + half)) / STEPS_PER_TURN
     return start, width

@@ -240,7 +240,7 @@ class ConvolutionLearner(ImageLearner):
             gradients = passes.ConvolutionGradients(d_taps[slot], *hidden)
             passes.learn_convolutions(slot, SLOTS, *known, batch, gradients, self.room(slot))
 
-        self._in_threads(part, SLOTS)
+        self._in_threads(part, self._n_slots)
         g["taps"][...], g["bias"][...] = d_taps[..., :9], d_taps[..., 9]
 
     def update(self, share: float, factor: np.float32) -> None:

@@ -245,7 +245,7 @@ class SeparableLearner(ImageLearner):
         def part(slot: int) -> None:
             passes.learn_features(slot, SLOTS, features, batch, self.room(slot), d_features)
 
-        self._in_threads(part, SLOTS)
+        self._in_threads(part, self._n_slots)
         positions = maps.shape[1] * maps.shape[2]
         d = np.empty_like(maps)
         d[...] = (d_features / np.float32(positions))[:, None, None, :]

@@ -147,11 +147,11 @@ class LinearLearner(Learned):
         def part(slot: int) -> None:
             passes.learn_rows(slot, SLOTS, self.inputs, batch, self.room(slot))
 
-        self._in_threads(part, SLOTS)
+        self._in_threads(part, self._n_slots)
 
     def batch(self, rows: NDArray[np.int64]) -> passes.LinearBatch:
         """Begin a step on some rows: return its arguments, with dropout drawn."""
-        self._clear()
+        self._clear(rows.size)
         recipe, keep = self.recipe, np.empty((0, 0), dtype=np.uint32)
         if recipe.dropout:  # bit k of a word is for row k of a group
             shape = (rows.size // LANES, self.n_inputs, LANES)
