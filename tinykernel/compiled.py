@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -80,6 +80,12 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     return compile_lazily
 
 
+def never_compiled(dispatcher: Any) -> bool:
+    """Whether a cache that processes share has no form of a function."""
+    cache = dispatcher._cache
+    return fcntl is not None and isinstance(cache, _CheckedCache) and not any(cache.entries())
+
+
 def _sources(function: Callable[..., Any]) -> list[tuple[str, int, int]]:
     """Return the files, with time and size, of all functions of the package compiled into one."""
     files, seen, waiting = set(), {function}, [function]
@@ -135,8 +141,12 @@ class _CheckedCache(_Cache):  # type: ignore[misc]
         self._enabled = False
 
     def flush(self) -> None:
-        for file in Path(self.cache_path).glob(f"{self._impl.filename_base}.*.tkc"):
+        for file in self.entries():
             file.unlink(missing_ok=True)
+
+    def entries(self) -> Iterator[Path]:
+        """Yield the files of this function."""
+        return Path(self.cache_path).glob(f"{self._impl.filename_base}.*.tkc")
 
     def _file(self, signature: Any, codegen: Any) -> Path:
         key = repr((*self._about, signature, codegen.magic_tuple()))

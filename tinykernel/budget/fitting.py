@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tinykernel import progress
+from tinykernel.budget import ahead
 from tinykernel.budget.ceilings import share_used
 from tinykernel.budget.contenders import check_size, may_have_trees, sizes_that_fit, tree_size
 from tinykernel.budget.standins import LEARNED, Asked, fitted, input_shape
@@ -181,6 +182,8 @@ def train(
     X, coding, validation = _in_numbers(X, validation)
     options = _options(parameters, task, method)
     shape = input_shape(X, method, options)
+    if shape is None and method == LEARNED:
+        ahead.start()
     if value_name is not None and (task != "numbers" or np.ndim(y) != 1):
         raise TinykernelError('value_name: only for one value and task "numbers"; leave it out')
     if method != LEARNED and validation is not None:

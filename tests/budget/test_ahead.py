@@ -1,0 +1,64 @@
+"""The process that compiles beside the first training: only where it saves time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import ROOT
+from tinykernel.budget import ahead
+from tinykernel.compiled import never_compiled
+from tinykernel.training.components.steps import learn_slot
+
+_TRAINING = """
+import numpy as np
+from tinykernel.budget import ahead, train
+from tinykernel.training.components.steps import learn_slot
+ahead.start()
+assert not ahead._started
+X = np.random.default_rng(0).normal(size=(300, 6)).astype(np.float32)
+train(X, X[:, 0] * X[:, 1] > 0, budget="1KB", epochs=1, random_state=0, link=False)
+assert learn_slot.stats.cache_hits and not learn_slot.stats.cache_misses
+"""
+
+
+@pytest.fixture
+def started(monkeypatch) -> list[list[str]]:
+    commands: list[list[str]] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **_: commands.append(command))
+    monkeypatch.setattr(ahead, "_started", [])
+    monkeypatch.setattr(ahead, "thread_count", lambda _: 2)
+    return commands
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_process_is_started_once_for_a_computer(started, monkeypatch, is_first) -> None:
+    """Before anything is compiled; a program that has Python inside is not started again."""
+    monkeypatch.setattr(ahead, "never_compiled", lambda _: is_first)
+    ahead.start()
+    ahead.start()
+    assert [command[:2] for command in started] == [[sys.executable, "-c"]] * is_first
+    monkeypatch.setattr(sys, "executable", "/usr/bin/program")
+    monkeypatch.setattr(ahead, "_started", [])
+    ahead.start()
+    assert len(started) == is_first
+
+
+@pytest.mark.slow
+def test_a_training_takes_what_the_process_compiled(tmp_path) -> None:
+    """Both compile for the same types; in an empty folder nothing was compiled."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    for program in (ahead._PROGRAM, _TRAINING):
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env=environment,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    assert not never_compiled(learn_slot)
