@@ -30,22 +30,10 @@ _OLD_LIBRARIES = {
 _OLD_PROCESSOR = {"NUMBA_CPU_NAME": "nehalem", "NUMBA_CPU_FEATURES": "", **_OLD_LIBRARIES}
 # What compiled functions may call beside each other: exact, or rounded as IEEE 754 says.
 _EXACT = {
-    *(
-        "range",
-        "slice",
-        "min",
-        "max",
-        "minimum",
-        "maximum",
-        "abs",
-        "int",
-        "int16",
-        "int32",
-        "int64",
-    ),
-    *("uint8", "uint32", "uint64", "float32", "float64", "sqrt", "floor", "rint", "empty", "zeros"),
-    *("empty_like", "zeros_like", "full", "eye", "arange", "diag", "triu", "ascontiguousarray"),
-    *("astype", "copy", "reshape", "view"),
+    *("range", "slice", "min", "max", "minimum", "maximum", "abs", "int", "int16", "int32"),
+    *("int64", "uint8", "uint32", "uint64", "float32", "float64", "sqrt", "floor", "rint"),
+    *("empty", "zeros", "empty_like", "zeros_like", "full", "eye", "arange", "diag", "triu"),
+    *("ascontiguousarray", "astype", "copy", "reshape", "view"),
 }
 _TRAININGS = """
 import sys
