@@ -50,16 +50,14 @@ class Learned(ABC):
     def _begin(self, names: Iterable[str]) -> None:
         """Lay drawn parameters one after the other, and make room for their gradients."""
         drawn = {name: getattr(self, name) for name in names}
-        ends = np.cumsum([each.size for each in drawn.values()])
+        self._ends = ends = np.cumsum([0, *(each.size for each in drawn.values())])
         self._values = np.concatenate([each.ravel() for each in drawn.values()])
         self._moments = np.zeros((2, ends[-1]), np.float32)
         self._sums = np.zeros((SLOTS, ends[-1]), np.float32)
         self.gradients: dict[str, NDArray[np.float32]] = {}
-        self._places: dict[str, slice] = {}
-        for (name, each), end in zip(drawn.items(), ends.tolist(), strict=True):
-            place = self._places[name] = slice(end - each.size, end)
-            setattr(self, name, self._values[place].reshape(each.shape))
-            self.gradients[name] = self._sums[:, place].reshape(SLOTS, *each.shape)
+        for (name, each), first, last in zip(drawn.items(), ends[:-1], ends[1:], strict=True):
+            setattr(self, name, self._values[first:last].reshape(each.shape))
+            self.gradients[name] = self._sums[:, first:last].reshape(SLOTS, *each.shape)
         self.totals = np.zeros((SLOTS, 2))
         self._step, self._n_slots = 0, SLOTS
 
@@ -95,10 +93,8 @@ class Learned(ABC):
         self._step += 1
         corrections = [np.float32(1 / (1 - beta**self._step)) for beta in (0.9, 0.999)]
         parts = self._sums[: self._n_slots]
-        places = [self._places[name] for name in steps]
-        ends = np.array([(place.start, place.stop) for place in places])
-        rates = np.array(list(steps.values()), np.float32)
-        adam(self._values, parts, *self._moments, ends, rates, *corrections, factor)
+        rates = np.array([steps[name] for name in self.gradients], np.float32)
+        adam(self._values, parts, *self._moments, self._ends, rates, *corrections, factor)
 
 
 def run_epochs(

@@ -162,12 +162,12 @@ def decide_rows(mixed, inputs, first, last, windows, outputs, decisions):  # typ
 def adam(values, gradients, firsts, seconds, ends, rates, correction1, correction2, factor):  # type: ignore[no-untyped-def]
     """Update parameters by Adam (Kingma & Ba 2015), beta 0.9, 0.999; adds up rows of gradients.
 
-    Parameter k is ``values[ends[k, 0] : ends[k, 1]]``, and stays if its rate is 0.
+    Parameter k is ``values[ends[k] : ends[k + 1]]``, and stays if its rate is 0.
     """
     b1 = np.float32(0.9)
     b2 = np.float32(0.999)
-    for k in range(ends.shape[0]):
-        rate, place = rates[k], slice(ends[k, 0], ends[k, 1])
+    for k in range(rates.size):
+        rate, place = rates[k], slice(ends[k], ends[k + 1])
         if rate <= 0:
             continue
         value, first, second = values[place], firsts[place], seconds[place]

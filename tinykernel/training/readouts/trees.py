@@ -237,7 +237,8 @@ class _TreeSearch:
 
     def attempt(self, options: TreeOptions) -> TreeTrial:
         if options.lines and not self.lines:
-            self.lines = [self.data.lines(fold.inside) for fold in self.folds]
+            parts = [partial(self.data.lines, fold.inside) for fold in self.folds]
+            self.lines = side_by_side(parts, self.data.n_threads)
         ahead = min(self.trials, key=lambda each: each.log_loss, default=None)
         limit = np.inf if ahead is None else ahead.first
         trial = tried(self.data, options, self.folds, self.lines, limit)
