@@ -24,7 +24,7 @@ def similar(name: str, known: Iterable[str]) -> str:
 
 def count(n: int, unit: str) -> str:
     """Return ``1 file`` or ``3 files``."""
-    return f"{n} {unit}" + ("" if n == 1 else "es" if unit.endswith("ch") else "s")
+    return f"{n} {unit}" + ("" if n == 1 else "es" if unit.endswith(("tch", "sh")) else "s")
 
 
 def listed(items: Sequence[Any], most: int = 6, show: Callable[[Any], str] = str) -> str:

@@ -246,7 +246,7 @@ def _of_images(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
     """Return the number of channels of convolutions, or of both kinds to choose from."""
     if asked.get("convolutions") != "auto":
         return {"n_kernels": _most_channels(asked, shape)}
-    numbers, smallest = dict[str, int](), list[int]()
+    numbers, smallest, needed = dict[str, int](), list[int](), ""
     forms = {"deep": _MANY_CHANNELS, "convolutions": 1, "mixed": 1}
     if asked.limits.beside_flash:
         forms["coarse"] = 1
@@ -261,13 +261,16 @@ def _of_images(asked: Asked, shape: tuple[int, ...]) -> dict[str, Any]:
             continue  # the limits cost "mixed" no channels
         if n >= fewest and asked.limits.beside_flash:
             try:
-                n = _within(asked, form, n, 1)[0] or 0
+                within_all, needed = _within(asked, form, n, 1)
+                n = within_all or 0
             except TinykernelError:
                 if form in ("deep", "convolutions") or not numbers:
                     raise
                 continue  # the target has no counts of these
         if n >= fewest:
             numbers[form] = n
+    if not numbers and needed:
+        raise _no_room(asked, needed)
     if not numbers:
         raise _too_small(asked, min(smallest, default=0), "one with the fewest channels")
     quick = asked.get("effort") == "quick"

@@ -50,13 +50,13 @@ def pillow() -> Any:
     return Image
 
 
-def has_colours(file: Path) -> bool:
-    """Whether a picture is stored in colours; a broken one is not."""
+def _mode(file: Path) -> str:
+    """Return Pillow's mode of a picture; of a broken one that of grey."""
     try:
         with _opened(file) as image:
-            return image.mode not in _GREY
+            return str(image.mode)
     except BrokenPictureError:
-        return False
+        return _GREY[0]
 
 
 def decoded(file: Path, rows: int, columns: int, channels: int) -> NDArray[np.uint8]:
@@ -143,7 +143,8 @@ def _plain(image: Any, mode: str) -> Any:
     return image.convert(mode)
 
 
-_TRAIN, _TEST = ("train", "training"), ("test", "testing")
+_TRAIN, _TEST, _HELD = ("train", "training"), ("test", "testing"), ("val", "valid", "validation")
+_UNREAD = (".heic", ".heif", ".jxl", ".dng", ".svg")
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ class PictureFiles:
     source: Path  # the file or folder
     train: list[Path]  # all pictures, or those below the folder ``train``
     test: list[Path]
-    note: str = ""  # on pictures that are not used
+    notes: tuple[str, ...] = ()  # on pictures that are not used
 
 
 def find_pictures(path: str | os.PathLike[str]) -> PictureFiles:
@@ -165,14 +166,22 @@ def find_pictures(path: str | os.PathLike[str]) -> PictureFiles:
     files = files_with(folder, PICTURES)
     if not files:
         raise TinykernelError(f"{folder}: holds no pictures ({', '.join(PICTURES)})")
+    unread = files_with(folder, _UNREAD)
+    notes = [f"not read: {_pictures(unread)}; convert them to .jpg"] if unread else []
     parts = [file.relative_to(folder).parts[0].lower() for file in files]
+    held = _TEST if set(parts) & set(_TEST) else _HELD
     train = [file for file, part in zip(files, parts, strict=True) if part in _TRAIN]
-    test = [file for file, part in zip(files, parts, strict=True) if part in _TEST]
+    test = [file for file, part in zip(files, parts, strict=True) if part in held]
     if not train or not test:
-        return PictureFiles(folder, files, [])
-    rest = len(files) - len(train) - len(test)
-    note = f"not used: {count(rest, 'picture')} beside the folders train and test" if rest else ""
-    return PictureFiles(folder, train, test, note)
+        return PictureFiles(folder, files, [], tuple(notes))
+    rest = sorted({*files} - {*train, *test})
+    if rest:
+        notes.append(f"not used: {_pictures(rest)}, beside the folders of training and test")
+    return PictureFiles(folder, train, test, tuple(notes))
+
+
+def _pictures(files: Sequence[Path]) -> str:
+    return f"{count(len(files), 'picture')}, such as {files[0].name}"
 
 
 def labels_of(
@@ -223,6 +232,7 @@ _SIDE, _LOOKED_AT = 32, 100
 _SIDES = (16, 24, 32, 48)
 _MOST_BYTES = 2**28  # of pictures of which the size is not yet chosen
 _NAMED = 3
+_FEW_LEVELS = 64  # of 256
 
 
 @dataclass(frozen=True)
@@ -279,9 +289,9 @@ def read_pictures(path: str | os.PathLike[str], how: PictureReading, *, to_train
     """
     pillow()
     files = find_pictures(path)
-    notes = (files.note,) if files.note else ()
+    notes, modes = files.notes, set(map(_mode, _looked_at(files)))
     if how.shape is None and how.frame is None:
-        channels = 3 if any(map(has_colours, _looked_at(files))) else 1
+        channels = 3 if any(mode not in _GREY for mode in modes) else 1
         how = replace(how, shape=(how.side, how.side, channels))
         size = "x".join(map(str, how.shape or ()))
         notes = (*notes, f"pictures become {size}; --image-shape chooses another size")
@@ -290,6 +300,10 @@ def read_pictures(path: str | os.PathLike[str], how: PictureReading, *, to_train
     if test is not None and not to_train:
         return Parts(None, replace(test, notes=(*notes, *test.notes)))
     train = _part(files.source, files.train, how, pattern, to_train)
+    levels = 1 + int(np.ptp(train.X))
+    if levels < _FEW_LEVELS and any(mode.startswith("I;16") for mode in modes):
+        few = f"only {levels} levels are left of 16-bit pictures, which lose their lower 8 bits"
+        notes = (*notes, f"{few}; scale them, or give an array")
     notes = (*notes, *train.notes, *(() if test is None else test.notes))
     return Parts(replace(train, notes=notes), test)
 

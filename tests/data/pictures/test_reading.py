@@ -110,12 +110,33 @@ def test_train_and_test_folders_are_the_parts(photos, tmp_path):
         )
     data = load_data(tmp_path / "all", pictures=PictureReading(SHAPE))
     assert data.split == "8 training rows, 1 test row (as the file splits them)"
-    assert data.notes == ("not used: 1 picture beside the folders train and test",)
+    beside = "not used: 1 picture, such as 9.png, beside the folders of training and test"
+    assert data.notes == (beside,)
     rows = load_rows(tmp_path / "all", pictures=PictureReading(SHAPE), classes=["cat", "dog"])
     assert (rows.part, rows.names, rows.y.tolist()) == (
         "the test part",
         ("test/dog/9.png",),
         ["dog"],
+    )
+
+
+def test_pictures_lost_their_content_without_a_word(image, photos):
+    """Formats that are not read and dark 16-bit greys are told; val is the test part."""
+    (photos / "dog" / "9.heic").write_bytes(b"0")
+    dark = np.random.default_rng(0).integers(2700, 3100, (2, 6, 8, 8), dtype=np.uint16)
+    for part, pixels in zip(("train", "val"), dark, strict=True):
+        for number, each in enumerate(pixels):
+            file = photos.parent / "deep" / part / "ab"[number % 2] / f"{number}.png"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            image.fromarray(each).save(file)
+    assert load_data(photos, pictures=PictureReading(SHAPE)).notes == (
+        "not read: 1 picture, such as 9.heic; convert them to .jpg",
+    )
+    data = load_data(photos.parent / "deep", pictures=PictureReading((8, 8)))
+    assert data.split == "6 training rows, 6 test rows (as the file splits them)"
+    assert data.notes == (
+        "only 3 levels are left of 16-bit pictures, which lose their lower 8 bits; scale them, "
+        "or give an array",
     )
 
 

@@ -108,6 +108,8 @@ def test_the_budget_chooses_the_channels():
     short = sizes_that_fit(replace(asked, limits=parse_limits("flash=12KB,ram=6KB")))["n_kernels"]
     assert set(short) == {"mixed", "coarse"}
     assert short["mixed"] < short["coarse"] <= found["mixed"] + 16
+    with pytest.raises(TinykernelError, match=r"the last one tried needs .* of RAM"):
+        sizes_that_fit(replace(asked, limits=parse_limits("flash=12KB,ram=200B")))
 
 
 def test_coarse_convolutions_keep_their_form_in_a_smaller_model():

@@ -145,7 +145,7 @@ def print_verdict(evaluation: Evaluation) -> None:
 def _compared(baseline: Baseline) -> str:
     """Describe a baseline that is as good, with its figures."""
     # The test pairs the answers, so it may be sure where intervals overlap.
-    verdict = "is not significantly worse" if baseline.worse else "does as well"
+    verdict = "is not significantly worse" if baseline.worse else "is not behind"
     verdict = "is significantly better" if baseline.better else verdict
     figure = _figure(baseline)
     if baseline.by != "rmse":
