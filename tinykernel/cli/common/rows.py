@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinykernel.codegen.targets import TARGETS
+from tinykernel.data.paths import data_folder, find_data, is_pictures
 from tinykernel.errors import TinykernelError
 from tinykernel.progress import report as say
 from tinykernel.text import listed, visible
@@ -54,7 +55,6 @@ class ModelFile:
         """Return label, groups and selection as parameters of `load_rows`, as in the training."""
         from tinykernel.coding.codes import Coding
         from tinykernel.data.formats.tables import Selection
-        from tinykernel.data.paths import data_folder, find_data, is_pictures
 
         if is_pictures(data) or data_folder(data):
             pictures = self.pictures() if is_pictures(data) else None
@@ -186,8 +186,12 @@ def rows_to_judge(
     rows = rows_for(file, data, held_out=training is not None)
     rows = without_background(rows, file.model.classes) if needs_labels else rows
     if rows.y is None and needs_labels:
-        where = f"{file.label!r}" if file.label else "label, target, class or y"
-        raise TinykernelError(f"{data}: has no labels; add a column or array called {where}")
+        where = repr(file.label) if file.label else "label, target, class or y"
+        problem = f"has no labels; add a column or array called {where}"
+        if is_pictures(data):
+            problem = "no picture is in the folder of a class "
+            problem += f"({visible(listed(file.model.classes, 4))}); rename its folder"
+        raise TinykernelError(f"{data}: {problem}")
     if train is not None:
         training = training_part(file, train)
     labels = labels_to_judge_by(file.model, data, rows.y)
