@@ -156,8 +156,9 @@ class SeparableLearner(ImageLearner):
         if layer.kind == MIXED:
             seen = np.empty((n, high, wide, 9 * channels), dtype=np.float32)
             self._each(passes.patches, n, maps, layer.stride, seen)
-        flat = seen.reshape(-1, layer.shape[0])
-        return seen, (flat @ levels).reshape(n, high, wide, -1)
+        sums = np.empty((n, high, wide, levels.shape[1]), dtype=np.float32)
+        self._each(_matrix_sums, n, seen, levels, sums)
+        return seen, sums
 
     def _forward(self, maps: _Floats) -> list[_Passed]:
         """Run a batch with the mean and the variance of its own."""
@@ -230,7 +231,7 @@ class SeparableLearner(ImageLearner):
 
     def epoch(self, number: int) -> float:
         """Go through all rows once; returns the mean loss."""
-        with threadpool_limits(self.recipe.n_threads, "blas"):
+        with threadpool_limits(1, "blas"):  # threads of its own wait by turning in circles
             return super().epoch(number)
 
     def accumulate(self, rows: NDArray[np.int64]) -> None:
@@ -275,12 +276,10 @@ class SeparableLearner(ImageLearner):
             self._each(passes.single_back, n, seen, levels, layer.stride, d, d_maps, by_image)
             d_levels = _added(by_image)
         else:
-            unit = _exact_unit(float(most.max()), levels)
-            whole = np.rint(d.reshape(-1, d.shape[-1]) / np.float32(unit))
-            rows = seen.reshape(-1, layer.shape[0]).astype(np.float64)
-            d_levels = (rows.T @ whole.astype(np.float64)) * unit
-            if layer.kind == POINT:
-                d_maps = ((whole @ levels.T) * np.float32(unit)).reshape(*seen.shape)
+            unit, products = _exact_unit(float(most.max()), levels), list[NDArray[np.float64]]()
+            d_maps = np.empty_like(seen if layer.kind == POINT else seen[:, :0])
+            self._each(_matrix_back, n, seen, levels, unit, d, d_maps, products)
+            d_levels = np.sum(products, axis=0) * unit
         self.gradients["shadow"][0, layer.weights] = (d_levels / passed.step).ravel()
         return d_maps
 
@@ -337,6 +336,31 @@ def _layers_of(plan: SeparablePlan, n_channels: int) -> list[_Layer]:
 
 def _flat(maps: _Floats) -> _Floats:
     return maps.reshape(len(maps), -1, maps.shape[-1])
+
+
+def _matrix_sums(begin: int, end: int, maps: _Floats, levels: _Floats, out: _Floats) -> None:
+    """Write the sums of a layer that mixes channels."""
+    flat = maps[begin:end].reshape(-1, len(levels))
+    np.matmul(flat, levels, out=out[begin:end].reshape(-1, levels.shape[1]))
+
+
+def _matrix_back(
+    begin: int,
+    end: int,
+    maps: _Floats,
+    levels: _Floats,
+    unit: float,
+    d: _Floats,
+    d_maps: _Floats,
+    products: list[NDArray[np.float64]],
+) -> None:
+    """Write the gradients of maps, if wanted, and append those of weights, in this unit: exact."""
+    flat = maps[begin:end].reshape(-1, len(levels)).astype(np.float64)
+    whole = np.rint(d[begin:end].reshape(-1, levels.shape[1]) / np.float32(unit))
+    products.append(flat.T @ whole.astype(np.float64))
+    if d_maps.size:
+        gradients = d_maps[begin:end].reshape(-1, len(levels))
+        np.multiply(whole @ levels.T, np.float32(unit), out=gradients)
 
 
 def _added(parts: NDArray[Any]) -> NDArray[np.float64]:
