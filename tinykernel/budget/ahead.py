@@ -29,7 +29,9 @@ def start() -> None:
     with contextlib.suppress(OSError):
         none = subprocess.DEVNULL
         command = [sys.executable, "-c", _PROGRAM]
-        _started.append(subprocess.Popen(command, stdin=none, stdout=none, stderr=none))
+        # Modules in the folder of the user would be imported in place of others.
+        started = subprocess.Popen(command, cwd=sys.prefix, stdin=none, stdout=none, stderr=none)
+        _started.append(started)
 
 
 def compile_all() -> None:
