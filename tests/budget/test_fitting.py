@@ -364,7 +364,7 @@ def test_a_number_of_components_of_unknown_size_is_trained(monkeypatch):
     def unknown(*given, **named):
         raise TinykernelError("not measured")
 
-    monkeypatch.setattr(contenders, "least_size", unknown)
+    monkeypatch.setattr(contenders.capacity, "least_size", unknown)
     monkeypatch.setattr(fitting, "report", unknown)
     monkeypatch.setattr(fitting, "decisive_report", unknown)
     with pytest.warns(UserWarning, match="its size is not known"):
@@ -382,7 +382,7 @@ def test_trees_of_images_were_refused_for_bytes_that_nobody_gave():
 def test_a_size_below_the_budget_was_called_too_large(monkeypatch):
     """One kernel of 8 bits fits and is too few: its 2045 bytes were said to exceed 2048."""
     found = iter([(1, 2045), (0, 2588), (0, 2613)])
-    monkeypatch.setattr(contenders, "most_kernels", lambda *_: next(found))
+    monkeypatch.setattr(contenders.capacity, "most_kernels", lambda *_: next(found))
     X = np.random.default_rng(0).normal(size=(20, 64, 1)).astype(np.float32)
     with pytest.raises(TinykernelError, match=r"about 2588 bytes; give a larger budget$"):
         train(X, np.arange(20) % 2, budget="2KB", random_state=0)

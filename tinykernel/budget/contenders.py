@@ -17,17 +17,7 @@ from tinykernel.codegen.pack.machine import tree_bytes
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import padded_dimension
-from tinykernel.measure.capacity import (
-    DRAWN,
-    MOST_CHANNELS,
-    MOST_CHOSEN,
-    MOST_KERNELS,
-    allowed_bytes,
-    decisive_report,
-    least_size,
-    most_components,
-    most_kernels,
-)
+from tinykernel.measure import capacity
 from tinykernel.measure.instructions import steps_within
 from tinykernel.model import IntegerModel
 from tinykernel.model.grid import Grid
@@ -82,7 +72,7 @@ def sizes_that_fit(asked: Asked) -> dict[str, Any]:
     limits = asked.limits
     if asked.method != LEARNED:  # a model that is over a limit is trained again with fewer
         tables = replace(limits, flash=max(1, asked.flash - _LEAST_CODE))
-        return {"n_components": _by_tables(replace(asked, limits=tables), DRAWN)}
+        return {"n_components": _by_tables(replace(asked, limits=tables), capacity.DRAWN)}
     if limits.beside_flash and asked.get("code") == "auto":
         asked = asked.but(code="fast")  # who limits the time does not want it doubled
     parameters = _sizes_in_flash(asked)
@@ -109,7 +99,6 @@ def _within(asked: Asked, form: str, most: int, step: int) -> tuple[int | None, 
 
 
 def _of_size(asked: Asked, form: str, n: int) -> IntegerModel:
-    """Make an untrained model of a form."""
     if asked.shape is not None:
         asked = asked.but(convolutions=FORMS[form]) if form else asked
         return asked.integers(n_kernels=n)
@@ -139,7 +128,7 @@ def tree_size(asked: Asked) -> dict[str, Any]:
         if alone:
             raise
         return none
-    room = allowed_bytes(asked.flash) - needed + tree_bytes(trees)
+    room = capacity.allowed_bytes(asked.flash) - needed + tree_bytes(trees)
     enough = share <= 1 and (steps is None or steps >= _LEAST_TREE_STEPS)
     if enough and room >= _LEAST_TREE_BYTES:
         sizes = {"tree_bytes": room} | ({} if steps is None else {"tree_steps": steps})
@@ -185,7 +174,7 @@ def _code(asked: Asked) -> str:
     several = min(2 * padded_dimension(asked.rows.shape[1]), MOST_COMPONENTS)
     fast = asked.but(code="fast").components(_layouts(asked)[0], several)
     with suppress(TinykernelError):
-        taken = decisive_report(fast, asked.target).flash_parts["code"]
+        taken = capacity.decisive_report(fast, asked.target).flash_parts["code"]
         return "small" if taken > asked.flash * _CODE_SHARE else "fast"
     return "fast"  # its size is unknown without a compiler
 
@@ -283,9 +272,9 @@ def most_of_images(flash: int, shape: tuple[int, ...], convolutions: str) -> int
     Or a small model of large images would take long: 700,000 instructions at 8 KB.
     """
     if convolutions in ("mixed", "coarse"):
-        return MOST_CHANNELS if len(shape) == 3 else _MOST_OF_PLANES
+        return capacity.MOST_CHANNELS if len(shape) == 3 else _MOST_OF_PLANES
     most = flash * _A_BYTE / (responses_of(shape, convolutions) * _A_RESPONSE)
-    return int(np.clip(most, _FEW_CHANNELS, MOST_CHANNELS))
+    return int(np.clip(most, _FEW_CHANNELS, capacity.MOST_CHANNELS))
 
 
 def _channels(asked: Asked, shape: tuple[int, ...]) -> tuple[int, int]:
@@ -296,7 +285,7 @@ def _channels(asked: Asked, shape: tuple[int, ...]) -> tuple[int, int]:
     while low < high:
         size = asked.size(asked.integers(n_kernels=n))
         least = least or size
-        low, high = (n, high) if size <= allowed_bytes(asked.flash) else (low, n - 1)
+        low, high = (n, high) if size <= capacity.allowed_bytes(asked.flash) else (low, n - 1)
         n = (low + high + 1) // 2
     return (low if low >= _FEW_CHANNELS else 0), least
 
@@ -308,7 +297,7 @@ def _kernels_as_asked(asked: Asked) -> dict[str, Any]:
     for bits in _widths(asked):
         make = partial(_of_size, asked.but(linear=bits), "")
         try:
-            n, size = most_kernels(make, most, asked.flash, asked.target)
+            n, size = capacity.most_kernels(make, most, asked.flash, asked.target)
         except TinykernelError as error:
             unknown = error
             continue
@@ -321,15 +310,14 @@ def _kernels_as_asked(asked: Asked) -> dict[str, Any]:
         raise unknown
     n, bits, _ = max(tried, key=lambda each: each[0])
     if not n:
-        least = min(size for *_, size in tried)
-        raise _too_small(asked, least, "one with the fewest kernels")
+        raise _too_small(asked, min(size for *_, size in tried), "one with the fewest kernels")
     return {"n_kernels": n, "linear": bits}
 
 
 def _most_kernels(asked: Asked) -> int:
     """Return the most kernels that are chosen for windows."""
     kind = "stream" if asked.get("hop", None) else "signal"
-    most = MOST_KERNELS["spectrum" if asked.spectrum()[0] is not None else kind]
+    most = capacity.MOST_KERNELS["spectrum" if asked.spectrum()[0] is not None else kind]
     if asked.get("cells") != "auto" and "loss" not in asked.options:
         # Ridge regression takes no more counts.
         most = min(most, (MOST_COUNTS - int(asked.get("beside", 0))) // int(asked.get("cells")))
@@ -357,7 +345,7 @@ def _forms(asked: Asked) -> tuple[dict[str, int], int]:
         layout = LAYOUTS[name]
         try:
             model = asked.components(name, _by_tables(asked, LAYOUTS[name]))
-            p, least = most_components(model, layout, asked.flash, asked.target)
+            p, least = capacity.most_components(model, layout, asked.flash, asked.target)
         except TinykernelError as error:
             # The size of one form may be unknown without a compiler; others may go on.
             unknown = error
@@ -378,7 +366,7 @@ def _forms(asked: Asked) -> tuple[dict[str, int], int]:
         sizes = {form: p for form, p in sizes.items() if parts_of(form)[1] == asked.get("linear")}
     if not smallest and unknown is not None:
         raise unknown
-    alone = [bits for bits, size in linear.items() if size <= allowed_bytes(asked.flash)]
+    alone = [bits for bits, size in linear.items() if size <= capacity.allowed_bytes(asked.flash)]
     if "sigma" in asked.options:
         alone = []
     if quick and max(sizes.values(), default=0) < _FEW_COMPONENTS:
@@ -424,7 +412,6 @@ def _linear_sizes(asked: Asked) -> dict[int, int]:
 
 
 def _layouts(asked: Asked) -> list[str]:
-    """Return the layouts to choose from."""
     layouts = _LAYOUTS_OF_VALUES if "loss" in asked.options else SEARCHED_LAYOUTS
     # To choose takes short trainings, too.
     return list(layouts[:1] if asked.get("effort") == "quick" else layouts)
@@ -443,7 +430,7 @@ def _sides(asked: Asked) -> tuple[int, int]:
 def _by_tables(asked: Asked, layout: Layout) -> int:
     """Return how many components the tables alone would allow."""
     most = components_within(asked.flash, layout, *_sides(asked))
-    return int(np.clip(most, _WORD, MOST_CHOSEN))
+    return int(np.clip(most, _WORD, capacity.MOST_CHOSEN))
 
 
 def check_size(asked: Asked) -> None:
@@ -471,14 +458,14 @@ def check_size(asked: Asked) -> None:
 def _least(asked: Asked, form: str, n: int) -> int:
     """Return how many bytes a model of a form takes at least."""
     if asked.shape is not None:
-        slack = asked.flash - allowed_bytes(asked.flash)
+        slack = asked.flash - capacity.allowed_bytes(asked.flash)
         return asked.size(_of_size(asked, form, n)) - slack
     if asked.method != LEARNED:
-        return DRAWN.table_bytes(n, *_sides(asked))
+        return capacity.DRAWN.table_bytes(n, *_sides(asked))
     layout = parts_of(form)[0]
     if layout is None or not n:
         return 0
-    return least_size(asked.components(layout, n), LAYOUTS[layout], n, asked.target)
+    return capacity.least_size(asked.components(layout, n), LAYOUTS[layout], n, asked.target)
 
 
 def _too_small(asked: Asked, needed: int, least: str = "the smallest one") -> TinykernelError:

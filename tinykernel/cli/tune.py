@@ -9,18 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tinykernel.cli import train
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.dataset import dataset_for, is_by_group
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, size
 from tinykernel.cli.common.rows import about_evaluation, about_training
 from tinykernel.cli.settings.gathering import SetOption, gather, has_settings, typed_settings
-from tinykernel.cli.train import (
-    balanced_or_none,
-    judge_test_rows,
-    parameters_of,
-    remembered_settings,
-)
 from tinykernel.codegen.targets import find_target
 from tinykernel.measure.limits import Limits
 
@@ -70,15 +65,14 @@ def tune_command(
         args.check_output_file(output, (".tkm",))
     elif options["pick"] is not None:
         raise typer.BadParameter("needs -o MODEL", param_hint="--pick")
-    parameters, pick = parameters_of(options), options["pick"]
+    parameters, pick = train.parameters_of(options), options["pick"]
     with showing_progress(quiet):
         dataset, cut, remembered = dataset_for(options, parameters)
-        by_group = is_by_group(options, dataset, cut)
         result = tune(
             dataset.X_train,
             dataset.y_train,
             **{name: options[name] for name in ("target", "budget", "sizes", "max_time")},
-            groups=dataset.group_train if by_group else None,
+            groups=dataset.group_train if is_by_group(options, dataset, cut) else None,
             n_folds=options["folds"],
             journal=folder,
             **parameters | ({"n_jobs": 0} if pick is not None and folder.is_dir() else {}),
@@ -86,8 +80,8 @@ def tune_command(
         if pick is None:
             Journal(folder, {}).write_call(call)
         chosen = result.best if pick is None else result.pick(pick)
-        model, weight = result.models[chosen.budget], balanced_or_none(options)
-        judged = judge_test_rows(model, dataset, class_weight=weight)
+        model, weight = result.models[chosen.budget], train.balanced_or_none(options)
+        judged = train.judge_test_rows(model, dataset, class_weight=weight)
     if pick not in (None, chosen.budget):
         kept = "the largest size of the journal that fits"
         typer.echo(f"--pick {size(pick)}: takes {size(chosen.budget)}, {kept}", err=True)
@@ -121,7 +115,7 @@ def _write(
     sizes, limits = result.reports[budget], replace(options["budget"] or Limits(), flash=budget)
     # The classifier of a finished training is not stored.
     trained = TrainResult(model, None, sizes, sizes, budget, options["method"], 1, 0.0, limits)
-    settings = remembered_settings(options) | dict(remembered)
+    settings = train.remembered_settings(options) | dict(remembered)
     about = about_training(trained, dataset, result.target, settings)
     search = result.searches.get(budget)
     save(model, output, about | ({"search": search} if search else {}))

@@ -12,15 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.codegen import literals
 from tinykernel.codegen.description import made_of
 from tinykernel.codegen.enums import constants_of
-from tinykernel.codegen.literals import (
-    check_name,
-    in_comment,
-    integer_literal,
-    string_literal,
-    table_rows,
-)
 from tinykernel.codegen.pack import code_of
 from tinykernel.codegen.plan import PackedModel, pack
 from tinykernel.coding.codes import Coding
@@ -77,7 +71,7 @@ def render_sources(
     ``include/<name>.h``, ``src/<name>.c``, of classifiers ``include/<name>_field.h``, and
     ``lib/tinykernel/...``. Equal models with equal feature names and coding give equal bytes.
     """
-    check_name(name)
+    literals.check_name(name)
     packed = pack(model)
     for group in (packed.tables, packed.definitions):
         repeats = Counter(part.name for part in group)
@@ -123,7 +117,7 @@ def _included(text: bytes, runtime: dict[str, bytes], left_out: set[str]) -> dic
 def render_vectors(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, bytes]:
     """Render test vectors, ``include/<name>_vectors.h``: inputs and the expected outputs."""
     # `X` has 1 to 256 rows of raw inputs, shape (n_rows, n_features), all finite.
-    check_name(name)
+    literals.check_name(name)
     raw = model.as_raw(X)
     scores = model.scores(raw)
     if not 1 <= raw.shape[0] <= _MOST_VECTORS:
@@ -142,7 +136,7 @@ def render_vectors(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, by
         "n_rows": raw.shape[0],
         "input_rows": _indented(raw, _C_TYPES[model.raw_dtype]),
         "score_rows": _indented(scores, "int32_t"),
-        "label_lines": list(table_rows(scores.argmax(axis=1), "int32_t")),
+        "label_lines": list(literals.table_rows(scores.argmax(axis=1), "int32_t")),
         "decision_rows": _indented(rows, "int32_t"),
         "decision_columns": len(decided),
     }
@@ -150,8 +144,7 @@ def render_vectors(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, by
 
 
 def _indented(rows: NDArray[Any], c_type: str) -> list[list[str]]:
-    """Return the lines of each row of a table."""
-    return [list(table_rows(row, c_type, indent=8)) for row in rows]
+    return [list(literals.table_rows(row, c_type, indent=8)) for row in rows]
 
 
 def render_selftest(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, bytes]:
@@ -180,16 +173,14 @@ def render_single(files: dict[str, bytes], name: str) -> dict[str, bytes]:
     return {f"single/{name}.c": _inlined(files[f"src/{name}.c"], headers, set())}
 
 
-def _inlined(
-    text: bytes, headers: dict[str, bytes], done: set[str], guarded: bool = False
-) -> bytes:
+def _inlined(text: bytes, headers: dict[str, bytes], done: set[str], guard: bool = False) -> bytes:
     """Replace includes by headers that the compiler may not have seen before."""
     # A header within a condition counts as seen only there; the guard of a header is no condition.
     lines, scopes = [], [done]
     for line in text.splitlines(keepends=True):
         if line.startswith(b"#if"):
-            scopes.append(scopes[-1] if guarded else set(scopes[-1]))
-            guarded = False
+            scopes.append(scopes[-1] if guard else set(scopes[-1]))
+            guard = False
         elif line.startswith(b"#el"):
             scopes[-1] = set(scopes[-2])
         elif line.startswith(b"#endif"):
@@ -239,7 +230,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
     quantized, taken = model.quantized_grid, model.grids()[1]
     threshold = None if model.decision is None else model.decision.novelty_threshold
     answers = model.answers.names if isinstance(model.answers, Values) else model.classes
-    names = [string_literal(str(label)) for label in answers]
+    names = [literals.string_literal(str(label)) for label in answers]
     structs = {struct.kind: struct.name for struct in packed.structs}
     column = max(len(definition.name) for definition in packed.definitions) + 1
     return {
@@ -256,7 +247,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "taken_type": _C_TYPES[taken.dtype],
         "statement": _statement(model.decision),
         "promise": _statement(model.events),
-        "novelty_threshold": "" if threshold is None else integer_literal(threshold),
+        "novelty_threshold": "" if threshold is None else literals.integer_literal(threshold),
         "count_type": _C_TYPES[model.scaler.raw_dtype],
         "raw_type": _C_TYPES[model.raw_dtype],
         "raw_is_float": model.raw_dtype == "float32",
@@ -273,7 +264,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "score_low": ranges.low,
         "score_high": ranges.high,
         "class_names": names,
-        "class_comment": in_comment(listed(names) + "." * (len(names) <= 6)),
+        "class_comment": literals.in_comment(listed(names) + "." * (len(names) <= 6)),
         "step": f"{model.answers.unit:.3g}" if isinstance(model.answers, Values) else "",
         "fingerprint": model.fingerprint()[:8],
         "small_code": components is not None and components.small_code,
@@ -304,7 +295,7 @@ def _field_context(model: IntegerModel) -> dict[str, Any]:
         "counters_magic": hex(COUNTERS_MAGIC),
         "counters_bytes": counters_bytes(model.n_classes),
         "ranges": [
-            (name, c_type, table_rows(np.broadcast_to(values, channels), c_type))
+            (name, c_type, literals.table_rows(np.broadcast_to(values, channels), c_type))
             for name, c_type, values in ends
         ],
         "range_size": channels,
@@ -315,5 +306,5 @@ def _field_context(model: IntegerModel) -> dict[str, Any]:
 def _statement(answer: Decision | Events | None) -> list[str]:
     """Return the lines of the promise about decisions or events."""
     text = "" if answer is None else answer.statement
-    ascii_text = in_comment(text).encode("ascii", "backslashreplace").decode()
+    ascii_text = literals.in_comment(text).encode("ascii", "backslashreplace").decode()
     return textwrap.wrap(ascii_text, _COMMENT_WIDTH)

@@ -12,18 +12,8 @@ import numpy as np
 from tinykernel.checks import check_choice
 from tinykernel.coding.cells import smallest_raw_type, whole_numbers
 from tinykernel.coding.codes import Coding, coding_of, in_words, recoded, refuse_new_gaps
+from tinykernel.data import faults
 from tinykernel.data.columns import without_needless
-from tinykernel.data.faults import (
-    as_classes,
-    check_columns,
-    checked_part,
-    needed_labels,
-    refuse_new_texts,
-    refuse_values,
-    same_kind,
-    shown,
-    without_gaps,
-)
 from tinykernel.data.formats import FilePart, Parts, read_parts
 from tinykernel.data.formats.tables import Selection
 from tinykernel.data.partition import TEST_PART, Dataset, Rows, as_split, held_out_rows, split_part
@@ -81,26 +71,26 @@ def _dataset(
         raise TinykernelError(f"{test.file}: holds test rows only; training needs X_train, y_train")
     notes = part.notes
     if selection.coding is not None:
-        refuse_new_texts(part, selection.coding)
+        faults.refuse_new_texts(part, selection.coding)
     if selection.inputs is None and part.columns is not None:
         part, column_notes = without_needless(part)
         notes += column_notes
     may_lack = _may_lack(part, selection)
     train, gap_notes = _checked(part, selection, gaps=may_lack, values=values)
     notes += gap_notes
-    y = needed_labels(train)
+    y = faults.needed_labels(train)
     if not values:
         if (y == y[0]).all():
             raise TinykernelError(
                 f"{train.file}: one class only, all {len(y)} training rows have the label "
-                f"{shown(y[0])}; training needs two"
+                f"{faults.shown(y[0])}; training needs two"
             )
-        refuse_values(train, y)
+        faults.refuse_values(train, y)
     if test is not None:
         like = {"n_features": train.X.shape[1], "like": train.name or "the training part"}
         test, _ = _checked(test, selection, gaps=may_lack, values=values, **like)
         if not values:
-            same_kind(train, test)
+            faults.same_kind(train, test)
         dataset = as_split(train, test, seed)
     else:
         dataset = split_part(train, y, test_size, seed, by_group)
@@ -111,8 +101,8 @@ def _dataset(
 
 def _checked(part: FilePart, selection: Selection, **how: Any) -> tuple[FilePart, tuple[str, ...]]:
     """Check a part, and with missing="drop" drop rows that lack a value."""
-    part = checked_part(part, **how)
-    return without_gaps(part) if selection.missing == "drop" else (part, ())
+    part = faults.checked_part(part, **how)
+    return faults.without_gaps(part) if selection.missing == "drop" else (part, ())
 
 
 def _may_lack(part: FilePart, selection: Selection) -> bool:
@@ -126,8 +116,7 @@ def _coded(data: Dataset, part: FilePart, selection: Selection) -> Dataset:
     keeps = selection.missing in (None, "keep")
     may_lack = keeps and not isinstance(part.X, np.memmap)
     gaps = np.isnan(part.X) if may_lack else np.zeros((1, len(columns)), bool)
-    lacking = np.asarray(gaps.any(axis=0))
-    coding = selection.coding or coding_of(X, columns, part.texts, lacking)
+    coding = selection.coding or coding_of(X, columns, part.texts, np.asarray(gaps.any(axis=0)))
     if not coding.texts and not coding.gaps:
         return data
     X_test = data.X_test
@@ -216,12 +205,14 @@ def load_rows(
         )
         selection, by_group = selection or Selection(), groups is not None
         part = _complete(parts.any_part, feature_names, n_features, selection, values)
-        y = part.y if part.y is None or classes is None else as_classes(part, part.y, classes)
+        y = part.y
+        if y is not None and classes is not None:
+            y = faults.as_classes(part, y, classes)
         which = "all rows" if parts.test is None else TEST_PART
         rows = Rows(part.X, y, file.name, which, part.group, part.notes)
     if rows.part == TEST_PART or test_size is None:
         return rows
-    labels = needed_labels(part)
+    labels = faults.needed_labels(part)
     _, test, kind = held_out_rows(part, labels, test_size, seed, by_group=by_group)
     share = f"{100 * len(test) / len(labels):.3g} %"
     which = f"test rows ({share} held out, {kind}, seed {seed})"
@@ -237,11 +228,11 @@ def _picture_rows(
             f"{path}: holds pictures, but the model takes no images of 8 bits; give other data"
         )
     parts = read_pictures(path, how, to_train=False)
-    part = checked_part(parts.any_part)
+    part = faults.checked_part(parts.any_part)
     y = part.y
     if y is not None and classes is not None:
         same = not {str(label) for label in classes}.isdisjoint(y.astype(np.str_).tolist())
-        y = as_classes(part, y, classes) if same else None
+        y = faults.as_classes(part, y, classes) if same else None
     which = "all pictures" if parts.test is None else TEST_PART
     return Rows(part.X, y, part.file.name, which, part.group, part.notes, names=part.names), part
 
@@ -256,12 +247,12 @@ def _complete(
     """Check rows for a finished model, and drop or code missing values."""
     may_lack, coding = _may_lack(part, selection), selection.coding or Coding()
     how = {"n_features": n_features, "like": "the model", "gaps": may_lack, "values": values}
-    part = checked_part(part, **how)  # type: ignore[arg-type]
-    check_columns(part, feature_names)
-    refuse_new_texts(part, coding)
+    part = faults.checked_part(part, **how)  # type: ignore[arg-type]
+    faults.check_columns(part, feature_names)
+    faults.refuse_new_texts(part, coding)
     X, notes = part.X, tuple[str, ...]()
     if selection.missing == "drop":
-        part, notes = without_gaps(part)
+        part, notes = faults.without_gaps(part)
         X = part.X
     else:
         # An array has the columns of the model, in their order.

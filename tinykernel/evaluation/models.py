@@ -10,16 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.coding.frames import in_numbers
 from tinykernel.decisions.figures import decision_figures
+from tinykernel.evaluation import figures
 from tinykernel.evaluation.baselines import label_baselines, value_baselines
 from tinykernel.evaluation.cautions import cautions
-from tinykernel.evaluation.figures import (
-    Baseline,
-    Evaluation,
-    LabelEvaluation,
-    ValueEvaluation,
-    compare,
-    compare_values,
-)
 from tinykernel.evaluation.intervals import accuracy_interval
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.values import Values
@@ -34,7 +27,7 @@ def evaluate(
     groups: ArrayLike | None = None,
     train: tuple[ArrayLike, ArrayLike] | None = None,
     class_weight: str | None = None,
-) -> Evaluation:
+) -> figures.Evaluation:
     """Judge a model in the arithmetic of the firmware.
 
     Parameters
@@ -80,7 +73,7 @@ def evaluate(
     true, predicted = np.asarray(y), integer.predict(X)
     group = None if groups is None else np.asarray(groups)
     judged = replace(
-        compare(true, predicted, integer.classes, groups),
+        figures.compare(true, predicted, integer.classes, groups),
         decisions=decision_figures(
             integer,
             X,
@@ -108,12 +101,12 @@ def _of_values(
     y: NDArray[np.float64],
     groups: ArrayLike | None,
     train: tuple[NDArray[Any], NDArray[Any]] | None,
-) -> ValueEvaluation:
+) -> figures.ValueEvaluation:
     """Compare values; of several quantiles the middle one."""
     assert isinstance(model.answers, Values)
     outputs = np.asarray(model.predict(X)).reshape(len(y), -1)
     middle = outputs[:, outputs.shape[1] // 2]
-    judged = compare_values(y, middle, groups)
+    judged = figures.compare_values(y, middle, groups)
     if outputs.shape[1] > 1:
         below = zip(model.answers.names, outputs.T, strict=True)
         judged = replace(judged, coverage={name: float(np.mean(y <= at)) for name, at in below})
@@ -133,7 +126,9 @@ def _levels(model: IntegerModel, X: NDArray[Any]) -> NDArray[Any]:
     return first.run(model.as_raw(X), model.input) if isinstance(first, Spectrum) else X
 
 
-def _named(model: IntegerModel, baselines: dict[str, Baseline]) -> dict[str, Baseline]:
+def _named(
+    model: IntegerModel, baselines: dict[str, figures.Baseline]
+) -> dict[str, figures.Baseline]:
     """Say of baselines that learn from a spectrum that they do."""
     if not model.find(Spectrum):
         return baselines
@@ -149,7 +144,7 @@ def evaluate_clips(
     y: ArrayLike,
     clip: NDArray[np.int64],
     groups: ArrayLike | None = None,
-) -> LabelEvaluation | None:
+) -> figures.LabelEvaluation | None:
     """Judge one answer a clip, by the sum of scores; None without several windows a clip."""
     true = np.asarray(y)
     _, first, where = np.unique(clip, return_index=True, return_inverse=True)
@@ -160,4 +155,4 @@ def evaluate_clips(
     np.add.at(total, where, scores.astype(np.int64))
     answers = np.array(model.classes)[total.argmax(axis=1)]
     group = None if groups is None else np.asarray(groups)[first]
-    return compare(true[first], answers, model.classes, group)
+    return figures.compare(true[first], answers, model.classes, group)

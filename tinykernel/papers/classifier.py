@@ -17,13 +17,8 @@ from tinykernel.errors import TinykernelError
 from tinykernel.estimator.machines import MachineClassifier
 from tinykernel.model import IntegerModel, choose_schedules
 from tinykernel.model.grid import Grid
+from tinykernel.model.quantization import phases
 from tinykernel.model.quantization.outputs import Sums, kernel_model
-from tinykernel.model.quantization.phases import (
-    STEPS_PER_TURN,
-    QuantizedWindows,
-    Stored,
-    phase_shift_for,
-)
 from tinykernel.papers.descent import Problem, learn_output
 from tinykernel.training.inputs import (
     SharedTransform,
@@ -143,9 +138,7 @@ class PaperClassifier(MachineClassifier):
         signs = drawn.features(data.X)
         share = data.sample_weight / data.sample_weight.sum()
         indices = [1] if data.n_classes == 2 else range(data.n_classes)
-        rests = [
-            Problem(signs, np.where(data.codes == index, 1.0, -1.0), share) for index in indices
-        ]
+        rests = [Problem(signs, np.where(data.codes == i, 1.0, -1.0), share) for i in indices]
         settings = float(self.regularization), int(self.max_iter)
         tasks = [partial(learn_output, rest, *settings, int(rng.integers(2**32))) for rest in rests]
         outputs = side_by_side(tasks, thread_count(self.n_jobs), stage="learning the weights")
@@ -186,11 +179,8 @@ class _Drawn:
         bits, scaling = choose_scaling(data.X, data.raw_dtype, "auto", "auto")
         self.data, self.n_components = data, n_components
         self.transform: SharedTransform = draw_transform(scaling, bits, data.raw_dtype, rng)
-        d, sign, mixing = (
-            self.transform.dimension,
-            self.transform.live_sign,
-            self.transform.permutation,
-        )
+        d, sign = self.transform.dimension, self.transform.live_sign
+        mixing = self.transform.permutation
         shape = (-(-n_components // d), d)
         diagonal = rng.choice(np.array([-1, 1], dtype=np.int8), shape)
         # Rows are in random order.
@@ -199,17 +189,17 @@ class _Drawn:
         halve = choose_schedules(sign, bits, mixing, diagonal, "sign")
         # Turns of the phase per unit of v; beyond half a turn phases only repeat.
         slope = self.transform.unit * 2.0 ** sum(halve[1]) / (2 * np.pi * self.sigma)
-        shift = phase_shift_for(min(slope, 0.5))
+        shift = phases.phase_shift_for(min(slope, 0.5))
         scale = max(1, round(min(slope, 0.5) * 2.0 ** (32 - shift)))
         half = np.arccos(rng.uniform(-1, 1, shape)) / (2 * np.pi)
-        windows = QuantizedWindows(
+        windows = phases.QuantizedWindows(
             scale=np.full(shape, scale),
-            start=rng.integers(0, STEPS_PER_TURN, shape),
-            width=np.clip(np.rint(2 * STEPS_PER_TURN * half), 1, STEPS_PER_TURN - 1),
+            start=rng.integers(0, phases.STEPS_PER_TURN, shape),
+            width=np.clip(np.rint(2 * phases.STEPS_PER_TURN * half), 1, phases.STEPS_PER_TURN - 1),
             phase_shift=shift,
             constant=np.zeros(shape, dtype=np.int64),
         )
-        self.stored = Stored(sign, mixing, diagonal, "sign", halve, windows)
+        self.stored = phases.Stored(sign, mixing, diagonal, "sign", halve, windows)
 
     def features(self, X: NDArray[Any]) -> NDArray[np.int8]:
         """Compute z of raw rows, as the firmware does: +-1, shape (p, n)."""

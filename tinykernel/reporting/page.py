@@ -29,13 +29,7 @@ from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.values import Values
 from tinykernel.progress import report as say
-from tinykernel.reporting.facts import (
-    Gallery,
-    coverage_of,
-    gallery_of,
-    input_ranges,
-    training_in_words,
-)
+from tinykernel.reporting import facts
 from tinykernel.text import size, visible
 
 _SHARES = (1.0, 0.95, 0.9, 0.8, 0.5)
@@ -88,7 +82,7 @@ class ReportPage:
     about: Mapping[str, Any] = field(default_factory=dict)
     version: str = ""
     date: str = ""
-    gallery: Gallery | None = None
+    gallery: facts.Gallery | None = None
 
     @property
     def fits(self) -> bool:
@@ -138,9 +132,9 @@ def _about_model(page: ReportPage) -> dict[str, Any]:
         "version": tinykernel.__version__,
         "kind": "A regressor" if isinstance(model.answers, Values) else "A classifier",
         "answered": page.coverage or [],
-        "training": training_in_words(page.about, whole=False),
+        "training": facts.training_in_words(page.about, whole=False),
         "trained_rows": trained_rows if isinstance(trained_rows, int) else None,
-        "inputs": input_ranges(model, page.about),
+        "inputs": facts.input_ranges(model, page.about),
         "most_inputs": _MOST_INPUTS,
         "ranges": [
             (part, max(part.low / (part.limit_low or np.inf), part.high / part.limit_high))
@@ -302,8 +296,8 @@ def report_page(
         judgement["judged"] = evaluate(
             integer, X, y, train=train, groups=groups, class_weight=class_weight
         )
-        judgement["coverage"] = coverage_of(integer, X, y, _SHARES)
-        judgement["gallery"] = gallery_of(integer, X, y)
+        judgement["coverage"] = facts.coverage_of(integer, X, y, _SHARES)
+        judgement["gallery"] = facts.gallery_of(integer, X, y)
         flat = np.asarray(X).reshape(len(np.asarray(y)), -1)
         judgement["seen"] = seen_before(flat, about.get("training_rows"))
     stamp = os.environ.get("SOURCE_DATE_EPOCH", "")  # for reproducible pages

@@ -18,12 +18,7 @@ from tinykernel.training.folds import Fold, trial_folds
 from tinykernel.training.loop import History
 from tinykernel.training.loss import WIDE_TEMPERATURES
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.readouts.linear_training import (
-    bits_of,
-    chained_model,
-    run_training,
-    split_rows,
-)
+from tinykernel.training.readouts import linear_training
 from tinykernel.training.result import TrainingResult
 from tinykernel.training.signals.planes import PlaneLearner, no_planes, plane_plan, variation_of
 from tinykernel.training.signals.spectrum import spectrum_of
@@ -51,16 +46,16 @@ def fit_planes(
     seed = int(check_random_state(options.random_state).randint(2**31 - 1))
     made = first.gives(grid)
     planes = -1, 1, made.rows, made.channels
-    rows = split_rows(data.seen(lambda raw: first.run(raw, grid)), options, seed)
+    rows = linear_training.split_rows(data.seen(lambda raw: first.run(raw, grid)), options, seed)
     rows = rows.seen(lambda levels: levels.astype(np.uint8).reshape(planes))
-    plan = plane_plan(options, len(rows.rows), bits_of(options, shape), data.losses)
+    plan = plane_plan(options, len(rows.rows), linear_training.bits_of(options, shape), data.losses)
     known = rows.rows, rows.targets, rows.weight, plan
     learner = PlaneLearner(*known, variation_of(options, first, made.rows))
     history = History([{"loss": float("nan")}])
     if not untrained:
-        history = run_training(learner, rows)
+        history = linear_training.run_training(learner, rows)
     stages = first, Plane(), *learner.layers_and_scale()
-    model = chained_model(stages, grid, data.meaning, learner.stored())
+    model = linear_training.chained_model(stages, grid, data.meaning, learner.stored())
     return TrainingResult(replace(model, hop=options.hop), learner.plan, history)
 
 

@@ -27,12 +27,7 @@ from tinykernel.training.folds import Fold, trial_folds
 from tinykernel.training.loop import History
 from tinykernel.training.loss import share_right, targets_of
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.readouts.closed_form import (
-    MANY_CLASSES,
-    discriminating,
-    fit_standardised,
-    round_fit,
-)
+from tinykernel.training.readouts import closed_form
 from tinykernel.training.readouts.counts import CountingStages
 from tinykernel.training.readouts.linear import LinearLearner
 from tinykernel.training.readouts.linear_training import (
@@ -325,28 +320,28 @@ def _of_few(
         progress.report("choosing kernels", number, len(averages))
         plan_of_pool = _few_plan(replace(plan, average=average), shape)
         pools.append(SignalPool(rows.rows, shape, scaler, rows.targets, rows.weight, plan_of_pool))
-        whole, deviation = fit_standardised(pools[-1].inputs, *weighed)
+        whole, deviation = closed_form.fit_standardised(pools[-1].inputs, *weighed)
         losses.append(float(np.square(whole.left_out - wanted).mean()))
     chosen = int(np.argmin(losses))
     pool = pools[chosen]
     n = pool.inputs.shape[1] - plan.beside
     inputs = np.concatenate([*(each.inputs[:, :n] for each in pools), pool.inputs[:, n:]], axis=1)
     if len(pools) > 1:
-        whole, deviation = fit_standardised(inputs, *weighed)
+        whole, deviation = closed_form.fit_standardised(inputs, *weighed)
     power = np.square(whole.weights).sum(axis=1) * np.square(deviation)
     by_kernel = power[: n * len(pools)].reshape(len(pools), pool.plan.n_pool, -1)[chosen]
     strongest = np.argsort(-by_kernel.sum(axis=1), kind="stable")[: plan.n_kernels]
     strongest, stages = pool.reduced(np.sort(strongest))
     counts, bits = pool.inputs[:, pool.columns(strongest)], plan.linear.bits
-    if data.n_classes < MANY_CLASSES:
+    if data.n_classes < closed_form.MANY_CLASSES:
         fit, _ = pool.ridge(strongest, data.groups, whole.fitted(inputs))
-        stored = round_fit(fit, counts, bits)
+        stored = closed_form.round_fit(fit, counts, bits)
     else:
-        fit = discriminating(pool.ridge(strongest, data.groups)[0], data.codes, rows.weight)
+        fit, _ = pool.ridge(strongest, data.groups)
+        fit = closed_form.discriminating(fit, data.codes, rows.weight)
         stored = round_to_plane(fit, counts, rows.weight, bits)
     progress.report("choosing kernels", len(averages), len(averages))
-    took = time.perf_counter() - started
-    history = History([{"loss": losses[chosen], "seconds": took}])
+    history = History([{"loss": losses[chosen], "seconds": time.perf_counter() - started}])
     return _Chosen(pool, stages, stored, history)
 
 
