@@ -14,6 +14,8 @@ from tinykernel.model import IntegerModel
 from tinykernel.model.answers.decision import margins, nearer, novelties
 from tinykernel.model.readouts.prototypes import LARGEST_MARGIN_LINE, coarse, distances
 
+_Array = NDArray[Any]
+_Integers = NDArray[np.int32]
 #: The most rows that stand for novel ones.
 _MADE_ROWS = 2000
 #: Standard errors by which scores must be better, so that chance seldom removes prototypes.
@@ -70,7 +72,7 @@ class Alarms:
 class FittedNovelty:
     """Novelty of the calibration rows, with prototypes and line as `Decision` holds them."""
 
-    novelty: NDArray[np.int32]  # (n,)
+    novelty: _Integers  # (n,)
     used: NDArray[np.bool_]  # (n,): rows that the line was fitted to; they promise nothing
     prototypes: NDArray[np.int8] | None = None  # None for the novelty of scores
     margin_line: tuple[int, int, int] | None = None
@@ -88,10 +90,7 @@ class FittedNovelty:
 
 
 def fit_novelty(
-    model: IntegerModel,
-    X: ArrayLike,
-    scores: NDArray[np.int32],
-    known: tuple[ArrayLike, ArrayLike] | None,
+    model: IntegerModel, X: ArrayLike, scores: _Integers, known: tuple[ArrayLike, ArrayLike] | None
 ) -> FittedNovelty:
     """Fit prototypes to known rows (X, y), and the worth of a margin to a part of the rows X.
 
@@ -120,7 +119,7 @@ def fit_novelty(
     )
 
 
-def _made_rows(model: IntegerModel, X: ArrayLike) -> NDArray[Any]:
+def _made_rows(model: IntegerModel, X: ArrayLike) -> _Array:
     """Return quantized rows that replace novel ones: known rows with shuffled inputs.
 
     Each input alone is usual, together they are not.
@@ -129,9 +128,7 @@ def _made_rows(model: IntegerModel, X: ArrayLike) -> NDArray[Any]:
     return rng.permuted(inputs[rng.permutation(len(inputs))[:_MADE_ROWS]], axis=0)
 
 
-def clearly_better(
-    first: NDArray[Any], first_made: NDArray[Any], other: NDArray[Any], other_made: NDArray[Any]
-) -> bool:
+def clearly_better(first: _Array, first_made: _Array, other: _Array, other_made: _Array) -> bool:
     """Whether the first novelty separates made rows (m,) from known ones (n,) significantly better.
 
     The difference of the areas under the two ROC curves must exceed three of its standard errors
@@ -147,7 +144,7 @@ def clearly_better(
     return bool(ahead.mean() > _CLEARLY * error)
 
 
-def _places(values: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]:
+def _places(values: _Array, others: _Array) -> NDArray[np.float64]:
     """Return which share of the others exceeds each value; equal ones count half."""
     ascending = np.sort(others)
     below = np.searchsorted(ascending, values, "left") + np.searchsorted(ascending, values, "right")
@@ -155,11 +152,7 @@ def _places(values: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def alarms(
-    novelty: NDArray[np.int32],
-    groups: NDArray[Any] | None,
-    wished: float,
-    risk: float,
-    beside: int = 0,
+    novelty: _Integers, groups: _Array | None, wished: float, risk: float, beside: int = 0
 ) -> Alarms:
     """Choose the lowest threshold with a rate of false alarms of at most `wished`.
 
@@ -194,7 +187,7 @@ def alarms(
 
 
 def _too_few(
-    n: int, share: float, groups: NDArray[Any] | None, wished: float, risk: float, beside: int
+    n: int, share: float, groups: _Array | None, wished: float, risk: float, beside: int
 ) -> str:
     """Say how many rows can promise a rate of false alarms."""
     least = shares.rows_needed(wished, risk)
@@ -285,7 +278,7 @@ def _squares(rows: NDArray[np.int64], means: NDArray[np.int64]) -> NDArray[np.in
 
 
 def fit_margin_line(
-    scores: NDArray[np.int32], distance: NDArray[np.int32]
+    scores: _Integers, distance: _Integers
 ) -> tuple[tuple[int, int, int], NDArray[np.bool_]]:
     """Return the line that turns a margin into a distance, and which rows it was fitted to.
 

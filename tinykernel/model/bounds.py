@@ -20,6 +20,8 @@ from tinykernel.compiled import njit
 from tinykernel.hadamard import padded_dimension, run_on_rows, useful_threads
 from tinykernel.model.diagonals import SHIFTS
 
+_Integers = NDArray[np.int64]
+_Array = NDArray[Any]
 # Symmetric, so that no change of sign overflows.
 INT16_LIMIT = 32767
 #: Longest computation of exact norms, in butterflies: about two seconds.
@@ -31,14 +33,14 @@ _STEPS_AT_ONCE = 1 << 27
 class Bounds:
     """Bounds of d values (of all blocks: shape (m, d)), and the error in them through rounding."""
 
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
+    low: _Integers
+    high: _Integers
     # ``value - y`` with the real y without rounding; dyadic fractions, exact in float64
     error_low: NDArray[np.float64]
     error_high: NDArray[np.float64]
 
 
-def input_bounds(sign: NDArray[Any], bits: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def input_bounds(sign: _Array, bits: int) -> tuple[_Integers, _Integers]:
     """Return low and high of ``u = B q``, padded; int16 q are at least -32767."""
     sign = sign.astype(np.int64)
     largest = (1 << (bits - 1)) - 1
@@ -49,9 +51,7 @@ def input_bounds(sign: NDArray[Any], bits: int) -> tuple[NDArray[np.int64], NDAr
     return low, high
 
 
-def _butterflies(
-    low: NDArray[Any], high: NDArray[Any], stride: int
-) -> tuple[NDArray[Any], NDArray[Any]]:
+def _butterflies(low: _Array, high: _Array, stride: int) -> tuple[_Array, _Array]:
     """Apply one stage to intervals; shape (..., d)."""
     pairs = (*low.shape[:-1], low.shape[-1] // (2 * stride), 2, stride)
     a_low, b_low = np.moveaxis(low.reshape(pairs), -2, 0)
@@ -78,8 +78,8 @@ def _fits(values: Bounds) -> bool:
 
 def follow_stages(
     values: Bounds,
-    norms: NDArray[np.int64] | None,
-    centre: NDArray[np.int64] | None,
+    norms: _Integers | None,
+    centre: _Integers | None,
     unit: int,
     schedule: Sequence[bool] | None,
 ) -> tuple[list[Bounds], tuple[bool, ...]]:
@@ -104,11 +104,7 @@ def follow_stages(
 
 
 def _linear(
-    values: Bounds,
-    norms: NDArray[np.int64] | None,
-    centre: NDArray[np.int64] | None,
-    stage: int,
-    unit: int,
+    values: Bounds, norms: _Integers | None, centre: _Integers | None, stage: int, unit: int
 ) -> Bounds:
     """Tighten interval bounds by the exact worst case of the linear part plus the errors."""
     if norms is None or centre is None:
@@ -124,7 +120,7 @@ def _linear(
     )
 
 
-def product_bounds(mixed: Bounds, diagonal: NDArray[Any], diagonal_kind: str) -> Bounds:
+def product_bounds(mixed: Bounds, diagonal: _Array, diagonal_kind: str) -> Bounds:
     """Bounds of ``v = G P u`` for all blocks; `mixed` are the bounds of ``P u``."""
     g = diagonal.astype(np.int64)
     positive = g >= 0
@@ -172,9 +168,7 @@ def _accumulate_norms(begin, end, columns, diagonal, gather, norms):  # type: ig
                     stage += 1
 
 
-def row_norms(
-    varying: NDArray[np.int64], diagonal: NDArray[Any], gather: NDArray[Any]
-) -> NDArray[np.int64]:
+def row_norms(varying: _Integers, diagonal: _Array, gather: _Array) -> _Integers:
     """Return the L1 norms of all rows after each stage, or bounds of them; (log2(d) + 1, m, d)."""
     m, d = diagonal.shape
     n_stages = d.bit_length() - 1
@@ -198,7 +192,7 @@ def row_norms(
     return np.moveaxis(norms.sum(axis=0), 1, 0)
 
 
-def _norms_by_energy(n_varying: int, diagonal: NDArray[Any]) -> NDArray[np.int64]:
+def _norms_by_energy(n_varying: int, diagonal: _Array) -> _Integers:
     """Bound the L1 norms by ``sqrt(n)`` times the L2 norms."""
     # The rows of a Walsh-Hadamard matrix are orthogonal. So after stage k the squared coefficients
     # of a row add up, over all d inputs, to d times the sum of g^2 over its group of 2^k rows.
@@ -212,7 +206,7 @@ def _norms_by_energy(n_varying: int, diagonal: NDArray[Any]) -> NDArray[np.int64
     return norms
 
 
-def exact_stages(vector: NDArray[np.int64]) -> NDArray[np.int64]:
+def exact_stages(vector: _Integers) -> _Integers:
     """Return `vector`, shape (..., d), before the transform and after each stage, unrounded."""
     stages = [vector]
     for k in range(vector.shape[-1].bit_length() - 1):

@@ -14,6 +14,7 @@ from tinykernel.model.bounds import INT16_LIMIT, Bounds, exact_stages, follow_st
 from tinykernel.model.diagonals import SHIFTS
 from tinykernel.model.permutation import Permutation
 
+_Array = NDArray[Any]
 INT32_LIMIT = 2**31 - 1
 
 
@@ -42,7 +43,7 @@ class TransformBounds:
     halve: tuple[bool, ...]
 
 
-def bound_first(sign: NDArray[Any], bits: int, halve: Sequence[bool] | None) -> TransformBounds:
+def bound_first(sign: _Array, bits: int, halve: Sequence[bool] | None) -> TransformBounds:
     """Bound the first transform; choose its schedule if that is None."""
     low, high = bounds.input_bounds(sign, bits)
     exact = np.zeros(low.shape)
@@ -55,7 +56,7 @@ def bound_first(sign: NDArray[Any], bits: int, halve: Sequence[bool] | None) -> 
 def bound_second(
     first: TransformBounds,
     permutation: Permutation,
-    diagonal: NDArray[Any],
+    diagonal: _Array,
     diagonal_kind: str,
     halve: Sequence[bool] | None,
 ) -> TransformBounds:
@@ -77,11 +78,7 @@ def bound_second(
 
 
 def choose_schedules(
-    sign: NDArray[Any],
-    bits: int,
-    permutation: Permutation,
-    diagonal: NDArray[Any],
-    diagonal_kind: str,
+    sign: _Array, bits: int, permutation: Permutation, diagonal: _Array, diagonal_kind: str
 ) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
     """Choose schedules of both transforms, log2(d) each, that halve as late as the proof allows.
 

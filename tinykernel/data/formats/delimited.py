@@ -25,16 +25,11 @@ from tinykernel.coding.cells import (
     number_of,
     packed,
 )
-from tinykernel.data.formats.tables import (
-    LABEL_NAMES,
-    ColumnChooser,
-    FilePart,
-    part_of,
-    refuse_doubles,
-)
+from tinykernel.data.formats import tables
 from tinykernel.errors import TinykernelError
 from tinykernel.text import count
 
+_Array = NDArray[Any]
 _LONGEST_LINE = 4_000_000  # 65,536 numbers of 60 digits
 _ROWS_AT_ONCE = 8192
 _MARKS = (",", ";", "\t", "|")
@@ -50,18 +45,14 @@ class TextTable:
 
     path: Path
     names: tuple[str, ...]  # of the columns.
-    columns: list[NDArray[Any]]  # cells of each column, as `packed` returns them.
+    columns: list[_Array]  # cells of each column, as `packed` returns them.
     lines: Sequence[int]  # (n_rows,): line numbers, counted from 1.
     mark: str  # separator of the columns.
     notes: tuple[str, ...] = ()
 
     def inputs(
-        self,
-        places: Sequence[int],
-        as_text: Collection[str],
-        label: int | None,
-        y: NDArray[Any] | None,
-    ) -> tuple[list[Column], NDArray[Any] | None]:
+        self, places: Sequence[int], as_text: Collection[str], label: int | None, y: _Array | None
+    ) -> tuple[list[Column], _Array | None]:
         """Return columns as numbers or text, and labels; decimal commas are detected here."""
         cells = [self.columns[i] for i in (*places, *([] if label is None else [label]))]
         commas = has_decimal_commas(cells, are_likely=self.mark != ",")
@@ -71,7 +62,7 @@ class TextTable:
         ]
         return columns, _with_points(y) if commas and y is not None else y
 
-    def labels(self, place: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    def labels(self, place: int) -> tuple[_Array, NDArray[np.bool_]]:
         """Return the labels of a column, and a mask of rows without one."""
         kinds, places = kinds_of(self.columns[place])
         there = [kind for kind in kinds if not is_missing(kind) or kind.lower() in _ANSWERS]
@@ -80,7 +71,7 @@ class TextTable:
         filled = next(iter(label.values()), "")
         return np.array([label.get(kind, filled) for kind in kinds])[places], missing[places]
 
-    def groups(self, place: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    def groups(self, place: int) -> tuple[_Array, NDArray[np.bool_]]:
         """Return the groups of a column, and a mask of rows without one."""
         groups = self.texts(place)
         return groups, groups == ""
@@ -178,11 +169,11 @@ def _names(
     names = [" ".join(cell.split()) for cell in cells]
     if not any(names):
         raise TinykernelError(f"{path}: is empty; it needs a header line and rows of numbers")
-    is_header = _is_header(names, frozenset({*LABEL_NAMES, *known}))
+    is_header = _is_header(names, frozenset({*tables.LABEL_NAMES, *known}))
     if not is_header:
         rows, names = chain([(line, cells)], rows), [""] * len(names)
     unique = tuple(name or f"column{i}" for i, name in enumerate(names, start=1))
-    refuse_doubles(path, unique)
+    tables.refuse_doubles(path, unique)
     return unique, rows, is_header
 
 
@@ -212,7 +203,7 @@ def _table(
     notes: tuple[str, ...],
 ) -> TextTable:
     numbers, n = array("q"), len(names)
-    blocks: list[list[NDArray[Any]]] = [[] for _ in names]
+    blocks: list[list[_Array]] = [[] for _ in names]
     while block := list(islice(rows, _ROWS_AT_ONCE)):
         for line, cells in block:
             numbers.append(line)
@@ -229,12 +220,12 @@ def _table(
     return TextTable(path, names, [joined(each) for each in blocks], numbers.tolist(), mark, notes)
 
 
-def read_csv(path: Path, chooser: ColumnChooser) -> FilePart:
+def read_csv(path: Path, chooser: tables.ColumnChooser) -> tables.FilePart:
     """Read inputs, labels and groups of every line."""
-    return part_of(read_table(path, chooser.known), chooser)
+    return tables.part_of(read_table(path, chooser.known), chooser)
 
 
-def _with_points(labels: NDArray[Any]) -> NDArray[Any]:
+def _with_points(labels: _Array) -> _Array:
     """Replace decimal commas of labels if all of them are numbers."""
     kinds, places = kinds_of(labels)
     if labels.dtype.kind != "U" or any(number_of(kind, True) is None for kind in kinds):
@@ -242,7 +233,7 @@ def _with_points(labels: NDArray[Any]) -> NDArray[Any]:
     return text_labels([kind.replace(",", ".") for kind in kinds])[places]
 
 
-def text_labels(labels: list[str]) -> NDArray[Any]:
+def text_labels(labels: list[str]) -> _Array:
     """Return labels as integers if all of them are, else as text."""
     if all(re.fullmatch(r"[+-]?\d{1,18}", label) for label in labels):
         return np.array([int(label) for label in labels], dtype=np.int64)

@@ -16,6 +16,7 @@ from tinykernel.coding.cells import Column, column_of, joined, packed
 from tinykernel.data.formats.tables import ColumnChooser, FilePart, part_of, refuse_doubles
 from tinykernel.errors import TinykernelError
 
+_Array = NDArray[Any]
 _Result = TypeVar("_Result")
 
 
@@ -62,7 +63,7 @@ def _stored_part(path: Path, file: Any, chooser: ColumnChooser) -> FilePart | No
     shape = (file.metadata.num_rows, len(inputs))
     if dtype.itemsize * shape[0] * shape[1] <= stored.IN_PIECES or dtype == np.float16:
         return None
-    others: dict[int, list[NDArray[Any]]] = {i: [] for i in (at, group_at) if i is not None}
+    others: dict[int, list[_Array]] = {i: [] for i in (at, group_at) if i is not None}
     taken = [names[i] for i in {*inputs, *others}]
     with tempfile.TemporaryFile() as stream:
         for batch in file.iter_batches(stored.ROWS_AT_ONCE, columns=taken):
@@ -94,7 +95,6 @@ def _column_names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _decoded(column: Any) -> Any:
-    """Return a column without dictionary encoding."""
     import pyarrow as pa
 
     is_coded = pa.types.is_dictionary(column.type)
@@ -116,17 +116,13 @@ class ArrowTable:
         return _column_names(self.table.column_names)
 
     def inputs(
-        self,
-        places: Sequence[int],
-        as_text: Collection[str],
-        label: int | None,
-        y: NDArray[Any] | None,
-    ) -> tuple[list[Column], NDArray[Any] | None]:
+        self, places: Sequence[int], as_text: Collection[str], label: int | None, y: _Array | None
+    ) -> tuple[list[Column], _Array | None]:
         """Return columns as numbers, or as text if `as_text` names them, and the labels."""
         columns = [(self.table.column(i), self.names[i] in as_text) for i in places]
         return [_values(column, as_text=is_text) for column, is_text in columns], y
 
-    def labels(self, place: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    def labels(self, place: int) -> tuple[_Array, NDArray[np.bool_]]:
         """Return the values of a column, and a mask of rows without one."""
         column = self.table.column(place)
         lacking = np.asarray(column.is_null().to_numpy(), bool)
@@ -168,7 +164,7 @@ def _values(column: Any, *, as_text: bool = False, decimal_comma: bool = False) 
     return column_of(packed_cells, as_text=as_text, decimal_comma=decimal_comma)
 
 
-def _names(path: Path, name: str, column: Any) -> NDArray[Any]:
+def _names(path: Path, name: str, column: Any) -> _Array:
     """Return a column of labels or groups as numbers or text."""
     import pyarrow as pa
 
@@ -178,7 +174,7 @@ def _names(path: Path, name: str, column: Any) -> NDArray[Any]:
             f"{path}: column {name!r} holds values of type {column.type}; give one number or text "
             "a row"
         )
-    values: NDArray[Any] = column.to_numpy()
+    values: _Array = column.to_numpy()
     if values.dtype != object:
         return values
     try:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.values import LARGEST_SHIFT, Values
 
+_Array = NDArray[Any]
 _INT32_MAX = 2**31 - 1
 # The smallest factor need not be finer: that changes no value by more than its last bits.
 _FINE_FACTOR = 2**16 - 1
@@ -38,12 +39,7 @@ class FixedSums:
 
 
 def to_fixed_point(
-    units: ValueUnits,
-    scale: NDArray[Any],
-    linear: NDArray[Any],
-    offset: NDArray[Any],
-    sums: NDArray[Any],
-    dots: NDArray[Any],
+    units: ValueUnits, scale: _Array, linear: _Array, offset: _Array, sums: _Array, dots: _Array
 ) -> FixedSums:
     """Choose the finest fixed point in which no ``scale * sum + linear * dot + offset`` overflows.
 

@@ -31,6 +31,7 @@ LEAST_DEVIATION = 0.25
 #: Steps between levels to try, as shares of the step at which no weight is clipped.
 STEPS = np.array([2.0 ** (-k / 2) for k in range(12)])
 
+_Array = NDArray[Any]
 _Doubles = NDArray[np.float64]
 #: Of fewer classes, ridge regression is as good (``benchmarks/series.py``, ``many_classes.py``).
 MANY_CLASSES = 20
@@ -46,7 +47,7 @@ class Fit(NamedTuple):
     penalty: float  # added to the diagonal of K.
     left_out: _Doubles  # (n, n_outputs): predictions of fits without the row, or its group.
 
-    def fitted(self, inputs: NDArray[Any]) -> _Doubles:
+    def fitted(self, inputs: _Array) -> _Doubles:
         """Return the predictions for inputs (n, n_inputs), added up input by input."""
         columns = np.ascontiguousarray(inputs.T, dtype=np.float64)
         total: _Doubles = combined(columns, self.weights) + self.offset
@@ -54,10 +55,10 @@ class Fit(NamedTuple):
 
 
 def fit_ridge(
-    inputs: NDArray[Any],
-    targets: NDArray[Any],
-    weight: NDArray[Any],
-    group: NDArray[Any] | None = None,
+    inputs: _Array,
+    targets: _Array,
+    weight: _Array,
+    group: _Array | None = None,
     penalties: _Doubles = PENALTIES,
 ) -> Fit:
     """Fit ridge regression to few rows: inputs (n, n_inputs), targets (n, n_outputs), weights (n,).
@@ -100,7 +101,7 @@ def products_of_rows(rows: _Doubles) -> _Doubles:
 
 
 def standardised(
-    inputs: NDArray[Any], n_strong: int = 0
+    inputs: _Array, n_strong: int = 0
 ) -> tuple[NDArray[np.int32], _Doubles, _Doubles, _Doubles]:
     """Return inputs in units of 1/256 deviation, their means, deviations, and units.
 
@@ -122,16 +123,11 @@ def standardised(
         most = 2**26 / DEVIATION / np.sqrt(len(unit))
         unit[-n_strong:] = np.maximum(unit[-n_strong:], 1.01 * reach / most)
     # Whole numbers of 1/256 of a deviation: their products are exact.
-    rows = np.rint((inputs - mean) / unit * DEVIATION).astype(np.int32)
-    return rows, mean, deviation, unit
+    return np.rint((inputs - mean) / unit * DEVIATION).astype(np.int32), mean, deviation, unit
 
 
 def fit_standardised(
-    inputs: NDArray[Any],
-    targets: NDArray[Any],
-    weight: NDArray[Any],
-    group: NDArray[Any] | None,
-    n_strong: int = 0,
+    inputs: _Array, targets: _Array, weight: _Array, group: _Array | None, n_strong: int = 0
 ) -> tuple[Fit, _Doubles]:
     """Fit to standardised inputs; return the fit to `inputs`, and the deviations.
 
@@ -145,9 +141,7 @@ def fit_standardised(
     return Fit(weights, offset, fit.penalty, fit.left_out), deviation
 
 
-def round_fit(
-    fit: Fit, inputs: NDArray[Any], bits: int
-) -> tuple[NDArray[np.int8], float, _Doubles]:
+def round_fit(fit: Fit, inputs: _Array, bits: int) -> tuple[NDArray[np.int8], float, _Doubles]:
     """Round the weights to levels (n_outputs, n_inputs); return these, their unit, and the offsets.
 
     The unit has the least squared error on the inputs. Larger weights are clipped.
@@ -166,7 +160,7 @@ def round_fit(
     return levels.T.astype(np.int8), step, fit.offset + moved
 
 
-def weighted_mean(rows: NDArray[Any], share: _Doubles) -> _Doubles:
+def weighted_mean(rows: _Array, share: _Doubles) -> _Doubles:
     """Return the mean of rows (n, k) with weights (n,)."""
     return np.asarray(combined(rows, share[:, None])[:, 0] / added(share))
 
@@ -182,7 +176,7 @@ def centred_products(gram: _Doubles, share: _Doubles) -> _Doubles:
     return out
 
 
-def added(values: NDArray[Any]) -> float:
+def added(values: _Array) -> float:
     """Return the sum of values, added from first to last."""
     return float(np.cumsum(values)[-1])
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tinykernel.compiled import njit
 from tinykernel.model.readouts.trees import MOST_THRESHOLDS
 
+_Integers = NDArray[np.int64]
 _Floats = NDArray[np.float64]
 # Gradients are summed as integers, so that their order does not matter.
 _LARGEST_SUM = 2.0**30
@@ -22,7 +23,7 @@ class Bins:
 
     # Of each input, increasing. Bin b holds the levels above b of the borders.
     borders: tuple[NDArray[np.int16], ...]
-    first: NDArray[np.int64]  # (n_inputs + 1,): where the bins of each input begin among all bins.
+    first: _Integers  # (n_inputs + 1,): where the bins of each input begin among all bins.
 
     @staticmethod
     def of(Q: NDArray[Any], most: int) -> Bins:
@@ -72,7 +73,7 @@ class Tree:
         _reach(bins, self.input, self.cut, self.child, self.leaf, out)
         return out
 
-    def preorder(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def preorder(self) -> tuple[_Integers, _Integers]:
         """Return its nodes in preorder, and the number of nodes in the false part of each."""
         order, pending = list[int](), [0]
         while pending:
@@ -95,14 +96,12 @@ class Narrow:
     """
 
     bins: NDArray[np.uint8]  # (n, k)
-    first: NDArray[np.int64]  # (k + 1,): as in `Bins`, of these inputs.
-    inputs: NDArray[np.int64]  # (k,): which they are.
-    cuts: NDArray[np.int64]  # (first[-1],): of each bin in all bins; -1 of the last of an input.
+    first: _Integers  # (k + 1,): as in `Bins`, of these inputs.
+    inputs: _Integers  # (k,): which they are.
+    cuts: _Integers  # (first[-1],): of each bin in all bins; -1 of the last of an input.
 
     @staticmethod
-    def of(
-        bins: NDArray[np.uint8], first: NDArray[np.int64], used: NDArray[np.bool_]
-    ) -> Narrow | None:
+    def of(bins: NDArray[np.uint8], first: _Integers, used: NDArray[np.bool_]) -> Narrow | None:
         """Return the rows of `bins` between the used thresholds; None if more may be taken."""
         if np.count_nonzero(used) < MOST_THRESHOLDS:
             return None
@@ -114,11 +113,7 @@ class Narrow:
         return Narrow(np.stack(columns, axis=1), edges, inputs, cuts)
 
     def grow(
-        self,
-        slope: _Floats,
-        bend: _Floats,
-        growth: Growth,
-        scratch: NDArray[np.int64] | None = None,
+        self, slope: _Floats, bend: _Floats, growth: Growth, scratch: _Integers | None = None
     ) -> Tree | None:
         """Grow one tree, see `grow`; its inputs and cuts are those of all bins."""
         tree = grow(self.bins, self.first, slope, bend, self.cuts >= 0, growth, scratch)
@@ -143,12 +138,12 @@ class Growth:
 
 def grow(
     bins: NDArray[np.uint8],
-    first: NDArray[np.int64],
+    first: _Integers,
     slope: _Floats,
     bend: _Floats,
     used: NDArray[np.bool_],
     growth: Growth,
-    scratch: NDArray[np.int64] | None = None,
+    scratch: _Integers | None = None,
 ) -> Tree | None:
     """Grow one tree to the gradient of a loss (Friedman 2001; Chen & Guestrin 2016, formula 7).
 

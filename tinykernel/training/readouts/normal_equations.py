@@ -53,6 +53,7 @@ _RANKING = 0.3
 # Row weights are multiples of the first, targets of the second.
 _SHARE, _SHADE = 2.0**-12, np.float32(2.0**-8)
 
+_Inputs = NDArray[np.int16]
 _Doubles = NDArray[np.float64]
 #: Weights (n_outputs, n_inputs) of few bits, their unit, and offsets.
 Levels: TypeAlias = tuple[NDArray[np.int8], float, _Doubles]
@@ -69,7 +70,7 @@ class LevelFit(NamedTuple):
 
 
 def fit_levels(
-    inputs: NDArray[np.int16],
+    inputs: _Inputs,
     targets: NDArray[np.float32],
     weight: NDArray[np.float32],
     folds: Sequence[Fold],
@@ -107,9 +108,7 @@ def fit_levels(
     return LevelFit((levels.T.astype(np.int8), step, offset), error, ended or stopped)
 
 
-def round_to_plane(
-    fit: Fit, inputs: NDArray[np.int16], weight: NDArray[np.floating], bits: int
-) -> Levels:
+def round_to_plane(fit: Fit, inputs: _Inputs, weight: NDArray[np.floating], bits: int) -> Levels:
     """Round a fit to few rows as `fit_levels` rounds: later inputs make up for errors."""
     share = np.maximum(np.rint(weight.astype(np.float64) / _SHARE), 1.0)
     system = _System(
@@ -122,7 +121,7 @@ def round_to_plane(
     return levels.T.astype(np.int8), step, fit.offset + moved
 
 
-def _products(inputs: NDArray[np.int16], targets: NDArray[np.float32], share: _Doubles) -> _Doubles:
+def _products(inputs: _Inputs, targets: NDArray[np.float32], share: _Doubles) -> _Doubles:
     """Return exact weighted products of all pairs of inputs, targets and 1."""
     largest = max(float(np.abs(inputs).max(initial=1)), 1 / float(_SHADE))
     assert largest**2 * share.sum() < EXACT
@@ -197,10 +196,7 @@ def _solve(
 
 
 def input_power(
-    inputs: NDArray[np.int16],
-    targets: NDArray[np.float32],
-    weight: NDArray[np.float32],
-    n_strong: int = 0,
+    inputs: _Inputs, targets: NDArray[np.float32], weight: NDArray[np.float32], n_strong: int = 0
 ) -> _Doubles:
     """Return the effect of each input on the outputs of ridge regression, by its dual."""
     rows, _, deviation, unit = standardised(inputs, n_strong)
@@ -208,15 +204,14 @@ def input_power(
     gram = centred_products(products_of_rows(rows.astype(np.float64)), share)
     wanted = (targets - weighted_mean(targets, share)) * np.sqrt(share)[:, None]
     # Ratio of the means of the diagonals of Z' w Z and its dual.
-    penalty = _RANKING * len(rows) / rows.shape[1]
-    dual, *_ = _solve(gram, wanted, penalty, "ranking")
+    dual, *_ = _solve(gram, wanted, _RANKING * len(rows) / rows.shape[1], "ranking")
     weights = combined(rows, dual * np.sqrt(share)[:, None])
     moved: _Doubles = np.square(weights * (deviation / unit)[:, None]).sum(axis=1)
     return moved
 
 
 def _choose(
-    inputs: NDArray[np.int16], targets: NDArray[np.float32], share: _Doubles, folds: Sequence[Fold]
+    inputs: _Inputs, targets: NDArray[np.float32], share: _Doubles, folds: Sequence[Fold]
 ) -> tuple[float, float]:
     """Return the penalty of the least squared error on folds, and this error."""
     used = np.union1d(folds[0].inside, folds[0].outside)
