@@ -25,8 +25,7 @@ def row_blocks(X: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
 def rows_at(X: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
     """Return the rows at some places, in that order; a file is read from its begin to its end."""
     selected = np.empty((len(places), *X.shape[1:]), X.dtype)
-    order = np.argsort(places, kind="stable")
-    for _, part in row_blocks(order):
+    for _, part in row_blocks(np.argsort(places, kind="stable")):
         selected[part] = X[places[part]]
     return selected
 

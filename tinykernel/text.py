@@ -11,9 +11,7 @@ def visible(text: str) -> str:
     """Escape control characters, line ends, and invisible marks such as U+202E."""
     if text.isprintable():
         return text
-    return "".join(
-        sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text
-    )
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def similar(name: str, known: Iterable[str]) -> str:

@@ -142,8 +142,7 @@ def _run_streams(board: ConnectedBoard, model: IntegerModel, streams: Any) -> ND
     scores: list[list[int]] = []
     for _, samples in sections(model, {"stream": streams}):
         board.ask("stream")
-        data = samples.astype(samples.dtype.newbyteorder("<")).tobytes()
-        lines = board.send(data)
+        lines = board.send(samples.astype(samples.dtype.newbyteorder("<")).tobytes())
         scores += board.scores(lines) if len(samples) >= model.input.rows + model.delay else []
     return np.array(scores, dtype=np.int64).reshape(len(scores), -1)
 

@@ -93,8 +93,7 @@ class Sensor:
         self._seen = (self._seen + data)[-4096:]
         samples: list[Any] = list(self._reader.take(data))
         self._count(samples, known=known)
-        gap = isinstance(self._reader, Frames) and self._reader.gap
-        return samples, gap
+        return samples, isinstance(self._reader, Frames) and self._reader.gap
 
     def _count(self, samples: list[Any], *, known: bool) -> None:
         """Count samples; `known` says whether the channels were known before they came."""

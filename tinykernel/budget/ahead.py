@@ -39,6 +39,5 @@ def compile_all() -> None:
     X = np.random.default_rng(0).normal(size=(96, 4)).astype(np.float32)
     y = np.arange(96) % 3
     of_components = {"n_components": 64, "linear": 8, "epochs": 4}
-    kinds = (of_components, {"n_components": 0, "linear": 8}, {"model": "trees"})
-    for options in kinds:
+    for options in (of_components, {"n_components": 0, "linear": 8}, {"model": "trees"}):
         TernaryKernelClassifier(effort="quick", random_state=0, **options).fit(X, y).predict(X)

@@ -199,7 +199,7 @@ def train(
         known = {"limits": limits, "target": target, "shape": shape, "method": method}
         asked = Asked.few(X, y, dict(options), **known)
         if is_open:
-            options |= _what_fits(asked, X, y, groups, sample_weight)
+            options |= _what_fits(asked, X, y, groups=groups, sample_weight=sample_weight)
             if isinstance(options.get("n_components"), Mapping):
                 options.pop("linear", None)  # the forms say it
         else:
@@ -245,25 +245,19 @@ def _in_numbers(
     return rows, coding, validation
 
 
-def _name_inputs(
-    classifier: Any, feature_names: Sequence[str] | None, coding: Coding | None
-) -> None:
+def _name_inputs(classifier: Any, names: Sequence[str] | None, coding: Coding | None) -> None:
     """Store the names of inputs and the coding of text in the model, as `fit` does."""
-    if feature_names is not None:
-        classifier.feature_names_in_ = np.array(feature_names, dtype=object)
+    if names is not None:
+        classifier.feature_names_in_ = np.array(names, dtype=object)
     if coding is not None:
         classifier.coding_ = coding.written()
 
 
 def _what_fits(
-    asked: Asked,
-    X: ArrayLike,
-    y: ArrayLike,
-    groups: ArrayLike | None,
-    sample_weight: ArrayLike | None,
+    asked: Asked, X: ArrayLike, y: ArrayLike, **rows: ArrayLike | None
 ) -> dict[str, Any]:
     """Return the parameters of models that use up the budget: trees, and all others."""
-    sizes = cells_of(asked, X, y, groups=groups, sample_weight=sample_weight)
+    sizes = cells_of(asked, X, y, **rows)
     progress.report("finding what fits", 0, None)
     asked = asked.but(**sizes)
     sizes |= tree_size(asked) if may_have_trees(asked) else {}
@@ -353,8 +347,7 @@ def _over(model: IntegerModel, sizes: Report | None, limits: Limits | None) -> t
     share, tightest = share_used(model, limits, sizes.target, sizes)
     if share > 1:
         # Work is about in proportion to the tables.
-        tables = sum(pack(model).table_bytes().values())
-        more = int(np.ceil(tables * (1 - 1 / share)))
+        more = int(np.ceil(sum(pack(model).table_bytes().values()) * (1 - 1 / share)))
         if more > over:
             over, reason = more, tightest
     return over, reason
@@ -381,8 +374,7 @@ def _smaller(
     What was found is kept, and the width of a linear part that was `asked` for.
     """
     p = classifier.n_components_
-    trees = model.find(Trees)
-    if trees is not None:
+    if model.find(Trees) is not None:
         fewer = classifier.tree_bytes - over - _WORD
         kind = "tree" if classifier.model == "tree" else "trees"
         return {"tree_bytes": fewer, "model": kind} if fewer >= _WORD else None
@@ -431,11 +423,6 @@ def cells_of(
     if spectrum_of(checked, shape, rows.dtype.name)[0] is not None:
         return {}
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    _, data = prepare(
-        rows.reshape(len(rows), -1),
-        labels,
-        weight,
-        class_weight=checked.class_weight,
-        groups=groups,
-    )
+    flat = rows.reshape(len(rows), -1)
+    _, data = prepare(flat, labels, weight, class_weight=checked.class_weight, groups=groups)
     return counted_ahead(data, checked, shape)

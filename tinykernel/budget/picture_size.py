@@ -41,8 +41,7 @@ def choose_side(
     then larger ones while they do better, else smaller ones while they do not do worse. It is the
     usual one, without a reason, where pictures are too few, or no size does better than chance.
     """
-    rng = np.random.default_rng([seed, 5])
-    used = np.sort(rng.permutation(len(images))[:_MOST_PICTURES])
+    used = np.sort(np.random.default_rng([seed, 5]).permutation(len(images))[:_MOST_PICTURES])
     if len(used) < _FEWEST_PICTURES or len(sides) < 2:
         return usual, ""
     labels, codes = np.unique(y[used], return_inverse=True)
@@ -107,7 +106,6 @@ class _Trials:
         return float(np.average(judged.losses, weights=self.weight))
 
     def choice(self, usual: int) -> tuple[int, str]:
-        """Return the chosen side, and why."""
         if len(self.candidates) == 1:
             only = self.candidates[0]
             return only.cost, f"{only.name} chosen: no other size was trained within the budget"

@@ -138,9 +138,7 @@ class Asked:
     def _windows(self, size: Mapping[str, Any]) -> IntegerModel:
         """Make a model of random kernels and weights for classes of windows."""
         assert self.shape is not None
-        local = {
-            name: self.options[name] for name in (*_OF_LOCAL, "linear") if name in self.options
-        }
+        local = {key: self.options[key] for key in (*_OF_LOCAL, "linear") if key in self.options}
         options = TrainerOptions(**{**local, "random_state": 0, "n_jobs": 1, **size})
         rows, labels = check_X_y(self.rows, self.labels, dtype="numeric")
         with progress.observing(None):

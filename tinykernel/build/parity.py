@@ -249,8 +249,7 @@ def _of_stream(model: IntegerModel, samples: NDArray[Any]) -> Iterator[NDArray[n
         view = np.lib.stride_tricks.sliding_window_view(samples, window, axis=0)[:: model.hop]
         for first in range(0, len(view), _HOPS_AT_ONCE):
             windows = view[first : first + _HOPS_AT_ONCE].transpose(0, 2, 1)
-            rows = as_rows(windows, model.n_numbers)
-            yield _with_labels(model, model.quantize_inputs(rows))
+            yield _with_labels(model, model.quantize_inputs(as_rows(windows, model.n_numbers)))
 
 
 def compare(

@@ -153,7 +153,6 @@ def _specs_flag(command: str, compiler: Compiler, specs: str) -> tuple[str, ...]
 
 
 def _cross_gcc(target: Target, compiler: Compiler) -> Toolchain | None:
-    """Find a GCC for a microcontroller."""
     name = f"{compiler.prefix}gcc"
     command = _which(name)
     if command is None:
@@ -186,7 +185,6 @@ def _zig_command() -> tuple[str, ...] | None:
 
 
 def _zig(target: Target) -> Toolchain | None:
-    """Find the C compiler of zig."""
     command = _zig_command()
     if command is None or (target.zig is None and target.family != "host"):
         return None

@@ -62,7 +62,6 @@ def upload(
 
 
 def _platformio() -> list[str]:
-    """Return how PlatformIO is started."""
     program = shutil.which("pio") or shutil.which("platformio")
     if program:
         return [program]

@@ -137,8 +137,6 @@ def _refuse(options: Mapping[str, Any], problem: str) -> None:
 
 
 class _Done(NamedTuple):
-    """A calibrated model, entries for its file, and the output."""
-
     model: IntegerModel
     about: dict[str, Any]
     result: dict[str, Any]

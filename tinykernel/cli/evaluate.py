@@ -36,9 +36,7 @@ def evaluate_command(
     from tinykernel.evaluation import evaluate
     from tinykernel.evaluation.models import evaluate_clips
 
-    opened = open_model(model)
-    if label is not None:
-        opened = opened.with_label(label)
+    opened = open_model(model) if label is None else open_model(model).with_label(label)
     integer = opened.model
     if integer.events is not None and _events(opened, data, train, as_json=as_json, quiet=quiet):
         return
@@ -91,8 +89,7 @@ def _events(file: ModelFile, data: str, train: str | None, *, as_json: bool, qui
         assert file.model.events is not None
         every = zip(file.model.classes, file.model.events.thresholds.tolist(), strict=True)
         silent = tuple(label for label, threshold in every if not threshold)
-        streams = events.streams_of(file.model, held, silent)
-        result = events.evaluate_events(file.model, streams)
+        result = events.evaluate_events(file.model, events.streams_of(file.model, held, silent))
     if as_json:
         print_json({"data": held.source, "seen_in_training": seen} | result.to_dict())
     elif not quiet:

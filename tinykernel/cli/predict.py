@@ -97,7 +97,6 @@ class _Answers(NamedTuple):
     remark: str = ""
 
     def table(self) -> list[list[str]]:
-        """Return the first rows of the table."""
         rows = islice(zip(*(column for _, column in self.shown), strict=True), _ROWS_SHOWN)
         return [[f"{x:.6g}" if isinstance(x, float) else str(x) for x in row] for row in rows]
 

@@ -85,8 +85,7 @@ def _trained(options: dict[str, Any]) -> tuple[dict[str, Any], Dataset, Evaluati
     for line in (hint, groups_hint(dataset)):
         if line and not options["quiet"]:
             typer.echo(f"hint: {line}", err=True)
-    by_group = is_by_group(options, dataset, cut)
-    trained = _train(dataset, parameters, options, by_group)
+    trained = _train(dataset, parameters, options, is_by_group(options, dataset, cut))
     # Saved at once, so that a later error does not lose the model.
     about = about_training(
         trained, dataset, options["target"], remembered_settings(options) | remembered

@@ -101,8 +101,7 @@ def _of_ternary(model: IntegerModel, packed: PackedModel) -> dict[str, dict[str,
     more = 2 * ternary.multiplier.astype(np.int64) * missing
     low = model.readout.offset + np.minimum(more, 0)
     high = model.readout.offset + np.maximum(more, 0)
-    kinds = (stage.KIND for stage in model.stages)
-    grids = dict(zip(kinds, model.grids()[1:], strict=True))
+    grids = dict(zip((stage.KIND for stage in model.stages), model.grids()[1:], strict=True))
     for part in model.readout.parts:
         least, most = part.reach(grids[part.READS])
         low, high = low + least, high + most

@@ -51,14 +51,19 @@ def render_ci(
     # The folders, or files at the top, of the generated C.
     paths = map(PurePosixPath, files)
     generated = [path for path in paths if path.name in (f"{name}.c", f"{name}.h")]
-    template = resources.templates().get_template(f"ci/{service}.yml.j2")
-    text = template.render(
-        version=tinykernel.__version__,
-        name=name,
-        compared=sorted({str(path if len(path.parts) == 1 else path.parent) for path in generated}),
-        verified=f"host,{row.name}" if emulated else "host",
-        reported=row.name if on_chip else "",
-        budget=shlex.quote(str(budget)) if budget else "",
+    text = (
+        resources.templates()
+        .get_template(f"ci/{service}.yml.j2")
+        .render(
+            version=tinykernel.__version__,
+            name=name,
+            compared=sorted(
+                {str(path if len(path.parts) == 1 else path.parent) for path in generated}
+            ),
+            verified=f"host,{row.name}" if emulated else "host",
+            reported=row.name if on_chip else "",
+            budget=shlex.quote(str(budget)) if budget else "",
+        )
     )
     array = io.BytesIO()
     np.save(array, model.as_raw(rows))

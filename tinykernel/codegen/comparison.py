@@ -63,7 +63,6 @@ def _export_of(path: Path) -> tuple[Path, dict[str, Any]]:
 
 
 def _options(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options in the manifest of an export."""
     listed = manifest.get("options")
     options = {"name": manifest.get("name"), **(listed if isinstance(listed, dict) else {})}
     is_known = options.keys() <= {"name", *OPTIONS} and "format" in options

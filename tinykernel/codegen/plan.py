@@ -168,7 +168,6 @@ def _pack_decision(decision: Decision) -> Parts:
 
 
 def _pack_front(model: IntegerModel) -> list[Packed]:
-    """Pack the stages before the scale."""
     stages = model.stages[: model.stages.index(model.scaler)]
     ports = [stage.GIVES for stage in stages]
     packed, hop, calls = [], model.hop, model.stages[0].calls(model.input)

@@ -140,7 +140,6 @@ def _board_context(
 
 
 def _context(model: IntegerModel, name: str, n_vectors: int) -> dict[str, Any]:
-    """Collect the context of every template."""
     return {
         "name": name,
         "macro": name.upper(),
@@ -204,9 +203,7 @@ def _render_format(
             "microphone_templates": context["microphone"],
         }
         parts = [*description["templates"], *(["camera"] if camera else [])]
-        parts += [
-            name for key, there in having.items() if there for name in description.get(key, [])
-        ]
+        parts += [name for key, has in having.items() if has for name in description.get(key, [])]
         return files | _render(folder, parts, context | {"camera": camera})
     target, board, framework = chosen
     if framework not in description["frameworks"]:

@@ -196,7 +196,6 @@ def find_target(name: str | Target) -> Target:
 
 
 def _boards(target: Target) -> dict[str, Board]:
-    """List all boards of a target by name."""
     without = _WITHOUT_FPU if target.soft else ()
     return {row.name: row for row in boards_of(target.core) if row.name not in without}
 
@@ -219,7 +218,7 @@ def board_for(
     'raspberrypi'
     """
     if platform is not None:
-        chosen = _unlisted_board(target, board, framework, platform)
+        chosen = _unlisted(target, board, framework, platform)
     elif board is None:
         able = [row for row in target.boards if framework in (None, *row.frameworks)]
         chosen = able[0] if able else target.board
@@ -241,9 +240,7 @@ def board_for(
     return chosen, framework or chosen.frameworks[0]
 
 
-def _unlisted_board(
-    target: Target, board: str | None, framework: str | None, platform: str
-) -> Board:
+def _unlisted(target: Target, board: str | None, framework: str | None, platform: str) -> Board:
     """Return a board with the platform that the user names."""
     if board is None or target.family == "host":
         raise TinykernelError("platform: needs a board, and a target other than host")
@@ -274,5 +271,4 @@ def _why_not(target: Target, board: str) -> str:
 
 
 def _target_of(board: str) -> str | None:
-    """Name the target of a board of the table."""
     return next((row.target for row in BOARDS if row.name == board), None)

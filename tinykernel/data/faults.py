@@ -142,7 +142,6 @@ def _all_representable(part: FilePart, X: NDArray[Any], gaps: bool) -> None:
 
 
 def _one_a_row(part: FilePart, y: NDArray[Any], values: bool) -> NDArray[Any]:
-    """Return labels or values in one dimension."""
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim != 1:
         way = "give one per row" if values else "give one per row (one-hot labels: use argmax)"

@@ -24,8 +24,7 @@ def held_out_rows(
     """Return training rows, test rows, and the kind of the split as text."""
     is_class = y.dtype.kind != "f"  # values are floats, labels never
     codes = y if is_class else np.zeros(len(y), dtype=np.int64)
-    split = _group_split if by_group else _stratified_split
-    train, test = split(part, codes, test_size, seed)
+    train, test = (_group_split if by_group else _stratified_split)(part, codes, test_size, seed)
     missing = np.setdiff1d(codes, codes[train])
     if missing.size:
         raise TinykernelError(
@@ -38,7 +37,6 @@ def held_out_rows(
 def _stratified_split(
     part: FilePart, y: NDArray[Any], test_size: float, seed: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the indices of training and test rows."""
     from sklearn.model_selection import train_test_split
 
     labels, counts = np.unique(y, return_counts=True)

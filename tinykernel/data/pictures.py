@@ -130,7 +130,6 @@ def _broken(error: Exception) -> BrokenPictureError:
 
 
 def _plain(image: Any, mode: str) -> Any:
-    """Return a picture in 8-bit grey or RGB."""
     Image = pillow()
     if image.mode.startswith("I;16"):
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
@@ -206,8 +205,7 @@ def labels_of(
     if len(known) < len(fields):
         return None, None
     labels = [label or _folder_of(file) for file, (label, _) in zip(files, known, strict=True)]
-    groups = [group for _, group in known if group is not None]
-    return labels, groups or None
+    return labels, [group for _, group in known if group is not None] or None
 
 
 def _folder_of(file: Path) -> str:
@@ -319,8 +317,7 @@ def usual_sides(path: str | os.PathLike[str]) -> list[int]:
         with contextlib.suppress(BrokenPictureError), _opened(file) as image:
             shorter.append(min(image.size))
     most = float(np.median(shorter)) if shorter else _SIDE
-    bytes_of_one = _MOST_BYTES / len(files.train)
-    sides = [side for side in _SIDES[1:] if 3 * side * side <= bytes_of_one]
+    sides = [side for side in _SIDES[1:] if 3 * side * side <= _MOST_BYTES / len(files.train)]
     return [_SIDES[0], *(side for i, side in enumerate(sides) if _SIDES[i] < most)]
 
 
@@ -331,7 +328,6 @@ def _part(
     pattern: NamePattern | None,
     labels_needed: bool,
 ) -> FilePart:
-    """Read pictures into one array."""
     labels, groups = labels_of(files, pattern, needed=labels_needed)
     if not labels_needed and source.is_file():
         labels = None  # the folder of a single picture is not its label

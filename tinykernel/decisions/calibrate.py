@@ -235,8 +235,6 @@ def calibrate(
 
 @dataclass(frozen=True)
 class _Request:
-    """The request of the user."""
-
     max_error: float | None
     coverage: float | None
     per_class: bool

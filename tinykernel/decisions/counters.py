@@ -145,9 +145,8 @@ class Counters:
 
     def to_bytes(self) -> bytes:
         """Return the struct as it lies in the memory of a little-endian core."""
-        sums = [
-            half for total in (self.margin, self.saturated) for half in divmod(total, 2**32)[::-1]
-        ]
+        totals = (self.margin, self.saturated)
+        sums = [half for total in totals for half in divmod(total, 2**32)[::-1]]
         words = [
             *(COUNTERS_MAGIC, FORMAT, fingerprint_word(self.model), len(self.labels), 0),
             *(self.decisions, self.refusals, self.transitions, self._last),
@@ -181,10 +180,8 @@ class Counters:
             raise TinykernelError("not counters; give the bytes of NAME_counters_t")
         if words[1] != FORMAT:
             raise TinykernelError(f"counters of format {words[1]}, but this version reads {FORMAT}")
-        fingerprint, size = (
-            fingerprint_word(counters.model),
-            counters_bytes(counters.model.n_classes),
-        )
+        fingerprint = fingerprint_word(counters.model)
+        size = counters_bytes(counters.model.n_classes)
         if words[2] != fingerprint:
             raise TinykernelError(
                 f"counters of model {words[2]:08x}, but this one is {fingerprint:08x}; give its own"

@@ -95,7 +95,6 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassParameter
     def _train_set(
         self, y: ArrayLike, options: TrainerOptions, *known: NDArray[Any], **beside: Any
     ) -> tuple[TrainSet, dict[str, Any]]:
-        """Return rows with labels, and the classes."""
         check_classification_targets(known[1])
         classes, data = prepare(*known, class_weight=options.class_weight, **beside)
         if hasattr(self, "decision_"):

@@ -260,8 +260,7 @@ class KernelEstimator(MachineEstimator, Parameters):
 
 def flat(X: ArrayLike) -> tuple[Any, tuple[int, ...] | None]:
     """Return inputs as rows, and the shape of one input of a 3-D or 4-D array."""
-    n_dimensions = getattr(X, "ndim", 2)
-    if n_dimensions not in (3, 4):
+    if getattr(X, "ndim", 2) not in (3, 4):
         return X, None
     inputs = np.asarray(X)
     return inputs.reshape(len(inputs), -1), inputs.shape[1:]

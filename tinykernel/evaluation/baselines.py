@@ -159,8 +159,7 @@ def _logistic(X: NDArray[Any], y: NDArray[Any], class_weight: str | None) -> Any
     from sklearn.linear_model import LogisticRegression
 
     def fitted(X: NDArray[Any], y: NDArray[Any], penalty: float) -> Any:
-        model = LogisticRegression(C=1 / (penalty * len(y)), class_weight=class_weight)
-        return model.fit(X, y)
+        return LogisticRegression(C=1 / (penalty * len(y)), class_weight=class_weight).fit(X, y)
 
     with warnings.catch_warnings():
         # A hundred steps are enough for a baseline.
@@ -174,8 +173,7 @@ def _logistic(X: NDArray[Any], y: NDArray[Any], class_weight: str | None) -> Any
                 for penalty in _PENALTIES
             ]
         # Of a tie the strongest penalty.
-        best = _PENALTIES[len(scores) - 1 - int(np.argmax(scores[::-1]))]
-        return fitted(X, y, best)
+        return fitted(X, y, _PENALTIES[len(scores) - 1 - int(np.argmax(scores[::-1]))])
 
 
 def _more_often_right(

@@ -187,8 +187,7 @@ def streams_of(model: IntegerModel, data: Recordings, background: Sequence[objec
             "correct the labels"
         )
     names = sorted({str(span.label) for each in long for span in each.groups})
-    second = round(data.rate)
-    return [_stream(model, each, background, names, second) for each in long]
+    return [_stream(model, each, background, names, round(data.rate)) for each in long]
 
 
 def _stream(
@@ -204,11 +203,7 @@ def _stream(
         windows = view[first : first + _HOPS_AT_ONCE].transpose(0, 2, 1)
         scores.append(model.scores(as_rows(windows, model.n_numbers)))
     classes = {label: at for at, label in enumerate(model.classes) if label not in background}
-    spans = [
-        (span.first, span.end, classes[span.label])
-        for span in recording.spans
-        if span.label in classes
-    ]
+    spans = [(s.first, s.end, classes[s.label]) for s in recording.spans if s.label in classes]
     groups = [(span.first, names.index(str(span.label))) for span in recording.groups]
     return Stream(
         np.concatenate(scores),

@@ -16,9 +16,7 @@ def interval_in_words(
     """Describe an interval of a share in percent; with `digits` None of a number."""
     if interval is None:
         return "too few groups for an interval"
-    low, high = (
-        f"{bound:.4g}" if digits is None else f"{100 * bound:.{digits}f}" for bound in interval
-    )
+    low, high = (f"{x:.4g}" if digits is None else f"{100 * x:.{digits}f}" for x in interval)
     about = "" if n_groups is None else "about "
     return f"with {about}95 % confidence {low} to {high}{'' if digits is None else ' %'}"
 

@@ -260,9 +260,7 @@ def _count(program: Program, function: str) -> dict[str, int]:
     (calls,) = count_calls(program, [f"{MODEL}_{function}"], _HARNESS)
     if not calls:
         raise TinykernelError("the emulator's trace shows no inference")
-    return {
-        stage: calls[0][stage] for stage in STAGES if calls[0][stage] or stage not in FIRST_STAGES
-    }
+    return {name: calls[0][name] for name in STAGES if calls[0][name] or name not in FIRST_STAGES}
 
 
 def count_calls(

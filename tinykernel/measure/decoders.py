@@ -71,8 +71,7 @@ def _arm(machine: MachineState, at: int) -> Effect:
     if half is None:
         return Effect(2, problem="its code lies outside the program")
     if half >> 11 >= 0x1D:
-        second = machine.load(at + 2, 2) or 0
-        return _arm_wide(machine, at, half, second)
+        return _arm_wide(machine, at, half, machine.load(at + 2, 2) or 0)
     popped, machine.popped = machine.popped, 0
     register = half >> 3 & 15
     if half & 0xFE00 == 0xB400:

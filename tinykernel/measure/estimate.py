@@ -30,7 +30,6 @@ _UNMEASURED = 1536
 
 @functools.cache
 def _code_sizes() -> dict[str, Any]:
-    """Read the measured sizes by core."""
     cores: dict[str, Any] = json.loads(SIZES.read_text(encoding="utf-8"))["cores"]
     return cores
 

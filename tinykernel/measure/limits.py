@@ -110,7 +110,6 @@ def parse_limits(text: str | int | Limits) -> Limits:
 
 
 def _value(key: str, text: str) -> dict[str, Any]:
-    """Read the value of one limit."""
     if key == "time":
         duration, at, clock = (piece.strip() for piece in text.partition("@"))
         seconds = _read(duration, _SECONDS)

@@ -156,7 +156,6 @@ def _effects(
 def _walk(
     function: Function, program: _Program, family: str, owner: Callable[[int], Function | None]
 ) -> None:
-    """Find the frame and the callees of one function."""
     joins: set[int] = set()
     while True:
         effects = _effects(function, program, family, joins)

@@ -64,9 +64,7 @@ class Chain(Record):
     @property
     def delay(self) -> int:
         """Samples of a stream from the last one of a window to its decision."""
-        return sum(
-            stage.delay(grid) for stage, grid in zip(self.stages, self.grids(), strict=False)
-        )
+        return sum(each.delay(grid) for each, grid in zip(self.stages, self.grids(), strict=False))
 
     @property
     def _entry(self) -> int:

@@ -101,11 +101,8 @@ class IntegerModel(Predictions):
         self._check_hop()
         self._check_decision()
         self._check_events()
-        ranges = [
-            bound
-            for stage, grid in zip(self.stages, self.grids(), strict=False)
-            for bound in stage.ranges(grid)
-        ]
+        taken = zip(self.stages, self.grids(), strict=False)
+        ranges = [bound for stage, grid in taken for bound in stage.ranges(grid)]
         ranges += proved(self.readout.ranges(grids), self.OWNER, "use smaller multipliers")
         object.__setattr__(self, "_ranges", tuple(ranges))
 

@@ -141,7 +141,6 @@ def decode_record(name: str, encoded: dict[str, Any], arrays: Arrays) -> Any:
 
 
 def _decode_part(name: str, key: str, allowed: Iterable[str], content: Any, arrays: Arrays) -> Any:
-    """Make one part of a record, of one of the allowed classes."""
     if not isinstance(content, dict) or "record" not in content:
         raise TinykernelError(
             f"damaged {name}: {key} is no {' or '.join(allowed)}; save the model again"

@@ -51,8 +51,7 @@ def input_ranges(model: IntegerModel, about: Mapping[str, Any]) -> tuple[InputRa
     ranges = _ranges_of(model.raw_scaler, n)
     ranges = _named(ranges, names, "input" if is_table else "channel")
     if model.beside is not None:
-        numbers = _numbers(model.beside)
-        ranges += _named(numbers, _of_recordings(about, "beside"), "number")
+        ranges += _named(_numbers(model.beside), _of_recordings(about, "beside"), "number")
     return tuple(ranges)
 
 
@@ -146,13 +145,11 @@ def gallery_of(model: IntegerModel, X: ArrayLike, y: ArrayLike) -> Gallery | Non
     wrong = surest[is_wrong[surest]]
     first = {(labels[at], names[answers[at]]): int(at) for at in wrong[::-1]}
     each = names if len(names) <= _MOST_CLASSES else []
-    confused = (
-        tuple(picture(first[i, j]) if (i, j) in first else None for j in each) for i in each
-    )
+    pairs = (tuple(picture(first[i, j]) if (i, j) in first else None for j in each) for i in each)
     return Gallery(
         tuple(picture(at) for at in wrong[:_SHOWN].tolist()),
         tuple(picture(at) for at in surest[::-1][:_SHOWN].tolist()),
-        tuple(confused),
+        tuple(pairs),
     )
 
 

@@ -67,7 +67,6 @@ def _dealt_rows(codes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[n
 
 
 def _dealt_groups(groups: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Deal whole groups to the parts."""
     names, index = np.unique(np.asarray(groups), return_inverse=True)
     if names.size < 2:
         raise TinykernelError("groups: all rows are in one group; give at least two groups")

@@ -165,5 +165,4 @@ def one_cycle(done: float, warm_up: float) -> float:
     """Return the step at a share of the training, relative to its peak."""
     if done < warm_up:
         return max(done / warm_up, 1e-3)
-    cosine = float(cos(math.pi * (done - warm_up) / (1 - warm_up)))
-    return max(0.5 * (1 + cosine), 1e-3)
+    return max(0.5 * (1 + float(cos(math.pi * (done - warm_up) / (1 - warm_up)))), 1e-3)

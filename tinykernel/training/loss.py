@@ -132,10 +132,9 @@ def share_right(
     That is the share of the loss of the best constant that is gone: R2 of squared errors.
     """
     if losses:
-        best = _constants(truth, weight, losses)
         constant, missed = (
             float(np.average(_value_losses(values, truth, losses), weights=weight))
-            for values in (best, decisions)
+            for values in (_constants(truth, weight, losses), decisions)
         )
         return 1 - missed / max(constant, 1e-30)
     return float(np.average(chosen_labels(decisions) == truth, weights=weight))

@@ -110,7 +110,7 @@ class SearchOutcome:
 
 
 @dataclass
-class _RecipeSearch:
+class _Search:
     """A search by coordinates that trains nothing twice."""
 
     data: TrialData
@@ -190,7 +190,6 @@ class _RecipeSearch:
         return SearchTrial(**chosen, log_loss=log_loss, accuracy=accuracy)
 
     def _missing(self, recipe: Recipe, folds: Sequence[Fold]) -> list[Fold]:
-        """Return the folds on which a recipe was not trained yet."""
         key = _trained(recipe)
         return [fold for fold in folds if (*key, id(fold)) not in self.judged]
 
@@ -221,7 +220,6 @@ class _RecipeSearch:
         return recipe
 
     def best_of(self, recipe: Recipe, noises: Sequence[float]) -> Recipe:
-        """Take the best noise."""
         candidates = [recipe, *(replace(recipe, noise=noise) for noise in noises)]
         self.heats(candidates)
         self.leader = min(candidates, key=self.score)
@@ -291,7 +289,7 @@ def choose_recipe(
     ahead of the first layout and of both together. Ctrl-C ends the search, and the best so far is
     taken.
     """
-    search = _RecipeSearch(data, capacity, recipe)
+    search = _Search(data, capacity, recipe)
     progress.report(STAGE, 0, None, "the log loss on rows held out decides")
     try:
         chosen, usual = _searched(search, recipe, fixed)
@@ -306,7 +304,7 @@ def choose_recipe(
         return SearchOutcome(chosen, list(search.trials.values()), interrupted=True)
 
 
-def _runners_up(search: _RecipeSearch, chosen: Recipe) -> tuple[Recipe, ...]:
+def _runners_up(search: _Search, chosen: Recipe) -> tuple[Recipe, ...]:
     """Return the best of each other layout, and of a linear part alone, if nearly as good."""
     best: dict[str, tuple[float, Recipe]] = {}
     for recipe in search.finalists:
@@ -322,9 +320,7 @@ def _kind(recipe: Recipe) -> str:
     return recipe.layout if recipe.n_components else ""
 
 
-def _searched(
-    search: _RecipeSearch, recipe: Recipe, fixed: frozenset[str]
-) -> tuple[Recipe, Recipe]:
+def _searched(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> tuple[Recipe, Recipe]:
     """Return the recipe that did best, and the same form with usual values."""
     # Those without a linear part; if there is none, those with components, or all.
     forms = [form for form in search.capacity if parts_of(form)[1] is None]
@@ -352,7 +348,7 @@ def _searched(
     return recipe, usual[recipe.form]
 
 
-def _linear_ahead(search: _RecipeSearch, recipe: Recipe) -> Recipe | None:
+def _linear_ahead(search: _Search, recipe: Recipe) -> Recipe | None:
     """Return the widest linear part alone where components are behind it.
 
     Heats say so, and a final with both together, which can be as good as either.
@@ -372,7 +368,7 @@ def _linear_ahead(search: _RecipeSearch, recipe: Recipe) -> Recipe | None:
     return first if first == alone[0] else None
 
 
-def _refined(search: _RecipeSearch, recipe: Recipe, fixed: frozenset[str]) -> Recipe:
+def _refined(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> Recipe:
     """Choose the rest for a form: noise, and sigma in small steps."""
     search.expect(7)
     if "noise" not in fixed:
@@ -384,7 +380,7 @@ def _refined(search: _RecipeSearch, recipe: Recipe, fixed: frozenset[str]) -> Re
     return recipe
 
 
-def _with_linear(search: _RecipeSearch, recipe: Recipe) -> Recipe:
+def _with_linear(search: _Search, recipe: Recipe) -> Recipe:
     """Return the best of a recipe, the same with a linear part, and a linear part alone."""
     candidates = [
         recipe.in_form(form, n)

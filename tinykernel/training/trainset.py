@@ -132,11 +132,10 @@ def prepare(
         )
     group = None if groups is None else group_codes(groups, used)
     rows, codes, weight, group = canonical_rows(rows, codes.astype(np.int64), row_weight, group)
-    by_class = class_weights(class_weight, names, codes, weight)[codes]
     return classes, TrainSet(
         X=rows,
         codes=codes,
-        sample_weight=weight * by_class,
+        sample_weight=weight * class_weights(class_weight, names, codes, weight)[codes],
         classes=names,
         raw_dtype=raw_dtype,
         groups=group,

@@ -85,7 +85,7 @@ def _point(final: Outcome, judged: Sequence[Outcome], balanced: bool) -> Point:
     each = [np.array(outcome.confusion, dtype=np.float64) for outcome in judged]
     accuracy = _share(np.sum(each, axis=0), balanced)
     shares = [_share(confusion, balanced) for confusion in each]
-    error = _error_of_rows(np.sum(each, axis=0), judged, balanced)
+    error = _error(np.sum(each, axis=0), judged, balanced)
     if len(shares) > 1:
         error = max(error, float(np.std(shares, ddof=1) / np.sqrt(len(shares))))
     memory = final.memory
@@ -111,9 +111,7 @@ def _share(confusion: NDArray[np.float64], balanced: bool) -> float:
     return float(np.mean(right[rows > 0] / rows[rows > 0]))
 
 
-def _error_of_rows(
-    confusion: NDArray[np.float64], judged: Sequence[Outcome], balanced: bool
-) -> float:
+def _error(confusion: NDArray[np.float64], judged: Sequence[Outcome], balanced: bool) -> float:
     """Return the standard error; with groups that of a ratio (Cochran 1977, chapter 6)."""
     rows, right = confusion.sum(axis=1), np.diag(confusion)
     if balanced:
@@ -130,9 +128,7 @@ def _error_of_rows(
 
 def _on_front(point: Point, points: Sequence[Point]) -> bool:
     # Instructions are known for all points or for none, as they come from the same tools.
-    mine, *others = (
-        (-each.accuracy, each.flash, each.ram, each.instructions or 0) for each in (point, *points)
-    )
+    mine, *others = ((-p.accuracy, p.flash, p.ram, p.instructions or 0) for p in (point, *points))
     return not any(
         all(a <= b for a, b in zip(costs, mine, strict=True)) and costs != mine for costs in others
     )

@@ -75,7 +75,6 @@ class Run:
         return done, sum(trial.size not in refused for trial in self.trials)
 
     def _next(self) -> Iterator[Trial]:
-        """Yield trials while there is time for them."""
         while True:
             refused = self.refused
             self._left = [trial for trial in self._left if trial.size not in refused]

@@ -103,15 +103,13 @@ def run_trial(work: Work, trial: Trial, stop: threading.Event | None = None) -> 
     try:
         with progress.observing(look):
             trained = _trained(work, trial)
-            finish = _final if trial.is_final else _judged
-            done = finish(work, trial, trained)
+            done = (_final if trial.is_final else _judged)(work, trial, trained)
     except TinykernelError as error:
         done = Outcome(trial, 0.0, refused=str(error))
     return replace(done, seconds=time.perf_counter() - started)
 
 
 def _trained(work: Work, trial: Trial) -> TrainResult:
-    """Train on all rows outside the fold."""
     inside = work.folds != trial.fold
     groups = None if work.groups is None else work.groups[inside]
     if groups is not None and np.unique(groups).size < 2:
@@ -152,7 +150,6 @@ def _judged(work: Work, trial: Trial, trained: TrainResult) -> Outcome:
 
 
 def _final(work: Work, trial: Trial, trained: TrainResult) -> Outcome:
-    """Measure the final model."""
     sizes = trained.sizes or trained.memory
     if sizes is None:
         raise TinykernelError(f"the size of a model on {work.target} is not known")

@@ -81,5 +81,4 @@ def _some(model: IntegerModel, rows: Rows, most: int | None) -> Rows:
             streams.append(samples[:needed])
             left -= (len(streams[-1]) - model.input.rows) // model.hop + 1
     y = np.zeros(len(rows.X)) if rows.y is None else rows.y
-    chosen = np.sort(drawn_places(y, most, 0)[:most])
-    return replace(rows.at(chosen), streams=tuple(streams))
+    return replace(rows.at(np.sort(drawn_places(y, most, 0)[:most])), streams=tuple(streams))

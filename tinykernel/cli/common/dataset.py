@@ -158,7 +158,6 @@ def _pictures(
 def _cut(
     options: Mapping[str, Any], parameters: dict[str, Any], split: dict[str, Any]
 ) -> tuple[Dataset, Windows, dict[str, Any]]:
-    """Cut recordings into windows."""
     from tinykernel.data.signals import load_recordings
 
     _refuse(options, ("window_shape", "image_shape", "input_type"), _NOT_CUT)
@@ -178,7 +177,6 @@ def _cut(
 def _tables(
     options: Mapping[str, Any], parameters: dict[str, Any], split: dict[str, Any]
 ) -> tuple[Dataset, dict[str, Any]]:
-    """Load rows of a table or an array."""
     from tinykernel.data.load import load_data
 
     if isinstance(options["beside"], list):

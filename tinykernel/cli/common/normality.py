@@ -79,7 +79,6 @@ def _n_prototypes(model: IntegerModel) -> int:
 
 
 def _rows(options: Mapping[str, Any]) -> NormalRows:
-    """Load rows, or cut recordings."""
     from tinykernel.cli.common.dataset import cutting_of, is_cut, selection_of
     from tinykernel.data.paths import is_pictures
     from tinykernel.data.signals import normal_recordings, normal_rows

@@ -140,11 +140,7 @@ def about_training(
         and {"flash": sizes.flash, "ram": sizes.ram, "measured": sizes.compiler or sizes.source},
         "search": {name: value for name, value in searched.items() if value is not None} or None,
     }
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in entries.items()
-        if value is not None
-    }
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in entries.items() if v is not None}
 
 
 def about_evaluation(judged: Evaluation | None) -> dict[str, Any]:
@@ -324,5 +320,4 @@ def without_training(file: ModelFile, data: str, held: Recordings) -> Recordings
         return held
     seen = set(training.group_train.tolist())
     rest = [each for each in held.recordings if each.groups[0].label not in seen]
-    source = f"recordings held out of {held.source}"
-    return replace(held, recordings=tuple(rest), source=source)
+    return replace(held, recordings=tuple(rest), source=f"recordings held out of {held.source}")

@@ -62,8 +62,7 @@ def _codes(stage: Convolutions, tap_bits: int, bias_bytes: int) -> NDArray[np.ui
         taps = (taps[..., ::2] & 15) | (taps[..., 1::2] & 15) << 4
     places = 8 * np.arange(bias_bytes)[::-1]
     bias = stage.biases.astype(np.int64)[..., None] >> places & 255
-    codes = np.concatenate([taps, bias], axis=2).transpose(1, 0, 2)
-    return codes.ravel().astype(np.uint8)
+    return np.concatenate([taps, bias], axis=2).transpose(1, 0, 2).ravel().astype(np.uint8)
 
 
 def pack_dense(stage: Dense, place: Place) -> Packed:

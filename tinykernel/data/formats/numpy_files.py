@@ -153,8 +153,7 @@ def _with_numbers(path: Path, X: Any, beside: NDArray[Any]) -> NDArray[Any]:
             )
     if problem:
         raise TinykernelError(f"{path}: {problem}")
-    numbers = beside.reshape(len(X), -1).astype(X.dtype)
-    return np.hstack([X.reshape(len(X), -1), numbers])
+    return np.hstack([X.reshape(len(X), -1), beside.reshape(len(X), -1).astype(X.dtype)])
 
 
 def _label_file(path: Path) -> Path | None:

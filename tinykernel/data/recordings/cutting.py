@@ -267,9 +267,7 @@ def _stretches(track: Track) -> Iterator[Stretch]:
                 yield Stretch(track.X[before + 1 : after], name)
 
 
-def _piece(
-    track: Track, window: int, hop: int, reading: Reading, dropped: dict[str, int]
-) -> _Piece:
+def _piece(track: Track, window: int, hop: int, reading: Reading, lost: dict[str, int]) -> _Piece:
     """Cut one recording, and count dropped windows."""
     segments = segments_of(track)
     starts, segment = window_starts(segments, window, hop)
@@ -287,9 +285,9 @@ def _piece(
     holed = (lost_before[starts + window] > lost_before[starts]) & keep
     if reading.missing == "error" and holed.any():
         raise TinykernelError(_first_hole(track, int(starts[holed.argmax()])))
-    dropped["short"] += len(segments) - len(np.unique(segment))
-    dropped["mixed"] += int((~keep).sum())
-    dropped["missing"] += int(holed.sum())
+    lost["short"] += len(segments) - len(np.unique(segment))
+    lost["mixed"] += int((~keep).sum())
+    lost["missing"] += int(holed.sum())
     keep &= ~holed
     starts = starts[keep]
     view = np.lib.stride_tricks.sliding_window_view(track.X, window, axis=0)

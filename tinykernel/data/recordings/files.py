@@ -172,7 +172,6 @@ def read_recording(path: Path, reading: Reading) -> Columns:
 
 
 def _read(path: Path, reading: Reading) -> Columns:
-    """Read one file by its suffix."""
     suffix = path.suffix.lower()
     try:
         if suffix == ".npz":
@@ -238,7 +237,6 @@ def _times(table: TextTable | ArrowTable, place: int, column: Column) -> NDArray
 
 
 def _from_npz(path: Path, reading: Reading) -> Columns:
-    """Read the samples of a recording."""
     with open_npz(path) as archive:
         arrays = {name: npz_array(path, archive, name) for name in archive.files}
     lower = {name.lower(): name for name in arrays}

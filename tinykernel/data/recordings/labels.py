@@ -82,7 +82,6 @@ class NamePattern:
         return values.get(self.label or ""), values.get(self.group or "")
 
     def _expression(self) -> str:
-        """Return the pattern as a regular expression."""
         out, end = "", 0
         for part in _PARTS.finditer(self.text):
             out += re.escape(self.text[end : part.start()])

@@ -65,8 +65,7 @@ def join_clips(
         by_label.setdefault(clip.spans[0].label, []).append(clip)
     still = [label for label in by_label if label in background and is_background(label)]
     still = still or [label for label in by_label if label in background][:1]
-    longest = max(len(clip.X) for clip in clips.recordings)
-    slot = max(SLOT * window, 2 * longest)
+    slot = max(SLOT * window, 2 * max(len(clip.X) for clip in clips.recordings))
     kind = clips.recordings[0].X.dtype
     X = np.zeros((max(total // slot, 1) * slot, clips.recordings[0].X.shape[1]), kind)
     names, spans, groups = [label for label in by_label if label not in still], [], []

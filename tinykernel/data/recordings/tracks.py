@@ -47,8 +47,7 @@ def read_tracks(
 ) -> list[Track]:
     """Find channels and times in every file, and refuse files that do not match."""
     tracks = list[Track]()
-    labels = clean_labels(tables)
-    for table, name, (y, unlabelled) in zip(tables, names, labels, strict=True):
+    for table, name, (y, unlabelled) in zip(tables, names, clean_labels(tables), strict=True):
         _refuse_lacking(table, reading.drop, table.columns, "to drop")
         columns = {name: x for name, x in table.columns.items() if name not in reading.drop}
         first = tracks[0] if tracks else None
@@ -80,7 +79,6 @@ def _refuse_lacking(
 
 
 def _time_column(table: Columns, columns: dict[str, NDArray[Any]], named: str | None) -> str | None:
-    """Return the name of the column of times."""
     _refuse_lacking(table, [] if named is None else [named], columns, "of times")
     if named is None:
         named = next((name for name in columns if kinds.is_time_name(name)), None)
@@ -250,13 +248,9 @@ def _give_type(tracks: Sequence[Track]) -> None:
     if kind.kind == "b":
         kind = np.dtype(np.uint8)
     elif not (keeps and kind.kind in "iu" and (kind.itemsize <= 2 or kind == np.int32)):
-        whole = kind.kind in "iu" or (
-            not keeps and all(not (track.X % 1).any() for track in tracks)
-        )
-        fits = (
-            t for t in (np.int16, np.int32) if np.iinfo(t).min <= low <= high <= np.iinfo(t).max
-        )
-        kind = np.dtype(next(fits, np.float32) if whole else np.float32)
+        whole = kind.kind in "iu" or not (keeps or any((t.X % 1).any() for t in tracks))
+        fit = (t for t in (np.int16, np.int32) if np.iinfo(t).min <= low <= high <= np.iinfo(t).max)
+        kind = np.dtype(next(fit, np.float32) if whole else np.float32)
     if kind == np.float32:
         for track in tracks:
             for row, column in np.argwhere(np.abs(track.X.astype(np.float64)) > _LARGEST)[:1]:

@@ -115,9 +115,7 @@ def fold(pipeline: Any, model: IntegerModel) -> IntegerModel:
 
 
 def _followed(line: _Line, place: str, step: Any) -> _Line:
-    """Return a line followed by one step."""
-    width = len(line.column)
-    kind, everything = type(step).__name__, np.arange(width)
+    kind, everything = type(step).__name__, np.arange(len(line.column))
     if step is None or step == "passthrough":
         return line
     if is_pipeline(step):
@@ -159,11 +157,8 @@ def _columns(line: _Line, place: str, step: Any) -> _Line:
         raise TinykernelError(f"{place} (ColumnTransformer with weights) cannot be folded")
     if not parts:
         raise TinykernelError(f"{place} (ColumnTransformer) leaves no column")
-    joined = (
-        np.concatenate([getattr(part, name) for part in parts])
-        for name in ("column", "gain", "shift")
-    )
-    return _Line(*joined)
+    names = ("column", "gain", "shift")
+    return _Line(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 def _positions(columns: Any, known: list[Any], width: int) -> NDArray[np.intp]:

@@ -94,8 +94,7 @@ class Convolutions(Stage):
         return Grid(int(rows), int(columns), self.n_channels, "uint8", 0, high)
 
     def run(self, values: NDArray[Any], grid: Grid) -> NDArray[Any]:
-        made = self.gives(grid)
-        out = np.empty((len(values), made.size), dtype=np.uint8)
+        out = np.empty((len(values), self.gives(grid).size), dtype=np.uint8)
         at_once = max(1, _VALUES_AT_ONCE // (grid.size * self.n_channels))
         for first in range(0, len(values), at_once):
             part = values[first : first + at_once]

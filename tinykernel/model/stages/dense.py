@@ -56,8 +56,7 @@ class Dense(Stage):
             raise self.refuse(
                 f"takes {self.weights.shape[1]} values of uint8, not {grid.size} of {grid.dtype}"
             )
-        high = max(1, int(self._highs(grid).max()))
-        return Grid(1, 1, self.n_units, "uint8", 0, high)
+        return Grid(1, 1, self.n_units, "uint8", 0, max(1, int(self._highs(grid).max())))
 
     def run(self, values: NDArray[Any], grid: Grid) -> NDArray[Any]:
         sums = (reference.dots(values, self.weights) + self.biases) >> self.shift

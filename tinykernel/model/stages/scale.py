@@ -144,9 +144,7 @@ class Scale(Stage):
             above = raw.astype(np.int64) - self.offset
             assert self.span is not None
             clamped = np.clip(above, 0, self.span.astype(np.int64)).astype(np.uint64)
-            level = ((clamped >> self.pre_shift.astype(np.uint64)) * self.multiplier) >> np.uint64(
-                16
-            )
+            level = (clamped >> self.pre_shift.astype(np.uint64)) * self.multiplier >> np.uint64(16)
         return np.where(self.multiplier == 0, 0, level.astype(np.int32) - half)
 
     def _float_level(self, raw: NDArray[Any]) -> NDArray[np.float32]:

@@ -130,12 +130,10 @@ class Separable(Stage):
             )
         if grid.columns < 2 or grid.rows < 2 or self.factor(grid) < 1:
             raise self.refuse("takes an image, of which at most 65536 positions are left")
-        high = max(1, self._ends(grid)[-1][2])
-        return Grid(1, 1, int(self.channels[-1]), "uint8", 0, high)
+        return Grid(1, 1, int(self.channels[-1]), "uint8", 0, max(1, self._ends(grid)[-1][2]))
 
     def run(self, values: NDArray[Any], grid: Grid) -> NDArray[Any]:
-        made = self.gives(grid)
-        out = np.empty((len(values), made.size), dtype=np.uint8)
+        out = np.empty((len(values), self.gives(grid).size), dtype=np.uint8)
         at_once = max(1, _VALUES_AT_ONCE // (grid.rows * grid.columns * int(max(self.channels))))
         for first in range(0, len(values), at_once):
             maps = values[first : first + at_once]

@@ -174,8 +174,7 @@ class Spectrum(Stage):
             raise self.refuse("it takes signals of whole numbers")
         if grid.rows < self.length:
             raise self.refuse(f"a window of {grid.rows} samples is shorter than a segment")
-        channels = grid.channels * self.n_bands
-        return Grid(self.frames(grid.rows), 1, channels, "uint8", 0, 255)
+        return Grid(self.frames(grid.rows), 1, grid.channels * self.n_bands, "uint8", 0, 255)
 
     def run(self, values: NDArray[np.generic], grid: Grid) -> NDArray[np.generic]:
         made = self.gives(grid)

@@ -199,9 +199,8 @@ class Learner(Learned):
     def decide(self, mixed: _Floats, inputs: NDArray[Any] | None = None) -> _Floats:
         """Compute the decision values (n, n_outputs) of mixed rows (n, d) and their inputs."""
         windows, outputs = self.forward()
-        mixed, q = mixed - self.mean, _NO_INPUTS
-        if inputs is not None:
-            q = inputs.astype(np.int16, copy=False)
+        mixed = mixed - self.mean
+        q = _NO_INPUTS if inputs is None else inputs.astype(np.int16, copy=False)
         out = np.empty((mixed.shape[0], self.n_outputs), dtype=np.float32)
         edges = np.linspace(0, mixed.shape[0], 2 * self.recipe.n_threads + 1).astype(np.int64)
 

@@ -68,8 +68,6 @@ class SeparablePlan:
 
 
 class _Layer(NamedTuple):
-    """One layer: where its parameters lie."""
-
     kind: str
     stride: int
     bits: int
@@ -319,7 +317,6 @@ class SeparableLearner(ImageLearner):
 
 
 def _layers_of(plan: SeparablePlan, n_channels: int) -> list[_Layer]:
-    """Lay out the parameters of all layers."""
     layers, weight, unit, before = list[_Layer](), 0, 0, n_channels
     for block, (channels, stride) in enumerate(zip(plan.channels, plan.strides, strict=True)):
         kinds = [(MIXED, stride, (9 * before, channels))]

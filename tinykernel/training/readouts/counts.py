@@ -72,5 +72,4 @@ def count_scaler(dtype: str, largest: int) -> Scale:
     """Return the scaler of `scaled_counts` in the firmware, less 128."""
     offset = np.zeros(1, dtype=np.int32)
     factor = np.array([count_multiplier(largest)], dtype=np.uint32)
-    span = np.array([max(largest, _BYTE)], dtype=np.uint32)
-    return Scale(dtype, 8, offset, factor, span)
+    return Scale(dtype, 8, offset, factor, np.array([max(largest, _BYTE)], dtype=np.uint32))

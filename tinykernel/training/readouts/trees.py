@@ -359,18 +359,14 @@ class LinearPart:
 
     @staticmethod
     def of(
-        Q: NDArray[Any],
-        targets: _Floats,
-        weight: _Floats,
-        losses: tuple[float, ...],
-        scale: _Floats,
+        Q: NDArray[Any], target: _Floats, weight: _Floats, losses: tuple[float, ...], scale: _Floats
     ) -> LinearPart:
         """Train a linear part on levels Q; `scale` is the unit of each output in the scores."""
         epochs = min(_MOST_EPOCHS, round(_EPOCHS * max(1.0, np.sqrt(_ROWS / len(Q)))))
         recipe = LinearRecipe(
             _BITS, epochs, batch_rows=64, dropout=linear_dropout(Q.shape[1]), losses=losses
         )
-        learner = LinearLearner(Q, targets.astype(np.float32), weight.astype(np.float32), recipe)
+        learner = LinearLearner(Q, target.astype(np.float32), weight.astype(np.float32), recipe)
         run_epochs(learner, epochs, stage=None)
         levels, step = round_linear(learner.linear, _BITS)
         fine = float(learner.scale()) * float(learner.unit) * float(step)

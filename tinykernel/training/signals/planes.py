@@ -113,8 +113,7 @@ def plane_plan(
         raise TinykernelError(f"n_kernels: {n} channels; give at most {MOST_CHANNELS}")
     linear = linear_recipe(options, n_rows, bits, _EPOCHS, losses)
     channels = [max(4, 4 * round(part * n / _PARTS / 4)) for part, _ in _BLOCKS[:-1]]
-    strides = tuple(stride for _, stride in _BLOCKS)
-    return SeparablePlan((*channels, n), strides, linear=linear)
+    return SeparablePlan((*channels, n), tuple(step for _, step in _BLOCKS), linear=linear)
 
 
 def no_planes(grid: Grid, first: Stage | None, augment: Any) -> str:

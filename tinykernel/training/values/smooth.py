@@ -79,9 +79,7 @@ def smoothed(
 ) -> tuple[TrainSet, Recipe, Smooth | None]:
     """Replace few rows with squared errors by rows of a smooth fit; other data get None."""
     n = len(data.X)
-    if data.quantity is None or any(data.quantity.losses):
-        return data, recipe, None
-    if not _FEWEST_ROWS <= n <= _MOST_ROWS:
+    if data.quantity is None or any(data.quantity.losses) or not _FEWEST_ROWS <= n <= _MOST_ROWS:
         return data, recipe, None
     low, high = data.X.min(axis=0), data.X.max(axis=0)
     centre = data.X.mean(axis=0, dtype=np.float64)
