@@ -107,11 +107,8 @@ def _included(text: bytes, runtime: dict[str, bytes], left_out: set[str]) -> dic
         new = (named & places.keys()) - headers - left_out
         headers |= new
         waiting += [runtime[places[name]] for name in new]
-    return {
-        path: runtime[path]
-        for name, path in places.items()
-        if name in headers or not name.endswith(".h")
-    }
+    used = (path for name, path in places.items() if name in headers or not name.endswith(".h"))
+    return {path: runtime[path] for path in used}
 
 
 def render_vectors(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, bytes]:

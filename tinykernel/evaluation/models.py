@@ -126,15 +126,13 @@ def _levels(model: IntegerModel, X: NDArray[Any]) -> NDArray[Any]:
     return first.run(model.as_raw(X), model.input) if isinstance(first, Spectrum) else X
 
 
-def _named(
-    model: IntegerModel, baselines: dict[str, figures.Baseline]
-) -> dict[str, figures.Baseline]:
+def _named(model: IntegerModel, simple: dict[str, figures.Baseline]) -> dict[str, figures.Baseline]:
     """Say of baselines that learn from a spectrum that they do."""
     if not model.find(Spectrum):
-        return baselines
+        return simple
     return {
         key: each if not each.n_bytes else replace(each, name=f"on the spectrum, {each.name}")
-        for key, each in baselines.items()
+        for key, each in simple.items()
     }
 
 

@@ -272,11 +272,8 @@ def count_calls(
     functions, stages = function_ranges(program.path), stage_map(program.path)
     outside = frozenset[int]().union(*(functions[name] for name in harness if name in functions))
     calls: list[list[Counter[str]]] = [[] for _ in names]
-    begins = {
-        functions[name].start: of_name
-        for name, of_name in zip(names, calls, strict=True)
-        if name in functions
-    }
+    pairs = zip(names, calls, strict=True)
+    begins = {functions[name].start: of_name for name, of_name in pairs if name in functions}
     # A block, kept so that its identity stays its own, and its instructions by stage, in order.
     costs: dict[tuple[int, str], tuple[Block, list[tuple[str, int]]]] = {}
     inside: Counter[str] | None = None

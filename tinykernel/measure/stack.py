@@ -203,20 +203,16 @@ def _follow(function: Function, program: _Program, owner: Callable[[int], Functi
 
 
 def _connect(
-    function: Function,
-    goal: int,
-    edges: set[str],
-    family: str,
-    owner: Callable[[int], Function | None],
+    here: Function, goal: int, edges: set[str], family: str, owner: Callable[[int], Function | None]
 ) -> None:
     """Record a call or a branch to an address."""
-    is_call = edges is function.calls
+    is_call = edges is here.calls
     callee = owner(goal & ~1 if family == "arm" else goal)
     if callee is not None:
-        if callee is not function or is_call:
+        if callee is not here or is_call:
             edges.add(callee.name)
     elif is_call:
-        function.problem = function.problem or f"it calls unknown code at {goal:#x}"
+        here.problem = here.problem or f"it calls unknown code at {goal:#x}"
 
 
 def worst_case_stack(functions: dict[str, Function], roots: Iterable[str]) -> StackBound:
@@ -263,7 +259,5 @@ def _routines(functions: dict[str, Function]) -> dict[str, frozenset[str]]:
                 reached.add(following)
                 waiting.append(following)
         reach[name] = reached
-    return {
-        name: frozenset({name} | {other for other in reach[name] if name in reach[other]})
-        for name in functions
-    }
+    rings = ((name, {other for other in reach[name] if name in reach[other]}) for name in functions)
+    return {name: frozenset({name} | ring) for name, ring in rings}

@@ -141,11 +141,8 @@ def _pack_diagonal(stage: Components, layout: Placement) -> Parts:
 
 def choose_layout(stage: Components, weights: Ternary) -> Placement:
     """Return the smallest layout; a shared width may cost more elsewhere than its table."""
-    layouts = [
-        _layout(stage, weights, compacted, share_width)
-        for compacted in (False, True)
-        for share_width in (True, False)
-    ]
+    ways = ((False, True), (False, False), (True, True), (True, False))
+    layouts = [_layout(stage, weights, *way) for way in ways]
     return min(layouts, key=lambda layout: layout.n_bytes(weights.multiplier.size))
 
 

@@ -83,12 +83,8 @@ def pack_dense(stage: Dense, place: Place) -> Packed:
 
 def _work_of_dense(stage: Dense, grid: Grid, facts: Facts) -> Work:
     work, products = stage.work(grid), f"products of {weight_bits(stage.weights)} bits"
-    return {
-        "local": {
-            f"convolutions, {products}": work["multiply"],
-            "convolutions, units": work["unit"],
-        }
-    }
+    counts = {f"convolutions, {products}": work["multiply"], "convolutions, units": work["unit"]}
+    return {"local": counts}
 
 
 CODES = {

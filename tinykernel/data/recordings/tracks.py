@@ -67,14 +67,12 @@ def read_tracks(
     return tracks
 
 
-def _refuse_lacking(
-    table: Columns, names: Iterable[str], columns: Collection[str], use: str
-) -> None:
+def _refuse_lacking(table: Columns, names: Iterable[str], among: Collection[str], use: str) -> None:
     """Refuse names that are no columns of a file."""
-    lacking = next((name for name in names if name not in columns), None)
+    lacking = next((name for name in names if name not in among), None)
     if lacking is not None:
         raise TinykernelError(
-            f"{table.file}: has no column {lacking!r} {use}; columns: {_listed(columns)}"
+            f"{table.file}: has no column {lacking!r} {use}; columns: {_listed(among)}"
         )
 
 
