@@ -148,8 +148,8 @@ def typed_settings(
     options: Mapping[str, Any], taken: Mapping[str, Setting] = SETTINGS
 ) -> dict[str, tuple[str, str]]:
     """Return the settings of the command line, as text with their places."""
-    given = ((name, each) for name, each in taken.items() if options.get(name) is not None)
-    texts = {name: (options[name], each.option) for name, each in given}
+    typed = ((name, each) for name, each in taken.items() if options.get(name) is not None)
+    texts = {name: (options[name], each.option) for name, each in typed}
     for assignment in options["assignments"]:
         name, equals, text = (part.strip() for part in assignment.partition("="))
         try:
