@@ -120,7 +120,7 @@ def test_gradients_are_those_of_the_steps_one_by_one():
     slow = [slow_gradients(learner, row) for row in rows]
     for name in ("linear", "hidden", "taps"):
         expected = sum(each[name] for each in slow)
-        fast = learner.gradients[name].sum(axis=0)
+        fast = learner.gradients[name][0]  # 32 rows fill the first slot; others are not read
         np.testing.assert_allclose(fast, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())
         assert np.abs(expected).max() > 0
 
