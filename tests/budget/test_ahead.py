@@ -29,20 +29,22 @@ def started(monkeypatch) -> list[list[str]]:
     commands: list[list[str]] = []
     monkeypatch.setattr(subprocess, "Popen", lambda command, **_: commands.append(command))
     monkeypatch.setattr(ahead, "_started", [])
-    monkeypatch.setattr(ahead, "thread_count", lambda _: 2)
+    monkeypatch.setattr(ahead, "thread_count", lambda n_jobs: n_jobs or 2)
     return commands
 
 
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_process_is_started_once_for_a_computer(started, monkeypatch, is_first) -> None:
-    """Before anything is compiled; a program that has Python inside is not started again."""
+    """Before anything is compiled, not for one thread, and not by a program with Python inside."""
     monkeypatch.setattr(ahead, "never_compiled", lambda _: is_first)
-    ahead.start()
-    ahead.start()
+    ahead.start(1)
+    assert started == []
+    ahead.start(2)
+    ahead.start(None)
     assert [command[:2] for command in started] == [[sys.executable, "-c"]] * is_first
     monkeypatch.setattr(sys, "executable", "/usr/bin/program")
     monkeypatch.setattr(ahead, "_started", [])
-    ahead.start()
+    ahead.start(2)
     assert len(started) == is_first
 
 

@@ -18,13 +18,13 @@ _PROGRAM = "from tinykernel.budget.ahead import compile_all; compile_all()"
 _started: list[subprocess.Popen[bytes]] = []
 
 
-def start() -> None:
+def start(n_jobs: int | None) -> None:
     """Start the process if nothing was compiled yet; functions are shared by the cache on disk.
 
     The training begins with trees, the process with components, and each waits for the other.
     """
     is_python = Path(sys.executable or "").stem.startswith("python")
-    if not is_python or _started or thread_count(None) < 2 or not never_compiled(learn_slot):
+    if not is_python or _started or thread_count(n_jobs) < 2 or not never_compiled(learn_slot):
         return
     with contextlib.suppress(OSError):
         none = subprocess.DEVNULL

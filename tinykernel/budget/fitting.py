@@ -183,7 +183,7 @@ def train(
     options = _options(parameters, task, method)
     shape = input_shape(X, method, options)
     if shape is None and method == LEARNED:
-        ahead.start()
+        ahead.start(options.get("n_jobs"))
     if value_name is not None and (task != "numbers" or np.ndim(y) != 1):
         raise TinykernelError('value_name: only for one value and task "numbers"; leave it out')
     if method != LEARNED and validation is not None:

@@ -51,15 +51,14 @@ def tune_command(
     folder = (output or Path("x")).parent / f"{Path(data).stem}.tune"
     call = {name: text for name, (text, _) in typed_settings(ctx.params).items()}
     before: dict[str, str] = {}
-    if "pick" in call:  # its options need not be repeated
-        from tinykernel.tuning.journal import Journal
+    from tinykernel.tuning.journal import Journal
 
+    if "pick" in call:  # its options need not be repeated
         before = Journal(folder, {}).read_call()
     options, _typed = gather(ctx.params, ("data", "train", "tune"), data, _LEFT_OUT, before)
     options |= {"data": data, "output": output, "task": "classes"}
     find_target(options["target"])
     from tinykernel.tuning import tune
-    from tinykernel.tuning.journal import Journal
 
     if output is not None:
         args.check_output_file(output, (".tkm",))

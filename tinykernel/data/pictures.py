@@ -287,9 +287,9 @@ def read_pictures(path: str | os.PathLike[str], how: PictureReading, *, to_train
     """
     pillow()
     files = find_pictures(path)
-    notes, modes = files.notes, set(map(_mode, _looked_at(files)))
+    notes = files.notes
     if how.shape is None and how.frame is None:
-        channels = 3 if any(mode not in _GREY for mode in modes) else 1
+        channels = 3 if any(_mode(file) not in _GREY for file in _looked_at(files)) else 1
         how = replace(how, shape=(how.side, how.side, channels))
         size = "x".join(map(str, how.shape or ()))
         notes = (*notes, f"pictures become {size}; --image-shape chooses another size")
@@ -299,7 +299,7 @@ def read_pictures(path: str | os.PathLike[str], how: PictureReading, *, to_train
         return Parts(None, replace(test, notes=(*notes, *test.notes)))
     train = _part(files.source, files.train, how, pattern, to_train)
     levels = 1 + int(np.ptp(train.X))
-    if levels < _FEW_LEVELS and any(mode.startswith("I;16") for mode in modes):
+    if levels < _FEW_LEVELS and any(_mode(file).startswith("I;16") for file in _looked_at(files)):
         few = f"only {levels} levels are left of 16-bit pictures, which lose their lower 8 bits"
         notes = (*notes, f"{few}; scale them, or give an array")
     notes = (*notes, *train.notes, *(() if test is None else test.notes))

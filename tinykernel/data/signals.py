@@ -19,7 +19,7 @@ from tinykernel.data.partition import Dataset, Rows
 from tinykernel.data.paths import SOUNDS, find_data, is_recording
 from tinykernel.data.recordings import Windows, windows
 from tinykernel.data.recordings.files import Reading, read_recording
-from tinykernel.data.recordings.labels import is_background
+from tinykernel.data.recordings.labels import NO_SPAN, is_background
 from tinykernel.data.splits import as_dataset, split_recordings
 from tinykernel.errors import TinykernelError
 from tinykernel.text import count, listed
@@ -27,7 +27,7 @@ from tinykernel.text import count, listed
 if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
 
-NO_EVENT = (
+ADVICE_ON_EVENTS = (
     "no window lies within an event; 'calibrate --false-alarms 1/h' makes a model of events, which "
     "'evaluate' judges along time"
 )
@@ -215,14 +215,14 @@ def signal_rows(cut: Windows, test_size: float | None = None, seed: int = 0) -> 
     names = tuple(f"{cut.recordings[i]}:{at}" for i, at in zip(clip.tolist(), starts, strict=True))
     held = (cut.inputs[test], y, cut.source, where, cut.groups[test])
     still = y is not None and cut.dropped["mixed"] and all(map(is_background, set(y.tolist())))
-    notes = (*cut.notes, NO_EVENT) if still else cut.notes
+    notes = (*cut.notes, ADVICE_ON_EVENTS) if still else cut.notes
     return Rows(*held, notes, streams, clip=clip, names=names)
 
 
 def without_background(rows: Rows, classes: Sequence[object]) -> Rows:
     """Leave out windows that no span labels, where no class of a model stands for them."""
-    still = np.zeros(len(rows.X), bool) if rows.y is None else rows.y == "background"
-    if not rows.streams or "background" in classes or not still.any() or still.all():
+    still = np.zeros(len(rows.X), bool) if rows.y is None else rows.y == NO_SPAN
+    if not rows.streams or NO_SPAN in classes or not still.any() or still.all():
         return rows
     note = f"left out: {count(int(still.sum()), 'window')} of background, no class of the model"
     return replace(rows.at(~still), notes=(*rows.notes, note))

@@ -80,14 +80,20 @@ def decisive_report(model: IntegerModel, target: str) -> Report:
 
 def needed_bytes(sizes: Report) -> int:
     """Return the flash that a model may take with any compiler: its size, and the margin."""
-    return sizes.flash + sizes.flash_parts["code"] // _MARGIN_SHARE + _MARGIN_BYTES
+    return _with_margin(sizes.flash, sizes.flash_parts["code"])
+
+
+def _with_margin(flash: int, code: int) -> int:
+    return flash + code // _MARGIN_SHARE + _MARGIN_BYTES
 
 
 def refuse_less_than_code(flash: int | None, target: str) -> None:
     """Refuse a budget that is below the code of every model, before any training."""
+    if flash is None:
+        return
     code = least_code(target)
-    least = code + code // _MARGIN_SHARE + _MARGIN_BYTES
-    if flash is not None and flash < least:
+    least = _with_margin(code, code)
+    if flash < least:
         raise TinykernelError(
             f"no model fits into {count(flash, 'byte')} on {target}: code alone takes {least} or "
             "more; give a larger budget"

@@ -280,7 +280,8 @@ def labels_to_judge_by(
     integer: IntegerModel, data: str, y: NDArray[Any] | None
 ) -> NDArray[Any] | None:
     """Refuse labels none of which is a class; for a model of one class return None."""
-    from tinykernel.data.signals import NO_EVENT
+    from tinykernel.data.recordings.labels import NO_SPAN
+    from tinykernel.data.signals import ADVICE_ON_EVENTS
 
     if y is None or integer.is_regressor:
         return y
@@ -289,7 +290,7 @@ def labels_to_judge_by(
         return y
     if integer.is_one_class:
         return None
-    advice = NO_EVENT if labels == ["background"] else "give the labels it was trained on"
+    advice = ADVICE_ON_EVENTS if labels == [NO_SPAN] else "give the labels it was trained on"
     theirs, known = (visible(listed(each, _LABELS_SHOWN)) for each in (labels, integer.classes))
     raise TinykernelError(
         f"{data}: none of its labels ({theirs}) is a class of the model ({known}); {advice}"

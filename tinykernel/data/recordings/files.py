@@ -20,7 +20,13 @@ from tinykernel.data.formats.numpy_files import npz_array, open_npz
 from tinykernel.data.formats.parquet import ArrowTable, parquet_table
 from tinykernel.data.formats.tables import ColumnChooser
 from tinykernel.data.paths import RECORDINGS, SOUNDS, data_folder, files_with, find_data
-from tinykernel.data.recordings.labels import NamePattern, Span, is_background, read_label_file
+from tinykernel.data.recordings.labels import (
+    NO_SPAN,
+    NamePattern,
+    Span,
+    is_background,
+    read_label_file,
+)
 from tinykernel.data.recordings.wav import read_coded, read_wav, resampled
 from tinykernel.errors import TinykernelError
 from tinykernel.text import listed
@@ -103,8 +109,8 @@ class Columns:
         """Return it with a label a sample in place of spans; what is in none is background."""
         if self.spans is None:
             return self
-        longest = max([len("background"), *(len(span.label) for span in self.spans)])
-        y = np.full(self.n_rows, "background", f"U{longest}")
+        longest = max([len(NO_SPAN), *(len(span.label) for span in self.spans)])
+        y = np.full(self.n_rows, NO_SPAN, f"U{longest}")
         for span in self.spans:
             y[span.first : span.end] = span.label
         return replace(self, y=y, spans=None)

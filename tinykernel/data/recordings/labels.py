@@ -19,7 +19,9 @@ from tinykernel.errors import TinykernelError
 
 _LABELS = ("label", "class", "target", "word", "y")
 _GROUPS = ("group", "person", "speaker", "subject", "patient", "machine", "device")
-_BACKGROUND = {"background", "noise", "silence", "none", "nothing", "off"}
+#: Label of samples that no span labels.
+NO_SPAN = "background"
+_BACKGROUND = {NO_SPAN, "noise", "silence", "none", "nothing", "off"}
 _PARTS = re.compile(r"\{(\w+)\}|\*")
 _ROUNDED = 0.01  # seconds by which the end of a span may miss that of its sound
 

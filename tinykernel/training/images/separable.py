@@ -43,6 +43,9 @@ _EXACT = 1 << 24
 _LARGEST_BIAS, _LARGEST_MULTIPLIER, _LARGEST_SHIFT = (1 << 19) - 1, 127, 24
 _MEASURED_ROWS, _ROWS_AT_ONCE = 1024, 128
 
+# Our threads multiply matrices. Those of OpenBLAS would wait for each other busily.
+_one_blas_thread = threadpool_limits.wrap(limits=1, user_api="blas")
+
 _Floats = NDArray[np.float32]
 _Integers = NDArray[np.int64]
 #: Biases, multipliers and shifts of one layer.
@@ -215,6 +218,7 @@ class SeparableLearner(ImageLearner):
             out = np.floor(whole * np.float32(0.25))
         return out
 
+    @_one_blas_thread
     def seen(self, rows: NDArray[Any]) -> NDArray[np.uint8]:
         """Compute what the linear part sees, plus 128; shape (n, channels)."""
         folded, parts = self._fold(), []
@@ -227,10 +231,10 @@ class SeparableLearner(ImageLearner):
             parts.append(_means(maps).astype(np.uint8))
         return np.concatenate(parts)
 
+    @_one_blas_thread
     def epoch(self, number: int) -> float:
         """Go through all rows once; returns the mean loss."""
-        with threadpool_limits(1, "blas"):  # threads of its own wait by turning in circles
-            return super().epoch(number)
+        return super().epoch(number)
 
     def accumulate(self, rows: NDArray[np.int64]) -> None:
         """Compute the gradients of some images."""
