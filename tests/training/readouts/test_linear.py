@@ -22,8 +22,8 @@ def test_a_linear_part_is_learned_as_it_is_stored(bits):
     assert np.abs(levels).max() == 2 ** (bits - 1) - 1
     assert np.abs(levels * step - linear).mean() < (0.6 if bits == 2 else 0.2)
     X, y = load_iris(return_X_y=True)
-    model = TernaryKernelClassifier(n_components=0, linear=bits, epochs=40, random_state=0)
-    model.fit(X, y)
+    options = {"epochs": 40, "effort": "quick", "random_state": 0}
+    model = TernaryKernelClassifier(n_components=0, linear=bits, **options).fit(X, y)
     assert model.score(X, y) > 0.85
     assert np.abs(model.quantize().find(Linear).weights).max() == 2 ** (bits - 1) - 1
 

@@ -21,6 +21,7 @@ from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import History, run_epochs
 from tinykernel.training.loss import share_right
 from tinykernel.training.options import TrainerOptions
+from tinykernel.training.readouts.blend import BlendRecipe, blend_ahead, blended
 from tinykernel.training.readouts.linear import (
     LinearLearner,
     LinearRecipe,
@@ -41,6 +42,7 @@ class TrainingRows:
     targets: _Floats
     weight: _Floats
     held: tuple[NDArray[Any], NDArray[Any], _Floats] | None  # rows, truth, weights.
+    groups: NDArray[np.int64] | None = None  # (n,), of the training rows.
 
     def seen(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> TrainingRows:
         """Apply a function to all rows."""
@@ -56,11 +58,13 @@ def split_rows(data: TrainSet, options: TrainerOptions, seed: int) -> TrainingRo
         judging = out.copy()
         judging[len(out) - data.n_varied :] = False
         held = (data.X[judging], data.truth[judging], weight[judging])
-        return TrainingRows(data.X[~out], targets[~out], weight[~out], held)
+        groups = None if data.groups is None else data.groups[~out]
+        return TrainingRows(data.X[~out], targets[~out], weight[~out], held, groups)
     if data.validation is None:
-        return TrainingRows(data.X, targets, weight, None)
+        return TrainingRows(data.X, targets, weight, None, data.groups)
     rows, truth = data.validation
-    return TrainingRows(data.X, targets, weight, (rows, truth, data.validation_weight(weight)))
+    held = rows, truth, data.validation_weight(weight)
+    return TrainingRows(data.X, targets, weight, held, data.groups)
 
 
 def run_training(learner: LinearLearner, rows: TrainingRows) -> History:
@@ -126,9 +130,18 @@ def fit_linear(data: TrainSet, options: TrainerOptions, bits: int) -> TrainingRe
     rows = rows.seen(scaler.quantize)
     learner = LinearLearner(rows.rows, rows.targets, rows.weight, recipe)
     history = run_training(learner, rows)
+    blend = False
+    if not (options.effort == "quick" or history.interrupted or data.n_varied):
+        try:
+            blend = blend_ahead(learner, rows.groups)
+        except KeyboardInterrupt:
+            history = replace(history, interrupted=True)
+    stored = learner.stored()
+    if blend:
+        stored, recipe = blended(learner), BlendRecipe(**vars(recipe))
     try:
         taken = Grid.table(data.raw_dtype, data.X.shape[1])
-        model = linear_model((scaler,), taken, data.meaning, *learner.stored())
+        model = linear_model((scaler,), taken, data.meaning, *stored)
     except TinykernelError as error:
         raise TinykernelError(
             f"linear: the sums of {data.X.shape[1]} inputs of {scaler.bits} bits and weights of "

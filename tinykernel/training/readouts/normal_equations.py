@@ -34,6 +34,7 @@ from tinykernel.training.readouts.closed_form import (
     centred_products,
     combined,
     diagonal_mean,
+    discriminating,
     products_of_rows,
     standardised,
     weighted_mean,
@@ -110,20 +111,45 @@ def fit_levels(
 
 def round_to_plane(fit: Fit, inputs: _Inputs, weight: NDArray[np.floating], bits: int) -> Levels:
     """Round a fit to few rows as `fit_levels` rounds: later inputs make up for errors."""
-    share = np.maximum(np.rint(weight.astype(np.float64) / _SHARE), 1.0)
-    system = _System(
-        _products(inputs, np.zeros((len(inputs), 1), np.float32), share), len(fit.weights)
-    )
-    penalty = fit.penalty / (len(inputs) * DEVIATION**2)
-    _, upper, _ = system.solve(penalty)
+    system = _weighed_system(inputs, np.zeros((len(inputs), 1), np.float32), weight)
+    _, upper, _ = system.solve(fit.penalty / (len(inputs) * DEVIATION**2))
     levels, step, _ = _round(upper, fit.weights * system.unit[:, None], system.unit, bits)
     moved = combined(system.mean[: inputs.shape[1], None], fit.weights - step * levels)[0]
     return levels.T.astype(np.int8), step, fit.offset + moved
 
 
+def fit_discriminants(
+    inputs: _Inputs, codes: NDArray[np.integer], targets: NDArray[np.float32], weight: _Doubles
+) -> Fit:
+    """Fit discriminants (`discriminants`) of what ridge regression says of many rows.
+
+    Inputs (n, n_inputs) are integers, codes (n,) the classes that targets (n, n_outputs) say. With
+    two classes one output tells the second from the first.
+    """
+    system, p = _weighed_system(inputs, targets, weight), inputs.shape[1]
+    weights = system.solve(LIKELY)[0] / system.unit[:, None]
+    offset = system.mean[p:] - combined(system.mean[:p, None], weights)[0]
+    fit = Fit(weights, offset, LIKELY * len(inputs) * DEVIATION**2, np.empty((0, 0)))
+    fit = discriminating(fit._replace(left_out=fit.fitted(inputs)), codes, weight)
+    if targets.shape[1] > 1:
+        return fit
+    apart, offsets = fit.weights[:, 1:] - fit.weights[:, :1], fit.offset[1:] - fit.offset[:1]
+    return fit._replace(weights=apart, offset=offsets)
+
+
+def _weighed_system(
+    inputs: _Inputs, targets: NDArray[np.float32], weight: NDArray[np.floating]
+) -> _System:
+    """Return the normal equations with weights of rows in steps that keep products exact."""
+    most = max(float(np.abs(inputs.astype(np.int32)).max(initial=1)), 1 / float(_SHADE))
+    step = max(_SHARE, 2.0 ** int(np.frexp(most**2 * 2 * len(inputs) / EXACT)[1]))
+    share = np.maximum(np.rint(weight.astype(np.float64) / step), 1.0)
+    return _System(_products(inputs, targets, share), inputs.shape[1])
+
+
 def _products(inputs: _Inputs, targets: NDArray[np.float32], share: _Doubles) -> _Doubles:
     """Return exact weighted products of all pairs of inputs, targets and 1."""
-    largest = max(float(np.abs(inputs).max(initial=1)), 1 / float(_SHADE))
+    largest = max(float(np.abs(inputs.astype(np.int32)).max(initial=1)), 1 / float(_SHADE))
     assert largest**2 * share.sum() < EXACT
     size = inputs.shape[1] + targets.shape[1] + 1
     total = np.zeros((size, size))

@@ -1,0 +1,100 @@
+"""Blends of learned weights with discriminants: their choice, and what they decide."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.exceptions import ConvergenceWarning
+
+from tinykernel import TernaryKernelClassifier
+from tinykernel.training.loop import run_epochs
+from tinykernel.training.loss import targets_of
+from tinykernel.training.readouts import linear_training
+from tinykernel.training.readouts.blend import blend_ahead, blended
+from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe
+from tinykernel.training.readouts.normal_equations import LIKELY, fit_discriminants
+
+
+def clouds(n_classes: int, n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Make rows of classes that are Gaussian clouds of one shape, in levels of 8 bits."""
+    rng = np.random.default_rng(seed)
+    codes = np.arange(n) % n_classes
+    means, shape = 12 * rng.standard_normal((n_classes, d)), rng.standard_normal((d, d))
+    rows = means[codes] + 20 * rng.standard_normal((n, d)) @ shape / np.sqrt(d)
+    return np.clip(np.rint(rows), -128, 127).astype(np.int8), codes
+
+
+def learned(rows: np.ndarray, codes: np.ndarray, n_classes: int, **known: object) -> LinearLearner:
+    recipe = LinearRecipe(bits=8, **{"epochs": 20, "batch_rows": 32, **known})
+    weight = np.ones(len(rows), np.float32)
+    learner = LinearLearner(rows, targets_of(codes, n_classes), weight, recipe)
+    run_epochs(learner, recipe.epochs, stage=None)
+    return learner
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**6), n_classes=st.integers(2, 5))
+def test_discriminants_are_those_of_ridge_predictions(seed: int, n_classes: int) -> None:
+    """Protects the fit to many rows, of two classes too, against scikit-learn's of a slow ridge."""
+    rows, codes = clouds(n_classes, 200, 5, seed)
+    targets = targets_of(codes, n_classes)
+    fit = fit_discriminants(rows.astype(np.int16), codes, targets, np.ones(200))
+    centred = rows - rows.mean(axis=0)
+    unit = np.maximum(rows.std(axis=0), 0.25 * np.median(rows.std(axis=0)))
+    gram = (centred / unit).T @ (centred / unit) / 200
+    penalty = LIKELY * np.trace(gram) / 5
+    right = (centred / unit).T @ (targets - targets.mean(axis=0)) / 200
+    said = (centred / unit) @ np.linalg.solve(gram + penalty * np.eye(5), right)
+    peer = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.3).fit(said, codes)
+    expected, scores = peer.decision_function(said), fit.fitted(rows)
+    if n_classes == 2:
+        assert np.allclose(scores[:, 0], expected, atol=1e-6)
+    else:
+        assert np.allclose(scores - scores[:, :1], expected - expected[:, :1], atol=1e-6)
+
+
+def test_products_of_many_inputs_of_16_bits_stay_exact() -> None:
+    """Weights of rows take coarser steps where finer ones would pass the 53 bits of a double."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, 9000)
+    rows = rng.integers(-9000, 9000, (9000, 3)) + 20000 * (2 * codes[:, None] - 1)
+    fit = fit_discriminants(rows.astype(np.int16), codes, targets_of(codes, 2), np.ones(9000))
+    assert ((fit.fitted(rows)[:, 0] > 0) == codes).all()
+
+
+def test_a_blend_is_taken_where_it_is_ahead() -> None:
+    """Few rows of clouds have one; rows that discriminants cannot tell apart have none."""
+    rows, codes = clouds(6, 240, 30, 1)
+    learner = learned(rows, codes, 6)
+    groups = np.random.default_rng(0).integers(0, 12, 240)
+    assert blend_ahead(learner, None)
+    assert blend_ahead(learner, groups)
+    levels, unit, offset = blended(learner)
+    fresh, truth = clouds(6, 6000, 30, 1)
+    fresh, truth = fresh[240:], truth[240:]
+    by_blend = (fresh @ (unit * levels.T) + offset).argmax(axis=1)
+    assert (by_blend == truth).mean() > (learner.decide(fresh).argmax(axis=1) == truth).mean()
+    # One far row of a class in ten moves its mean, and no learned border.
+    rng = np.random.default_rng(2)
+    truth = np.arange(400) % 2
+    rows = np.where(rng.random(400) < 0.1, 127, 2)[:, None] * (2 * truth[:, None] - 1)
+    rows = np.hstack([rows, rng.integers(-100, 100, (400, 3))]).astype(np.int8)
+    assert not blend_ahead(learned(rows, truth, 2), None)
+
+
+def test_interrupting_the_comparison_keeps_learned_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C after the training must not lose it, and the model says that it was interrupted."""
+    rows, codes = clouds(3, 90, 8, 0)
+    options = {"n_components": 0, "linear": 8, "epochs": 5, "random_state": 0}
+    quick = TernaryKernelClassifier(**options, effort="quick").fit(rows, codes)
+
+    def interrupt(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(linear_training, "blend_ahead", interrupt)
+    with pytest.warns(ConvergenceWarning, match="after 5 epochs; the best model so far is used"):
+        model = TernaryKernelClassifier(**options).fit(rows, codes)
+    assert (model.decision_function(rows) == quick.decision_function(rows)).all()

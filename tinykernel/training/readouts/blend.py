@@ -1,0 +1,82 @@
+"""A linear part whose weights are learned to three quarters, and Fisher's discriminants to one.
+
+Discriminants in closed form (`normal_equations.fit_discriminants`) fit the training rows less well
+than learned weights, and vary less from one group of rows to the next. Both are linear in the
+inputs: their mean costs the firmware nothing. Of har with persons left out (seven folds) the log
+loss is 0.206 learned, 0.206 by discriminants, and 0.181 blended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.training.choice import Candidate, choose, joined
+from tinykernel.training.folds import Fold, trial_folds
+from tinykernel.training.loop import run_epochs
+from tinykernel.training.readouts.closed_form import Fit
+from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe
+from tinykernel.training.readouts.normal_equations import Levels, fit_discriminants, round_to_plane
+from tinykernel.training.threads import side_by_side
+
+#: Share of discriminants. Half, or all, is worse where classes are no clouds of one shape.
+SHARE = 0.25
+#: With more inputs the normal equations take long.
+MOST_INPUTS = 1024
+_STAGE = "comparing with discriminants"
+
+
+@dataclass(frozen=True)
+class BlendRecipe(LinearRecipe):
+    """How a linear part is trained and blended."""
+
+    discriminants: float = SHARE
+
+
+def blended(learner: LinearLearner) -> Levels:
+    """Return weights of few bits (n_outputs, n_inputs), their unit, and offsets (n_outputs,)."""
+    return round_to_plane(_blend(learner), learner.inputs, learner.weight, learner.recipe.bits)
+
+
+def blend_ahead(learner: LinearLearner, groups: NDArray[np.int64] | None) -> bool:
+    """Whether a blend has less log loss on held-out rows, or groups (n,), by one standard error."""
+    recipe = replace(learner.recipe, n_threads=1)
+    if recipe.losses or learner.n_inputs > MOST_INPUTS:
+        return False
+
+    def judged(fold: Fold) -> tuple[Candidate, Candidate]:
+        inside, out = fold.inside, fold.outside
+        known = learner.inputs[inside], learner.targets[inside], learner.weight[inside]
+        part, held = LinearLearner(*known, recipe), learner.inputs[out]
+        run_epochs(part, recipe.epochs, stage=None)
+        truth = _codes(learner.targets[out]), learner.weight[out]
+        blend = _blend(part).fitted(held).astype(np.float32)
+        return Candidate.of("", part.decide(held), *truth), Candidate.of("", blend, *truth)
+
+    folds = trial_folds(_codes(learner.targets), groups, recipe.seed)
+    if not folds:
+        return False
+    tasks = [partial(judged, fold) for fold in folds]
+    parts = side_by_side(tasks, learner.recipe.n_threads, stage=_STAGE)
+    alone, both = (joined(part) for part in zip(*parts, strict=True))
+    out = np.concatenate([fold.outside for fold in folds])
+    held = None if groups is None else groups[out]
+    return choose([alone, replace(both, cost=1)], learner.weight[out], held).chosen == 1
+
+
+def _blend(learner: LinearLearner) -> Fit:
+    """Return the weighted mean of the stored weights and discriminants."""
+    known = learner.inputs, _codes(learner.targets), learner.targets
+    fit = fit_discriminants(*known, learner.weight.astype(np.float64))
+    levels, worth, offset = learner.stored()
+    weights = (1 - SHARE) * worth * levels.T + SHARE * fit.weights
+    return fit._replace(weights=weights, offset=(1 - SHARE) * offset + SHARE * fit.offset)
+
+
+def _codes(targets: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Return the classes (n,) that targets (n, n_outputs) say."""
+    codes = targets[:, 0] if targets.shape[1] == 1 else targets.argmax(axis=1)
+    return codes.astype(np.int64)
