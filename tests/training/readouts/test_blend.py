@@ -28,7 +28,7 @@ def clouds(n_classes: int, n: int, d: int, seed: int) -> tuple[np.ndarray, np.nd
 
 
 def learned(rows: np.ndarray, codes: np.ndarray, n_classes: int, **known: object) -> LinearLearner:
-    recipe = LinearRecipe(bits=8, **{"epochs": 20, "batch_rows": 32, **known})
+    recipe = LinearRecipe(**{"bits": 8, "epochs": 20, "batch_rows": 32, **known})
     weight = np.ones(len(rows), np.float32)
     learner = LinearLearner(rows, targets_of(codes, n_classes), weight, recipe)
     run_epochs(learner, recipe.epochs, stage=None)
@@ -98,3 +98,9 @@ def test_interrupting_the_comparison_keeps_learned_weights(monkeypatch: pytest.M
     with pytest.warns(ConvergenceWarning, match="after 5 epochs; the best model so far is used"):
         model = TernaryKernelClassifier(**options).fit(rows, codes)
     assert (model.decision_function(rows) == quick.decision_function(rows)).all()
+
+
+def test_rounding_to_two_bits_once_cost_a_blend_its_lead() -> None:
+    """A blend was judged in floats: har in 2 KB had 90.8 % for 93.2 of learned weights."""
+    rows, codes = clouds(6, 240, 30, 1)
+    assert not blend_ahead(learned(rows, codes, 6, bits=2), None)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tinykernel.training.choice import Candidate, choose, joined
 from tinykernel.training.folds import Fold, trial_folds
 from tinykernel.training.loop import run_epochs
-from tinykernel.training.readouts.closed_form import Fit
+from tinykernel.training.readouts.closed_form import Fit, combined
 from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe
 from tinykernel.training.readouts.normal_equations import Levels, fit_discriminants, round_to_plane
 from tinykernel.training.threads import side_by_side
@@ -52,9 +52,12 @@ def blend_ahead(learner: LinearLearner, groups: NDArray[np.int64] | None) -> boo
         known = learner.inputs[inside], learner.targets[inside], learner.weight[inside]
         part, held = LinearLearner(*known, recipe), learner.inputs[out]
         run_epochs(part, recipe.epochs, stage=None)
+        levels, unit, offset = blended(part)
+        blend = combined(np.ascontiguousarray(held.T, np.float64), unit * levels.T) + offset
         truth = _codes(learner.targets[out]), learner.weight[out]
-        blend = _blend(part).fitted(held).astype(np.float32)
-        return Candidate.of("", part.decide(held), *truth), Candidate.of("", blend, *truth)
+        decided = part.decide(held), blend.astype(np.float32)
+        alone, both = (Candidate.of("", each, *truth) for each in decided)
+        return alone, both
 
     folds = trial_folds(_codes(learner.targets), groups, recipe.seed)
     if not folds:
