@@ -26,12 +26,12 @@ def tried(monkeypatch):
     return losses, made
 
 
-def choose() -> search.SearchOutcome:
+def choose(beaten=lambda _: False) -> search.SearchOutcome:
     rows = np.arange(400)
     folds = [Fold(rows[rows % 4 != part], rows[rows % 4 == part]) for part in range(3)]
     none = np.zeros((400, 8), dtype=np.float32)
     data = search.TrialData(none, none, none[:, 0], rows % 2, folds, none.astype(np.int8))
-    return search.choose_recipe(data, Recipe(epochs=60), CAPACITY, frozenset())
+    return search.choose_recipe(data, Recipe(epochs=60), CAPACITY, frozenset(), beaten)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,16 @@ def test_a_race_ends_where_a_linear_part_is_ahead(tried, compact, both, chosen, 
     assert choose().recipe.form == chosen
     assert (set(made) == set(CAPACITY)) == whole
     assert {"compact", "linear8", "compact+linear4"} <= set(made)
+
+
+def test_a_race_ends_where_another_model_is_ahead(tried):
+    """Once it is told what the first layout reached, and what a linear part did."""
+    losses, made = tried
+    losses |= {"compact": 0.1, "linear8": 0.2}
+    told = []
+    assert choose(lambda found: told.append(found) is None).recipe.form == "compact"
+    known = [told[0].best_of(each) for each in (told[0].recipe, *told[0].runners_up)]
+    assert (set(made), [each.log_loss for each in known]) == ({"compact", "linear8"}, [0.1, 0.2])
 
 
 def test_a_linear_part_is_trained_once_on_a_fold(tried):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
@@ -280,19 +280,25 @@ def decisions_of(
 
 
 def choose_recipe(
-    data: TrialData, recipe: Recipe, capacity: Mapping[str, int], fixed: frozenset[str]
+    data: TrialData,
+    recipe: Recipe,
+    capacity: Mapping[str, int],
+    fixed: frozenset[str],
+    beaten: Callable[[SearchOutcome], bool] = lambda _: False,
 ) -> SearchOutcome:
     """Choose sigma, noise and, for a budget, the layout.
 
     `recipe` is where to start, `capacity` says how many components of each layout that may be
     chosen fit, `fixed` names what not to touch. The race ends early where a linear part alone is
-    ahead of the first layout and of both together. Ctrl-C ends the search, and the best so far is
-    taken.
+    ahead of the first layout and of both together, or where `beaten` says that another model is
+    ahead of the first layout. Ctrl-C ends the search, and the best so far is taken.
     """
     search = _Search(data, capacity, recipe)
     progress.report(STAGE, 0, None, "the log loss on rows held out decides")
     try:
-        chosen, usual = _searched(search, recipe, fixed)
+        chosen, usual, is_beaten = _searched(search, recipe, fixed, beaten)
+        if is_beaten:
+            return SearchOutcome(chosen, list(search.trials.values()))
         others = _runners_up(search, chosen)
         gain = None
         if usual.form == chosen.form and chosen.n_components:
@@ -320,8 +326,13 @@ def _kind(recipe: Recipe) -> str:
     return recipe.layout if recipe.n_components else ""
 
 
-def _searched(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> tuple[Recipe, Recipe]:
-    """Return the recipe that did best, and the same form with usual values."""
+def _searched(
+    search: _Search,
+    recipe: Recipe,
+    fixed: frozenset[str],
+    beaten: Callable[[SearchOutcome], bool],
+) -> tuple[Recipe, Recipe, bool]:
+    """Return the best recipe, the same form with usual values, and whether it is beaten."""
     # Those without a linear part; if there is none, those with components, or all.
     forms = [form for form in search.capacity if parts_of(form)[1] is None]
     forms = forms or [form for form, n in search.capacity.items() if n] or list(search.capacity)
@@ -336,7 +347,10 @@ def _searched(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> tuple[R
         finalists.append(recipe)
         alone = None if number else _linear_ahead(search, recipe)
         if alone is not None:
-            return alone, usual[alone.form]  # or the search would take many times the training
+            # Or the search would take many times the training.
+            return alone, usual[alone.form], False
+        if not number and recipe.n_components and beaten(_so_far(search, recipe)):
+            return recipe, usual[form], True
     search.expect(len(search.capacity) + rest)
     recipe = search.final([_with_linear(search, finalist) for finalist in finalists])
     if search.capacity[recipe.form]:
@@ -345,7 +359,7 @@ def _searched(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> tuple[R
         # Heats are short, and may take too little noise for the better.
         search.expect(3)
         recipe = search.final([recipe, before, usual[recipe.form]])
-    return recipe, usual[recipe.form]
+    return recipe, usual[recipe.form], False
 
 
 def _linear_ahead(search: _Search, recipe: Recipe) -> Recipe | None:
@@ -353,8 +367,7 @@ def _linear_ahead(search: _Search, recipe: Recipe) -> Recipe | None:
 
     Heats say so, and a final with both together, which can be as good as either.
     """
-    capacity = search.capacity
-    alone = [recipe.in_form(form, 0) for form in capacity if parts_of(form)[0] is None]
+    capacity, alone = search.capacity, _alone(search, recipe)
     if not alone or not recipe.n_components or recipe.losses:
         return None
     if search.score(recipe) <= search.score(alone[0]):
@@ -366,6 +379,18 @@ def _linear_ahead(search: _Search, recipe: Recipe) -> Recipe | None:
     ]
     first = search.final([alone[0], (both or [recipe])[0]])
     return first if first == alone[0] else None
+
+
+def _so_far(search: _Search, recipe: Recipe) -> SearchOutcome:
+    """Return heats of a first layout, and of a linear part alone where it had one."""
+    search.score(recipe)
+    alone = [] if recipe.losses else _alone(search, recipe)[:1]
+    return SearchOutcome(recipe, list(search.trials.values()), runners_up=tuple(alone))
+
+
+def _alone(search: _Search, recipe: Recipe) -> list[Recipe]:
+    """Return linear parts alone, the widest first."""
+    return [recipe.in_form(form, 0) for form in search.capacity if parts_of(form)[0] is None]
 
 
 def _refined(search: _Search, recipe: Recipe, fixed: frozenset[str]) -> Recipe:

@@ -20,6 +20,7 @@ A `Layout` defines the size of a component. Sigma, noise and the layout are chos
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -37,7 +38,7 @@ from tinykernel.model.stages.frame import Frame
 from tinykernel.training.choice import Candidate
 from tinykernel.training.components.learner import Learner, Validation
 from tinykernel.training.components.windows import Arithmetic
-from tinykernel.training.folds import Fold, final_fold, hold_out, trial_folds
+from tinykernel.training.folds import Fold, hold_out, trial_folds
 from tinykernel.training.images.training import fit_frames, fit_images
 from tinykernel.training.inputs import (
     SharedTransform,
@@ -49,7 +50,7 @@ from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.loop import History
 from tinykernel.training.options import OF_TREES, TrainerOptions, parts_of
 from tinykernel.training.options.recipe import Recipe, recipe_for, usual_epochs
-from tinykernel.training.readouts.contest import Rival, fit_trees, trees_ahead, trees_compete
+from tinykernel.training.readouts.contest import Contest, Rival, fit_trees
 from tinykernel.training.readouts.linear_training import fit_linear
 from tinykernel.training.readouts.trees import TreeTrial
 from tinykernel.training.result import TrainingResult
@@ -58,6 +59,8 @@ from tinykernel.training.signals.training import fit_windows
 from tinykernel.training.trainset import TrainSet
 from tinykernel.training.values.smooth import Smooth, smoothed
 
+# Epochs of components that are compared with trees before other options are tried, as a share.
+_PILOT = 0.25
 _SEARCHED = frozenset(("sigma_multiple", "noise"))
 _Floats = NDArray[np.float32]
 
@@ -119,40 +122,49 @@ class _Prepared:
 def _components_or_others(known: TrainSet, options: TrainerOptions) -> TrainingResult:
     """Search, compare the result with trees, and train the better one."""
     prepared = _Prepared.of(known, options)
-    data, seed = prepared.data, prepared.first.seed
-    recipe, outcome = _choose(prepared.rows, options, prepared.first, prepared.fixed)
-    contest = None
+    contest = Contest.of(known, options, prepared.first.seed)
+
+    def beaten(heats: SearchOutcome) -> bool:
+        """Whether trees are far ahead of the heats of the first layout."""
+        if contest is None or prepared.smooth is not None:
+            return False
+        return contest.early([*_rivals(prepared, options, heats, _PILOT).values()])
+
+    recipe, outcome = _choose(prepared.rows, options, prepared.first, prepared.fixed, beaten)
+    if outcome is not None and contest is not None and not outcome.interrupted:
+        if contest.trees is None:
+            rivals = _rivals(prepared, options, outcome)
+            contest.decide([*rivals.values()])
+        if contest.trees is not None:
+            return replace(_of_trees(*contest.trees), trials=outcome.trials, contest=contest.choice)
+        if contest.choice is not None:
+            recipe = next(each for each in rivals if each.form == contest.choice.name)
     if outcome is not None:
         outcome = replace(outcome, learned="a smooth fit" if prepared.smooth is not None else "")
-        folds = trial_folds(known.codes, known.groups, seed)
-        if not outcome.interrupted and trees_compete(known, options, folds):
-            rivals = _rivals(prepared, options, recipe, outcome)
-            final = final_fold(known.codes, known.groups, seed) or folds[-1]
-            contest, trees = trees_ahead(known, options, folds, final, list(rivals.values()))
-            if trees is not None:
-                return replace(_of_trees(*trees), trials=outcome.trials, contest=contest)
-            if contest is not None:
-                recipe = next(each for each in rivals if each.form == contest.name)
     trials = [] if outcome is None else outcome.trials
     if recipe.n_components:
         result = _trained(prepared, options, recipe)
     else:
-        result = _without_components(data, options, None, recipe.linear_bits)
-    return replace(result, trials=trials, outcome=outcome, contest=contest)
+        result = _without_components(prepared.data, options, None, recipe.linear_bits)
+    choice = None if contest is None else contest.choice
+    return replace(result, trials=trials, outcome=outcome, contest=choice)
 
 
 def _rivals(
-    prepared: _Prepared, options: TrainerOptions, recipe: Recipe, outcome: SearchOutcome
+    prepared: _Prepared, options: TrainerOptions, outcome: SearchOutcome, share: float = 1.0
 ) -> dict[Recipe, Rival]:
-    """Return what trees are compared with: the chosen recipe and the runners-up."""
-    known, smooth = prepared.known, prepared.smooth
+    """Return the chosen recipe and the runners-up; components train a share of the epochs."""
+    known, smooth, recipe = prepared.known, prepared.smooth, outcome.recipe
     rivals = {}
     for finalist in (recipe, *outcome.runners_up):
         each = recipe.in_form(finalist.form, options.capacity()[finalist.form])
         each = replace(each, sigma_multiple=finalist.sigma_multiple, noise=finalist.noise)
         trial = outcome.best_of(each)
         loss, score = trial.log_loss, trial.accuracy
-        judged = partial(_judged, prepared.rows, known, each, options.epochs)
+        epochs = round(share * each.epochs) if each.n_components else options.epochs
+        # A shorter training takes longer steps, and has no other beside it.
+        short = {"peak_step": 2 * each.peak_step} if share < 1 else {"n_threads": 1}
+        judged = partial(_judged, prepared.rows, known, replace(each, **short), epochs)
         if smooth is not None:
             judged = partial(_judged_smooth, smooth, known, each.form, loss)
             # The loss of the smooth fit, plus that of components against the fit.
@@ -176,8 +188,8 @@ def _judged(
 ) -> Candidate:
     """Train a recipe in full on the rows inside a fold."""
     # A linear part trains fast, so it gets the usual number of epochs.
-    epochs = epochs or (recipe.epochs if recipe.n_components else usual_epochs(fold.inside.size))
-    decisions = decisions_of(rows, fold, replace(recipe, epochs=epochs, n_threads=1), cancelled)
+    epochs = epochs or usual_epochs(fold.inside.size)
+    decisions = decisions_of(rows, fold, replace(recipe, epochs=epochs), cancelled)
     held = known.truth[fold.outside], known.weight[fold.outside], known.losses
     return Candidate.of(recipe.form, decisions, *held)
 
@@ -223,22 +235,20 @@ def _trees_alone(data: TrainSet, options: TrainerOptions) -> TrainingResult:
 def _linear_or_trees(data: TrainSet, options: TrainerOptions) -> TrainingResult:
     """Train a linear part alone, or trees where they are ahead of it."""
     recipe = recipe_for(options, data.codes.size, data.losses)
-    folds = trial_folds(data.codes, data.groups, recipe.seed)
-    contest = None
-    if trees_compete(data, options, folds):
+    contest = Contest.of(data, options, recipe.seed)
+    if contest is not None:
         scaler = choose_scaler(data.X, data.raw_dtype, options.width(), options.scaler_scope)
-        inputs = scaler.quantize(data.X)
+        inputs, folds = scaler.quantize(data.X), contest.folds
         none = np.empty((len(inputs), 0), np.float32)
         rows = TrialData(none, data.targets(), data.weight, data.truth, folds, inputs)
         judged = partial(_judged, rows, data, recipe, recipe.epochs)
         first = judged(folds[0], threading.Event())
         loss = float(np.average(first.losses, weights=data.weight[folds[0].outside]))
-        rival = Rival(recipe.form, loss, first.score, judged, cost=0)
-        final = final_fold(data.codes, data.groups, recipe.seed) or folds[-1]
-        contest, trees = trees_ahead(data, options, folds, final, [rival])
-        if trees is not None:
-            return replace(_of_trees(*trees), contest=contest)
-    return replace(_without_components(data, options, None), contest=contest)
+        contest.decide([Rival(recipe.form, loss, first.score, judged, cost=0)])
+        if contest.trees is not None:
+            return replace(_of_trees(*contest.trees), contest=contest.choice)
+    result = _without_components(data, options, None)
+    return replace(result, contest=None if contest is None else contest.choice)
 
 
 def _of_trees(model: IntegerModel, trial: TreeTrial) -> TrainingResult:
@@ -284,7 +294,11 @@ def check_rows(data: TrainSet, options: TrainerOptions) -> None:
 
 
 def _choose(
-    data: TrialData, options: TrainerOptions, recipe: Recipe, fixed: frozenset[str]
+    data: TrialData,
+    options: TrainerOptions,
+    recipe: Recipe,
+    fixed: frozenset[str],
+    beaten: Callable[[SearchOutcome], bool],
 ) -> tuple[Recipe, SearchOutcome | None]:
     """Choose options that are not given; with too few rows, the first layout and the defaults."""
     capacity = options.capacity()
@@ -295,7 +309,7 @@ def _choose(
     outcome, searched = None, options.effort != "quick"
     if (searched or len(capacity) > 1) and data.folds:
         fixed = fixed if searched else fixed | _SEARCHED
-        outcome = choose_recipe(data, recipe, capacity, fixed)
+        outcome = choose_recipe(data, recipe, capacity, fixed, beaten)
         recipe = outcome.recipe
     elif searched:
         progress.report(STAGE, 0, None, "too few rows; defaults are taken")

@@ -22,7 +22,7 @@ from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts import contest
 from tinykernel.training.readouts.forest import Aim, Forest, Room, TreeOptions
 from tinykernel.training.readouts.growth import Bins, Growth, Narrow, grow
-from tinykernel.training.readouts.trees import LinearPart, TreeTrial, _in_integers
+from tinykernel.training.readouts.trees import LinearPart, TreeData, TreeTrial, _in_integers
 from tinykernel.training.trainset import prepare
 
 
@@ -149,10 +149,14 @@ def test_linear_part_of_trees_is_exact_in_integers():
 
 @pytest.mark.slow
 def test_trees_win_where_they_are_better():
-    """Trees compete in a budget: they take sharp thresholds, and leave a plane to a linear part."""
+    """Trees compete in a budget: they take sharp thresholds, and leave a plane to a linear part.
+
+    If they are far ahead of the first layout, no other one is tried.
+    """
     given = {"budget": "2KB", "random_state": 0, "link": False}
-    trained = train(*corners(700), **given)
+    trained = train(*corners(1300), **given)
     assert trained.model.find(Trees) is not None
+    assert {trial["layout"] for trial in trained.classifier.trials_} == {"compact"}
     assert trained.classifier.search_["contest"].startswith("trees ")
     plane = np.random.default_rng(0).normal(size=(700, 6)).astype(np.float32)
     assert train(plane, plane.sum(axis=1) > 0, **given).model.find(Trees) is None
@@ -174,7 +178,7 @@ ONE_THREAD = TrainerOptions(n_components=64, tree_bytes=500, n_jobs=1)
 def test_finished_trees_were_compared_with_short_trainings_of_components(monkeypatch):
     """Who nearly won is trained in full on rows that chose nothing, where digits took trees."""
     X, y = corners(300)
-    data, options = prepare(X, y)[1], ONE_THREAD
+    data = prepare(X, y)[1]
     folds, final = trial_folds(data.codes, None, 0), final_fold(data.codes, None, 0)
     assert not any(set(final.outside) & set(fold.outside) for fold in folds)
     seen = []
@@ -185,16 +189,44 @@ def test_finished_trees_were_compared_with_short_trainings_of_components(monkeyp
 
     rival = contest.Rival("compact", 0.2, 0.9, judged)
     monkeypatch.setattr(contest, "searched", lambda *_: TreeTrial(TreeOptions(), 9, 0.19, 0.9))
-    choice, trees = contest.trees_ahead(data, options, folds, final, [rival])
+
+    def decided(*rivals):
+        found = contest.Contest(TreeData.of(data, ONE_THREAD), folds, final)
+        found.decide(rivals)
+        return found.choice, found.trees
+
+    choice, trees = decided(rival)
     assert (choice.name, trees, seen) == ("compact", None, [final, *folds])
     monkeypatch.setattr(contest, "_FEW_ROWS", 0)
-    assert contest.trees_ahead(data, options, folds, final, [rival])[0].name == "compact"
+    assert decided(rival)[0].name == "compact"
     assert seen[4:] == [final], "of many rows one quarter says enough"
     for far, name in ((9.0, "trees"), (0.18, "compact")):
-        choice, trees = contest.trees_ahead(
-            data, options, folds, final, [replace(rival, log_loss=far)]
-        )
+        choice, trees = decided(replace(rival, log_loss=far))
         assert (choice.name, len(seen), trees is None) == (name, 5, name == "compact")
+
+
+def test_components_far_behind_trees_are_searched_no_further(monkeypatch):
+    """A quarter of their training says so, by more than one standard error and a half."""
+    data = prepare(*corners(300))[1]
+    folds, final = trial_folds(data.codes, None, 0), final_fold(data.codes, None, 0)
+    noise = 10 * np.random.default_rng(0).normal(size=len(final.outside))
+    monkeypatch.setattr(contest, "searched", lambda *_: TreeTrial(TreeOptions(), 9, 0.19, 0.9))
+    monkeypatch.setattr(contest, "_FEW_ROWS", 0)
+
+    def early(loss, heat=0.2):
+        def judged(*_):
+            return Candidate("compact", loss + noise - noise.mean(), 0.5)
+
+        found = contest.Contest(TreeData.of(data, ONE_THREAD), folds, final)
+        is_early = found.early([contest.Rival("compact", heat, 0.9, judged)])
+        assert is_early == (found.trees is not None)
+        return is_early
+
+    assert early(4.0)
+    assert not early(1.0)
+    assert not early(4.0, heat=0.18), "a short training of half the components is ahead"
+    monkeypatch.setattr(contest, "_FEW_ROWS", 1000)
+    assert not early(4.0), "few rows say too little, and cost no time"
 
 
 def test_five_persons_chose_trees_where_twenty_one_are_for_a_linear_part(monkeypatch):
@@ -204,7 +236,7 @@ def test_five_persons_chose_trees_where_twenty_one_are_for_a_linear_part(monkeyp
     """
     X, y = corners(400)[0], np.random.default_rng(0).integers(0, 2, 400)
     groups = np.arange(len(y)) % 8
-    data, options = prepare(X, y, groups=groups)[1], ONE_THREAD
+    data = prepare(X, y, groups=groups)[1]
     folds, final = trial_folds(data.codes, data.groups, 0), final_fold(data.codes, data.groups, 0)
     seen = {"linear8": [], "compact": []}
 
@@ -219,8 +251,9 @@ def test_five_persons_chose_trees_where_twenty_one_are_for_a_linear_part(monkeyp
     ]
     monkeypatch.setattr(contest, "searched", lambda *_: TreeTrial(TreeOptions(), 1, 0.19, 0.9))
     monkeypatch.setattr(contest, "_FEW_ROWS", 0)
-    choice, trees = contest.trees_ahead(data, options, folds, final, rivals)
-    assert (choice.name, trees) == ("linear8", None)
+    found = contest.Contest(TreeData.of(data, ONE_THREAD), folds, final)
+    found.decide(rivals)
+    assert (found.choice.name, found.trees) == ("linear8", None)
     assert seen == {"linear8": [final, *folds], "compact": [final]}
 
 

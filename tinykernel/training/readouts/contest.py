@@ -14,7 +14,7 @@ from tinykernel import progress
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.training.choice import Candidate, Choice, choose, joined
-from tinykernel.training.folds import Fold
+from tinykernel.training.folds import Fold, final_fold, trial_folds
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts.forest import TreeOptions
 from tinykernel.training.readouts.trees import (
@@ -32,7 +32,7 @@ from tinykernel.training.trainset import TrainSet
 #: Trees of more inputs are not compared.
 MOST_INPUTS = 1024
 _QUICK_TREES = 64  # of each output, with effort="quick"
-_IN_FULL = "training in full to compare with trees"  # a stage of the progress
+_COMPARING = "training to compare with trees"  # a stage of the progress
 # A model of one tree an output, as large as the tree that reports compare with.
 _ONE_TREE = TreeOptions(leaves=64, rate=1.0)
 # With so many times the rows of a trial the options are chosen again.
@@ -42,6 +42,9 @@ _FEW_ROWS, _FEW_GROUPS = 1000, 40
 # Ratio of losses in short trainings at which no model is trained in full. It is smaller for trees
 # behind components, which gain more by a longer training.
 _FAR_BEHIND, _BEHIND = 2.0, 1.05
+# Standard errors behind trees from which components hardly come back by more epochs.
+_OUT_OF_REACH = 1.5
+_TREES = "trees"
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,55 +75,79 @@ def fit_trees(
     return tree_model(rows, trial), trial
 
 
-def trees_compete(data: TrainSet, options: TrainerOptions, folds: Sequence[Fold]) -> bool:
-    """Whether trees are compared with the rest."""
-    may = options.model == "auto" and options.tree_bytes and options.effort != "quick"
-    few_inputs = data.X.shape[1] <= MOST_INPUTS
-    return bool(may and folds and few_inputs and not any(data.losses))
+@dataclass(eq=False)
+class Contest:
+    """Trees, and what they are compared with on the same held-out rows."""
 
+    rows: TreeData
+    folds: Sequence[Fold]  # choose the options of trees.
+    final: Fold  # the rows outside have chosen nothing.
+    trial: TreeTrial | None = None  # best of a search.
+    #: The last choice, None if no tree could be grown; and the trees and their trial if they won.
+    choice: Choice | None = None
+    trees: tuple[IntegerModel, TreeTrial] | None = None
 
-def trees_ahead(
-    data: TrainSet,
-    options: TrainerOptions,
-    folds: Sequence[Fold],
-    final: Fold,
-    rivals: Sequence[Rival],
-) -> tuple[Choice | None, tuple[IntegerModel, TreeTrial] | None]:
-    """Train trees, and compare them with `rivals` on the rows outside `final`.
+    @staticmethod
+    def of(data: TrainSet, options: TrainerOptions, seed: int) -> Contest | None:
+        """Return the contest for some rows; None where trees do not compete."""
+        may = options.model == "auto" and options.tree_bytes and options.effort != "quick"
+        if not may or data.X.shape[1] > MOST_INPUTS or any(data.losses):
+            return None
+        folds = trial_folds(data.codes, data.groups, seed)
+        final = final_fold(data.codes, data.groups, seed)
+        return Contest(TreeData.of(data, options), folds, final or folds[-1]) if folds else None
 
-    Options are chosen by `folds`; the rows outside `final` have chosen nothing. If the losses in
-    short trainings differ widely, these decide. Returns the comparison, None if no tree could be
-    grown, and the trees if they won.
-    """
-    rows = TreeData.of(data, options)
-    limit = min(rival.log_loss for rival in rivals)
-    trial = searched(rows, folds, limit)
-    trees = "trees beside a linear part" if trial.options.lines else "trees"
-    ratio = trial.log_loss / max(limit, 1e-30)
-    # Trees of few rows are judged anew with all of them.
-    behind = _FAR_BEHIND if _all_rows_are_more(rows, folds) else _BEHIND
-    if 1 / _FAR_BEHIND < ratio < behind:
-        quarters = [final, *(fold for fold in folds if _few(data) and fold is not final)]
-        choice = _in_full(rows, quarters, rivals, trial, trees)
-    else:
-        choice = _by_trials(rivals, trial, trees, of_values=data.quantity is not None)
-    if choice.name != trees:
+    def early(self, rivals: Sequence[Rival]) -> bool:
+        """Whether trees are far ahead of a shorter training of components, the first rival.
+
+        Few rows train fast, and many rows are more than those of a trial.
+        """
+        limit, data = rivals[0].log_loss, self.rows.data
+        self.trial = searched(self.rows, self.folds, limit)
+        if _all_rows_are_more(self.rows, self.folds) or _few(data) or self.trial.log_loss >= limit:
+            return False
+        favoured = [replace(rival, cost=0) for rival in rivals]
+        choice = _compared(self.rows, [self.final], favoured, self.trial, _OUT_OF_REACH)
+        if choice.chosen == len(rivals):
+            self._take(choice, self.trial)
+        return self.trees is not None
+
+    def decide(self, rivals: Sequence[Rival]) -> None:
+        """Compare trees with full trainings, or by short ones whose losses differ widely."""
+        rows, data = self.rows, self.rows.data
+        limit = min(rival.log_loss for rival in rivals)
+        self.trial = trial = self.trial or searched(rows, self.folds, limit)
+        ratio = trial.log_loss / max(limit, 1e-30)
+        # Trees of few rows are judged anew with all of them.
+        behind = _FAR_BEHIND if _all_rows_are_more(rows, self.folds) else _BEHIND
+        if 1 / _FAR_BEHIND < ratio < behind:
+            others = [fold for fold in self.folds if _few(data) and fold is not self.final]
+            self._take(_compared(rows, [self.final, *others], rivals, trial), trial)
+        else:
+            self._take(_by_trials(rivals, trial, of_values=data.quantity is not None), trial)
+
+    def _take(self, choice: Choice, trial: TreeTrial) -> None:
+        """Keep a choice, and grow the trees if they won."""
+        self.choice = choice
+        if choice.name == _name_of(trial):
+            trial = _for_all(trial, self.rows, self.folds)
+            try:
+                self.trees = tree_model(self.rows, trial), trial
+            except TinykernelError:  # no tree helps: nothing can be learned from these rows
+                self.choice = None
+                return
         progress.report(STAGE, 0, None, choice.in_words)
-        return choice, None
-    trial = _for_all(trial, rows, folds)
-    try:
-        model = tree_model(rows, trial)
-    except TinykernelError:  # no tree helps: nothing can be learned from these rows
-        return None, None
-    progress.report(STAGE, 0, None, choice.in_words)
-    return choice, (model, trial)
 
 
-def _in_full(
-    rows: TreeData, quarters: Sequence[Fold], rivals: Sequence[Rival], trial: TreeTrial, name: str
+def _compared(
+    rows: TreeData,
+    quarters: Sequence[Fold],
+    rivals: Sequence[Rival],
+    trial: TreeTrial,
+    margin: float = 1.0,
 ) -> Choice:
-    """Compare trees and rivals, all trained in full."""
-    data = rows.data
+    """Compare trees and rivals, trained inside each fold; `margin` is that of `choose`."""
+    data, name = rows.data, _name_of(trial)
 
     def judged(fold: Fold, _: threading.Event) -> Candidate:
         out, decisions = fold.outside, decisions_of(rows, trial, fold)
@@ -133,14 +160,15 @@ def _in_full(
         candidates = [replace(joined(part), cost=each.cost) for each, part in pairs]
         out = np.concatenate([fold.outside for fold in folds])
         groups = None if data.groups is None else data.groups[out]
-        return choose(candidates, data.weight[out], groups, of_values=data.quantity is not None)
+        of_values = data.quantity is not None
+        return choose(candidates, data.weight[out], groups, margin=margin, of_values=of_values)
 
     def trained(folds: Sequence[Fold]) -> list[list[Candidate]]:
         """Train each on all folds, side by side."""
         cancelled = threading.Event()
         tasks = [partial(each.judged, fold, cancelled) for each in both for fold in folds]
-        progress.report(_IN_FULL, 0, len(tasks))
-        judged = side_by_side(tasks, rows.n_threads, cancelled, _IN_FULL)
+        progress.report(_COMPARING, 0, len(tasks))
+        judged = side_by_side(tasks, rows.n_threads, cancelled, _COMPARING)
         return [judged[i : i + len(folds)] for i in range(0, len(judged), len(folds))]
 
     parts = trained(quarters[:1])
@@ -166,10 +194,15 @@ def _all_rows_are_more(rows: TreeData, folds: Sequence[Fold]) -> bool:
     return len(rows.Q) >= _MANY_ROWS * folds[0].inside.size
 
 
-def _by_trials(rivals: Sequence[Rival], trial: TreeTrial, name: str, *, of_values: bool) -> Choice:
+def _name_of(trial: TreeTrial) -> str:
+    return f"{_TREES} beside a linear part" if trial.options.lines else _TREES
+
+
+def _by_trials(rivals: Sequence[Rival], trial: TreeTrial, *, of_values: bool) -> Choice:
     """Choose by the losses of short trainings."""
     judged = [(rival.name, rival.log_loss, rival.score) for rival in rivals]
-    names, losses, scores = zip(*judged, (name, trial.log_loss, trial.accuracy), strict=True)
+    trees = _name_of(trial), trial.log_loss, trial.accuracy
+    names, losses, scores = zip(*judged, trees, strict=True)
     best = int(np.argmin(losses))
     return Choice(names, losses, scores, best, best, of_values)
 
