@@ -38,17 +38,7 @@ def saturated(model: IntegerModel, X: ArrayLike) -> NDArray[np.int64]:
     """Count the values of each row at or beyond an end of their range: ``<name>_saturated``.
 
     The values are the quantized inputs, with a local stage the raw ones. Constant inputs and
-    numbers beside a window do not count.
-
-    Parameters
-    ----------
-    model : IntegerModel
-    X : array-like
-        As for `IntegerModel.as_raw`.
-
-    Returns
-    -------
-    ndarray of int64, shape (n_rows,)
+    numbers beside a window do not count. X are rows as for `IntegerModel.as_raw`.
     """
     raw, scaler = model.as_raw(X), model.raw_scaler
     if model.input.is_table:

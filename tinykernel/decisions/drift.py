@@ -21,26 +21,14 @@ _LEAST_IN_CELL = 5.0
 
 @dataclass(frozen=True)
 class Expected:
-    """The decisions of a model on held-out rows.
-
-    Parameters
-    ----------
-    rows : int
-    labels : tuple of int
-        Decisions for each class.
-    refusals : int
-    margin, margin_deviation : float
-        Mean and standard deviation of the margins.
-    saturated, saturated_deviation : float
-        Mean and standard deviation of the number of saturated values in an input.
-    """
+    """The decisions of a model on held-out rows."""
 
     rows: int
-    labels: tuple[int, ...]
+    labels: tuple[int, ...]  # decisions for each class
     refusals: int
-    margin: float
-    margin_deviation: float
-    saturated: float
+    margin: float  # mean
+    margin_deviation: float  # standard deviation
+    saturated: float  # mean number of saturated values in an input
     saturated_deviation: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,42 +80,24 @@ def expected_counts(model: object, X: ArrayLike) -> Expected:
 
 @dataclass(frozen=True)
 class Drift:
-    """The result of comparing a device with held-out rows.
+    """The result of comparing a device with held-out rows."""
 
-    Parameters
-    ----------
-    decisions : int
-        Number of decisions of the device.
-    independent : float
-        Number of independent decisions that they count as.
-    chi_square : float
-        Statistic for the shares of labels and refusals, with `degrees` of freedom.
-    degrees : int
-    p_labels, p_margin, p_saturated : float
-        Probability of a difference at least this large without drift: for the shares, the mean
-        margin and the mean number of saturated values.
-    shares, shares_expected : tuple of float
-        Shares of the decisions: of each class, then refusals.
-    margin, margin_expected, saturated, saturated_expected : float
-        Means.
-    false_alarm : float
-        Risk of reporting a difference where there is none.
-    """
-
-    decisions: int
-    independent: float
-    chi_square: float
-    degrees: int
+    decisions: int  # of the device
+    independent: float  # decisions that they count as
+    chi_square: float  # statistic for the shares of labels and refusals
+    degrees: int  # of freedom
+    # Probability of a difference at least this large without drift: for the shares, the mean
+    # margin and the mean number of saturated values.
     p_labels: float
     p_margin: float
     p_saturated: float
-    shares: tuple[float, ...]
+    shares: tuple[float, ...]  # of the decisions: of each class, then refusals
     shares_expected: tuple[float, ...]
-    margin: float
+    margin: float  # means
     margin_expected: float
     saturated: float
     saturated_expected: float
-    false_alarm: float
+    false_alarm: float  # risk of reporting a difference where there is none
 
     @property
     def enough(self) -> bool:

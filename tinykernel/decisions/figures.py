@@ -15,26 +15,15 @@ from tinykernel.model.answers.decision import margins, softmax
 
 @dataclass(frozen=True, eq=False)
 class DecisionFigures:
-    """How often a model answers, and how often that is wrong.
+    """How often a model answers, and how often that is wrong."""
 
-    Parameters
-    ----------
-    answered : ndarray of bool, shape (n,)
-    right : ndarray of bool, shape (n,)
-        Whether the label with the largest score is the true one.
-    interval : tuple of float or None
-        95 % confidence interval of the error among the answers; None where nothing is answered.
-    calibration_error : tuple of float
-        For the softmax of the decisions, the probabilities, and the confidence on the chip.
-    curve : list of (float, float)
-        The error that remains when only the surest share of the rows is answered.
-    """
-
-    answered: NDArray[np.bool_]
-    right: NDArray[np.bool_]
+    answered: NDArray[np.bool_]  # (n,)
+    right: NDArray[np.bool_]  # (n,): whether the label with the largest score is the true one
+    # 95 % confidence interval of the error among the answers; None where nothing is answered
     interval: tuple[float, float] | None
+    # for the softmax of the decisions, the probabilities, and the confidence on the chip
     calibration_error: tuple[float, float, float]
-    curve: list[tuple[float, float]]
+    curve: list[tuple[float, float]]  # surest share of the rows, and the error among them
 
     @property
     def coverage(self) -> float:

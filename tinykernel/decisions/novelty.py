@@ -32,28 +32,14 @@ _LEAST_GAIN = 256
 
 @dataclass(frozen=True)
 class Alarms:
-    """A threshold of novelty, and what the rows say about it.
+    """A threshold of novelty, and what the rows say about it."""
 
-    Parameters
-    ----------
-    threshold : int
-        Rows of larger novelty are novel.
-    alarms : int
-        Number of the rows that are novel.
-    wished, bound : float
-        Share of false alarms that was asked for, and the one that can be promised.
-    confidence : float
-        Confidence of the promise.
-    approximate : bool
-        Whether the promise is approximate, as with groups.
-    """
-
-    threshold: int
-    alarms: int
-    wished: float
-    bound: float
-    confidence: float
-    approximate: bool = False
+    threshold: int  # rows of larger novelty are novel
+    alarms: int  # number of the rows that are novel
+    wished: float  # share of false alarms that was asked for
+    bound: float  # share that can be promised
+    confidence: float  # of the promise
+    approximate: bool = False  # whether the promise is approximate, as with groups
 
     @property
     def statement(self) -> str:

@@ -40,49 +40,22 @@ _UNEQUAL = 1.5  # the most common class over the mean
 
 @dataclass(frozen=True, eq=False)
 class ReportPage:
-    """Description, accuracy and costs of a model, from `report_page`.
-
-    Parameters
-    ----------
-    title : str
-    model : IntegerModel
-    memory : tuple of Report
-        One for each target.
-    costs : tuple of Cost
-        For the same targets.
-    clocks : tuple of float
-        Hertz.
-    judged : LabelEvaluation or None
-        On `rows`; None where it is not known.
-    coverage : list of (int, float, float) or None
-        Least margin, share and error rate of the most confident answers.
-    rows : str
-        Description of these rows.
-    seen : float or None
-        Share of them that was used in training; None where it is not known.
-    about : dict
-        What the model file says about the training.
-    version : str
-        Version of tinykernel that wrote the model file; empty without a file.
-    date : str
-        When the page was made.
-    gallery : Gallery or None
-        Images among `rows`; None for other inputs.
-    """
+    """Description, accuracy and costs of a model, from `report_page`."""
 
     title: str
     model: IntegerModel
-    memory: tuple[Report, ...]
-    costs: tuple[Cost, ...]
-    clocks: tuple[float, ...]
-    judged: LabelEvaluation | None = None
+    memory: tuple[Report, ...]  # one for each target
+    costs: tuple[Cost, ...]  # for the same targets
+    clocks: tuple[float, ...]  # hertz
+    judged: LabelEvaluation | None = None  # on `rows`, where it is known
+    # Least margin, share and error rate of the most confident answers.
     coverage: list[tuple[int, float, float]] | None = None
-    rows: str = ""
-    seen: float | None = None
-    about: Mapping[str, Any] = field(default_factory=dict)
-    version: str = ""
-    date: str = ""
-    gallery: facts.Gallery | None = None
+    rows: str = ""  # description of these rows
+    seen: float | None = None  # share of them that was used in training, where it is known
+    about: Mapping[str, Any] = field(default_factory=dict)  # on the training, of the model file
+    version: str = ""  # of tinykernel that wrote the model file; empty without a file
+    date: str = ""  # when the page was made
+    gallery: facts.Gallery | None = None  # images among `rows`; None for other inputs
 
     @property
     def fits(self) -> bool:

@@ -16,42 +16,22 @@ _KB = 1024
 
 @dataclass(frozen=True)
 class Point:
-    """A size, the accuracy of its models on held-out rows, and the costs of the final one.
+    """A size, the accuracy of its models on held-out rows, and the costs of the final one."""
 
-    Parameters
-    ----------
-    budget : int
-        Limit of flash in bytes.
-    accuracy : float
-        Accuracy on the held-out rows of all folds; the mean recall of the classes if training
-        weighted them equally.
-    standard_error : float
-        Of `accuracy`: the larger of that between folds and that of the number of rows (or groups).
-    folds : tuple of float
-        Accuracy of each fold.
-    flash, ram, stack : int
-        Bytes of the model trained on all training rows.
-    measured : str
-        Compiler of these, or "estimate".
-    instructions : int or None
-        Instructions of one inference, where known.
-    counted : str
-        Source of the instructions: an emulator, an estimate, or why there are none.
-    on_front : bool
-        Whether no other point is at least as good in accuracy, flash, RAM and instructions, and
-        better in one.
-    """
-
-    budget: int
+    budget: int  # limit of flash in bytes
+    # On the held-out rows of all folds; the mean recall of the classes if training weighted them
+    # equally.
     accuracy: float
-    standard_error: float
-    folds: tuple[float, ...]
-    flash: int
+    standard_error: float  # the larger of that between folds and that of the rows, or groups
+    folds: tuple[float, ...]  # accuracy of each
+    flash: int  # bytes of the model trained on all training rows
     ram: int
     stack: int
-    measured: str
-    instructions: int | None
-    counted: str
+    measured: str  # compiler of these, or "estimate"
+    instructions: int | None  # of one inference, where known
+    counted: str  # their source: an emulator, an estimate, or why there are none
+    # Whether no other point is at least as good in accuracy, flash, RAM and instructions, and
+    # better in one.
     on_front: bool = False
 
     def to_dict(self) -> dict[str, Any]:

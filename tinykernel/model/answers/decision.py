@@ -68,36 +68,20 @@ class Decision(Record):
     b_i is the quantized input: q_i of 8 bits, ``q_i >> 8`` of 16 bits, 0 of a constant input.
     ``thresholds[label]`` is ``thresholds[0]`` if there is one for all classes. A confidence c says
     that about c to c + 1 of 256 such answers are right. The other fields serve Python only.
-
-    Parameters
-    ----------
-    thresholds : ndarray of uint32, shape (1,) or (n_classes,)
-        Least margin of an answer; 0 answers always.
-    table : ndarray of uint8, shape (64,)
-        Confidences, ascending.
-    shift : int
-        0..31.
-    temperature : float
-        ``softmax(decision / temperature)`` are probabilities; positive.
-    statement : str
-        The promise, and its rows. Information only.
-    novelty_threshold : int or None
-        The largest novelty that counts as a known class, an int32; None without such a threshold.
-    prototypes : ndarray of int8, shape (k, n_features), or None
-        Rows of inputs that are known, -8..7; they go with a threshold of novelty and a margin line.
-    margin_line : tuple of int or None
-        Bias 0..2**31 - 1, gain 1..2**31 - 1 and steps 0..31: what a margin is worth as a distance.
     """
 
     OWNER = "decision"
 
-    thresholds: NDArray[np.uint32]
-    table: NDArray[np.uint8] = field(metadata=limits(0, 255, CONFIDENCES))
+    thresholds: NDArray[np.uint32]  # (1,) or (n_classes,): least margin of an answer; 0 for all
+    table: NDArray[np.uint8] = field(metadata=limits(0, 255, CONFIDENCES))  # ascending confidences
     shift: int = field(metadata=limits(0, 31))
-    temperature: float
-    statement: str = field(default="", compare=False)
+    temperature: float  # positive: ``softmax(decision / temperature)`` are probabilities
+    statement: str = field(default="", compare=False)  # the promise and its rows; information only
+    # the largest novelty that counts as a known class; None without such a threshold
     novelty_threshold: int | None = field(default=None, metadata=limits(-(2**31), 2**31 - 1))
+    # (k, n_features): known rows of inputs; they go with a threshold of novelty and a margin line
     prototypes: Matrix[np.int8] | None = field(default=None, metadata=limits(-8, 7))
+    # bias, gain from 1 up, and steps to 31: what a margin is worth as a distance
     margin_line: tuple[int, int, int] | None = field(
         default=None, metadata=limits(0, LARGEST_MARGIN_LINE)
     )

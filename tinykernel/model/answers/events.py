@@ -47,24 +47,6 @@ class Events(Record):
     a sum of at most ``most << shift`` loses at least what it is above ``(most << shift) - most``
     before it takes in at most `most`.
 
-    Parameters
-    ----------
-    thresholds : ndarray of uint32, shape (n_classes,)
-        Least sum of an event of each class; 0 of background, which never makes one.
-    shift : int
-        0..15: a sum remembers about ``2**shift`` decisions.
-    pause : int
-        0..65535 decisions without an event after one.
-    statement : str
-        What was promised, and on which recordings. Information only.
-
-    Raises
-    ------
-    TinykernelError
-        If a field has the wrong type, shape or range, or every class is background.
-
-    Examples
-    --------
     >>> events = Events(np.array([0, 25], dtype=np.uint32), 1, 2)
     >>> scores = np.array([[0, 10], [0, 20], [0, 20], [9, 0], [9, 0], [9, 0], [0, 40]], np.int32)
     >>> events.follow(scores).tolist()
@@ -73,10 +55,11 @@ class Events(Record):
 
     OWNER = "events"
 
+    # (n_classes,): least sum of an event of each class; 0 of background, which never makes one
     thresholds: NDArray[np.uint32] = field(metadata=limits(0, LARGEST_SUM))
-    shift: int = field(metadata=limits(0, 15))
-    pause: int = field(metadata=limits(0, 65535))
-    statement: str = field(default="", compare=False)
+    shift: int = field(metadata=limits(0, 15))  # a sum remembers about ``2**shift`` decisions
+    pause: int = field(metadata=limits(0, 65535))  # decisions without an event after one
+    statement: str = field(default="", compare=False)  # the promise; information only
 
     def check(self) -> None:
         """Check that a class can make an event, and that sums can reach each threshold."""

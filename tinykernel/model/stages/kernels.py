@@ -41,26 +41,6 @@ class Kernels(Stage):
 
     It gives a table of counts: uint8, or uint16 where a cell has more than 255 positions.
 
-    Parameters
-    ----------
-    taps : ndarray of int8, shape (n_kernels, 9, 1)
-        A kernel is one of three kinds: three 2 and six -1 (MiniRocket's), nine 1, or a 1 for the
-        newest sample alone.
-    dilation : ndarray of uint8, shape (n_kernels,)
-        At least 1.
-    channel : ndarray of uint8, shape (n_kernels,)
-    threshold : ndarray of int32, shape (n_kernels,)
-    cells : (int, int)
-        1 to 255 rows of cells, and 1.
-
-    Raises
-    ------
-    TinykernelError
-        If a field has the wrong type, shape or range; and from `gives` and `ranges`, if a kernel
-        does not fit into a grid, or a response could overflow 16 bits.
-
-    Examples
-    --------
     >>> taps = np.array([[[0]] * 8 + [[1]]])  # the newest sample
     >>> kernels = Kernels(taps, dilation=[1], channel=[0], threshold=[4], cells=(2, 1))
     >>> signal = np.array([[0] * 8 + [5, 1, 6, 7]], dtype=np.uint8)
@@ -73,11 +53,12 @@ class Kernels(Stage):
     GIVES = "counts"
     OWNER = "kernels"
 
+    # three 2 and six -1 (MiniRocket's), nine 1, or a 1 for the newest sample alone
     taps: NDArray[np.int8] = field(metadata=limits(None, None, "kernels", 9, 1))
     dilation: NDArray[np.uint8] = field(metadata=limits(1, 255, "kernels"))
     channel: NDArray[np.uint8] = field(metadata=limits(0, 255, "kernels"))
     threshold: NDArray[np.int32] = field(metadata=limits(None, None, "kernels"))
-    cells: tuple[int, int]
+    cells: tuple[int, int]  # 1 to 255 rows of cells, and 1
 
     def check(self) -> None:
         """Check the kernels, as far as no grid is needed."""
