@@ -26,6 +26,7 @@ from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import judge
 from tinykernel.training.options import form_of, parts_of
 from tinykernel.training.options.recipe import Recipe
+from tinykernel.training.readouts.blend import decide as blended_decisions
 from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe, linear_dropout
 from tinykernel.training.threads import side_by_side
 
@@ -54,6 +55,8 @@ class TrialData:
     truth: NDArray[Any]  # (n,) or (n, n_outputs): codes of the labels, or the targets of values.
     folds: Sequence[Fold]  # each trial is made once on each.
     inputs: NDArray[Any]  # (n, n_features): quantized inputs.
+    # Whether a linear part alone is blended (`blend_ahead`); None if that is not known yet.
+    blend: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -276,7 +279,7 @@ def decisions_of(
     linear = LinearRecipe(*steps, dropout=linear_dropout(inputs.shape[1]), **more)
     alone = LinearLearner(inputs, *known, linear)
     run_epochs(alone, recipe.epochs, stage=None)
-    return alone.decide(held)
+    return blended_decisions(alone, held) if data.blend else alone.decide(held)
 
 
 def choose_recipe(

@@ -50,7 +50,9 @@ from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.loop import History
 from tinykernel.training.options import OF_TREES, TrainerOptions, parts_of
 from tinykernel.training.options.recipe import Recipe, recipe_for, usual_epochs
+from tinykernel.training.readouts.blend import blend_ahead
 from tinykernel.training.readouts.contest import Contest, Rival, fit_trees
+from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe, linear_dropout
 from tinykernel.training.readouts.linear_training import fit_linear
 from tinykernel.training.readouts.trees import TreeTrial
 from tinykernel.training.result import TrainingResult
@@ -85,7 +87,7 @@ def fit(
     if options.model in OF_TREES:
         return _trees_alone(data, options)
     if shape is not None:
-        return _without_components(data, options, shape)
+        return _with_shape(data, options, shape)
     if not any(options.capacity().values()):
         return _linear_or_trees(data, options)
     return _components_or_others(data, options)
@@ -115,7 +117,8 @@ class _Prepared:
         transform = draw_transform(scaler, bits, data.raw_dtype, drawn)
         mixed, inputs = transform.mixed(data.X), transform.scaler.quantize(data.X)
         folds = trial_folds(data.codes, data.groups, first.seed)
-        rows = TrialData(mixed, data.targets(), data.weight, data.truth, folds, inputs)
+        known_rows = data.targets(), data.weight, data.truth, folds, inputs
+        rows = TrialData(mixed, *known_rows, _blend(data, options, first, inputs))
         return _Prepared(data, known, first, fixed, smooth, transform, rows)
 
 
@@ -145,7 +148,7 @@ def _components_or_others(known: TrainSet, options: TrainerOptions) -> TrainingR
     if recipe.n_components:
         result = _trained(prepared, options, recipe)
     else:
-        result = _without_components(prepared.data, options, None, recipe.linear_bits)
+        result = fit_linear(prepared.data, options, recipe.linear_bits or 8, prepared.rows.blend)
     choice = None if contest is None else contest.choice
     return replace(result, trials=trials, outcome=outcome, contest=choice)
 
@@ -235,19 +238,20 @@ def _trees_alone(data: TrainSet, options: TrainerOptions) -> TrainingResult:
 def _linear_or_trees(data: TrainSet, options: TrainerOptions) -> TrainingResult:
     """Train a linear part alone, or trees where they are ahead of it."""
     recipe = recipe_for(options, data.codes.size, data.losses)
-    contest = Contest.of(data, options, recipe.seed)
+    contest, blend = Contest.of(data, options, recipe.seed), None
     if contest is not None:
         scaler = choose_scaler(data.X, data.raw_dtype, options.width(), options.scaler_scope)
         inputs, folds = scaler.quantize(data.X), contest.folds
         none = np.empty((len(inputs), 0), np.float32)
-        rows = TrialData(none, data.targets(), data.weight, data.truth, folds, inputs)
+        blend = _blend(data, options, recipe, inputs)
+        rows = TrialData(none, data.targets(), data.weight, data.truth, folds, inputs, blend)
         judged = partial(_judged, rows, data, recipe, recipe.epochs)
         first = judged(folds[0], threading.Event())
         loss = float(np.average(first.losses, weights=data.weight[folds[0].outside]))
         contest.decide([Rival(recipe.form, loss, first.score, judged, cost=0)])
         if contest.trees is not None:
             return replace(_of_trees(*contest.trees), contest=contest.choice)
-    result = _without_components(data, options, None)
+    result = fit_linear(data, options, recipe.linear_bits or 8, blend)
     return replace(result, contest=None if contest is None else contest.choice)
 
 
@@ -256,12 +260,23 @@ def _of_trees(model: IntegerModel, trial: TreeTrial) -> TrainingResult:
     return TrainingResult(model, trial.recipe, History([{"loss": trial.log_loss}]))
 
 
-def _without_components(
-    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...] | None, bits: int | None = None
-) -> TrainingResult:
-    """Train a linear part, on the counts of a local stage where there is one."""
-    if shape is None:
-        return fit_linear(data, options, bits or parts_of(next(iter(options.capacity())))[1] or 8)
+def _blend(
+    data: TrainSet, options: TrainerOptions, recipe: Recipe, inputs: NDArray[Any]
+) -> bool | None:
+    """Whether a linear part alone is blended; without groups this is decided where it has won."""
+    alone = (bits for layout, bits in map(parts_of, options.capacity()) if layout is None)
+    bits = next(alone, None)
+    if bits is None or data.groups is None or options.effort == "quick" or data.quantity:
+        return None
+    epochs, dropout = usual_epochs(len(inputs)), linear_dropout(inputs.shape[1])
+    steps = bits, epochs, recipe.batch_rows
+    linear = LinearRecipe(*steps, dropout=dropout, seed=recipe.seed, n_threads=recipe.n_threads)
+    learner = LinearLearner(inputs, data.targets(), data.weight, linear)
+    return blend_ahead(learner, data.groups)
+
+
+def _with_shape(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> TrainingResult:
+    """Train a linear part on the counts of a local stage."""
     if len(shape) == 2:
         return fit_windows(data, options, shape)
     return (fit_images if options.frame is None else fit_frames)(data, options, shape)

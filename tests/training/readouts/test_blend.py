@@ -10,12 +10,15 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import ConvergenceWarning
 
 from tinykernel import TernaryKernelClassifier
+from tinykernel.training.folds import Fold
 from tinykernel.training.loop import run_epochs
-from tinykernel.training.loss import targets_of
+from tinykernel.training.loss import judge, targets_of
+from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.readouts import linear_training
 from tinykernel.training.readouts.blend import blend_ahead, blended
 from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe
 from tinykernel.training.readouts.normal_equations import LIKELY, fit_discriminants
+from tinykernel.training.search import TrialData, decisions_of
 
 
 def clouds(n_classes: int, n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -104,3 +107,20 @@ def test_rounding_to_two_bits_once_cost_a_blend_its_lead() -> None:
     """A blend was judged in floats: har in 2 KB had 90.8 % for 93.2 of learned weights."""
     rows, codes = clouds(6, 240, 30, 1)
     assert not blend_ahead(learned(rows, codes, 6, bits=2), None)
+
+
+def test_components_once_competed_with_a_linear_part_that_was_not_delivered() -> None:
+    """With groups, trials judge the blend; the model holds what trials judged."""
+    rows, codes = clouds(6, 240, 30, 1)
+    known = targets_of(codes, 6), np.ones(240, np.float32), codes
+    none, fold = np.empty((240, 0), np.float32), Fold(np.arange(160), np.arange(160, 240))
+    recipe = Recipe(n_components=0, linear_bits=8, epochs=20, batch_rows=32)
+    alone, both = (
+        decisions_of(TrialData(none, *known, [fold], rows, blend), fold, recipe)
+        for blend in (False, True)
+    )
+    losses = [judge(each, codes[160:], known[1][160:])[0] for each in (alone, both)]
+    assert losses[1] < losses[0]
+    groups = np.random.default_rng(0).integers(0, 12, 240)
+    model = TernaryKernelClassifier(n_components={"linear8": 0}, epochs=20, random_state=0)
+    assert model.fit(rows, codes, groups=groups).options_["discriminants"]

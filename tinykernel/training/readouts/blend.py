@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,13 @@ def blended(learner: LinearLearner) -> Levels:
     return round_to_plane(_blend(learner), learner.inputs, learner.weight, learner.recipe.bits)
 
 
+def decide(learner: LinearLearner, inputs: NDArray[Any]) -> NDArray[np.float32]:
+    """Compute the decision values (n, n_outputs) of the blend."""
+    levels, unit, offset = blended(learner)
+    columns = np.ascontiguousarray(inputs.T, np.float64)
+    return np.asarray(combined(columns, unit * levels.T) + offset, np.float32)
+
+
 def blend_ahead(learner: LinearLearner, groups: NDArray[np.int64] | None) -> bool:
     """Whether a blend has less log loss on held-out rows, or groups (n,), by one standard error."""
     recipe = replace(learner.recipe, n_threads=1)
@@ -52,10 +60,8 @@ def blend_ahead(learner: LinearLearner, groups: NDArray[np.int64] | None) -> boo
         known = learner.inputs[inside], learner.targets[inside], learner.weight[inside]
         part, held = LinearLearner(*known, recipe), learner.inputs[out]
         run_epochs(part, recipe.epochs, stage=None)
-        levels, unit, offset = blended(part)
-        blend = combined(np.ascontiguousarray(held.T, np.float64), unit * levels.T) + offset
         truth = _codes(learner.targets[out]), learner.weight[out]
-        decided = part.decide(held), blend.astype(np.float32)
+        decided = part.decide(held), decide(part, held)
         alone, both = (Candidate.of("", each, *truth) for each in decided)
         return alone, both
 

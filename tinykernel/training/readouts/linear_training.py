@@ -119,8 +119,10 @@ def bits_of(options: TrainerOptions, shape: tuple[int, ...]) -> int:
     return bits
 
 
-def fit_linear(data: TrainSet, options: TrainerOptions, bits: int) -> TrainingResult:
-    """Train a linear part on the quantized inputs of plain rows."""
+def fit_linear(
+    data: TrainSet, options: TrainerOptions, bits: int, blend: bool | None = None
+) -> TrainingResult:
+    """Train a linear part on the quantized inputs of plain rows; `blend` is as in `TrialData`."""
     recipe = replace(
         linear_recipe(options, len(data.X), bits, 25, data.losses),
         dropout=linear_dropout(data.X.shape[1]),
@@ -130,8 +132,7 @@ def fit_linear(data: TrainSet, options: TrainerOptions, bits: int) -> TrainingRe
     rows = rows.seen(scaler.quantize)
     learner = LinearLearner(rows.rows, rows.targets, rows.weight, recipe)
     history = run_training(learner, rows)
-    blend = False
-    if not (options.effort == "quick" or history.interrupted or data.n_varied):
+    if blend is None and not (options.effort == "quick" or history.interrupted or data.n_varied):
         try:
             blend = blend_ahead(learner, rows.groups)
         except KeyboardInterrupt:
