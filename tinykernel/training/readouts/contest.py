@@ -42,6 +42,8 @@ _FEW_ROWS, _FEW_GROUPS = 1000, 40
 # Ratio of losses in short trainings at which no model is trained in full. It is smaller for trees
 # behind components, which gain more by a longer training.
 _FAR_BEHIND, _BEHIND = 2.0, 1.05
+# Loss of longer trials of components as a share of that of the first ones, about.
+_LATER = 0.9
 # Standard errors behind trees from which components hardly come back by more epochs.
 _OUT_OF_REACH = 1.5
 _TREES = "trees"
@@ -103,7 +105,7 @@ class Contest:
         Few rows train fast, and many rows are more than those of a trial.
         """
         limit, data = rivals[0].log_loss, self.rows.data
-        self.trial = searched(self.rows, self.folds, limit)
+        self.trial = searched(self.rows, self.folds, _LATER * limit)
         if _all_rows_are_more(self.rows, self.folds) or _few(data) or self.trial.log_loss >= limit:
             return False
         favoured = [replace(rival, cost=0) for rival in rivals]
