@@ -24,7 +24,8 @@ _LARGEST_MANIFEST = 1 << 20
 _PREFIX, _SUFFIX = ".tinykernel-", ".tmp"
 
 
-def _unwritable(path: Path, error: OSError) -> TinykernelError:
+def unwritable(path: Path, error: OSError) -> TinykernelError:
+    """Return the error of an output that cannot be written."""
     reason = error.strerror or str(error)
     return TinykernelError(f"{path}: cannot be written ({reason}); choose another output path")
 
@@ -53,7 +54,7 @@ def write_bytes_atomically(path: str | os.PathLike[str], data: bytes) -> None:
             return
         _replace_file(target, data, _new_file_mode() if mode is None else stat.S_IMODE(mode))
     except OSError as error:
-        raise _unwritable(output, error) from None
+        raise unwritable(output, error) from None
 
 
 def _replace_file(target: Path, data: bytes, mode: int) -> None:
@@ -99,7 +100,7 @@ def replace_folder_atomically(
             if target.exists() or not old.exists():
                 shutil.rmtree(temporary, ignore_errors=True)
     except OSError as error:
-        raise _unwritable(output, error) from None
+        raise unwritable(output, error) from None
 
 
 def manifest(files: Mapping[str, bytes], **details: object) -> bytes:

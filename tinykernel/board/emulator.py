@@ -105,9 +105,12 @@ def emulated_board(model: IntegerModel, target: str | Target = "host") -> Iterat
     """Build and start the program that answers for a model, until the end of the ``with`` block."""
     with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
         program = build_program(model, target, Path(folder))
-        with _running(program) as port:
-            platform = program.platform
-            yield EmulatedBoard(port, board_name(platform.machine), platform.note)
+        machine, command = program.platform.machine, [str(program.path), "answer"]
+        if machine is not None:
+            command = [*machine.qemu, "-display", "none", "-monitor", "none", "-serial", "stdio"]
+            command += ["-kernel", str(program.path)]
+        with _at_port(command) as port:
+            yield EmulatedBoard(port, board_name(machine), program.platform.note)
 
 
 @contextmanager
@@ -121,44 +124,24 @@ def emulated_sensor(movement: str) -> Iterator[EmulatedBoard]:
         compiled, path = Path(folder, "sensor.o"), Path(folder, "sensor")
         platform.chain.compile(source, compiled, flags=programs.WARNING_FLAGS)
         platform.chain.link([compiled], path)
-        with (
-            _pseudo_terminal() as (here, port),
-            _as_process([str(path), movement, str(os.getpid())], here),
-        ):
+        with _at_port([str(path), movement, str(os.getpid())]) as port:
             yield EmulatedBoard(port, f"a sensor of something {movement}")
 
 
 @contextmanager
-def _pseudo_terminal() -> Iterator[tuple[int, str]]:
-    """Open a pseudo terminal; give one end, and the name of the other."""
+def _at_port(command: list[str]) -> Iterator[str]:
+    """Start a program at one end of a pseudo terminal; give the name of the other end."""
     here, there = pty.openpty()
     # Raw from the beginning, and open here, so that a client may come and go.
     tty.setraw(there)
     try:
-        yield here, os.ttyname(there)
+        with subprocess.Popen(
+            command, stdin=here, stdout=here, stderr=subprocess.DEVNULL, start_new_session=True
+        ) as process:
+            try:
+                yield os.ttyname(there)
+            finally:
+                process.kill()
     finally:
         os.close(here)
         os.close(there)
-
-
-@contextmanager
-def _running(program: Program) -> Iterator[str]:
-    """Start a program at one end of a pseudo terminal; give the name of the other end."""
-    machine = program.platform.machine
-    command = [str(program.path), "answer"]
-    if machine is not None:
-        command = [*machine.qemu, "-display", "none", "-monitor", "none", "-serial", "stdio"]
-        command += ["-kernel", str(program.path)]
-    with _pseudo_terminal() as (here, port), _as_process(command, here):
-        yield port
-
-
-@contextmanager
-def _as_process(command: list[str], terminal: int) -> Iterator[None]:
-    with subprocess.Popen(
-        command, stdin=terminal, stdout=terminal, stderr=subprocess.DEVNULL, start_new_session=True
-    ) as process:
-        try:
-            yield
-        finally:
-            process.kill()

@@ -91,8 +91,7 @@ class MachineClassifier(ClassifierMixin, MachineEstimator):
         ndarray of float64, shape (n, n_classes), or (n,) for two classes
             Larger for likelier classes; positive for ``classes_[1]`` of two.
         """
-        rows = self._checked_rows(X)
-        decisions = self.machine_.decision_function(rows)
+        decisions = self.machine_.decision_function(self._checked_rows(X))
         return decisions[:, 0] if decisions.shape[1] == 1 else decisions
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -108,8 +107,7 @@ class MachineClassifier(ClassifierMixin, MachineEstimator):
         ndarray, shape (n,)
             Entries of `classes_`.
         """
-        rows = self._checked_rows(X)
-        decisions = self.machine_.decision_function(rows)
+        decisions = self.machine_.decision_function(self._checked_rows(X))
         return np.asarray(self.classes_[chosen_labels(decisions)])
 
 

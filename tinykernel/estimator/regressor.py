@@ -10,7 +10,6 @@ from sklearn.base import RegressorMixin
 
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator.machines import KernelEstimator
-from tinykernel.model import IntegerModel
 from tinykernel.training.options import TrainerOptions, declared
 from tinykernel.training.options.regression import RegressorOptions, ValueParameters
 from tinykernel.training.trainset import TrainSet, prepare_values
@@ -102,9 +101,7 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, ValueParameters):
         -------
         ndarray of float64, shape (n,), or (n, n_outputs) of several outputs
         """
-        rows = self._checked_rows(X)
-        assert isinstance(self.machine_, IntegerModel)
-        return np.asarray(self.machine_.predict(rows), dtype=np.float64)
+        return np.asarray(self.machine_.predict(self._checked_rows(X)), dtype=np.float64)
 
     def __sklearn_tags__(self) -> Any:
         """Declare that `y` may have several columns."""

@@ -15,7 +15,7 @@ from tinykernel.cli.settings.table import bounds
 from tinykernel.codegen.targets import find_target
 from tinykernel.data.paths import data_folder, find_data, is_recording
 from tinykernel.errors import TinykernelError
-from tinykernel.files import is_unchanged_export, refuse_inputs, refuse_occupied
+from tinykernel.files import is_unchanged_export, refuse_inputs, refuse_occupied, unwritable
 from tinykernel.measure.limits import parse_limits
 
 _Result = TypeVar("_Result")
@@ -211,7 +211,4 @@ def _check_writable(folder: Path, path: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise TinykernelError(
-            f"{path}: cannot be written ({reason}); choose another output path"
-        ) from None
+        raise unwritable(path, error) from None

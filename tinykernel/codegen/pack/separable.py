@@ -20,11 +20,13 @@ def pack_separable(stage: Separable, place: Place) -> Packed:
     """Store the layers; the formats are those of ``tk_separable.h``."""
     grid, layers = place.grid, stage.layers
     shape = np.stack([stage.channels - 1, stage.strides], axis=1).astype(np.uint8).ravel()
+    # Five bytes a channel of a single layer, words of a point layer.
+    single, points = _of_4_bits(layers, SINGLE, 2), _of_4_bits(layers, POINT, 8)
     rows: dict[str, tuple[str, NDArray[Any], str]] = {
         "shape": ("uint8_t", shape, "Channels less 1 and stride of each block."),
         "first": ("uint32_t", _first(layers[0]), "Weights of the first layer."),
-        "single": ("uint8_t", _single(layers), "Weights of the single layers."),
-        "points": ("uint32_t", _points(layers), "Weights of the point layers."),
+        "single": ("uint8_t", single.astype(np.uint8), "Weights of the single layers."),
+        "points": ("uint32_t", points.astype(np.uint32), "Weights of the point layers."),
         "units": ("uint32_t", _units(layers), "Bias, multiplier and shift of each unit."),
     }
     halves, made = _halves(stage, grid), int(stage.channels[-1])
@@ -79,34 +81,19 @@ def _first(layer: Layer) -> NDArray[np.uint32]:
     return packed.astype(np.uint32)
 
 
-def _of_4_bits(layer: Layer) -> NDArray[np.int64]:
-    """Return the weights of all channels as nibbles."""
-    if layer.weights.min() < -8 or layer.weights.max() > 7:
-        raise TinykernelError(
-            "separable: no C for weights of more than 4 bits behind the first layer"
-        )
-    return np.asarray(layer.weights.reshape(len(layer.weights), -1) & 15, np.int64)
-
-
-def _single(layers: list[Layer]) -> NDArray[np.uint8]:
-    """Return five bytes a channel: nine weights, the first one of a byte in its low half."""
+def _of_4_bits(layers: list[Layer], kind: str, n: int) -> NDArray[np.int64]:
+    """Return numbers of n weights of layers of a kind, the first one in the lowest 4 bits."""
     parts = [np.zeros(1, np.int64)]  # no empty table
     for layer in layers:
-        if layer.kind == SINGLE:
-            nibbles = np.pad(_of_4_bits(layer), ((0, 0), (0, 1)))
-            parts.append((nibbles[:, ::2] | nibbles[:, 1::2] << 4).ravel())
-    return np.concatenate(parts[1:] or parts).astype(np.uint8)
-
-
-def _points(layers: list[Layer]) -> NDArray[np.uint32]:
-    """Return words of eight weights, the first one in the lowest bits."""
-    parts = [np.zeros(1, np.int64)]
-    for layer in layers:
-        if layer.kind == POINT:
-            nibbles = _of_4_bits(layer)
-            nibbles = np.pad(nibbles, ((0, 0), (0, -nibbles.shape[1] % 8))).reshape(-1, 8)
-            parts.append((nibbles << np.arange(0, 32, 4)).sum(axis=1))
-    return np.concatenate(parts[1:] or parts).astype(np.uint32)
+        if layer.kind == kind:
+            if layer.weights.min() < -8 or layer.weights.max() > 7:
+                raise TinykernelError(
+                    "separable: no C for weights of more than 4 bits behind the first layer"
+                )
+            nibbles = layer.weights.reshape(len(layer.weights), -1).astype(np.int64) & 15
+            nibbles = np.pad(nibbles, ((0, 0), (0, -nibbles.shape[1] % n))).reshape(-1, n)
+            parts.append((nibbles << 4 * np.arange(n)).sum(axis=1))
+    return np.concatenate(parts[1:] or parts)
 
 
 def _units(layers: list[Layer]) -> NDArray[np.uint32]:

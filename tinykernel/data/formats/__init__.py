@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tinykernel.data.formats.delimited import read_csv
+from tinykernel.data.formats.delimited import read_table
 from tinykernel.data.formats.numpy_files import read_npy, read_npz
 from tinykernel.data.formats.parquet import read_parquet
-from tinykernel.data.formats.tables import ColumnChooser, FilePart, Parts, Selection
+from tinykernel.data.formats.tables import ColumnChooser, FilePart, Parts, Selection, part_of
 from tinykernel.errors import TinykernelError
 
 __all__ = ["FORMATS", "FilePart", "Parts", "read_parts"]
@@ -45,7 +45,7 @@ def read_parts(
         if suffix == ".npy":
             return read_npy(path, label, labels_needed, groups, in_pieces)
         if suffix in (".csv", ".tsv"):
-            return Parts(read_csv(path, chooser), None)
+            return Parts(part_of(read_table(path, chooser.known), chooser), None)
         if suffix == ".parquet":
             return Parts(read_parquet(path, chooser, in_pieces), None)
     except OSError as error:

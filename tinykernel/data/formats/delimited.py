@@ -220,11 +220,6 @@ def _table(
     return TextTable(path, names, [joined(each) for each in blocks], numbers.tolist(), mark, notes)
 
 
-def read_csv(path: Path, chooser: tables.ColumnChooser) -> tables.FilePart:
-    """Read inputs, labels and groups of every line."""
-    return tables.part_of(read_table(path, chooser.known), chooser)
-
-
 def _with_points(labels: _Array) -> _Array:
     """Replace decimal commas of labels if all of them are numbers."""
     kinds, places = kinds_of(labels)

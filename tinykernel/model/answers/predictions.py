@@ -185,60 +185,24 @@ class Predictions(Chain):
     def decide(self, X: ArrayLike) -> NDArray[np.int64]:
         """Return labels, or -1 where the model does not know: ``<name>_decide`` of the C code.
 
-        Parameters
-        ----------
-        X : array-like
-            As for `as_raw`.
-
-        Returns
-        -------
-        ndarray of int64, shape (n_rows,)
-            Positions in `classes`, or -1.
-
-        Raises
-        ------
-        TinykernelError
-            If the model was not calibrated.
+        X is as for `as_raw`, the labels are positions in `classes`, int64 (n_rows,). Without a
+        calibration it is a TinykernelError.
         """
         return self._decides().decide(self.scores(X))
 
     def confidence(self, X: ArrayLike) -> NDArray[np.uint8]:
         """Return how sure the model is of its labels: ``<name>_confidence`` of the C code.
 
-        Parameters
-        ----------
-        X : array-like
-            As for `as_raw`.
-
-        Returns
-        -------
-        ndarray of uint8, shape (n_rows,)
-            c means that about c to c + 1 of 256 labels are right.
-
-        Raises
-        ------
-        TinykernelError
-            If the model was not calibrated.
+        X is as for `as_raw`. A confidence c, uint8 (n_rows,), means that about c to c + 1 of 256
+        labels are right. Without a calibration it is a TinykernelError.
         """
         return self._decides().confidence(self.scores(X))
 
     def novelty(self, X: ArrayLike) -> NDArray[np.int32]:
         """Return how little rows look like any class: ``<name>_novelty`` of the C code.
 
-        Parameters
-        ----------
-        X : array-like
-            As for `as_raw`.
-
-        Returns
-        -------
-        ndarray of int32, shape (n_rows,)
-            -1 less the largest score; with prototypes see `Decision`.
-
-        Raises
-        ------
-        TinykernelError
-            If the model is a regressor.
+        X is as for `as_raw`. The novelty, int32 (n_rows,), is -1 less the largest score; with
+        prototypes see `Decision`. Of a regressor it is a TinykernelError.
         """
         if isinstance(self.answers, Values):
             raise TinykernelError("novelty: the model predicts values, not classes")
@@ -258,46 +222,22 @@ class Predictions(Chain):
         return nearer(distance, margins(known)[1], decision.margin_line)
 
     def is_novel(self, X: ArrayLike) -> NDArray[np.bool_]:
-        """Return which rows look like no class.
+        """Return which rows look like no class, bool (n_rows,).
 
-        Parameters
-        ----------
-        X : array-like
-            As for `as_raw`.
-
-        Returns
-        -------
-        ndarray of bool, shape (n_rows,)
-
-        Raises
-        ------
-        TinykernelError
-            If the model was not calibrated with a rate of false alarms.
+        X is as for `as_raw`. Without a calibrated rate of false alarms it is a TinykernelError.
         """
         return self._decides().is_novel(self.novelty(X))
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return calibrated probabilities of the classes.
+        """Return calibrated probabilities of the classes, float64 (n_rows, n_classes).
 
-        Parameters
-        ----------
-        X : array-like
-            As for `as_raw`.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_rows, n_classes)
-
-        Raises
-        ------
-        TinykernelError
-            If the model was not calibrated.
+        X is as for `as_raw`. Without a calibration it is a TinykernelError.
         """
-        return self._decides().probabilities(
-            self.scores(X).astype(np.float64) * self.decision_scale
-        )
+        decision = self._decides()
+        return decision.probabilities(self.scores(X).astype(np.float64) * self.decision_scale)
 
     def _decides(self) -> Decision:
+        """Return what decides; a TinykernelError says that the model was not calibrated."""
         if self.decision is None:
             raise TinykernelError("the model was not calibrated; run tinykernel calibrate")
         return self.decision
