@@ -49,49 +49,23 @@ class Journal:
             return
         if not (self.folder / _HEADER).exists():
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._write(_HEADER, self._header)
+            _write(self.folder / _HEADER, self._header)
         trial = outcome.trial
         if outcome.model is not None:
             save(outcome.model, self._model_file(trial))
         fields = {name: getattr(outcome, name) for name in _STORED}
         fields["fingerprint"] = None if outcome.model is None else outcome.model.fingerprint()
         name = f"trial-{trial.size}-{'all' if trial.is_final else trial.fold}.json"
-        self._write(name, {"size": trial.size, "fold": trial.fold, **fields})
-
-    def read_call(self) -> dict[str, str]:
-        """Return the options of the last call of the command, as text; empty if unknown."""
-        file = self.folder / _CALL
-        return self._read(file) if file.exists() else {}
-
-    def write_call(self, texts: Mapping[str, str]) -> None:
-        """Store the options of a call beside its trials, so that `--pick` repeats them."""
-        if (self.folder / _HEADER).exists():
-            self._write(_CALL, texts)
+        _write(self.folder / name, {"size": trial.size, "fold": trial.fold, **fields})
 
     def _model_file(self, trial: Trial) -> Path:
         return self.folder / f"model-{trial.size}.tkm"
-
-    def _write(self, name: str, content: Mapping[str, Any]) -> None:
-        content = {"check": _check(content), **content}
-        write_bytes_atomically(self.folder / name, json.dumps(content, sort_keys=True).encode())
-
-    def _read(self, file: Path) -> dict[str, Any]:
-        try:
-            content = json.loads(file.read_bytes())
-        except (OSError, ValueError, RecursionError):
-            content = None
-        if not isinstance(content, dict) or content.pop("check", "") != _check(content):
-            raise self._damaged(file)
-        return content
-
-    def _damaged(self, file: Path) -> TinykernelError:
-        return TinykernelError(f"{file}: this part of the journal is damaged; {_ADVICE}")
 
     def _check_header(self) -> None:
         file = self.folder / _HEADER
         if not file.exists():
             raise TinykernelError(f"{self.folder}: not a journal of tinykernel tune; {_ADVICE}")
-        before, now = self._read(file), self._header
+        before, now = _read(file), self._header
         names = _differing(before, now)
         old, new = before.get("options", {}), now["options"]
         problems = [f"other {name}" for name in names if name != "options"] + [
@@ -105,23 +79,54 @@ class Journal:
             )
 
     def _outcome(self, file: Path) -> Outcome:
-        content = self._read(file)
+        content = _read(file)
         fingerprint = content.pop("fingerprint", None)
         try:
             outcome = Outcome(Trial(content.pop("size"), content.pop("fold")), **content)
         except (KeyError, TypeError):
-            raise self._damaged(file) from None
+            raise _damaged(file) from None
         if not outcome.trial.is_final:
             return outcome
         model_file = self._model_file(outcome.trial)
         try:
             model = load(model_file)
         except TinykernelError:
-            raise self._damaged(model_file) from None
+            raise _damaged(model_file) from None
         if model.fingerprint() != fingerprint:
-            raise self._damaged(model_file)
+            raise _damaged(model_file)
         memory = decisive_report(model, self._header["options"]["target"])
         return replace(outcome, model=model, memory=memory)
+
+
+def read_call(folder: Path) -> dict[str, str]:
+    """Return the options of the last call of the command, as text; empty if unknown."""
+    file = folder / _CALL
+    return _read(file) if file.exists() else {}
+
+
+def write_call(folder: Path, texts: Mapping[str, str]) -> None:
+    """Store the options of a call beside its trials, so that `--pick` repeats them."""
+    if (folder / _HEADER).exists():
+        _write(folder / _CALL, texts)
+
+
+def _write(file: Path, content: Mapping[str, Any]) -> None:
+    content = {"check": _check(content), **content}
+    write_bytes_atomically(file, json.dumps(content, sort_keys=True).encode())
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict) or content.pop("check", "") != _check(content):
+        raise _damaged(file)
+    return content
+
+
+def _damaged(file: Path) -> TinykernelError:
+    return TinykernelError(f"{file}: this part of the journal is damaged; {_ADVICE}")
 
 
 def _check(content: Mapping[str, Any]) -> str:
