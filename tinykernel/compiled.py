@@ -13,7 +13,6 @@ import functools
 import hashlib
 import os
 import pickle
-import tempfile
 import threading
 import time
 import types
@@ -27,6 +26,7 @@ from numba.core import caching, config
 from numba.core.caching import CompileResultCacheImpl, _Cache
 from numba.core.serialize import dumps
 
+from tinykernel.files import replace_file
 from tinykernel.progress import report_anywhere
 
 try:
@@ -217,11 +217,4 @@ class _CheckedCache(_Cache):  # type: ignore[misc]
         data = dumps(self._impl.reduce(compiled))
         with contextlib.suppress(OSError):
             self._impl.locator.ensure_cache_path()
-            handle, name = tempfile.mkstemp(prefix=".tinykernel-", dir=self.cache_path)
-            try:
-                with os.fdopen(handle, "wb") as stream:
-                    stream.write(hashlib.sha256(data).digest() + data)
-                os.replace(name, file)
-            finally:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(name)
+            replace_file(file, hashlib.sha256(data).digest() + data, 0o600)

@@ -52,12 +52,13 @@ def write_bytes_atomically(path: str | os.PathLike[str], data: bytes) -> None:
         if mode is not None and not stat.S_ISREG(mode):
             target.write_bytes(data)
             return
-        _replace_file(target, data, _new_file_mode() if mode is None else stat.S_IMODE(mode))
+        replace_file(target, data, _new_file_mode() if mode is None else stat.S_IMODE(mode))
     except OSError as error:
         raise unwritable(output, error) from None
 
 
-def _replace_file(target: Path, data: bytes, mode: int) -> None:
+def replace_file(target: Path, data: bytes, mode: int) -> None:
+    """Write a temporary file with these permissions beside a file, then rename it to that."""
     handle, name = tempfile.mkstemp(prefix=_PREFIX, suffix=_SUFFIX, dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
