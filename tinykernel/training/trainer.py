@@ -165,9 +165,9 @@ def _rivals(
         trial = outcome.best_of(each)
         loss, score = trial.log_loss, trial.accuracy
         epochs = round(share * each.epochs) if each.n_components else options.epochs
-        # A shorter training takes longer steps, and has no other beside it.
-        short = {"peak_step": 2 * each.peak_step} if share < 1 else {"n_threads": 1}
-        judged = partial(_judged, prepared.rows, known, replace(each, **short), epochs)
+        step = each.peak_step * (2 if share < 1 else 1)  # as in other short trainings
+        alone = replace(each, peak_step=step, n_threads=1)
+        judged = partial(_judged, prepared.rows, known, alone, epochs)
         if smooth is not None:
             judged = partial(_judged_smooth, smooth, known, each.form, loss)
             # The loss of the smooth fit, plus that of components against the fit.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -32,7 +33,7 @@ from tinykernel.training.trainset import TrainSet
 #: Trees of more inputs are not compared.
 MOST_INPUTS = 1024
 _QUICK_TREES = 64  # of each output, with effort="quick"
-_COMPARING = "training to compare with trees"  # a stage of the progress
+_IN_FULL = "training in full to compare with trees"  # a stage of the progress
 # A model of one tree an output, as large as the tree that reports compare with.
 _ONE_TREE = TreeOptions(leaves=64, rate=1.0)
 # With so many times the rows of a trial the options are chosen again.
@@ -102,15 +103,28 @@ class Contest:
     def early(self, rivals: Sequence[Rival]) -> bool:
         """Whether trees are far ahead of a shorter training of components, the first rival.
 
-        Few rows train fast, and many rows are more than those of a trial.
+        It runs beside the search for trees, which rarely fills two threads. Few rows train fast,
+        and many rows are more than those of a trial.
         """
-        limit, data = rivals[0].log_loss, self.rows.data
-        self.trial = searched(self.rows, self.folds, _LATER * limit)
-        if _all_rows_are_more(self.rows, self.folds) or _few(data) or self.trial.log_loss >= limit:
+        limit, rows, cancelled = rivals[0].log_loss, self.rows, threading.Event()
+        if _all_rows_are_more(rows, self.folds) or _few(rows.data):
             return False
-        favoured = [replace(rival, cost=0) for rival in rivals]
-        choice = _compared(self.rows, [self.final], favoured, self.trial, _OUT_OF_REACH)
-        if choice.chosen == len(rivals):
+
+        def trees() -> Candidate:
+            beside = replace(rows, n_threads=max(1, rows.n_threads - 1))
+            self.trial = searched(beside, self.folds, _LATER * limit, cancelled)
+            if self.trial.log_loss >= limit:
+                raise CancelledError
+            return replace(_judged(rows, self.trial, self.final), cost=1)
+
+        tasks: list[Callable[[], Candidate]] = [trees]
+        tasks += [partial(each.judged, self.final, cancelled) for each in rivals]
+        try:
+            candidates = side_by_side(tasks, rows.n_threads, cancelled)
+        except CancelledError:
+            return False
+        choice = _chosen(rows.data, candidates, [self.final], _OUT_OF_REACH)
+        if self.trial is not None and choice.chosen == 0:
             self._take(choice, self.trial)
         return self.trees is not None
 
@@ -124,7 +138,7 @@ class Contest:
         behind = _FAR_BEHIND if _all_rows_are_more(rows, self.folds) else _BEHIND
         if 1 / _FAR_BEHIND < ratio < behind:
             others = [fold for fold in self.folds if _few(data) and fold is not self.final]
-            self._take(_compared(rows, [self.final, *others], rivals, trial), trial)
+            self._take(_in_full(rows, [self.final, *others], rivals, trial), trial)
         else:
             self._take(_by_trials(rivals, trial, of_values=data.quantity is not None), trial)
 
@@ -141,36 +155,44 @@ class Contest:
         progress.report(STAGE, 0, None, choice.in_words)
 
 
-def _compared(
-    rows: TreeData,
-    quarters: Sequence[Fold],
-    rivals: Sequence[Rival],
-    trial: TreeTrial,
-    margin: float = 1.0,
+def _judged(rows: TreeData, trial: TreeTrial, fold: Fold) -> Candidate:
+    """Grow the trees of a trial inside a fold, and judge them outside."""
+    data, out = rows.data, fold.outside
+    held = data.truth[out], data.weight[out], data.losses
+    return Candidate.of(_name_of(trial), decisions_of(rows, trial, fold), *held)
+
+
+def _chosen(
+    data: TrainSet, candidates: Sequence[Candidate], folds: Sequence[Fold], margin: float = 1.0
 ) -> Choice:
-    """Compare trees and rivals, trained inside each fold; `margin` is that of `choose`."""
-    data, name = rows.data, _name_of(trial)
+    """Choose by the losses outside all folds."""
+    out = np.concatenate([fold.outside for fold in folds])
+    groups = None if data.groups is None else data.groups[out]
+    of_values = data.quantity is not None
+    return choose(candidates, data.weight[out], groups, margin=margin, of_values=of_values)
+
+
+def _in_full(
+    rows: TreeData, quarters: Sequence[Fold], rivals: Sequence[Rival], trial: TreeTrial
+) -> Choice:
+    """Compare trees and rivals, trained in full inside each fold."""
 
     def judged(fold: Fold, _: threading.Event) -> Candidate:
-        out, decisions = fold.outside, decisions_of(rows, trial, fold)
-        return Candidate.of(name, decisions, data.truth[out], data.weight[out], data.losses)
+        return _judged(rows, trial, fold)
 
-    both = [*rivals, Rival(name, trial.log_loss, trial.accuracy, judged, 1)]
+    both = [*rivals, Rival(_name_of(trial), trial.log_loss, trial.accuracy, judged, 1)]
 
     def chosen(parts: Sequence[Sequence[Candidate]], folds: Sequence[Fold]) -> Choice:
         pairs = zip(both, parts, strict=True)
         candidates = [replace(joined(part), cost=each.cost) for each, part in pairs]
-        out = np.concatenate([fold.outside for fold in folds])
-        groups = None if data.groups is None else data.groups[out]
-        of_values = data.quantity is not None
-        return choose(candidates, data.weight[out], groups, margin=margin, of_values=of_values)
+        return _chosen(rows.data, candidates, folds)
 
     def trained(folds: Sequence[Fold]) -> list[list[Candidate]]:
         """Train each on all folds, side by side."""
         cancelled = threading.Event()
         tasks = [partial(each.judged, fold, cancelled) for each in both for fold in folds]
-        progress.report(_COMPARING, 0, len(tasks))
-        judged = side_by_side(tasks, rows.n_threads, cancelled, _COMPARING)
+        progress.report(_IN_FULL, 0, len(tasks))
+        judged = side_by_side(tasks, rows.n_threads, cancelled, _IN_FULL)
         return [judged[i : i + len(folds)] for i in range(0, len(judged), len(folds))]
 
     parts = trained(quarters[:1])

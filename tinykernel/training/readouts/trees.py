@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -176,10 +177,10 @@ def tried(
     data: TreeData,
     options: TreeOptions,
     folds: Sequence[Fold],
-    lines: Sequence[LinearPart] = (),
+    line: Callable[[int], LinearPart] | None = None,
     limit: float = np.inf,
 ) -> TreeTrial:
-    """Grow forests inside each fold and judge them outside; `lines` are the linear parts by fold.
+    """Grow forests inside each fold and judge them outside; `line` returns the linear part of one.
 
     Options far above `limit` outside the first fold have an infinite loss, and no second fold.
     """
@@ -188,7 +189,7 @@ def tried(
     def path_of(number: int) -> tuple[list[tuple[int, float, float]], int]:
         if hopeless.is_set():
             return [], 0
-        fold, beside = folds[number], lines[number] if options.lines else None
+        fold, beside = folds[number], line(number) if options.lines and line else None
         forest = data.planted(options, fold.inside, beside)[1]
         watch = data.watch(options, fold.outside, beside)
         watch.cancelled = hopeless
@@ -232,16 +233,22 @@ def _at(path: list[tuple[int, float, float]], n: int) -> tuple[float, float]:
 class _TreeSearch:
     data: TreeData
     folds: Sequence[Fold]
+    cancelled: threading.Event = field(default_factory=threading.Event)
     trials: list[TreeTrial] = field(default_factory=list)
-    lines: list[LinearPart] = field(default_factory=list)
+    lines: dict[int, LinearPart] = field(default_factory=dict)
+
+    def line(self, number: int) -> LinearPart:
+        """Return the linear part of a fold, which is trained once."""
+        if number not in self.lines:
+            self.lines[number] = self.data.lines(self.folds[number].inside)
+        return self.lines[number]
 
     def attempt(self, options: TreeOptions) -> TreeTrial:
-        if options.lines and not self.lines:
-            parts = [partial(self.data.lines, fold.inside) for fold in self.folds]
-            self.lines = side_by_side(parts, self.data.n_threads)
+        if self.cancelled.is_set():
+            raise CancelledError
         ahead = min(self.trials, key=lambda each: each.log_loss, default=None)
         limit = np.inf if ahead is None else ahead.first
-        trial = tried(self.data, options, self.folds, self.lines, limit)
+        trial = tried(self.data, options, self.folds, self.line, limit)
         self.trials.append(trial)
         beside = ", linear part" if options.lines else ""
         judged = f"log loss {trial.log_loss:.4f}, {100 * trial.accuracy:.2f} %"
@@ -263,9 +270,11 @@ class _TreeSearch:
         return best
 
 
-def searched(data: TreeData, folds: Sequence[Fold], limit: float) -> TreeTrial:
+def searched(
+    data: TreeData, folds: Sequence[Fold], limit: float, cancelled: threading.Event | None = None
+) -> TreeTrial:
     """Return the best options on held-out rows; stop early if far behind the loss `limit`."""
-    search = _TreeSearch(data, folds)
+    search = _TreeSearch(data, folds, cancelled or threading.Event())
     best = search.attempt(TreeOptions(leaves=_LEAVES[0]))
     if best.log_loss > _FAR_BEHIND * limit:
         return best
