@@ -113,7 +113,12 @@ class Counters:
     def update(self, label: int, margin: int, saturated: int = 0) -> None:
         """Count a decision: ``<name>_counters_update``.
 
-        `label` is a position in `classes`, any other number a refusal; the others are 0..2**32 - 1.
+        Parameters
+        ----------
+        label : int
+            Position in `classes`; any other number is a refusal.
+        margin, saturated : int
+            For this decision, 0..2**32 - 1.
         """
         if self.decisions == _FULL:
             return
@@ -145,8 +150,19 @@ class Counters:
     def from_bytes(cls, model: object, data: bytes) -> Counters:
         """Read the struct.
 
-        It is a TinykernelError if these are not counters, or are damaged, cut off or of another
-        model.
+        Parameters
+        ----------
+        model : IntegerModel or fitted classifier
+        data : bytes
+
+        Returns
+        -------
+        Counters
+
+        Raises
+        ------
+        TinykernelError
+            If these are not counters, or are damaged, cut off or of another model.
         """
         counters = cls(model)
         words: list[int] = np.frombuffer(data[: len(data) // 4 * 4], dtype="<u4").tolist()

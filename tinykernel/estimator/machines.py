@@ -52,7 +52,10 @@ class MachineEstimator(ModelFileMixin, BaseEstimator):
     def quantize(self) -> IntegerModel:
         """Return the integer model: the very function that the firmware computes.
 
-        It is the same object until the next `fit`.
+        Returns
+        -------
+        IntegerModel
+            The same object until the next `fit`.
         """
         check_is_fitted(self)
         column_names = getattr(self, "feature_names_in_", None)

@@ -200,7 +200,16 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):
         return replace(model, readout=replace(model.readout, parts=(prototypes,)))
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the negative novelty of rows, float64 (n,); larger is more normal."""
+        """Return the negative novelty of rows; larger is more normal.
+
+        Parameters
+        ----------
+        X : array-like
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+        """
         check_is_fitted(self)
         rows = validate_data(self, flat(X)[0], dtype="numeric", reset=False)
         if self.model_.raw_dtype == "float32":
@@ -208,15 +217,39 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):
         return -_novelty(self.model_, rows).astype(np.float64)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the threshold minus the novelty, float64 (n,); negative for novel rows."""
+        """Return the threshold minus the novelty; negative for novel rows.
+
+        Parameters
+        ----------
+        X : array-like
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+        """
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Return 1 for normal and -1 for novel rows, int64 (n,)."""
+        """Return 1 for normal and -1 for novel rows.
+
+        Parameters
+        ----------
+        X : array-like
+
+        Returns
+        -------
+        ndarray of int64, shape (n,)
+        """
         return np.where(self.decision_function(X) < 0, -1, 1).astype(np.int64)
 
     def quantize(self) -> IntegerModel:
-        """Return the integer model, to save and to export: its classes are normal and novel."""
+        """Return the integer model, to save and to export.
+
+        Returns
+        -------
+        IntegerModel
+            With the classes "normal" and "novel".
+        """
         check_is_fitted(self)
         return self.model_
 

@@ -84,9 +84,17 @@ class TuneResult:
         return f"{text}, within one standard error ({limit}) of the best, {top}."
 
     def pick(self, size: str | int) -> Point:
-        """Return the point of the largest size that is not above `size`, such as ``"4KB"``.
+        """Return the point of the largest size that is not above `size`.
 
-        It is a TinykernelError if all models are larger.
+        Parameters
+        ----------
+        size : str or int
+            Such as ``"4KB"``.
+
+        Raises
+        ------
+        TinykernelError
+            If all models are larger.
         """
         limit = parse_size(size)
         fitting = [point for point in self.points if point.budget <= limit]

@@ -109,22 +109,49 @@ class Predictions(Chain):
         return out
 
     def scores(self, X: ArrayLike) -> NDArray[np.int32]:
-        """Compute the scores, int32 (n_rows, n_scores), like ``<name>_scores`` of the C code.
+        """Compute the scores from raw inputs, like ``<name>_scores`` of the C code.
 
-        X, and what is a TinykernelError, are as for `as_raw`.
+        Parameters
+        ----------
+        X : array-like
+            As for `as_raw`.
+
+        Returns
+        -------
+        ndarray of int32, shape (n_rows, n_scores)
+
+        Raises
+        ------
+        TinykernelError
+            If the shape is wrong or a value does not fit the raw type.
         """
         return self.scores_quantized(self.quantize_inputs(X))
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute the outputs in the units of the training, float64 (n_rows, n_outputs)."""
+        """Compute the outputs in the units of the training.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, n_outputs)
+        """
         outputs = self.scores(X)[:, -self.answers.n_outputs :]
         return outputs.astype(np.float64) * self.decision_scale
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict class labels, or values, from raw inputs as for `as_raw`.
+        """Predict class labels, or values, from raw inputs.
 
-        Entries of `classes`, (n_rows,). Of a regressor float64, (n_rows, n_scores) of several
-        values.
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray, shape (n_rows,)
+            Entries of `classes`. Of a regressor float64, and (n_rows, n_scores) of several values.
         """
         return self.answers.predict(self.scores(X))
 
