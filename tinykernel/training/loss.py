@@ -87,6 +87,12 @@ def targets_of(codes: NDArray[np.int64], n_classes: int) -> _Floats:
     return np.ascontiguousarray(hot[:, 1:] if n_classes == 2 else hot)
 
 
+def codes_of(targets: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Return the classes (n,) of which `targets_of` made targets (n, n_outputs)."""
+    codes = targets[:, 0] if targets.shape[1] == 1 else targets.argmax(axis=1)
+    return codes.astype(np.int64)
+
+
 def prior(targets: _Floats, weight: _Floats, losses: Sequence[float] = ()) -> _Floats:
     """Return the offsets that predict the class shares, or the mean values, for every row."""
     if losses:

@@ -89,6 +89,9 @@ def test_cells_are_chosen_where_the_place_matters(waves):
     assert cells_of(asked, X, y, groups=group, sample_weight=None) == {}
     data = prepare(waves[0].reshape(-1, 128), waves[1])[1]
     assert not counted_ahead(data, TrainerOptions(random_state=0), (64, 2))
+    later = waves[1] > 0  # nothing can be held out of two groups of a class each
+    halves = prepare(waves[0].reshape(-1, 128), later, groups=later)[1]
+    assert not counted_ahead(halves, TrainerOptions(random_state=0), (64, 2))
     for cells, said in ((121, "too many for windows of 256"), (256, "give 1 to 255")):
         with pytest.raises(TinykernelError, match=said):
             TernaryKernelClassifier(cells=cells).fit(X, y)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tinykernel.training.choice import Candidate, choose, joined
 from tinykernel.training.folds import Fold, trial_folds
 from tinykernel.training.loop import run_epochs
+from tinykernel.training.loss import codes_of
 from tinykernel.training.readouts.closed_form import Fit, combined
 from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe
 from tinykernel.training.readouts.normal_equations import Levels, fit_discriminants, round_to_plane
@@ -60,12 +61,12 @@ def blend_ahead(learner: LinearLearner, groups: NDArray[np.int64] | None) -> boo
         known = learner.inputs[inside], learner.targets[inside], learner.weight[inside]
         part, held = LinearLearner(*known, recipe), learner.inputs[out]
         run_epochs(part, recipe.epochs, stage=None)
-        truth = _codes(learner.targets[out]), learner.weight[out]
+        truth = codes_of(learner.targets[out]), learner.weight[out]
         decided = part.decide(held), decide(part, held)
         alone, both = (Candidate.of("", each, *truth) for each in decided)
         return alone, both
 
-    folds = trial_folds(_codes(learner.targets), groups, recipe.seed)
+    folds = trial_folds(codes_of(learner.targets), groups, recipe.seed)
     if not folds:
         return False
     tasks = [partial(judged, fold) for fold in folds]
@@ -78,14 +79,8 @@ def blend_ahead(learner: LinearLearner, groups: NDArray[np.int64] | None) -> boo
 
 def _blend(learner: LinearLearner) -> Fit:
     """Return the weighted mean of the stored weights and discriminants."""
-    known = learner.inputs, _codes(learner.targets), learner.targets
+    known = learner.inputs, codes_of(learner.targets), learner.targets
     fit = fit_discriminants(*known, learner.weight.astype(np.float64))
     levels, worth, offset = learner.stored()
     weights = (1 - SHARE) * worth * levels.T + SHARE * fit.weights
     return fit._replace(weights=weights, offset=(1 - SHARE) * offset + SHARE * fit.offset)
-
-
-def _codes(targets: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Return the classes (n,) that targets (n, n_outputs) say."""
-    codes = targets[:, 0] if targets.shape[1] == 1 else targets.argmax(axis=1)
-    return codes.astype(np.int64)
