@@ -168,14 +168,16 @@ def row_losses(
     """Return the loss of each row, (n,): of classes that at the best temperature of all rows."""
     if losses:
         return _value_losses(decisions, truth, losses)
-    values, rows = decisions.astype(np.float64), np.arange(len(truth))
-    if values.shape[1] == 1:
-        values = np.concatenate([-values / 2, values / 2], axis=1)
-    values -= values.max(axis=1, keepdims=True)
+    # Of each class, then of each row: sums over classes are those of whole arrays, which are fast.
+    values, rows = decisions.T.astype(np.float64, order="C"), np.arange(len(truth))
+    if len(values) == 1:
+        values = np.concatenate([-values / 2, values / 2])
+    values -= values.max(axis=0)
+    right = values[truth, rows]
     best, least, n = np.zeros(len(truth)), np.inf, max(1, _AT_ONCE // values.size)
     for first in range(0, len(temperatures), n):
-        scaled = values * np.reshape(temperatures[first : first + n], (-1, 1, 1))
-        lost = logs(exps(scaled).sum(axis=2)) - scaled[:, rows, truth]
+        factors = np.reshape(temperatures[first : first + n], (-1, 1))
+        lost = logs(exps(values * factors[..., np.newaxis]).sum(axis=1)) - right * factors
         means = (lost * weight).sum(axis=1) / weight.sum(dtype=np.float64)
         if means.min() < least:
             best, least = lost[means.argmin()], means.min()
