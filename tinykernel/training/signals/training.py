@@ -56,7 +56,7 @@ from tinykernel.training.signals.spectrum import spectrum_of
 from tinykernel.training.trainset import TrainSet
 
 _Floats = NDArray[np.float32]
-#: Of more windows ridge regression takes time with the cube of the inputs, not of the windows.
+#: A fit to more windows takes time with the cube of the inputs, not of the windows.
 FEW_WINDOWS = 1000
 _FEW_POOL, _FEW_LEVEL_SHARE = 4032, 0.2
 #: Cells that compete with none.
@@ -278,12 +278,12 @@ def _chosen(
 
 
 def _check_counts(plan: SignalPlan) -> None:
-    """Refuse more counts than ridge regression takes."""
+    """Refuse more counts than their normal equations have memory for."""
     n = plan.n_kernels
     if n * plan.cells + plan.beside > MOST_INPUTS:
         raise TinykernelError(
-            f"n_kernels: {n} kernels of {plan.cells} cells make {n * plan.cells} counts, and ridge "
-            f"regression has memory for {MOST_INPUTS}; give at most {MOST_INPUTS // plan.cells}"
+            f"n_kernels: {n} kernels of {plan.cells} cells make {n * plan.cells} counts, and "
+            f"there is memory for {MOST_INPUTS}; give at most {MOST_INPUTS // plan.cells}"
         )
 
 
