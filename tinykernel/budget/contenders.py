@@ -319,7 +319,7 @@ def _most_kernels(asked: Asked) -> int:
     kind = "stream" if asked.get("hop", None) else "signal"
     most = capacity.MOST_KERNELS["spectrum" if asked.spectrum()[0] is not None else kind]
     if asked.get("cells") != "auto" and "loss" not in asked.options:
-        # Ridge regression takes no more counts.
+        # Fits of classes take no more counts.
         most = min(most, (MOST_COUNTS - int(asked.get("beside", 0))) // int(asked.get("cells")))
     return most
 

@@ -53,11 +53,7 @@ class Expected:
 def expected_counts(model: object, X: ArrayLike) -> Expected:
     """Count the decisions of a model on rows that it was not trained on.
 
-    Parameters
-    ----------
-    model : IntegerModel or fitted classifier
-    X : array-like
-        At least one row, as for `IntegerModel.as_raw`, drawn as the inputs of the device should be.
+    X has at least one row, as for `IntegerModel.as_raw`, drawn as inputs of the device should be.
     """
     integer = as_classifier(model, "drift")
     scores = integer.scores(X)

@@ -69,8 +69,9 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassParameter
     n_iter_ : int
         Number of epochs.
     history_ : dict of str to ndarray
-        "loss" and, with validation rows, "accuracy" of each epoch. Ridge regression has one
-        entry, the mean squared error of held-out rows (NaN where there were none).
+        "loss" and, with validation rows, "accuracy" of each epoch. Classes of windows have one
+        entry: of maximum likelihood the log loss of validation rows or of training rows, of
+        ridge regression the mean squared error of held-out rows (NaN where there were none).
     interrupted_ : bool
         Whether Ctrl-C ended the training.
     decision_ : tinykernel.model.answers.decision.Decision

@@ -17,33 +17,17 @@ from tinykernel.evaluation.intervals import accuracy_interval, rmse_interval
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """A simple model on the same rows.
-
-    Parameters
-    ----------
-    name : str
-    n_bytes : int
-        Size of its table: weights as int8, splits of eight bytes.
-    training_rows : int
-    figures : dict of str to float
-        On the test rows: "accuracy" and "balanced_accuracy", or "rmse" and "mae".
-    by : str
-        Name of the figure that is compared.
-    made_of : {"weights", "splits"}
-    worse, as_good, better : bool
-        Whether that figure is worse than the model's, possibly by chance; not significantly worse;
-        significantly better.
-    """
+    """A simple model on the same rows."""
 
     name: str
-    n_bytes: int
+    n_bytes: int  # of its table: weights as int8, splits of eight bytes
     training_rows: int
-    figures: dict[str, float]
-    by: str
-    made_of: str
-    worse: bool
-    as_good: bool
-    better: bool
+    figures: dict[str, float]  # "accuracy" and "balanced_accuracy", or "rmse" and "mae"
+    by: str  # name of the figure that is compared
+    made_of: str  # {"weights", "splits"}
+    worse: bool  # whether that figure is worse than the model's, possibly by chance
+    as_good: bool  # whether it is not significantly worse
+    better: bool  # whether it is significantly better
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON types, the figures among them."""
@@ -232,11 +216,7 @@ def compare(
     `classes` are the labels of the model in its order, by default all labels, sorted. Rows of a
     group are alike, so `groups` widen the interval.
     """
-    true, answers = np.asarray(y), np.asarray(predicted)
-    if true.ndim != 1 or true.shape != answers.shape or not true.size:
-        raise TinykernelError(
-            f"labels: shape {true.shape} for predictions of shape {answers.shape}; give one per row"
-        )
+    true, answers = _one_a_row("labels", np.asarray(y), np.asarray(predicted))
     known = [] if classes is None else list(classes)
     _check_kinds(true.tolist(), [*answers.tolist(), *known])
     known += [label for label in np.union1d(true, answers).tolist() if label not in known]
@@ -250,6 +230,17 @@ def compare(
         n_groups=None if groups is None else len(np.unique(np.asarray(groups))),
         interval=accuracy_interval(true == answers, groups),
     )
+
+
+def _one_a_row(
+    name: str, true: NDArray[Any], answers: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return labels or values, and their predictions; refuse other than one per row."""
+    if true.ndim != 1 or true.shape != answers.shape or not true.size:
+        raise TinykernelError(
+            f"{name}: shape {true.shape} for predictions of shape {answers.shape}; give one per row"
+        )
+    return true, answers
 
 
 def _check_kinds(true: Sequence[Any], known: Sequence[Any]) -> None:
@@ -311,11 +302,8 @@ def compare_values(
     y: ArrayLike, predicted: ArrayLike, groups: ArrayLike | None = None
 ) -> ValueEvaluation:
     """Compare true values with predictions, both of shape (n,)."""
-    true, answers = np.asarray(y, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
-    if true.ndim != 1 or true.shape != answers.shape or not true.size:
-        raise TinykernelError(
-            f"values: shape {true.shape} for predictions of shape {answers.shape}; give one per row"
-        )
+    numbers = np.asarray(y, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
+    true, answers = _one_a_row("values", *numbers)
     errors = answers - true
     spread = float(np.square(true - true.mean()).sum())
     r2 = 1 - float(np.square(errors).sum()) / spread if spread > 0 else float("nan")

@@ -53,52 +53,26 @@ class StreamCost:
 
 @dataclass(frozen=True)
 class BenchResult:
-    """Cost of one inference from raw inputs.
-
-    Parameters
-    ----------
-    target : str
-    instructions : int
-        Executed by one call of the predict function, the most of all rows that were run.
-    stages : dict of str to int
-        The same by stage: spectrum, local, scale, transform, windows, scores, other.
-    components : int
-        Components of the model, for figures a component.
-    compiler, emulator, core : str
-        How they were counted.
-    exact : bool
-        Whether every instruction was counted. Unicorn omits some in conditional (IT) blocks.
-    cycles_per_instruction : tuple of (float, float)
-        Assumed for times; not measured.
-    clock : float or None
-        Hertz.
-    note : str
-        How the emulated core differs from the target, or empty.
-    fewest : int
-        Instructions of the fastest row.
-    rows : int
-        Rows that ran.
-    stream : StreamCost or None
-        None for models without a stream.
-    rate : float or None
-        Samples a second of the stream.
-    """
+    """Cost of one inference from raw inputs."""
 
     target: str
+    # Executed by one call of the predict function, the most of all rows that were run.
     instructions: int
+    # The same by stage: spectrum, local, scale, transform, windows, scores, other.
     stages: dict[str, int]
-    components: int
-    compiler: str
+    components: int  # of the model, for figures a component
+    compiler: str  # how they were counted
     emulator: str
     core: str
+    # Whether every instruction was counted. Unicorn omits some in conditional (IT) blocks.
     exact: bool
-    cycles_per_instruction: tuple[float, float]
-    clock: float | None = None
-    note: str = ""
-    fewest: int = 0
-    rows: int = 0
-    stream: StreamCost | None = None
-    rate: float | None = None
+    cycles_per_instruction: tuple[float, float]  # assumed for times; not measured
+    clock: float | None = None  # hertz
+    note: str = ""  # how the emulated core differs from the target
+    fewest: int = 0  # instructions of the fastest row
+    rows: int = 0  # that ran
+    stream: StreamCost | None = None  # None for models without a stream
+    rate: float | None = None  # samples a second of the stream
 
     @property
     def load(self) -> tuple[float, float] | None:

@@ -174,7 +174,7 @@ def row_losses(
         values = np.concatenate([-values / 2, values / 2])
     values -= values.max(axis=0)
     right = values[truth, rows]
-    best, least, n = np.zeros(len(truth)), np.inf, max(1, _AT_ONCE // values.size)
+    best, least, n = np.full(len(truth), np.inf), np.inf, max(1, _AT_ONCE // values.size)
     for first in range(0, len(temperatures), n):
         factors = np.reshape(temperatures[first : first + n], (-1, 1))
         lost = logs(exps(values * factors[..., np.newaxis]).sum(axis=1)) - right * factors

@@ -287,7 +287,7 @@ def choose_recipe(
     recipe: Recipe,
     capacity: Mapping[str, int],
     fixed: frozenset[str],
-    beaten: Callable[[SearchOutcome], bool] = lambda _: False,
+    beaten: Callable[[SearchOutcome], bool] | None = None,
 ) -> SearchOutcome:
     """Choose sigma, noise and, for a budget, the layout.
 
@@ -333,7 +333,7 @@ def _searched(
     search: _Search,
     recipe: Recipe,
     fixed: frozenset[str],
-    beaten: Callable[[SearchOutcome], bool],
+    beaten: Callable[[SearchOutcome], bool] | None,
 ) -> tuple[Recipe, Recipe, bool]:
     """Return the best recipe, the same form with usual values, and whether it is beaten."""
     # Those without a linear part; if there is none, those with components, or all.
@@ -352,7 +352,7 @@ def _searched(
         if alone is not None:
             # Or the search would take many times the training.
             return alone, usual[alone.form], False
-        if not number and recipe.n_components and beaten(_so_far(search, recipe)):
+        if beaten and not number and recipe.n_components and beaten(_so_far(search, recipe)):
             return recipe, usual[form], True
     search.expect(len(search.capacity) + rest)
     recipe = search.final([_with_linear(search, finalist) for finalist in finalists])

@@ -52,8 +52,8 @@ from tinykernel.training.options import OF_TREES, TrainerOptions, parts_of
 from tinykernel.training.options.recipe import Recipe, recipe_for, usual_epochs
 from tinykernel.training.readouts.blend import blend_ahead
 from tinykernel.training.readouts.contest import Contest, Rival, fit_trees
-from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe, linear_dropout
-from tinykernel.training.readouts.linear_training import fit_linear
+from tinykernel.training.readouts.linear import LinearLearner
+from tinykernel.training.readouts.linear_training import fit_linear, table_recipe
 from tinykernel.training.readouts.trees import TreeTrial
 from tinykernel.training.result import TrainingResult
 from tinykernel.training.search import STAGE, SearchOutcome, TrialData, choose_recipe, decisions_of
@@ -117,8 +117,8 @@ class _Prepared:
         transform = draw_transform(scaler, bits, data.raw_dtype, drawn)
         mixed, inputs = transform.mixed(data.X), transform.scaler.quantize(data.X)
         folds = trial_folds(data.codes, data.groups, first.seed)
-        known_rows = data.targets(), data.weight, data.truth, folds, inputs
-        rows = TrialData(mixed, *known_rows, _blend(data, options, first, inputs))
+        blend = _blend(data, options, inputs)
+        rows = TrialData(mixed, data.targets(), data.weight, data.truth, folds, inputs, blend=blend)
         return _Prepared(data, known, first, fixed, smooth, transform, rows)
 
 
@@ -129,11 +129,11 @@ def _components_or_others(known: TrainSet, options: TrainerOptions) -> TrainingR
 
     def beaten(heats: SearchOutcome) -> bool:
         """Whether trees are far ahead of the heats of the first layout."""
-        if contest is None or prepared.smooth is not None:
-            return False
+        assert contest is not None
         return contest.early([*_rivals(prepared, options, heats, _PILOT).values()])
 
-    recipe, outcome = _choose(prepared.rows, options, prepared.first, prepared.fixed, beaten)
+    early = None if contest is None or prepared.smooth is not None else beaten
+    recipe, outcome = _choose(prepared.rows, options, prepared.first, prepared.fixed, early)
     if outcome is not None and contest is not None and not outcome.interrupted:
         if contest.trees is None:
             rivals = _rivals(prepared, options, outcome)
@@ -145,11 +145,11 @@ def _components_or_others(known: TrainSet, options: TrainerOptions) -> TrainingR
     if outcome is not None:
         outcome = replace(outcome, learned="a smooth fit" if prepared.smooth is not None else "")
     trials = [] if outcome is None else outcome.trials
+    choice, contest = None if contest is None else contest.choice, None  # frees its rows
     if recipe.n_components:
         result = _trained(prepared, options, recipe)
     else:
         result = fit_linear(prepared.data, options, recipe.linear_bits or 8, prepared.rows.blend)
-    choice = None if contest is None else contest.choice
     return replace(result, trials=trials, outcome=outcome, contest=choice)
 
 
@@ -164,10 +164,10 @@ def _rivals(
         each = replace(each, sigma_multiple=finalist.sigma_multiple, noise=finalist.noise)
         trial = outcome.best_of(each)
         loss, score = trial.log_loss, trial.accuracy
-        epochs = round(share * each.epochs) if each.n_components else options.epochs
+        epochs = max(1, round(share * each.epochs)) if each.n_components else options.epochs
         step = each.peak_step * (2 if share < 1 else 1)  # as in other short trainings
-        alone = replace(each, peak_step=step, n_threads=1)
-        judged = partial(_judged, prepared.rows, known, alone, epochs)
+        one_thread = replace(each, peak_step=step, n_threads=1)
+        judged = partial(_judged, prepared.rows, known, one_thread, epochs)
         if smooth is not None:
             judged = partial(_judged_smooth, smooth, known, each.form, loss)
             # The loss of the smooth fit, plus that of components against the fit.
@@ -189,7 +189,7 @@ def _judged(
     fold: Fold,
     cancelled: threading.Event,
 ) -> Candidate:
-    """Train a recipe in full on the rows inside a fold."""
+    """Train a recipe on the rows inside a fold, and judge it on those outside."""
     # A linear part trains fast, so it gets the usual number of epochs.
     epochs = epochs or usual_epochs(fold.inside.size)
     decisions = decisions_of(rows, fold, replace(recipe, epochs=epochs), cancelled)
@@ -243,7 +243,7 @@ def _linear_or_trees(data: TrainSet, options: TrainerOptions) -> TrainingResult:
         scaler = choose_scaler(data.X, data.raw_dtype, options.width(), options.scaler_scope)
         inputs, folds = scaler.quantize(data.X), contest.folds
         none = np.empty((len(inputs), 0), np.float32)
-        blend = _blend(data, options, recipe, inputs)
+        blend = _blend(data, options, inputs)
         rows = TrialData(none, data.targets(), data.weight, data.truth, folds, inputs, blend)
         judged = partial(_judged, rows, data, recipe, recipe.epochs)
         first = judged(folds[0], threading.Event())
@@ -260,19 +260,16 @@ def _of_trees(model: IntegerModel, trial: TreeTrial) -> TrainingResult:
     return TrainingResult(model, trial.recipe, History([{"loss": trial.log_loss}]))
 
 
-def _blend(
-    data: TrainSet, options: TrainerOptions, recipe: Recipe, inputs: NDArray[Any]
-) -> bool | None:
+def _blend(data: TrainSet, options: TrainerOptions, inputs: NDArray[Any]) -> bool | None:
     """Whether a linear part alone is blended; without groups this is decided where it has won."""
-    alone = (bits for layout, bits in map(parts_of, options.capacity()) if layout is None)
-    bits = next(alone, None)
-    if bits is None or data.groups is None or options.effort == "quick" or data.quantity:
+    widths = (bits for layout, bits in map(parts_of, options.capacity()) if layout is None)
+    bits = next(widths, None)
+    if bits is None or data.groups is None or options.effort == "quick":
         return None
-    epochs, dropout = usual_epochs(len(inputs)), linear_dropout(inputs.shape[1])
-    steps = bits, epochs, recipe.batch_rows
-    linear = LinearRecipe(*steps, dropout=dropout, seed=recipe.seed, n_threads=recipe.n_threads)
-    learner = LinearLearner(inputs, data.targets(), data.weight, linear)
-    return blend_ahead(learner, data.groups)
+    if data.quantity is not None or data.n_varied:
+        return None
+    recipe = table_recipe(data, options, bits)
+    return blend_ahead(LinearLearner(inputs, data.targets(), data.weight, recipe), data.groups)
 
 
 def _with_shape(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> TrainingResult:
@@ -313,7 +310,7 @@ def _choose(
     options: TrainerOptions,
     recipe: Recipe,
     fixed: frozenset[str],
-    beaten: Callable[[SearchOutcome], bool],
+    beaten: Callable[[SearchOutcome], bool] | None,
 ) -> tuple[Recipe, SearchOutcome | None]:
     """Choose options that are not given; with too few rows, the first layout and the defaults."""
     capacity = options.capacity()

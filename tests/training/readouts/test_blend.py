@@ -10,15 +10,18 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import ConvergenceWarning
 
 from tinykernel import TernaryKernelClassifier
+from tinykernel.training import trainer
 from tinykernel.training.folds import Fold
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import judge, targets_of
+from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.readouts import linear_training
 from tinykernel.training.readouts.blend import blend_ahead, blended
 from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe
 from tinykernel.training.readouts.normal_equations import LIKELY, fit_discriminants
 from tinykernel.training.search import TrialData, decisions_of
+from tinykernel.training.trainset import TrainSet
 
 
 def clouds(n_classes: int, n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -109,7 +112,9 @@ def test_rounding_to_two_bits_once_cost_a_blend_its_lead() -> None:
     assert not blend_ahead(learned(rows, codes, 6, bits=2), None)
 
 
-def test_components_once_competed_with_a_linear_part_that_was_not_delivered() -> None:
+def test_components_once_competed_with_a_linear_part_that_was_not_delivered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """With groups, trials judge the blend; the model holds what trials judged."""
     rows, codes = clouds(6, 240, 30, 1)
     known = targets_of(codes, 6), np.ones(240, np.float32), codes
@@ -121,6 +126,50 @@ def test_components_once_competed_with_a_linear_part_that_was_not_delivered() ->
     )
     losses = [judge(each, codes[160:], known[1][160:])[0] for each in (alone, both)]
     assert losses[1] < losses[0]
+    told = list[bool | None]()
+
+    def spy(data: TrainSet, options: TrainerOptions, bits: int, blend: bool | None) -> object:
+        told.append(blend)
+        return linear_training.fit_linear(data, options, bits, blend)
+
+    monkeypatch.setattr(trainer, "fit_linear", spy)
     groups = np.random.default_rng(0).integers(0, 12, 240)
-    model = TernaryKernelClassifier(n_components={"linear8": 0}, epochs=20, random_state=0)
+    forms = {"compact": 32, "linear8": 0}
+    model = TernaryKernelClassifier(n_components=forms, epochs=20, random_state=0)
     assert model.fit(rows, codes, groups=groups).options_["discriminants"]
+    assert told == [True]
+
+
+def test_a_class_in_one_group_alone_once_made_blends_of_nan() -> None:
+    """Folds without the class had NaN, whose loss was 0, or an error of NumPy."""
+    rows, codes = clouds(4, 240, 10, 3)
+    groups = np.arange(240) % 11
+    for alone in (1, 3):
+        parted = np.where(codes == alone, 11, groups)
+        learner = learned(rows, codes, 4)
+        assert np.isfinite(blended(learner)[2]).all()
+        inside = learned(rows[codes != alone], codes[codes != alone], 4)
+        assert np.array_equal(blended(inside)[0], inside.stored()[0])
+        blend_ahead(learner, parted)
+        options = {"n_components": {"compact": 32, "linear8": 0}, "epochs": 5}
+        model = TernaryKernelClassifier(**options, random_state=0).fit(rows, codes, groups=parted)
+        assert np.isfinite(model.decision_function(rows)).all()
+
+
+def test_one_group_left_beside_validation_rows_was_refused_after_the_training() -> None:
+    """Two groups of which one is held out leave one, which counts as none."""
+    rows, codes = clouds(2, 120, 6, 0)
+    options = {"n_components": 0, "linear": 8, "epochs": 5, "validation_fraction": 0.2}
+    TernaryKernelClassifier(**options, random_state=0).fit(rows, codes, groups=np.arange(120) // 60)
+
+
+def test_weights_of_any_size_keep_products_exact() -> None:
+    """Rows that occur often have large weights; the assertion of exact products once failed."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, 3000)
+    rows = (rng.integers(-9000, 9000, (3000, 3)) + 20000 * (2 * codes[:, None] - 1)).astype(
+        np.int16
+    )
+    targets = targets_of(codes, 2)
+    fits = [fit_discriminants(rows, codes, targets, np.full(3000, each)) for each in (1.0, 64.0)]
+    assert np.allclose(*(fit.fitted(rows) for fit in fits))

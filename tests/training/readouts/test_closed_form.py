@@ -12,16 +12,17 @@ from scipy.special import logsumexp
 
 from tinykernel import progress
 from tinykernel.training.folds import Fold, trial_folds
+from tinykernel.training.readouts import normal_equations
 from tinykernel.training.readouts.closed_form import fit_ridge, fit_standardised, round_fit
 from tinykernel.training.readouts.normal_equations import (
+    LIKELY,
     PENALTIES,
-    Levels,
+    LevelFit,
     Standard,
     fit_levels,
     held_out_error,
     input_power,
     likeliest,
-    round_to_plane,
 )
 
 
@@ -104,10 +105,10 @@ def _many(
 @given(
     seed=st.integers(0, 10**6), n=st.integers(6, 150), p=st.integers(1, 150), aside=st.booleans()
 )
-def test_held_out_error_is_that_of_the_normal_equations(
+def test_levels_of_many_rows_are_those_of_the_normal_equations(
     seed: int, n: int, p: int, aside: bool
 ) -> None:
-    """The least error of folds over all penalties is as by solving slowly."""
+    """With 8 bits what is said, and the error of the folds left out, are as by solving slowly."""
     inputs, targets, weight = _many(seed, n, p)
     out = np.arange(n) % 3
     folds = [Fold(np.flatnonzero(out != f), np.flatnonzero(out == f)) for f in range(3)]
@@ -120,7 +121,8 @@ def test_held_out_error_is_that_of_the_normal_equations(
         solved = _slow(z / unit, targets[inside].astype(np.float64), w, share * diagonal)
         return (inputs / unit) @ solved[0] + solved[1]
 
-    if aside:  # one fold
+    learned = np.arange(n)
+    if aside:  # what is left out is never learned
         learned = np.arange(2 * n // 3)
         folds = [Fold(learned, np.arange(len(learned), n))]
     errors = []
@@ -128,24 +130,56 @@ def test_held_out_error_is_that_of_the_normal_equations(
         left = [(said(f.inside, share) - targets)[f.outside] for f in folds]
         each = zip(left, folds, strict=True)
         errors.append(sum(float((weight[f.outside] @ e**2).sum()) for e, f in each))
-    error = held_out_error(inputs, targets, weight, folds)
+    (levels, worth, offset), error, _ = fit_levels(
+        inputs, targets, weight, folds, 8, n_learned=len(learned)
+    )
     judged = sum(weight[f.outside].sum() for f in folds)
     assert error == pytest.approx(min(errors) / (3 * judged), rel=1e-6)
+    assert error == held_out_error(inputs, targets, weight, folds)
+    exact = said(learned, PENALTIES[int(np.argmin(errors))])
+    rounded = worth * (inputs @ levels.T.astype(np.float64)) + offset
+    assert np.square(rounded - exact).mean() < 2e-2 * max(np.square(exact).mean(), 0.1)
 
 
 def test_nearest_plane_loses_less_than_rounding_each_weight() -> None:
     """Inputs make up for the rounding of others: a quarter of the error is left."""
     inputs, targets, weight = _many(3, 400, 120)
     inputs[:, 20:] = inputs[:, np.arange(100) % 20] + inputs[:, 20:] // 16
+    folds = trial_folds(targets.argmax(axis=1), None, 0)
+    (fine, worth, offset), *_ = fit_levels(inputs, targets, weight, folds, 8)
+    exact = worth * (inputs @ fine.T.astype(np.float64)) + offset
     fit, _ = fit_standardised(inputs, targets, weight, None)
-    exact, lost = fit.fitted(inputs), list[float]()
-    for round_weights in (round_to_plane, round_fit):
-        known = (inputs, weight) if round_weights is round_to_plane else (inputs,)
-        levels, step, moved = round_weights(fit, *known, 3)
+    plain = round_fit(fit, inputs, 3)
+    lost = []
+    for levels, step, moved in (fit_levels(inputs, targets, weight, folds, 3)[0], plain):
         assert np.abs(levels).max() <= 3
         said = step * (inputs @ levels.T.astype(np.float64)) + moved
         lost.append(np.square(said - exact).mean())
     assert lost[0] < lost[1] / 4
+
+
+def test_penalty_of_every_second_input_is_half_that_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the penalty is found by some of the inputs, inputs that stand there twice are one."""
+    inputs, targets, weight = _many(5, 400, 40)
+    folds = trial_folds(targets.argmax(axis=1), None, 0)
+    monkeypatch.setattr(normal_equations, "_TRIED_INPUTS", 40)
+    twice = np.repeat(inputs, 2, axis=1)
+    fits = [(one, fit_levels(one, targets, weight, folds, 8)[0]) for one in (inputs, twice)]
+    said = [worth * (one @ w.T.astype(float)) + o for one, (w, worth, o) in fits]
+    assert np.allclose(*said, atol=0.03)
+
+
+def test_penalty_was_found_by_the_first_cells_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts of two cells follow each other; where only the second tells, the error is small."""
+    inputs, _, weight = _many(5, 400, 20)
+    total = inputs.sum(axis=1, keepdims=True)
+    targets = np.where(total > np.median(total), 1, -1).astype(np.float32)
+    noise = np.random.default_rng(1).integers(0, 9, inputs.shape).astype(np.int16)
+    cells = np.stack([noise, inputs], axis=2).reshape(400, -1)
+    folds = trial_folds((targets[:, 0] > 0).astype(int), None, 0)
+    monkeypatch.setattr(normal_equations, "_TRIED_INPUTS", 20)
+    error, alone = (fit_levels(one, targets, weight, folds, 8)[1] for one in (cells, noise))
+    assert error < 0.8 * alone
 
 
 def test_inputs_that_decide_have_the_power() -> None:
@@ -162,8 +196,17 @@ def test_shaded_targets_made_the_sums_depend_on_the_order_of_additions() -> None
     shaded = targets * np.random.default_rng(0).random(targets.shape, dtype=np.float32) ** 9
     folds = trial_folds(targets.argmax(axis=1), None, 0)
     back = [Fold(299 - fold.inside, 299 - fold.outside) for fold in folds]
-    turned = held_out_error(inputs[::-1], shaded[::-1], weight[::-1], back)
-    assert held_out_error(inputs, shaded, weight, folds) == turned
+    (levels, worth, offset), error, _ = fit_levels(inputs, shaded, weight, folds, 8)
+    turned, same, _ = fit_levels(inputs[::-1], shaded[::-1], weight[::-1], back, 8)
+    assert np.array_equal(levels, turned[0])
+    assert np.array_equal(offset, turned[2])
+    assert (worth, error) == (turned[1], same)
+
+
+def test_error_left_out_was_0_where_nothing_could_be_left_out() -> None:
+    """Two groups of one class each make no fold: nothing is said of the error."""
+    inputs, targets, weight = _many(2, 50, 9)
+    assert np.isnan(fit_levels(inputs, targets, weight, [], 8).error)
 
 
 @settings(max_examples=20, deadline=None)
@@ -198,17 +241,17 @@ def test_ctrl_c_keeps_the_weights_of_the_last_step() -> None:
     """Before there are any, it is passed on."""
     inputs, targets, weight = _many(1, 200, 9)
 
-    def interrupted_at(step: int) -> tuple[Levels, bool]:
+    def interrupted_at(step: int) -> LevelFit:
         def interrupt(message: progress.Message) -> None:
             if (message.stage, message.done) == ("weighing", step):
                 raise KeyboardInterrupt
 
         with progress.observing(interrupt):
-            return fit_levels(inputs, targets, weight, 8)
+            return fit_levels(inputs, targets, weight, [], 8, likely=LIKELY)
 
     with pytest.raises(KeyboardInterrupt):
         interrupted_at(0)
-    (levels, unit, offset), interrupted = interrupted_at(9)
-    assert interrupted
-    said = inputs @ levels.T.astype(np.float64) * unit + offset
+    fit = interrupted_at(9)
+    assert fit.interrupted
+    said = inputs @ fit.stored[0].T.astype(np.float64) * fit.stored[1] + fit.stored[2]
     assert (said.argmax(axis=1) == targets.argmax(axis=1)).mean() > 0.8

@@ -19,6 +19,7 @@ from tinykernel.model.stages.levels import Levels
 from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loss import targets_of
 from tinykernel.training.options import TrainerOptions
+from tinykernel.training.signals import training as signals_training
 from tinykernel.training.signals.pool import SignalPlan, SignalPool
 from tinykernel.training.signals.spectrum import spectrum_of
 from tinykernel.training.signals.training import counted_ahead, some_rows
@@ -92,6 +93,14 @@ def test_cells_are_chosen_where_the_place_matters(waves):
     later = waves[1] > 0  # nothing can be held out of two groups of a class each
     halves = prepare(waves[0].reshape(-1, 128), later, groups=later)[1]
     assert not counted_ahead(halves, TrainerOptions(random_state=0), (64, 2))
+    heavy = np.full(len(X), 1e6)  # once an error, as is a weight of 1e-6, which was ignored
+    assert cells_of(
+        Asked.few(X, y, {}, limits=asked.limits, shape=(256, 1)),
+        X,
+        y,
+        groups=group,
+        sample_weight=heavy,
+    )
     for cells, said in ((121, "too many for windows of 256"), (256, "give 1 to 255")):
         with pytest.raises(TinykernelError, match=said):
             TernaryKernelClassifier(cells=cells).fit(X, y)
@@ -279,3 +288,17 @@ def test_a_constant_channel_is_named():
     X[:, :, 1] = 7
     with pytest.raises(TinykernelError, match="channel 1 never varies"):
         TernaryKernelClassifier().fit(X, np.arange(40) % 2)
+
+
+def test_ctrl_c_while_a_fit_was_judged_lost_it(monkeypatch, waves):
+    """The first fit by likelihood is kept, judged or not, and the model says so."""
+    X, y = waves
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(signals_training, "judge", interrupt)
+    model = TernaryKernelClassifier(n_kernels=16, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="the best model so far is used"):
+        model.fit(X[:160], y[:160], validation=(X[160:], y[160:]))
+    assert model.score(X, y) > 0.6

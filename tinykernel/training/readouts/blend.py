@@ -26,8 +26,10 @@ from tinykernel.training.threads import side_by_side
 
 #: Share of discriminants. Half, or all, is worse where classes are no clouds of one shape.
 SHARE = 0.25
-#: With more inputs the normal equations take long.
-MOST_INPUTS = 1024
+#: With more inputs or rows the normal equations take long.
+MOST_INPUTS, _MOST_ROWS = 1024, 1 << 20
+# Rounding to fewer bits loses more than a blend gains.
+_FEWEST_BITS = 4
 _STAGE = "comparing with discriminants"
 
 
@@ -39,7 +41,13 @@ class BlendRecipe(LinearRecipe):
 
 
 def blended(learner: LinearLearner) -> Levels:
-    """Return weights of few bits (n_outputs, n_inputs), their unit, and offsets (n_outputs,)."""
+    """Return weights of few bits (n_outputs, n_inputs), their unit, and offsets (n_outputs,).
+
+    Without rows of some class, or with 2 bits, these are the learned ones.
+    """
+    codes, n_classes = codes_of(learner.targets), max(2, learner.n_outputs)
+    if learner.recipe.bits < _FEWEST_BITS or np.unique(codes).size < n_classes:
+        return learner.stored()
     return round_to_plane(_blend(learner), learner.inputs, learner.weight, learner.recipe.bits)
 
 
@@ -53,7 +61,9 @@ def decide(learner: LinearLearner, inputs: NDArray[Any]) -> NDArray[np.float32]:
 def blend_ahead(learner: LinearLearner, groups: NDArray[np.int64] | None) -> bool:
     """Whether a blend has less log loss on held-out rows, or groups (n,), by one standard error."""
     recipe = replace(learner.recipe, n_threads=1)
-    if recipe.losses or learner.n_inputs > MOST_INPUTS:
+    if recipe.losses or recipe.bits < _FEWEST_BITS:
+        return False
+    if learner.n_inputs > MOST_INPUTS or len(learner.inputs) > _MOST_ROWS:
         return False
 
     def judged(fold: Fold) -> tuple[Candidate, Candidate]:

@@ -19,6 +19,7 @@ from tinykernel.training.folds import Fold, final_fold, trial_folds
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts.forest import TreeOptions
 from tinykernel.training.readouts.trees import (
+    BEHIND,
     STAGE,
     TreeData,
     TreeTrial,
@@ -85,7 +86,8 @@ class Contest:
     rows: TreeData
     folds: Sequence[Fold]  # choose the options of trees.
     final: Fold  # the rows outside have chosen nothing.
-    trial: TreeTrial | None = None  # best of a search.
+    trial: TreeTrial | None = None  # best of a search,
+    limit: float = np.inf  # which ended early if it was far above this loss.
     #: The last choice, None if no tree could be grown; and the trees and their trial if they won.
     choice: Choice | None = None
     trees: tuple[IntegerModel, TreeTrial] | None = None
@@ -103,8 +105,9 @@ class Contest:
     def early(self, rivals: Sequence[Rival]) -> bool:
         """Whether trees are far ahead of a shorter training of components, the first rival.
 
-        It runs beside the search for trees, which rarely fills two threads. Few rows train fast,
-        and many rows are more than those of a trial.
+        It runs beside the search for trees, which rarely fills two threads. Not for few rows, which
+        train fast, nor for many, of which trials see a part. Rivals cost as much as each other, so
+        that trees win only if they are ahead by the margin.
         """
         limit, rows, cancelled = rivals[0].log_loss, self.rows, threading.Event()
         if _all_rows_are_more(rows, self.folds) or _few(rows.data):
@@ -112,7 +115,8 @@ class Contest:
 
         def trees() -> Candidate:
             beside = replace(rows, n_threads=max(1, rows.n_threads - 1))
-            self.trial = searched(beside, self.folds, _LATER * limit, cancelled)
+            self.limit = _LATER * limit
+            self.trial = searched(beside, self.folds, self.limit, cancelled)
             if self.trial.log_loss >= limit:
                 raise CancelledError
             return replace(_judged(rows, self.trial, self.final), cost=1)
@@ -132,7 +136,9 @@ class Contest:
         """Compare trees with full trainings, or by short ones whose losses differ widely."""
         rows, data = self.rows, self.rows.data
         limit = min(rival.log_loss for rival in rivals)
-        self.trial = trial = self.trial or searched(rows, self.folds, limit)
+        trial = self.trial
+        if trial is None or (limit > self.limit and trial.log_loss > BEHIND * self.limit):
+            trial = searched(rows, self.folds, limit)
         ratio = trial.log_loss / max(limit, 1e-30)
         # Trees of few rows are judged anew with all of them.
         behind = _FAR_BEHIND if _all_rows_are_more(rows, self.folds) else _BEHIND

@@ -59,6 +59,7 @@ def split_rows(data: TrainSet, options: TrainerOptions, seed: int) -> TrainingRo
         judging[len(out) - data.n_varied :] = False
         held = (data.X[judging], data.truth[judging], weight[judging])
         groups = None if data.groups is None else data.groups[~out]
+        groups = None if groups is None or np.unique(groups).size < 2 else groups
         return TrainingRows(data.X[~out], targets[~out], weight[~out], held, groups)
     if data.validation is None:
         return TrainingRows(data.X, targets, weight, None, data.groups)
@@ -119,27 +120,30 @@ def bits_of(options: TrainerOptions, shape: tuple[int, ...]) -> int:
     return bits
 
 
+def table_recipe(data: TrainSet, options: TrainerOptions, bits: int) -> LinearRecipe:
+    """Return the recipe of a linear part on the inputs of a table."""
+    recipe = linear_recipe(options, len(data.X), bits, 25, data.losses)
+    return replace(recipe, dropout=linear_dropout(data.X.shape[1]))
+
+
 def fit_linear(
     data: TrainSet, options: TrainerOptions, bits: int, blend: bool | None = None
 ) -> TrainingResult:
     """Train a linear part on the quantized inputs of plain rows; `blend` is as in `TrialData`."""
-    recipe = replace(
-        linear_recipe(options, len(data.X), bits, 25, data.losses),
-        dropout=linear_dropout(data.X.shape[1]),
-    )
+    recipe = table_recipe(data, options, bits)
     rows = split_rows(data, options, recipe.seed)
     scaler = choose_scaler(rows.rows, data.raw_dtype, options.width(), options.scaler_scope)
     rows = rows.seen(scaler.quantize)
     learner = LinearLearner(rows.rows, rows.targets, rows.weight, recipe)
     history = run_training(learner, rows)
-    if blend is None and not (options.effort == "quick" or history.interrupted or data.n_varied):
-        try:
-            blend = blend_ahead(learner, rows.groups)
-        except KeyboardInterrupt:
-            history = replace(history, interrupted=True)
     stored = learner.stored()
-    if blend:
-        stored, recipe = blended(learner), BlendRecipe(**vars(recipe))
+    try:
+        if blend is None and not (history.interrupted or options.effort == "quick"):
+            blend = not data.n_varied and blend_ahead(learner, rows.groups)
+        if blend:
+            stored, recipe = blended(learner), BlendRecipe(**vars(recipe))
+    except KeyboardInterrupt:
+        history = replace(history, interrupted=True)
     try:
         taken = Grid.table(data.raw_dtype, data.X.shape[1])
         model = linear_model((scaler,), taken, data.meaning, *stored)

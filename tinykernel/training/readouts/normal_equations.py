@@ -1,8 +1,9 @@
 """Linear parts of many rows by normal equations, with weights rounded to few bits.
 
 With Z the inputs, w the weights of rows and Y the targets, all centred, those of ridge regression
-are ``(G + penalty)^-1 Z' w Y``, where ``G = Z' w Z``. Steps to the largest likelihood solve the
-same equations (`likeliest`). With ``G + penalty = L L'`` the loss of levels Q of a step s is
+are ``(G + penalty)^-1 Z' w Y``, where ``G = Z' w Z``. Their
+penalty has the least squared error on held-out folds. Steps to maximum likelihood solve the same
+equations (`likeliest`). With ``G + penalty = L L'`` the loss of levels Q of a step s is
 ``|L' (W - s Q)|^2``: the last input is rounded first, and each before it makes up for the errors
 behind it (the nearest plane of Babai, Combinatorica 1986).
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,10 +43,13 @@ from tinykernel.training.readouts.closed_form import (
 
 #: Penalties that are tried, in shares of the mean of the diagonal of G.
 PENALTIES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-#: The penalty of the likelihood, which needs less than squared errors.
-LIKELY = 0.003
+#: The penalty without folds, and those of the likelihood, which needs less than squared errors.
+UNKNOWN, LIKELY = 0.1, 0.003
+LIKELY_PENALTIES = (LIKELY, 0.03, 0.3)
 #: Of more inputs the matrix takes gigabytes, and minutes.
 MOST_INPUTS = 9216
+# Most inputs that the penalty is chosen with.
+_TRIED_INPUTS = 2048
 _ROWS_AT_ONCE, _INPUTS_AT_ONCE = 4096, 1024
 # Penalty for ranking kernels.
 _RANKING = 0.3
@@ -60,27 +64,51 @@ Levels: TypeAlias = tuple[NDArray[np.int8], float, _Doubles]
 LIKELIHOOD_STEPS = 30
 
 
+class LevelFit(NamedTuple):
+    """Weights of few bits."""
+
+    stored: Levels
+    error: float  # mean squared error on held-out rows, NaN without folds.
+    interrupted: bool = False  # whether Ctrl-C ended the fit; these are the best so far.
+
+
 def fit_levels(
     inputs: _Inputs,
     targets: NDArray[np.float32],
     weight: NDArray[np.float32],
+    folds: Sequence[Fold],
     bits: int,
-    penalty: float = LIKELY,
-) -> tuple[Levels, bool]:
-    """Fit the largest likelihood (`likeliest`) to many rows, with weights of few bits.
+    *,
+    likely: float | None = None,
+    n_learned: int | None = None,
+) -> LevelFit:
+    """Fit ridge regression to many rows, with weights of few bits.
 
     Inputs (n, n_inputs) are integers, targets (n, n_outputs) in -1..1 are rounded to 1/256; weights
-    (n,) have a mean of 1, and `penalty` is a share of the mean of the diagonal. The second value
-    says whether Ctrl-C ended the fit, with the best so far.
+    (n,) have a mean of 1. Rows from `n_learned` on are for folds alone, which choose the penalty.
+    With a penalty `likely` the fit goes on to maximum likelihood (`likeliest`).
     """
-    p, share = inputs.shape[1], _shares(inputs, weight)
-    system = _System(_products(inputs, np.rint(targets / _SHADE) * _SHADE, share), p)
-    _, upper, added = system.solve(penalty, "solving")
-    standard = Standard(system.mean[:p], system.unit, upper, added)
-    solved, offset, ended = likeliest(inputs, targets, share, standard)
-    levels, step, stopped = _round(upper, solved, system.unit, bits)
-    offset = offset - combined(standard.mean[:, None], step * levels)[0]
-    return (levels.T.astype(np.int8), step, offset), ended or stopped
+    targets = np.rint(targets / _SHADE) * _SHADE
+    share = _shares(inputs, weight)
+    stride = -(-inputs.shape[1] // _TRIED_INPUTS)
+    tried = np.arange(0, inputs.shape[1], stride)
+    # One of each `stride`, drawn: counts of the cells of a kernel follow each other.
+    tried += np.random.default_rng(0).integers(0, stride, tried.size)
+    tried = np.minimum(tried, inputs.shape[1] - 1)
+    penalty, error = UNKNOWN if likely is None else likely / stride, float("nan")
+    if folds:
+        penalty, error = _choose(inputs[:, tried], targets, share, folds)
+    inputs, targets, share = inputs[:n_learned], targets[:n_learned], share[:n_learned]
+    system = _System(_products(inputs, targets, share), inputs.shape[1])
+    solved, upper, added = system.solve(penalty * stride, "solving")
+    mean, offset = system.mean[: inputs.shape[1]], system.mean[inputs.shape[1] :]
+    ended = False
+    if likely is not None:
+        standard = Standard(mean, system.unit, upper, added)
+        solved, offset, ended = likeliest(inputs, targets, share, standard)
+    levels, step, stopped = _round(upper, solved, system.unit, bits, "rounding")
+    offset = offset - combined(mean[:, None], step * levels)[0]
+    return LevelFit((levels.T.astype(np.int8), step, offset), error, ended or stopped)
 
 
 def round_to_plane(fit: Fit, inputs: _Inputs, weight: NDArray[np.floating], bits: int) -> Levels:
@@ -120,15 +148,18 @@ def _weighed_system(
 
 def _shares(inputs: _Inputs, weight: NDArray[np.floating]) -> _Doubles:
     """Return weights of rows in steps that keep products exact."""
-    most = max(float(np.abs(inputs.astype(np.int32)).max(initial=1)), 1 / float(_SHADE))
-    step = max(_SHARE, 2.0 ** int(np.frexp(most**2 * 2 * len(inputs) / EXACT)[1]))
+    step = max(_SHARE, 2.0 ** int(np.frexp(_most(inputs) ** 2 * 2 * weight.sum() / EXACT)[1]))
     return np.maximum(np.rint(weight.astype(np.float64) / step), 1.0)
+
+
+def _most(inputs: _Inputs) -> float:
+    """Return the largest size of inputs and rounded targets."""
+    return max(float(inputs.max(initial=1)), -float(inputs.min(initial=0)), 1 / float(_SHADE))
 
 
 def _products(inputs: _Inputs, targets: NDArray[np.float32], share: _Doubles) -> _Doubles:
     """Return exact weighted products of all pairs of inputs, targets and 1."""
-    largest = max(float(np.abs(inputs.astype(np.int32)).max(initial=1)), 1 / float(_SHADE))
-    assert largest**2 * share.sum() < EXACT
+    assert _most(inputs) ** 2 * share.sum() < EXACT
     size = inputs.shape[1] + targets.shape[1] + 1
     total = np.zeros((size, size))
     for first in range(0, len(inputs), _ROWS_AT_ONCE):
@@ -220,25 +251,37 @@ def held_out_error(
     weight: NDArray[np.float32],
     folds: Sequence[Fold],
 ) -> float:
-    """Return the mean squared error on held-out rows of ridge regression with the best penalty.
+    """Return the mean squared error of ridge regression on held-out rows, by the best penalty.
 
     Arguments are as those of `fit_levels`; the folds share all rows.
     """
-    targets, share = np.rint(targets / _SHADE) * _SHADE, _shares(inputs, weight)
+    targets = np.rint(targets / _SHADE) * _SHADE
+    return _choose(inputs, targets, _shares(inputs, weight), folds)[1]
+
+
+def _choose(
+    inputs: _Inputs, targets: NDArray[np.float32], share: _Doubles, folds: Sequence[Fold]
+) -> tuple[float, float]:
+    """Return the penalty of the least squared error on folds, and this error."""
     used = np.union1d(folds[0].inside, folds[0].outside)
     whole = _products(inputs[used], targets[used], share[used])
     errors, total = np.zeros(len(PENALTIES)), 0.0
-    for fold in folds:
+    n_steps = len(folds) * len(PENALTIES)
+    for number, fold in enumerate(folds):
         out = fold.outside
         left = _products(inputs[out], targets[out], share[out])
         total += float(left[-1, -1]) * targets.shape[1]
         system = _System(whole - left, inputs.shape[1])
-        errors += [system.error(left, system.solve(each)[0]) for each in PENALTIES]
-    return float(errors.min() / total)
+        for place, penalty in enumerate(PENALTIES):
+            progress.report("choosing the penalty", number * len(PENALTIES) + place, n_steps)
+            errors[place] += system.error(left, system.solve(penalty)[0])
+    progress.report("choosing the penalty", n_steps, n_steps)
+    best = int(np.argmin(errors))
+    return PENALTIES[best], float(errors[best] / total)
 
 
 def _round(
-    upper: _Doubles, solved: _Doubles, unit: _Doubles, bits: int
+    upper: _Doubles, solved: _Doubles, unit: _Doubles, bits: int, stage: str = ""
 ) -> tuple[_Doubles, float, bool]:
     """Round a solution to levels; return these, the step, and whether Ctrl-C ended the search."""
     most = 2 ** (bits - 1) - 1
@@ -248,7 +291,8 @@ def _round(
     interrupted = False
     try:
         for number, step in enumerate((largest * STEPS).tolist()):
-            progress.report("rounding", number, len(STEPS))
+            if stage:
+                progress.report(stage, number, len(STEPS))
             levels, loss = _nearest_plane(factor, solved, step * unit, most)
             if best is None or loss < best[0]:
                 best = loss, step, levels
@@ -256,7 +300,8 @@ def _round(
         if best is None:
             raise
         interrupted = True
-    progress.report("rounding", len(STEPS), len(STEPS))
+    if stage:
+        progress.report(stage, len(STEPS), len(STEPS))
     assert best is not None
     return best[2], best[1], interrupted
 

@@ -69,7 +69,7 @@ _CHANGES: _Changes = (
     {"l2": 8.0},
 )
 # Ratio of losses at which the search ends: after the first trial, and after the sizes of trees.
-_FAR_BEHIND, _BEHIND = 1.5, 1.15
+_FAR_BEHIND, BEHIND = 1.5, 1.15
 # Ratio of losses on the first fold at which options are not tried on the others.
 _HOPELESS = 1.05
 #: Then those for trees beside a linear part.
@@ -280,7 +280,7 @@ def searched(
         return best
     sizes = [{"leaves": n} for n in _LEAVES[1:] if n * _LEAST_LEAF_BYTES <= data.room.n_bytes]
     best = search.climb(best, sizes)
-    if best.log_loss > _BEHIND * limit:
+    if best.log_loss > BEHIND * limit:
         return best
     best = search.climb(best, _CHANGES)
     # Dot products of the linear part must stay far below 32 bits.
