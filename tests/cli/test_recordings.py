@@ -194,6 +194,17 @@ def test_rows_of_one_group_were_in_both_parts_without_a_word(tmp_path, shape, na
     assert f"hint: {hint}" in plain.stderr
 
 
+def test_a_column_of_persons_was_an_input_without_a_word(tmp_path):
+    """A table whose column says who it was has a hint; with --groups it has none."""
+    rng = np.random.default_rng(0)
+    lines = [f"{i % 6},{rng.normal()},{rng.normal()},{i % 2}" for i in range(60)]
+    (tmp_path / "a.csv").write_text("\n".join(["Person,a,b,label", *lines]))
+    train = ("train", tmp_path / "a.csv", *sets("n_components=32", "epochs=1"), "--effort", "quick")
+    plain = run(*train, "-o", tmp_path / "m.tkm")
+    assert "hint: column Person is an input; --groups Person holds out whole" in plain.stderr
+    assert "hint" not in run(*train, "--groups", "Person", "-o", tmp_path / "n.tkm").stderr
+
+
 @pytest.mark.parametrize(
     ("options", "expected", "status"),
     [

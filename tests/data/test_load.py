@@ -227,6 +227,16 @@ def test_rows_kept_aside_are_those_of_training(tmp_path):
     assert len(load_rows(npz(tmp_path / "b.npz", X=X, y=y), groups="who").X) == 60
 
 
+def test_the_most_unusual_group_was_held_out(tmp_path):
+    """The splitter deals groups of few classes first; the test part had one class."""
+    group = np.arange(150) // 30
+    X, y = small(150)[0], np.where(group == 2, 1, np.arange(150) % 3)
+    file = npz(tmp_path / "a.npz", X=X, y=y, who=group)
+    for seed in range(4):
+        held = load_data(file, groups="who", test_size=0.2, seed=seed).y_test
+        assert np.unique(held).size == 3
+
+
 def test_groups_of_two_dimensions_are_refused(tmp_path):
     """An array that holds no single group a row ends with one line; an .npy has no groups."""
     X, y = small(20)

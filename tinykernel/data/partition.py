@@ -69,7 +69,11 @@ def _group_split(
         )
     if np.unique(y, return_counts=True)[1].max() < n_parts:
         raise TinykernelError(f"{part.file}: too few rows to hold out groups; use --test 0")
-    train, test = group_folds(n_parts, y, group, seed)[0]
+    folds, all_classes = group_folds(n_parts, y, group, seed), np.unique(y).size
+    inside, held = ([np.unique(y[fold[i]]).size for fold in folds] for i in (0, 1))
+    # The first fold gets the groups whose classes are the most unusual.
+    usable = [n if rest == all_classes else -1 for rest, n in zip(inside, held, strict=True)]
+    train, test = folds[int(np.argmax(usable))]
     if not len(test):
         raise TinykernelError(f"{part.file}: too few groups to hold one out; use --test 0")
     return train, test

@@ -239,7 +239,12 @@ def is_by_group(options: Mapping[str, Any], dataset: Dataset, cut: Windows | Non
 
 
 def groups_hint(dataset: Dataset) -> str:
-    """Return a hint if rows of one group are in both parts."""
+    """Return a hint if rows of one group are in both parts, or seem to be."""
+    from tinykernel.data.recordings.labels import GROUPS
+
+    names = () if dataset.group_train is not None else dataset.columns or ()
+    for name in (each for each in names if each.lower() in GROUPS):
+        return f"column {name} is an input; --groups {name} holds out whole groups instead"
     if "groups mixed" not in dataset.split:
         return ""
     return (

@@ -18,7 +18,8 @@ from tinykernel.coding.cells import number_of
 from tinykernel.errors import TinykernelError
 
 _LABELS = ("label", "class", "target", "word", "y")
-_GROUPS = ("group", "person", "speaker", "subject", "patient", "machine", "device")
+#: Names of columns and parts of paths that say groups.
+GROUPS = ("group", "person", "speaker", "subject", "patient", "machine", "device")
 #: Label of samples that no span labels.
 NO_SPAN = "background"
 _BACKGROUND = {NO_SPAN, "noise", "silence", "none", "nothing", "off"}
@@ -58,7 +59,7 @@ class NamePattern:
             raise TinykernelError(
                 f"--name {self.text!r}: write each field once, as {{label}}, with text between them"
             )
-        for role, known in (("label", _LABELS), ("group", _GROUPS)):
+        for role, known in (("label", _LABELS), ("group", GROUPS)):
             asked = getattr(self, role)
             if asked is not None and asked not in fields:
                 object.__setattr__(self, role, None)  # it may be a column
