@@ -91,7 +91,8 @@ class MachineClassifier(ClassifierMixin, MachineEstimator):
         ndarray of float64, shape (n, n_classes), or (n,) for two classes
             Larger for likelier classes; positive for ``classes_[1]`` of two.
         """
-        decisions = self.machine_.decision_function(self._checked_rows(X))
+        rows = self._checked_rows(X)
+        decisions = self.machine_.decision_function(rows)
         return decisions[:, 0] if decisions.shape[1] == 1 else decisions
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -107,7 +108,8 @@ class MachineClassifier(ClassifierMixin, MachineEstimator):
         ndarray, shape (n,)
             Entries of `classes_`.
         """
-        decisions = self.machine_.decision_function(self._checked_rows(X))
+        rows = self._checked_rows(X)
+        decisions = self.machine_.decision_function(rows)
         return np.asarray(self.classes_[chosen_labels(decisions)])
 
 

@@ -101,7 +101,8 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, ValueParameters):
         -------
         ndarray of float64, shape (n,), or (n, n_outputs) of several outputs
         """
-        return np.asarray(self.machine_.predict(self._checked_rows(X)), dtype=np.float64)
+        rows = self._checked_rows(X)
+        return np.asarray(self.machine_.predict(rows), dtype=np.float64)
 
     def __sklearn_tags__(self) -> Any:
         """Declare that `y` may have several columns."""

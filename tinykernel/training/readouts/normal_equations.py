@@ -57,6 +57,7 @@ _RANKING = 0.3
 _SHARE, _SHADE = 2.0**-12, np.float32(2.0**-8)
 
 _Inputs = NDArray[np.int16]
+_Floats = NDArray[np.float32]
 _Doubles = NDArray[np.float64]
 #: Weights (n_outputs, n_inputs) of few bits, their unit, and offsets.
 Levels: TypeAlias = tuple[NDArray[np.int8], float, _Doubles]
@@ -139,9 +140,7 @@ def fit_discriminants(
     return fit._replace(weights=apart, offset=offsets)
 
 
-def _weighed_system(
-    inputs: _Inputs, targets: NDArray[np.float32], weight: NDArray[np.floating]
-) -> _System:
+def _weighed_system(inputs: _Inputs, targets: _Floats, weight: NDArray[np.floating]) -> _System:
     """Return the normal equations of weighted rows."""
     return _System(_products(inputs, targets, _shares(inputs, weight)), inputs.shape[1])
 
@@ -246,10 +245,7 @@ def input_power(
 
 
 def held_out_error(
-    inputs: _Inputs,
-    targets: NDArray[np.float32],
-    weight: NDArray[np.float32],
-    folds: Sequence[Fold],
+    inputs: _Inputs, targets: _Floats, weight: _Floats, folds: Sequence[Fold]
 ) -> float:
     """Return the mean squared error of ridge regression on held-out rows, by the best penalty.
 
