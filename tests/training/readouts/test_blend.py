@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,12 +13,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tinykernel import TernaryKernelClassifier
 from tinykernel.training import trainer
+from tinykernel.training.choice import joined
 from tinykernel.training.folds import Fold
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import judge, targets_of
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.recipe import Recipe
-from tinykernel.training.readouts import linear_training
+from tinykernel.training.readouts import blend, linear_training
 from tinykernel.training.readouts.blend import blend_ahead, blended
 from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe
 from tinykernel.training.readouts.normal_equations import LIKELY, fit_discriminants
@@ -173,3 +176,13 @@ def test_weights_of_any_size_keep_products_exact() -> None:
     targets = targets_of(codes, 2)
     fits = [fit_discriminants(rows, codes, targets, np.full(3000, each)) for each in (1.0, 64.0)]
     assert np.allclose(*(fit.fitted(rows) for fit in fits))
+
+
+def test_a_blend_of_less_loss_was_less_accurate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of mushroom the blend had 7 % less log loss, and 97.5 % of the test rows for 99.1."""
+    rows, codes = clouds(6, 240, 30, 1)
+    learner = learned(rows, codes, 6)
+    for scores, ahead in (((0.9, 0.9), True), ((0.9, 0.8), False)):
+        left = iter(scores)
+        monkeypatch.setattr(blend, "joined", lambda parts: replace(joined(parts), score=next(left)))  # noqa: B023
+        assert blend_ahead(learner, None) == ahead

@@ -84,7 +84,9 @@ def blend_ahead(learner: LinearLearner, groups: NDArray[np.int64] | None) -> boo
     alone, both = (joined(part) for part in zip(*parts, strict=True))
     out = np.concatenate([fold.outside for fold in folds])
     held = None if groups is None else groups[out]
-    return choose([alone, replace(both, cost=1)], learner.weight[out], held).chosen == 1
+    ahead = choose([alone, replace(both, cost=1)], learner.weight[out], held).chosen == 1
+    # Of mushroom it had 7 % less loss, but 97.6 % right for 99.1.
+    return ahead and both.score >= alone.score
 
 
 def _blend(learner: LinearLearner) -> Fit:
