@@ -47,44 +47,23 @@ class Difference:
 
 @dataclass(frozen=True)
 class VerifyResult:
-    """The comparison of `verify`.
+    """The comparison of `verify`."""
 
-    Parameters
-    ----------
-    target : str
-        Where the C ran.
-    compiler : str
-        The compiler's name and version.
-    rows, scores : int
-        Rows that ran, and their scores: rows times classes. Each was compared twice, from raw and
-        from quantized inputs; with a local stage once.
-    hops : int
-        Decisions of a stream, whose scores were compared, too.
-    events : int
-        Events in these decisions, compared one by one.
-    differences : int
-        Number of scores, labels and quantized inputs that differ.
-    first_difference : Difference or None
-    accuracy : float or None
-        Share of the rows that the C labels right, 0 to 1; None without labels, or of a regressor.
-    emulator, core : str
-        Where the C ran; empty for the host.
-    note : str
-        What the run does not prove about the target; mostly empty.
-    """
-
-    target: str
-    compiler: str
-    rows: int
+    target: str  # where the C ran
+    compiler: str  # name and version
+    rows: int  # that ran
+    # Rows times classes. Each was compared twice, from raw and from quantized inputs; with a local
+    # stage once.
     scores: int
-    differences: int
+    differences: int  # number of scores, labels and quantized inputs that differ
     first_difference: Difference | None
+    # Share of the rows that the C labels right, 0 to 1; None without labels, or of a regressor.
     accuracy: float | None
-    emulator: str = ""
+    emulator: str = ""  # where the C ran; empty for the host
     core: str = ""
-    note: str = ""
-    hops: int = 0
-    events: int = 0
+    note: str = ""  # what the run does not prove about the target; mostly empty
+    hops: int = 0  # decisions of a stream, whose scores were compared, too
+    events: int = 0  # in these decisions, compared one by one
 
     @property
     def ok(self) -> bool:

@@ -51,14 +51,14 @@ def tune_command(
     folder = (output or Path("x")).parent / f"{Path(data).stem}.tune"
     call = {name: text for name, (text, _) in typed_settings(ctx.params).items()}
     before: dict[str, str] = {}
-    from tinykernel.tuning.journal import read_call, write_call
-
     if "pick" in call:  # its options need not be repeated
+        from tinykernel.tuning.journal import read_call
+
         before = read_call(folder)
     options, _typed = gather(ctx.params, ("data", "train", "tune"), data, _LEFT_OUT, before)
     options |= {"data": data, "output": output, "task": "classes"}
     find_target(options["target"])
-    from tinykernel.tuning import tune
+    from tinykernel.tuning import journal, tune
 
     if output is not None:
         args.check_output_file(output, (".tkm",))
@@ -77,7 +77,7 @@ def tune_command(
             **parameters | ({"n_jobs": 0} if pick is not None and folder.is_dir() else {}),
         )
         if pick is None:
-            write_call(folder, call)
+            journal.write_call(folder, call)
         chosen = result.best if pick is None else result.pick(pick)
         model, weight = result.models[chosen.budget], train.balanced_or_none(options)
         judged = train.judge_test_rows(model, dataset, class_weight=weight)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -69,14 +70,27 @@ def _group_split(
         )
     if np.unique(y, return_counts=True)[1].max() < n_parts:
         raise TinykernelError(f"{part.file}: too few rows to hold out groups; use --test 0")
-    folds, all_classes = group_folds(n_parts, y, group, seed), np.unique(y).size
-    inside, held = ([np.unique(y[fold[i]]).size for fold in folds] for i in (0, 1))
-    # The first fold gets the groups whose classes are the most unusual.
-    usable = [n if rest == all_classes else -1 for rest, n in zip(inside, held, strict=True)]
-    train, test = folds[int(np.argmax(usable))]
+    parts = [aside for _, aside in group_folds(n_parts, y, group, seed)]
+    test = part_of_most_classes(parts, y)
+    test = parts[0] if test is None else test
     if not len(test):
         raise TinykernelError(f"{part.file}: too few groups to hold one out; use --test 0")
-    return train, test
+    return np.setdiff1d(np.arange(len(y)), test), test
+
+
+def part_of_most_classes(
+    parts: Iterable[NDArray[np.intp]], y: NDArray[Any]
+) -> NDArray[np.intp] | None:
+    """Return the first part with the most classes, of those that leave rows of every class.
+
+    The first fold of the splitter gets the groups whose classes are the most unusual.
+    """
+    codes, best, most = np.unique(y, return_inverse=True)[1], None, 0
+    for part in parts:
+        n, left = np.unique(codes[part]).size, np.unique(np.delete(codes, part)).size
+        if n > most and left == codes.max() + 1:
+            best, most = part, n
+    return best
 
 
 def group_folds(

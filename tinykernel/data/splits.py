@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.data.partition import Dataset, group_folds
+from tinykernel.data.partition import Dataset, group_folds, part_of_most_classes
 from tinykernel.data.recordings import Windows
 from tinykernel.errors import TinykernelError
 from tinykernel.text import count
@@ -41,16 +41,11 @@ def split_recordings(
         )
     codes = np.unique(data.y, return_inverse=True)[1]
     n_parts = min(max(2, round(1 / test_size)), len(names))
-    best, most = None, -1
-    for aside in _parts(n_parts, codes, group, seed):
-        test = np.zeros(len(codes), bool)
-        test[aside] = True
-        inside = len(np.unique(codes[test]))
-        if inside > most and test.any() and len(np.unique(codes[~test])) == codes.max() + 1:
-            best, most = test, inside
-    if best is None:
+    test = part_of_most_classes(_parts(n_parts, codes, group, seed), codes)
+    if test is None:
         raise TinykernelError(_why_no_split(data, codes, group))
-    return ~best, best
+    train[test] = False
+    return train, ~train
 
 
 def _parts(

@@ -21,56 +21,28 @@ from tinykernel.text import count, size
 
 @dataclass(frozen=True)
 class Report:
-    """Memory of a model on a target.
-
-    Parameters
-    ----------
-    target : str
-    source : {"linked", "estimate"}
-        Whether a program was linked.
-    flash : int
-        Bytes that the model adds to an empty program: the sum of the flash parts.
-    flash_parts : dict of str to int
-        ``weights, kernels, transform, windows, scaler, code, library``.
-    static, scratch, stack : int
-        Parts of RAM: static data, the scratch buffer, worst-case stack.
-    chip_flash, chip_ram : int
-        Memory of a typical small chip of this kind.
-    budget : int or None
-        Limit of flash.
-    compiler : str
-        Name and version; empty for an estimate.
-    chain : tuple of str
-        Chain of calls with the deepest stack; empty for an estimate.
-    notes : tuple of str
-        Limitations of the figures.
-    limits : Limits or None
-        The whole budget.
-    instructions : int or None
-        Of one inference, estimated; None where the budget has no such limit.
-    cycles : float
-        Most cycles per instruction, for the time.
-    stream : dict of str to int or None
-        Bytes of RAM of a stream: ``state``, ``scratch`` for a decision, and ``ram``, their sum with
-        static data and stack. None for models without a stream.
-    """
+    """Memory of a model on a target."""
 
     target: str
-    source: str
-    flash: int
-    flash_parts: dict[str, int]
-    static: int
-    scratch: int
-    stack: int
-    chip_flash: int
+    source: str  # {"linked", "estimate"}: whether a program was linked
+    flash: int  # bytes that the model adds to an empty program: the sum of the flash parts
+    flash_parts: dict[str, int]  # weights, kernels, transform, windows, scaler, code, library
+    static: int  # parts of RAM: static data,
+    scratch: int  # the scratch buffer,
+    stack: int  # and the worst-case stack
+    chip_flash: int  # memory of a typical small chip of this kind
     chip_ram: int
-    budget: int | None = None
-    compiler: str = ""
+    budget: int | None = None  # limit of flash
+    compiler: str = ""  # name and version; empty for an estimate
+    # Chain of calls with the deepest stack; empty for an estimate.
     chain: tuple[str, ...] = ()
-    notes: tuple[str, ...] = field(default=())
-    limits: Limits | None = None
+    notes: tuple[str, ...] = field(default=())  # limitations of the figures
+    limits: Limits | None = None  # the whole budget
+    # Of one inference, estimated; None where the budget has no such limit.
     instructions: int | None = None
-    cycles: float = 1.0
+    cycles: float = 1.0  # most cycles per instruction, for the time
+    # Bytes of RAM of a stream: ``state``, ``scratch`` for a decision, and ``ram``, their sum with
+    # static data and stack. None for models without a stream.
     stream: dict[str, int] | None = None
 
     @property

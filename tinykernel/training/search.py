@@ -26,8 +26,9 @@ from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import judge
 from tinykernel.training.options import form_of, parts_of
 from tinykernel.training.options.recipe import Recipe
-from tinykernel.training.readouts.blend import decide as blended_decisions
+from tinykernel.training.readouts.blend import blended
 from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe, linear_dropout
+from tinykernel.training.readouts.normal_equations import decided
 from tinykernel.training.threads import side_by_side
 
 _MOST_COMPONENTS, _MOST_IN_FOLDS, _MOST_AT_FULL_SIZE = 4096, 2048, 8192
@@ -279,7 +280,7 @@ def decisions_of(
     linear = LinearRecipe(*steps, dropout=linear_dropout(inputs.shape[1]), **more)
     alone = LinearLearner(inputs, *known, linear)
     run_epochs(alone, recipe.epochs, stage=None)
-    return blended_decisions(alone, held) if data.blend else alone.decide(held)
+    return decided(blended(alone), held) if data.blend else alone.decide(held)
 
 
 def choose_recipe(

@@ -53,7 +53,7 @@ from tinykernel.training.options.recipe import Recipe, recipe_for, usual_epochs
 from tinykernel.training.readouts.blend import blend_ahead
 from tinykernel.training.readouts.contest import Contest, Rival, fit_trees
 from tinykernel.training.readouts.linear import LinearLearner
-from tinykernel.training.readouts.linear_training import fit_linear, table_recipe
+from tinykernel.training.readouts.linear_training import fit_linear, may_blend, table_recipe
 from tinykernel.training.readouts.trees import TreeTrial
 from tinykernel.training.result import TrainingResult
 from tinykernel.training.search import STAGE, SearchOutcome, TrialData, choose_recipe, decisions_of
@@ -264,9 +264,7 @@ def _blend(data: TrainSet, options: TrainerOptions, inputs: NDArray[Any]) -> boo
     """Whether a linear part alone is blended; without groups this is decided where it has won."""
     widths = (bits for layout, bits in map(parts_of, options.capacity()) if layout is None)
     bits = next(widths, None)
-    if bits is None or data.groups is None or options.effort == "quick":
-        return None
-    if data.quantity is not None or data.n_varied:
+    if bits is None or data.groups is None or not may_blend(data, options):
         return None
     recipe = table_recipe(data, options, bits)
     return blend_ahead(LinearLearner(inputs, data.targets(), data.weight, recipe), data.groups)

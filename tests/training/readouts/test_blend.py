@@ -19,7 +19,7 @@ from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import judge, targets_of
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.recipe import Recipe
-from tinykernel.training.readouts import blend, linear_training
+from tinykernel.training.readouts import blend, linear_training, normal_equations
 from tinykernel.training.readouts.blend import blend_ahead, blended
 from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe
 from tinykernel.training.readouts.normal_equations import LIKELY, fit_discriminants
@@ -50,7 +50,7 @@ def test_discriminants_are_those_of_ridge_predictions(seed: int, n_classes: int)
     """Protects the fit to many rows, of two classes too, against scikit-learn's of a slow ridge."""
     rows, codes = clouds(n_classes, 200, 5, seed)
     targets = targets_of(codes, n_classes)
-    fit = fit_discriminants(rows.astype(np.int16), codes, targets, np.ones(200))
+    fit, _ = fit_discriminants(rows.astype(np.int16), codes, targets, np.ones(200))
     centred = rows - rows.mean(axis=0)
     unit = np.maximum(rows.std(axis=0), 0.25 * np.median(rows.std(axis=0)))
     gram = (centred / unit).T @ (centred / unit) / 200
@@ -70,7 +70,7 @@ def test_products_of_many_inputs_of_16_bits_stay_exact() -> None:
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 2, 9000)
     rows = rng.integers(-9000, 9000, (9000, 3)) + 20000 * (2 * codes[:, None] - 1)
-    fit = fit_discriminants(rows.astype(np.int16), codes, targets_of(codes, 2), np.ones(9000))
+    fit, _ = fit_discriminants(rows.astype(np.int16), codes, targets_of(codes, 2), np.ones(9000))
     assert ((fit.fitted(rows)[:, 0] > 0) == codes).all()
 
 
@@ -143,6 +143,25 @@ def test_components_once_competed_with_a_linear_part_that_was_not_delivered(
     assert told == [True]
 
 
+def test_ctrl_c_while_a_blend_was_rounded_went_unheard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The best step so far is no blend that was judged: learned weights are kept, and said so."""
+    rows, codes = clouds(6, 240, 30, 1)
+    options = {"n_components": 0, "linear": 8, "epochs": 20, "random_state": 0}
+    quick = TernaryKernelClassifier(**options, effort="quick").fit(rows, codes)
+    plane, left = normal_equations._nearest_plane, iter(range(3))
+
+    def interrupted(*known: object) -> object:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return plane(*known)
+
+    monkeypatch.setattr(linear_training, "blend_ahead", lambda *_: True)
+    monkeypatch.setattr(normal_equations, "_nearest_plane", interrupted)
+    with pytest.warns(ConvergenceWarning, match="the best model so far is used"):
+        model = TernaryKernelClassifier(**options).fit(rows, codes)
+    assert (model.decision_function(rows) == quick.decision_function(rows)).all()
+
+
 def test_a_class_in_one_group_alone_once_made_blends_of_nan() -> None:
     """Folds without the class had NaN, whose loss was 0, or an error of NumPy."""
     rows, codes = clouds(4, 240, 10, 3)
@@ -174,7 +193,7 @@ def test_weights_of_any_size_keep_products_exact() -> None:
         np.int16
     )
     targets = targets_of(codes, 2)
-    fits = [fit_discriminants(rows, codes, targets, np.full(3000, each)) for each in (1.0, 64.0)]
+    fits = [fit_discriminants(rows, codes, targets, np.full(3000, n))[0] for n in (1.0, 64.0)]
     assert np.allclose(*(fit.fitted(rows) for fit in fits))
 
 

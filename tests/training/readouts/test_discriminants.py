@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from tinykernel.training.readouts.closed_form import discriminants, discriminating, fit_ridge
-from tinykernel.training.readouts.normal_equations import round_to_plane
+from tinykernel.training.readouts.normal_equations import round_to_plane, standard_of
 
 
 @settings(max_examples=30, deadline=None)
@@ -36,7 +36,8 @@ def test_a_fit_holds_its_discriminants_in_weights_of_few_bits() -> None:
     better = discriminating(fit, codes, np.ones(120))
     slope, offset = discriminants(fit.left_out, codes, np.ones(120))
     assert np.allclose(better.fitted(inputs), fit.fitted(inputs) @ slope + offset)
-    levels, step, moved = round_to_plane(better, inputs, np.ones(120), 4)
+    standard = standard_of(inputs, np.ones(120), better.penalty)
+    (levels, step, moved), _ = round_to_plane(better, standard, 4)
     assert np.abs(levels).max() <= 7
     labels = (inputs @ (step * levels.T) + moved).argmax(axis=1)
     assert (labels == better.fitted(inputs).argmax(axis=1)).mean() > 0.95

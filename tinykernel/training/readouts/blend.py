@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +18,19 @@ from tinykernel.training.choice import Candidate, choose, joined
 from tinykernel.training.folds import Fold, trial_folds
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import codes_of
-from tinykernel.training.readouts.closed_form import Fit, combined
 from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe
-from tinykernel.training.readouts.normal_equations import Levels, fit_discriminants, round_to_plane
+from tinykernel.training.readouts.normal_equations import (
+    Levels,
+    decided,
+    fit_discriminants,
+    round_to_plane,
+)
 from tinykernel.training.threads import side_by_side
 
 #: Share of discriminants. Half, or all, is worse where classes are no clouds of one shape.
 SHARE = 0.25
-#: With more inputs or rows the normal equations take long.
-MOST_INPUTS, _MOST_ROWS = 1024, 1 << 20
+# With more inputs or rows the normal equations take long.
+_MOST_INPUTS, _MOST_ROWS = 1024, 1 << 20
 # Rounding to fewer bits loses more than a blend gains.
 _FEWEST_BITS = 4
 _STAGE = "comparing with discriminants"
@@ -43,27 +46,28 @@ class BlendRecipe(LinearRecipe):
 def blended(learner: LinearLearner) -> Levels:
     """Return weights of few bits (n_outputs, n_inputs), their unit, and offsets (n_outputs,).
 
-    Without rows of some class, or with 2 bits, these are the learned ones.
+    Without rows of some class, or with 2 bits, these are the learned ones. Ctrl-C is passed on.
     """
     codes, n_classes = codes_of(learner.targets), max(2, learner.n_outputs)
     if learner.recipe.bits < _FEWEST_BITS or np.unique(codes).size < n_classes:
         return learner.stored()
-    return round_to_plane(_blend(learner), learner.inputs, learner.weight, learner.recipe.bits)
-
-
-def decide(learner: LinearLearner, inputs: NDArray[Any]) -> NDArray[np.float32]:
-    """Compute the decision values (n, n_outputs) of the blend."""
-    levels, unit, offset = blended(learner)
-    columns = np.ascontiguousarray(inputs.T, np.float64)
-    return np.asarray(combined(columns, unit * levels.T) + offset, np.float32)
+    known = learner.inputs, codes, learner.targets, learner.weight.astype(np.float64)
+    fit, standard = fit_discriminants(*known)
+    levels, worth, offset = learner.stored()
+    weights = (1 - SHARE) * worth * levels.T + SHARE * fit.weights
+    fit = fit._replace(weights=weights, offset=(1 - SHARE) * offset + SHARE * fit.offset)
+    stored, ended = round_to_plane(fit, standard, learner.recipe.bits)
+    if ended:
+        raise KeyboardInterrupt
+    return stored
 
 
 def blend_ahead(learner: LinearLearner, groups: NDArray[np.int64] | None) -> bool:
     """Whether a blend has less log loss on held-out rows, or groups (n,), by one standard error."""
     recipe = replace(learner.recipe, n_threads=1)
-    if recipe.losses or recipe.bits < _FEWEST_BITS:
+    if recipe.bits < _FEWEST_BITS:
         return False
-    if learner.n_inputs > MOST_INPUTS or len(learner.inputs) > _MOST_ROWS:
+    if learner.n_inputs > _MOST_INPUTS or len(learner.inputs) > _MOST_ROWS:
         return False
 
     def judged(fold: Fold) -> tuple[Candidate, Candidate]:
@@ -72,8 +76,8 @@ def blend_ahead(learner: LinearLearner, groups: NDArray[np.int64] | None) -> boo
         part, held = LinearLearner(*known, recipe), learner.inputs[out]
         run_epochs(part, recipe.epochs, stage=None)
         truth = codes_of(learner.targets[out]), learner.weight[out]
-        decided = part.decide(held), decide(part, held)
-        alone, both = (Candidate.of("", each, *truth) for each in decided)
+        said = part.decide(held), decided(blended(part), held)
+        alone, both = (Candidate.of("", each, *truth) for each in said)
         return alone, both
 
     folds = trial_folds(codes_of(learner.targets), groups, recipe.seed)
@@ -87,12 +91,3 @@ def blend_ahead(learner: LinearLearner, groups: NDArray[np.int64] | None) -> boo
     ahead = choose([alone, replace(both, cost=1)], learner.weight[out], held).chosen == 1
     # Of mushroom it had 7 % less loss, but 97.6 % right for 99.1.
     return ahead and both.score >= alone.score
-
-
-def _blend(learner: LinearLearner) -> Fit:
-    """Return the weighted mean of the stored weights and discriminants."""
-    known = learner.inputs, codes_of(learner.targets), learner.targets
-    fit = fit_discriminants(*known, learner.weight.astype(np.float64))
-    levels, worth, offset = learner.stored()
-    weights = (1 - SHARE) * worth * levels.T + SHARE * fit.weights
-    return fit._replace(weights=weights, offset=(1 - SHARE) * offset + SHARE * fit.offset)

@@ -126,6 +126,11 @@ def table_recipe(data: TrainSet, options: TrainerOptions, bits: int) -> LinearRe
     return replace(recipe, dropout=linear_dropout(data.X.shape[1]))
 
 
+def may_blend(data: TrainSet, options: TrainerOptions) -> bool:
+    """Whether a blend may be compared: not of values, nor with copies, which are in all folds."""
+    return data.quantity is None and not data.n_varied and options.effort != "quick"
+
+
 def fit_linear(
     data: TrainSet, options: TrainerOptions, bits: int, blend: bool | None = None
 ) -> TrainingResult:
@@ -138,8 +143,8 @@ def fit_linear(
     history = run_training(learner, rows)
     stored = learner.stored()
     try:
-        if blend is None and not (history.interrupted or options.effort == "quick"):
-            blend = not data.n_varied and blend_ahead(learner, rows.groups)
+        if blend is None and may_blend(data, options) and not history.interrupted:
+            blend = blend_ahead(learner, rows.groups)
         if blend:
             stored, recipe = blended(learner), BlendRecipe(**vars(recipe))
     except KeyboardInterrupt:

@@ -96,48 +96,65 @@ def fit_levels(
     # One of each `stride`, drawn: counts of the cells of a kernel follow each other.
     tried += np.random.default_rng(0).integers(0, stride, tried.size)
     tried = np.minimum(tried, inputs.shape[1] - 1)
-    penalty, error = UNKNOWN if likely is None else likely / stride, float("nan")
+    # One chosen with every `stride`-th input is a share of so much less.
+    penalty, error = UNKNOWN * stride if likely is None else likely, float("nan")
     if folds:
         penalty, error = _choose(inputs[:, tried], targets, share, folds)
+        penalty *= stride
     inputs, targets, share = inputs[:n_learned], targets[:n_learned], share[:n_learned]
     system = _System(_products(inputs, targets, share), inputs.shape[1])
-    solved, upper, added = system.solve(penalty * stride, "solving")
-    mean, offset = system.mean[: inputs.shape[1]], system.mean[inputs.shape[1] :]
-    ended = False
+    solved, standard = system.standard(penalty, "solving")
+    offset, ended = system.mean[inputs.shape[1] :], False
     if likely is not None:
-        standard = Standard(mean, system.unit, upper, added)
         solved, offset, ended = likeliest(inputs, targets, share, standard)
-    levels, step, stopped = _round(upper, solved, system.unit, bits, "rounding")
-    offset = offset - combined(mean[:, None], step * levels)[0]
+    levels, step, stopped = _round(standard.upper, solved, standard.unit, bits, "rounding")
+    offset = offset - combined(standard.mean[:, None], step * levels)[0]
     return LevelFit((levels.T.astype(np.int8), step, offset), error, ended or stopped)
 
 
-def round_to_plane(fit: Fit, inputs: _Inputs, weight: NDArray[np.floating], bits: int) -> Levels:
-    """Round a fit to few rows as `fit_levels` rounds: later inputs make up for errors."""
+def decided(stored: Levels, inputs: NDArray[Any]) -> _Floats:
+    """Return the decision values (n, n_outputs) of weights of few bits."""
+    levels, unit, offset = stored
+    columns = np.ascontiguousarray(inputs.T, np.float64)
+    return np.asarray(combined(columns, unit * levels.T) + offset, np.float32)
+
+
+def standard_of(inputs: _Inputs, weight: NDArray[np.floating], penalty: float) -> Standard:
+    """Return how a fit to few rows (`closed_form.fit_ridge`) with this penalty is rounded."""
     system = _weighed_system(inputs, np.zeros((len(inputs), 1), np.float32), weight)
-    _, upper, _ = system.solve(fit.penalty / (len(inputs) * DEVIATION**2))
-    levels, step, _ = _round(upper, fit.weights * system.unit[:, None], system.unit, bits)
-    moved = combined(system.mean[: inputs.shape[1], None], fit.weights - step * levels)[0]
-    return levels.T.astype(np.int8), step, fit.offset + moved
+    return system.standard(penalty / (len(inputs) * DEVIATION**2))[1]
+
+
+def round_to_plane(fit: Fit, standard: Standard, bits: int) -> tuple[Levels, bool]:
+    """Round a fit as `fit_levels` does: later inputs make up for errors.
+
+    The second value says whether Ctrl-C ended the search for the step; it is the best so far.
+    """
+    unit = standard.unit
+    levels, step, ended = _round(standard.upper, fit.weights * unit[:, None], unit, bits)
+    moved = combined(standard.mean[:, None], fit.weights - step * levels)[0]
+    return (levels.T.astype(np.int8), step, fit.offset + moved), ended
 
 
 def fit_discriminants(
-    inputs: _Inputs, codes: NDArray[np.integer], targets: NDArray[np.float32], weight: _Doubles
-) -> Fit:
+    inputs: _Inputs, codes: NDArray[np.integer], targets: _Floats, weight: _Doubles
+) -> tuple[Fit, Standard]:
     """Fit discriminants (`discriminants`) of what ridge regression says of many rows.
 
     Inputs (n, n_inputs) are integers, codes (n,) the classes that targets (n, n_outputs) say. With
-    two classes one output tells the second from the first.
+    two classes one output tells the second from the first. Weights near these are rounded by the
+    second value.
     """
-    system, p = _weighed_system(inputs, targets, weight), inputs.shape[1]
-    weights = system.solve(LIKELY)[0] / system.unit[:, None]
-    offset = system.mean[p:] - combined(system.mean[:p, None], weights)[0]
-    fit = Fit(weights, offset, LIKELY * len(inputs) * DEVIATION**2, np.empty((0, 0)))
+    system = _weighed_system(inputs, targets, weight)
+    solved, standard = system.standard(LIKELY)
+    weights = solved / standard.unit[:, None]
+    offset = system.mean[inputs.shape[1] :] - combined(standard.mean[:, None], weights)[0]
+    fit = Fit(weights, offset, LIKELY, np.empty((0, 0)))
     fit = discriminating(fit._replace(left_out=fit.fitted(inputs)), codes, weight)
-    if targets.shape[1] > 1:
-        return fit
-    apart, offsets = fit.weights[:, 1:] - fit.weights[:, :1], fit.offset[1:] - fit.offset[:1]
-    return fit._replace(weights=apart, offset=offsets)
+    if targets.shape[1] == 1:
+        apart, offset = fit.weights[:, 1:] - fit.weights[:, :1], fit.offset[1:] - fit.offset[:1]
+        fit = fit._replace(weights=apart, offset=offset)
+    return fit, standard
 
 
 def _weighed_system(inputs: _Inputs, targets: _Floats, weight: NDArray[np.floating]) -> _System:
@@ -198,6 +215,11 @@ class _System:
         p = self.n_inputs
         matrix = self.centred[:p, :p].copy()
         return _solve(matrix, self.centred[:p, p:].copy(), penalty, stage)
+
+    def standard(self, penalty: float, stage: str = "") -> tuple[_Doubles, Standard]:
+        """Return the weights of standardised inputs, and how these are standardised."""
+        solved, upper, added = self.solve(penalty, stage)
+        return solved, Standard(self.mean[: self.n_inputs], self.unit, upper, added)
 
     def error(self, products: _Doubles, solved: _Doubles) -> float:
         """Return the weighted squared error of a solution on products of other rows."""

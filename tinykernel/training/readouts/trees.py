@@ -119,7 +119,8 @@ class TreeData:
     aim: Aim
     scale: NDArray[np.float64]  # (n_outputs,): unit of each output, for values.
     n_threads: int = 1
-    _binned: dict[int, tuple[Bins, NDArray[np.uint8]]] = field(default_factory=dict, init=False)
+    # By the most bins of an input; a copy with other threads shares it.
+    _binned: dict[int, tuple[Bins, NDArray[np.uint8]]] = field(default_factory=dict)
 
     @staticmethod
     def of(data: TrainSet, options: TrainerOptions) -> TreeData:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,9 +46,11 @@ from tinykernel.training.readouts.normal_equations import (
     MOST_INPUTS,
     LevelFit,
     Levels,
+    decided,
     fit_levels,
     held_out_error,
     round_to_plane,
+    standard_of,
 )
 from tinykernel.training.result import TrainingResult
 from tinykernel.training.signals.pool import SignalPlan, SignalPool, reach
@@ -309,27 +312,22 @@ def _likeliest(plan: SignalPlan, counts: TrainingRows) -> LevelFit:
     Ctrl-C keeps the best fit so far.
     """
     known = counts.rows, 2 * counts.targets - 1, counts.weight, list[Fold](), plan.linear.bits
-    first = slice(_LOSS_ROWS)
+    first, fits, ended = slice(_LOSS_ROWS), list[LevelFit](), False
     judging = counts.rows[first], codes_of(counts.targets[first]), counts.weight[first]
     rows, *truth = counts.held or judging
-    columns = np.ascontiguousarray(rows.T, np.float64)
-    best: LevelFit | None = None
     try:
         for penalty in LIKELY_PENALTIES if counts.held else (LIKELY,):
-            fit = fit_levels(*known, likely=penalty)
-            best = best or fit
-            levels, unit, offset = fit.stored
-            said = closed_form.combined(columns, unit * levels.T) + offset
-            fit = fit._replace(error=judge(said.astype(np.float32), *truth)[0])
-            best = fit if not best.error <= fit.error else best
-            if fit.interrupted:
-                return best._replace(interrupted=True)
+            fits.append(fit_levels(*known, likely=penalty))
+            loss, _ = judge(decided(fits[-1].stored, rows), *truth)
+            fits[-1] = fits[-1]._replace(error=loss)
+            if fits[-1].interrupted:
+                break
     except KeyboardInterrupt:
-        if best is None:
+        if not fits:
             raise
-        return best._replace(interrupted=True)
-    assert best is not None
-    return best
+        ended = True
+    best = min(fits, key=attrgetter("error"))  # one that was not judged has NaN
+    return best._replace(interrupted=ended or fits[-1].interrupted)
 
 
 def _ridge(data: TrainSet, plan: SignalPlan, counts: TrainingRows) -> LevelFit:
@@ -376,15 +374,18 @@ def _of_few(
     strongest = np.argsort(-by_kernel.sum(axis=1), kind="stable")[: plan.n_kernels]
     strongest, stages = pool.reduced(np.sort(strongest))
     counts, bits = pool.inputs[:, pool.columns(strongest)], plan.linear.bits
+    ended = False
     if data.n_classes < closed_form.MANY_CLASSES:
         fit, _ = pool.ridge(strongest, data.groups, whole.fitted(inputs))
         stored = closed_form.round_fit(fit, counts, bits)
     else:
         fit, _ = pool.ridge(strongest, data.groups)
         fit = closed_form.discriminating(fit, data.codes, rows.weight)
-        stored = round_to_plane(fit, counts, rows.weight, bits)
+        standard = standard_of(counts, rows.weight, fit.penalty)
+        stored, ended = round_to_plane(fit, standard, bits)
     progress.report("choosing kernels", len(averages), len(averages))
-    history = History([{"loss": losses[chosen], "seconds": time.perf_counter() - started}])
+    took = time.perf_counter() - started
+    history = History([{"loss": losses[chosen], "seconds": took}], ended)
     return _Chosen(pool, stages, stored, history)
 
 
