@@ -161,6 +161,12 @@ def data(kind: str):
         X_test[:30] = X[7:37]
     if kind == "alone":
         X[:, 1] = y + 0.1 * X[:, 1]
+    if kind in ("flags", "sum"):
+        X = RNG.normal(size=(400, 7))
+        X[:, 3:6] = RNG.random((400, 3)) < 0.1
+        y = X[:, 3:6].any(axis=1) if kind == "flags" else X[:, 0] + X[:, 1] + 2 * X[:, 2] > 0
+        X[:, 2] += y - 0.5
+        y, X_test = y.astype(int), RNG.normal(size=(100, 7))
     if kind == "unseen":
         y_test = y_test + 1
     if kind == "constant":
@@ -174,6 +180,8 @@ def data(kind: str):
         ("rare", "label 1 is rare, 2.5 % of the training rows: the accuracy hides that"),
         ("repeated", "30 of 100 test rows (30.0 %) are also among the training rows"),
         ("alone", "input 'b' alone predicts nearly every label"),
+        ("flags", "inputs 'd', 'e', 'f' together predict nearly every label by a few splits"),
+        ("sum", "inputs 'a', 'b', 'c' together predict nearly every label by a linear model"),
         ("unseen", "50 of 100 test rows have labels that do not occur in training"),
         ("constant", "all inputs are constant"),
         ("usual", ""),
@@ -183,11 +191,28 @@ def test_cautions(kind, expected):
     """Each thing that makes an accuracy mean little is said, and nothing where all is well."""
     X, y, X_test, y_test = data(kind)
     found = compare(y_test, np.zeros(100, dtype=int), classes=(0, 1))
-    lines = cautions(found, X, y, X_test, names=("a", "b", "c"))
+    lines = cautions(found, X, y, X_test, names="abcdefg"[: X.shape[1]])
     said = [line for line in lines if expected and expected in line]
     assert len(said) == bool(expected), lines
     if not expected:
         assert not lines
+
+
+@pytest.mark.parametrize(
+    ("rows", "wrong", "expected"),
+    [
+        (6, 0, "label 1 is rare, 2.5 % of the training rows: 6 test rows of it say little"),
+        (6, 2, "the accuracy hides that 4 of its 6 test rows are found"),
+        (40, 0, ""),
+    ],
+)
+def test_a_rare_label_that_is_found_is_no_reason_for_doubt(rows, wrong, expected):
+    """Only a recall below the accuracy is hidden by it; of few rows the recall is uncertain."""
+    X, y, X_test, _ = data("rare")
+    true = (np.arange(100) < rows).astype(int)
+    answers = np.where(np.arange(100) < wrong, 0, true)
+    said = cautions(compare(true, answers), X, y, X_test)
+    assert [expected in line for line in said] == [True] * bool(expected)
 
 
 def test_samples_of_a_window_were_called_suspicious():

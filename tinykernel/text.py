@@ -14,10 +14,15 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def similar(name: str, known: Iterable[str]) -> str:
-    """Return "did you mean NAME?" for a known name that is a typing error away, or nothing."""
-    near = get_close_matches(name, list(known), 1, 0.75)
-    return f"did you mean {near[0]}?" if near else ""
+def similar(name: str, known: Iterable[str], show: Callable[[Any], str] = str) -> str:
+    """Return "did you mean NAME?" for a known name that is a typing error away, or nothing.
+
+    >>> similar("clas", ["Class", "x"])
+    'did you mean Class?'
+    """
+    folded = {each.casefold(): each for each in known}
+    near = get_close_matches(name.casefold(), list(folded), 1, 0.75)
+    return f"did you mean {show(folded[near[0]])}?" if near else ""
 
 
 def count(n: int, unit: str) -> str:

@@ -56,3 +56,6 @@ def test_the_line_says_loss_and_accuracy_and_why_the_cheaper_one_won():
     assert choose([same, dear], of_values=True).in_words == (
         "compact chosen over trees on held-out rows: R2 0.9500 against 0.9000"
     )
+    alone = choose([cheap]).in_words
+    assert alone.startswith("trees on held-out rows: log loss ")
+    assert alone.endswith(", accuracy 90.00 %")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,10 +12,14 @@ from numpy.typing import NDArray
 from tinykernel.data.trained_rows import digests
 from tinykernel.evaluation.baselines import FEW_ROWS, drawn_rows
 from tinykernel.evaluation.figures import LabelEvaluation
-from tinykernel.text import listed
+from tinykernel.text import count, listed
 
 _RARE = 0.05
+_ENOUGH = 30  # test rows of a rare label, for its recall
 _MOST_TRIED = 32  # inputs
+_FEW_INPUTS, _LEAVES = 5, 8  # of a leak of several columns
+_SHARP = 100.0  # weak regularization: labels that follow from a sum are separable
+_Test = Callable[[Any, Sequence[int]], bool]
 _listed = partial(listed, show=repr)
 
 
@@ -39,7 +43,7 @@ def cautions(
     if np.all(X_train == X_train[0]):
         lines.append("all inputs are constant: nothing can be learned from them")
     elif not samples:
-        lines.append(_one_input(X_train, y_train, names))
+        lines.append(_leaks(X_train, y_train, names))
     if X_test is not None:
         n = int(np.isin(digests(X_test), digests(X_train)).sum())
         text = (
@@ -51,10 +55,16 @@ def cautions(
 
 
 def _rare(judged: LabelEvaluation, y_train: NDArray[Any]) -> str:
-    """Name labels of few training rows, and the recall of a single one."""
+    """Name labels of few training rows, but for those whose recall is known not to be low."""
     labels, counts = np.unique(y_train, return_counts=True)
     few = (counts < _RARE * len(y_train)) & (counts * len(labels) < len(y_train) / 2)
-    rare = labels[few].tolist()
+    tested = dict(zip(judged.classes, zip(judged.counts, judged.recall, strict=True), strict=True))
+
+    def is_doubtful(label: object) -> bool:
+        rows, recall = tested.get(label, (0, 0.0))
+        return bool(rows < _ENOUGH or recall < judged.accuracy)
+
+    rare = [label for label in labels[few].tolist() if is_doubtful(label)]
     if len(rare) > 1:
         return (
             f"rare labels, below 5 % of the training rows: {_listed(rare)}; "
@@ -62,44 +72,81 @@ def _rare(judged: LabelEvaluation, y_train: NDArray[Any]) -> str:
         )
     if not rare:
         return ""
-    share = 100 * counts[few][0] / len(y_train)
+    share = 100 * counts[labels == rare[0]][0] / len(y_train)
     line = f"label {rare[0]!r} is rare, {share:.1f} % of the training rows"
-    at = judged.classes.index(rare[0]) if rare[0] in judged.classes else -1
-    if at < 0 or not judged.counts[at]:
+    rows, recall = tested.get(rare[0], (0, 0.0))
+    if not rows:
         return f"{line}, and has no test row: its recall is unknown"
+    if recall >= judged.accuracy:
+        return f"{line}: {count(rows, 'test row')} of it say little about its recall"
     return (
-        f"{line}: the accuracy hides that {judged.confusion[at, at]} of its "
-        f"{judged.counts[at]} test rows are found"
+        f"{line}: the accuracy hides that {round(recall * rows)} of its {rows} test rows are found"
     )
 
 
-def _one_input(X: NDArray[Any], y: NDArray[Any], names: Sequence[str] | None) -> str:
-    """Name inputs that alone predict nearly everything, such as an id, a time, the label itself.
+def _leaks(X: NDArray[Any], y: NDArray[Any], names: Sequence[str] | None) -> str:
+    """Name inputs that predict nearly everything, alone or a few together.
 
-    A tree of twice as many leaves as labels is trained on half of the rows and tested on the rest.
+    Such as an id, a time, the label itself, or flags that were written after it. Small models are
+    trained on half of the rows and tested on the rest.
     """
-    from sklearn.tree import DecisionTreeClassifier
-
     X, y = drawn_rows(X, y, FEW_ROWS)
     half = np.arange(len(y)) % 2 > 0
-    labels, counts = np.unique(y, return_counts=True)
+    counts = np.unique(y, return_counts=True)[1]
     if len(y) < 20 or X.shape[1] < 2 or len(np.unique(y[half])) < 2:
         return ""
     enough = max(0.99, 1 - (1 - counts.max() / len(y)) / 20)
+
+    values = X.astype(np.float64) - X.mean(axis=0)
+    values /= np.maximum(np.abs(values).max(axis=0), 1e-300)
+
+    def is_enough(model: Any, columns: Sequence[int]) -> bool:
+        part = values[:, columns]
+        return bool(model.fit(part[half], y[half]).score(part[~half], y[~half]) > enough)
+
+    advice = "; --set drop=NAMES leaves columns out" if names is not None else ""
+    for chosen, means in (_one_input(X, y, is_enough), _few_inputs(X, y, is_enough)):
+        if chosen:
+            inputs = [column if names is None else names[column] for column in chosen]
+            return f"{'input' if len(chosen) == 1 else 'inputs'} {_listed(inputs)} {means}{advice}"
+    return ""
+
+
+def _one_input(X: NDArray[Any], y: NDArray[Any], is_enough: _Test) -> tuple[list[int], str]:
+    """Return the inputs by each of which a tree of twice as many leaves as labels is right."""
+    from sklearn.tree import DecisionTreeClassifier
+
     # The inputs by which sorted rows have the most equal neighbouring labels.
-    codes, suspects = np.unique(y, return_inverse=True)[1], []
+    labels, codes = np.unique(y, return_inverse=True)
+    tree = DecisionTreeClassifier(max_leaf_nodes=2 * len(labels), random_state=0)
     same = np.array([np.mean(np.diff(codes[np.argsort(column)]) == 0) for column in X.T])
-    for column in sorted(np.argsort(-same, kind="stable")[:_MOST_TRIED].tolist()):
-        tree = DecisionTreeClassifier(max_leaf_nodes=2 * len(labels), random_state=0)
-        values = X[:, column : column + 1].astype(np.float64)
-        if tree.fit(values[half], y[half]).score(values[~half], y[~half]) > enough:
-            suspects.append(column if names is None else names[column])
-    if not suspects:
-        return ""
-    alone = len(suspects) == 1
-    return (
-        f"{'input' if alone else 'inputs'} {_listed(suspects)} "
-        f"alone {'predicts' if alone else 'predict'} nearly every label: check for an id, a time "
-        "or the label itself"
-        + ("; --set drop=NAMES leaves columns out" if names is not None else "")
-    )
+    likely = sorted(np.argsort(-same, kind="stable")[:_MOST_TRIED].tolist())
+    chosen = [column for column in likely if is_enough(tree, [column])]
+    verb = "predicts" if len(chosen) == 1 else "predict"
+    return chosen, f"alone {verb} nearly every label: check for an id, a time or the label itself"
+
+
+def _few_inputs(X: NDArray[Any], y: NDArray[Any], is_enough: _Test) -> tuple[list[int], str]:
+    """Return two to five inputs, but not all, by which a small tree or a linear model is right."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.tree import DecisionTreeClassifier
+
+    n = X.shape[1]
+    leaves = max(_LEAVES, 2 * len(np.unique(y)))
+    tree = DecisionTreeClassifier(max_leaf_nodes=leaves, random_state=0)
+    models: list[tuple[Any, str]] = [(tree, "a few splits")]
+    if n <= _MOST_TRIED:
+        models.append((LogisticRegression(C=_SHARP, max_iter=1000), "a linear model"))
+    for model, how in models:
+        if not is_enough(model, list(range(n))):
+            continue
+        worth = tree.feature_importances_ if model is tree else np.abs(model.coef_).max(axis=0)
+        order = np.argsort(-worth, kind="stable")
+        for number in range(2, min(_FEW_INPUTS, n - 1) + 1):
+            chosen = sorted(order[:number].tolist())
+            if is_enough(model, chosen):
+                return chosen, (
+                    f"together predict nearly every label by {how}: check whether they are "
+                    "written after it or made of it"
+                )
+    return [], ""

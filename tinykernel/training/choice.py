@@ -69,7 +69,8 @@ class Choice:
 
         def split(texts: Iterable[str], word: str) -> str:
             others = list(texts)
-            return f"{others.pop(self.chosen)} {word} {' and '.join(others)}"
+            first = others.pop(self.chosen)
+            return f"{first} {word} {' and '.join(others)}" if others else first
 
         if self.of_values:
             text = "R2 " + split((f"{score:.4f}" for score in self.scores), "against")

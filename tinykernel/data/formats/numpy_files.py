@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tinykernel import stored
 from tinykernel.data.formats.tables import FilePart, Parts
 from tinykernel.errors import TinykernelError
+from tinykernel.text import similar
 
 
 @contextmanager
@@ -98,8 +99,9 @@ def read_npz(
         names = {key.lower() for key in archive.files}
         for name in (label, groups):
             if needed and name is not None and name.lower() not in names:
+                hint = f"{similar(name, archive.files, repr)} it holds".lstrip()
                 raise TinykernelError(
-                    f"{path}: has no array {name!r}; it holds {', '.join(archive.files)}"
+                    f"{path}: has no array {name!r}; {hint} {', '.join(archive.files)}"
                 )
         return _npz_parts(path, archive, label, groups, in_pieces)
 

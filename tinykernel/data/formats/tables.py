@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tinykernel.checks import check_choice
 from tinykernel.coding.codes import Coding
 from tinykernel.errors import TinykernelError
-from tinykernel.text import listed
+from tinykernel.text import listed, similar, visible
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,7 @@ class Selection:
         """Return the positions of the inputs of a table; `others` are those of label and groups."""
         for name in [*(self.inputs or ()), *self.drop]:
             if name not in columns:
-                raise TinykernelError(
-                    f"{file}: has no column called {name!r}; columns: {listed(columns, 12)}"
-                )
+                raise no_column(file, name, columns)
             if columns.index(name) in others:
                 raise TinykernelError(
                     f"{file}: column {name!r} is the label or the group; choose inputs"
@@ -148,9 +146,7 @@ class ColumnChooser:
         if not alike and not self.needed:
             return None
         if len(alike) != 1:
-            raise TinykernelError(
-                f"{self.path}: has no column called {name!r}; columns: {listed(columns, 12)}"
-            )
+            raise no_column(self.path, name, columns)
         return alike[0]
 
     def _label(self, columns: Sequence[str], group: int | None) -> int | None:
@@ -173,6 +169,16 @@ class ColumnChooser:
             f"{self.path}: say which column holds the labels with --label COLUMN; columns: "
             f"{listed(columns, 12)}"
         )
+
+
+def no_column(file: object, name: str, columns: Sequence[str]) -> TinykernelError:
+    """Return the error about a column that a table lacks."""
+    return TinykernelError(f"{file}: has no column called {name!r}; {those_there(name, columns)}")
+
+
+def those_there(name: str, columns: Sequence[str]) -> str:
+    """List the columns of a file, after the one that was probably meant by `name`."""
+    return visible(f"{similar(name, columns, repr)} columns: {listed(columns, 12)}".lstrip())
 
 
 def refuse_doubles(path: Path, names: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tinykernel.coding.cells import number_of
 from tinykernel.data import columns as kinds
 from tinykernel.data.formats.delimited import text_labels
+from tinykernel.data.formats.tables import those_there
 from tinykernel.data.recordings.files import Columns, Reading
 from tinykernel.errors import TinykernelError
 from tinykernel.text import listed
@@ -71,9 +72,8 @@ def _refuse_lacking(table: Columns, names: Iterable[str], among: Collection[str]
     """Refuse names that are no columns of a file."""
     lacking = next((name for name in names if name not in among), None)
     if lacking is not None:
-        raise TinykernelError(
-            f"{table.file}: has no column {lacking!r} {use}; columns: {_listed(among)}"
-        )
+        which = those_there(lacking, list(among))
+        raise TinykernelError(f"{table.file}: has no column {lacking!r} {use}; {which}")
 
 
 def _time_column(table: Columns, columns: dict[str, NDArray[Any]], named: str | None) -> str | None:

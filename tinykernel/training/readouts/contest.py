@@ -208,6 +208,8 @@ def _in_full(
         far = _FAR_BEHIND * first.losses[first.best]
         cheap, losses = both[first.best].cost, first.losses
         stay = [i for i, each in enumerate(both) if each.cost <= cheap or losses[i] <= far]
+        if len(stay) == 1:
+            return first
         both, parts = [both[i] for i in stay], [parts[i] for i in stay]
         parts = [[*part, *rest] for part, rest in zip(parts, trained(quarters[1:]), strict=True)]
     return chosen(parts, quarters)
