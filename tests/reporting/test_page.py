@@ -26,10 +26,11 @@ from tinykernel import (
     train,
 )
 from tinykernel.cli.common.rows import about_evaluation
+from tinykernel.data.ranges import input_ranges
 from tinykernel.evaluation import Baseline, LabelEvaluation
 from tinykernel.evaluation.figures import compare
 from tinykernel.reporting import ReportPage
-from tinykernel.reporting.facts import coverage_of, input_ranges
+from tinykernel.reporting.facts import coverage_of
 
 HOSTILE = '<script>alert(1)</script>|`$x_1$`"\n@all'
 _EMPTY = {"meta", "br"}

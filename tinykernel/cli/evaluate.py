@@ -62,7 +62,7 @@ def evaluate_command(
     if clips is not None:
         right = f"{percent(clips.accuracy)} of {count(clips.rows, 'recording')}"
         typer.echo(f"one answer a recording, from the sum of its windows' scores: {right}")
-    judging.print_notes(rows.notes)
+    judging.print_notes(note for note in rows.notes if note not in result.cautions)
     if seen:
         typer.echo(f"{judging.seen_in_words(seen)}: the accuracy on new ones may be lower")
     if calibrated:

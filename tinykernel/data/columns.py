@@ -31,6 +31,8 @@ _IDENTIFIERS = ("id", "idx", "index", "uuid", "guid", "key", "row", "serial")
 _FEW = 12
 _ROWS_FIRST = 64
 _OUT_OF_ORDER = 0.01
+# Floats of 32 bits have fewer levels in the range of a column, and keep less of its values.
+_LEVELS, _MOST_LOST = 4096, 0.9
 # A column is nearly empty if fewer than one in this number of cells has a value.
 _NEARLY_EMPTY = 200
 
@@ -118,6 +120,31 @@ def _suspicion(values: NDArray[Any], name: str) -> str:
         if (ordered[1:] > ordered[:-1]).all():
             return "has a different value in every row, like an identifier"
     return ""
+
+
+def lost_digits(X: NDArray[Any], names: Sequence[str]) -> tuple[str, ...]:
+    """Say of columns of 64-bit floats that their values hardly differ as the firmware's float32.
+
+    >>> (line,) = lost_digits(101325000 + np.array([[0.25], [0.5], [0.75]]), ["height"])
+    >>> "its 3 different values become 1 as float32" in line
+    True
+    """
+    lines: list[str] = []
+    if X.dtype != np.float64:
+        return ()
+    for name, column in zip(names, X.T, strict=True):
+        values = np.unique(column[np.isfinite(column)])
+        if len(values) < 2:
+            continue
+        low, high = values[0], values[-1]
+        step = float(np.spacing(np.float32(max(-low, high))))
+        left = len(np.unique(values.astype(np.float32))) if high - low < _LEVELS * step else None
+        if left is not None and left < _MOST_LOST * len(values):
+            lines.append(
+                f"column {visible(name)!r}: its {len(values)} different values become {left} as "
+                f"float32; subtract a number near {(low + high) / 2:.10g}, here and in the firmware"
+            )
+    return tuple(lines)
 
 
 def without_needless(part: FilePart) -> tuple[FilePart, tuple[str, ...]]:

@@ -13,7 +13,7 @@ from tinykernel.checks import check_choice
 from tinykernel.coding.cells import smallest_raw_type, whole_numbers
 from tinykernel.coding.codes import Coding, coding_of, in_words, recoded, refuse_new_gaps
 from tinykernel.data import faults
-from tinykernel.data.columns import without_needless
+from tinykernel.data.columns import lost_digits, without_needless
 from tinykernel.data.formats import FilePart, Parts, read_parts
 from tinykernel.data.formats.tables import Selection
 from tinykernel.data.partition import TEST_PART, Dataset, Rows, as_split, held_out_rows, split_part
@@ -94,6 +94,8 @@ def _dataset(
         dataset = as_split(train, test, seed)
     else:
         dataset = split_part(train, y, test_size, seed, by_group)
+    columns = part.columns or tuple(map(str, range(train.X.shape[1])))
+    notes += lost_digits(train.X, columns)
     shape = part.X.shape[1:]
     dataset = replace(dataset, shape=shape, notes=notes, label=part.label, beside=part.beside)
     return _coded(dataset, train, selection)

@@ -22,7 +22,7 @@ from tinykernel.data.recordings.files import Reading, read_recording
 from tinykernel.data.recordings.labels import NO_SPAN, is_background
 from tinykernel.data.splits import as_dataset, split_recordings
 from tinykernel.errors import TinykernelError
-from tinykernel.text import count, listed
+from tinykernel.text import count, listed, visible
 
 if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
@@ -226,6 +226,24 @@ def without_background(rows: Rows, classes: Sequence[object]) -> Rows:
         return rows
     note = f"left out: {count(int(still.sum()), 'window')} of background, no class of the model"
     return replace(rows.at(~still), notes=(*rows.notes, note))
+
+
+def labels_to_judge_by(
+    integer: IntegerModel, data: str, y: NDArray[Any] | None
+) -> NDArray[Any] | None:
+    """Refuse labels none of which is a class; for a model of one class return None."""
+    if y is None or integer.is_regressor:
+        return y
+    labels = list(dict.fromkeys(y.tolist()))
+    if not labels or not set(integer.classes).isdisjoint(labels):
+        return y
+    if integer.is_one_class:
+        return None
+    advice = ADVICE_ON_EVENTS if labels == [NO_SPAN] else "give the labels it was trained on"
+    theirs, known = (visible(listed(each, 2)) for each in (labels, integer.classes))
+    raise TinykernelError(
+        f"{data}: none of its labels ({theirs}) is a class of the model ({known}); {advice}"
+    )
 
 
 def stretch(cut: Windows, n: int) -> NDArray[Any]:

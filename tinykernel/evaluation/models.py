@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.coding.frames import in_numbers
+from tinykernel.data.ranges import outside
 from tinykernel.decisions.figures import decision_figures
 from tinykernel.evaluation import figures
 from tinykernel.evaluation.baselines import label_baselines, value_baselines
@@ -64,16 +65,20 @@ def evaluate(
     >>> judged.accuracy > 0.9, judged.baselines["linear"].n_bytes
     (True, 12)
     """
-    integer, X = as_integer_model(model), in_numbers(model, X)
+    integer, X = as_integer_model(model), np.asarray(in_numbers(model, X))
+    # The names of the channels of a signal are not in the model; the command line knows them.
+    doubts = () if integer.input.is_signal else outside(integer, X)
     if train is not None:
-        train = np.asarray(in_numbers(model, train[0])), np.asarray(train[1])
-        train = train[0].reshape(len(train[0]), -1), train[1]
+        inputs = np.asarray(in_numbers(model, train[0]))
+        train = _as_seen(integer, inputs.reshape(len(inputs), -1)), np.asarray(train[1])
     if integer.is_regressor:
-        return _of_values(integer, X, np.asarray(y, dtype=np.float64), groups, train)
+        values = _of_values(integer, X, np.asarray(y, dtype=np.float64), groups, train)
+        return replace(values, cautions=doubts)
     true, predicted = np.asarray(y), integer.predict(X)
     group = None if groups is None else np.asarray(groups)
     judged = replace(
         figures.compare(true, predicted, integer.classes, groups),
+        cautions=doubts,
         decisions=decision_figures(
             integer,
             X,
@@ -83,13 +88,14 @@ def evaluate(
     )
     if train is None:
         return judged
-    flat = np.asarray(X).reshape(len(true), -1)
+    flat = _as_seen(integer, np.asarray(X).reshape(len(true), -1))
     learned, held = (_levels(integer, train[0]), train[1]), (_levels(integer, flat), true)
     baselines = label_baselines(learned, held, predicted, groups=groups, class_weight=class_weight)
     return replace(
         judged,
         baselines=_named(integer, baselines),
-        cautions=cautions(
+        cautions=doubts
+        + cautions(
             judged, *train, flat, names=integer.feature_names, samples=not integer.input.is_table
         ),
     )
@@ -112,9 +118,14 @@ def _of_values(
         judged = replace(judged, coverage={name: float(np.mean(y <= at)) for name, at in below})
     if train is None:
         return judged
-    flat, values = np.asarray(X).reshape(len(y), -1), train[1].astype(np.float64)
+    flat, values = _as_seen(model, np.asarray(X).reshape(len(y), -1)), train[1].astype(np.float64)
     rows = (_levels(model, train[0]), values), (_levels(model, flat), y)
     return replace(judged, baselines=_named(model, value_baselines(*rows, middle, groups=groups)))
+
+
+def _as_seen(model: IntegerModel, X: NDArray[Any]) -> NDArray[Any]:
+    """Return rows with the digits that the model gets, so that no baseline knows more."""
+    return X.astype(np.float32) if model.raw_dtype == "float32" else X
 
 
 def _levels(model: IntegerModel, X: NDArray[Any]) -> NDArray[Any]:

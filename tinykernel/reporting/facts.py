@@ -6,8 +6,7 @@ import base64
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import groupby
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,18 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.decision import margins
-from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.frame import Frame
-from tinykernel.model.stages.scale import Scale
-
-
-@dataclass(frozen=True)
-class InputRange:
-    """Range of an input, or of several inputs with the same range."""
-
-    name: str  # of the input, or of the first and the last one
-    low: float | None  # values outside are clipped; None for an unused input
-    high: float | None
 
 
 def coverage_of(
@@ -42,61 +30,6 @@ def coverage_of(
     least = {falling[int(np.ceil(share * len(margin) - 1e-9)) - 1] for share in shares}
     given = ((at, margin >= at) for at in sorted(least))
     return [(int(at), float(rows.mean()), float(wrong[rows].mean())) for at, rows in given]
-
-
-def input_ranges(model: IntegerModel, about: Mapping[str, Any]) -> tuple[InputRange, ...]:
-    """Return the ranges of inputs or channels, then of numbers; unnamed equal ones are joined."""
-    n, is_table = model.input.channels, model.input.is_table
-    names: Any = model.feature_names if is_table else _of_recordings(about, "channels")
-    ranges = _ranges_of(model.raw_scaler, n)
-    ranges = _named(ranges, names, "input" if is_table else "channel")
-    if model.beside is not None:
-        ranges += _named(_numbers(model.beside), _of_recordings(about, "beside"), "number")
-    return tuple(ranges)
-
-
-def _numbers(beside: Beside) -> list[InputRange]:
-    """Return the ranges of numbers, over all entries that read them."""
-    ranges = _ranges_of(beside.scaler, beside.n_entries)
-    numbers = []
-    for number in range(beside.n_numbers):
-        entries = [ranges[at] for at in np.flatnonzero(beside.source == number)]
-        ends = [end for entry in entries for end in (entry.low, entry.high) if end is not None]
-        numbers.append(InputRange(str(number), min(ends), max(ends)))
-    return numbers
-
-
-def _ranges_of(scaler: Scale, n: int) -> list[InputRange]:
-    """Return the ranges of n inputs by their scaler."""
-    offset = np.broadcast_to(scaler.offset.astype(np.float64), n)
-    slope = np.broadcast_to(scaler.multiplier.astype(np.float64), n)
-    if scaler.span is None:
-        width = np.divide(2.0**scaler.bits, slope, out=np.zeros(n), where=slope > 0)
-    else:
-        width = np.broadcast_to(scaler.span.astype(np.float64), n)
-    ends = zip(offset.tolist(), (offset + width).tolist(), strict=True)
-    return [
-        InputRange(str(i), low if slope[i] else None, high if slope[i] else None)
-        for i, (low, high) in enumerate(ends)
-    ]
-
-
-def _of_recordings(about: Mapping[str, Any], key: str) -> Any:
-    """Return the names of columns in the settings of recordings."""
-    recordings = about.get("recordings")
-    return recordings.get(key) if isinstance(recordings, dict) else None
-
-
-def _named(ranges: Sequence[InputRange], names: Any, noun: str) -> list[InputRange]:
-    """Name ranges; without names join neighbours of the same range."""
-    if isinstance(names, list | tuple) and len(names) == len(ranges):
-        return [replace(each, name=str(name)) for each, name in zip(ranges, names, strict=True)]
-    joined = []
-    for _, alike in groupby(ranges, lambda each: (each.low, each.high)):
-        first, *more = alike
-        last = f"s {first.name} to {more[-1].name}" if more else f" {first.name}"
-        joined.append(replace(first, name=f"{noun}{last}"))
-    return joined
 
 
 _SHOWN, _MOST_CLASSES = 9, 12

@@ -20,6 +20,7 @@ from tinykernel import modelfile, resources
 from tinykernel.codegen.description import consists_of
 from tinykernel.codegen.targets import TARGETS, find_target
 from tinykernel.coding.frames import in_numbers
+from tinykernel.data.ranges import input_ranges
 from tinykernel.data.trained_rows import seen_before
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import LabelEvaluation, evaluate, interval_in_words
@@ -107,7 +108,7 @@ def _about_model(page: ReportPage) -> dict[str, Any]:
         "answered": page.coverage or [],
         "training": facts.training_in_words(page.about, whole=False),
         "trained_rows": trained_rows if isinstance(trained_rows, int) else None,
-        "inputs": facts.input_ranges(model, page.about),
+        "inputs": input_ranges(model, page.about),
         "most_inputs": _MOST_INPUTS,
         "ranges": [
             (part, max(part.low / (part.limit_low or np.inf), part.high / part.limit_high))

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _MOST_CLASSES = 200  # of a stored confusion matrix; for 600 classes it takes 2.9 MB
 _OF_PICTURES = ("name", "label", "groups")
-_LABELS_SHOWN = 2
 
 
 @dataclass(frozen=True)
@@ -176,7 +175,7 @@ def rows_to_judge(
     the file of the training rows, if not `data`. Labels none of which is a class are refused.
     """
     from tinykernel.data.partition import TEST_PART
-    from tinykernel.data.signals import without_background
+    from tinykernel.data.signals import labels_to_judge_by, without_background
 
     training = own_training(file, data)
     rows = rows_for(file, data, held_out=training is not None)
@@ -232,6 +231,7 @@ def accuracy_of(model: IntegerModel, X: NDArray[Any], y: NDArray[Any]) -> float 
 def rows_for(file: ModelFile, data: str, *, held_out: bool = False, keep_all: bool = False) -> Rows:
     """Load the test part of DATA, or all rows, or with `held_out` the test rows of the training."""
     from tinykernel.data.load import load_rows
+    from tinykernel.data.ranges import outside
     from tinykernel.data.signals import signal_rows
 
     say("reading", 0, None, data)
@@ -239,18 +239,20 @@ def rows_for(file: ModelFile, data: str, *, held_out: bool = False, keep_all: bo
     size, seed = file.test_size or None if held_out else None, file.seed or 0
     cut = recordings_for(file, data)
     if cut is not None:
-        return signal_rows(cut, size, seed)
-    return load_rows(
-        data,
-        **file.names(data),
-        n_features=integer.n_inputs,
-        feature_names=integer.feature_names,
-        classes=integer.classes or None,
-        values=integer.is_regressor,
-        test_size=size,
-        seed=seed,
-        keep_all=keep_all,
-    )
+        rows = signal_rows(cut, size, seed)
+    else:
+        rows = load_rows(
+            data,
+            **file.names(data),
+            n_features=integer.n_inputs,
+            feature_names=integer.feature_names,
+            classes=integer.classes or None,
+            values=integer.is_regressor,
+            test_size=size,
+            seed=seed,
+            keep_all=keep_all,
+        )
+    return replace(rows, notes=(*rows.notes, *outside(integer, rows.X, file.about)))
 
 
 def recordings_for(file: ModelFile, data: str, *, mixed: str | None = None) -> Windows | None:
@@ -274,27 +276,6 @@ def training_part(file: ModelFile, data: str, test_size: float = 0.0, seed: int 
         return as_dataset(cut, test_size, seed)
     names = file.names(data) | ({} if test_size else {"groups": None})
     return load_data(data, test_size=test_size, seed=seed, values=file.model.is_regressor, **names)
-
-
-def labels_to_judge_by(
-    integer: IntegerModel, data: str, y: NDArray[Any] | None
-) -> NDArray[Any] | None:
-    """Refuse labels none of which is a class; for a model of one class return None."""
-    from tinykernel.data.recordings.labels import NO_SPAN
-    from tinykernel.data.signals import ADVICE_ON_EVENTS
-
-    if y is None or integer.is_regressor:
-        return y
-    labels = list(dict.fromkeys(y.tolist()))
-    if not labels or not set(integer.classes).isdisjoint(labels):
-        return y
-    if integer.is_one_class:
-        return None
-    advice = ADVICE_ON_EVENTS if labels == [NO_SPAN] else "give the labels it was trained on"
-    theirs, known = (visible(listed(each, _LABELS_SHOWN)) for each in (labels, integer.classes))
-    raise TinykernelError(
-        f"{data}: none of its labels ({theirs}) is a class of the model ({known}); {advice}"
-    )
 
 
 def own_training(file: ModelFile, data: str) -> Dataset | None:

@@ -166,7 +166,10 @@ def _vectors(opened: ModelFile, data: str) -> NDArray[Any]:
     cut = recordings_for(opened, data, mixed="majority")
     if cut is not None:
         return stretch(cut, n_vectors(model))
-    X = rows_for(opened, data).X
+    rows = rows_for(opened, data)
+    for note in rows.notes:
+        typer.echo(f"note: {note}", err=True)
+    X = rows.X
     chosen = list(range(min(n_vectors(model), len(X))))
     if model.decision is not None:
         refused = (model.decide(X[:_SEARCHED]) < 0).nonzero()[0].tolist()
