@@ -1,8 +1,8 @@
 # Everything happens in a virtual environment inside the checkout; only Python >= 3.10 and make
 # have to be there.
 PYTHON ?= python3
-# One more than there are cores in a CI: many tests wait for programs or serial ports.
-WORKERS ?= 3
+# One more than there are cores: many tests wait for programs or serial ports.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 FUZZ_SCALE ?= 1
 FUZZ_SEED ?= 0
 PYTEST_ARGS ?=
@@ -11,25 +11,34 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Python compiles the modules that are imported, far fewer than are installed.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --no-compile --progress-bar off --quiet
+# uv takes a tenth of the time of pip, which stands in for it.
+install = if [ -x $(BIN)/uv ]; then $(BIN)/uv pip install --quiet --python $(BIN)/python $(1) && exit; \
+	  echo 'uv could not install it, so pip does'; fi; $(PIP) $(1)
 C_FILES := $(sort $(shell find firmware benchmarks -name '*.[ch]'))
 BENCHMARKS := $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test fuzz check format hooks bench site clean distclean
+.PHONY: help demo test test-all mutations fuzz check format hooks bench site clean distclean
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 demo: $(VENV)/runtime ## train on digits, export for a Cortex-M4, verify every score, report the memory
 	$(BIN)/tinykernel demo
 
-test: $(VENV)/$(if $(T),light,dev) ## run all tests (T=tests/model/test_proof.py for some, WORKERS=1 for one process)
+test: $(VENV)/$(if $(T),light,dev) ## run a few sharp tests of everything (T=tests/model/test_proof.py for some)
 ifdef T
 	$(BIN)/python -m pytest --quiet $(T) $(PYTEST_ARGS)
 else
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m quick $(PYTEST_ARGS)
 endif
+
+test-all: $(VENV)/dev ## run all tests (WORKERS=1 for one process)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+
+mutations: $(VENV)/dev ## change the code in thirty places, one at a time: do the tests notice?
+	$(BIN)/python -m tests.mutations
 
 fuzz: $(VENV)/dev ## damage files, run the C under sanitizers, random models (FUZZ_SCALE=0.01 for less)
 	@$(PIP) 'atheris>=3' || echo 'no atheris for this Python: fuzzing without guidance by coverage'
@@ -94,24 +103,26 @@ $(VENV)/created:
 	  echo "$(PYTHON) cannot create virtual environments: 'apt-get install python3-venv', or name another one, as in 'make PYTHON=python3.12'" >&2; \
 	  exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	@# uv does not read the settings of pip: whoever has an index of their own stays with pip.
+	@$(BIN)/python -m pip config list | grep -q '\.index-url=' || $(PIP) uv || true
 	@touch $@
 
 $(VENV)/runtime: pyproject.toml $(VENV)/created
 	@echo 'installing what tinykernel needs to run into $(VENV), about 1 GB'
-	$(PIP) -e '.[emulate]'
+	@$(call install,-e '.[emulate]')
 	@touch $@
 
 $(VENV)/light: pyproject.toml $(VENV)/created
 	@echo 'installing what most tests need into $(VENV), about 0.5 GB'
-	$(PIP) -e '.[test]'
+	@$(call install,-e '.[test]')
 	@touch $@
 
 $(VENV)/docs: pyproject.toml $(VENV)/runtime
-	$(PIP) -e '.[docs]'
+	@$(call install,-e '.[docs]')
 	@touch $@
 
 # What the tests need holds what the demonstration needs.
 $(VENV)/dev: pyproject.toml $(VENV)/created
 	@echo 'installing what the tests need into $(VENV), about 1.5 GB'
-	$(PIP) -e '.[dev]'
+	@$(call install,-e '.[dev]')
 	@touch $(VENV)/runtime $(VENV)/light $@

@@ -4,6 +4,7 @@ import importlib
 import os
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -221,9 +222,10 @@ def digits() -> Split:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin every worker with slow tests, so that none is left at the end; mark users of tools.
+    """Begin every worker with slow tests, so that none is left at the end; mark tests by kind.
 
-    Each worker first has a share of the list in one piece.
+    Each worker first has a share of the list in one piece. `make test` runs what is `quick`: all
+    tests but slow ones and those that ask for compilers or emulators, and the sharpest of these.
     """
     n_workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     slow = [item for item in items if item.get_closest_marker("slow")]
@@ -235,7 +237,47 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in (*slow[i::n_workers], *rest[edges[i] : edges[i + 1]])
     ]
     for item in items:
-        fixtures = set(getattr(item, "fixturenames", ()))
+        asks = _FIND_TOOLS & set(getattr(item, "fixturenames", ()))
         # The commands look for compilers by themselves.
-        if _FIND_TOOLS & fixtures or "tests/cli/" in item.path.as_posix():
+        if asks or "tests/cli/" in item.path.as_posix():
             item.add_marker("tools")
+        if item.get_closest_marker("sharp") or not (asks or item.get_closest_marker("slow")):
+            item.add_marker("quick")
+
+
+_LEFT_OUT = pytest.StashKey[int]()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """Count what is left out; a worker hands the number on when it ends."""
+    if items:
+        config = items[0].config
+        config.stash[_LEFT_OUT] = config.stash.get(_LEFT_OUT, 0) + len(items)
+        if hasattr(config, "workeroutput"):
+            config.workeroutput["left out"] = config.stash[_LEFT_OUT]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over what a worker left out; all leave out the same."""
+    node.config.stash[_LEFT_OUT] = getattr(node, "workeroutput", {}).get("left out", 0)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say what did not run, and how to run it."""
+    lines = []
+    if config.option.markexpr == "quick" and config.stash.get(_LEFT_OUT, 0):
+        lines += [
+            f"{config.stash[_LEFT_OUT]} tests: slow ones, and more of compilers and emulators. "
+            "To run them: make test-all"
+        ]
+    reasons = Counter(
+        str(report.longrepr[2]).removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", ())
+    )
+    if reasons:
+        lines += [f"{number} tests: {reason}" for reason, number in sorted(reasons.items())]
+    if lines:
+        terminalreporter.section("left out")
+        terminalreporter.write_line("\n".join(lines))

@@ -80,6 +80,7 @@ def test_damaged_cache_broke_every_command(cache, damage) -> None:
         assert entry.read_bytes()[:32] != content[32:64]
 
 
+@pytest.mark.slow
 def test_processes_share_a_cache_that_is_being_written(tmp_path) -> None:
     """Of three at once each gets a function for its types, which one of them compiles."""
     lines = ["from tinykernel.compiled import njit", "@njit()", "def twice(x):", "    return 2 * x"]

@@ -116,6 +116,7 @@ def link_requirements(package: Distribution, site: Path, seen: set[str]) -> None
         link_requirements(found, site, seen)
 
 
+@pytest.mark.slow
 def test_types_reach_a_project(wheel, tmp_path) -> None:
     """mypy of a user's project takes the types of the installed package, and finds a wrong one."""
     python, packages = empty_environment(tmp_path / "venv")
@@ -146,6 +147,7 @@ def test_types_reach_a_project(wheel, tmp_path) -> None:
     ], done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.tools
 def test_wheel_works_in_empty_environment(wheel, tmp_path) -> None:
     """The wheel and what it says it needs, outside the repository, train, export and verify.

@@ -1,11 +1,14 @@
 """The table of code sizes beside the sample that it was measured with."""
 
+import pytest
+
 from tests.spectra import spectral_model
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.measure import estimate
 from tinykernel.measure.estimate import code_properties, estimate_footprint
 
 
+@pytest.mark.slow
 def test_every_property_of_the_sample_was_measured(import_benchmark) -> None:
     """A property without a size is code that no estimate counts; every target has a core."""
     for model in import_benchmark("code_size").sample(3):

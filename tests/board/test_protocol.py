@@ -242,6 +242,7 @@ def test_random_lines_never_leave_the_memory(kind, tmp_path, require_tool) -> No
     assert done.stdout.count(b"m-infer-done\r\n") + done.stdout.count(b"m-load-done") > 5
 
 
+@pytest.mark.slow
 def test_it_takes_little_flash(tmp_path, require_tool) -> None:
     """Beside model and self-test the protocol of every kind takes 1.5 KB on a Cortex-M4."""
     require_tool("qemu-system-arm")

@@ -48,6 +48,7 @@ def test_a_process_is_started_once_for_a_computer(started, monkeypatch, is_first
     assert len(started) == is_first
 
 
+@pytest.mark.slow
 def test_a_training_takes_what_the_process_compiled(tmp_path, monkeypatch) -> None:
     """Both compile for the same types; in an empty folder nothing was compiled."""
     done = subprocess.run([sys.executable, "-c", _TRAINING], cwd=ROOT, stderr=subprocess.PIPE)

@@ -294,6 +294,7 @@ def _sizes(monkeypatch, X, y, budget, **given):
     return seen[0]
 
 
+@pytest.mark.slow
 def test_a_spectrum_that_leaves_no_room_is_left_out(monkeypatch):
     """Vibrations at 2 KB were refused, though kernels on samples fit; then nothing told of it."""
     rng, y = np.random.default_rng(0), np.arange(24) % 2

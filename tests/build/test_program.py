@@ -59,6 +59,7 @@ def test_every_core_computes_the_same_and_one_bit_is_noticed(target, tmp_path, r
     check_core(require_platforms(target)[0], tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["cortex-m0", "cortex-m7f", "esp32c3"])
 def test_zig_and_unicorn_need_no_system_package(target, tmp_path, require_tool, monkeypatch):
     """Both come from PyPI, so verification works, and fails, where apt does not."""

@@ -2,9 +2,13 @@
 
 import json
 
+import pytest
+
 from tests.cli.tools import failed, json_of, run
 
 
+@pytest.mark.sharp
+@pytest.mark.slow
 def test_bench_prints_instructions_by_stage(work, require_platforms) -> None:
     """One JSON object with the keys that scripts rely on; the stages add up; a run repeats."""
     require_platforms("cortex-m4")

@@ -31,6 +31,7 @@ def recorded(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_column_of_recordings_is_a_number_beside(recorded, tmp_path):
     """Later recordings are read the same way, by every command that reads some."""
     model, data = recorded / "m.tkm", recorded / "rec"

@@ -64,6 +64,7 @@ def test_one_board_needs_no_port(monkeypatch) -> None:
     assert "are connected: /dev/ttyACM0, /dev/ttyACM1; choose one with --port" in failed(*arguments)
 
 
+@pytest.mark.slow
 def test_an_esp32_ran_silently_on_a_risc_v(work, require_tool) -> None:
     """The line of an emulated board says which core it has, where no emulator has the target's."""
     require_tool("qemu-system-riscv32")

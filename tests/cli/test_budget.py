@@ -1,5 +1,7 @@
 """Budgets of the command line: the same model whatever compiler is installed, and it fits."""
 
+import pytest
+
 from tests.cli.tools import failed, json_of, run
 from tinykernel.build import toolchains
 
@@ -37,6 +39,7 @@ def test_a_tiny_budget_was_refused_after_the_reading(work, tmp_path, monkeypatch
     assert "no model fits into 100 bytes on cortex-m4" in failed(*train)
 
 
+@pytest.mark.slow
 def test_training_keeps_to_every_limit(work, tmp_path):
     """Fewer components where time is short; the file remembers it, and report says what is over."""
     file, train = tmp_path / "m.tkm", ("train", work / "data.npz")

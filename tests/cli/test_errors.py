@@ -74,6 +74,7 @@ for arguments in (
 """
 
 
+@pytest.mark.slow
 def test_answers_do_not_wait_for_the_heavy_modules(work, tmp_path):
     """Help, lists, and errors about files, options and columns import nothing heavy."""
     (tmp_path / "t.csv").write_text("a,b,c\n" + "1,2,x\n2,3,y\n" * 9)

@@ -46,6 +46,7 @@ def with_budget(work: Path, folder: Path, n_bytes: int) -> Path:
     return folder / "gesture.tkm"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["platformio", "single"])
 def test_workflow(work, tmp_path, require_tool, format) -> None:
     """Every step passes on a fresh export; changed C fails the first, of each format."""

@@ -45,11 +45,13 @@ def test_many_classes_brought_a_warning_of_scikit_learn(tmp_path, monkeypatch, r
     assert not recwarn.list
 
 
+@pytest.mark.slow
 def test_importing_changes_no_global_state():
     """A program that imports the package keeps its random numbers, filters and settings."""
     subprocess.run([sys.executable, "-c", _STATE], check=True, cwd=ROOT)
 
 
+@pytest.mark.slow
 def test_a_locale_with_a_decimal_comma_changed_numbers(tmp_path, tool_missing, monkeypatch):
     """Data, model, C and what is printed are the same where C writes 1,5 for 1.5."""
     made = ["localedef", "-i", "de_DE", "-f", "UTF-8", tmp_path / "de_DE.UTF-8"]
@@ -115,6 +117,7 @@ def test_paths_with_spaces_and_quotes(work, tmp_path, monkeypatch, require_tool)
     assert (place / "the project" / "platformio.ini").is_file()
 
 
+@pytest.mark.slow
 def test_two_runs_in_one_folder(work, tmp_path):
     """Exports that write to one place leave a whole one of the two."""
     exports = [

@@ -148,6 +148,7 @@ def test_outputs_are_refused_before_training(work, tmp_path, monkeypatch):
     assert not list(tmp_path.glob("m.*"))
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_the_best_model(tmp_path):
     """Ctrl-C after an epoch ends the training, writes the model and says so in one line."""
     X, y = blobs(6000, 0)

@@ -20,6 +20,7 @@ def tuned(work, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_the_recommended_model_is_written(work, tuned):
     """The model keeps to its size, remembers its budget, and verifies."""
     shown = json.loads((tuned / "out.json").read_text())

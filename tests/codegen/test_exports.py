@@ -68,6 +68,7 @@ def compiled(command: list[str], folder: Path, objects: Path) -> list[str]:
     return sorted(str(path) for path in objects.glob("*.o"))
 
 
+@pytest.mark.slow
 def test_every_kind_of_model_links_and_runs(projects, tmp_path, require_tool):
     """All models of a format in one program, whose scores are all right."""
     gcc = require_tool("gcc")
@@ -97,6 +98,7 @@ def test_every_kind_of_model_links_and_runs(projects, tmp_path, require_tool):
         assert len(re.findall(r"PASS: \d vectors?", done.stdout)) == len(folders), done.stdout
 
 
+@pytest.mark.slow
 def test_no_kind_of_model_has_a_warning_of_clang(projects, tmp_path, require_tool):
     """Nor do alignments that a cast raises, which GCC does not tell."""
     command = [require_tool("clang"), "-fsyntax-only", "-Wcast-align"]

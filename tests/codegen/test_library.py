@@ -193,6 +193,7 @@ def test_find_package_after_installation(library, tmp_path, require_tool):
     run([cmake(user, f"-DCMAKE_PREFIX_PATH={prefix}") / "user"], user)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("toolchain", ["host", "cortex-m4"])
 def test_three_models_in_one_image(toolchain, tmp_path, require_tool):
     """Three runtimes do not clash, and a model in an interrupt does not disturb the others."""

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.codegen.test_library import MODELS, write_library
 from tests.random_fronts import local_model, random_signal_stage
 from tests.sessions import ROOT
@@ -41,6 +43,7 @@ def reported(source: Path, *options: str) -> set[str]:
     return set(re.findall(r"\[misra-c2012-([\d.]+)\]", done.stderr))
 
 
+@pytest.mark.slow
 def test_misra_deviations_are_explained(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
     """Nobody finds a deviation that is not written down."""
     require_tool("cppcheck")

@@ -97,6 +97,7 @@ def test_cmake_page(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
     assert (tmp_path / "gesture" / "tinykernel.gesture.pdsc").is_file()
 
 
+@pytest.mark.slow
 def test_platformio_page(tmp_path, platformio_offline, require_tool, monkeypatch):
     """PlatformIO finds the library in lib/ of a project, and builds it."""
     require_tool("arm-none-eabi-gcc")

@@ -88,6 +88,7 @@ def offline_project(folder: Path, target: str, framework: str, family: str, mach
     ini.write_text(text.replace(marker, f"{marker}test_testing_command ={lines}\n"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "framework", "family", "machine"), PROJECTS)
 def test_built_and_tested_by_platformio(
     target: str,

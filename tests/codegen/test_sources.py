@@ -18,6 +18,7 @@ from tinykernel.decisions import calibrate
 from tinykernel.errors import TinykernelError
 
 
+@pytest.mark.slow
 def test_the_same_bytes_every_time(checkout: Path) -> None:
     """Two processes render equal bytes, whatever Python's hash seed."""
     script = (

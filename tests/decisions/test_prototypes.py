@@ -57,6 +57,7 @@ def test_a_margin_is_worth_the_distance_of_its_quantile() -> None:
     assert bias - (low >> steps) * gain == pytest.approx(far, rel=0.02)
 
 
+@pytest.mark.slow
 def test_novelty_goes_by_the_scores_where_inputs_are_too_alike_for_prototypes() -> None:
     """Small counts are all in one level of 4 bits: their distances hid every novel row."""
     X, y = load_digits(return_X_y=True)

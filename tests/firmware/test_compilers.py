@@ -96,6 +96,7 @@ def test_cppcheck(require_tool: Callable[[str], str], tmp_path: Path, kind: str)
     check_statically(cppcheck, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["windows by row", "bitmap", "compact", "decisions"])
 def test_gcc_analyzer(require_tool: Callable[[str], str], tmp_path: Path, kind: str) -> None:
     """GCC follows the paths through the generated C and finds no access that could go wrong."""
@@ -113,6 +114,7 @@ def _tidied(program: str, tmp_path: Path, checks: str) -> str:
     return finished.stdout if finished.returncode else ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["windows by row", "bitmap", "phases"])
 def test_clang_tidy(require_tool: Callable[[str], str], tmp_path: Path, kind: str) -> None:
     """The checks bugprone and cert find nothing but what docs/c-interface.md explains."""

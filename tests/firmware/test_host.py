@@ -57,6 +57,7 @@ def test_edges_under_sanitisers(require_tool: Callable[[str], str], kind: str) -
 
 
 # A build for each example: shrinking would take minutes.
+@pytest.mark.slow
 @settings(
     max_examples=15,
     deadline=None,

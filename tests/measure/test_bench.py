@@ -98,6 +98,7 @@ def test_work_goes_where_it_belongs(exact) -> None:
     assert many.stages["windows"] == pytest.approx(few.stages["windows"], rel=0.05)
 
 
+@pytest.mark.slow
 def test_unicorn_counts_about_the_same(require_tool) -> None:
     """Without QEMU the count is near, and marked as not exact where it may not be."""
     for tool in ("ziglang", "unicorn", "arm-none-eabi-gcc", "qemu-system-arm"):
@@ -129,6 +130,7 @@ def test_wrong_clock(text) -> None:
         parse_clock(text)
 
 
+@pytest.mark.slow
 def test_a_stream_is_counted_call_by_call(exact) -> None:
     """The mean and the worst sample and the decision, which the window call has all together."""
     stage = random_signal_stage(1)

@@ -128,6 +128,7 @@ def test_the_estimate_of_instructions_is_near(kind, require_gcc):
     assert least <= bench(model, "cortex-m4").instructions <= most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "make"),
     [

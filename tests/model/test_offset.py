@@ -40,6 +40,7 @@ def test_other_inputs_are_refused(grid):
         Offset().gives(grid)
 
 
+@pytest.mark.slow
 def test_training_removes_what_tells_nothing():
     """Bumps of a thousandth of the level, other in each window, are told without that."""
     rng, n = np.random.default_rng(0), 1400

@@ -220,6 +220,7 @@ def _console(program: str, page: Path, *options: str) -> list[str]:
     return [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 
 
+@pytest.mark.slow
 def test_browser(page, tmp_path, require_tool) -> None:
     """Chromium shows the page light and dark, and its console is silent; a bad page is heard."""
     program = require_tool("chromium")

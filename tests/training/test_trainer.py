@@ -110,6 +110,7 @@ def test_scaling_is_shared_by_features_of_one_unit():
     assert np.unique(fit_level_scaling(pixels * [1, 9, 80, 2, 3000, 1], 8).scale).size > 3
 
 
+@pytest.mark.slow
 def test_offsets_start_alike_on_any_number_of_blas_threads():
     """A matrix product rounded the first offsets in another way with other threads."""
     code = (

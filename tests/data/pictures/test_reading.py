@@ -220,6 +220,7 @@ def test_broken_pictures_are_counted_and_named(hostile):
 _LARGE = "has more than 50 million pixels"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes and links")
 @pytest.mark.parametrize(
     ("name", "reason"),

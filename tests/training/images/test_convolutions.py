@@ -171,6 +171,7 @@ def sizes(side, budget, **options):
     return sizes_that_fit(asked)["n_kernels"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("side", "budget", "forms"),
     [

@@ -93,6 +93,7 @@ def test_pictures_that_only_mixed_channels_tell_apart():
     assert (model.predict(test) == truth).mean() > 0.8
 
 
+@pytest.mark.slow
 def test_the_budget_chooses_the_channels():
     """As many channels as fit; greys may have chains instead, colours may not."""
     X, y = colours(40, 24)

@@ -49,6 +49,7 @@ def test_dropout_and_interruption_keep_the_best():
     assert np.mean((learner.decide(q)[:, 0] > 0) == codes) > 0.7
 
 
+@pytest.mark.slow
 def test_a_linear_part_that_may_overflow_says_what_to_do():
     """The message once spoke of halving, which a linear part does not have."""
     rng = np.random.default_rng(0)

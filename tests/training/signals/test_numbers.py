@@ -32,6 +32,7 @@ def fitted(X, y, **options):
     ).fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [240, 1200])
 def test_a_number_tells_what_windows_do_not(n):
     """Of few windows and of many, also where classes lie between values."""

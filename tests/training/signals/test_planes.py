@@ -104,6 +104,7 @@ def test_the_better_of_kernels_and_convolutions_is_trained():
     assert trained.sizes.flash <= 6144
 
 
+@pytest.mark.slow
 def test_limits_of_time_leave_room_for_convolutions():
     """Convolutions on spectra compete within a limit of instructions, with fewer channels."""
     X, y = chirps(640, 0)

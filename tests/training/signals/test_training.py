@@ -76,6 +76,7 @@ def places(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.rint(X).astype(np.int16), y, group
 
 
+@pytest.mark.slow
 def test_cells_are_chosen_where_the_place_matters(waves):
     """Protects that `train` finds by groups left out when counts need cells, and what is refused.
 
@@ -190,6 +191,7 @@ def test_the_spectrum_was_lost_silently(change, samples, said):
     assert found.frames(samples) >= 12
 
 
+@pytest.mark.slow
 def test_options_never_given_were_refused():
     """Without a budget a hop of 1999 was an error of "spectrum", which nobody asked for."""
     X, y = chirps(24, 0)
@@ -216,6 +218,7 @@ def test_chosen_kernels_do_not_hide_that_labels_are_random():
     assert model.fit(X, rng.integers(0, 2, 60)).history_["loss"][-1] > 0.8
 
 
+@pytest.mark.slow
 def test_signals_end_to_end(waves, tmp_path):
     """Protects windows as an array: chosen kernels, few mixes, variation, the file, the threads."""
     X, y = waves
