@@ -1,7 +1,29 @@
-"""The classifier of Lei & Lan 2021, for comparison."""
+"""The source papers: 000 is Zhang 2022, 001 Lei & Lan 2021, 002 Qi 2020, 004 Yu et al. 2015.
+
+003, Ganesh 2020, needs nothing but `SpectralFeatures` and scikit-learn.
+"""
 
 from __future__ import annotations
 
+from tinykernel.papers.alignment import KernelAlignment
+from tinykernel.papers.binary import BinaryCodes
+from tinykernel.papers.circulant import CirculantFeatures
 from tinykernel.papers.classifier import PaperClassifier
+from tinykernel.papers.compact import CompactKernelMap, CompactMapClassifier
+from tinykernel.papers.fastfood import Fastfood
+from tinykernel.papers.fourier import SpectralFeatures
+from tinykernel.papers.metropolis import metropolis_hastings
+from tinykernel.papers.ternary import TernaryLinearClassifier
 
-__all__ = ["PaperClassifier"]
+__all__ = [
+    "BinaryCodes",
+    "CirculantFeatures",
+    "CompactKernelMap",
+    "CompactMapClassifier",
+    "Fastfood",
+    "KernelAlignment",
+    "PaperClassifier",
+    "SpectralFeatures",
+    "TernaryLinearClassifier",
+    "metropolis_hastings",
+]

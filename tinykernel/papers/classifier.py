@@ -59,6 +59,8 @@ class PaperClassifier(MachineClassifier):
         50th neighbour among 500. scikit-learn's ``GridSearchCV`` finds a better one.
     regularization : float
         lambda of (7), not negative.
+    loss, penalty, binary
+        As for `TernaryLinearClassifier`.
     max_iter : int
         Most sweeps over the weights.
     random_state : int, RandomState or None
@@ -93,6 +95,9 @@ class PaperClassifier(MachineClassifier):
     n_components: int = 2048
     sigma: float | None = None
     regularization: float = 0.1
+    loss: str = "squared_hinge"
+    penalty: str = "l2"
+    binary: bool = False
     max_iter: int = 20
     random_state: int | np.random.RandomState | None = None
     n_jobs: int | None = None
@@ -138,7 +143,10 @@ class PaperClassifier(MachineClassifier):
         signs = drawn.features(data.X)
         share = data.sample_weight / data.sample_weight.sum()
         indices = [1] if data.n_classes == 2 else range(data.n_classes)
-        rests = [Problem(signs, np.where(data.codes == i, 1.0, -1.0), share) for i in indices]
+        kind = self.loss, self.penalty, self.binary
+        rests = [
+            Problem(signs, np.where(data.codes == i, 1.0, -1.0), share, *kind) for i in indices
+        ]
         settings = float(self.regularization), int(self.max_iter)
         tasks = [partial(learn_output, rest, *settings, int(rng.integers(2**32))) for rest in rests]
         outputs = side_by_side(tasks, thread_count(self.n_jobs), stage="learning the weights")
@@ -149,7 +157,7 @@ class PaperClassifier(MachineClassifier):
         self.machine_ = machine
         self.sigma_ = drawn.sigma
         self.n_components_ = int(self.n_components)
-        self.n_iter_ = max(output.n_sweeps for output in outputs)
+        self.n_iter_ = max(len(output.objectives) for output in outputs)
         return self
 
     def _check(self) -> None:

@@ -1,0 +1,73 @@
+"""Every estimator of the papers keeps the conventions of scikit-learn."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tinykernel import TinykernelError, papers
+
+
+def bell(w):
+    """Compute the logarithm of a Gaussian density."""
+    return -0.5 * (w**2).sum(axis=1)
+
+
+FEW = {"n_turns": 2, "n_steps": 10, "random_state": 0}
+KINDS = [
+    papers.SpectralFeatures(random_state=0),
+    papers.SpectralFeatures(log_density=bell, random_state=0),
+    papers.Fastfood(random_state=0),
+    papers.CirculantFeatures(random_state=0),
+    papers.KernelAlignment(random_state=0),
+    papers.CompactKernelMap(n_steps=10, random_state=0),
+    papers.BinaryCodes(random_state=0),
+    papers.BinaryCodes(papers.KernelAlignment(random_state=0), threshold="zero"),
+    papers.CompactMapClassifier(**FEW),
+    papers.CompactMapClassifier(projection="circulant", penalty="l1", **FEW),
+    papers.TernaryLinearClassifier(random_state=0),
+    papers.TernaryLinearClassifier(start="random", binary=True, random_state=0),
+]
+
+
+@parametrize_with_checks(KINDS)
+def test_conventions_of_scikit_learn(estimator, check) -> None:
+    """Every check of scikit-learn passes."""
+    check(estimator)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (papers.SpectralFeatures(kernel="linear"), "kernel must be one of 'gaussian'"),
+        (papers.SpectralFeatures(sigma=0.0), "sigma must be a positive number"),
+        (papers.SpectralFeatures(log_density=lambda w: w), "must return 64 numbers"),
+        (papers.Fastfood(shared=2), "shared must be one of"),
+        (papers.BinaryCodes(threshold="normal"), "threshold must be one of"),
+        (papers.KernelAlignment(rho=-1.0), "rho must be a positive number"),
+        (papers.CompactMapClassifier(projection="sparse"), "projection must be one of"),
+        (papers.CompactMapClassifier(penalty="l3"), "penalty must be one of"),
+        (papers.CompactKernelMap(kernel="cauchy"), "kernel must be one of"),
+        (papers.TernaryLinearClassifier(loss="exp"), "loss must be one of 'squared_hinge'"),
+        (papers.TernaryLinearClassifier(start="zero"), "start must be one of"),
+        (papers.PaperClassifier(penalty="l0"), "penalty must be one of 'l2'"),
+        (papers.PaperClassifier(binary=None), "binary must be one of"),
+    ],
+)
+def test_a_wrong_parameter_is_one_line(estimator, message) -> None:
+    """The message names the parameter and what it may be."""
+    with pytest.raises(TinykernelError, match=message) as caught:
+        estimator.fit(*load_iris(return_X_y=True))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("estimator", KINDS[:8])
+def test_float32_and_parts_of_rows_give_the_same(estimator) -> None:
+    """Rows are mapped one by one, whatever their number and width."""
+    X = np.random.default_rng(0).normal(size=(1500, 5))
+    estimator.fit(X, X[:, 0] > 0)
+    Z = estimator.transform(X)
+    np.testing.assert_allclose(estimator.transform(X[1000:1100]), Z[1000:1100], atol=1e-12)
+    single = estimator.transform(X.astype(np.float32))
+    assert np.mean(np.abs(single - Z) > 1e-4) < 1e-3
+    assert len(estimator.get_feature_names_out()) == Z.shape[1]
