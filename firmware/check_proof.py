@@ -138,7 +138,7 @@ class Source:
         need(len(keywords) == 2 * len(tables + structs), "a table is no exported one")
         names = [name for name, _ in macros] + [name for _, name, *_ in (*tables, *structs)]
         need(len(set(names)) == len(names), "a name stands twice")
-        self.text = dict(macros)
+        self.text, self.folder = dict(macros), path.parent
         need(source["bits"] == self.text.get("TK_INPUT_BITS"), "quantized inputs of another type")
         self.sensor = source["sensor"]
         self.most_count = np.iinfo(source["raw"] or "uint8").max
@@ -161,6 +161,12 @@ class Source:
         value = number(self.text.get("TK_" + name, default))
         need(0 <= value < 1 << 32, f"TK_{name} is {value}")
         return value
+
+    def declared(self, header, name):
+        """Return a number that a header of the runtime defines."""
+        found = re.findall(rf"^#define {name} (\d+)u$", contents(self.folder / header), re.M)
+        need(len(found) == 1, f"{header} does not define {name} once")
+        return int(found[0])
 
     def of_block(self, name, block):
         """Return the value of a macro for a block: from a table, a literal or a conditional."""

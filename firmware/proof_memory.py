@@ -7,8 +7,6 @@ a stream (`state`), part of which whole windows do not need (`stream`).
 import numpy as np
 from proof_bounds import need
 
-AGES = 7  # words of the state of kernels before the ages of windows
-
 
 def blocks_of(size, per_word):
     """Return the words that `size` values take, with `per_word` of them in a word."""
@@ -51,8 +49,9 @@ def signal(c, k):
     dilation = c.table[k["dilations"]].reshape(k["distances"], -1)[:, 0]
     need(k["ring_rows"] == 8 * dilation.max() + 1, "other rows are kept")
     window = counts(c, k["kernels"] * k["cells"])
-    running = AGES + k["windows"] + blocks_of(k["ring_rows"] * k["channels"], 2)
-    places = AGES + k["windows"], running, running + counts(c, k["kernels"]), window
+    ages = c.declared("tk_kernels_signal.h", "TK_AGES_AT")
+    running = ages + k["windows"] + blocks_of(k["ring_rows"] * k["channels"], 2)
+    places = ages + k["windows"], running, running + counts(c, k["kernels"]), window
     need((k["ring"], k["running"], k["counts"], k["window"]) == places, "places in a stream")
     return {
         "scratch": window if k["order_bytes"] else 0,
@@ -86,7 +85,8 @@ def separable(c, k):
             halves = max(halves, blocks_of(columns, 4) * 64 * blocks_of(channels, 8))
         channels = less_one + 1
     need(k["halves"] == halves, "a row of another length")
-    words = 11 * (k["blocks"] + 1) + blocks_of(size + columns * channels, 4)
+    words = c.declared("tk_separable.h", "TK_BLOCK_WORDS") * (k["blocks"] + 1)
+    words += blocks_of(size + columns * channels, 4)
     first, scratch = channels + halves // 4 + words, blocks_of(channels, 4)
     # For a signal all of it follows the state of a window.
     if c("STAGES") == 2:

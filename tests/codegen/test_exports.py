@@ -46,8 +46,7 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
             elif name in boards:
                 export(model, "host", folder, name=name, format=format, about=SOUND)
                 for path in (folder / "lib" / name / "src").iterdir():
-                    library = root / "library" / name / "src"
-                    assert path.read_bytes() == (library / path.name).read_bytes()
+                    assert path.read_bytes() == (root / "single" / name / path.name).read_bytes()
             else:
                 continue
             made[format].append(folder)

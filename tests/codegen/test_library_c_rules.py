@@ -19,7 +19,7 @@ COMMON = [
     *("-DINT_MAX=2147483647", "--suppress=missingIncludeSystem"),
 ]
 CORES = {
-    "plain": ["-U__GNUC__"],
+    "plain": ["-U__GNUC__", "-DTK_ALIAS="],
     "cortex-m4": [
         f"-D{name}"
         for name in (

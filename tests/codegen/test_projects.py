@@ -59,10 +59,11 @@ def test_project_is_complete(model: IntegerModel, target: str, framework: str) -
 
 
 def test_the_readme_of_a_signal_spoke_of_no_components() -> None:
-    """It names the stages and parts that there are, and the library shows how to push a sample."""
+    """It names the stages and parts that there are, and where a sample is pushed."""
     files = exported_files(spectral_model(1), "host", name="gesture")
     text = files["README.md"].decode()
-    assert b"label = gesture_stream_predict(&state, scratch);" in files["lib/gesture/README.md"]
+    assert "`gesture.h` show how to pass the samples of a stream" in text
+    assert b"gesture_push(&state" in files["lib/gesture/src/gesture.h"]
     words = "spectrum of 5 bands, 20 kernels on windows of 532 x 1, linear part of 40 counts"
     assert words in text
 

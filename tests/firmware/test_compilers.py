@@ -88,6 +88,36 @@ def test_arithmetic_of_other_rules_is_refused(require_tool, tmp_path, compiler, 
     assert "compile the model without -ffast-math" in finished.stderr
 
 
+def test_aliases_are_refused_where_a_compiler_may_not_know_them(require_tool, tmp_path):
+    """Bytes are read as words: a compiler without the attribute must be told not to mind."""
+    _project(tmp_path, "windows by row")
+    plain = (require_tool("gcc"), "-std=c99", "-fno-strict-aliasing", "-U__GNUC__")
+    refused = run_compiler(tmp_path, *plain)
+    assert refused.returncode != 0
+    assert "-DTK_ALIAS=" in refused.stderr
+    assert run_compiler(tmp_path, *plain, "-DTK_ALIAS=").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "header", "field"),
+    [
+        ("separable, one block", "tk_separable.h", "    uint32_t units;\n} tk_block_t"),
+        ("signal, averaged", "tk_kernels_signal.h", "    TK_STATE_AGES "),
+    ],
+)
+def test_memory_grows_only_with_its_number(require_tool, tmp_path, kind, header, field):
+    """A word more in a structure of the scratch does not compile until its number is another."""
+    write_sources(tmp_path, render_sources(ALL[kind](), "gesture"))
+    gcc = (require_tool("gcc"), "-std=c99")
+    assert run_compiler(tmp_path, *gcc).returncode == 0
+    path = tmp_path / "lib" / "tinykernel" / "src" / header
+    text = path.read_text()
+    assert text.count(field) == 1
+    more = "    TK_STATE_MORE,\n" if "AGES" in field else "    uint32_t more;\n"
+    path.write_text(text.replace(field, more + field))
+    assert "tk_assert_" in run_compiler(tmp_path, *gcc).stderr
+
+
 @pytest.mark.parametrize("kind", [*MODELS, *ALL])
 def test_cppcheck(require_tool: Callable[[str], str], tmp_path: Path, kind: str) -> None:
     """Static analysis of the generated C finds nothing."""

@@ -15,6 +15,7 @@ from tests.random_models import (
     components_of,
     make_model,
     models,
+    random_model,
     random_quantized,
     random_raw,
 )
@@ -81,6 +82,16 @@ def test_two_classes_have_opposite_scores() -> None:
     assert_array_equal(model.scores(np.zeros((1, model.n_features))), [[2**31 - 1, -(2**31) + 1]])
     with pytest.raises(TinykernelError, match="score can reach"):
         changed(model, offset=[-(2**31)])
+
+
+@pytest.mark.parametrize(("n_classes", "shape"), [(2, (7,)), (3, (7, 3))])
+def test_decisions_have_the_shape_of_scikit_learn(n_classes: int, shape: tuple[int, ...]) -> None:
+    """Of two classes there is one decision a row, positive for the second class."""
+    model = random_model(5, n_features=8, n_classes=n_classes)
+    rows = random_raw(model, 1, 7)
+    decisions, scores = model.decision_function(rows), model.scores(rows)
+    assert decisions.shape == shape
+    assert_array_equal(np.sign(decisions), np.sign(scores[:, 1] if n_classes == 2 else scores))
 
 
 def test_equality_is_by_content() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -11,13 +11,11 @@ from tinykernel.cli.board.verify import verify_on_port
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import evaluation_in_words, print_notes, seen_in_words
-from tinykernel.cli.common.output import FAILED, fail, percent, print_json, print_pairs, print_table
+from tinykernel.cli.common.output import FAILED, fail, print_json, print_pairs
 from tinykernel.cli.common.rows import open_model, rows_to_judge
+from tinykernel.cli.common.verification import print_verification, verification_json
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.text import count
-
-if TYPE_CHECKING:
-    from tinykernel.build.parity import VerifyResult
 
 
 def verify_command(
@@ -92,39 +90,3 @@ def verify_command(
         fail(line)
     if wrong or too_small:
         raise typer.Exit(FAILED)
-
-
-def verification_json(result: VerifyResult) -> dict[str, Any]:
-    """Return the ``verify --json`` of a target."""
-    first = result.first_difference
-    names = ("target", "compiler", "rows", "scores", "hops", "differences")
-    return {
-        **{name: getattr(result, name) for name in (*names, "accuracy")},
-        "first_difference": None if first is None else str(first),
-        **{name: getattr(result, name) or None for name in ("emulator", "core", "note")},
-    }
-
-
-def print_verification(results: list[VerifyResult], where: str) -> None:
-    """Print a line a target; `where` describes the compared rows."""
-    numbers = ("rows", "scores", "differences", "accuracy")
-    rows = [
-        (
-            result.target,
-            str(result.rows),
-            str(result.scores),
-            str(result.differences),
-            percent(result.accuracy),
-            ", ".join(tool for tool in (result.compiler, result.emulator, result.core) if tool),
-        )
-        for result in results
-    ]
-    print_table(("target", *numbers, "built and run with"), rows, right=numbers)
-    for result in results:
-        if result.note:
-            typer.echo(f"{result.target}: {result.note}")
-    hops = [result.hops for result in results if result.hops]
-    if hops:
-        typer.echo(f"also compared: a stream of {count(min(hops), 'decision')}")
-    if all(result.ok for result in results):
-        typer.echo(f"C and Python agree on every score ({where})")

@@ -87,6 +87,15 @@ def declared_members(kind: str) -> tuple[str, ...]:
     raise AssertionError(f"no header of the runtime declares struct {kind}")
 
 
+@functools.cache
+def declared_number(header: str, macro: str) -> int:
+    """Return a number that a header of the runtime defines."""
+    text = (folder("firmware") / "tinykernel" / "src" / header).read_text(encoding="ascii")
+    match = re.search(rf"^#define {macro} (\d+)u$", text, re.M)
+    assert match, f"{header} does not define {macro}"
+    return int(match[1])
+
+
 def member_text(value: int | str | list[int] | None) -> str:
     """Write a number, a list of numbers, the name of a table, or 0 for None."""
     if isinstance(value, list):

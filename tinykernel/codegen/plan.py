@@ -25,7 +25,9 @@ from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.prototypes import Prototypes, most_steps
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.readouts.trees import Trees
+from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.components import Components
+from tinykernel.model.stages.offset import Offset
 
 #: Version of the macros and tables, TK_RUNTIME_FORMAT of the runtime: a model does not compile with
 #: a runtime of another one.
@@ -179,11 +181,11 @@ def _pack_front(model: IntegerModel) -> list[Packed]:
             number, grid, hop or grid.rows, calls, model.hop > 0, following, model.input.is_signal
         )
         pack_stage = code_of(stage.KIND).pack
-        if pack_stage is None or (stage.side_input and not model.input.is_signal):
+        if pack_stage is None or (isinstance(stage, Beside) and not model.input.is_signal):
             raise TinykernelError(f"no C for {stage.KIND} in a chain of {model.input.kind}s")
         packed.append(pack_stage(stage, place))
         # The rows of whole windows are counted anew for each.
-        hop = 0 if stage.WHOLE else hop // stage.step
+        hop = 0 if isinstance(stage, Offset) else hop // stage.step
     return packed
 
 

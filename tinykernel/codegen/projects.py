@@ -184,9 +184,11 @@ def _render_format(
             f"name=my_{name}"
         )
     files: dict[str, bytes] = {}
-    for other, place in description.get("holds", {}).items():
-        inner = _render_format(other, sources, context, None)
-        files |= {f"{place.replace('NAME', name)}/{path}": data for path, data in inner.items()}
+    for other, part in description.get("holds", {}).items():
+        place = part["place"].replace("NAME", name)
+        for path, data in _render_format(other, sources, context, None).items():
+            if path.split("/")[0] in part["files"]:  # those that this format reads
+                files[f"{place}/{path}"] = data
     for source, place in description["sources"].items():
         source, place = source.replace("NAME", name), place.replace("NAME", name)
         for path, data in sources.items():

@@ -251,12 +251,8 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "quantized_type": f"{quantized.dtype}_t",
         "quantized_low": quantized.low,
         "quantized_high": quantized.high,
-        # The stages that read an input beside the chain.
-        "sides": [
-            {"name": stage.side_input[0], "kind": stage.KIND, "struct": structs[f"tk_{stage.KIND}"]}
-            for stage in model.stages
-            if stage.side_input is not None
-        ],
+        # The structure of numbers beside a window, where there are any.
+        "beside": structs.get("tk_beside", ""),
         "table_bytes": sum(packed.table_bytes().values()),
         "score_low": ranges.low,
         "score_high": ranges.high,

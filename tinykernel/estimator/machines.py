@@ -16,7 +16,6 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from tinykernel.coding.frames import coded_frame, in_numbers
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
-from tinykernel.model.arrays import chosen_labels
 from tinykernel.model.quantization.scaling import to_raw
 from tinykernel.modelfile import ModelFileMixin
 from tinykernel.training import trainer
@@ -92,8 +91,7 @@ class MachineClassifier(ClassifierMixin, MachineEstimator):
             Larger for likelier classes; positive for ``classes_[1]`` of two.
         """
         rows = self._checked_rows(X)
-        decisions = self.machine_.decision_function(rows)
-        return decisions[:, 0] if decisions.shape[1] == 1 else decisions
+        return self.machine_.decision_function(rows)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict labels, as the firmware does.
@@ -109,8 +107,7 @@ class MachineClassifier(ClassifierMixin, MachineEstimator):
             Entries of `classes_`.
         """
         rows = self._checked_rows(X)
-        decisions = self.machine_.decision_function(rows)
-        return np.asarray(self.classes_[chosen_labels(decisions)])
+        return np.asarray(self.classes_[self.machine_.scores(rows).argmax(axis=1)])
 
 
 class KernelEstimator(MachineEstimator, Parameters):

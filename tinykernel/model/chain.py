@@ -14,6 +14,7 @@ from tinykernel.model.record import Record
 from tinykernel.model.stage import Part, Stage
 from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.scale import Scale
+from tinykernel.model.stages.spectrum import Spectrum
 
 _Piece = TypeVar("_Piece", bound=Stage | Part)
 
@@ -34,9 +35,8 @@ class Chain(Record):
             if port not in stage.TAKES:
                 raise self.refuse(f"{stage.KIND} takes {' or '.join(stage.TAKES)}, not {port}")
             port = stage.GIVES
-        sides = [stage.side_input for stage in self.stages if stage.side_input]
-        if len(dict(sides)) < len(sides):
-            raise self.refuse(f"two stages read the {sides[0][0]}")
+        if sum(isinstance(stage, Beside) for stage in self.stages) > 1:
+            raise self.refuse("two stages read the numbers")
         for name, grid in self.inputs.items():
             if grid.dtype != self.raw_dtype:
                 raise self.refuse(f"the {name} are not of the type {self.raw_dtype}")
@@ -64,7 +64,8 @@ class Chain(Record):
     @property
     def delay(self) -> int:
         """Samples of a stream from the last one of a window to its decision."""
-        return sum(each.delay(grid) for each, grid in zip(self.stages, self.grids(), strict=False))
+        first = self.stages[0]
+        return first.delay(self.input) if isinstance(first, Spectrum) else 0
 
     @property
     def _entry(self) -> int:
@@ -84,8 +85,8 @@ class Chain(Record):
     @property
     def inputs(self) -> dict[str, Grid]:
         """The arguments of the firmware's functions, in their order: name and grid."""
-        sides = (stage.side_input for stage in self.stages)
-        return {"input": self.input, **dict(side for side in sides if side is not None)}
+        beside = {} if self.beside is None else {"numbers": self.beside.numbers}
+        return {"input": self.input, **beside}
 
     @property
     def beside(self) -> Beside | None:
@@ -132,8 +133,8 @@ class Chain(Record):
         named = self._named(rows)
         values = named["input"]
         for stage, grid in zip(self.stages[: self._entry], self.grids(), strict=False):
-            if stage.side_input is not None:
-                values = np.hstack([values, named[stage.side_input[0]]])
+            if isinstance(stage, Beside):
+                values = np.hstack([values, named["numbers"]])
             values = stage.run(values, grid)
         return values
 

@@ -18,8 +18,13 @@ from tinykernel.model.record import Record
 class Piece(Record, ABC):
     """A stage or a part of the read-out."""
 
-    #: The word for it, the same in the names of its files.
+    #: The word for it, the same in the names of its files and in errors.
     KIND: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        """List the fields; errors name the kind."""
+        super().__init_subclass__()
+        cls.OWNER = vars(cls).get("KIND", cls.OWNER)
 
     @abstractmethod
     def ranges(self, grid: Grid) -> tuple[Range, ...]:
@@ -40,8 +45,6 @@ class Stage(Piece):
     #: Its ports: what it can stand behind, and what it gives. A chain begins with "samples".
     TAKES: ClassVar[tuple[str, ...]]
     GIVES: ClassVar[str]
-    #: Whether it needs all of a window of a signal before it gives any row.
-    WHOLE: ClassVar[bool] = False
 
     @property
     def step(self) -> int:
@@ -52,11 +55,6 @@ class Stage(Piece):
     def title(self) -> str:
         """Name for people; empty where other stages say enough."""
         return ""
-
-    @property
-    def side_input(self) -> tuple[str, Grid] | None:
-        """Name and grid of a second input of the model that the stage reads."""
-        return None
 
     @property
     def raw_scaler(self) -> Any:
@@ -70,10 +68,6 @@ class Stage(Piece):
     def calls(self, grid: Grid) -> int:
         """Return over how many samples a stream can spread what follows on a row of it."""
         return 1
-
-    def delay(self, grid: Grid) -> int:
-        """Return how many samples after the last one of a window a stream gives its last row."""
-        return 0
 
     @abstractmethod
     def run(self, values: NDArray[Any], grid: Grid) -> NDArray[Any]:

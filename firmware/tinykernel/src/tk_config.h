@@ -11,6 +11,8 @@
  *                             an FPU. A program that uses floats anyway may be smaller with 0.
  *   TK_TABLE=...              Attribute of every constant table, which places it in memory, such as
  *                             __attribute__((section(".ccm"))). Empty by default.
+ *   TK_ALIAS=                 For compilers other than GCC, Clang and those derived from them: says
+ *                             that type-based alias analysis is switched off.
  *   TK_CODE=...               Attribute of every function of the model, such as IRAM_ATTR on the
  *                             ESP chips. Empty by default.
  *
@@ -109,11 +111,16 @@
 #define TK_PLAIN_LOOP() ((void)0)
 #endif
 
-/* Attribute of a type: the same memory may also be accessed as words. */
-#if defined(__GNUC__)
+/* Attribute of a type: the same memory may also be accessed as words. A compiler without such an
+ * attribute must not take types for a promise that this never happens; Microsoft's never does. */
+#if defined(TK_ALIAS)
+#elif defined(__GNUC__)
 #define TK_ALIAS __attribute__((__may_alias__))
-#else
+#elif defined(_MSC_VER)
 #define TK_ALIAS
+#else
+#error \
+    "switch off type-based alias analysis (of IAR: --no_tbaa), and say so by -DTK_ALIAS= (nothing)"
 #endif
 
 /* Whether an expression is a compile-time constant. */

@@ -34,32 +34,6 @@
 #define TK_UNKNOWN  (-1)
 #define TK_NO_EVENT (-2)
 
-/* Return the label, and store its margin in *margin. */
-TK_INLINE int tk_margin(const int32_t *scores, uint32_t *margin)
-{
-#if TK_CLASSES == 2
-    const int best = scores[1] > scores[0];
-    *margin = (uint32_t)scores[best] - (uint32_t)scores[1 - best];
-#else
-    int32_t largest = scores[0];
-    int32_t second = (int32_t)0x80000000u;
-    int best = 0;
-    int i;
-    for (i = 1; i < TK_CLASSES; ++i) {
-        const int32_t score = scores[i];
-        if (score > largest) {
-            second = largest;
-            largest = score;
-            best = i;
-        } else if (score > second) {
-            second = score;
-        }
-    }
-    *margin = (uint32_t)largest - (uint32_t)second;
-#endif
-    return best;
-}
-
 #if defined(TK_EVENT_SHIFT)
 
 /* By how much a score exceeds another; 0 if it does not. */

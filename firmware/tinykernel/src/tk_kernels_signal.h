@@ -43,6 +43,10 @@ struct tk_signal {
     const TK_FLASH void *order; /* count i of the model is count order[i] */
 };
 
+/* Words of the state before the ages of the windows. The code generator and the checker of proofs
+ * read this number here. */
+#define TK_AGES_AT 7u
+
 enum {
     TK_STATE_AT,       /* index of the newest row in the ring */
     TK_STATE_FILLED,   /* number of rows in the ring */
@@ -53,6 +57,7 @@ enum {
     TK_STATE_LATER,    /* parts of the work on the newest row that are left */
     TK_STATE_AGES      /* for each window the number of its rows so far */
 };
+TK_ASSERT(ages_at, TK_STATE_AGES == TK_AGES_AT);
 
 /* Initialise the state, which is cleared: no window has begun. */
 TK_INLINE void tk_signal_init(uint32_t rows, uint32_t windows, uint32_t *state)

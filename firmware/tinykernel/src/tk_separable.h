@@ -20,6 +20,9 @@
 /* Input rows that a block stores. */
 #define TK_BLOCK_ROWS 3u
 
+/* Words of a tk_block_t. The code generator and the checker of proofs read this number here. */
+#define TK_BLOCK_WORDS 11u
+
 struct tk_separable {
     uint32_t rows;                 /* of the image, 2 or more */
     uint32_t columns;              /* of the image, 2 or more */
@@ -48,6 +51,7 @@ typedef struct {
     uint32_t points;
     uint32_t units;
 } tk_block_t;
+TK_ASSERT(block_words, sizeof(tk_block_t) == 4u * TK_BLOCK_WORDS);
 
 /* Number of words that hold the 4-bit weights of `channels` channels. */
 TK_INLINE uint32_t tk_separable_words(uint32_t channels)

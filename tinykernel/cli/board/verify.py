@@ -11,6 +11,7 @@ import typer
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.output import FAILED, fail, print_json, print_pairs
 from tinykernel.cli.common.rows import open_model, rows_to_judge
+from tinykernel.cli.common.verification import print_verification, verification_json
 from tinykernel.text import count
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ def verify_on_port(
     """Compare a board with Python, print the result, and exit with 1 on a difference."""
     from tinykernel.board.checking import verify_on_board
     from tinykernel.board.link import ConnectedBoard, Link, find_port
-    from tinykernel.cli.verify import print_verification, verification_json
 
     if rows != "all" and (not rows.isdigit() or int(rows) == 0):
         raise typer.BadParameter(f"{rows!r}: give a number of rows, or all", param_hint="--rows")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any, TypeAlias
 
 from tinykernel.codegen.definitions import Parts, Struct, Table, declared_members, member_text
@@ -91,17 +93,12 @@ class Code:
         return {line: {f"{name}{unit}s": float(n) for unit, n in piece.work(grid).items()}}
 
 
-_FILES = {
-    **dict.fromkeys(("frame", "offset", "spectrum", "plane", "levels", "beside"), "front"),
-    **dict.fromkeys(("scale", "linear", "trees", "prototypes"), "machine"),
-    **dict.fromkeys(("convolutions", "dense"), "layers"),
-}
-
-
 def code_of(kind: str) -> Code:
-    """Return the C of a kind of stage or part: of `CODES` of its file, or `CODE` of KIND.py."""
-    if kind == "ternary":
-        return Code({}, lambda *_: {})  # packed and counted with the components
-    module = import_module(f"{__name__}.{_FILES.get(kind, kind)}")
-    code: Code = module.CODES[kind] if kind in _FILES else module.CODE
-    return code
+    """Return the C of a kind of stage or part, which is in `CODES` of a file of this folder."""
+    return _codes()[kind]
+
+
+@functools.cache
+def _codes() -> dict[str, Code]:
+    files = (import_module(f"{__name__}.{file.name}") for file in iter_modules(__path__))
+    return {kind: code for file in files for kind, code in file.CODES.items()}

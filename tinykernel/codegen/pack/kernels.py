@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.codegen.definitions import smallest_c_type
+from tinykernel.codegen.definitions import declared_number, smallest_c_type
 from tinykernel.codegen.pack import Code, Facts, Packed, Place, Work
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
@@ -24,7 +24,6 @@ from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.scale import Scale
 
-_AGES = 7  # TK_STATE_AGES
 _PART = 48  # kernels that a sample of a stream counts, about, where there is time
 
 
@@ -101,7 +100,7 @@ def pack_kernels(stage: Kernels, place: Place) -> Packed:
         for key, table in tables.items()
     }
     comment = "Kernels: threshold and the three values that count thrice."
-    ring = _AGES + windows
+    ring = declared_number("tk_kernels_signal.h", "TK_AGES_AT") + windows
     running = ring + -(-ring_rows * grid.channels // 2)
     counts = running + _count_words(stage, place, stage.n_kernels)
     window = _count_words(stage, place, stage.n_counts)
@@ -186,4 +185,4 @@ def _work(stage: Kernels, grid: Grid, facts: Facts) -> Work:
     }
 
 
-CODE = Code({"tk_kernels_signal.h": "local"}, _work, pack_kernels)
+CODES = {"kernels": Code({"tk_kernels_signal.h": "local"}, _work, pack_kernels)}

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.codegen.definitions import declared_number
 from tinykernel.codegen.pack import Code, Packed, Place
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.separable import POINT, SINGLE, Layer, Separable
 
 _KEPT_ROWS = 3  # of the input of a block
-_BLOCK_WORDS = 11  # of tk_block_t
 
 
 def pack_separable(stage: Separable, place: Place) -> Packed:
@@ -70,7 +70,8 @@ def _words(stage: Separable, grid: Grid) -> int:
     for width, channels in zip(columns, stage.channels.tolist(), strict=True):
         size += _KEPT_ROWS * row
         row = width * channels
-    return _BLOCK_WORDS * (stage.channels.size + 1) + -(-(size + row) // 4)
+    block_words = declared_number("tk_separable.h", "TK_BLOCK_WORDS")
+    return block_words * (stage.channels.size + 1) + -(-(size + row) // 4)
 
 
 def _first(layer: Layer) -> NDArray[np.uint32]:
@@ -105,4 +106,4 @@ def _units(layers: list[Layer]) -> NDArray[np.uint32]:
     return (np.concatenate(packed) & 0xFFFFFFFF).astype(np.uint32)
 
 
-CODE = Code({"tk_separable.h": "local"}, pack=pack_separable)
+CODES = {"separable": Code({"tk_separable.h": "local"}, pack=pack_separable)}

@@ -136,10 +136,11 @@ class Predictions(Chain):
 
         Returns
         -------
-        ndarray of float64, shape (n_rows, n_outputs)
+        ndarray of float64, shape (n_rows, n_outputs), or (n_rows,) of one output
         """
-        outputs = self.scores(X)[:, -self.answers.n_outputs :]
-        return outputs.astype(np.float64) * self.decision_scale
+        totals = self.scores(X)[:, -self.answers.n_outputs :]
+        outputs = totals.astype(np.float64) * self.decision_scale
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict class labels, or values, from raw inputs.

@@ -42,7 +42,6 @@ class Beside(Stage):
     KIND = "beside"
     TAKES = ("counts",)
     GIVES = "counts"
-    OWNER = "beside"
     FIELDS = (Field("scaler", "Scale"), Field("source", "uint8", 1), Field("top", "int"))
 
     scaler: Scale  # of 8 bits; one value an entry in each array, none constant
@@ -72,8 +71,9 @@ class Beside(Stage):
         return int(self.source.max()) + 1
 
     @property
-    def side_input(self) -> tuple[str, Grid]:
-        return "numbers", Grid.table(self.scaler.raw_dtype, self.n_numbers)
+    def numbers(self) -> Grid:
+        """The second input of the model, which it reads."""
+        return Grid.table(self.scaler.raw_dtype, self.n_numbers)
 
     @property
     def title(self) -> str:

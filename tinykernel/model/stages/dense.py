@@ -32,7 +32,6 @@ class Dense(Stage):
     KIND = "dense"
     TAKES = ("maps",)
     GIVES = "units"
-    OWNER = "dense"
 
     weights: Matrix[np.int8] = field(metadata=limits(-127, 127, "units", None))
     biases: NDArray[np.int32] = field(metadata=limits(None, None, "units"))

@@ -52,7 +52,6 @@ class Frame(Stage):
     KIND = "frame"
     TAKES = ("samples",)
     GIVES = "image"
-    OWNER = "frame"
 
     pixel_format: str  # a key of `FORMATS`
     width: int = field(metadata=limits(2, _MOST_SIDE))  # a column alone would be a signal

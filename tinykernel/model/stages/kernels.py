@@ -51,7 +51,6 @@ class Kernels(Stage):
     KIND = "kernels"
     TAKES = ("levels",)
     GIVES = "counts"
-    OWNER = "kernels"
 
     # three 2 and six -1 (MiniRocket's), nine 1, or a 1 for the newest sample alone
     taps: NDArray[np.int8] = field(metadata=limits(None, None, "kernels", 9, 1))

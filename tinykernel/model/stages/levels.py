@@ -40,7 +40,6 @@ class Levels(Stage):
     KIND = "levels"
     TAKES = ("samples", "rows", "image")
     GIVES = "levels"
-    OWNER = "levels"
 
     scaler: Scale  # one entry a channel in each array, or one for all; none constant
     level_shift: int

@@ -31,8 +31,6 @@ class Offset(Stage):
     KIND = "offset"
     TAKES = ("samples",)
     GIVES = "rows"
-    OWNER = "offset"
-    WHOLE = True
 
     @property
     def title(self) -> str:

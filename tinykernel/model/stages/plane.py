@@ -27,7 +27,6 @@ class Plane(Stage):
     KIND = "plane"
     TAKES = ("rows",)
     GIVES = "levels"
-    OWNER = "plane"
 
     def gives(self, grid: Grid) -> Grid:
         if not grid.is_signal or grid.dtype != "uint8" or grid.low != 0 or grid.channels < 2:

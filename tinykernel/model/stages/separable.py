@@ -65,7 +65,6 @@ class Separable(Stage):
     KIND = "separable"
     TAKES = ("levels",)
     GIVES = "units"
-    OWNER = "separable"
 
     # outputs of each block
     channels: NDArray[np.uint16] = field(metadata=limits(1, MOST_CHANNELS, "blocks"))

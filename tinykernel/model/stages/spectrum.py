@@ -88,7 +88,6 @@ class Spectrum(Stage):
     KIND = "spectrum"
     TAKES = ("samples",)
     GIVES = "rows"
-    OWNER = "spectrum"
 
     length: int  # of `LENGTHS`
     hop: int  # 1 to `length`
@@ -130,7 +129,7 @@ class Spectrum(Stage):
         return max(1, min(_CALLS, self.hop - self.steps * grid.channels - 1))
 
     def delay(self, grid: Grid) -> int:
-        """Return the samples from the end of a frame to its last kernel; see `Stage`."""
+        """Return how many samples after the last one of a window a stream gives its last row."""
         steps, calls = self.steps * grid.channels, self.calls(grid)
         return steps + calls if calls > 1 else -(-steps // self.at_once(grid)) - 1
 

@@ -169,7 +169,7 @@ def fit_windows(
         first = Offset()
     beside, data = with_levels(data, shape, options)
     grid, seen_shape = Grid.raw(data.raw_dtype, shape[0], 1, shape[1]), (shape[0], shape[1])
-    if first is not None and not first.WHOLE:
+    if isinstance(first, Spectrum):
         progress.report("spectra", 0, None)
 
     def seen(rows: NDArray[Any]) -> NDArray[Any]:
