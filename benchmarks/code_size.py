@@ -36,10 +36,11 @@ from tests.random_fronts import (
 from tests.random_models import changed, one_class, random_model, tree_model, with_linear
 from tests.separable import separable_model
 from tests.spectra import plane_model, spectral_model
-from tinykernel.build.toolchains import Toolchain, find_toolchain
+from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.sources import runtime_files
 from tinykernel.codegen.targets import TARGETS
+from tinykernel.compilers import Toolchain
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.measure.estimate import SIZES, code_properties

@@ -35,9 +35,9 @@ from tests.frames import frame_model
 from tests.random_fronts import local_model, random_signal_stage
 from tests.separable import separable_model
 from tests.spectra import plane_model, spectral_model
-from tinykernel.build.toolchains import ProgramTooLarge
 from tinykernel.codegen.projects import generated_inputs
 from tinykernel.codegen.targets import TARGETS
+from tinykernel.compilers import ProgramTooLarge
 from tinykernel.files import write_bytes_atomically
 from tinykernel.measure.bench import bench
 from tinykernel.measure.instructions import PRICES, SAME, work_of

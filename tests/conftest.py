@@ -40,6 +40,7 @@ _DEBIAN_PACKAGES = {
     "arm-none-eabi-gcc": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
     "avr-gcc": "gcc-avr avr-libc",
     "clang++": "clang",
+    "node": "nodejs",
     "qemu-system-riscv32": "qemu-system-misc",
     "qemu-system-xtensa": "qemu-system-misc",
     "riscv64-unknown-elf-gcc": "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",

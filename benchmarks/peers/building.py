@@ -15,8 +15,9 @@ from elftools.elf.elffile import ELFFile
 
 from tinykernel import resources
 from tinykernel.build.program import build, find_platforms
-from tinykernel.build.toolchains import Toolchain, find_toolchain
+from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.targets import find_target
+from tinykernel.compilers import Toolchain
 from tinykernel.measure.stages import function_ranges
 
 __all__ = [

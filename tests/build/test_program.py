@@ -19,8 +19,8 @@ from tinykernel.build.program import (
     find_platform,
     find_platforms,
 )
-from tinykernel.build.toolchains import ProgramTooLarge
 from tinykernel.codegen.targets import TARGETS, find_target
+from tinykernel.compilers import ProgramTooLarge
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 from tinykernel.model.readouts.ternary import Ternary

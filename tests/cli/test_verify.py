@@ -7,8 +7,8 @@ import numpy as np
 from tests.cli.tools import QUICK, bare, blobs, failed, json_of, run, table_with_groups
 from tinykernel import load, save
 from tinykernel.build import parity
-from tinykernel.build.toolchains import ProgramTooLarge
 from tinykernel.cli.common.arguments import each_that_fits
+from tinykernel.compilers import ProgramTooLarge
 
 
 def test_verify(work, tmp_path):

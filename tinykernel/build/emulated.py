@@ -15,7 +15,7 @@ from elftools.elf.elffile import ELFFile
 
 from tinykernel.build.machines import Machine
 from tinykernel.build.simavr import Simavr
-from tinykernel.build.toolchains import run_command
+from tinykernel.compilers import run_command
 from tinykernel.errors import TinykernelError
 
 #: Addresses of instructions that are executed one after the other.

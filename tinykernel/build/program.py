@@ -11,9 +11,10 @@ from pathlib import Path
 from tinykernel import resources
 from tinykernel.build import emulated
 from tinykernel.build.machines import Machine, machines_for
-from tinykernel.build.toolchains import ProgramTooLarge, Toolchain, find_toolchain, run_command
+from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import Target
+from tinykernel.compilers import ProgramTooLarge, Toolchain, run_command
 from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 

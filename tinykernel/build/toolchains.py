@@ -1,19 +1,17 @@
-"""Finding the compilers of a machine and running them the same way whatever their make."""
+"""Finding the compilers of a machine for each target."""
 
 from __future__ import annotations
 
 import functools
-import importlib.util
 import os
 import re
 import shutil
-import subprocess
-import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tinykernel.codegen.targets import Compiler, Target, find_target
+from tinykernel.compilers import Toolchain, run_command, zig_command
 from tinykernel.errors import TinykernelError
 from tinykernel.files import home
 
@@ -21,107 +19,6 @@ from tinykernel.files import home
 # for headers but wants the stubs of nosys for what a program might pull in.
 # The C library of AVR is where its compiler looks.
 _SPECS = {"arm": "nosys.specs", "riscv": "picolibc.specs", "xtensa": "picolibc.specs"}
-# What the linkers of GCC and LLVM say, and the assertion at the end of firmware/boards/board.ld.
-_TOO_LARGE = re.compile(r"region .*overflowed.*")
-
-
-class ProgramTooLarge(TinykernelError):
-    """A program does not fit the memory of the machine that it is linked for."""
-
-
-def run_command(
-    command: Sequence[str], *, folder: Path | None = None, timeout: float = 300.0
-) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end; a missing one, or one that hangs, is an error of one line."""
-    try:
-        return subprocess.run(
-            command,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=timeout,
-        )
-    except OSError as error:
-        raise TinykernelError(
-            f"{command[0]}: cannot be started ({error.strerror}); install it"
-        ) from None
-    except subprocess.TimeoutExpired:
-        raise TinykernelError(
-            f"{Path(command[0]).name}: stopped, as it took more than {timeout:.0f} seconds"
-        ) from None
-
-
-@dataclass(frozen=True)
-class Toolchain:
-    """A C compiler with its linker, ready for one target."""
-
-    name: str  # ``"arm-none-eabi-gcc"``, ``"zig"``, ...
-    version: str  # what the compiler says of its version.
-    kind: str  # {"gcc", "clang", "zig"}: which options it understands.
-    command: tuple[str, ...]  # how it is started.
-    flags: tuple[str, ...] = ()  # options that choose the processor.
-    link_flags: tuple[str, ...] = ()  # options for linking only.
-    title: str = ""  # name and version for a report.
-    # Option for the language that the target needs in place of the one that is asked for.
-    standard: str = ""
-
-    def __post_init__(self) -> None:
-        if not self.title:
-            object.__setattr__(self, "title", f"{self.name} {self.version}")
-
-    def compile(
-        self,
-        source: Path,
-        output: Path,
-        *,
-        include: Iterable[Path] = (),
-        flags: Sequence[str] = ("-Os", "-std=c99"),
-    ) -> None:
-        """Compile one source file to an object file; `include` are the folders of headers."""
-        folders = [f"-I{folder}" for folder in include]
-        complaint = self._run(
-            [*self.flags, *flags, *filter(None, [self.standard]), "-ffunction-sections"]
-            + ["-fdata-sections", *folders, "-c", str(source), "-o", str(output)]
-        )
-        if complaint is not None:
-            reason = _first_complaint(complaint)
-            raise TinykernelError(f"{self.name}: {source.name} does not compile: {reason}")
-
-    def link(
-        self,
-        objects: Iterable[Path],
-        output: Path,
-        *,
-        script: Path | None = None,
-        flags: Sequence[str] = (),
-    ) -> None:
-        """Link object files, placed by a linker script, to an ELF file."""
-        # A program too large for the script's memory is a `ProgramTooLarge`.
-        placed = [] if script is None else ["-T", str(script)]
-        complaint = self._run(
-            [*self.flags, *self.link_flags, *placed, *flags]
-            + [*map(str, objects), "-o", str(output)]
-        )
-        if complaint is not None:
-            too_large = _TOO_LARGE.search(complaint)
-            kind = ProgramTooLarge if too_large else TinykernelError
-            reason = too_large[0] if too_large else _first_complaint(complaint)
-            raise kind(f"{self.name}: the program does not link: {reason}")
-
-    def _run(self, arguments: Sequence[str]) -> str | None:
-        """Return what the compiler complains about, None when it is content."""
-        finished = run_command([*self.command, *arguments])
-        return None if finished.returncode == 0 else finished.stderr
-
-
-def _first_complaint(text: str) -> str:
-    """Return the line that states the error; "ld returned 1" does not."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = re.compile(r"\b(error|undefined|overflowed|will not fit)\b")
-    wrong = [line for line in lines if telling.search(line) and not line.startswith("collect2")]
-    return (wrong or lines or ["no message"])[0]
 
 
 def _which(program: str) -> str | None:
@@ -176,16 +73,8 @@ def _cross_gcc(target: Target, compiler: Compiler) -> Toolchain | None:
     )
 
 
-def _zig_command() -> tuple[str, ...] | None:
-    """Find zig: the ziglang package of this Python, or the program on the PATH."""
-    if importlib.util.find_spec("ziglang") is not None:
-        return (sys.executable, "-m", "ziglang")
-    program = shutil.which("zig")
-    return None if program is None else (program,)
-
-
 def _zig(target: Target) -> Toolchain | None:
-    command = _zig_command()
+    command = zig_command()
     if command is None or (target.zig is None and target.family != "host"):
         return None
     version = _output_of([*command, "version"]).strip()

@@ -39,6 +39,7 @@ from tinykernel.cli.project.flash import flash_command
 from tinykernel.cli.report import report_command
 from tinykernel.cli.targets import targets_command
 from tinykernel.cli.train import train_command
+from tinykernel.cli.trying import try_command
 from tinykernel.cli.tune import tune_command
 from tinykernel.cli.verify import verify_command
 from tinykernel.text import visible
@@ -95,6 +96,7 @@ _COMMANDS: dict[Callable[..., None], tuple[str, str]] = {
         "report digits.tkm --target cortex-m4 --budget 8KB",
         "report digits.tkm --data digits.npz --html digits.html",
     ),
+    try_command: ("try digits.tkm", "try words.tkm --serve"),
     bench_command: ("bench digits.tkm", "bench digits.tkm --target cortex-m4 --clock 80MHz"),
     export_command: (
         "export digits.tkm --target cortex-m4 --data digits.npz -o firmware",

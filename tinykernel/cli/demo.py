@@ -22,13 +22,16 @@ def demo_command(
 ) -> None:
     """Train on digits, export for a Cortex-M4, and verify.
 
-    Uses the digits of scikit-learn, verifies every test row, and reports the sizes.
+    Uses the digits of scikit-learn, verifies every test row, reports the sizes, and writes a page
+    to try the model in a browser.
     """
     force = check_output_folder(output, force=force)
     import numpy as np
     from sklearn.datasets import load_digits
 
     from tinykernel.cli import app
+
+    page = output.with_name(f"{output.name}.html")
 
     X, y = load_digits(return_X_y=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -38,7 +41,7 @@ def demo_command(
             ("train", data, "-o", model, "--test", "0.25", *_HOW),
             ("export", model, "--data", data, "-o", str(output), *["--force"] * force),
             ("verify", model, data),
-            ("report", model),
+            ("report", model, "--html", str(page), "--data", data),
         ):
             if not quiet:
                 typer.echo(f"\n$ tinykernel {shlex.join(command)}")
@@ -46,4 +49,5 @@ def demo_command(
             if status:
                 raise typer.Exit(status)
     if not quiet:
-        typer.echo(f"\nNext: 'pio run' in {output} builds it, tinykernel flash {output} flashes it")
+        typer.echo(f"\nTry it in a browser: {page}")
+        typer.echo(f"Next: 'pio run' in {output} builds it, tinykernel flash {output} flashes it")

@@ -42,8 +42,8 @@ def report_command(
     linked program; without one it is an estimate, and the report says so. Target and budget are by
     default those of the training, else cortex-m4 and no budget.
 
-    --html writes a page to share: training, accuracy on DATA, memory, time, inputs and proved
-    ranges.
+    --html writes a page to share: the model to try, its training, accuracy on DATA, memory, time,
+    inputs and proved ranges.
     """
     from tinykernel.measure.report import report
 
@@ -59,7 +59,7 @@ def report_command(
     )
     with showing_progress(quiet):
         if html is not None:
-            page = _page(opened, names, ctx.params)
+            page = page_of(opened, names, ctx.params)
             reports = list(page.memory)
             write_bytes_atomically(html, page.to_html().encode("utf-8"))
         else:
@@ -84,7 +84,7 @@ def report_command(
         raise typer.Exit(FAILED)
 
 
-def _page(file: ModelFile, names: list[str], options: dict[str, Any]) -> ReportPage:
+def page_of(file: ModelFile, names: list[str], options: dict[str, Any]) -> ReportPage:
     """Make the page, with the accuracy on the rows of --data."""
     from tinykernel.cli.common.rows import rows_to_judge
     from tinykernel.reporting import report_page

@@ -26,6 +26,7 @@ from tinykernel.codegen.enums import constants_of
 from tinykernel.codegen.plan import FORMAT
 from tinykernel.codegen.sources import render_selftest, render_single, render_sources
 from tinykernel.codegen.targets import Target, board_for, find_target
+from tinykernel.codegen.web import as_script, module_facts, web_module
 from tinykernel.coding.codes import Coding
 from tinykernel.coding.frames import in_numbers
 from tinykernel.errors import TinykernelError
@@ -152,6 +153,8 @@ def _context(model: IntegerModel, name: str, n_vectors: int) -> dict[str, Any]:
         "contract": FORMAT,
         "version": tinykernel.__version__,
         "n_vectors": n_vectors,
+        "model_in_words": consists_of(model).replace("\n", " "),
+        "web_facts": as_script(module_facts(model)),
     }
 
 
@@ -305,6 +308,8 @@ def exported_files(
     # Package managers must see each training as another version.
     context["release"] = version or f"{tinykernel.__version__}+{context['fingerprint']}"
     files = dict(sorted(_render_format(format, sources, context, chosen).items()))
+    if (module := described(format)[1].get("module")) is not None:
+        files[module.format(name=name)] = web_module(integer_model, name)
     row = None if target is None else find_target(target).name
     if ci is not None:
         files |= render_ci(
@@ -350,7 +355,7 @@ def export(
     ----------
     model : IntegerModel or fitted classifier
     target : str, Target or None
-        A name from `tinykernel targets`; None for ``"library"`` and ``"single"``, which fit all.
+        A name from `tinykernel targets`; None for ``"library"``, ``"single"`` and ``"web"``.
     folder : path-like
         The folder to create.
     name : str, optional

@@ -159,6 +159,15 @@ def render_selftest(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, b
     }
 
 
+def render_web(model: IntegerModel, name: str) -> dict[str, bytes]:
+    """Render what a WebAssembly module adds to the C of a model: ``web/<name>_web.c``."""
+    decision = model.decision
+    context = _named(model, name) | {key: getattr(model, key) for key in _OF_MODEL}
+    context["fingerprint"] = model.fingerprint()[:8]
+    context["has_novelty"] = decision is not None and decision.novelty_threshold is not None
+    return {f"web/{name}_web.c": _render("web.c", context)}
+
+
 def render_single(files: dict[str, bytes], name: str) -> dict[str, bytes]:
     """Put the runtime into the C source of a model, whose files are those of `render_sources`."""
     # The one file, ``single/<name>.c``, includes ``<name>.h`` and headers of C only.

@@ -33,11 +33,26 @@ class InputRange:
 
 def input_ranges(model: IntegerModel, about: Mapping[str, Any]) -> tuple[InputRange, ...]:
     """Return the ranges of inputs or channels, then of numbers; unnamed equal ones are joined."""
-    noun = "input" if model.input.is_table else "channel"
-    ranges = _named(_ranges_of(model.raw_scaler, model.input.channels), _names(model, about), noun)
+    ranges = _ranges_of(model.raw_scaler, model.input.channels)
+    ranges = _named(ranges, *_names(model, about), join=True)
     if model.beside is not None:
-        ranges += _named(_numbers(model.beside), _of_recordings(about, "beside"), "number")
+        names = recordings_of(about, "beside")
+        ranges += _named(_numbers(model.beside), names, "number", join=True)
     return tuple(ranges)
+
+
+def input_ends(model: IntegerModel, about: Mapping[str, Any]) -> list[InputRange]:
+    """Return the range of each input of a table, or of each channel."""
+    ranges = _ranges_of(model.raw_scaler, model.input.channels)
+    return _named(ranges, *_names(model, about), join=False)
+
+
+def number_ends(model: IntegerModel, about: Mapping[str, Any]) -> list[InputRange]:
+    """Return the range of each number beside a window."""
+    if model.beside is None:
+        return []
+    names = recordings_of(about, "beside")
+    return _named(_numbers(model.beside), names, "number", join=False)
 
 
 def outside(
@@ -52,15 +67,12 @@ def outside(
         return ()
     channels, rows = model.input.channels, np.asarray(X).reshape(len(X), -1)
     values = rows[:, : model.input.size].reshape(-1, channels)
-    ranges, names = _ranges_of(model.raw_scaler, channels), _names(model, about or {})
-    if not isinstance(names, list | tuple) or len(names) != channels:
-        noun = "input" if model.input.is_table else "channel"
-        names = [f"{noun} {each.name}" for each in ranges]
+    ranges = input_ends(model, about or {})
     # An input that shares a scale may have been constant anywhere in training.
     is_shared = channels > 1 and model.raw_scaler.multiplier.size == 1
     far, constant = list[str](), list[str]()
     narrow = [len(rows) >= _MANY and model.input.is_table]
-    for name, each, column in zip(names, ranges, values.T, strict=True):
+    for each, column in zip(ranges, values.T, strict=True):
         if each.low is None or each.high is None:
             continue
         column = column.astype(np.float64)
@@ -69,7 +81,7 @@ def outside(
         share = float(np.mean(beyond > 0))
         if share > _HALF or np.mean(beyond > width) > _FEW:
             ends = f"{low:.6g} to {high:.6g}, trained on {each.low:.6g} to {each.high:.6g}"
-            line = f"{visible(str(name))} ({100 * share:.3g} % of the values; {ends})"
+            line = f"{visible(each.name)} ({100 * share:.3g} % of the values; {ends})"
             (constant if is_shared and low == high else far).append(line)
         narrow.append(bool(high - low < _NARROW * width) or low == high)
     if len(constant) == channels:
@@ -84,9 +96,11 @@ def outside(
     return ()
 
 
-def _names(model: IntegerModel, about: Mapping[str, Any]) -> Any:
-    """Return the names of inputs or channels, where they are known."""
-    return model.feature_names if model.input.is_table else _of_recordings(about, "channels")
+def _names(model: IntegerModel, about: Mapping[str, Any]) -> tuple[Any, str]:
+    """Return the names, where there are any, and what an input is called without one."""
+    if model.input.is_table:
+        return model.feature_names, "input"
+    return recordings_of(about, "channels"), "channel"
 
 
 def _numbers(beside: Beside) -> list[InputRange]:
@@ -115,16 +129,18 @@ def _ranges_of(scaler: Scale, n: int) -> list[InputRange]:
     ]
 
 
-def _of_recordings(about: Mapping[str, Any], key: str) -> Any:
+def recordings_of(about: Mapping[str, Any], key: str) -> Any:
     """Return the names of columns in the settings of recordings."""
     recordings = about.get("recordings")
     return recordings.get(key) if isinstance(recordings, dict) else None
 
 
-def _named(ranges: Sequence[InputRange], names: Any, noun: str) -> list[InputRange]:
-    """Name ranges; without names join neighbours of the same range."""
+def _named(ranges: Sequence[InputRange], names: Any, noun: str, *, join: bool) -> list[InputRange]:
+    """Name ranges; without names number them, or join neighbours of the same range."""
     if isinstance(names, list | tuple) and len(names) == len(ranges):
         return [replace(each, name=str(name)) for each, name in zip(ranges, names, strict=True)]
+    if not join:
+        return [replace(each, name=f"{noun} {each.name}") for each in ranges]
     joined = []
     for _, alike in groupby(ranges, lambda each: (each.low, each.high)):
         first, *more = alike

@@ -12,10 +12,10 @@ from elftools.elf.elffile import ELFFile
 
 from tinykernel import resources
 from tinykernel.build.program import MODEL, write_sources
-from tinykernel.build.toolchains import Toolchain
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import Target, find_target
+from tinykernel.compilers import Toolchain
 from tinykernel.measure.stack import read_functions, symbols, worst_case_stack
 from tinykernel.model import IntegerModel
 

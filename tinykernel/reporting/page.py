@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import ArrayLike
 
 import tinykernel
@@ -20,6 +21,7 @@ from tinykernel import modelfile, resources
 from tinykernel.codegen.description import consists_of
 from tinykernel.codegen.targets import TARGETS, find_target
 from tinykernel.coding.frames import in_numbers
+from tinykernel.compilers import zig_command
 from tinykernel.data.ranges import input_ranges
 from tinykernel.data.trained_rows import seen_before
 from tinykernel.errors import TinykernelError
@@ -31,6 +33,7 @@ from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.values import Values
 from tinykernel.progress import report as say
 from tinykernel.reporting import facts
+from tinykernel.reporting.chip import ChipInPage, chip_in_page
 from tinykernel.text import size, visible
 
 _SHARES = (1.0, 0.95, 0.9, 0.8, 0.5)
@@ -57,6 +60,7 @@ class ReportPage:
     version: str = ""  # of tinykernel that wrote the model file; empty without a file
     date: str = ""  # when the page was made
     gallery: facts.Gallery | None = None  # images among `rows`; None for other inputs
+    chip: ChipInPage | None = None  # the firmware, which the page runs
 
     @property
     def fits(self) -> bool:
@@ -104,6 +108,12 @@ def _about_model(page: ReportPage) -> dict[str, Any]:
         "page": page,
         "model": model,
         "version": tinykernel.__version__,
+        "chip": page.chip
+        and {
+            "facts": Markup(page.chip.facts),
+            "script": Markup(page.chip.script),
+            "policy": Markup(page.chip.policy),
+        },
         "kind": "A regressor" if isinstance(model.answers, Values) else "A classifier",
         "answered": page.coverage or [],
         "training": facts.training_in_words(page.about, whole=False),
@@ -274,6 +284,9 @@ def report_page(
         judgement["gallery"] = facts.gallery_of(integer, X, y)
         flat = np.asarray(X).reshape(len(np.asarray(y)), -1)
         judgement["seen"] = seen_before(flat, about.get("training_rows"))
+    chip = None
+    if compiler != "none" and zig_command() is not None:
+        chip = chip_in_page(integer, about, data and (in_numbers(model, data[0]), data[1]))
     stamp = os.environ.get("SOURCE_DATE_EPOCH", "")  # for reproducible pages
     now = float(stamp) if stamp.isdigit() else time.time()
     return ReportPage(
@@ -285,6 +298,7 @@ def report_page(
         about=about,
         version=modelfile.written_by(file) if file else "",
         date=datetime.fromtimestamp(now, timezone.utc).strftime("%Y-%m-%d"),
+        chip=chip,
         **judgement,
     )
 

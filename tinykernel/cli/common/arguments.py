@@ -150,7 +150,7 @@ def each_that_fits(
 
     Targets of ``all`` that are too small are only named.
     """
-    from tinykernel.build.toolchains import ProgramTooLarge
+    from tinykernel.compilers import ProgramTooLarge
 
     named = {name for value in asked for name in value.split(",")}
     results, too_small = list[_Result](), list[str]()

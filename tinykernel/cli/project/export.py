@@ -40,7 +40,7 @@ def export_command(
         str | None, args.option("NAME", "prefix of all C names", default="from the file name")
     ] = None,
     project_format: Annotated[
-        str, args.option("--format FORMAT", "platformio, library or single")
+        str, args.option("--format FORMAT", "platformio, library, single or web")
     ] = "platformio",
     data: Annotated[
         str | None, args.option("DATA", "rows for the self-test", default="generated")
@@ -61,7 +61,8 @@ def export_command(
     """Write C99: a project, a library, or a single file.
 
     A platformio project is for one target. The library is for any build system, such as Arduino,
-    ESP-IDF, Zephyr or CMake; single is one .c and one .h file.
+    ESP-IDF, Zephyr or CMake; single is one .c and one .h file; web is the C as a WebAssembly module
+    for browsers and Node, which needs zig.
     """
     if check:
         _check(ctx, check, model, data, as_json=as_json)
@@ -102,7 +103,7 @@ def export_command(
         pairs = {
             "project": f"{folder} ({len(files)} files, {size(n_bytes)})",
             "target": "" if chosen is None else f"{chosen.name}, {chosen.description}",
-            "header": f'#include "{prefix}.h"',
+            "header": "" if "module" in texts else f'#include "{prefix}.h"',
             "build": texts["next"].format(name=prefix, folder=folder),
             "flash": f"tinykernel flash {folder}" if on_board else "",
         }

@@ -1,0 +1,63 @@
+"""`tinykernel try`: a page that runs the firmware, as a file or for this computer alone."""
+
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import pytest
+
+from tests.cli.tools import failed
+from tests.random_models import random_model
+from tests.sessions import ROOT, blocks, commands, difference, run_command
+from tinykernel import save
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    """Return the file of a model; no browser opens."""
+    monkeypatch.setenv("BROWSER", "true")
+    save(random_model(1, n_features=4), tmp_path / "gesture.tkm")
+    return tmp_path / "gesture.tkm"
+
+
+def test_serve_answers_this_computer_alone(model, require_tool) -> None:
+    """The page is there at 127.0.0.1; under another name it is not; Ctrl-C ends it well."""
+    require_tool("zig")
+    command = [sys.executable, "-u", "-m", "tinykernel", "try", str(model), "--serve"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as served:
+        address = served.stdout.readline().split(",")[0]
+        with urllib.request.urlopen(address, timeout=20) as page:
+            assert b"WebAssembly" in page.read()
+        for path, host, status in (("", "evil.example", 403), ("x", "localhost", 404)):
+            port = address.rstrip("/").rpartition(":")[2]
+            request = urllib.request.Request(address + path, headers={"Host": f"{host}:{port}"})
+            with pytest.raises(urllib.error.HTTPError) as refusal:
+                urllib.request.urlopen(request, timeout=20)
+            assert refusal.value.code == status
+            refusal.value.close()
+        served.send_signal(signal.SIGINT)
+        assert served.wait(20) == 0
+
+
+def test_without_zig_one_line_says_what_to_install(model, monkeypatch) -> None:
+    """The page could not run the model, so none is written."""
+    monkeypatch.setattr("tinykernel.cli.trying.zig_command", lambda: None)
+    assert "pip install ziglang" in failed("try", model, "-o", model.with_suffix(".html"))
+    assert not model.with_suffix(".html").exists()
+
+
+@pytest.mark.slow
+def test_the_session_in_the_documentation(tmp_path, monkeypatch, require_tool) -> None:
+    """Who follows docs/try.md sees what it shows."""
+    for tool in ("zig", "node"):
+        require_tool(tool)
+    monkeypatch.setenv("BROWSER", "true")
+    page = ROOT / "docs" / "try.md"
+    subprocess.run([sys.executable, "-c", blocks(page, "python")[0].text], cwd=tmp_path, check=True)
+    for block in blocks(page, "console"):
+        for shown in commands(block):
+            assert difference(list(shown.output), run_command(shown.command, tmp_path)) == ""
+    assert os.path.getsize(tmp_path / "digits.html") < 400 * 1024

@@ -1,0 +1,238 @@
+"""The firmware in a page: Chromium runs it, people drive it, and every answer is Python's."""
+
+import json
+import re
+import wave
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.codegen.kinds import calibrated, regressor
+from tests.firmware.local_models import with_events
+from tests.frames import frame_model
+from tests.random_fronts import local_model, random_signal_stage
+from tests.random_models import one_class, random_model, random_raw
+from tests.reporting.browser import browser
+from tests.separable import separable_model
+from tests.spectra import spectral_model
+from tinykernel import report_page, save
+from tinykernel.model.stages.frame import Frame
+from tinykernel.resizing import resized
+
+HOSTILE = '</script><img src=x onerror="document.title=1">\u2028'
+_SCORES = "[...document.querySelectorAll('.score .n')].map((one) => Number(one.textContent))"
+
+
+@pytest.fixture(scope="module")
+def open_browser(require_tool, tmp_path_factory):
+    """Return one browser for all pages."""
+    program = require_tool("chromium")
+    require_tool("zig")
+    with browser(program, tmp_path_factory.mktemp("browser") / "profile") as page:
+        yield page
+
+
+def _write(folder: Path, model, about=None, data=None) -> Path:
+    """Write the page of a model."""
+    file, page = folder / "model.tkm", folder / "page.html"
+    save(model, file, {"target": "cortex-m0plus", **(about or {})})
+    html = report_page(file, data=data).to_html()
+    assert len(html) < 400 * 1024
+    page.write_text(html, encoding="utf-8")
+    return page
+
+
+def _is_clean(page, path: Path) -> None:
+    """Check that the page asked for nothing but itself, and that its console is silent."""
+    proof = page.text("#chip-proof")
+    equal, of = map(int, re.findall(r"\d+", proof)[:2])
+    assert equal == of > 0, proof
+    assert page.console == []
+    addresses = {address.split(",")[0].split(":")[0] for address in page.requests}
+    assert addresses <= {"file", "data", "blob"}
+    assert page.run("document.title") == f"{path.parent.name and 'model'} - tinykernel report"
+
+
+def _set_row(values: list[float]) -> str:
+    """Return a script that types a row into the fields of a table, and reads the scores."""
+    return (
+        f"(() => {{ const values = {json.dumps(values)};"
+        "[...document.querySelectorAll('.field')].forEach((field, i) => {"
+        "const input = field.querySelector('input[type=number]') || field.querySelector('select');"
+        "input.value = values[i]; input.dispatchEvent(new Event('input')); });"
+        f"return {_SCORES}; }})()"
+    )
+
+
+def test_table(open_browser, tmp_path) -> None:
+    """Fields of a table give the scores of Python, with texts, gaps and hostile names."""
+    model = random_model(5, n_features=4, n_classes=3, raw_dtype="int16")
+    names = (HOSTILE, "speed", "kind", "load")
+    model = replace(calibrated(lambda: model, "margin"), feature_names=names)
+    about = {"coding": {"texts": {"kind": ["red", HOSTILE]}, "gaps": {"speed": -7.0}}}
+    page = _write(tmp_path, model, about)
+    open_browser.open(page)
+    _is_clean(open_browser, page)
+    rows = random_raw(model, 1, 300)
+    rows[:, 2] %= 2
+    for row, scores in zip(rows, model.scores(rows), strict=True):
+        assert open_browser.run(_set_row(row.tolist())) == scores.tolist()
+    open_browser.run("document.querySelector('.gap input').click()")
+    rows[-1, 1] = -7
+    assert open_browser.run(_SCORES) == model.scores(rows[-1:])[0].tolist()
+    assert open_browser.run("document.images.length") == 0
+
+
+def test_values_and_novelty(open_browser, tmp_path) -> None:
+    """A regressor shows values in its unit; a model of one class says whether a row is normal."""
+    regression = regressor(random_model(5, n_features=4, n_classes=3, raw_dtype="float32"))
+    novelty = one_class(random_model(6, n_features=4, raw_dtype="float32"), 3)
+    for name, model in (("values", regression), ("novelty", novelty)):
+        (folder := tmp_path / name).mkdir()
+        page = _write(folder, model)
+        open_browser.open(page)
+        _is_clean(open_browser, page)
+        rows = random_raw(model, 2, 400)
+        rows = rows[np.isfinite(rows).all(axis=1)][:300]
+        for row, scores in zip(rows, model.scores(rows), strict=True):
+            shown = open_browser.run(_set_row([float(value) for value in row]))
+            expected = scores * model.answers.unit if model.is_regressor else scores
+            assert shown == pytest.approx(expected.tolist(), rel=1e-4)
+        label = open_browser.text(".answer output b")
+        assert model.is_regressor or label == model.predict(rows[-1:])[0]
+
+
+def test_image(open_browser, tmp_path) -> None:
+    """A drawn stroke and a picture that is opened are resized and judged as Python does."""
+    model = separable_model(1, (8, 9), (6,), (2,), n_classes=3)
+    page = _write(tmp_path, model, {"pictures": {}}, data=_labelled(model, 400))
+    open_browser.open(page)
+    _is_clean(open_browser, page)
+    assert (
+        open_browser.run(
+            "JSON.parse(document.getElementById('chip-facts').textContent).vectors.rows"
+        )
+        == 400
+    )
+    pixels = np.random.default_rng(0).integers(0, 256, (400, 350, 3), dtype=np.uint8)
+    wide, high = open_browser.run(
+        "((paper) => [paper.width, paper.height])(document.querySelector('.paper'))"
+    )
+    pixels = pixels[:high, :wide]  # as large as the paper, so that the browser resizes nothing
+    Image.fromarray(pixels).save(file := tmp_path / "noise.png")
+    open_browser.choose_file(".file input", file)
+    grey = (pixels @ np.array([19595, 38470, 7471]) + 32768 >> 16).astype(np.uint8)[..., None]
+    small = resized(lambda top, end: grey[top:end], high, wide, *model.input.shape[:2])
+    open_browser.wait(f"{_EYE}.join() === '{','.join(map(str, small.ravel()))}'")
+    assert open_browser.run(_SCORES) == model.scores(small.reshape(1, -1))[0].tolist()
+    left, top, wide, high = open_browser.run(
+        "(() => { const box = document.querySelector('.paper').getBoundingClientRect();"
+        "return [box.left, box.top, box.width, box.height]; })()"
+    )
+    open_browser.drag([(left + wide * i / 9, top + high * i / 9) for i in range(2, 8)])
+    seen = open_browser.run(_EYE)
+    rows = np.array(seen, np.uint8).reshape(1, -1)
+    assert (rows > 200).any()
+    assert open_browser.run(_SCORES) == model.scores(rows)[0].tolist()
+    assert open_browser.console == []
+
+
+# What the small picture shows: its red channel, which all share.
+_EYE = (
+    "(() => { const eye = document.querySelector('.eye');"
+    "const { data } = eye.getContext('2d').getImageData(0, 0, eye.width, eye.height);"
+    "return Array.from(data).filter((_, i) => i % 4 === 0); })()"
+)
+
+
+def _labelled(model, n):
+    rows = random_raw(model, 1, n)
+    return rows.reshape(n, *model.input.shape), model.predict(rows)
+
+
+def test_frame_of_a_camera(open_browser, tmp_path) -> None:
+    """A picture from a camera reaches the chip in its pixel format, frame by frame."""
+    for seed, pixel_format in enumerate(("grey8", "rgb565", "yuyv")):
+        model = frame_model(seed, 8, 9)
+        frame = replace(model.find(Frame), pixel_format=pixel_format)
+        model = replace(model, input=frame.taken, stages=(frame, *model.stages[1:]))
+        (folder := tmp_path / pixel_format).mkdir()
+        page = _write(folder, model)
+        open_browser.open(page)
+        _is_clean(open_browser, page)
+        shape = (frame.height, frame.width, 3)
+        pixels = np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
+        Image.fromarray(pixels).save(file := folder / "frame.png")
+        scores = model.scores(frame.encoded(pixels).reshape(1, -1))[0].tolist()
+        open_browser.choose_file(".file input", file)
+        open_browser.wait(f"{_SCORES}.join() === '{','.join(map(str, scores))}'")
+    open_browser.run(
+        "[...document.querySelectorAll('button')]"
+        ".find((one) => one.textContent === 'Camera').click()"
+    )
+    open_browser.wait(
+        "document.querySelector('.tools button:nth-of-type(2)').textContent === 'Stop'"
+    )
+    assert open_browser.console == []
+
+
+def _labels_of(model, samples) -> list[str]:
+    """Return what Python says at each hop: labels, or events of models that tell these."""
+    n, hop = model.input.rows, model.hop
+    ends = range(n, len(samples) - model.delay + 1, hop)
+    scores = model.scores(np.array([samples[end - n : end].ravel() for end in ends]))
+    if model.events is None:
+        return [str(model.classes[i]) for i in scores.argmax(axis=1)]
+    return [str(model.classes[i]) for i in model.events.follow(scores) if i >= 0]
+
+
+_LIST = (
+    "[...document.querySelectorAll('.decisions li')].reverse()"
+    ".map((one) => one.textContent.split(': ')[1].split(',')[0])"
+)
+
+
+def test_sound(open_browser, tmp_path) -> None:
+    """A WAV file gives the decisions of Python at every hop; the microphone streams, too."""
+    model = spectral_model(1)
+    page = _write(tmp_path, model, {"recordings": {"rate": 8000}})
+    open_browser.open(page)
+    _is_clean(open_browser, page)
+    length = model.input.rows + model.delay + 310 * model.hop
+    noise = np.random.default_rng(0).integers(-9000, 9000, length)
+    samples = (noise * np.sin(np.arange(length) / 700)).astype("<i2")
+    with wave.open(str(file := tmp_path / "noise.wav"), "wb") as sound:
+        sound.setparams((1, 2, 8000, 0, "NONE", ""))
+        sound.writeframes(samples.tobytes())
+    open_browser.choose_file(".file input", file)
+    labels = _labels_of(model, samples[:, None])
+    assert len(labels) >= 300
+    open_browser.wait(f"document.querySelectorAll('.decisions li').length === {len(labels)}")
+    assert open_browser.run(_LIST) == labels
+    open_browser.run("document.querySelector('.tools button').click()")
+    open_browser.wait("document.querySelectorAll('.decisions li').length % 300 > 2")
+    assert open_browser.console == []
+
+
+def test_sensor(open_browser, tmp_path) -> None:
+    """A CSV file of a sensor gives the events of Python, whatever the order of its columns."""
+    stage = random_signal_stage(13, hop=4, channels=3)
+    model = with_events(local_model(stage, 13), pause=0)
+    about = {"recordings": {"rate": 50.0, "channels": ["x", "y", HOSTILE]}}
+    page = _write(tmp_path, model, about)
+    open_browser.open(page)
+    _is_clean(open_browser, page)
+    low, high = (np.iinfo(model.raw_dtype).min, np.iinfo(model.raw_dtype).max)
+    rng = np.random.default_rng(1)
+    samples = rng.integers(low, high, (model.input.rows + 4000, 3), endpoint=True)
+    lines = [f"{z},{i / 50},{y},{x}" for i, (x, y, z) in enumerate(samples.tolist())]
+    (tmp_path / "run.csv").write_text("\n".join([f'"{HOSTILE}",time,y,x', *lines]), "utf-8")
+    open_browser.choose_file(".file input", tmp_path / "run.csv")
+    events = _labels_of(model, samples.astype(model.raw_dtype))
+    open_browser.wait("document.querySelector('.answer p').textContent.includes('1001 decisions')")
+    assert len(events) > 20
+    assert open_browser.run(_LIST) == events[-400:]
+    assert open_browser.console == []

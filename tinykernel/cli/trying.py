@@ -1,0 +1,63 @@
+"""Try a model in a browser before any board is flashed."""
+
+from __future__ import annotations
+
+import tempfile
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tinykernel.cli.common import arguments as args
+from tinykernel.cli.common.bars import showing_progress
+from tinykernel.cli.common.rows import open_model
+from tinykernel.compilers import zig_command
+from tinykernel.errors import TinykernelError
+from tinykernel.files import write_bytes_atomically
+
+
+def try_command(
+    model: args.ModelArgument,
+    data: Annotated[str | None, args.option("--data DATA", "rows to step through")] = None,
+    output: Annotated[
+        Path | None, args.option("--output -o FILE", "page to write", default="a temporary file")
+    ] = None,
+    serve: Annotated[
+        bool,
+        args.flag(
+            "--serve",
+            text="serve the page on 127.0.0.1 until Ctrl-C: some browsers allow camera and "
+            "microphone only there",
+        ),
+    ] = False,
+    quiet: args.QuietOption = False,
+) -> None:
+    """Open a page that runs the firmware of a model: the same C, compiled for the browser.
+
+    Move the inputs of a table, draw an image, speak, or drop a file. The page is that of report
+    --html, and proves itself by test vectors when it opens. It needs zig: pip install ziglang.
+    """
+    from tinykernel.cli.report import page_of
+    from tinykernel.reporting.serving import serve_page
+
+    if zig_command() is None:
+        raise TinykernelError("zig is missing, which compiles for browsers: pip install ziglang")
+    if output is not None:
+        args.check_output_file(output, (".html", ".htm"), [model])
+    opened = open_model(model)
+    with showing_progress(quiet):
+        options = {"data": data, "compiler": "auto", "clock": None, "budget": None}
+        page = page_of(opened, [opened.target or "cortex-m4"], options).to_html().encode("utf-8")
+    if serve:
+        serve_page(page, lambda address: _open(address, quiet))
+        return
+    place = output or Path(tempfile.mkdtemp(prefix="tinykernel-"), f"{model.stem}.html")
+    write_bytes_atomically(place, page)
+    _open(place.absolute().as_uri(), quiet, str(place))
+
+
+def _open(address: str, quiet: bool, shown: str = "") -> None:
+    if not quiet:
+        typer.echo(shown or f"{address}, until Ctrl-C")
+    webbrowser.open(address)

@@ -1,0 +1,39 @@
+"""Serve one page to the browser of this computer, and to nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+_HOST = "127.0.0.1"
+
+
+def serve_page(page: bytes, ready: Callable[[str], None]) -> None:
+    """Serve a page on a free port of 127.0.0.1 until Ctrl-C; `ready` takes its address."""
+    with ThreadingHTTPServer((_HOST, 0), _handler_of(page)) as server:
+        ready(f"http://{_HOST}:{server.server_port}/")
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
+
+
+def _handler_of(page: bytes) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            # A name of another site that resolves to this computer is no request of its user.
+            port = self.connection.getsockname()[1]
+            if self.headers.get("Host") not in (f"{_HOST}:{port}", f"localhost:{port}"):
+                self.send_error(403, "only for this computer")
+            elif self.path != "/":
+                self.send_error(404)
+            else:
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html; charset=utf-8")
+                self.send_header("Content-Length", str(len(page)))
+                self.end_headers()
+                self.wfile.write(page)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing: the page is for one person."""
+
+    return Handler
