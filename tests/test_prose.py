@@ -6,9 +6,9 @@ import re
 from benchmarks import counts
 from benchmarks.counts import CODE, LONGEST, ROOT, length, pages, prose
 
-PAGES = 17  # README and 16 of docs
-WORDS = 15750
-README_LINES, README_WORDS = 140, 750
+PAGES = 23  # README and 22 of docs
+WORDS = 19_500
+README_LINES, README_WORDS = 190, 1_100
 MEAN = 13.1  # words in a sentence
 # Terms for which there is one of the field: held-out rows, the full workflow, ignored columns.
 TERMS = re.compile(
@@ -18,9 +18,9 @@ TERMS = re.compile(
 POOR_NAMES = {"found", "given", "told", "some", "own", "what", "words", "one", "kept"}
 POOR = 9
 # What a newcomer meets on the command line, and in Python.
-OPTIONS_OF_TRAIN, OPTIONS_OF_OTHERS, OPTIONS = 21, 11, 111
+OPTIONS_OF_TRAIN, OPTIONS_OF_OTHERS, OPTIONS = 21, 11, 125
 PARAMETERS = 27  # 18, and 9 that were entries of a parameter `options`
-LINES_OF_CLI = 4907
+LINES_OF_CLI = 5150
 
 
 def test_commands_and_estimators_stay_small() -> None:

@@ -60,11 +60,11 @@ def facts_of(model: IntegerModel, about: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the script must know of a model, as types of JSON."""
     facts = module_facts(model) | {"kind": model.input.kind, "rate": None}
     numbers = number_ends(model, about)
-    facts["numbers"] = [_field(model, one, None) for one in numbers]
+    facts["numbers"] = [_field(model, limits, None) for limits in numbers]
     ends = input_ends(model, about)
     if model.input.is_table:
         coding = Coding.read(about.get("coding"))
-        facts["fields"] = [_field(model, one, coding) for one in ends]
+        facts["fields"] = [_field(model, limits, coding) for limits in ends]
         facts["curves"] = len(ends) <= _MOST_CURVES
     elif model.input.is_signal:
         facts |= _signal(model, about, ends)
@@ -73,14 +73,14 @@ def facts_of(model: IntegerModel, about: Mapping[str, Any]) -> dict[str, Any]:
     return facts
 
 
-def _field(model: IntegerModel, one: InputRange, coding: Coding | None) -> dict[str, Any]:
-    texts = None if coding is None else coding.texts.get(one.name)
+def _field(model: IntegerModel, limits: InputRange, coding: Coding | None) -> dict[str, Any]:
+    texts = None if coding is None else coding.texts.get(limits.name)
     return {
-        "name": one.name,
-        "low": one.low,
-        "high": one.high,
+        "name": limits.name,
+        "low": limits.low,
+        "high": limits.high,
         "texts": None if texts is None else list(texts),
-        "gap": None if coding is None else coding.gaps.get(one.name),
+        "gap": None if coding is None else coding.gaps.get(limits.name),
         "whole": model.raw_dtype != "float32",
     }
 
@@ -94,13 +94,14 @@ def _signal(
     is_sound = model.raw_dtype == "int16" and model.input.channels == 1
     is_sound = is_sound and _SOUND_RATES[0] <= (rate or 0) <= _SOUND_RATES[1]
     largest = max(
-        (abs(end) for one in ends for end in (one.low, one.high) if end is not None), default=0
+        (abs(end) for limits in ends for end in (limits.low, limits.high) if end is not None),
+        default=0,
     )
     signal = {
         "window": model.input.rows,
         "sound": is_sound,
         "names": [str(name) for name in names] if isinstance(names, list) else [],
-        "ranges": [[one.low or 0.0, one.high or 0.0] for one in ends],
+        "ranges": [[limits.low or 0.0, limits.high or 0.0] for limits in ends],
         "unit": "g" if largest <= _LARGEST_G / 4 else "m/s²",
     }
     return {"rate": rate, "signal": signal}
@@ -111,8 +112,8 @@ def _image(model: IntegerModel, about: Mapping[str, Any], ends: list[InputRange]
     frame = model.find(Frame)
     grid = model.input if frame is None else frame.gives(model.input)
     is_bytes = frame is not None or isinstance(about.get("pictures"), Mapping)
-    lows = [one.low for one in ends if one.low is not None]
-    highs = [one.high for one in ends if one.high is not None]
+    lows = [limits.low for limits in ends if limits.low is not None]
+    highs = [limits.high for limits in ends if limits.high is not None]
     return {
         "rows": grid.rows,
         "columns": grid.columns,
