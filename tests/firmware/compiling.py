@@ -28,11 +28,11 @@ def run_compiler(
     return subprocess.run(words, capture_output=True, text=True)
 
 
-def compile_export(compiler: str, folder: Path) -> Path:
+def compile_export(compiler: list[str], folder: Path) -> Path:
     """Compile an export for this computer with all warnings; return the program."""
     headers = sorted({f"-I{path.parent}" for path in folder.rglob("*.h")})
     sources = [*folder.glob("src/*.c"), *folder.glob("lib/*/src/*.c")]
-    command = [compiler, "-std=c99", *WARNINGS, *headers, *sources, "-o", folder / "program"]
+    command = [*compiler, "-std=c99", *WARNINGS, *headers, *sources, "-o", folder / "program"]
     subprocess.run(command, check=True)
     return folder / "program"
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.fuzz.kernels import any_model, any_rows
-from tests.random_models import TABLES, random_model, random_quantized, random_raw
+from tests.random_models import random_model, random_quantized, random_raw
 from tinykernel.build.harness import run_rows
 from tinykernel.build.parity import verify
 from tinykernel.build.program import Platform, build_model
@@ -22,38 +21,6 @@ SANITISERS = (
     *("-O0", "-g", "-DTK_FORCE_RADIX=8"),
     *("-fsanitize=undefined,address", "-fno-sanitize-recover=all"),
 )
-EDGES: dict[str, dict[str, Any]] = {
-    **TABLES,
-    "d = 32": {"n_features": 32, "raw_dtype": "int8", "diagonal_kind": "sign"},
-    "100 classes": {"n_features": 33, "n_classes": 100, "kept": "few"},
-    "compact, few rows": TABLES["compact"] | {"n_features": 120, "kept": "few", "n_blocks": 6},
-    "compact, two classes": TABLES["compact"] | {"kept": "some", "n_classes": 2},
-    "orbit": {
-        "n_features": 63,
-        "bits": 16,
-        "raw_dtype": "uint16",
-        "permutation": "orbit",
-        "one_scale": True,
-        "n_blocks": 4,
-        "phase_shift": 31,
-    },
-    "d = 2048, shared scaler": {
-        "n_features": 1500,
-        "n_blocks": 1,
-        "shared_scaler": True,
-        "raw_dtype": "int16",
-        "phase_shift": 0,
-    },
-}
-
-
-@pytest.mark.parametrize("kind", EDGES)
-def test_edges_under_sanitisers(require_tool: Callable[[str], str], kind: str) -> None:
-    """Extreme models compute Python's scores, with no overflow and no access out of bounds."""
-    require_tool("gcc")
-    model = random_model(5, **EDGES[kind])
-    result = verify(model, random_raw(model, 2, 40), flags=SANITISERS)
-    assert result.first_difference is None
 
 
 # A build for each example: shrinking would take minutes.

@@ -142,21 +142,22 @@ def build(
     *,
     include: Sequence[Path] = (),
     flags: Sequence[str] = ("-Os", "-std=c99"),
+    objects: Sequence[Path] = (),
 ) -> Program:
-    """Compile sources, one of them with a `main`, and link them to a program in `folder`."""
+    """Compile sources, one of them with a `main`, and link them, with objects, in `folder`."""
     boards = resources.folder("firmware") / "boards"
     machine, chain = platform.machine, platform.chain
     family = "host" if machine is None else machine.family
-    objects = []
+    linked = [*objects]
     for name in _START.get(family, ("start.c",)):
-        objects.append(folder / f"board-{name}.o")
-        chain.compile(boards / family / name, objects[-1], include=[boards], flags=_START_FLAGS)
+        linked.append(folder / f"board-{name}.o")
+        chain.compile(boards / family / name, linked[-1], include=[boards], flags=_START_FLAGS)
     for source in sources:
-        objects.append(folder / f"{source.stem}.o")
-        chain.compile(source, objects[-1], include=[boards, *include], flags=flags)
+        linked.append(folder / f"{source.stem}.o")
+        chain.compile(source, linked[-1], include=[boards, *include], flags=flags)
     if machine is None:
         path = folder / ("program.exe" if os.name == "nt" else "program")
-        chain.link(objects, path, flags=flags)  # sanitisers are options of the linker too
+        chain.link(linked, path, flags=flags)  # sanitisers are options of the linker too
         return Program(path, platform)
     path = folder / "program.elf"
     entry = ["-Wl,-e,tk_reset"] if chain.kind == "zig" else []
@@ -167,8 +168,26 @@ def build(
         text = text.replace(f"@{name}@", hex(start)).replace(f"@{name}_SIZE@", hex(size))
     script = folder / "board.ld"
     script.write_text(text, encoding="utf-8")
-    chain.link(objects, path, script=script, flags=entry)
+    chain.link(linked, path, script=script, flags=entry)
     return Program(path, platform)
+
+
+def harness_flags(model: IntegerModel, name: str) -> list[str]:
+    """Return the options by which harness.c knows a model and what it has."""
+    flags = [f"-DMODEL_HEADER={name}.h", f"-DMODEL={name}", f"-DMODEL_UPPER={name.upper()}"]
+    if model.input.is_table:
+        flags.append("-DQUANTIZED_ENTRIES=1")
+    elif model.hop:
+        flags.append("-DSTREAM_ENTRIES=1")
+    if model.n_numbers:
+        flags.append("-DNUMBERS=1")
+    if model.is_regressor:
+        flags.append("-DVALUES=1")
+    if model.decision is not None:
+        flags.append("-DDECISIONS=1")
+        if model.decision.novelty_threshold is not None:
+            flags.append(f"-DNOVELTY={2 if model.decision.n_prototypes else 1}")
+    return flags
 
 
 def build_model(
@@ -178,27 +197,14 @@ def build_model(
     include = write_sources(folder, render_sources(model, MODEL))
     if flags is None:  # on boards as frameworks do
         flags = ("-O2",) if platform.machine is None else ("-Os",)
-    names = [f"-DMODEL_HEADER={MODEL}.h", f"-DMODEL={MODEL}", f"-DMODEL_UPPER={MODEL.upper()}"]
-    if model.input.is_table:
-        names.append("-DQUANTIZED_ENTRIES=1")
-    elif model.hop:
-        names.append("-DSTREAM_ENTRIES=1")
-    if model.n_numbers:
-        names.append("-DNUMBERS=1")
-    if model.is_regressor:
-        names.append("-DVALUES=1")
-    if model.decision is not None:
-        names.append("-DDECISIONS=1")
-        if model.decision.novelty_threshold is not None:
-            names.append(f"-DNOVELTY={2 if model.decision.n_prototypes else 1}")
     # Counting by stage reads the debugging data of a board's program.
-    names += [] if platform.machine is None else ["-DPAINT_STACK=1", "-g"]
+    measured = [] if platform.machine is None else ["-DPAINT_STACK=1", "-g"]
     return build(
         platform,
         [resources.folder("firmware") / "boards" / "harness.c", folder / "src" / f"{MODEL}.c"],
         folder,
         include=include,
-        flags=[*WARNING_FLAGS, *flags, *names],
+        flags=[*WARNING_FLAGS, *flags, *harness_flags(model, MODEL), *measured],
     )
 
 

@@ -1,0 +1,110 @@
+"""Many models in one program: one link and one start of the emulator compare all of them."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.random_models import random_raw
+from tinykernel import resources
+from tinykernel.build.harness import run_rows, write_rows
+from tinykernel.build.parity import compare, entry_rows, expected_values
+from tinykernel.build.program import (
+    WARNING_FLAGS,
+    Platform,
+    Program,
+    build,
+    harness_flags,
+    write_sources,
+)
+from tinykernel.codegen.sources import render_sources
+from tinykernel.model.integer import IntegerModel
+
+# The harness of a model, with names and files of its own.
+_UNIT = """
+#include "semihost.h"
+static int32_t open_own(const char *name, int writing)
+{{
+    (void)name;
+    return tk_open(writing ? "{0}/out.bin" : "{0}/in.bin", writing);
+}}
+#define tk_open open_own
+#define main {0}_main
+#define tk_measured {0}_measured
+#define tk_measured_push {0}_measured_push
+#define tk_measured_event {0}_measured_event
+int main(void);
+#include "harness.c"
+"""
+
+
+class _Part(Program):
+    """A model of an image, which ran with it; its files are in its folder."""
+
+    def run(self) -> None:
+        """Do nothing."""
+
+
+def differences(
+    models: Mapping[str, IntegerModel],
+    platform: Platform,
+    folder: Path,
+    flags: Sequence[str],
+    rows: Mapping[str, NDArray[Any]] | None = None,
+    *,
+    stack: bool = True,
+) -> dict[str, str]:
+    """Return by name of a model where C and Python differ; empty if all are equal, as they must.
+
+    `rows` are raw inputs by name, by default a few. On boards the stack of an inference
+    from raw inputs must be at most 320 bytes, of float inputs 512, unless `stack` is False.
+    """
+    root, boards = Path(folder), resources.folder("firmware") / "boards"
+    flags = [*WARNING_FLAGS, *flags, *([] if platform.machine is None else ["-DPAINT_STACK=1"])]
+    parts, sources = {}, []
+    for number, (name, model) in enumerate(models.items()):
+        own = f"m{number}"
+        include = [boards, *write_sources(root / own, render_sources(model, own))]
+        (root / own / "unit.c").write_text(_UNIT.format(own))
+        objects = []
+        for source in (root / own / "unit.c", root / own / "src" / f"{own}.c"):
+            objects.append(root / own / f"{source.stem}.o")
+            platform.chain.compile(
+                source, objects[-1], include=include, flags=[*flags, *harness_flags(model, own)]
+            )
+        sources += objects
+        # Decisions are compared on the rows whose margins `deciding` takes thresholds from, too.
+        few = with_extremes(model) if model.decision is None else random_raw(model, 1, 40)
+        raw = few if rows is None else rows[name]
+        entries = entry_rows(model, raw)
+        part = _Part(root / own / "program", platform)
+        write_rows(part, model, entries)
+        parts[name] = (part, entries)
+    calls = [f"m{number}_main" for number in range(len(models))]
+    declared = "".join(f"int {call}(void);\n" for call in calls)
+    returned = " ".join(f"status |= {call}();" for call in calls)
+    main = root / "main.c"
+    main.write_text(f"{declared}int main(void) {{ int status = 0; {returned} return status; }}\n")
+    build(platform, [main], root, flags=flags, objects=sources).run()
+    wrong = {}
+    for name, (part, entries) in parts.items():
+        model = models[name]
+        values, used = run_rows(part, model, entries)
+        found = compare(model, expected_values(model, entries), values, None).first_difference
+        if found is not None:
+            wrong[name] = str(found)
+        most = 512 if model.raw_dtype == "float32" else 320
+        if stack and platform.machine is not None and not 0 < used["raw"] <= most:
+            wrong[name] = f"{used['raw']} bytes of stack"
+    return wrong
+
+
+def with_extremes(model: IntegerModel, n_rows: int = 4) -> NDArray[Any]:
+    """Return random raw inputs, and four rows with all, or every other value, at an end."""
+    dtype = np.dtype(model.raw_dtype)
+    low, high = (-3e38, 3e38) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    rows = np.full((4, model.n_inputs), low, dtype=dtype)
+    rows[1], rows[2, ::2], rows[3, 1::2] = high, high, high
+    return np.concatenate([random_raw(model, 3, n_rows), rows])
