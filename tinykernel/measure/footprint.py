@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import bisect
+import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from tinykernel.codegen.plan import pack
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.compilers import Toolchain
-from tinykernel.measure.stack import read_functions, symbols, worst_case_stack
+from tinykernel.measure.stack import StackBound, read_functions, symbols, worst_case_stack
 from tinykernel.model import IntegerModel
 
 #: Parts of flash in the order of a report.
@@ -30,8 +31,8 @@ class Footprint:
     parts: dict[str, int]  # flash by `FLASH_PARTS`.
     static: int  # initialised and zeroed static data.
     scratch: int  # the buffer that the application lends.
-    stack: int  # worst case of the deepest chain of calls.
-    chain: tuple[str, ...]  # that chain.
+    stack: int  # worst case of all functions of the header.
+    chain: tuple[str, ...]  # the deepest chain of calls.
     compiler: str  # name and version.
     notes: tuple[str, ...] = ()  # what the figures do not show.
 
@@ -45,13 +46,15 @@ def measure_footprint(
     model: IntegerModel, target: str | Target, toolchain: Toolchain, entries: Sequence[str] = ()
 ) -> Footprint:
     """Build a program with the model and one without it, and compare the two."""
-    # `entries` are the functions that it calls, by default those of `_entries`.
+    # `entries` are the functions that it calls, by default those of `_entries`. The stack is that
+    # of all functions of the header.
     row = find_target(target)
     names = entries or _entries(model)
     script, program = size_script(row), resources.templates().get_template("model/size.c.j2")
     with tempfile.TemporaryDirectory(prefix="tinykernel-") as name:
         folder = Path(name)
-        include = write_sources(folder, render_sources(model, MODEL))
+        files = render_sources(model, MODEL)
+        include = write_sources(folder, files)
         code = folder / "model.o"
         toolchain.compile(folder / "src" / f"{MODEL}.c", code, include=include)
         linked = {}
@@ -64,9 +67,9 @@ def measure_footprint(
             toolchain.link([folder / f"{kind}.o", code], linked[kind], script=script)
         part_of = {table.name: table.part for table in pack(model).tables}
         parts, static, scratch = _compare(linked["empty"], linked["full"], code, part_of)
-        with linked["full"].open("rb") as stream:
-            functions = read_functions(ELFFile(stream), row.family)
-    bound = worst_case_stack(functions, [f"{MODEL}_{name}" for name in names])
+        objects = [folder / "empty.o", code]
+        bounds = stack_bounds(objects, public_functions(files), row, toolchain, folder / "all.elf")
+    bound = max(bounds.values(), key=lambda bound: bound.bytes)
     tables = sum(parts[part] for part in flash_parts(model) if part not in ("code", "library"))
     return Footprint(
         parts={part: parts[part] for part in flash_parts(model)},
@@ -77,6 +80,23 @@ def measure_footprint(
         compiler=toolchain.title,
         notes=row.notes,
     )
+
+
+def public_functions(files: Mapping[str, bytes]) -> list[str]:
+    """List the functions that the header of a model declares, from its sources."""
+    header = re.sub(r"/\*.*?\*/", "", files[f"include/{MODEL}.h"].decode(), flags=re.DOTALL)
+    return re.findall(rf"^(?:\w+ )+({MODEL}_\w+)\(", header, re.MULTILINE)
+
+
+def stack_bounds(
+    objects: Sequence[Path], names: Sequence[str], target: Target, toolchain: Toolchain, elf: Path
+) -> dict[str, StackBound]:
+    """Link objects to a program that keeps these functions, and bound the stack of each."""
+    roots = [f"-Wl,-u,{name}" for name in names]
+    toolchain.link(objects, elf, script=size_script(target), flags=roots)
+    with elf.open("rb") as stream:
+        functions = read_functions(ELFFile(stream), target.family)
+    return {name: worst_case_stack(functions, [name]) for name in names}
 
 
 def size_script(target: Target) -> Path:
