@@ -1,5 +1,6 @@
 """Texts and missing values of a table as C constants."""
 
+import json
 import re
 import subprocess
 from dataclasses import replace
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.convolutions import convolution_model
 from tests.random_models import random_model
 from tinykernel.build.program import write_sources
 from tinykernel.codegen.enums import constants_of
@@ -74,7 +76,7 @@ def test_names_are_identifiers_that_no_macro_has() -> None:
     assert "M_SCRATCH_WORDS_2" in names  # M_SCRATCH_WORDS is a macro
     model = replace(model, feature_names=None)
     ((_, (two,)),) = constants_of(Coding({"pi": ("2",)}), model, "m").texts
-    assert two.name == "M_PI_2_2"  # M_PI_2 is one of math.h
+    assert two.name == "M_PI_2_"  # M_PI_2 is one of math.h
 
 
 def test_classes_and_inputs_are_named_without_a_cut_word() -> None:
@@ -95,11 +97,85 @@ def test_classes_and_inputs_are_named_without_a_cut_word() -> None:
     assert not constants_of(None, numbers, "kws").classes
 
 
-def test_names_ran_into_macros_of_stdint() -> None:
-    """A model called size or int8 may have a class called max."""
-    model = replace(random_model(1), answers=Labels(("max", "min", "a")))
-    for name in ("size", "int8", "uintptr"):
-        assert constants_of(None, model, name).classes[0].name == f"{name.upper()}_MAX_2"
+# Macros of Arduino, ESP-IDF and Zephyr: words, and calls.
+_FRAMEWORKS = (
+    "PI HALF_PI TWO_PI EULER DEG_TO_RAD RAD_TO_DEG HIGH LOW INPUT INPUT_PULLUP OUTPUT DEFAULT B1 "
+    "B10 LED_BUILTIN PIN_A0 NOT_A_PIN SERIAL_8N1 SPI_MODE0 F_CPU ESP_OK ESP_FAIL ESP_IDF_VERSION "
+    "GPIO_NUM_2 CONFIG_LOG IRAM_ATTR WIFI_MODE_STA LOG_ERR K_FOREVER K_NO_WAIT SYS_FOREVER_MS "
+    "BITS_PER_LONG SENSOR_G EMPTY"
+)
+_CALLS = (
+    "F abs min max round bit sq word constrain radians lowByte ROUND_UP ROUND_DOWN IS_ENABLED "
+    "CLAMP ARRAY_SIZE LOG_INF K_MSEC DT_NODELABEL MIN MAX BIT_MASK KB LISTIFY FOR_EACH"
+)
+# Names of models with labels, one of which is a macro behind that name.
+_CLASHES = {
+    "m": ("PI", "E"),
+    "fp": ("nan", "zero"),
+    "exit": ("success", "failure"),
+    "seek": ("set", "end"),
+    "dbl": ("max", "min"),
+    "size": ("max", "b"),
+    "int8": ("max", "min"),
+    "sig": ("atomic max", "err"),
+    "clocks": ("per sec", "b"),
+    "half": ("PI", "F"),
+    "input": ("pullup", "B1"),
+    "led": ("builtin", "EOF"),
+    "esp": ("ok", "fail"),
+    "k": ("forever", "MSEC"),
+    "round": ("up", "down"),
+    "log": ("err", "INF"),
+    "null": ("a" * 200, "b" * 200, "words " * 40),
+}
+
+
+@pytest.mark.parametrize(("tool", "language"), [("gcc", "c99"), ("g++", "c++17")])
+def test_constants_compile_behind_headers_of_c_and_of_frameworks(
+    require_tool, tmp_path, tool, language
+) -> None:
+    """Whatever labels and columns are called, a header compiles behind those of C and Arduino."""
+    standard = "assert ctype errno float inttypes limits locale math setjmp signal stdarg stddef"
+    standard += " stdio stdlib string time wchar"
+    lines = [f"#include <{header}.h>" for header in standard.split()]
+    lines += [f"#undef {macro}\n#define {macro} (-7)" for macro in _FRAMEWORKS.split()]
+    lines += [f"#undef {macro}\n#define {macro}(x) ((x) + 7)" for macro in _CALLS.split()]
+    for name, labels in _CLASHES.items():
+        model = random_model(1, n_features=len(labels), n_classes=len(labels))
+        model = replace(model, answers=Labels(labels), feature_names=labels[::-1])
+        coding = Coding({labels[0]: labels}, {labels[0]: 7.0})
+        write_sources(tmp_path, render_sources(model, name, coding=coding))
+        lines.append(f'#include "{name}.h"')
+        lines += [f'#include "{name}_field.h"'] * (language == "c99")
+    source = tmp_path / "main.c"
+    source.write_text("\n".join(lines) + "\n")
+    command = [require_tool(tool), f"-std={language.replace('c', 'gnu', 1)}", "-Wall", "-Werror"]
+    command += ["-x", "c++"] * (language != "c99")
+    command += [f"-I{tmp_path / 'include'}", "-fsyntax-only", str(source)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_name_of_a_macro_gets_an_underscore_and_the_manifest_says_so() -> None:
+    """Who looks for M_PI finds M_PI_ in the header, and in the manifest what became what."""
+    model = replace(random_model(1, n_classes=2), answers=Labels(("PI", "walk")))
+    constants = constants_of(None, model, "m")
+    assert [one.name for one in constants.classes] == ["M_PI_", "M_WALK"]
+    files = exported_files(model, None, name="m", format="single")
+    assert json.loads(files["manifest.json"])["renamed"] == {"M_PI_": "M_PI"}
+    other = exported_files(model, None, name="gesture", format="single")
+    assert "renamed" not in json.loads(other["manifest.json"])
+    long = replace(model, answers=Labels(("a" * 200, "walk")))
+    (name, plain), *others = constants_of(None, long, "gesture").renamed.items()
+    assert (name, plain, others) == ("GESTURE_" + 50 * "A", "GESTURE_" + 200 * "A", [])
+
+
+def test_name_whose_own_macros_are_those_of_another_header_is_refused() -> None:
+    """INT8_WIDTH is one of stdint.h: an image needs another name, a table need not."""
+    image = convolution_model(1)
+    with pytest.raises(TinykernelError, match=r"'int8' makes a macro INT8_WIDTH.*try 'my_int8'"):
+        render_sources(image, "int8")
+    render_sources(random_model(1), "int8")
 
 
 def test_new_order_of_codes_renamed_constants() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -12,6 +13,7 @@ import numpy as np
 
 from tinykernel import resources
 from tinykernel.codegen.literals import float_literal, in_comment, integer_literal, string_literal
+from tinykernel.codegen.macros import is_macro
 from tinykernel.coding.codes import Coding
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
@@ -19,11 +21,6 @@ from tinykernel.model.integer import IntegerModel
 # C99 distinguishes names by 63 characters; the rest is for a number.
 _LONGEST, _LONGEST_COLUMN, _LONGEST_SHOWN = 58, 24, 40
 _WORDS = {">=": " GE ", "<=": " LE ", ">": " GT ", "<": " LT ", "=": " EQ ", "+": " PLUS "}
-# Macros of stdint.h and math.h that a short name of a model can run into.
-_OF_C = re.compile(
-    r"U?INT(\d*|MAX|PTR)_(MAX|MIN)|U?INT_(FAST|LEAST)\w+|(SIZE|PTRDIFF|WINT|WCHAR)_(MAX|MIN)"
-    r"|SIG_ATOMIC_\w+|M_(PI_[24]|SQRT1_2|[12]_(SQRT)?PI)"
-)
 
 
 @dataclass(frozen=True)
@@ -33,6 +30,7 @@ class Constant:
     name: str
     value: str
     comment: str
+    plain: str  # the name that it would have if no other had it, and if it were short.
 
 
 @dataclass(frozen=True)
@@ -57,16 +55,25 @@ class Constants:
         ]
         return [(title, constants) for title, constants in groups if constants]
 
+    @property
+    def renamed(self) -> dict[str, str]:
+        """The names that are not plain, with the plain ones."""
+        constants = [*self.gaps, *(constant for _, group in self.groups for constant in group)]
+        return {item.name: item.plain for item in constants if item.name != item.plain}
+
 
 def constants_of(coding: Coding | None, model: IntegerModel, name: str) -> Constants:
     """Name classes, inputs, texts and the missing value in C, with the prefix `name`.
 
     A name is ``NAME_CLASS``, ``NAME_COLUMN`` or ``NAME_COLUMN_TEXT`` in ASCII capitals. Taken names
     get a number, those of one column in the order of the alphabet, so that a new order of codes
-    renames nothing. Classes that are the numbers 0, 1, 2, ... need no constants.
+    renames nothing. Names of macros that headers of C or of a framework have get an underscore.
+    Classes that are the numbers 0, 1, 2, ... need no constants.
 
-    >>> _name("thyroid", "sex", "F", set()), _name("m", "size >= 2", "*/ int x", set())
+    >>> _name("thyroid", "sex", "F", set())[0], _name("m", "size >= 2", "*/ int x", set())[0]
     ('THYROID_SEX_F', 'M_SIZE_GE_2_INT_X')
+    >>> _free("m", "PI", set()), _free("m", "PI", {"M_PI_"})
+    (('M_PI_', 'M_PI'), ('M_PI_2_', 'M_PI'))
     """
     coding = coding or Coding()
     places = {column: i for i, column in enumerate(model.feature_names or ())}
@@ -78,7 +85,10 @@ def constants_of(coding: Coding | None, model: IntegerModel, name: str) -> Const
         if not cells or (places and column not in places):
             continue
         names = {text: _name(name, column, text, taken) for text in sorted(cells)}
-        codes = tuple(Constant(names[t], str(i), _quoted(t)) for i, t in enumerate(cells))
+        codes = tuple(
+            Constant(names[text][0], str(i), _quoted(text), names[text][1])
+            for i, text in enumerate(cells)
+        )
         texts.append((_where(column, places), codes))
         example = example or f"input[{places.get(column, 0)}] = {codes[0].name};"
     gaps = tuple(_gaps(coding, model, name, places, taken))  # takes names, too
@@ -98,8 +108,8 @@ def _numbered(name: str, texts: Iterable[object], taken: set[str]) -> tuple[Cons
     constants = []
     for number, text in enumerate(map(str, texts)):
         spelled = _ascii(re.sub(r"^-(?=\d)", "MINUS ", text)) or "TEXT"
-        identifier = _free(f"{name.upper()}_{spelled}", taken)
-        constants.append(Constant(identifier, str(number), _quoted(text)))
+        identifier, plain = _free(name, spelled, taken)
+        constants.append(Constant(identifier, str(number), _quoted(text), plain))
     return tuple(constants)
 
 
@@ -112,11 +122,11 @@ def _gaps(
         which = ", ".join(str(places.get(column, _quoted(column))) for column in gaps)
         which = f"input{'s' if len(gaps) > 1 else ''} {which}"
         value = _gap(next(iter(gaps.values())), model.raw_dtype)
-        yield Constant(f"{name.upper()}_MISSING", value, which)
+        yield Constant(f"{name.upper()}_MISSING", value, which, f"{name.upper()}_MISSING")
         return
     for column, number in gaps.items():
-        identifier = _name(name, column, "missing", taken)
-        yield Constant(identifier, _gap(number, model.raw_dtype), _where(column, places))
+        identifier, plain = _name(name, column, "missing", taken)
+        yield Constant(identifier, _gap(number, model.raw_dtype), _where(column, places), plain)
 
 
 def _gap(value: float, dtype: str) -> str:
@@ -141,21 +151,23 @@ def _quoted(text: str) -> str:
     return in_comment(string_literal(text[:_LONGEST_SHOWN])) + more
 
 
-def _name(name: str, column: str, text: str, taken: set[str]) -> str:
-    """Return an identifier that is not taken, and take it."""
+def _name(name: str, column: str, text: str, taken: set[str]) -> tuple[str, str]:
+    """Return an identifier that is not taken, and take it; and the plain one."""
     first = _cut(_ascii(column), _LONGEST_COLUMN) or "COLUMN"
-    return _free(f"{name.upper()}_{first}_{_ascii(text) or 'TEXT'}", taken)
+    return _free(name, f"{first}_{_ascii(text) or 'TEXT'}", taken)
 
 
-def _free(identifier: str, taken: set[str]) -> str:
-    """Return an identifier, numbered where it is taken or one of C, and take it."""
-    base = free = _cut(identifier, _LONGEST)
-    number = 1
-    while free in taken or _OF_C.fullmatch(free):
-        number += 1
-        free = f"{base}_{number}"
+def _free(name: str, spelled: str, taken: set[str]) -> tuple[str, str]:
+    """Return an identifier that is neither taken nor a macro, and take it; and the plain one."""
+    prefix = f"{name.upper()}_"
+    base = prefix + _cut(spelled, _LONGEST - len(prefix))
+    for number in itertools.count(1):
+        free = base if number == 1 else f"{base}_{number}"
+        free += "_" * is_macro(free)
+        if free not in taken:
+            break
     taken.add(free)
-    return free
+    return free, prefix + spelled
 
 
 def _cut(identifier: str, length: int) -> str:

@@ -319,6 +319,7 @@ def exported_files(
         raise TinykernelError("budget: only a CI workflow checks it; give ci, or leave it out")
     options = {"target": row, "format": format, "version": version, **wanted, "ci": ci}
     options["budget"] = None if budget is None else str(budget)
+    renamed = context["constants"].renamed
     files[MANIFEST] = manifest(
         files,
         tool=f"tinykernel {tinykernel.__version__}",
@@ -328,6 +329,7 @@ def exported_files(
         name=name,
         contract=FORMAT,
         training=_training(about),
+        **({"renamed": renamed} if renamed else {}),
     )
     return files
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.codegen import literals
 from tinykernel.codegen.description import made_of
 from tinykernel.codegen.enums import constants_of
+from tinykernel.codegen.macros import check_macros
 from tinykernel.codegen.pack import code_of
 from tinykernel.codegen.plan import PackedModel, pack
 from tinykernel.coding.codes import Coding
@@ -83,6 +84,7 @@ def render_sources(
         f"include/{name}.h": _render("model.h", context),
         f"src/{name}.c": _render("model.c", context),
     }
+    check_macros(name, re.findall(r"#define (\w+)", files[f"include/{name}.h"].decode()))
     if isinstance(model.answers, Labels):
         files[f"include/{name}_field.h"] = _render("field.h", context | _field_context(model))
     return files | _included(files[f"src/{name}.c"], runtime_files(), _unread(model))
