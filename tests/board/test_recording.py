@@ -84,7 +84,8 @@ def test_a_line_is_read_as_it_was_printed(numbers, comma, named) -> None:
 
 def test_what_is_no_sample_is_none() -> None:
     """Messages, halves of names and words between numbers are no samples."""
-    for text in ("ready", "1,2,x", "a:1,2", ":1", "a:", "1 2 3 volts", "nan,1", "--1"):
+    words = ("ready", "1,2,x", "a:1,2", ":1", "a:", "1 2 3 volts", "nan,1", "--1")
+    for text in (*words, "1e999,1", "1," + "9" * 5000):
         assert split_line(text) is None, text
 
 
@@ -209,14 +210,121 @@ def test_a_killed_recording_leaves_whole_ones(tmp_path) -> None:
     assert len(table) >= 20
 
 
-def test_a_recording_that_was_too_short_for_a_rate_divided_by_zero(tmp_path) -> None:
-    """It ends in one line, and leaves no file."""
-    with printing(b"0\n" + b"1,2\n" * 12, hold=2.0) as port:
-        line = failed(
-            *("record", "--port", port, "--label", "x"), *("-o", tmp_path, "--seconds", 0.1)
+@pytest.mark.parametrize("n", [3, 49, 400, 5000])
+def test_samples_that_come_at_once_are_kept_without_times(n, tmp_path) -> None:
+    """Then the cable is pulled: all are there, and the rate is said to be unknown."""
+    with printing(b"0\n" + b"1,2,3\n" * n) as port:
+        done = run("record", "--port", port, "--label", "x", "-o", tmp_path, "--seconds", 9)
+    assert done.exit_code == 1
+    (path,) = (tmp_path / "x").iterdir()
+    assert done.stdout.splitlines() == [str(path)]
+    assert "x-1.csv: the rate is unknown" in done.stderr
+    assert "disconnected" in done.stderr
+    assert path.read_text().splitlines() == ["c0,c1,c2,label", *["1,2,3,x"] * n]
+
+
+def paced(parts: list[tuple[float, bytes]]) -> Iterator[str]:
+    """Print parts at a port, each after some seconds, once somebody has opened it."""
+    here, there = pty.openpty()
+    tty.setraw(there)
+
+    def write() -> None:
+        while termios.tcgetattr(here)[5] != termios.B115200:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        for seconds, data in parts:
+            time.sleep(seconds)
+            os.write(here, data)
+        time.sleep(0.5)
+        os.close(there)
+        os.close(here)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    yield os.ttyname(there)
+    thread.join()
+
+
+def test_a_pause_is_a_gap_in_time_and_said(tmp_path) -> None:
+    """A board that restarts: the rate stays that of its samples, and no window spans the pause."""
+    parts = [(0.0, b"0\n")] + [(0.02, b"1,2\n")] * 50 + [(1.5, b"3,4\n")] + [(0.02, b"3,4\n")] * 49
+    with contextmanager(paced)(parts) as port:
+        done = run("record", "--port", port, "--label", "x", "-o", tmp_path, "--seconds", 60)
+    assert "x-1.csv: 1 pause without samples, the longest of 1." in done.stderr
+    table = np.genfromtxt(tmp_path / "x/x-1.csv", delimiter=",", skip_header=1, usecols=(0, 1))
+    steps = np.diff(table[:, 0])
+    gap = int(steps.argmax())
+    assert len(table) == 100
+    assert abs(gap - 49) <= 1
+    assert steps[gap] == pytest.approx(1.5, abs=0.15)
+    assert np.delete(steps, gap) == pytest.approx(0.02, abs=0.004)
+
+
+def test_packets_keep_what_they_brought(tmp_path) -> None:
+    """A last one that none follows, one before other channels, and those around a pause."""
+    samples = np.arange(300).reshape(300, 1)
+    data = frames_of(samples, 1000, 10)[:-4]
+    half = len(data) // 2
+    other = frames_of(np.ones((10, 2)), 1000, 10)
+    cases = {
+        "cut": ([(0.0, data)], "disconnected", [300]),
+        "other": ([(0.0, data + other)], "the channels or the rate of the packets changed", [300]),
+        "again": ([(0.0, data + data)], "disconnected", [300, 300]),
+        "pause": (
+            [(0.01, data[at : at + 36]) for at in range(0, half, 36)]
+            + [(1.0 if at == half else 0.01, data[at : at + 36]) for at in range(half, 1080, 36)],
+            "disconnected",
+            [150, 150],
+        ),
+    }
+    for name, (parts, message, expected) in cases.items():
+        with contextmanager(paced)(parts) as port:
+            arguments = ("--format", "s16le", "--seconds", 60, "-o", tmp_path)
+            done = run("record", "--port", port, "--label", name, *arguments)
+        assert message in done.stderr, name
+        assert "samples lost" not in done.stderr, name
+        lengths = []
+        for path in map(Path, done.stdout.split()):
+            with wave.open(str(path)) as file:
+                lengths.append(file.getnframes())
+        assert sum(lengths) == sum(expected), name
+        assert name == "pause" or lengths == expected, name
+        assert name != "pause" or len(lengths) == 2
+        assert len(list((tmp_path / name).iterdir())) == len(expected)
+
+
+def test_a_full_disk_says_where_the_samples_are(tmp_path) -> None:
+    """What was written before stays, under the name that the error says."""
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))"
+    with printing(b"0\n" + b"1,2,3\n" * 2000) as port:
+        arguments = ("record", "--port", port, "--label", "x", "-o", str(tmp_path))
+        code = f"{limit}\nfrom tinykernel.cli import app\napp({arguments!r})"
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    (line,) = done.stderr.splitlines()
+    assert "x-1.csv: cannot be written (File too large); the samples so far are in .x-1" in line
+    assert (tmp_path / "x/.x-1.csv.part").stat().st_size == 4096
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_whatever_ends_a_recording_it_is_saved(ending, tmp_path) -> None:
+    """Ctrl-C, kill, and a closed terminal, also of a command that was started with &."""
+    with emulated_sensor("still") as board:
+        command = [sys.executable, "-m", "tinykernel", "record", "--port", board.port]
+        child = subprocess.Popen(
+            [*command, "--label", "x", "-o", tmp_path],
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+            stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
         )
-    assert "too short to measure the rate; give --rate" in line
-    assert list((tmp_path / "x").iterdir()) == []
+        part, limit = tmp_path / "x/.x-1.csv.part", time.monotonic() + 60
+        while not (part.exists() and part.stat().st_size > 1000):
+            assert time.monotonic() < limit
+            time.sleep(0.01)
+        child.send_signal(ending)
+        assert child.wait(60) == 130
+    (path,) = (tmp_path / "x").iterdir()
+    assert len(path.read_text().splitlines()) > 20
 
 
 @pytest.mark.parametrize("form", ["text", "s16le"])
@@ -239,7 +347,7 @@ def test_a_sensor_of_one_sample_a_second_was_no_sensor(monkeypatch) -> None:
     lines = b"0\nhi\n1,2\n3,4\n5,6\n"
     with printing(lines) as port, sensor_at(port, 115200, "text") as sensor:
         assert sensor.names == ("c0", "c1")
-        assert sensor.take()[0] == [("1", "2"), ("3", "4"), ("5", "6")]
+        assert sensor.take().samples == [("1", "2"), ("3", "4"), ("5", "6")]
         assert sensor.rate == 0.0
 
 
@@ -271,3 +379,6 @@ def test_a_channel_called_y_was_taken_for_the_label() -> None:
     reader = Lines()
     reader.take(b"\n" + b"x:1,y:2,t:3,Group:4\n" * 12)
     assert reader.layout.names == ("x", "channel_y", "channel_t", "channel_Group")
+    reader = Lines()
+    reader.take(b"\n" + b"y:2,channel_y:3\n" * 12)
+    assert reader.layout.names == ("c0", "c1")

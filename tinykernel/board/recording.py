@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import itertools
+import math
 import os
 import queue
 import re
@@ -12,35 +14,50 @@ import struct
 import threading
 import time
 import wave
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from tinykernel.board.arrivals import Arrivals, Pause
 from tinykernel.board.link import Link
-from tinykernel.board.samples import LARGEST_FRAME, Frames, Lines
+from tinykernel.board.samples import FASTEST, LARGEST_FRAME, Frames, Lines
 from tinykernel.errors import TinykernelError
+from tinykernel.text import count
 
 FORMATS = ("text", "s16le")
 _LEARN = 5.0  # seconds for the first samples
 _SILENCE = 10.0  # seconds without a sample
 _SHOWN = 40  # bytes of what is no sample
+_MOST_BYTES = 1 << 31  # of samples in a .wav file
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Samples, or frames, that arrived together."""
+
+    samples: list[Any]
+    first: int = 0  # the number of the first sample since the sensor was opened
+    gap: bool = False  # whether samples are missing before them
 
 
 class Sensor:
     """The samples of a port, read by a thread so that none waits in a full buffer.
 
-    `samples` counts those since the start, `ranges` has the least and the largest of each channel.
+    `arrivals` has their times, `ranges` the least and the largest value of each channel.
     """
 
     def __init__(self, link: Link, form: str = "text") -> None:
         self.link, self.form = link, form
-        self.samples = 0
+        self.arrivals = Arrivals()
         self.ranges: list[tuple[float, float]] = []
         self._reader: Lines | Frames = Lines() if form == "text" else Frames()
-        self._arrived: queue.SimpleQueue[bytes | TinykernelError] = queue.SimpleQueue()
-        self._begun = self._since = time.monotonic()
-        self._waiting: list[Any] = []  # samples that came with those that made the channels known
+        self._arrived: queue.SimpleQueue[tuple[float, bytes | TinykernelError]]
+        self._arrived = queue.SimpleQueue()
+        self._begun = self._latest = time.monotonic()
+        self._waiting: Batch | None = None  # came with those that made the channels known
         self._seen = b""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -49,12 +66,13 @@ class Sensor:
     def _read(self) -> None:
         while not self._stop.is_set():
             try:
-                data = self.link.read()
+                data: bytes | TinykernelError = self.link.read()
             except TinykernelError as error:
-                self._arrived.put(error)
-                return
+                data = error
             if data:
-                self._arrived.put(data)
+                self._arrived.put((time.monotonic(), data))
+            if isinstance(data, TinykernelError):
+                return
 
     def close(self) -> None:
         """End the thread."""
@@ -73,40 +91,56 @@ class Sensor:
 
     @property
     def rate(self) -> float:
-        """Samples a second: of frames, else counted since the channels are known; 0 before that."""
+        """Samples a second: of frames, else measured; 0 where it is unknown."""
         layout = self._reader.layout
         if layout is not None and layout.rate is not None:
             return layout.rate
-        return self.samples / max(1e-9, self._since - self._begun)
+        return self.arrivals.measured()[0]
 
-    def take(self) -> tuple[list[Any], bool]:
-        """Return new samples, or frames, and whether some are missing before them."""
-        if self._waiting:
-            waiting, self._waiting = self._waiting, []
-            return waiting, False
-        data, known = b"", bool(self.names)
+    def take(self) -> Batch:
+        """Return new samples, maybe none; raise an error where none come any more."""
+        if self._waiting is not None:
+            waiting, self._waiting = self._waiting, None
+            return waiting
+        try:
+            now, data = self._arrived.get(timeout=0.05)
+        except queue.Empty:
+            now, data = time.monotonic(), b""
+        if isinstance(data, TinykernelError):
+            raise data
+        if now - max(self._begun, self.arrivals.latest) > _SILENCE and self.names:
+            raise TinykernelError(
+                f"{self.link.port}: no sample in {_SILENCE:.0f} seconds; check that the sketch runs"
+            )
+        return self._batch(now, data)
+
+    def rest(self) -> Batch:
+        """Return what has arrived at the end, with a last frame that no other one follows."""
+        if self._waiting is not None:
+            return self.take()
+        data = b""
         with contextlib.suppress(queue.Empty):
-            first = self._arrived.get(timeout=0.05)
-            if isinstance(first, TinykernelError):
-                raise first
-            data = first
-        self._seen = (self._seen + data)[-4096:]
-        samples: list[Any] = list(self._reader.take(data))
-        self._count(samples, known=known)
-        return samples, isinstance(self._reader, Frames) and self._reader.gap
+            while not isinstance(latest := self._arrived.get_nowait()[1], TinykernelError):
+                data += latest
+        return self._batch(time.monotonic(), data, is_end=True)
 
-    def _count(self, samples: list[Any], *, known: bool) -> None:
-        """Count samples; `known` says whether the channels were known before they came."""
-        if not known and self.names:
-            self.ranges = [(float("inf"), float("-inf"))] * len(self.names)
-            self._begun = time.monotonic()
-            self.samples -= len(samples)  # they came before the clock was started
-        if samples:
-            self._since = time.monotonic()
-        for sample in self._numbers(samples):
-            self.samples += 1
+    def _batch(self, now: float, data: bytes, *, is_end: bool = False) -> Batch:
+        """Find and count the samples that are complete with bytes."""
+        self._seen = (self._seen + data)[-4096:]
+        was_there = self._reader.has_waiting
+        samples: list[Any] = list(self._reader.take(data, is_end=is_end))
+        if self.names and not self.ranges:
+            self.ranges = [(math.inf, -math.inf)] * len(self.names)
+        batch = Batch(samples, self.arrivals.samples, self._reader.gap)
+        numbers = list(self._numbers(samples))
+        for sample in numbers:
             pairs = zip(self.ranges, map(float, sample), strict=True)
             self.ranges = [(min(low, value), max(high, value)) for (low, high), value in pairs]
+        first = len(list(self._numbers(samples[:1]))) if was_there else 0
+        self.arrivals.add(self._latest, first)
+        self.arrivals.add(now, len(numbers) - first)
+        self._latest = now if data else self._latest
+        return batch
 
     def _numbers(self, samples: list[Any]) -> Iterator[tuple[Any, ...]]:
         for sample in samples:
@@ -119,16 +153,10 @@ class Sensor:
         """Wait until the channels are known; raise an error that describes any other output."""
         limit = time.monotonic() + _LEARN
         while not self.names:
-            self._waiting, _ = self.take()
+            batch = self.take()
+            self._waiting = batch if batch.samples else None
             if time.monotonic() > limit and not self.names:
                 raise TinykernelError(f"{self.link.port}: {self._wrong()}")
-
-    def check_alive(self) -> None:
-        """Raise an error if the sensor sends nothing any more."""
-        if time.monotonic() - self._since > _SILENCE:
-            raise TinykernelError(
-                f"{self.link.port}: no sample in {_SILENCE:.0f} seconds; check that the sketch runs"
-            )
 
     def _wrong(self) -> str:
         if not self._seen:
@@ -141,7 +169,7 @@ class Sensor:
         if self.form != "text":
             return (
                 f"no packets of s16le in {len(self._seen)} bytes, of at most {LARGEST_FRAME} "
-                "samples each; try --format text"
+                f"samples each, and {FASTEST:,} Hz; try --format text"
             )
         if printable < 0.9 * len(self._seen):
             return (
@@ -152,67 +180,123 @@ class Sensor:
 
 
 class RecordingFile:
-    """One file that is being written, under a hidden name until it is whole.
+    """A recording that is being written, under a hidden name until it is whole.
 
     It becomes ``folder/LABEL/LABEL-N``, with N the next free number.
     """
 
     def __init__(self, folder: Path, label: str, group: str | None, sensor: Sensor) -> None:
         self.sensor, self.labels = sensor, [label] if group is None else [label, group]
-        self.samples, self.begun = 0, time.monotonic()
+        self.samples, self.begun, self._first = 0, time.monotonic(), 0
         suffix = ".csv" if sensor.form == "text" else ".wav"
-        place = folder / label
+        self._place = folder / label
         try:
-            place.mkdir(parents=True, exist_ok=True)
-            self.path = _next_path(place, label, suffix)
-            self._part = place / f".{self.path.name}.part"
-            self._file = self._part.open("wb")
+            self._place.mkdir(parents=True, exist_ok=True)
+            self.path = _next_path(self._place, label, suffix)
+            self._part = self._place / f".{self.path.name}.part"
+            self._file = self._part.open("xb")
         except OSError as error:
             problem = f"cannot be written ({error.strerror}); choose another folder with --output"
-            raise TinykernelError(f"{place}: {problem}") from None
+            raise TinykernelError(f"{self._place}: {problem}") from None
 
-    def take(self, samples: list[Any]) -> None:
+    def take(self, batch: Batch) -> None:
         """Append samples, or frames."""
+        samples = batch.samples
+        if not self.samples:
+            self._first = batch.first
         if self.sensor.form == "text":
-            self._file.write("".join(f"{','.join(sample)}\n" for sample in samples).encode())
-            self.samples += len(samples)
+            data = "".join(f"{','.join(sample)}\n" for sample in samples).encode()
         else:
-            self._file.write(b"".join(samples))
-            self.samples += sum(map(len, samples)) // (2 * len(self.sensor.names))
-        self._file.flush()
+            data = b"".join(samples)
+        with self._writing():
+            self._file.write(data)
+            self._file.flush()
+        text = self.sensor.form == "text"
+        self.samples += len(samples) if text else len(data) // (2 * len(self.sensor.names))
 
-    def finish(self, rate: float) -> Path | None:
-        """Write the file with its times and label; none where there are no samples."""
-        self._file.close()
-        if self.samples and rate <= 0.0:
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Say where the samples are if no more can be written."""
+        try:
+            yield
+        except OSError as error:
+            raise TinykernelError(
+                f"{self.path}: cannot be written ({error.strerror}); the samples so far are in "
+                f"{self._part.name}, beside it"
+            ) from None
+
+    @property
+    def pauses(self) -> list[Pause]:
+        """The pauses of the sensor within the recording, by the numbers of its samples."""
+        found = (
+            replace(pause, sample=pause.sample - self._first)
+            for pause in self.sensor.arrivals.measured()[1]
+        )
+        return [pause for pause in found if 0 < pause.sample < self.samples]
+
+    def finish(self, rate: float) -> list[Path]:
+        """Write the file with its times and label: none where there are no samples.
+
+        Where the rate is 0, it has no times. A pause is a gap in time, and begins another .wav
+        file.
+        """
+        paths: list[Path] = []
+        with self._writing():
+            self._file.close()
+            if self.samples and self.sensor.form == "text":
+                self._put(self.path, lambda path: self._write_csv(path, rate))
+                paths = [self.path]
+            elif self.samples:
+                paths = self._write_wavs(rate)
             self._part.unlink()
-            raise TinykernelError(f"{self.path}: too short to measure the rate; give --rate")
-        if self.samples:
-            whole = self._part.with_suffix(".whole")
-            if self.sensor.form == "text":
-                self._write_csv(whole, rate)
-            else:
-                self._write_wav(whole, rate)
-            os.replace(whole, self.path)
-        self._part.unlink()
-        return self.path if self.samples else None
+        return paths
+
+    def _put(self, path: Path, write: Callable[[Path], None]) -> None:
+        """Write a file under another name until it is whole."""
+        whole = path.with_name(f".{path.name}.whole")
+        try:
+            write(whole)
+            os.replace(whole, path)
+        finally:
+            whole.unlink(missing_ok=True)
 
     def _write_csv(self, path: Path, rate: float) -> None:
         end = io.StringIO(newline="")
         csv.writer(end, lineterminator="\n").writerow(self.labels)
-        names = ["time_s", *self.sensor.names, *("label", "group")[: len(self.labels)]]
+        time_name = ["time_s"] if rate else []
+        names = [*time_name, *self.sensor.names, *("label", "group")[: len(self.labels)]]
+        later = {pause.sample: round(pause.seconds * rate) for pause in self.pauses}
+        place = 0
         with self._part.open() as part, path.open("w", newline="") as file:
             csv.writer(file, lineterminator="\n").writerow(names)
             for number, line in enumerate(part):
-                file.write(f"{number / rate:.6f},{line[:-1]},{end.getvalue()}")
+                place += later.get(number, 0)
+                seconds = f"{place / rate:.6f}," if rate else ""
+                file.write(f"{seconds}{line[:-1]},{end.getvalue()}")
+                place += 1
 
-    def _write_wav(self, path: Path, rate: float) -> None:
-        with wave.open(str(path), "wb") as file, self._part.open("rb") as part:
+    def _write_wavs(self, rate: float) -> list[Path]:
+        """Write a file for each stretch without a pause that fits the header."""
+        size = 2 * len(self.sensor.names)
+        most = _MOST_BYTES // size
+        ends = sorted({*(pause.sample for pause in self.pauses), *range(most, self.samples, most)})
+        paths = [self.path]
+        with self._part.open("rb") as part:
+            for begin, end in itertools.pairwise((0, *ends, self.samples)):
+                if begin:
+                    paths.append(_next_path(self._place, self.labels[0], ".wav"))
+                write = partial(self._write_wav, part, (end - begin) * size, rate)
+                self._put(paths[-1], write)
+        return paths
+
+    def _write_wav(self, part: BinaryIO, size: int, rate: float, path: Path) -> None:
+        with wave.open(str(path), "wb") as file:
             file.setnchannels(len(self.sensor.names))
             file.setsampwidth(2)
             file.setframerate(round(rate))
-            while data := part.read(1 << 20):
+            while data := part.read(min(1 << 20, size)):
                 file.writeframes(data)
+                size -= len(data)
 
 
 def _next_path(folder: Path, label: str, suffix: str) -> Path:
@@ -248,7 +332,8 @@ def sensor_at(port: str, baud: int, form: str) -> Iterator[Sensor]:
 class Recorder:
     """Makes one recording after the other from a sensor.
 
-    A gap in frames ends a recording and begins another one; so each file is complete.
+    A gap in frames ends a recording and begins another one; so each file is complete. `paths` are
+    the files, `notes` what to know of them.
     """
 
     def __init__(
@@ -256,6 +341,7 @@ class Recorder:
     ) -> None:
         self.sensor, self.folder, self.group, self.rate = sensor, folder, group, rate
         self.paths: list[Path] = []
+        self.notes: list[str] = []
 
     def _begun(self, label: str) -> RecordingFile:
         return RecordingFile(self.folder, label, self.group, self.sensor)
@@ -264,22 +350,46 @@ class Recorder:
         rate = self.sensor.rate
         # Within the tolerance of a clock a rate is an integer.
         measured = float(round(rate)) if abs(rate - round(rate)) <= 0.01 * rate else rate
-        path = recording.finish(self.rate or measured)
-        self.paths += [] if path is None else [path]
+        paths = recording.finish(self.rate or measured)
+        self.paths += paths
+        if paths:
+            self.notes += [f"{paths[0].name}: {note}" for note in self._noted(recording)]
+
+    def _noted(self, recording: RecordingFile) -> Iterator[str]:
+        if not (self.rate or self.sensor.rate):
+            yield (
+                "the rate is unknown, as the samples came at once, so it has no times; train with "
+                "--set rate=HZ"
+            )
+        if pauses := recording.pauses:
+            longest = max(pauses, key=lambda pause: pause.seconds)
+            is_text = self.sensor.form == "text"
+            yield (
+                f"{count(len(pauses), 'pause')} without samples, the longest of "
+                f"{longest.seconds:.2g} s after sample {longest.sample}; "
+                + ("a gap in time each" if is_text else "each begins another file")
+            )
+
+    def _append(self, recording: RecordingFile, batch: Batch) -> RecordingFile:
+        """Append samples; those behind a gap begin the recording that is returned."""
+        if batch.gap and recording.samples:
+            self._end(recording)
+            recording = self._begun(recording.labels[0])
+        if batch.samples:
+            recording.take(batch)
+        return recording
 
     def record(self, label: str, seconds: float) -> None:
         """Make a recording of so many seconds, or of that many samples at `rate`."""
-        # A silent or lost sensor ends it with a TinykernelError; earlier samples are saved.
+        # A silent or lost sensor ends it with a TinykernelError, Ctrl-C with a KeyboardInterrupt;
+        # the samples so far are saved.
         recording = self._begun(label)
         try:
             while not self._is_long(recording, seconds):
-                samples, gap = self.sensor.take()
-                if gap and recording.samples:
-                    ended, recording = recording, self._begun(label)
-                    self._end(ended)
-                if samples:
-                    recording.take(samples)
-                self.sensor.check_alive()
+                recording = self._append(recording, self.sensor.take())
+        except BaseException:
+            recording = self._append(recording, self.sensor.rest())
+            raise
         finally:
             self._end(recording)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections import Counter
@@ -16,9 +17,12 @@ MAGIC = b"tks1"
 HEADER = struct.Struct("<4sHBBII")
 #: Samples in a frame at most.
 LARGEST_FRAME = 4096
+#: Samples a second at most, in Hz; the header of a .wav file has bytes a second in 32 bits.
+FASTEST = 1_000_000
 _DIVIDED = re.compile(r"[,;\t ]+")
 _DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_LONGEST_LINE = 1 << 16  # bytes
 _LINES_TO_LEARN = 3  # of the same channels
 
 
@@ -38,7 +42,7 @@ def split_line(line: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     names, numbers = [], []
     for cell in cells:
         name, colon, number = cell.rpartition(":")
-        if not _NUMBER.fullmatch(number) or (colon and not name):
+        if not _NUMBER.fullmatch(number) or (colon and not name) or math.isinf(float(number)):
             return None
         names += [name] if colon else []
         numbers.append(number)
@@ -57,8 +61,11 @@ class Lines:
     """Samples of a sketch that prints a line for each.
 
     `layout` is None until enough lines have come; `lost` counts lines that are cut, damaged or
-    text.
+    text. Lines have no numbers by which one is missed, so `gap` is never true, and none waits for
+    the next one.
     """
+
+    gap = has_waiting = False
 
     def __init__(self) -> None:
         self.layout: Channels | None = None
@@ -67,9 +74,12 @@ class Lines:
         self._first = True
         self._early: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
 
-    def take(self, data: bytes) -> list[tuple[str, ...]]:
-        """Return the samples that are complete with these bytes."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
+    def take(self, data: bytes, *, is_end: bool = False) -> list[tuple[str, ...]]:
+        """Return the samples that are complete with these bytes.
+
+        A line without an end is none, as it may be cut.
+        """
+        *lines, self._rest = (self._rest[-_LONGEST_LINE:] + data).split(b"\n")
         if lines and self._first:
             lines, self._first = lines[1:], False  # the port was opened within this line
         samples = []
@@ -92,9 +102,10 @@ class Lines:
         ((names, size), alike), *_ = Counter((a, len(b)) for a, b in self._early).most_common(1)
         if alike < _LINES_TO_LEARN:
             return []
-        if not names or len({name.lower() for name in names}) < size:
+        names = tuple(map(_channel_name, names))
+        if len({name.lower() for name in names}) < size:
             names = tuple(f"c{number}" for number in range(size))
-        self.layout = Channels(tuple(map(_channel_name, names)))
+        self.layout = Channels(names)
         samples = [numbers for _, numbers in self._early if len(numbers) == size]
         self.lost += len(self._early) - len(samples)
         return samples
@@ -114,26 +125,37 @@ class Frames:
         self._rest = b""
         self._next: int | None = None
 
-    def take(self, data: bytes) -> list[bytes]:
+    @property
+    def has_waiting(self) -> bool:
+        """Whether a whole frame waits for the next one."""
+        if len(self._rest) < HEADER.size:
+            return False
+        _, n, channels, *_ = HEADER.unpack_from(self._rest)
+        return len(self._rest) >= HEADER.size + 2 * int(n) * int(channels)
+
+    def take(self, data: bytes, *, is_end: bool = False) -> list[bytes]:
         """Return the numbers of the frames that are complete, up to the next gap."""
         self._rest += data
         frames: list[bytes] = []
         self.gap = False
-        while (frame := self._frame()) is not None:
-            first, numbers, size = frame
+        while (frame := self._frame(is_end)) is not None:
+            layout, first, numbers, size = frame
             missing = 0 if self._next is None else (first - self._next) % 2**32
-            if missing and frames:
+            other = self.layout not in (None, layout)
+            if (missing or other) and frames:
                 return frames  # this frame comes first in the next call
+            if other:
+                raise TinykernelError("the channels or the rate of the packets changed; keep both")
+            self.layout = layout
             self.gap = self.gap or missing > 0
-            self.lost += missing
-            assert self.layout is not None
-            self._next = (first + len(numbers) // (2 * len(self.layout.names))) % 2**32
+            self.lost += missing if missing < 2**31 else 0  # else the sensor began again
+            self._next = (first + len(numbers) // (2 * len(layout.names))) % 2**32
             self._rest = self._rest[size:]
             frames.append(numbers)
         return frames
 
-    def _frame(self) -> tuple[int, bytes, int] | None:
-        """Find the next whole frame: its first sample, its numbers, its size."""
+    def _frame(self, is_end: bool) -> tuple[Channels, int, bytes, int] | None:
+        """Find the next whole frame: its channels, its first sample, its numbers, its size."""
         while True:
             at = self._rest.find(MAGIC)
             self._rest = self._rest[at:] if at >= 0 else self._rest[-len(MAGIC) + 1 :]
@@ -141,16 +163,14 @@ class Frames:
                 return None
             _, n, channels, _, first, rate = HEADER.unpack_from(self._rest)
             size = HEADER.size + 2 * n * channels
-            if not (0 < n <= LARGEST_FRAME and channels and rate):
+            if not (0 < n <= LARGEST_FRAME and channels and 0 < rate <= FASTEST):
                 self._rest = self._rest[1:]
                 continue
-            if len(self._rest) < size + len(MAGIC):
+            is_last = is_end and len(self._rest) == size
+            if len(self._rest) < size + len(MAGIC) and not is_last:
                 return None
-            if self._rest[size : size + len(MAGIC)] != MAGIC:
+            if not is_last and self._rest[size : size + len(MAGIC)] != MAGIC:
                 self._rest = self._rest[1:]
                 continue
             layout = Channels(tuple(f"c{number}" for number in range(channels)), float(rate))
-            if self.layout not in (None, layout):
-                raise TinykernelError("the channels or the rate of the packets changed; keep both")
-            self.layout = layout
-            return first, self._rest[HEADER.size : size], size
+            return layout, first, self._rest[HEADER.size : size], size

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tinykernel.cli.common import arguments as args
+from tinykernel.cli.common.output import ending_as_ctrl_c
 from tinykernel.cli.settings import parsing
 from tinykernel.text import count
 
 if TYPE_CHECKING:
     from tinykernel.board.recording import Recorder
-
-_FASTEST = 1_000_000  # Hz in a .wav file
 
 
 def record_command(
@@ -52,24 +51,25 @@ def record_command(
     """
     from tinykernel.board.link import find_port
     from tinykernel.board.recording import FORMATS, Recorder, check_label, sensor_at
+    from tinykernel.board.samples import FASTEST
 
     check_label(label)
     if form not in FORMATS:
         raise typer.BadParameter(f"choose {' or '.join(FORMATS)}", param_hint="--format")
-    if form == "s16le" and rate is not None and not (rate % 1 == 0 and rate <= _FASTEST):
+    if form == "s16le" and rate is not None and not (rate % 1 == 0 and rate <= FASTEST):
         raise typer.BadParameter(
-            f"with --format s16le give a whole number from 1 to {_FASTEST}", param_hint="--rate"
+            f"with --format s16le give a whole number from 1 to {FASTEST}", param_hint="--rate"
         )
     if window is not None and (count is None or seconds is not None):
         raise typer.BadParameter("needs --count, and excludes --seconds", param_hint="--window")
     length = parsing.seconds(window) if window is not None else seconds or 60.0
-    with sensor_at(find_port(port), baud, form) as sensor:
+    with ending_as_ctrl_c(), sensor_at(find_port(port), baud, form) as sensor:
         recorder = Recorder(sensor, output, group, rate)
         try:
             for _ in range(count or 1):
                 recorder.record(label, length)
         finally:
-            if not quiet and sensor.samples:
+            if not quiet and recorder.paths:
                 _print_result(recorder)
 
 
@@ -82,11 +82,13 @@ def _print_result(recorder: Recorder) -> None:
         f"{name} {low:g} to {high:g}"
         for name, (low, high) in zip(sensor.names, sensor.ranges, strict=True)
     )
-    n_channels = count(len(sensor.names), "channel")
-    typer.echo(f"{n_channels} at {sensor.rate:.4g} Hz: {channels}", err=True)
+    speed = f"{sensor.rate:.4g} Hz" if sensor.rate else "an unknown rate"
+    typer.echo(f"{count(len(sensor.names), 'channel')} at {speed}: {channels}", err=True)
+    notes = list(recorder.notes)
     if sensor.lost:
         kind = "lines without a sample" if sensor.form == "text" else "samples lost"
-        typer.echo(f"warning: {kind}: {sensor.lost}", err=True)
-    if recorder.rate is not None and abs(sensor.rate / recorder.rate - 1.0) > 0.02:
-        came = f"the rate is {sensor.rate:.4g} Hz, not {recorder.rate:g} Hz as given"
-        typer.echo(f"warning: {came}", err=True)
+        notes.append(f"{kind}: {sensor.lost}")
+    if recorder.rate is not None and sensor.rate and abs(sensor.rate / recorder.rate - 1.0) > 0.02:
+        notes.append(f"the rate is {sensor.rate:.4g} Hz, not {recorder.rate:g} Hz as given")
+    for note in notes:
+        typer.echo(f"warning: {note}", err=True)
