@@ -38,7 +38,8 @@ def printing(data: bytes, hold: float = 1.0) -> Iterator[str]:
     """Print bytes at a port as fast as somebody reads them; then the cable is pulled."""
     here, there = pty.openpty()
     tty.setraw(there)
-    port = os.ttyname(there)
+    port, has_left = os.ttyname(there), threading.Event()
+    os.set_blocking(here, False)
 
     def write() -> None:
         while termios.tcgetattr(here)[5] != termios.B115200:  # until somebody opens the port
@@ -46,14 +47,18 @@ def printing(data: bytes, hold: float = 1.0) -> Iterator[str]:
         time.sleep(0.5)
         os.close(there)
         rest = data
-        while rest:
-            rest = rest[os.write(here, rest[:4096]) :]
-        time.sleep(hold)
+        while rest and not has_left.is_set():
+            try:
+                rest = rest[os.write(here, rest[:4096]) :]
+            except BlockingIOError:
+                time.sleep(0.001)
+        has_left.wait(hold)
         os.close(here)
 
     thread = threading.Thread(target=write)
     thread.start()
     yield port
+    has_left.set()
     thread.join()
 
 

@@ -1,13 +1,16 @@
 """Live decisions that a board prints."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from typer.testing import Result
 
 from tests.board.kinds import KINDS, rows_of
 from tests.board.test_recording import printing
 from tests.cli.tools import run
 from tinykernel import save
-from tinykernel.board.checking import decide
+from tinykernel.board.emulator import emulated_board
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +36,48 @@ def test_decisions_of_a_sketch_are_heard(tmp_path) -> None:
     assert [row[1] for row in rows] == ["label", *labels]
 
 
-def test_scores_of_another_model_are_refused() -> None:
-    """Another number of scores is no decision of this model."""
-    with pytest.raises(Exception, match="sends 2 scores, but the model has 4"):
-        decide(KINDS["table"](), [1, 2], 0.0)
+def watched(tmp_path: Path, text: str, *options: object) -> Result:
+    """Watch a board that prints a text again and again, with a model of four scores."""
+    save(KINDS["table"](), tmp_path / "m.tkm")
+    with printing(text.encode() * 50) as port:
+        return run("monitor", tmp_path / "m.tkm", "--port", port, *options)
+
+
+GOOD = "m-results-[1,2,3,4]\r\n"
+
+
+@pytest.mark.parametrize(
+    "line", ["m-results-[1,23,4]", "m-results-[1,2,3,44444444444]", "m-results-[1,2,3,-3000000000]"]
+)
+def test_a_damaged_line_is_left_out_and_counted(line, tmp_path) -> None:
+    """A lost comma and a digit too many cost one decision, not the watch."""
+    result = watched(tmp_path, GOOD * 3 + f"{line}\r\n", "--decisions", 20)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[-2].startswith("20 decisions")
+    assert result.stderr.splitlines()[-1] == "warning: 6 damaged lines left out"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("m-results-[1,2]", "sends 2 scores, but the model has 4; give the model that runs"),
+        ("m-results-[1,2,3,x]", "3 lines in a row are damaged, such as 'm-results-[1,2,3,x]'"),
+        ("m-results-[" + "9" * 5000 + "]", "check the cable, and --baud"),
+        ("m-ready", "answers commands, and decides nothing by itself"),
+    ],
+)
+def test_what_will_not_become_better_ends_the_watch(line, message, tmp_path) -> None:
+    """Another model, noise, and a program that waits for commands: at once, with what to do."""
+    result = watched(tmp_path, f"{line}\r\n")
+    assert result.exit_code == 1
+    assert message in result.stderr.splitlines()[-1]
+    assert len(result.stderr.splitlines()[-1]) < 300
+
+
+def test_a_watch_of_an_emulated_model_says_what_to_run(tmp_path) -> None:
+    """The program of an export decides only when it is asked to."""
+    model = KINDS["table"]()
+    save(model, tmp_path / "m.tkm")
+    with emulated_board(model) as board:
+        line = run("monitor", tmp_path / "m.tkm", "--port", board.port).stderr.splitlines()[-1]
+    assert "tinykernel verify MODEL DATA --port PORT" in line

@@ -1,14 +1,22 @@
 """The commands that talk to a board, against the program of an export on this computer."""
 
 import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from tests.board.test_checking import altered
+from tests.board.test_checking import TOOLS, altered
 from tests.cli.tools import failed, process, run
 from tinykernel.board.emulator import emulated_board
+from tinykernel.board.link import ConnectedBoard, Link
 from tinykernel.modelfile import load
 
 
@@ -48,6 +56,67 @@ def test_a_board_with_another_score_ends_with_status_1(work, monkeypatch) -> Non
     assert "1 difference between board and Python; the first: row 1" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b'"m-results-["', b'"m-results-[99999999999,"', "0 results arrived where the model has 3"),
+        (b'"m-results-["', b'"m-results-[1,"', "4 results arrived where the model has 3 scores"),
+        (b'"m-results-["', b'"m-results-[%s"' % (b"9" * 3000), "0 results"),
+        (b'"m-cycles-"', b'"m-cycles-%s"' % (b"9" * 400), "has no number of 32 bits"),
+        (b'"m-lap-us-"', b'"m-lap-us-4294967296"', "has no number of 32 bits"),
+        (b'"m-stack-"', b'"m-stack--"', None),
+        (b'"m-stack-"', b'"m-stack-9"', None),  # of a host, for which no stack is promised
+    ],
+)
+def test_a_board_that_lies_ends_with_one_line(old, new, message, work, monkeypatch) -> None:
+    """Numbers of any length, too many of them, and a stack that nobody promised."""
+    altered(monkeypatch, old, new)
+    with emulated_board(load(work / "gesture.tkm")) as board:
+        result = run("verify", work / "gesture.tkm", work / "data.npz", "--port", board.port)
+    if message is None:
+        assert result.exit_code == 0, result.output
+    else:
+        assert result.exit_code == 1
+        (line,) = result.stderr.splitlines()[-1:]
+        assert re.search(message, line), line
+        assert board.port in line
+        assert len(line) < 300
+
+
+@pytest.mark.parametrize("target", ["cortex-m0", "cortex-m4", "cortex-m33", "esp32c3", "host"])
+def test_an_idle_emulated_board_sleeps(target, work, require_tool) -> None:
+    """It takes next to no processor time until a command comes, and goes on with its self-test."""
+    for tool in TOOLS[target]:
+        require_tool(tool)
+    with emulated_board(load(work / "gesture.tkm"), target) as board, Link(board.port) as link:
+        (child,) = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()[-1:]
+
+        def ticks() -> int:
+            return sum(map(int, Path(f"/proc/{child}/stat").read_text().split()[13:15]))
+
+        time.sleep(1.0)  # the emulator starts
+        before = ticks()
+        time.sleep(2.0)
+        assert ticks() - before < 20  # hundredths of a second
+        assert ConnectedBoard(link).target == target
+
+
+def test_emulate_behind_an_ampersand_ends_at_ctrl_c(work) -> None:
+    """A shell lets it ignore SIGINT, which is then the only way to end it by its own help."""
+    command = [sys.executable, "-m", "tinykernel", "emulate", str(work / "gesture.tkm")]
+    child = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline()
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=60)
+    assert child.returncode == 0
+
+
 def test_one_board_needs_no_port(monkeypatch) -> None:
     """The only USB device is taken; none and several are told, with their ports."""
     from serial.tools import list_ports
@@ -83,7 +152,13 @@ def test_options_that_do_not_go_together(work) -> None:
     for arguments, message in (
         (("verify", model, data, "--rows", "5"), "needs --port"),
         (("verify", model, data, "--port", "x", "--target", "host"), "excludes --port"),
-        (("verify", model, data, "--port", "x", "--rows", "-1"), "give a number of rows, or all"),
+        *(
+            (
+                ("verify", model, data, "--port", "x", "--rows", rows),
+                "give a number of rows, or all",
+            )
+            for rows in ("-1", "0", "²", "9" * 5000)
+        ),
         (("emulate",), "give either MODEL or --sensor"),
         (("emulate", model, "--sensor", "still"), "give either MODEL or --sensor"),
     ):

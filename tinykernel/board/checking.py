@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.board.link import ConnectedBoard, Link, scores_of
+from tinykernel.board.link import ConnectedBoard, Link, results_of
 from tinykernel.build import parity
 from tinykernel.build.harness import sections
 from tinykernel.codegen.targets import TARGETS
@@ -108,8 +108,9 @@ def verify_on_board(
         compiler=board.program,
         emulator=f"{board.name} at {board.link.port}",
     )
-    is_known = stack is not None and board.target in TARGETS
-    promised = report(model, board.target).stack if is_known else None
+    row = TARGETS.get(board.target)
+    is_bounded = stack is not None and row is not None and row.family != "host"
+    promised = report(model, board.target).stack if is_bounded else None
     return BoardResult(verification, timing, stack, promised)
 
 
@@ -129,25 +130,37 @@ def _run_rows(
         scores.append(answered)
         laps.append(microseconds)
         cycles.append(board.number("cycles"))
-    if any(len(row) != model.n_scores for row in scores):
-        raise TinykernelError(
-            f"{board.link.port}: the number of scores differs from the model's; check the cable"
-        )
     timing = Timing(board.name, board.target, median(laps), round(median(cycles)) or None)
-    return np.array(scores, dtype=np.int64), timing, stack or None
+    return _scores(board, model, scores), timing, stack or None
+
+
+def _scores(
+    board: ConnectedBoard, model: IntegerModel, results: list[list[int]]
+) -> NDArray[np.int64]:
+    """Return the scores of decisions: the board prints them less the least one, plus 1."""
+    for row in results:
+        if len(row) != model.n_scores:
+            raise TinykernelError(
+                f"{board.link.port}: {len(row)} results arrived where the model has "
+                f"{model.n_scores} scores; check the cable"
+            )
+    shift = 0 if model.is_regressor else model.least_score - 1
+    return np.array(results, dtype=np.int64).reshape(-1, model.n_scores) + shift
 
 
 def _run_streams(board: ConnectedBoard, model: IntegerModel, streams: Any) -> NDArray[np.int64]:
     """Push recordings, each into a fresh stream, and return the scores of all decisions."""
-    scores: list[list[int]] = []
+    results: list[list[int]] = []
     for _, samples in sections(model, {"stream": streams}):
         board.ask("stream")
         lines = board.send(samples.astype(samples.dtype.newbyteorder("<")).tobytes())
-        scores += board.scores(lines) if len(samples) >= model.input.rows + model.delay else []
-    return np.array(scores, dtype=np.int64).reshape(len(scores), -1)
+        results += board.results(lines) if len(samples) >= model.input.rows + model.delay else []
+    return _scores(board, model, results)
 
 
 _SILENCE = 30.0  # seconds without a decision
+_MOST_DAMAGED = 3  # lines in a row
+_SHOWN = 60  # characters of a line in an error
 
 
 @dataclass(frozen=True)
@@ -161,12 +174,7 @@ class LiveDecision:
 
 
 def decide(model: IntegerModel, scores: list[int], seconds: float) -> LiveDecision:
-    """Make the decision that follows from the scores of a board."""
-    if len(scores) != model.n_scores:
-        raise TinykernelError(
-            f"the board sends {len(scores)} scores, but the model has {model.n_scores}; give the "
-            "model that runs on the board"
-        )
+    """Make the decision that follows from the scores of a board, as many as the model has."""
     row = np.array([scores], dtype=np.int32)
     confidence = None
     if model.is_regressor:
@@ -180,18 +188,64 @@ def decide(model: IntegerModel, scores: list[int], seconds: float) -> LiveDecisi
     return LiveDecision(seconds, scores, label, confidence)
 
 
-def listen(link: Link, model: IntegerModel) -> Iterator[LiveDecision]:
-    """Yield the decisions that a board prints, until it falls silent."""
-    begun = time.monotonic()
-    last = begun
-    while True:
-        line = link.line(1.0)
-        scores = None if line is None else scores_of(line)
-        if scores is not None:
-            last = time.monotonic()
-            yield decide(model, scores, last - begun)
-        elif time.monotonic() - last > _SILENCE:
-            raise TinykernelError(
-                f"{link.port}: no decision in {_SILENCE:.0f} seconds; run a sketch that prints its "
-                "decisions"
+class Decisions:
+    """The decisions that a board prints, until it falls silent.
+
+    `damaged` counts lines with other than the model's number of scores of 32 bits; they are left
+    out.
+    """
+
+    def __init__(self, link: Link, model: IntegerModel) -> None:
+        self.link, self.model = link, model
+        self.damaged = 0
+        self._in_a_row: list[str] = []
+
+    def __iter__(self) -> Iterator[LiveDecision]:
+        """Yield each decision; three damaged lines in a row are an error."""
+        self.link.write("%")  # a program that answers commands says so
+        begun = last = time.monotonic()
+        is_first = True
+        while True:
+            line = self.link.line(1.0)
+            results = None if line is None else results_of(line)
+            if line is not None and results is not None:
+                last = time.monotonic()
+                if self._is_whole(results):
+                    self._in_a_row = []
+                    yield decide(self.model, results, last - begun)
+                elif not is_first:  # the port was opened within the first line
+                    self._count_damaged(line)
+            elif line == "m-ready":
+                raise self._error(
+                    "the program there answers commands, and decides nothing by itself; compare it "
+                    "by 'tinykernel verify MODEL DATA --port PORT', or run the sketch Stream of "
+                    "'tinykernel export MODEL --format library'"
+                )
+            elif time.monotonic() - last > _SILENCE:
+                raise self._error(
+                    f"no decision in {_SILENCE:.0f} seconds; run a sketch that prints its decisions"
+                )
+            is_first = is_first and line is None
+
+    def _is_whole(self, results: list[int]) -> bool:
+        is_int32 = all(-(2**31) <= result < 2**31 for result in results)
+        return is_int32 and len(results) == self.model.n_scores
+
+    def _count_damaged(self, line: str) -> None:
+        self.damaged += 1
+        self._in_a_row.append(line)
+        if len(self._in_a_row) < _MOST_DAMAGED:
+            return
+        sizes = {len(results_of(each) or ()) for each in self._in_a_row}
+        if len(sizes) == 1 and sizes.isdisjoint({0, self.model.n_scores}):
+            raise self._error(
+                f"the board sends {sizes.pop()} scores, but the model has {self.model.n_scores}; "
+                "give the model that runs on the board"
             )
+        raise self._error(
+            f"{_MOST_DAMAGED} lines in a row are damaged, such as {line[:_SHOWN]!r}; check the "
+            "cable, and --baud"
+        )
+
+    def _error(self, problem: str) -> TinykernelError:
+        return TinykernelError(f"{self.link.port}: {problem}")

@@ -18,6 +18,7 @@ BAUD = 115200
 LIST_PORTS = "'python -m serial.tools.list_ports'"
 _WAIT = 0.05  # seconds that a read waits for the first byte
 _MOST = 1 << 16  # bytes that a read takes at once
+_LONGEST = 1 << 16  # bytes of a line
 
 
 def _serial(module: str) -> Any:
@@ -96,13 +97,16 @@ class Link:
             raise self._gone() from None
 
     def line(self, seconds: float) -> str | None:
-        """Return the next line without its end; None where none ends within the time."""
+        """Return the next line without its end; None where none ends within the time.
+
+        Of a line that is too long there is only the end.
+        """
         limit = time.monotonic() + seconds
         while b"\n" not in self._waiting:
             if time.monotonic() > limit:
                 return None
             waiting, self._waiting = self._waiting, bytearray()
-            self._waiting = waiting + self.read()
+            self._waiting = waiting[-_LONGEST:] + self.read()
         line, _, rest = bytes(self._waiting).partition(b"\n")
         self._waiting = bytearray(rest)
         return line.decode("ascii", "replace").strip()
@@ -122,13 +126,16 @@ class Link:
 MOST_BYTES = 31
 _ANSWER = 30.0  # seconds that an answer may take, and the self-test after a reset
 _MOST_LINES = 1000  # of an answer
-_RESULTS = re.compile(r"m-results-\[(-?\d+(?:,-?\d+)*)\]")
+_SHOWN = 40  # characters of a line in an error
+_RESULTS = re.compile(r"m-results-\[(-?\d{1,10}(?:,-?\d{1,10})*)\]")
 
 
-def scores_of(line: str) -> list[int] | None:
-    """Return the scores of a line ``m-results-[-3,12]``, None of any other line."""
+def results_of(line: str) -> list[int] | None:
+    """Return the numbers of a line ``m-results-[-3,12]``, none of a damaged one, else None."""
+    if "-results-" not in line:
+        return None
     match = _RESULTS.fullmatch(line)
-    return None if match is None else [int(text) for text in match[1].split(",")]
+    return [] if match is None else [int(text) for text in match[1].split(",")]
 
 
 class ConnectedBoard:
@@ -207,26 +214,33 @@ class ConnectedBoard:
             raise self._error("the board lost bytes of an input")
 
     def infer(self) -> tuple[list[int], int]:
-        """Run the loaded input; return the scores and the microseconds."""
+        """Run the loaded input; return the results and the microseconds."""
         lines = self.ask("infer 1 0")
-        laps = [int(line[9:]) for line in lines if re.fullmatch(r"m-lap-us-\d+", line)]
+        laps = [self._number(line) for line in lines if line.startswith("m-lap-us-")]
         if len(laps) != 2:
             raise self._error("an answer without two time stamps")
-        return self.scores(lines)[0], (laps[1] - laps[0]) % 2**32
+        return self.results(lines)[0], (laps[1] - laps[0]) % 2**32
 
-    def scores(self, lines: list[str]) -> list[list[int]]:
-        """Return the scores of each decision in an answer; at least one."""
-        scores = [row for row in map(scores_of, lines) if row is not None]
-        if not scores:
-            raise self._error("an answer without scores")
-        return scores
+    def results(self, lines: list[str]) -> list[list[int]]:
+        """Return the results of each decision in an answer; at least one."""
+        results = [row for row in map(results_of, lines) if row is not None]
+        if not results:
+            raise self._error("an answer without results")
+        return results
 
     def number(self, command: str) -> int:
         """Return the answer to ``cycles`` or ``stack``."""
         for line in self.ask(command):
-            if re.fullmatch(rf"m-{command}-\d+", line):
-                return int(line.rpartition("-")[2])
+            if line.startswith(f"m-{command}-"):
+                return self._number(line)
         raise self._error(f"{command!r} was answered by no number")
+
+    def _number(self, line: str) -> int:
+        """Return the number at the end of a line."""
+        digits = line.rpartition("-")[2]
+        if not re.fullmatch(r"\d{1,10}", digits) or int(digits) >= 2**32:
+            raise self._error(f"{line[:_SHOWN]!r} has no number of 32 bits; check the cable")
+        return int(digits)
 
     def _text(self, lines: list[str], begin: str) -> str:
         """Return the text in the brackets of a line."""

@@ -35,7 +35,7 @@ _MOST_BYTES = 1 << 31  # of samples in a .wav file
 
 
 @dataclass(frozen=True)
-class Batch:
+class Arrived:
     """Samples, or frames, that arrived together."""
 
     samples: list[Any]
@@ -57,7 +57,7 @@ class Sensor:
         self._arrived: queue.SimpleQueue[tuple[float, bytes | TinykernelError]]
         self._arrived = queue.SimpleQueue()
         self._begun = self._latest = time.monotonic()
-        self._waiting: Batch | None = None  # came with those that made the channels known
+        self._waiting: Arrived | None = None  # came with those that made the channels known
         self._seen = b""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -97,7 +97,7 @@ class Sensor:
             return layout.rate
         return self.arrivals.measured()[0]
 
-    def take(self) -> Batch:
+    def take(self) -> Arrived:
         """Return new samples, maybe none; raise an error where none come any more."""
         if self._waiting is not None:
             waiting, self._waiting = self._waiting, None
@@ -114,7 +114,7 @@ class Sensor:
             )
         return self._batch(now, data)
 
-    def rest(self) -> Batch:
+    def rest(self) -> Arrived:
         """Return what has arrived at the end, with a last frame that no other one follows."""
         if self._waiting is not None:
             return self.take()
@@ -124,14 +124,14 @@ class Sensor:
                 data += latest
         return self._batch(time.monotonic(), data, is_end=True)
 
-    def _batch(self, now: float, data: bytes, *, is_end: bool = False) -> Batch:
+    def _batch(self, now: float, data: bytes, *, is_end: bool = False) -> Arrived:
         """Find and count the samples that are complete with bytes."""
         self._seen = (self._seen + data)[-4096:]
         was_there = self._reader.has_waiting
         samples: list[Any] = list(self._reader.take(data, is_end=is_end))
         if self.names and not self.ranges:
             self.ranges = [(math.inf, -math.inf)] * len(self.names)
-        batch = Batch(samples, self.arrivals.samples, self._reader.gap)
+        batch = Arrived(samples, self.arrivals.samples, self._reader.gap)
         numbers = list(self._numbers(samples))
         for sample in numbers:
             pairs = zip(self.ranges, map(float, sample), strict=True)
@@ -199,7 +199,7 @@ class RecordingFile:
             problem = f"cannot be written ({error.strerror}); choose another folder with --output"
             raise TinykernelError(f"{self._place}: {problem}") from None
 
-    def take(self, batch: Batch) -> None:
+    def take(self, batch: Arrived) -> None:
         """Append samples, or frames."""
         samples = batch.samples
         if not self.samples:
@@ -228,11 +228,11 @@ class RecordingFile:
     @property
     def pauses(self) -> list[Pause]:
         """The pauses of the sensor within the recording, by the numbers of its samples."""
-        found = (
+        renumbered = (
             replace(pause, sample=pause.sample - self._first)
             for pause in self.sensor.arrivals.measured()[1]
         )
-        return [pause for pause in found if 0 < pause.sample < self.samples]
+        return [pause for pause in renumbered if 0 < pause.sample < self.samples]
 
     def finish(self, rate: float) -> list[Path]:
         """Write the file with its times and label: none where there are no samples.
@@ -333,7 +333,7 @@ class Recorder:
     """Makes one recording after the other from a sensor.
 
     A gap in frames ends a recording and begins another one; so each file is complete. `paths` are
-    the files, `notes` what to know of them.
+    the files.
     """
 
     def __init__(
@@ -341,7 +341,7 @@ class Recorder:
     ) -> None:
         self.sensor, self.folder, self.group, self.rate = sensor, folder, group, rate
         self.paths: list[Path] = []
-        self.notes: list[str] = []
+        self._notes: list[str] = []
 
     def _begun(self, label: str) -> RecordingFile:
         return RecordingFile(self.folder, label, self.group, self.sensor)
@@ -353,7 +353,7 @@ class Recorder:
         paths = recording.finish(self.rate or measured)
         self.paths += paths
         if paths:
-            self.notes += [f"{paths[0].name}: {note}" for note in self._noted(recording)]
+            self._notes += [f"{paths[0].name}: {note}" for note in self._noted(recording)]
 
     def _noted(self, recording: RecordingFile) -> Iterator[str]:
         if not (self.rate or self.sensor.rate):
@@ -370,7 +370,17 @@ class Recorder:
                 + ("a gap in time each" if is_text else "each begins another file")
             )
 
-    def _append(self, recording: RecordingFile, batch: Batch) -> RecordingFile:
+    def warnings(self) -> list[str]:
+        """Return what to know of all recordings, a line each."""
+        sensor, lines = self.sensor, list(self._notes)
+        if sensor.lost:
+            kind = "lines without a sample" if sensor.form == "text" else "samples lost"
+            lines.append(f"{kind}: {sensor.lost}")
+        if self.rate and sensor.rate and abs(sensor.rate / self.rate - 1.0) > 0.02:
+            lines.append(f"the rate is {sensor.rate:.4g} Hz, not {self.rate:g} Hz as given")
+        return lines
+
+    def _append(self, recording: RecordingFile, batch: Arrived) -> RecordingFile:
         """Append samples; those behind a gap begin the recording that is returned."""
         if batch.gap and recording.samples:
             self._end(recording)

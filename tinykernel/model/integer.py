@@ -187,6 +187,13 @@ class IntegerModel(Predictions):
         return self.answers.n_outputs
 
     @property
+    def least_score(self) -> int:
+        """The least score of any row, by the proof; of values the least output."""
+        (score,) = (part for part in self.ranges() if part.stage == "score")
+        is_binary = self.n_outputs < self.n_scores  # two scores, one output and its negative
+        return min(score.low, -score.high) if is_binary else score.low
+
+    @property
     def is_regressor(self) -> bool:
         """Whether it predicts values instead of classes."""
         return isinstance(self.answers, Values)

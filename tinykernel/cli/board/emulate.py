@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import time
 from pathlib import Path
 from typing import Annotated
@@ -36,16 +35,16 @@ def emulate_command(
     if (model is None) == (sensor is None):
         raise typer.BadParameter("give either MODEL or --sensor", param_hint="MODEL")
     from tinykernel.board.emulator import emulated_board, emulated_sensor
+    from tinykernel.board.endings import ending_as_ctrl_c
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import load
 
-    for ending in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C, so that the emulator ends, too
-        signal.signal(ending, signal.default_int_handler)
     if model is None:
         running = emulated_sensor(str(sensor))
     else:
         running = emulated_board(as_integer_model(load(model)), target)
-    with running as board, contextlib.suppress(KeyboardInterrupt):
+    # So the emulator ends, too.
+    with ending_as_ctrl_c(), running as board, contextlib.suppress(KeyboardInterrupt):
         typer.echo(board.port)
         note = f"; {board.note}" * bool(board.note)
         typer.echo(f"{board.name}, until Ctrl-C{note}", err=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
@@ -15,7 +14,7 @@ from tinykernel.cli.common.rows import open_model
 from tinykernel.text import count
 
 if TYPE_CHECKING:
-    from tinykernel.board.checking import LiveDecision
+    from tinykernel.board.checking import Decisions
     from tinykernel.model import IntegerModel
 
 
@@ -30,22 +29,22 @@ def monitor_command(
 
     The board runs a sketch that prints m-results-[...] for each decision.
     """
-    from tinykernel.board.checking import listen
+    from tinykernel.board.checking import Decisions
+    from tinykernel.board.endings import ending_as_ctrl_c
     from tinykernel.board.link import Link, find_port
 
     if log is not None:
         args.check_output_file(log, (".csv",), inputs=[model])
     integer = open_model(model).model
     with contextlib.ExitStack() as stack:
+        stack.enter_context(ending_as_ctrl_c())
         link = stack.enter_context(Link(find_port(port), baud))
         file = None if log is None else stack.enter_context(log.open("w", newline=""))
         typer.echo(f"waiting for decisions at {link.port}, until Ctrl-C", err=True)
-        _watch(integer, listen(link, integer), file, decisions)
+        _watch(integer, Decisions(link, integer), file, decisions)
 
 
-def _watch(
-    model: IntegerModel, source: Iterator[LiveDecision], log: TextIO | None, most: int | None
-) -> None:
+def _watch(model: IntegerModel, source: Decisions, log: TextIO | None, most: int | None) -> None:
     """Show, write and count decisions."""
     counts = dict.fromkeys(map(str, model.classes), 0)
     writer = None if log is None else csv.writer(log, lineterminator="\n")
@@ -53,7 +52,8 @@ def _watch(
         scores = (f"score_{name}" for name in _names(model))
         writer.writerow(["seconds", "label", "confidence", *scores])
     number, seconds = 0, 0.0
-    with contextlib.suppress(KeyboardInterrupt):
+    with contextlib.suppress(KeyboardInterrupt), contextlib.ExitStack() as stack:
+        stack.callback(lambda: _print_sums(number, seconds, counts, source.damaged))
         for number, decision in enumerate(source, 1):
             label = "refused" if decision.label is None else str(decision.label)
             if not model.is_regressor:
@@ -67,9 +67,15 @@ def _watch(
             typer.echo(f"{seconds:8.2f} s  {label}{sure}")
             if number == most:
                 break
+
+
+def _print_sums(number: int, seconds: float, counts: dict[str, int], damaged: int) -> None:
+    """Print how many decisions there were, of each label, and what was left out."""
     typer.echo(f"{count(number, 'decision')}, {60 * number / max(1e-9, seconds):.1f} a minute")
     if counts:
         typer.echo(", ".join(f"{name}: {times}" for name, times in counts.items()))
+    if damaged:
+        typer.echo(f"warning: {count(damaged, 'damaged line')} left out", err=True)
 
 
 def _names(model: IntegerModel) -> list[str]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tinykernel.cli.common import arguments as args
-from tinykernel.cli.common.output import ending_as_ctrl_c
 from tinykernel.cli.settings import parsing
 from tinykernel.text import count
 
@@ -49,6 +48,7 @@ def record_command(
     with or without names. --seconds, or --count and --window, set how much is recorded; Ctrl-C ends
     a recording earlier.
     """
+    from tinykernel.board.endings import ending_as_ctrl_c
     from tinykernel.board.link import find_port
     from tinykernel.board.recording import FORMATS, Recorder, check_label, sensor_at
     from tinykernel.board.samples import FASTEST
@@ -84,11 +84,5 @@ def _print_result(recorder: Recorder) -> None:
     )
     speed = f"{sensor.rate:.4g} Hz" if sensor.rate else "an unknown rate"
     typer.echo(f"{count(len(sensor.names), 'channel')} at {speed}: {channels}", err=True)
-    notes = list(recorder.notes)
-    if sensor.lost:
-        kind = "lines without a sample" if sensor.form == "text" else "samples lost"
-        notes.append(f"{kind}: {sensor.lost}")
-    if recorder.rate is not None and sensor.rate and abs(sensor.rate / recorder.rate - 1.0) > 0.02:
-        notes.append(f"the rate is {sensor.rate:.4g} Hz, not {recorder.rate:g} Hz as given")
-    for note in notes:
+    for note in recorder.warnings():
         typer.echo(f"warning: {note}", err=True)

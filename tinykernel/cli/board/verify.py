@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +27,7 @@ def verify_on_port(
     from tinykernel.board.checking import verify_on_board
     from tinykernel.board.link import ConnectedBoard, Link, find_port
 
-    if rows != "all" and (not rows.isdigit() or int(rows) == 0):
+    if not re.fullmatch(r"all|0*[1-9][0-9]{0,8}", rows):
         raise typer.BadParameter(f"{rows!r}: give a number of rows, or all", param_hint="--rows")
     most, opened = None if rows == "all" else int(rows), open_model(model)
     integer = opened.model

@@ -13,8 +13,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from traceback import walk_tb
@@ -103,20 +102,6 @@ def hear_interrupts_once() -> None:
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt)
-
-
-@contextmanager
-def ending_as_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM and a closed terminal end a command as Ctrl-C does, and Ctrl-C one behind &."""
-    # A shell lets a command that it starts with & ignore Ctrl-C.
-    known = (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP"))
-    endings = [ending for ending in known if ending is not None]
-    before = [signal.signal(ending, signal.default_int_handler) for ending in endings]
-    try:
-        yield
-    finally:
-        for ending, handler in zip(endings, before, strict=True):
-            signal.signal(ending, signal.SIG_DFL if handler is None else handler)
 
 
 def fail(message: str) -> None:
