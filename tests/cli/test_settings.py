@@ -13,8 +13,6 @@ from tests.sessions import ROOT
 from tinykernel.cli import app
 from tinykernel.cli.settings.gathering import read_file
 from tinykernel.cli.settings.table import SETTINGS
-from tinykernel.training.layouts import LAYOUTS
-from tinykernel.training.options.forms import LAYOUT_NAMES
 from tinykernel.training.options.regression import RegressorOptions
 
 
@@ -36,7 +34,6 @@ def test_options_lists_every_option_of_the_trainer() -> None:
         expected = field.name not in renamed and not field.metadata["internal"]
         assert not expected or listed[field.name]["text"]
     assert listed["epochs"]["range"] == "1 or more"
-    assert tuple(LAYOUTS) == LAYOUT_NAMES
     assert run("options", "epochs").stdout.startswith("epochs   Passes over the training rows.")
     assert "default  6 to 120" in run("options", "epochs").stdout
     assert "epochs" in run("options").stdout

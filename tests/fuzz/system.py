@@ -16,8 +16,8 @@ from tinykernel.build.parity import verify
 from tinykernel.codegen.projects import export
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
-from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.options import form_of
+from tinykernel.training.options.forms import PRESETS
 
 _DTYPES = ("float32", "float64", "uint8", "int8", "uint16", "int16", "int32", "int64", "bool")
 _LABELS: tuple[Any, ...] = (
@@ -50,7 +50,7 @@ def any_rows(rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any], dict
         linear = str(rng.choice(["off", "2", "4", "8"]))
         bits = None if linear == "off" else int(linear)
         alone = bits is not None and rng.random() < 0.3
-        layout = None if alone else str(rng.choice(list(LAYOUTS)))
+        layout = None if alone else str(rng.choice(list(PRESETS)))
         options = {"n_components": {form_of(layout, bits): int(rng.choice([32, 64, 96]))}}
     y = np.arange(n) % n_classes
     X = rng.normal(size=(n, int(np.prod(shape)))) + y[:, None] * rng.normal(

@@ -8,7 +8,8 @@ from tests.random_models import random_model
 from tinykernel import TernaryKernelClassifier, TinykernelError, report
 from tinykernel.budget.standins import Asked
 from tinykernel.measure import capacity
-from tinykernel.training.layouts import LAYOUTS
+from tinykernel.training.layouts import layout_of
+from tinykernel.training.options.forms import PRESETS
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def trained(digits, layout, p):
 def test_the_estimate_decides(digits):
     """What is found needs no compiler, and leaves a margin for every one."""
     machine = Asked(*capacity.some_rows(*digits)).components("windows", 1024)
-    p, _ = capacity.most_components(machine, LAYOUTS["windows"], 6000, "cortex-m0")
+    p, _ = capacity.most_components(machine, layout_of("windows"), 6000, "cortex-m0")
     flash = report(trained(digits, "windows", p), "cortex-m0", compiler="none").flash
     assert 0.9 * 6000 < flash <= 0.98 * 6000
 
@@ -48,11 +49,11 @@ def test_code_that_was_not_measured_is_linked(monkeypatch, require_toolchain):
     assert capacity.decisive_report(model, "cortex-m4").source == "linked"
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", PRESETS)
 def test_no_trained_model_is_below_the_least_size(digits, layout):
     """Nothing that would fit is refused before its training."""
     machine = Asked(*capacity.some_rows(*digits)).components(layout, 1024)
-    least = capacity.least_size(machine, LAYOUTS[layout], 1024, "cortex-m4")
+    least = capacity.least_size(machine, layout_of(layout), 1024, "cortex-m4")
     sizes = capacity.decisive_report(trained(digits, layout, 1024).quantize(), "cortex-m4")
     needed = capacity.needed_bytes(sizes)
     assert least <= needed

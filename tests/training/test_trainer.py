@@ -16,8 +16,9 @@ from tinykernel.model.stages.components import Components
 from tinykernel.training import trainer
 from tinykernel.training.components.learner import _NAMES
 from tinykernel.training.inputs import fit_level_scaling
-from tinykernel.training.layouts import LAYOUTS
+from tinykernel.training.layouts import layout_of
 from tinykernel.training.options import TrainerOptions
+from tinykernel.training.options.forms import PRESETS
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.trainset import prepare
 
@@ -31,17 +32,20 @@ def fit(X, y, **options):
     return trainer.fit(data, TrainerOptions(**QUICK | options))
 
 
-@pytest.mark.parametrize("layout", list(LAYOUTS))
+@pytest.mark.parametrize("layout", list(PRESETS))
 def test_every_layout_learns_and_stores_what_it_says(digits, layout):
     """Nothing is learned that is not stored."""
     X, _, y, _ = digits
-    form, p = LAYOUTS[layout], 256
+    form, p = layout_of(layout), 256
     model = fit(X[:1200], y[:1200], n_components={layout: p}, epochs=30).machine
     assert np.mean(model.predict(X[1200:]) == y[1200:]) > 0.9
-    components, block = model.find(Components), np.arange(p) // 64
-    if not form.learns_width:
+    components = model.find(Components)
+    block = np.nonzero(components.row_kept)[0]
+    if not form.width_bits:
         assert np.ptp(components.width) == 0
-    if not form.learns_start:
+    if form.width_bits == form.start_bits == 4:
+        assert not np.any((components.width | components.start) & 15)
+    if not form.start_bits:
         assert np.ptp(components.start[::2]) == 0 == np.ptp(components.start[1::2])
     if not form.scale_per_row:
         assert all(np.ptp(components.scale[block == i]) == 0 for i in range(4))
@@ -169,7 +173,7 @@ RAW = {
 def test_quantized_forward_pass_is_the_integer_model(digits, monkeypatch, raw, scope):
     """The last forward pass of training counts exactly the bits that the integer model counts."""
     X, y = RAW[raw](digits.X_train), digits.y_train
-    layout = list(LAYOUTS)[len(raw + scope) % len(LAYOUTS)]
+    layout = list(PRESETS)[len(raw + scope) % len(PRESETS)]
     given = {"n_components": {layout: 96}, "scaler_scope": scope, "epochs": 3}
     learner, transform, model = exact_learner(monkeypatch, X[:600], y[:600], **given)
     windows, outputs = learner.forward()
@@ -185,7 +189,7 @@ def test_quantized_forward_pass_is_the_integer_model(digits, monkeypatch, raw, s
     )
 
 
-@pytest.mark.parametrize("layout", list(LAYOUTS))
+@pytest.mark.parametrize("layout", list(PRESETS))
 def test_stored_arithmetic_hardly_changes_gradients(digits, monkeypatch, layout):
     """Gradients through the integers are those of the float pass, but for the rounding."""
     X, _, y, _ = digits

@@ -25,7 +25,7 @@ from tinykernel.model.readouts.trees import Trees
 from tinykernel.text import count
 from tinykernel.training.images.convolutions import no_convolutions, responses_of
 from tinykernel.training.images.separable import no_separable
-from tinykernel.training.layouts import LAYOUTS, Layout, components_within
+from tinykernel.training.layouts import Layout, components_within, layout_of
 from tinykernel.training.options import (
     LINEAR_BITS,
     MOST_COMPONENTS,
@@ -342,9 +342,9 @@ def _forms(asked: Asked) -> tuple[dict[str, int], int]:
     sizes, smallest = dict[str, int](), list(linear.values())
     unknown: TinykernelError | None = None
     for name in _layouts(asked):
-        layout = LAYOUTS[name]
+        layout = layout_of(name)
         try:
-            model = asked.components(name, _by_tables(asked, LAYOUTS[name]))
+            model = asked.components(name, _by_tables(asked, layout))
             p, least = capacity.most_components(model, layout, asked.flash, asked.target)
         except TinykernelError as error:
             # The size of one form may be unknown without a compiler; others may go on.
@@ -465,7 +465,7 @@ def _least(asked: Asked, form: str, n: int) -> int:
     layout = parts_of(form)[0]
     if layout is None or not n:
         return 0
-    return capacity.least_size(asked.components(layout, n), LAYOUTS[layout], n, asked.target)
+    return capacity.least_size(asked.components(layout, n), layout_of(layout), n, asked.target)
 
 
 def _too_small(asked: Asked, needed: int, least: str = "the smallest one") -> TinykernelError:

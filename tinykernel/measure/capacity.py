@@ -39,9 +39,7 @@ _MARGIN_SHARE, _MARGIN_BYTES = 8, 24
 _SLACK = 64
 _USUAL_CODE = 2500
 #: Of a method that draws its components: signs as G, one scale, and ternary weights.
-DRAWN = Layout(
-    name="drawn", diagonal_kind="sign", learns_start=True, learns_width=True, ternary=True
-)
+DRAWN = Layout(diagonal_kind="sign", start_bits=8, width_bits=8, ternary=True)
 _FIRST_KERNELS = 16
 _MOST_MEASUREMENTS = 6
 

@@ -1,30 +1,32 @@
-"""The layouts: which numbers of a component are learned and stored, and their bytes."""
+"""The layouts: how many bits each learned number of a component takes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from tinykernel.model.diagonals import BITS, LARGEST, SHIFTS
+from tinykernel.training.options.forms import PRESETS
 
 _WORD = 32
+_KINDS = {bits: kind for kind, bits in BITS.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Which numbers of a component are learned and stored, and with how many bits.
+    """How many bits each learned number of a component takes.
 
-    >>> LAYOUTS["compact"].table_bytes(n_components=1024, dimension=1024, n_outputs=10)
+    >>> layout_of("compact").table_bytes(n_components=1024, dimension=1024, n_outputs=10)
     1793
     """
 
-    name: str
     diagonal_kind: str  # {"int8", "int4", "sign"}: how G is held.
-    # Phase start of each row in 8 bits; otherwise it alternates between two constants along the
-    # rows of a block and costs nothing.
-    learns_start: bool = False
-    learns_width: bool = False  # window width of each row in 8 bits; otherwise half a turn, t = 0.
+    # Of the phase start of each row, 8 or 4; 0: it alternates between two constants along the rows
+    # of a block and costs nothing.
+    start_bits: int = 0
+    width_bits: int = 0  # of the window of each row, 8 or 4; 0: it is half a turn, t = 0.
     scale_per_row: bool = False  # S in 8 bits per row; otherwise one per block.
-    ternary: bool = False  # weights in {-1, 0, 1} with two bits each, or {-1, 1} with one.
+    ternary: bool = False  # weights in {-1, 0, 1}, five in a byte, or {-1, 1} with one bit.
 
     @property
     def largest(self) -> int:
@@ -36,6 +38,14 @@ class Layout:
         """Right shift of a product with G."""
         return SHIFTS[self.diagonal_kind]
 
+    def _window_bits(self) -> int:
+        """Return the bits that phase windows take for each row."""
+        scale, start, width = 8 * self.scale_per_row, self.start_bits, self.width_bits
+        # Four bits share a byte: start and width of a row, or the starts of two rows.
+        if start == 4 and (width == 4 or not (width or scale)):
+            return scale + start + width
+        return scale + 8 * (start > 0) + 8 * (width > 0)
+
     def table_bytes(self, n_components: int, dimension: int, n_outputs: int) -> int:
         """Return the bytes of G, the windows and the weights; d and outputs as in the model.
 
@@ -43,33 +53,27 @@ class Layout:
         more in common than the layout promises.
         """
         n_blocks = -(-n_components // dimension)
-        stored = -(-n_components // _WORD) * _WORD
+        n_words = -(-n_components // _WORD)
         bits = n_blocks * dimension * BITS[self.diagonal_kind]
-        bits += 8 * stored * (self.learns_start + self.learns_width + self.scale_per_row)
+        bits += _WORD * n_words * self._window_bits()
         bits += 0 if self.scale_per_row else 8 * n_blocks
-        bits += n_outputs * stored * (2 if self.ternary else 1)
-        return bits // 8
+        # Eight words hold the ternary weights of five words of components.
+        weights = 8 * (n_words // 5) + 2 * (n_words % 5) if self.ternary else n_words
+        return (bits + n_outputs * _WORD * weights) // 8
 
 
-#: The layouts worth having. Equal bytes of tables, 10000 MNIST rows held out, one seed, 10 to 12
-#: epochs (standard error 0.2 points): for 8 KB "windows" 95.4 %, "phases" 95.8 %, "compact" 96.6 %;
-#: for 30 KB 97.0, 97.5 and 97.5 %. Covtype, one seed, 6000 bytes: "windows" 84.9 %, "phases"
-#: 85.8 %, "compact" 78.3 % (docs/results/ablation.md).
-LAYOUTS = {
-    layout.name: layout
-    for layout in (
-        Layout(name="compact", diagonal_kind="int4"),
-        Layout(name="phases", diagonal_kind="int8", learns_start=True),
-        Layout(
-            name="windows",
-            diagonal_kind="int8",
-            learns_start=True,
-            learns_width=True,
-            scale_per_row=True,
-            ternary=True,
-        ),
+@cache
+def layout_of(name: str) -> Layout:
+    """Return the layout of a name, see `tinykernel.training.options.forms.is_layout`."""
+    parts = PRESETS.get(name, name).split("-")
+    bits = {part[0]: int(part[1:]) for part in parts if part[1:].isdigit()}
+    return Layout(
+        diagonal_kind=_KINDS[bits["g"]],
+        start_bits=bits.get("b", 0),
+        width_bits=bits.get("t", 0),
+        scale_per_row="rows" in parts,
+        ternary="ternary" in parts,
     )
-}
 
 
 def components_within(table_bytes: int, layout: Layout, dimension: int, n_outputs: int) -> int:
@@ -77,7 +81,7 @@ def components_within(table_bytes: int, layout: Layout, dimension: int, n_output
 
     Examples
     --------
-    >>> components_within(6000, LAYOUTS["compact"], 1024, 10)
+    >>> components_within(6000, layout_of("compact"), 1024, 10)
     3136
     """
     low, high = 0, 1 << 15

@@ -46,7 +46,7 @@ from tinykernel.training.inputs import (
     choose_scaling,
     draw_transform,
 )
-from tinykernel.training.layouts import LAYOUTS
+from tinykernel.training.layouts import layout_of
 from tinykernel.training.loop import History
 from tinykernel.training.options import OF_TREES, TrainerOptions, parts_of
 from tinykernel.training.options.recipe import Recipe, recipe_for, usual_epochs
@@ -338,7 +338,7 @@ def _learner(
 
     def arithmetic(levels: NDArray[np.int8]) -> Arithmetic:
         parts = transform.live_sign, transform.scaler.bits, transform.permutation, levels
-        halve = choose_schedules(*parts, LAYOUTS[recipe.layout].diagonal_kind)[1]
+        halve = choose_schedules(*parts, layout_of(recipe.layout).diagonal_kind)[1]
         return Arithmetic(transform.unit, halve)
 
     return Learner(mixed, targets, weight, recipe, arithmetic, inputs=inputs)

@@ -30,7 +30,7 @@ from tinykernel.training.components.windows import (
     stored_windows,
 )
 from tinykernel.training.inputs import neighbour_distance
-from tinykernel.training.layouts import LAYOUTS
+from tinykernel.training.layouts import layout_of
 from tinykernel.training.loop import SLOTS, History, Learned, one_cycle, run_epochs
 from tinykernel.training.loss import prior, share_right
 from tinykernel.training.options.recipe import Recipe
@@ -89,10 +89,10 @@ class Learner(Learned):
         self.inputs = _NO_INPUTS
         if recipe.linear_bits is not None and inputs is not None:
             self.inputs = inputs.astype(np.int16, copy=False)
-        self.recipe, self.layout = recipe, LAYOUTS[recipe.layout]
+        self.recipe, self.layout = recipe, layout_of(recipe.layout)
         self.mixed, self.targets, self.weight = mixed, targets, weight
         self.mean = np.zeros(mixed.shape[1], dtype=np.float32)
-        if self.layout.learns_start:
+        if self.layout.start_bits:
             self.mean = mixed.mean(axis=0)
             mixed -= self.mean
         self.rng = np.random.default_rng([recipe.seed, 1])
@@ -126,10 +126,10 @@ class Learner(Learned):
         rate = length / np.sqrt(self.dimension) / (2 * np.pi * self.sigma)
         self.rate = rate.astype(np.float32).ravel()
         self.centre = rng.random(self.rate.size, dtype=np.float32)
-        if not layout.learns_start:
+        if not layout.start_bits:
             self.centre[:] = np.resize(np.array([0.0, 0.25], dtype=np.float32), self.centre.size)
         self.level = np.zeros(self.rate.size, dtype=np.float32)
-        if layout.learns_width:
+        if layout.width_bits:
             self.level[:] = rng.uniform(-1, 1, self.level.size)
         self._draw_outputs()
 
@@ -251,8 +251,8 @@ class Learner(Learned):
         steps = (
             step * _DIAGONAL_STEP,
             step * _FREQUENCY_STEP / (2 * np.pi * self.sigma),
-            step * _WINDOW_STEP / (2 * np.pi) if layout.learns_start else 0.0,
-            step * _WINDOW_STEP if layout.learns_width else 0.0,
+            step * _WINDOW_STEP / (2 * np.pi) if layout.start_bits else 0.0,
+            step * _WINDOW_STEP if layout.width_bits else 0.0,
             step,
             step,
             step * _GAIN_STEP,

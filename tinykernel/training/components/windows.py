@@ -74,7 +74,7 @@ def rounded_windows(learned: PhaseWindows, layout: Layout) -> PhaseWindows:
     if layout.scale_per_row:
         unit = rate.max() / np.float32(LARGEST_SCALE)
         rate = (np.clip(np.rint(rate / unit), 1, LARGEST_SCALE) * unit).astype(np.float32)
-    if not layout.learns_start:
+    if not layout.start_bits:
         return learned._replace(diagonal=diagonal, rate=rate)
     shift = rate * fwht(diagonal * learned.mean).ravel()
     start, width = _round_windows(learned, shift, layout)
@@ -119,6 +119,8 @@ def diagonal_levels(
     With few levels the unit suits the bulk: the outermost level starts at three deviations.
     """
     exact, top = diagonal.astype(np.float64), layout.largest
+    if top == 1:
+        return np.where(exact < 0, -1.0, 1.0), np.abs(exact).mean(axis=1, keepdims=True)
     if layout.diagonal_kind == "int8":
         worth = np.abs(exact).max(axis=1, keepdims=True) / top
     else:
@@ -138,8 +140,15 @@ def _round_windows(
 
     Widths that are not learned are one for all rows.
     """
-    level = learned.level if layout.learns_width else learned.level[:1]
+    level = learned.level if layout.width_bits else learned.level[:1]
     half = np.arccos(np.clip(-level.astype(np.float64), -1, 1)) / (2 * np.pi)
-    width = np.clip(np.rint(2 * STEPS_PER_TURN * half), 1, STEPS_PER_TURN - 1) / STEPS_PER_TURN
-    start = np.rint(STEPS_PER_TURN * (learned.centre - shift + half)) / STEPS_PER_TURN
+    steps = _steps(layout.width_bits)
+    width = np.clip(np.rint(2 * steps * half), 1, steps - 1) / steps
+    steps = _steps(layout.start_bits)
+    start = np.rint(steps * (learned.centre - shift + half)) / steps
     return start, width
+
+
+def _steps(bits: int) -> int:
+    """Return the steps of a turn; what is not stored for each row is one number in full."""
+    return 1 << bits if bits else STEPS_PER_TURN

@@ -10,7 +10,7 @@ from typing import Any
 
 from tinykernel.checks import check_choice, check_count
 from tinykernel.errors import TinykernelError
-from tinykernel.training.options.forms import LAYOUT_NAMES, is_form, parts_of
+from tinykernel.training.options.forms import PRESETS, is_form, parts_of
 
 LARGEST_SEED = 2**32 - 1  # of scikit-learn and NumPy
 #: With more, training takes days, and no target has the flash.
@@ -70,8 +70,8 @@ def components(name: str, value: Any) -> None:
     if unknown or not value:
         wrong = f"{unknown[0]!r} is not a layout" if unknown else "an empty mapping"
         raise TinykernelError(
-            f"{name}: {wrong}; give {', '.join(LAYOUT_NAMES)}, each perhaps with +linear2, "
-            "+linear4 or +linear8 for a linear part, or linear2, linear4 or linear8 alone"
+            f"{name}: {wrong}; give {', '.join(PRESETS)} or widths as g4-b8, each perhaps with "
+            "+linear2, +linear4 or +linear8 for a linear part, or linear2, linear4 or linear8 alone"
         )
     for form, number in value.items():
         # A layout with 0 components would be another form.

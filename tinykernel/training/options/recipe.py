@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from tinykernel.checks import check_choice, check_count, thread_count
+from tinykernel.checks import check_count, thread_count
 from tinykernel.errors import TinykernelError
-from tinykernel.training.layouts import LAYOUTS
 from tinykernel.training.options.fields import TrainerOptions
-from tinykernel.training.options.forms import DEFAULT_LAYOUT, form_of, parts_of
+from tinykernel.training.options.forms import DEFAULT_LAYOUT, form_of, is_layout, parts_of
 
 _WORD = 32
 # Rows times components that a training of classes goes through, about, but in so many epochs.
@@ -40,7 +39,8 @@ class Recipe:
 
     def __post_init__(self) -> None:
         """Refuse values that are not allowed."""
-        check_choice("layout", self.layout, tuple(LAYOUTS))
+        if not is_layout(self.layout):
+            raise TinykernelError(f"layout: {self.layout!r} is not a layout")
         check_count("n_components", self.n_components, 0)
         for name in ("epochs", "n_threads"):
             check_count(name, getattr(self, name))
