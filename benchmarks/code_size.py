@@ -256,6 +256,23 @@ def decided_sample(index: int) -> IntegerModel:
     return replace(model, decision=decision)
 
 
+def packed_sample(index: int) -> IntegerModel:
+    """Draw a model of packed weights, two in three with starts, perhaps widths, of four bits."""
+    _, pick = _draws(10, index)
+    return random_model(
+        index,
+        n_features=pick(16, 64, 200),
+        n_blocks=pick(2, 5, 9),
+        n_classes=pick(8, 12, 26),
+        diagonal_kind=pick("int8", "int4"),
+        permutation="orbit",
+        one_scale=index % 3 != 0,
+        windows=("rows", "sixteenths", "starts of four bits")[index % 3],
+        phase_shift=20,
+        packed=True,
+    )
+
+
 # Components take most of the properties.
 SAMPLES: tuple[Callable[[int], IntegerModel], ...] = (
     component_sample,
@@ -271,6 +288,7 @@ SAMPLES: tuple[Callable[[int], IntegerModel], ...] = (
     separable_sample,
     plane_sample,
     frame_sample,
+    packed_sample,
 )
 
 

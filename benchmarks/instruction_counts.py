@@ -25,6 +25,7 @@ from code_size import (
     convolution_sample,
     offset_sample,
     one_class_sample,
+    packed_sample,
     shaped_sample,
     spectral_sample,
     tree_sample,
@@ -192,11 +193,12 @@ _ALONE = {
     "offset": offset_sample,
     "frame": _frames,
     "plane": _planes,
+    "packed": packed_sample,
     # What others gave no price for, as none of them fits.
     "small": _small,
 }
 # Kinds without floats, which run the same instructions with an FPU: see `instructions.SAME`.
-_WHOLE = ("spectrum", "offset", "frame", "plane", "small")
+_WHOLE = ("spectrum", "offset", "frame", "plane", "packed", "small")
 _OF_EACH = {"frame": 18, "separable": 20}  # every format at two sizes; 12 of the others
 
 

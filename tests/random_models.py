@@ -55,6 +55,16 @@ TABLES: dict[str, dict[str, Any]] = {
     "one width": {"n_features": 90, "windows": "one width", "zero_weights": False, "kept": "some"},
     "signs, two classes": {"n_features": 1, "diagonal_kind": "sign", "n_classes": 2},
     "words by block": {"n_features": 300, "n_blocks": 12, "kept": "few"},
+    "packed weights": {"n_features": 70, "n_blocks": 3, "packed": True, "kept": "tail"},
+    "packed weights, few values": {"n_blocks": 7, "packed": True, "n_classes": 12},
+    "starts and widths in a byte": {"windows": "sixteenths", "packed": True, "one_scale": True},
+    "starts and widths beside scales": {"windows": "sixteenths", "n_features": 70},
+    "starts of four bits": {
+        "windows": "starts of four bits",
+        "one_scale": True,
+        "n_features": 33,
+        "kept": "tail",
+    },
     "constant windows": {"n_features": 70, "windows": "constant", "raw_dtype": "uint16"},
 }
 
@@ -118,7 +128,9 @@ def random_windows(
     start, width = rng.integers(0, 256, rows.size), rng.integers(1, 256, rows.size)
     if kind in ("two starts", "half turns", "constant"):
         start = rng.integers(0, 256, 2)[rows % 2]
-    if kind in ("phases", "half turns"):
+    if kind in ("sixteenths", "starts of four bits"):
+        start, width = start & 240, np.maximum(width & 240, 16)
+    if kind in ("phases", "half turns", "starts of four bits"):
         width[:] = 128
     if kind in ("one width", "constant"):
         width[:] = rng.integers(1, 256)
@@ -141,6 +153,7 @@ def random_model(
     shared_scaler: bool = False,
     phase_shift: int = 10,
     windows: str = "rows",
+    packed: bool | None = None,
 ) -> IntegerModel:
     """Return a model that is valid, proved and uses the whole range of every parameter.
 
@@ -181,6 +194,7 @@ def random_model(
     ternary = Ternary(
         rng.choice(choices, (n_outputs, p)).astype(np.int8),
         rng.integers(-1000, 1000, n_outputs).astype(np.int32),
+        packed,
     )
     return IntegerModel(
         input=Grid.table(scaler.raw_dtype, n),

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from tests.random_models import changed, random_model
+from tinykernel.codegen.pack.components import FIVES, five_of
 from tinykernel.codegen.plan import PackedModel, pack
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.stages.components import Components
@@ -69,3 +70,28 @@ def test_a_shared_width_keeps_its_table_where_that_is_smaller() -> None:
     macros = _macros(pack(model))
     assert macros["TK_PLANES"] == "1"
     assert "TK_WIDTH" not in macros
+
+
+def test_five_weights_take_a_byte() -> None:
+    """Every five digits have a code that decodes to them; 160 weights take eight words."""
+    digits = np.stack(np.unravel_index(np.arange(243), (3,) * 5))
+    np.testing.assert_array_equal(five_of(FIVES[tuple(digits)]), digits)
+    options = {"n_features": 64, "n_blocks": 5, "n_classes": 10, "windows": "phases"}
+    sizes = {
+        packed: pack(random_model(5, one_scale=True, packed=packed, **options)).table_bytes()
+        for packed in (None, True)
+    }
+    gains = 2 * 4 * 10
+    assert {each["weights"] - gains for each in sizes.values()} == {10 * 4 * 20, 10 * 4 * 16}
+    # What is not worth the code is not packed.
+    few = pack(random_model(5, n_classes=2, packed=True))
+    assert _macros(few)["TK_PLANES"] == "2"
+
+
+def test_starts_and_widths_of_four_bits_share_bytes() -> None:
+    """A component takes a byte of both, or half a byte of the start alone."""
+    options = {"n_features": 64, "n_blocks": 2, "one_scale": True}
+    for windows, each in (("sixteenths", 1.0), ("starts of four bits", 0.5)):
+        packed = pack(random_model(5, windows=windows, **options))
+        assert packed.table_bytes()["windows"] == each * 128
+        assert _macros(packed)["TK_WINDOW_BITS"] == "4"

@@ -42,6 +42,8 @@ FORMATS: dict[str, dict[str, Any]] = {
     },
     "compact": TABLES["compact"] | {"n_classes": 10},
     "phases": TABLES["phases"],
+    "starts of four bits": TABLES["starts of four bits"],
+    "packed weights": TABLES["starts and widths in a byte"] | {"n_classes": 10, "n_blocks": 5},
     "tail dropped": {
         "n_features": 300,
         "kept": "tail",

@@ -31,7 +31,7 @@ from tinykernel.model.stages.offset import Offset
 
 #: Version of the macros and tables, TK_RUNTIME_FORMAT of the runtime: a model does not compile with
 #: a runtime of another one.
-FORMAT = 5
+FORMAT = 6
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,8 @@ def _component_properties(components: Components, value: dict[str, str]) -> dict
         "one scale a block": "TK_SCALE(block)" in value,
         "one width": "TK_WIDTH" in value,
         "one plane": value["TK_PLANES"] == "1",
+        "packed weights": value["TK_PLANES"] == "8",
+        "windows in four bits": "TK_WINDOW_BITS" in value,
         "bitmap of kept rows": value["TK_KEPT"] == "1",
         "blocks counted together": value["TK_BITS_WORDS"] != "0u",
         "few values": stages < 8,

@@ -374,4 +374,5 @@ def stored_model(
         worth *= 2.0 ** (transform.scaler.bits - 1)
         moved += worth * (levels.astype(np.float64) * transform.inputs.centre).sum(axis=1)
         sums = Sums(scale, offset + moved, levels, worth * transform.inputs.step)
-    return kernel_model(transform.scaler, components, ternary, sums, data.meaning)
+    packed = learner.layout.ternary or None
+    return kernel_model(transform.scaler, components, ternary, sums, data.meaning, packed)

@@ -51,9 +51,14 @@
  *                          defined: one start (0..255) for components in the low halves of words
  *                          of v, one for those in the high halves
  *   TK_WIDTH               defined: one width (1..255) for all components
+ *   TK_WINDOW_BITS         defined as 4: start and width of a component share a byte of the table,
+ *                          the start in its high half, in units of 16; without widths and scales,
+ *                          so do the starts of groups 2i and 2i + 1
  *   TK_TAIL(b)             defined: unused bits of the last word of block b, where neither a width
  *                          of 0 nor a mask word marks them
- *   TK_PLANES              2: a sign word and a mask word; 1: a sign word only, no weight is zero
+ *   TK_PLANES              2: a sign word and a mask word; 1: a sign word only, no weight is zero;
+ *                          8: eight words for five words of components, see tk_add_five, and a sign
+ *                          and a mask word for each that is left over when words are counted
  * Tables
  *   tk_windows[]           for each word of 32 components eight groups of 4: scales, starts and
  *                          widths, one word each, except those that a macro above replaces; see
@@ -103,7 +108,7 @@
 
 #include "tk_config.h"
 
-#define TK_RUNTIME_FORMAT 5
+#define TK_RUNTIME_FORMAT 6
 
 #if !defined(TK_FORMAT)
 #error "this model was generated for an older runtime: export it again"
@@ -114,6 +119,9 @@
 
 #ifndef TK_LINEAR_BITS
 #define TK_LINEAR_BITS 0
+#endif
+#ifndef TK_WINDOW_BITS
+#define TK_WINDOW_BITS 8
 #endif
 #ifndef TK_TREES
 #define TK_TREES 0

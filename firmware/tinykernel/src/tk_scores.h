@@ -3,8 +3,8 @@
  *
  * A component agrees if it has the sign of its weight. The bit of a component is 1 for -1, and the
  * bit of the sign plane is 1 for a positive weight, so bits that differ agree. The mask plane
- * excludes zero weights. The sum of w * z is 2 * agreeing - (number of weights); its constant part
- * is included in tk_biases. */
+ * excludes zero weights; tk_add_five reads both planes from fewer bits. The sum of w * z is
+ * 2 * agreeing - (number of weights); its constant part is included in tk_biases. */
 #ifndef TK_SCORES_H
 #define TK_SCORES_H
 
@@ -67,6 +67,65 @@ TK_INLINE void tk_carry_save(uint32_t *carry, uint32_t *sum, uint32_t a, uint32_
     *carry = (*sum & a) | (half & b);
     *sum = half ^ b;
 }
+
+#if TK_PLANES == 8
+
+/* Words of weights of `count` words of components: eight for five words, two for each that is left
+ * over. The quotient is exact below 43691. */
+#define TK_WEIGHT_WORDS(count) (2u * ((count) - ((count) * 52429u >> 18)))
+
+/* Add the agreeing components of five words to sum. Bit k of the eight words of weights is the code
+ * of weights k of the five: a byte with 243 values, whose cases are sums and products of its bits,
+ * those of a trit block of ASTC textures (Khronos Data Format Specification). `zero` marks weights
+ * of 0; elsewhere `sign` is 1 for a positive weight. */
+TK_INLINE uint32_t tk_add_five(uint32_t sum, const uint32_t *bits, const TK_FLASH uint32_t *weights)
+{
+    const uint32_t three = weights[2] & weights[3] & weights[4];
+    const uint32_t c2 = weights[2] & ~(three & ~weights[5]);
+    const uint32_t c3 = weights[3] & ~(three & ~weights[6]);
+    const uint32_t c4 = weights[4] & ~(three & ~weights[7]);
+    const uint32_t two = weights[1] & weights[0];
+    const uint32_t both = weights[6] & weights[5];
+    uint32_t sign = weights[0] & ~(two & ~c2);
+    uint32_t zero = weights[1] & ~(two & ~c3);
+    uint32_t ones = (bits[0] ^ sign) & ~zero;
+    uint32_t twos;
+    uint32_t more;
+    uint32_t word;
+    sign = c2 ^ (two & (c2 ^ c4));
+    zero = c3 & ~two;
+    word = (bits[1] ^ sign) & ~zero;
+    zero = two | (c3 & c2);
+    tk_carry_save(&twos, &ones, word, (bits[2] ^ c4) & ~zero);
+    sign = weights[5] & ~(both & ~weights[7]);
+    zero = three | (weights[6] & ~weights[5]);
+    word = (bits[3] ^ sign) & ~zero;
+    zero = three | both;
+    tk_carry_save(&more, &ones, word, (bits[4] ^ weights[7]) & ~zero);
+    return tk_add_planes(sum, ones, twos ^ more, twos & more);
+}
+
+/* Number of agreeing components in `count` words. */
+TK_INLINE uint32_t tk_count_output(const uint32_t *bits, const TK_FLASH uint32_t *weights,
+                                   uint32_t count)
+{
+    uint32_t agreeing = 0u;
+    for (; count >= 5u; count -= 5u) {
+        agreeing = tk_add_five(agreeing, bits, weights);
+        bits += 5;
+        weights += 8;
+    }
+    for (; count != 0u; --count) {
+        agreeing = tk_add_bits(agreeing, (bits[0] ^ weights[0]) & weights[1]);
+        bits += 1;
+        weights += 2;
+    }
+    return agreeing;
+}
+
+#else
+
+#define TK_WEIGHT_WORDS(count) ((count) * TK_PLANES)
 
 /* Word i, with a bit set for each component that agrees. */
 TK_INLINE uint32_t tk_agreeing(const uint32_t *bits, const TK_FLASH uint32_t *weights, uint32_t i)
@@ -161,6 +220,8 @@ TK_INLINE uint32_t tk_count_output(const uint32_t *bits, const TK_FLASH uint32_t
 
 #endif
 
+#endif
+
 /* Add the agreeing components of `count` words of bits to counts[TK_OUTPUTS]. Returns the end of
  * the weights that were read. */
 TK_SHARED const TK_FLASH uint32_t *tk_count(int32_t *counts, const uint32_t *bits,
@@ -169,7 +230,7 @@ TK_SHARED const TK_FLASH uint32_t *tk_count(int32_t *counts, const uint32_t *bit
     int32_t *const end = counts + TK_OUTPUTS;
     do {
         *counts += (int32_t)tk_count_output(bits, weights, count);
-        weights += count * TK_PLANES;
+        weights += TK_WEIGHT_WORDS(count);
     } while (++counts != end);
     return weights;
 }

@@ -26,20 +26,42 @@
 #else
 #define TK_START_WORD 1u
 #endif
-#if defined(TK_EVEN_START)
+#if defined(TK_EVEN_START) || TK_WINDOW_BITS == 4
 #define TK_WIDTH_WORD TK_START_WORD
-#define TK_STARTS     (TK_EVEN_START * 0x0101u + TK_ODD_START * 0x01010000u) /* for every group */
 #else
 #define TK_WIDTH_WORD (TK_START_WORD + 1u)
 #endif
-#if defined(TK_WIDTH)
+#if defined(TK_EVEN_START)
+#define TK_STARTS (TK_EVEN_START * 0x0101u + TK_ODD_START * 0x01010000u) /* for every group */
+#endif
+#if defined(TK_WIDTH) && TK_WINDOW_BITS == 4
+#define TK_GROUP_WORDS 1u /* of two groups */
+#elif defined(TK_WIDTH)
 #define TK_GROUP_WORDS TK_WIDTH_WORD
-#define TK_HALF_TURN   (TK_WIDTH == 128u)
 #else
 #define TK_GROUP_WORDS (TK_WIDTH_WORD + 1u)
-#define TK_HALF_TURN   0
 #endif
-#define TK_WINDOW_WORDS (8u * TK_GROUP_WORDS) /* table words for 32 components */
+#if defined(TK_WIDTH)
+#define TK_HALF_TURN (TK_WIDTH == 128u)
+#else
+#define TK_HALF_TURN 0
+#endif
+
+/* Table words of a group, from it to the next one, and of 32 components. Two groups can share one.
+ */
+#if defined(TK_WIDTH) && TK_WINDOW_BITS == 4
+#define TK_NEXT_WORDS   0u
+#define TK_WINDOW_WORDS 4u
+#else
+#define TK_NEXT_WORDS   TK_GROUP_WORDS
+#define TK_WINDOW_WORDS (8u * TK_GROUP_WORDS)
+#endif
+#define TK_PAIR_WORDS (TK_NEXT_WORDS + TK_GROUP_WORDS)
+
+/* Starts and widths of four bits from a word or a byte of the table, in the high halves of bytes:
+ * of a component or, without widths, the starts of groups 2i and 2i + 1. */
+#define TK_HIGH_HALVES(packed) ((packed) & 0xf0f0f0f0u)
+#define TK_LOW_HALVES(packed)  ((uint32_t)(packed) << 4 & 0xf0f0f0f0u)
 
 /* There is no table, and the result is the top bit of a phase. */
 #define TK_TOP_BITS (TK_GROUP_WORDS == 0 && TK_HALF_TURN)

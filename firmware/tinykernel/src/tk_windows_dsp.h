@@ -59,9 +59,38 @@ TK_INLINE uint32_t tk_top_bytes(uint32_t scales, uint32_t word)
     return phases;
 }
 
+/* Starts of the four components of a group, and their widths; `odd` is 1 for every other group. */
+TK_INLINE uint32_t tk_starts4(const uint32_t *table, uint32_t odd)
+{
+    (void)table;
+    (void)odd;
+#if defined(TK_EVEN_START)
+    return TK_STARTS;
+#elif TK_WINDOW_BITS == 4 && defined(TK_WIDTH)
+    return odd != 0u ? TK_LOW_HALVES(table[0]) : TK_HIGH_HALVES(table[0]);
+#elif TK_WINDOW_BITS == 4
+    return TK_HIGH_HALVES(table[TK_START_WORD]);
+#else
+    return table[TK_START_WORD];
+#endif
+}
+
+TK_INLINE uint32_t tk_widths4(const uint32_t *table)
+{
+    (void)table;
+#if defined(TK_WIDTH)
+    return TK_WIDTH * 0x01010101u;
+#elif TK_WINDOW_BITS == 4
+    return TK_LOW_HALVES(table[TK_WIDTH_WORD]);
+#else
+    return table[TK_WIDTH_WORD];
+#endif
+}
+
 /* Four components: shift their bits into the four bytes of `bits` from above. */
 TK_INLINE uint32_t tk_outside4(uint32_t bits, uint32_t first, uint32_t second,
-                               const uint32_t *table, uint32_t scale, uint32_t zero)
+                               const uint32_t *table, uint32_t odd_group, uint32_t scale,
+                               uint32_t zero)
 {
 #if defined(TK_SCALE)
     const uint32_t odd = tk_top_bytes(scale, first) & 0xff00ff00u;
@@ -70,20 +99,14 @@ TK_INLINE uint32_t tk_outside4(uint32_t bits, uint32_t first, uint32_t second,
     const uint32_t odd = tk_top_bytes(tk_uxtb16_odd(table[0]), first) & 0xff00ff00u;
     const uint32_t even = tk_top_bytes(tk_uxtb16(table[0]), second);
 #endif
-#if defined(TK_EVEN_START)
-    const uint32_t phases = tk_uadd8(tk_uxtab16_odd(odd, even), TK_STARTS);
-#else
-    const uint32_t phases = tk_uadd8(tk_uxtab16_odd(odd, even), table[TK_START_WORD]);
-#endif
+    const uint32_t phases = tk_uadd8(tk_uxtab16_odd(odd, even), tk_starts4(table, odd_group));
     (void)scale;
     (void)zero;
     (void)table;
 #if TK_HALF_TURN
     return (phases & 0x80808080u) | bits >> 1;
-#elif defined(TK_WIDTH)
-    return tk_not_less8(phases, TK_WIDTH * 0x01010101u, zero) | bits >> 1;
 #else
-    return tk_not_less8(phases, table[TK_WIDTH_WORD], zero) | bits >> 1;
+    return tk_not_less8(phases, tk_widths4(table), zero) | bits >> 1;
 #endif
 }
 
@@ -100,9 +123,9 @@ TK_SHARED void tk_compare(uint32_t *bits, const uint32_t *v, const uint32_t *tab
         table += TK_WINDOW_WORDS;
         do {
             v -= 2;
-            table -= 2u * TK_GROUP_WORDS;
-            word = tk_outside4(word, v[1], v[9], table + TK_GROUP_WORDS, scale, zero);
-            word = tk_outside4(word, v[0], v[8], table, scale, zero);
+            table -= TK_PAIR_WORDS;
+            word = tk_outside4(word, v[1], v[9], table + TK_NEXT_WORDS, 1u, scale, zero);
+            word = tk_outside4(word, v[0], v[8], table, 0u, scale, zero);
         } while (v != first);
         v += 16;
         table += TK_WINDOW_WORDS;

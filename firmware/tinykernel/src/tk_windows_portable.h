@@ -177,11 +177,12 @@ TK_INLINE uint32_t tk_phase(int32_t v, uint32_t scale)
  * and advance both. In assembly, because the eight low registers of Thumb-1 just suffice, and
  * compilers spill some. */
 TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v,
-                               const TK_FLASH uint8_t **p, uint32_t scale)
+                               const TK_FLASH uint8_t **p, uint32_t odd, uint32_t scale)
 {
     uint32_t word;
     uint32_t other;
     uint32_t byte;
+    (void)odd;
     (void)scale;
     __asm__(".syntax unified\n\t"
             "ldmia %[v]!, {%[word]}\n\t"
@@ -205,19 +206,26 @@ TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v
 #endif
 #if defined(TK_EVEN_START)
 #define TK_START_OF(half) ((half) != 0 ? TK_ODD_START : TK_EVEN_START)
+#elif TK_WINDOW_BITS == 4 && defined(TK_WIDTH)
+#define TK_START_OF(half) \
+    (odd != 0u ? TK_LOW_HALVES(group[2 * (half)]) : TK_HIGH_HALVES(group[2 * (half)]))
+#elif TK_WINDOW_BITS == 4
+#define TK_START_OF(half) TK_HIGH_HALVES(group[4u * TK_START_WORD + 2u * (half)])
 #else
 #define TK_START_OF(half) group[4u * TK_START_WORD + 2u * (half)]
 #endif
 #if defined(TK_WIDTH)
 #define TK_WIDTH_OF(half) TK_WIDTH
+#elif TK_WINDOW_BITS == 4
+#define TK_WIDTH_OF(half) (TK_LOW_HALVES(group[4u * TK_WIDTH_WORD + 2u * (half)]) & 255u)
 #else
 #define TK_WIDTH_OF(half) group[4u * TK_WIDTH_WORD + 2u * (half)]
 #endif
 
 /* Shift one bit into *low and *high, from the halves of the word at *v with the parameters at *p,
- * and advance both. */
+ * and advance both. `odd` is 1 for every other group. */
 TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v,
-                               const TK_FLASH uint8_t **p, uint32_t scale)
+                               const TK_FLASH uint8_t **p, uint32_t odd, uint32_t scale)
 {
     const TK_FLASH uint8_t *const group = *p;
     const int32_t low_v = tk_load_low(*v);
@@ -225,11 +233,12 @@ TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v
     const uint32_t low_phase = tk_phase(low_v, TK_SCALE_OF(0));
     const uint32_t high_phase = tk_phase(high_v, TK_SCALE_OF(1));
     (void)group;
+    (void)odd;
     (void)scale;
     *low = tk_shift_in(*low, low_phase + TK_START_OF(0), TK_WIDTH_OF(0));
     *high = tk_shift_in(*high, high_phase + TK_START_OF(1), TK_WIDTH_OF(1));
     *v += 1;
-    *p += 4u * TK_GROUP_WORDS;
+    *p += 4u * (odd != 0u ? TK_GROUP_WORDS : TK_NEXT_WORDS);
 }
 
 #endif
@@ -248,8 +257,8 @@ TK_SHARED void tk_compare(uint32_t *bits, const uint32_t *v, const TK_FLASH uint
             --odd;
             p += odd;
             do {
-                tk_outside_pair(&low, &high, &v, &p, scale);
-                tk_outside_pair(&low, &high, &v, &p, scale);
+                tk_outside_pair(&low, &high, &v, &p, 0u, scale);
+                tk_outside_pair(&low, &high, &v, &p, 1u, scale);
             } while (v != half);
         } while (odd != 0u);
         table += TK_WINDOW_WORDS;

@@ -6,19 +6,20 @@
 * **Windows**: groups of four components, one word each of scales, starts and widths, so that cores
   with packed instructions process four bytes at a time. Equal values are not in the table: scales,
   if those of each block are equal; starts, if they depend only on whether a place is even or odd;
-  widths, if all are equal.
+  widths, if all are equal. Starts and widths that are multiples of 16 share a byte.
 * **Places without a component** (padding, or a stored unused row) must not count. They have width
   0, so that they are always outside their window, and a sign bit that never agrees with that. If no
   widths are stored they have a mask bit of 0. If only the last words of blocks have such places
   and there is no mask, the firmware sets the bits of these places.
 * **Diagonal**: int8, four bits if its kind is 'int4', or one bit a row if it holds signs.
 * **Ternary weights**: a sign and a mask word for each output and 32 components, see
-  ``tk_scores.h``. There is no mask where no weight of a stored component is zero.
+  ``tk_scores.h``. There is no mask where no weight of a stored component is zero. Or eight words
+  for five words of components: bit k of each is a bit of the code of five weights (`FIVES`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,8 @@ _COMPACTION_CODE_BYTES = 96
 # Words of bits that are counted at a time, a multiple of the seven that tk_scores.h adds up at
 # once: more take less time and more RAM. A long block is counted by itself.
 _MOST_WAITING = 28
+# Code that unpacks five weights: 32 to 84 bytes on Cortex-M4 and M0.
+_PACKED_CODE_BYTES = 64
 _LONG_BLOCK = 16
 
 
@@ -59,7 +62,10 @@ class Placement:
     scales: NDArray[np.uint8] | None
     starts: tuple[int, int] | None
     width: int | None
-    n_planes: int
+    halves: (
+        bool  # whether starts share their bytes with widths or, without a table of those, others
+    )
+    n_planes: int  # 8: of the codes of five words; two for the words that are left over.
     tails: NDArray[np.uint32] | None  # bits of the last word of each block that the firmware sets
 
     @property
@@ -79,11 +85,22 @@ class Placement:
                 waiting = 0
         return ends
 
+    def weight_words(self) -> int:
+        """Words of weights of each output."""
+        if self.n_planes < 8:
+            return self.n_planes * int(self.n_words.sum())
+        ends = np.cumsum(self.n_words)[np.array(self.counted_together()) - 1]
+        return sum(2 * (n - n // 5) for n in np.diff(ends, prepend=0).tolist())
+
     def n_bytes(self, n_outputs: int) -> int:
         """Flash by which layouts of one model differ."""
         n_words, shared = int(self.n_words.sum()), (self.scales, self.starts, self.width)
         n_fields = sum(each is None for each in shared)  # bytes in the table of windows
-        size = n_words * (WORD * n_fields + 4 * n_outputs * self.n_planes)
+        size = n_words * WORD * n_fields
+        if self.halves:
+            size -= n_words * WORD // (1 if self.width is None else 2)
+        size += 4 * n_outputs * self.weight_words()
+        size += _PACKED_CODE_BYTES if self.n_planes == 8 else 0
         if self.bitmap is not None:
             size += self.bitmap.size // 8 + _COMPACTION_CODE_BYTES
         return size + (0 if self.tails is None else 4 * self.tails.size)
@@ -143,6 +160,8 @@ def choose_layout(stage: Components, weights: Ternary) -> Placement:
     """Return the smallest layout; a shared width may cost more elsewhere than its table."""
     ways = ((False, True), (False, False), (True, True), (True, False))
     layouts = [_layout(stage, weights, *way) for way in ways]
+    if weights.packed:
+        layouts += [replace(each, n_planes=8) for each in layouts if each.n_planes == 2]
     return min(layouts, key=lambda layout: layout.n_bytes(weights.multiplier.size))
 
 
@@ -170,14 +189,18 @@ def _layout(stage: Components, weights: Ternary, compacted: bool, share_width: b
     if not any(part.size and np.ptp(part) for part in parts):
         even, odd = (int(part[0]) if part.size else 0 for part in parts)
         starts = even, odd
+    scale_table = not np.array_equal(scales[block], stage.scale)
+    both = np.concatenate([stage.start, stage.width[: 0 if width is not None else None]])
+    can_share = starts is None and (width is None or not scale_table)
     return Placement(
         place,
         n_words,
         blocks,
         bitmap=used if compacted else None,
-        scales=scales if np.array_equal(scales[block], stage.scale) else None,
+        scales=None if scale_table else scales,
         starts=starts,
         width=width,
+        halves=can_share and not np.any(both & 15),
         n_planes=n_planes,
         tails=tails,
     )
@@ -235,11 +258,19 @@ def _pack_windows(stage: Components, layout: Placement) -> Parts:
         parts.append(Definition("TK_WIDTH", f"{layout.width}u", "of all windows in 1/256 turn"))
     if not fields:
         return parts
-    groups = np.stack([_by_group(places) for places in fields.values()], axis=2)
+    grouped = {name: _by_group(places) for name, places in fields.items()}
+    if layout.halves:
+        parts.append(Definition("TK_WINDOW_BITS", "4", "of a start and of a width"))
+        starts = grouped.pop("starts")
+        shared = grouped.pop("widths") >> 4 if "widths" in grouped else starts[:, 1::2] >> 4
+        starts = starts if layout.width is None else starts[:, ::2]
+        name = "starts and widths" if layout.width is None else "starts of two groups"
+        grouped[f"{name} in four bits"] = starts | shared
+    groups = np.stack(list(grouped.values()), axis=2)
     # word, group, field, byte
     packed = np.ascontiguousarray(groups).reshape(-1, 4).view("<u4").ravel().astype(np.uint32)
-    comment = f"Phase windows in 1/256 turn: {', '.join(fields)} of four components, a byte each."
-    per_row = 6 if len(fields) == 3 else 8
+    comment = f"Phase windows in 1/256 turn: {', '.join(grouped)} of four components, a byte each."
+    per_row = 6 if len(grouped) == 3 else 8
     return [*parts, Table("tk_windows", "uint32_t", packed, "windows", comment, per_row)]
 
 
@@ -252,22 +283,20 @@ def _weight_words(places: NDArray[np.bool_]) -> NDArray[np.uint32]:
 
 def pack_ternary(part: Ternary, offset: NDArray[np.int32], layout: Placement) -> Parts:
     """Store the weights, and the scores of an agreeing component and of none."""
-    n_planes = layout.n_planes
     positive = _spread(layout, part.weights > 0, 0)
     present = _spread(layout, part.weights != 0, 0)
-    if n_planes == 1:
+    if layout.n_planes == 1:
         # A place without a component is always outside, bit 1: a sign bit 1 never agrees with it.
         positive[:, ~present[0]] = True
-    planes = [_weight_words(positive)] + ([_weight_words(present)] if n_planes == 2 else [])
-    interleaved = np.stack(planes, axis=-1)  # output, word, plane
-    ends = np.cumsum(layout.n_words)[np.array(layout.counted_together()) - 1]
-    groups = np.split(interleaved, ends[:-1], axis=1)
-    packed = np.concatenate([group.ravel() for group in groups])
+    ends = WORD * np.cumsum(layout.n_words)[np.array(layout.counted_together()) - 1]
+    groups = zip(*(np.split(each, ends[:-1], axis=1) for each in (positive, present)), strict=True)
+    packed = np.concatenate([_weights_of(*group, layout.n_planes).ravel() for group in groups])
     # sum of w z = 2 * agreeing - (number of weights), see tk_scores.h; wraps like the firmware.
     totals = np.count_nonzero(part.weights, axis=1)
     gains = 2 * part.multiplier.astype(np.int64)
     biases = offset.astype(np.int64) - part.multiplier.astype(np.int64) * totals
-    planes_said = "sign and mask" if n_planes == 2 else "sign"
+    n_planes = layout.n_planes
+    planes_said = {1: "sign", 2: "sign and mask", 8: "codes of five, then sign and mask"}[n_planes]
     parts: Parts = []
     if layout.tails is not None:
         comment = "bits of the last word of a block that are no components"
@@ -280,6 +309,43 @@ def pack_ternary(part: Ternary, offset: NDArray[np.int32], layout: Placement) ->
         Table("tk_gains", "int32_t", _wrapped(gains), "weights", "Score per agreeing component."),
         Table("tk_biases", "int32_t", _wrapped(biases), "weights", none),
     ]
+
+
+def _weights_of(
+    positive: NDArray[np.bool_], present: NDArray[np.bool_], n_planes: int
+) -> NDArray[np.uint32]:
+    """Return the words of weights (outputs, words) of places (outputs, places)."""
+    last = positive.shape[1] // WORD // 5 * 5 * WORD if n_planes == 8 else 0
+    trits = np.where(present, positive, 2)[:, :last].reshape(len(positive), -1, 5, WORD)
+    codes = FIVES[tuple(np.moveaxis(trits.astype(np.int64), 2, 0))]  # output, group, place
+    bits = [(codes >> k & 1).astype(bool).reshape(len(codes), -1) for k in range(8)]
+    planes = [bits] if last else []
+    rest = [positive[:, last:], present[:, last:]][:n_planes]
+    words = [
+        np.stack([_weight_words(plane) for plane in part], axis=-1).reshape(len(positive), -1)
+        for part in (*planes, *([rest] if rest[0].size else []))
+    ]  # output, then word and plane
+    return np.concatenate(words, axis=1)
+
+
+def five_of(code: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the five digits that a byte stands for, 2 for a weight of 0; shape (5, ...).
+
+    It is the trit block of ASTC (Khronos Data Format Specification 1.3, 23.12), whose cases are
+    sums and products of bits: tk_scores.h decodes 32 bytes, one a bit of eight words, at once.
+    """
+    t = [code >> k & 1 for k in range(8)]
+    three = t[4] & t[3] & t[2]
+    c = [t[0], t[1], *(t[k] & ~(three & ~t[k + 3]) for k in (2, 3, 4))]
+    both, two = t[6] & t[5], c[1] & c[0]
+    zeros = (c[1] & ~(two & ~c[3]), c[3] & ~two, two | c[3] & c[2], three | t[6] & ~t[5])
+    signs = (c[0] & ~(two & ~c[2]), np.where(two, c[4], c[2]), c[4], t[5] & ~(both & ~t[7]), t[7])
+    return np.where(np.stack([*zeros, three | both]), 2, np.stack(signs))
+
+
+#: The code of five digits, one a dimension.
+FIVES = np.zeros((3,) * 5, dtype=np.int64)
+FIVES[tuple(five_of(np.arange(256)))] = np.arange(256)
 
 
 def _wrapped(values: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -302,6 +368,7 @@ def _work(stage: Components, grid: Grid, facts: Facts) -> Work:
     macros = facts.macros
     kind = "all" if "TK_WIDTH" not in macros else "two"
     kind = "starts" if kind == "two" and "TK_EVEN_START" not in macros else kind
+    kind += ", four bits" if "TK_WINDOW_BITS" in macros else ""
     windows = {f"windows, {kind}": float(stage.n_components), "blocks": float(blocks)}
     if macros["TK_KEPT"] == "1":
         windows["rows with a bitmap"] = blocks * d

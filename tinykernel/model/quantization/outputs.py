@@ -45,6 +45,7 @@ def kernel_model(
     weights: NDArray[np.int8],
     sums: Sums,
     meaning: tuple[object, ...] | ValueUnits,
+    packed: bool | None = None,
 ) -> IntegerModel:
     """Make the model of components, and of the linear part that `sums` may have."""
     # `weights` (n_outputs, p) are W; `meaning` are the classes, or units of values.
@@ -62,7 +63,7 @@ def kernel_model(
         answers = Labels(meaning)
         choose = _plain if sums.levels is None else _beside_linear
         multiplier, offset, unit, linear = choose(sums, n_sums, dots)
-    parts: list[Part] = [Ternary(weights, multiplier.astype(np.int32))]
+    parts: list[Part] = [Ternary(weights, multiplier.astype(np.int32), packed)]
     if sums.levels is not None:
         parts.append(Linear(sums.levels, linear.astype(np.int32)))
     return IntegerModel(

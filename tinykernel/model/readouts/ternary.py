@@ -33,6 +33,9 @@ class Ternary(Part):
 
     weights: Matrix[np.int8] = field(metadata=limits(-1, 1, "outputs", None))
     multiplier: NDArray[np.int32] = field(metadata=limits(None, None, "outputs"))
+    # whether the firmware may hold five weights in a byte: less flash, more instructions, the same
+    # scores; otherwise a weight takes two bits, or one where none is 0
+    packed: bool | None = field(default=None, compare=False)
 
     def check_grid(self, grid: Grid, n_outputs: int) -> None:
         self.require_shape("weights", (n_outputs, grid.size))
