@@ -262,10 +262,10 @@ def _pack_windows(stage: Components, layout: Placement) -> Parts:
     if layout.halves:
         parts.append(Definition("TK_WINDOW_BITS", "4", "of a start and of a width"))
         starts = grouped.pop("starts")
-        shared = grouped.pop("widths") >> 4 if "widths" in grouped else starts[:, 1::2] >> 4
+        others = grouped.pop("widths", starts[:, 1::2])
         starts = starts if layout.width is None else starts[:, ::2]
         name = "starts and widths" if layout.width is None else "starts of two groups"
-        grouped[f"{name} in four bits"] = starts | shared
+        grouped[f"{name} in four bits"] = starts | others >> np.uint8(4)
     groups = np.stack(list(grouped.values()), axis=2)
     # word, group, field, byte
     packed = np.ascontiguousarray(groups).reshape(-1, 4).view("<u4").ravel().astype(np.uint32)
@@ -290,7 +290,7 @@ def pack_ternary(part: Ternary, offset: NDArray[np.int32], layout: Placement) ->
         positive[:, ~present[0]] = True
     ends = WORD * np.cumsum(layout.n_words)[np.array(layout.counted_together()) - 1]
     groups = zip(*(np.split(each, ends[:-1], axis=1) for each in (positive, present)), strict=True)
-    packed = np.concatenate([_weights_of(*group, layout.n_planes).ravel() for group in groups])
+    packed = np.concatenate([_weights_of(p, q, layout.n_planes).ravel() for p, q in groups])
     # sum of w z = 2 * agreeing - (number of weights), see tk_scores.h; wraps like the firmware.
     totals = np.count_nonzero(part.weights, axis=1)
     gains = 2 * part.multiplier.astype(np.int64)
@@ -321,11 +321,11 @@ def _weights_of(
     bits = [(codes >> k & 1).astype(bool).reshape(len(codes), -1) for k in range(8)]
     planes = [bits] if last else []
     rest = [positive[:, last:], present[:, last:]][:n_planes]
-    words = [
+    packed = [
         np.stack([_weight_words(plane) for plane in part], axis=-1).reshape(len(positive), -1)
         for part in (*planes, *([rest] if rest[0].size else []))
     ]  # output, then word and plane
-    return np.concatenate(words, axis=1)
+    return np.concatenate(packed, axis=1)
 
 
 def five_of(code: NDArray[np.int64]) -> NDArray[np.int64]:
