@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-_LEFT = shutil.ignore_patterns(".git", ".venv", ".numba_cache", "__pycache__", "build", ".*_cache")
 _C = "firmware/tinykernel/src"
 _DECIDE = "tests/firmware/test_decisions.py"
 
@@ -120,6 +119,16 @@ MUTATIONS = (
 )
 
 
+def copy_checkout(folder: Path) -> None:
+    """Copy what is in the repository, with the times of the files."""
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    for name in filter(None, names.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+
+
 def run_tests(folder: Path, paths: list[str]) -> subprocess.CompletedProcess[str]:
     """Run the tests of `make test` in some files of a copy, up to the first that fails."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "quick", "-p", "no:cacheprovider"]
@@ -158,7 +167,7 @@ def main() -> int:
     missed = []
     with tempfile.TemporaryDirectory(prefix="mutations-") as temporary:
         folder = Path(temporary) / "checkout"
-        shutil.copytree(ROOT, folder, ignore=_LEFT, symlinks=True)
+        copy_checkout(folder)
         mutations = [one for one in MUTATIONS if chosen.k in one.file]
         paths = sorted({path for one in mutations for path in one.tests.split()})
         unchanged = run_tests(folder, [] if chosen.all else paths)

@@ -30,8 +30,8 @@ _LOCAL = (
 )
 USE_VECTORS = """
 #include "gesture_vectors.h"
-int use(int i);
-int use(int i)
+int gesture_use(int i);
+int gesture_use(int i)
 {
     return gesture_vector_labels[i] + (int)gesture_vector_scores[i][0]
         + (int)gesture_vector_inputs[i][0];
@@ -39,37 +39,40 @@ int use(int i)
 """
 
 
-def _project(root: Path, kind: str) -> None:
+def _project(root: Path, kind: str, name: str = "gesture") -> None:
     model = ALL[kind]() if kind in ALL else random_model(4, **MODELS[kind])
     if kind.startswith("decisions"):
         rows = random_raw(model, 1, 20)
         model = deciding(model, rows, per_class=model.n_classes > 2)
     X = np.nan_to_num(random_raw(model, 1, 2), posinf=9, neginf=-9)
-    write_sources(root, render_sources(model, "gesture") | render_vectors(model, "gesture", X))
-    (root / "src" / "vectors.c").write_text(USE_VECTORS)
+    write_sources(root, render_sources(model, name) | render_vectors(model, name, X))
+    (root / "src" / f"{name}_vectors.c").write_text(USE_VECTORS.replace("gesture", name))
+
+
+@pytest.fixture(scope="module")
+def every_kind(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the sources of all kinds, called m<number>."""
+    folder = tmp_path_factory.mktemp("kinds")
+    for number, kind in enumerate([*MODELS, *_LOCAL]):
+        _project(folder, kind, f"m{number}")
+    return folder
 
 
 # A compiler of this computer and one with an int of 16 bits take all kinds, the others a third.
 _ALL_KINDS = ("gcc -std=c99", "avr-gcc -std=gnu99 -mmcu=atmega328p")
 
 
-@pytest.mark.parametrize(
-    ("compiler", "kind"),
-    [
-        pytest.param(compiler, kind, id=f"{kind}-{' '.join(compiler)}")
-        for i, compiler in enumerate(COMPILERS)
-        for j, kind in enumerate([*MODELS, *_LOCAL])
-        if " ".join(compiler) in _ALL_KINDS or (i + j) % 3 == 0
-    ],
-)
-def test_no_warning(require_compiler, tmp_path, compiler, kind):
-    """C99 and C++17 compilers for every core take the model and its vectors without a warning."""
-    command = require_compiler(*compiler)
-    _project(tmp_path, kind)
-    for source in ("gesture.c", "vectors.c"):
-        finished = run_compiler(tmp_path, *command, *WARNINGS, "-Os", source=source)
-        assert finished.returncode == 0, finished.stderr
-        assert finished.stderr == ""
+@pytest.mark.parametrize("compiler", COMPILERS, ids=" ".join)
+def test_no_warning(require_compiler, every_kind, tmp_path, compiler):
+    """C99 and C++17 compilers for every core take models and vectors without a warning."""
+    command = [*require_compiler(*compiler), *WARNINGS, "-Os", "-c"]
+    command += [f"-I{every_kind / place}" for place in ("include", "lib/tinykernel/src")]
+    kinds = range(len([*MODELS, *_LOCAL]))
+    if " ".join(compiler) not in _ALL_KINDS:
+        kinds = kinds[COMPILERS.index(compiler) % 3 :: 3]
+    sources = [every_kind / "src" / f"m{k}{end}.c" for k in kinds for end in ("", "_vectors")]
+    finished = subprocess.run([*command, *sources], cwd=tmp_path, capture_output=True, text=True)
+    assert (finished.returncode, finished.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(
