@@ -74,7 +74,8 @@ MUTATIONS = (
     Mutation("templates/model/selftest.c.j2", "value /= 10u", "value /= 16u", _DECIDE),
     # What Python computes, packs, writes and reads.
     Mutation(
-        *("tinykernel/model/stages/scale.py", ">> np.uint64(16)", ">> np.uint64(15)"), "tests/model"
+        *("tinykernel/model/stages/scale.py", ">> np.uint64(16)", ">> np.uint64(15)"),
+        "tests/model/test_model.py",
     ),
     Mutation(
         "tinykernel/hadamard.py",
@@ -88,10 +89,13 @@ MUTATIONS = (
     ),
     Mutation(
         *("tinykernel/modelfile/container.py", 'newbyteorder("<")), a', 'newbyteorder(">")), a'),
-        "tests/modelfile",
+        "tests/modelfile/test_contents.py",
     ),
     Mutation(
-        "tinykernel/decisions/counters.py", '"<u4").tobytes', '">u4").tobytes', "tests/decisions"
+        "tinykernel/decisions/counters.py",
+        '"<u4").tobytes',
+        '">u4").tobytes',
+        "tests/decisions/test_field.py",
     ),
     Mutation("tinykernel/files.py", "os.replace(old, target)", "pass", "tests/test_files.py"),
     # Rules of choice, promises and training.
@@ -104,14 +108,26 @@ MUTATIONS = (
         "tests/training/test_trainer.py",
     ),
     Mutation("tinykernel/tuning/curve.py", "all(a <= b", "all(a >= b", "tests/test_tune.py"),
-    Mutation("tinykernel/data/splits.py", "train[test] = False", "pass", "tests/data"),
+    Mutation(
+        "tinykernel/data/splits.py", "train[test] = False", "pass", "tests/data/test_splits.py"
+    ),
     Mutation(
         *("tinykernel/model/answers/decision.py", "(margin >= thresholds", "(margin > thresholds"),
-        "tests/decisions",
+        "tests/decisions/test_calibrate.py",
     ),
-    Mutation("tinykernel/measure/report.py", "needed > limit", "needed > 2 * limit", "tests/cli"),
+    Mutation(
+        "tinykernel/measure/report.py",
+        "needed > limit",
+        "needed > 2 * limit",
+        "tests/cli/test_report.py",
+    ),
     # Exit statuses.
-    Mutation("tinykernel/cli/verify.py", "if wrong or too_small", "if too_small", "tests/cli"),
+    Mutation(
+        "tinykernel/cli/verify.py",
+        "if wrong or too_small",
+        "if too_small",
+        "tests/cli/test_verify.py",
+    ),
     Mutation(
         *("tinykernel/cli/report.py", "raise typer.Exit(FAILED)", "return"),
         "tests/cli/test_report.py",
