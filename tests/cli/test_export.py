@@ -3,6 +3,8 @@
 import json
 
 from tests.cli.tools import failed, run
+from tests.random_models import random_model
+from tinykernel import save
 
 
 def test_export(work, tmp_path):
@@ -19,6 +21,23 @@ def test_export(work, tmp_path):
     text = run("export", work / "gesture.tkm", "-t", "esp32", "-o", folder, "--force").stdout
     assert '#include "gesture.h"' in text
     assert f"tinykernel flash {folder}" in text
+
+
+def test_export_to_a_chip_that_is_too_small_is_refused(tmp_path, monkeypatch):
+    """The words are those of report, without and with a compiler; --force writes all the same."""
+    monkeypatch.chdir(tmp_path)
+    save(random_model(1, n_features=1000, raw_dtype="int16", diagonal_kind="sign"), "imu.tkm")
+    for hidden in (False, True):
+        if hidden:
+            monkeypatch.setenv("PATH", str(tmp_path))
+        message = failed("report", "imu.tkm", "-t", "atmega328p", "-q")
+        words = message[message.index("RAM is") : message.index("choose a larger")]
+        refused = failed("export", "imu.tkm", "-t", "atmega328p", "-o", tmp_path / "uno")
+        assert words in refused
+        assert "--force" in refused
+        assert not (tmp_path / "uno").exists()
+    assert run("export", "imu.tkm", "-t", "atmega328p", "-o", tmp_path / "uno", "-f").exit_code == 0
+    assert run("export", "imu.tkm", "-t", "cortex-m4", "-o", tmp_path / "m4").exit_code == 0
 
 
 def test_export_where_it_belongs_by_default(work, tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ from tinykernel.cli.common.output import print_json, print_pairs, size
 from tinykernel.cli.common.rows import ModelFile, open_model, recordings_for, rows_for
 from tinykernel.cli.settings.gathering import SetOption, gather
 from tinykernel.codegen.targets import Target, find_target
+from tinykernel.errors import TinykernelError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,7 +63,8 @@ def export_command(
 
     A platformio project is for one target. The library is for any build system, such as Arduino,
     ESP-IDF, Zephyr or CMake; single is one .c and one .h file; web is the C as a WebAssembly module
-    for browsers and Node, which needs zig.
+    for browsers and Node, which needs zig. A target whose chip is too small is refused, unless with
+    --force.
     """
     if check:
         _check(ctx, check, model, data, as_json=as_json)
@@ -80,6 +82,8 @@ def export_command(
     _, texts = described(project_format)
     folder = output or Path(texts["folder"].format(name=prefix, target=row))
     inputs = [Path(path) for path in (model, data) if path is not None]
+    if chosen is not None and not force:
+        _check_memory(opened, chosen)
     force = args.check_output_folder(folder, force=force, inputs=inputs)
     files = export(
         opened.model,
@@ -156,6 +160,20 @@ def _target(name: str | None, project_format: str, opened: ModelFile) -> Target 
         text = f"note: --target is ignored: format {project_format} is the same for every target"
         typer.echo(text, err=True)
     return None
+
+
+def _check_memory(opened: ModelFile, target: Target) -> None:
+    """Refuse a chip that is too small, in the words of `report`."""
+    from tinykernel.measure.report import report
+
+    if target.family == "host" or report(opened.model, target, compiler="none").fits:
+        return
+    exact = report(opened.model, target)  # an estimate may be too large
+    if not exact.fits:
+        raise TinykernelError(
+            f"{target.name}: {'; '.join(exact.problems)}; choose a larger chip, train with a "
+            "smaller --budget, or write it all the same with --force"
+        )
 
 
 def _vectors(opened: ModelFile, data: str) -> NDArray[Any]:

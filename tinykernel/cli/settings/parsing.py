@@ -23,8 +23,14 @@ def plain(text: str) -> Any:
 
     >>> plain("64"), plain("compact:64,windows:32"), plain("0.1,0.9"), plain("10:30:2")
     (64, {'compact': 64, 'windows': 32}, (0.1, 0.9), {'10:30': 2})
+    >>> plain("(0.1, 0.5, 0.9)"), plain("[0.5]")
+    ((0.1, 0.5, 0.9), (0.5,))
     """
+    if (text[:1], text[-1:]) in (("(", ")"), ("[", "]")):  # as messages and Python write several
+        text = text[1:-1].strip().removesuffix(",") + ","
     parts = [part.strip() for part in text.split(",")]
+    if not parts[-1] and len(parts) > 1:
+        return tuple(map(_word, parts[:-1]))
     if all(":" in part for part in parts):
         pairs = (part.rpartition(":") for part in parts)
         return {_word(name): _word(value) for name, _, value in pairs}
