@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import textwrap
 import zlib
@@ -48,7 +49,7 @@ _OF_MODEL = (
     "n_numbers",
 )
 _MOST_VECTORS = 256
-_COMMENT_WIDTH = 95
+_COMMENT_WIDTH, _FUNCTIONS_WIDTH = 95, 50
 _INCLUDE = re.compile(rb'#include "(.+)"\n')
 _SPDX = b"/* SPDX-License-Identifier: Apache-2.0 */\n"
 
@@ -80,6 +81,9 @@ def render_sources(
     context = _context(model, packed, name)
     context["version"] = version
     context["constants"] = constants_of(coding, model, name)
+    context["stack"] = []
+    declared = declared_functions(_render("model.h", context), name)
+    context["stack"] = _stack_lines(declared, name)
     files = {
         f"include/{name}.h": _render("model.h", context),
         f"src/{name}.c": _render("model.c", context),
@@ -88,6 +92,25 @@ def render_sources(
     if isinstance(model.answers, Labels):
         files[f"include/{name}_field.h"] = _render("field.h", context | _field_context(model))
     return files | _included(files[f"src/{name}.c"], runtime_files(), _unread(model))
+
+
+def declared_functions(header: bytes, name: str) -> list[str]:
+    """List the functions that the header of a model declares."""
+    text = re.sub(r"/\*.*?\*/", "", header.decode(), flags=re.DOTALL)
+    return re.findall(rf"^(?:\w+ )+({name}_\w+)\(", text, re.MULTILINE)
+
+
+def _stack_lines(declared: list[str], name: str) -> list[str]:
+    """Return a table of the stack that functions take, for a comment; the script is stack.py."""
+    table = json.loads((folder("templates") / "model" / "stack.json").read_text(encoding="utf-8"))
+    lines = ["".rjust(_FUNCTIONS_WIDTH) + "".join(f"{text:>10}" for text in table["columns"])]
+    for row in table["rows"]:
+        names = [end for end in row["functions"] if f"{name}_{end}" in declared]
+        text = textwrap.wrap(", ".join(names), _FUNCTIONS_WIDTH)
+        if text:
+            sizes = "".join(f"{size:>10}" for size in row["bytes"])
+            lines += [text[0].ljust(_FUNCTIONS_WIDTH) + sizes, *text[1:]]
+    return lines
 
 
 def _unread(model: IntegerModel) -> set[str]:

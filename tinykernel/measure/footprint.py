@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import bisect
-import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from elftools.elf.elffile import ELFFile
 from tinykernel import resources
 from tinykernel.build.program import MODEL, write_sources
 from tinykernel.codegen.plan import pack
-from tinykernel.codegen.sources import render_sources
+from tinykernel.codegen.sources import declared_functions, render_sources
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.compilers import Toolchain
 from tinykernel.measure.stack import StackBound, read_functions, symbols, worst_case_stack
@@ -68,7 +67,8 @@ def measure_footprint(
         part_of = {table.name: table.part for table in pack(model).tables}
         parts, static, scratch = _compare(linked["empty"], linked["full"], code, part_of)
         objects = [folder / "empty.o", code]
-        bounds = stack_bounds(objects, public_functions(files), row, toolchain, folder / "all.elf")
+        declared = declared_functions(files[f"include/{MODEL}.h"], MODEL)
+        bounds = stack_bounds(objects, declared, row, toolchain, folder / "all.elf")
     bound = max(bounds.values(), key=lambda bound: bound.bytes)
     tables = sum(parts[part] for part in flash_parts(model) if part not in ("code", "library"))
     return Footprint(
@@ -80,12 +80,6 @@ def measure_footprint(
         compiler=toolchain.title,
         notes=row.notes,
     )
-
-
-def public_functions(files: Mapping[str, bytes]) -> list[str]:
-    """List the functions that the header of a model declares, from its sources."""
-    header = re.sub(r"/\*.*?\*/", "", files[f"include/{MODEL}.h"].decode(), flags=re.DOTALL)
-    return re.findall(rf"^(?:\w+ )+({MODEL}_\w+)\(", header, re.MULTILINE)
 
 
 def stack_bounds(

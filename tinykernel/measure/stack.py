@@ -207,7 +207,10 @@ def _connect(
 ) -> None:
     """Record a call or a branch to an address."""
     is_call = edges is here.calls
-    callee = owner(goal & ~1 if family == "arm" else goal)
+    goal = goal & ~1 if family == "arm" else goal
+    callee = owner(goal)
+    if is_call and callee is here and goal != here.start:
+        return  # in Thumb-1 a far branch within a function has the form of a call
     if callee is not None:
         if callee is not here or is_call:
             edges.add(callee.name)

@@ -1,0 +1,323 @@
+"""Print the most stack that each function of models of every kind takes, by level.
+
+Headers promise it with a margin: run it again whenever the runtime in firmware/ changes, and
+compare the last line with templates/model/stack.json::
+
+    python benchmarks/stack.py [--cores cortex-m0plus ...] [--levels s g 2 3 0]
+
+It needs GCC for ARM, RISC-V and Xtensa, zig and their emulators, and takes ten minutes. Stack is
+bounded from the machine code and, where that calls through pointers, painted around each call:
+many models are in one image.
+"""
+
+import argparse
+import itertools
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from tests.firmware.local_models import ALL, with_events
+from tests.random_models import TABLES, one_class, random_model, tree_model, with_linear
+from tinykernel.build.program import Platform, build, find_platforms, write_sources
+from tinykernel.build.toolchains import find_toolchain
+from tinykernel.codegen.plan import pack
+from tinykernel.codegen.sources import render_sources
+from tinykernel.codegen.targets import find_target
+from tinykernel.compilers import ProgramTooLarge
+from tinykernel.measure.footprint import stack_bounds
+from tinykernel.model import IntegerModel
+from tinykernel.model.answers.decision import Decision
+from tinykernel.model.answers.values import Values
+
+CORES = ("cortex-m0plus", "cortex-m4", "esp32c3", "esp8266")
+#: Columns of the table, with their levels; zig takes -Og for -O0.
+LEVELS = {"s": ("-Os",), "g": ("-Og",), "2": ("-O1", "-O2"), "3": ("-O3",), "0": ("-O0",)}
+#: Bytes below which paint tells nothing: the frames of the functions that paint and look.
+SMALLEST = 48
+# What stands for parameters of other names.
+_PLACES = {"sample": "input", "samples": "input", "line": "input", "values": "labels"}
+_PLACES |= {"margin": "&margin", "novelty": "&novelty"}
+_BUFFERS = ("input", "numbers", "scratch", "state", "scores", "labels", "output")
+_ANSWERS = ("labels", "novelty", "prototypes", "values")
+#: Functions of a header, each with a cast and a name for every parameter.
+_Functions: TypeAlias = dict[str, list[tuple[str, str]]]
+_TABLES = {
+    **{f"table, {name}": lambda how=how: random_model(1, **how) for name, how in TABLES.items()},
+    "table, trees": lambda: tree_model(1, n_features=20),
+    "table, trees and linear": lambda: tree_model(2, linear=True, raw_dtype="float32"),
+    "table, one class": lambda: one_class(random_model(2, n_features=40, raw_dtype="int16"), 1),
+    "table, float": lambda: with_linear(
+        random_model(
+            3,
+            **{"n_features": 61, "raw_dtype": "float32", "kept": "few", "n_blocks": 5},
+            **{"n_classes": 5, "permutation": "orbit", "phase_shift": 12},
+        ),
+        3,
+        4,
+    ),
+}
+_PROGRAM = """
+#include "semihost.h"
+%(includes)s
+#if defined(__AVR__) /* its pointer is a byte below the stack, which has no alignment */
+#include <avr/io.h>
+typedef uint8_t paint_t;
+enum { PAINT = 0xa7, SIZE = 448, FRAME = 32, BELOW = 1 };
+#else
+typedef uint32_t paint_t;
+enum { PAINT = 0x5ca1ab1e, SIZE = 2048, FRAME = 64, BELOW = 0 };
+#endif
+%(buffers)s
+static uint32_t margin, novelty;
+
+static inline __attribute__((always_inline)) uintptr_t stack_pointer(void)
+{
+#if defined(__AVR__)
+    return SP;
+#else
+    uintptr_t value;
+#if defined(__riscv)
+    __asm__ volatile("mv %%0, sp" : "=r"(value));
+#elif defined(__arm__)
+    __asm__ volatile("mov %%0, sp" : "=r"(value));
+#else
+    __asm__ volatile("mov %%0, a1" : "=r"(value));
+#endif
+    return value;
+#endif
+}
+
+/* Paint the memory below the frame of this function. */
+static __attribute__((noinline)) void paint(void)
+{
+    volatile paint_t *const top = (volatile paint_t *)stack_pointer();
+    int16_t i;
+    for (i = 1; i <= (int16_t)(SIZE / sizeof *top); i++) {
+        top[-i] = PAINT;
+    }
+}
+
+/* Bytes below `top` down to the last one that has lost its paint. This function may have a larger
+ * frame than paint(), so the last bytes are not looked at. */
+static __attribute__((noinline)) uint32_t used(uintptr_t top)
+{
+    const volatile paint_t *at = (const volatile paint_t *)(stack_pointer() - SIZE + FRAME);
+    while ((uintptr_t)at < top && *at == PAINT) {
+        at++;
+    }
+    return (uintptr_t)at < top ? (uint32_t)(top - (uintptr_t)at) + BELOW : 0u;
+}
+%(functions)s
+static uint32_t (*const calls[])(void) = { %(calls)s };
+
+int main(void)
+{
+    const int32_t out = tk_open("out.bin", 1);
+    uint32_t most, i, round, noise = 1u, n = 0u;
+    (void)n;
+    for (i = 0u; i < sizeof calls / sizeof *calls; i++) {
+        most = 0u;
+        for (round = 0u; round < 3u; round++) {
+            for (n = 0u; n < sizeof input / sizeof *input; n++) {
+                noise = noise * 1664525u + 1013904223u;
+                input[n] = noise ^ (noise >> 16);
+            }
+            n = calls[i]();
+            most = n > most ? n : most;
+        }
+        (void)tk_write(out, &most, 4u);
+    }
+    return 0;
+}
+"""
+_CALL = """
+static __attribute__((noinline)) uint32_t call_%(function)s(void)
+{
+    uint32_t most = 0u, now, left = %(times)du;
+    do {
+        paint();
+        (void)%(function)s(%(arguments)s);
+        now = used(stack_pointer());
+        most = now > most ? now : most;
+    } while (--left != 0u);
+    return most;
+}
+"""
+
+
+def platform_of(core: str, kind: str) -> Platform:
+    """Return what builds by a compiler, and runs programs with the most memory."""
+    platform = find_platforms(find_target(core))[-1]
+    chain = find_toolchain(platform.machine.target or core, kind)
+    return replace(platform, chain=chain)
+
+
+def answering() -> Iterator[tuple[str, IntegerModel]]:
+    """Give models of every kind, by turns with every kind of answer."""
+    for turn, (name, make) in enumerate((_TABLES | ALL).items()):
+        model = make()
+        answer = "one class" if model.is_one_class else _ANSWERS[turn % len(_ANSWERS)]
+        if answer == "values" and model.events is None:
+            names = tuple(map(str, range(model.n_outputs)))
+            model = replace(model, answers=Values(names, 8))
+        elif answer in ("novelty", "prototypes"):
+            margins, bins = np.full(model.n_classes, 1000, np.uint32), np.arange(64, dtype=np.uint8)
+            decision = Decision(margins, bins, 3, 1.0, novelty_threshold=5000)
+            if answer == "prototypes":
+                levels = np.random.default_rng(turn).integers(-8, 8, (2, model.n_features))
+                more = {"prototypes": levels.astype(np.int8), "margin_line": (1000, 300, 2)}
+                decision = replace(decision, **more)
+            model = replace(model, decision=decision)
+        if model.hop and not model.is_regressor:
+            model = with_events(model)
+        yield f"{name}: {answer}", model
+
+
+def declared(header: str) -> _Functions:
+    """List the functions that a header declares, each with casts and names of its parameters."""
+    text = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
+    found: _Functions = {}
+    for match in re.finditer(r"^(?:\w+ )+(m\d+_\w+)\(([^)]*)\);", text, re.MULTILINE):
+        parts = re.findall(r"\s*([^,]*?)(\w+)(\[\w*\])?(?:,|$)", match[2])
+        found[match[1]] = [
+            (f"({kind.strip()})(void *)" if kind.strip().endswith("*") else "", name)
+            for kind, name, _ in parts
+            if name != "void"
+        ]
+    return found
+
+
+class Used(NamedTuple):
+    """Bytes of stack of the functions of a model, by what follows their prefix."""
+
+    painted: dict[str, int]  # the most that a call took
+    bounds: dict[str, int]  # from the machine code; empty for code that is not optimised
+
+
+def use_stacks(
+    models: Sequence[IntegerModel], platform: Platform, folder: Path, level: str = "-Os"
+) -> list[Used]:
+    """Compile models at a level of optimisation, bound the stack of each function, and call it."""
+    # All are in one image, or in several where the memory of the machine is too small.
+    chain, empty = platform.chain, folder / "empty.o"
+    folder.mkdir(parents=True)
+    empty.with_suffix(".c").write_text("int main(void) { return 0; }\n")
+    chain.compile(empty.with_suffix(".c"), empty)
+
+    def compile_one(place: int, model: IntegerModel) -> _Compiled:
+        name, files = f"m{place}", render_sources(model, f"m{place}")
+        include = write_sources(folder / name, files)
+        source, code = folder / name / "src" / f"{name}.c", folder / f"{name}.o"
+        chain.compile(source, code, include=include, flags=(level, "-std=c99"))
+        functions, bounds = declared(files[f"include/{name}.h"].decode()), {}
+        # zig takes -Og for -O0, at which code calls through pointers.
+        if level != "-O0" and (level, chain.kind) != ("-Og", "zig"):
+            target = find_target(platform.machine.target or "cortex-m4")
+            row = replace(target, family=platform.machine.family)
+            found = stack_bounds([empty, code], list(functions), row, chain, folder / f"{name}.elf")
+            bounds = {function: bound.bytes for function, bound in found.items()}
+        return model, code, functions, bounds
+
+    with ThreadPoolExecutor(2) as pool:
+        compiled = list(pool.map(compile_one, range(len(models)), models))
+    painted = _run(compiled, platform, folder)
+    return [
+        Used(*({name.partition("_")[2]: size for name, size in of.items()} for of in both))
+        for both in zip(painted, (bounds for *_, bounds in compiled), strict=True)
+    ]
+
+
+_Compiled: TypeAlias = tuple[IntegerModel, Path, _Functions, dict[str, int]]
+
+
+def _run(compiled: list[_Compiled], platform: Platform, folder: Path) -> list[dict[str, int]]:
+    source, objects = folder / "painted.c", [code for _, code, *_ in compiled]
+    source.write_text(_program(compiled))
+    include = [folder / code.stem / "include" for code in objects]
+    try:
+        program = build(platform, [source], folder, include=include, objects=objects)
+    except ProgramTooLarge:
+        if len(compiled) == 1:
+            raise
+        half = len(compiled) // 2
+        return _run(compiled[:half], platform, folder) + _run(compiled[half:], platform, folder)
+    program.run()
+    used = iter(np.fromfile(folder / "out.bin", "<u4").tolist())
+    return [{name: next(used) for name in functions} for _, _, functions, _ in compiled]
+
+
+def is_small(model: IntegerModel) -> bool:
+    """Say whether a call of a model, with its stream, fits 2 KB of RAM."""
+    packed = pack(model)
+    inputs = (model.n_inputs + model.delay) * np.dtype(model.raw_dtype).itemsize
+    return 4 * (packed.scratch_words + packed.state_words) + 2 * inputs < 1100
+
+
+def _program(compiled: list[_Compiled]) -> str:
+    """Write the C that calls every function, in the order of its header: a stream begins first."""
+    calls, sizes = list[tuple[str, str, int]](), dict.fromkeys(_BUFFERS, 1)
+    for model, _, functions, _ in compiled:
+        packed, channels = pack(model), model.input.channels
+        samples = model.input.rows + model.delay if model.hop else 1
+        inputs = (model.n_inputs + model.delay * channels) * np.dtype(model.raw_dtype).itemsize
+        needed = {
+            "input": inputs // 4 + 1,
+            "numbers": model.n_numbers + 1,
+            "scratch": max(packed.scratch_words, packed.stream_words),
+            "state": packed.state_words + 1,
+            "scores": model.n_scores,
+            "labels": (samples // (model.hop or 1) + 1) * model.n_scores,
+            "output": model.n_inputs // 2 + 1,
+        }
+        sizes = {name: max(size, needed[name]) for name, size in sizes.items()}
+        for function, parameters in functions.items():
+            arguments = [
+                str(samples) if name == "n" else f"{kind}{_PLACES.get(name, name)}"
+                for kind, name in parameters
+            ]
+            n_lines = model.grids()[0].rows if function.endswith("_line") else 1
+            times = samples if function.endswith("_push") else n_lines
+            calls.append((function, ", ".join(arguments), times))
+    parts = [
+        _CALL % {"function": function, "arguments": arguments, "times": times}
+        for function, arguments, times in calls
+    ]
+    return _PROGRAM % {
+        "includes": "".join(f'#include "{code.stem}.h"\n' for _, code, *_ in compiled),
+        "buffers": "\n".join(f"static uint32_t {name}[{size}];" for name, size in sizes.items()),
+        "functions": "".join(parts),
+        "calls": ", ".join(f"call_{function}" for function, _, _ in calls),
+    }
+
+
+def main() -> None:
+    """Measure all cores, and print the largest of every function so far."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cores", nargs="+", default=CORES)
+    parser.add_argument("--levels", choices=LEVELS, nargs="+", default=list(LEVELS))
+    chosen = parser.parse_args()
+    most: dict[str, dict[str, int]] = {}
+    models = [model for _, model in answering()]
+    for core, kind, column in itertools.product(chosen.cores, ("gcc", "zig"), chosen.levels):
+        if (core, kind) == ("esp8266", "zig") or (column, kind) == ("g", "zig"):
+            continue
+        for level in LEVELS[column]:
+            with tempfile.TemporaryDirectory() as name:
+                found = use_stacks(models, platform_of(core, kind), Path(name) / "image", level)
+            for used in found:
+                for function, size in used.painted.items():
+                    row = most.setdefault(function, {})
+                    size = max(size, used.bounds.get(function, 0))
+                    row[column] = max(row.get(column, 0), size)
+            print(core, kind, level, json.dumps(most), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""The stack that report and the header promise, painted around every function of every kind."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tinykernel import resources
+from tinykernel.codegen.sources import render_sources
+
+
+def promised(header: str, column: int) -> dict[str, int]:
+    """Read the table of a header: bytes by function, at one of its columns of levels."""
+    lines = header[header.index(" -O0\n") : header.index(" * The stack was measured")].splitlines()
+    table, sizes = dict[str, int](), list[str]()
+    for line in lines[1:]:
+        sizes = re.findall(r" (\d+)", line) or sizes
+        table |= {name: int(sizes[column]) for name in re.findall(r"[a-z]\w*", line)}
+    return table
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("core", "kind", "level"),
+    [
+        *((core, "gcc", "-Os") for core in ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7")),
+        *((core, "gcc", "-Os") for core in ("cortex-m33", "esp32c3", "esp8266", "atmega328p")),
+        *((core, "gcc", "-O0") for core in ("cortex-m0", "esp8266")),
+        *(("cortex-m0", "gcc", level) for level in ("-Og", "-O1", "-O2", "-O3")),
+        *(("cortex-m4", "zig", level) for level in ("-Os", "-Og", "-O0", "-O2")),
+    ],
+)
+def test_no_function_takes_more_stack_than_promised(
+    require_platforms, require_toolchain, import_benchmark, tmp_path: Path, core, kind, level
+) -> None:
+    """Every function keeps to its bound, of which `report` has the largest, and to its header."""
+    require_platforms(core)
+    require_toolchain(core, kind)
+    stack = import_benchmark("stack")
+    models = dict(stack.answering())
+    if core == "atmega328p":  # it has 2 KB of RAM
+        models = {name: model for name, model in models.items() if stack.is_small(model)}
+    column = {"-Os": 0, "-Og": 3 if kind == "zig" else 0, "-O3": 2, "-O0": 3}.get(level, 1)
+    platform, used = stack.platform_of(core, kind), set()
+    found = stack.use_stacks(list(models.values()), platform, tmp_path / "image", level)
+    for (name, model), (painted, bounds) in zip(models.items(), found, strict=True):
+        table = promised(render_sources(model, "m")["include/m.h"].decode(), column)
+        assert painted.keys() == table.keys()
+        # Paint tells nothing of the smallest functions.
+        over = {f: s for f, s in painted.items() if s > max(bounds.get(f, s), stack.SMALLEST)}
+        over |= {f: s for f, s in (painted | bounds).items() if s > table[f]}
+        assert over == {}, name
+        used |= painted.keys()
+    rows = json.loads((resources.folder("templates") / "model" / "stack.json").read_text())["rows"]
+    every = {function for row in rows for function in row["functions"]}
+    assert used == every or core == "atmega328p"
