@@ -60,7 +60,7 @@ def test_import_failed_where_no_folder_can_be_written(cache, monkeypatch) -> Non
 
 
 @pytest.mark.parametrize("damage", ["cut", "turned", "empty", "folder"])
-def test_damaged_cache_broke_every_command(cache, damage) -> None:
+def test_commands_run_with_a_damaged_cache(cache, damage) -> None:
     """An entry that is not as it was written is neither run nor in the way."""
     triple()(2)
     (entry,) = entries(cache)
@@ -101,7 +101,7 @@ def test_processes_share_a_cache_that_is_being_written(tmp_path) -> None:
     assert len(entries(tmp_path / "cache")) == 4
 
 
-def test_full_cache_disk_broke_every_command(cache, monkeypatch) -> None:
+def test_commands_run_with_a_full_cache_disk(cache, monkeypatch) -> None:
     """What cannot be kept is used all the same, and no part of it stays."""
 
     def full(*_: object) -> None:
@@ -112,7 +112,7 @@ def test_full_cache_disk_broke_every_command(cache, monkeypatch) -> None:
     assert entries(cache) == []
 
 
-def test_a_change_in_another_file_was_not_seen(cache, tmp_path, monkeypatch) -> None:
+def test_a_change_in_another_file_compiles_again(cache, tmp_path, monkeypatch) -> None:
     """A function is compiled again where one that is compiled into it stands in a changed file."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)

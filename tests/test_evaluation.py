@@ -49,7 +49,7 @@ def test_interval_of_groups(n_groups, size, seed):
     assert copies[0] <= one.mean() <= copies[1]
 
 
-def test_intervals_of_unequal_groups_were_three_times_as_wide_as_a_bootstrap():
+def test_intervals_of_unequal_groups_are_about_those_of_a_bootstrap():
     """One large group says little of new ones, and takes nothing from what the others say."""
     rng, held, ratio = np.random.default_rng(0), 0, []
     for _ in range(40):
@@ -66,7 +66,7 @@ def test_intervals_of_unequal_groups_were_three_times_as_wide_as_a_bootstrap():
     assert np.median(ratio) < 1.3
 
 
-def test_few_groups_were_given_an_interval():
+def test_few_groups_have_no_interval():
     """Seven groups have none, the words say so, and one group proves nothing."""
     groups = np.arange(70) % 7
     assert compare(groups > 1, groups > 1, groups=groups).interval is None
@@ -119,7 +119,7 @@ def test_baselines():
         assert found["majority"].as_good == equal
 
 
-def test_a_tree_was_far_better_and_nothing_said_so():
+def test_a_tree_that_is_far_better_is_told():
     """Sharp thresholds of two inputs: a tree finds them, a linear model does not; of values too."""
     X = RNG.normal(size=(1500, 4)).astype(np.float32)
     y = (np.abs(X[:, 0]) > 1) ^ (X[:, 1] > 0.5)
@@ -215,8 +215,8 @@ def test_a_rare_label_that_is_found_is_no_reason_for_doubt(rows, wrong, expected
     assert [expected in line for line in said] == [True] * bool(expected)
 
 
-def test_samples_of_a_window_were_called_suspicious():
-    """That one sample tells the label is no sign of an id; it was, with advice to leave it out."""
+def test_samples_of_a_window_are_not_suspicious():
+    """That one sample tells the label is no sign of an id."""
     X, y, X_test, y_test = data("alone")
     found = compare(y_test, np.zeros(100, dtype=int), classes=(0, 1))
     assert not any("alone" in line for line in cautions(found, X, y, X_test, samples=True))

@@ -48,7 +48,7 @@ def test_labels_steered_the_terminal(hostile) -> None:
     assert all(map(str.isprintable, found.output.split("\n")))
 
 
-def test_labels_steered_files_that_people_read(hostile) -> None:
+def test_labels_do_not_steer_files_that_people_read(hostile) -> None:
     """README and C of an export, and the page of a report, hold them as visible text."""
     model = replace(random_model(1, n_features=5, n_classes=3), answers=Labels(LABELS))
     files = exported_files(model, None, name="m", format="library")
@@ -65,7 +65,7 @@ def test_labels_steered_files_that_people_read(hostile) -> None:
     assert b"1 is `\\x1b[31mred'b'`, 2 is `new\\nline" in files["README.md"]
 
 
-def test_one_tree_was_1_trees():
+def test_one_tree_is_1_tree():
     """One thing of a kind is in the singular: parts of a model, inputs and channels of a header."""
     X, y = np.arange(40)[:, None].astype(np.int16), np.arange(40) // 20
     tree = TernaryKernelClassifier(model="tree", random_state=0).fit(X, y).quantize()

@@ -200,7 +200,7 @@ def test_a_damaged_journal_is_one_line(trained, tmp_path, file):
     assert len(trained) == 3
 
 
-def test_the_model_of_another_size_was_taken(trained, tmp_path):
+def test_the_model_of_the_recommended_size_is_taken(trained, tmp_path):
     """A model file in the place of another is damage, though it is a model."""
     X, y = data()
     how = {"sizes": ["2KB"], "n_folds": 2, "journal": tmp_path}
@@ -210,8 +210,8 @@ def test_the_model_of_another_size_was_taken(trained, tmp_path):
         tune(X, y, **how)
 
 
-def test_the_same_rows_were_other_data(trained, tmp_path):
-    """An array by columns, or text in a wider type, began a new journal."""
+def test_the_same_rows_are_the_same_data(trained, tmp_path):
+    """An array by columns, or text in a wider type, begins no new journal."""
     X, y = data()
     how = {"sizes": ["2KB"], "n_folds": 2, "journal": tmp_path}
     tune(X, y, groups=np.arange(len(X)).astype("U5"), **how)
@@ -288,7 +288,7 @@ def test_sizes_without_a_model_are_left_out(monkeypatch, trained):
         tune(X, y, sizes=["2KB"], n_jobs=1)
 
 
-def test_a_linear_part_below_2_kb_was_never_tried(no_tools):
+def test_a_linear_part_below_2_kb_is_tried(no_tools):
     """A quick tune begins at 1 KB, where a linear part fits, and recommends it where it does."""
     X, y = blobs(60, 0, 2)
     found = tune(X, y, budget="2KB", n_jobs=1, **QUICK)

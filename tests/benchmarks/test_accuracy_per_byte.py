@@ -166,8 +166,8 @@ def test_folds_keep_files_of_their_own_and_are_not_trained_twice(module, monkeyp
     assert len(calls) == 9
 
 
-def test_rows_stood_in_the_order_in_which_they_were_measured(checkout, import_benchmark):
-    """Rows are sorted by data, then budget: 30 KB of words stood behind beats."""
+def test_rows_stand_in_their_own_order(checkout, import_benchmark):
+    """Rows are sorted by data, then budget."""
     page = checkout / "docs" / "results" / "sounds.md"
     key = import_benchmark("sounds")._key
     keys = [key(line) for line in page.read_text().split("|---|\n")[-1].splitlines()]

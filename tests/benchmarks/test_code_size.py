@@ -19,7 +19,7 @@ def test_every_property_of_the_sample_was_measured(import_benchmark) -> None:
             assert code_properties(model).keys() <= measured["code"].keys(), core
 
 
-def test_a_stage_that_was_never_measured_has_an_estimate(monkeypatch) -> None:
+def test_a_stage_without_a_measurement_has_an_estimate(monkeypatch) -> None:
     """A new stage counts as more code than any other, and the note says so."""
     model = spectral_model(1)
     measured = estimate_footprint(model, "cortex-m4")

@@ -20,7 +20,7 @@ def test_intervals_held_in_half_of_the_cases(drawn, groups, kind) -> None:
 
 
 @pytest.mark.parametrize("groups", [5, 40])
-def test_a_promise_by_groups_broke_in_a_quarter_of_repeats(drawn, groups) -> None:
+def test_a_promise_by_groups_holds(drawn, groups) -> None:
     """Five persons of whom a quarter is bad promise nothing; forty keep what they promise."""
     for bad in (0.1, 0.25):
         for made, broken in (

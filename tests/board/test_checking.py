@@ -75,7 +75,7 @@ def test_a_board_that_lies_about_one_score_is_found(monkeypatch, require_tool) -
     assert found.first_difference.got == found.first_difference.expected + 1
 
 
-def test_a_stack_of_which_all_paint_was_gone_held(monkeypatch, require_tool) -> None:
+def test_a_stack_without_any_paint_left_is_a_failure(monkeypatch, require_tool) -> None:
     """Where an inference takes all bytes that the board looks at, its stack is not known."""
     require_tool("serial")
     pointer = b"top = (uint8_t *)__builtin_frame_address(0) - 64;\n#elif 0\n"

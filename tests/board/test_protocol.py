@@ -181,7 +181,7 @@ def test_a_line_that_is_cut_harms_nobody(table, require_tool) -> None:
                 assert ConnectedBoard(link).target == "host"
 
 
-def test_a_baud_of_ten_digits_was_a_traceback(require_tool) -> None:
+def test_a_baud_of_ten_digits_is_one_line(require_tool) -> None:
     """A port that is not there, or has no such speed, is an error of one line."""
     require_tool("serial")
     here, there = os.openpty()
@@ -214,7 +214,7 @@ class Printing(Link):
         """Drop nothing."""
 
 
-def test_lines_without_end_were_read_for_ever(monkeypatch) -> None:
+def test_a_line_without_an_end_ends_in_time(monkeypatch) -> None:
     """Neither the greeting nor an answer waits longer than its time, or takes all memory."""
     monkeypatch.setattr(link, "_ANSWER", 0.2)
     with pytest.raises(TinykernelError, match="no answer in 0 seconds"):
@@ -226,7 +226,7 @@ def test_lines_without_end_were_read_for_ever(monkeypatch) -> None:
         ConnectedBoard(Printing("m-ready"))
 
 
-def test_the_self_test_ran_while_a_stream_went_on(require_tool) -> None:
+def test_the_self_test_waits_for_the_end_of_a_stream(require_tool) -> None:
     """It uses the memory of the stream; bytes that come after it are refused."""
     require_tool("serial")
     with emulated_board(KINDS["signal"]()) as place, Link(place.port) as link:

@@ -182,7 +182,7 @@ def test_a_recording_is_what_train_takes(tmp_path) -> None:
     assert cut.rate == 100
 
 
-def test_a_sensor_outlived_a_killed_emulate() -> None:
+def test_a_sensor_ends_with_a_killed_emulate() -> None:
     """After SIGKILL of `emulate`, which cannot end it, the sensor's program ends by itself."""
     command = [sys.executable, "-m", "tinykernel", "emulate", "--sensor", "still"]
     emulate = subprocess.Popen(command, stdout=subprocess.PIPE)
@@ -333,7 +333,7 @@ def test_whatever_ends_a_recording_it_is_saved(ending, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "s16le"])
-def test_a_sensor_that_fell_silent_was_waited_for(form, tmp_path, monkeypatch) -> None:
+def test_a_silent_sensor_ends_the_recording(form, tmp_path, monkeypatch) -> None:
     """A recording of so many samples ends with an error; those that came are there."""
     monkeypatch.setattr(recording, "_SILENCE", 0.3)
     data = b"0\n" + b"1,2\n" * 40 if form == "text" else frames_of(np.ones((600, 1)), 100)
@@ -346,7 +346,7 @@ def test_a_sensor_that_fell_silent_was_waited_for(form, tmp_path, monkeypatch) -
     assert not list(tmp_path.rglob("*.part"))
 
 
-def test_a_sensor_of_one_sample_a_second_was_no_sensor(monkeypatch) -> None:
+def test_a_sensor_of_one_sample_a_second_is_recorded(monkeypatch) -> None:
     """Three lines that agree are enough where no more come in time."""
     monkeypatch.setattr(recording, "_LEARN", 1.0)
     lines = b"0\nhi\n1,2\n3,4\n5,6\n"
@@ -357,7 +357,7 @@ def test_a_sensor_of_one_sample_a_second_was_no_sensor(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("rate", [0.3, 99.5, 1e12])
-def test_a_wav_of_half_a_sample_a_second_was_a_traceback(rate) -> None:
+def test_a_wav_of_half_a_sample_a_second_is_refused(rate) -> None:
     """Only whole rates fit the header of the file."""
     arguments = ("record", "--port", "/dev/null", "--label", "x", "--format", "s16le")
     assert "a whole number from 1 to" in failed(*arguments, "--rate", rate, status=2)
@@ -379,7 +379,7 @@ def test_lines_of_another_width_are_lost_samples() -> None:
     assert reader.lost == 2
 
 
-def test_a_channel_called_y_was_taken_for_the_label() -> None:
+def test_a_channel_may_be_called_y() -> None:
     """Names that stand for labels, groups and times in a table are those of channels here."""
     reader = Lines()
     reader.take(b"\n" + b"x:1,y:2,t:3,Group:4\n" * 12)

@@ -68,8 +68,8 @@ def test_small_code_where_flash_is_short(digits):
 
 
 @pytest.mark.slow
-def test_more_than_32768_inputs_had_no_size():
-    """One block of 65,536 components is as many as there can be: two of them were tried."""
+def test_more_than_32768_inputs_have_a_size():
+    """One block of 65,536 components is as many as there can be; two of them are not tried."""
     X = np.random.default_rng(0).normal(size=(24, 33000)).astype(np.float32)
     y = np.arange(24) % 2
     found = contenders.sizes_that_fit(Asked.few(X, y, QUICK, limits=parse_limits("30KB")))
@@ -178,8 +178,8 @@ def _linked_larger(monkeypatch, more):
     monkeypatch.setattr(fitting, "sizes_that_fit", lambda *given: {"n_components": 192})
 
 
-def test_a_linked_model_over_the_budget_ended_well(monkeypatch):
-    """30.4 KB of 30 KB were reported as -404 bytes left: it is made again, or the training fails.
+def test_a_linked_model_over_the_budget_is_an_error(monkeypatch):
+    """A model of 30.4 KB for 30 KB is trained again, or the training fails.
 
     What was learned is kept, and without a linker nothing changes.
     """
@@ -237,7 +237,7 @@ def test_bad_values(monkeypatch, given, expected):
         train(*blobs(60, 0), **given)
 
 
-def test_a_budget_below_all_code_took_a_search(monkeypatch):
+def test_a_budget_below_all_code_is_refused_without_a_search(monkeypatch):
     """A hundred bytes are refused before the search, on every core; the least models are above."""
     X, y = np.arange(40)[:, None].astype(np.int16), np.arange(40) // 20
     least = (
@@ -270,8 +270,8 @@ def test_convolutions_use_the_budget(digits):
         assert list(found.classifier.n_kernels.values()) == [n_channels]
 
 
-def test_few_windows_left_two_thirds_of_the_budget_empty(monkeypatch):
-    """Weights of 1024 kernels had 4 bits at any budget; with room for as many they have 8."""
+def test_few_windows_use_the_budget(monkeypatch):
+    """Weights of 1024 kernels have 8 bits where there is room for as many."""
     rng, y = np.random.default_rng(0), np.arange(24) % 2
     X = rng.normal(0, 50, (24, 48)).cumsum(axis=1) + 9 * np.arange(48) * y[:, None]
     for budget, bits in (("16KB", 8), ("4KB", 4)):
@@ -373,15 +373,15 @@ def test_a_number_of_components_of_unknown_size_is_trained(monkeypatch):
     assert found.memory is None
 
 
-def test_trees_of_images_were_refused_for_bytes_that_nobody_gave():
+def test_trees_of_images_are_refused_by_their_name():
     """The line names what was asked for, not what the budget adds."""
     X, y = load_digits(return_X_y=True)
     with pytest.raises(TinykernelError, match="model: only for tables"):
         train(X[:60], y[:60], budget="4KB", model="trees", image_shape=(8, 8), link=False)
 
 
-def test_a_size_below_the_budget_was_called_too_large(monkeypatch):
-    """One kernel of 8 bits fits and is too few: its 2045 bytes were said to exceed 2048."""
+def test_a_size_below_the_budget_is_trained(monkeypatch):
+    """One kernel of 8 bits fits and is too few: its 2045 bytes do not exceed 2048."""
     found = iter([(1, 2045), (0, 2588), (0, 2613)])
     monkeypatch.setattr(contenders.capacity, "most_kernels", lambda *_: next(found))
     X = np.random.default_rng(0).normal(size=(20, 64, 1)).astype(np.float32)

@@ -61,8 +61,8 @@ def test_the_smallest_of_the_best_sizes_is_chosen(trained, least, fits, tried, b
     assert reason.startswith(f"{best} x {best} chosen over ")
 
 
-def test_a_size_that_alone_kept_to_the_budget_was_not_taken(trained):
-    """The usual size followed, which was over the budget."""
+def test_the_only_size_within_the_budget_is_taken(trained):
+    """The usual size is over the budget."""
     trained.fits = 16
     side, reason = choose_side(IMAGES, LABELS, (16, 24, 32, 48), 32)
     assert side == 16

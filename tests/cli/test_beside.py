@@ -75,7 +75,7 @@ def test_an_array_beside_windows(tmp_path):
     assert "beside has shape (9, 2) for 240 rows" in failed("train", file, *shape, *given)
 
 
-def test_numbers_beside_a_folder_of_sounds_asked_for_a_column(tmp_path):
+def test_numbers_beside_a_folder_of_sounds_are_refused(tmp_path):
     """A sound has no columns to name."""
     for label in "ab":
         (tmp_path / label).mkdir()

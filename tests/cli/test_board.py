@@ -134,7 +134,7 @@ def test_one_board_needs_no_port(monkeypatch) -> None:
 
 
 @pytest.mark.slow
-def test_an_esp32_ran_silently_on_a_risc_v(work, require_tool) -> None:
+def test_an_esp32_says_that_it_runs_on_a_risc_v(work, require_tool) -> None:
     """The line of an emulated board says which core it has, where no emulator has the target's."""
     require_tool("qemu-system-riscv32")
     board = process("emulate", work / "gesture.tkm", "-t", "esp32")

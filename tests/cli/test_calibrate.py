@@ -122,7 +122,7 @@ def test_predict_and_evaluate_of_a_calibrated_model(work, fresh, tmp_path) -> No
     assert "decisions" not in plain
 
 
-def test_some_duplicates_of_training_rows_were_refused(tmp_path) -> None:
+def test_some_duplicates_of_training_rows_are_allowed(tmp_path) -> None:
     """Rows that equal training rows are left out with a count."""
     X, y = blobs(600, 3)
     X = np.hstack([X, X[:, :3] ** 2]).astype(np.float32)

@@ -209,7 +209,7 @@ def test_ctrl_c_while_options_are_read_is_one_line(monkeypatch, work):
     assert failed("inspect", model, status=130) == "error: interrupted"
 
 
-def test_second_interrupt_lost_what_the_first_one_kept(monkeypatch) -> None:
+def test_a_second_interrupt_keeps_what_the_first_one_kept(monkeypatch) -> None:
     """What follows a Ctrl-C within a second is the same one; later it counts again."""
     now = [100.0]
     monkeypatch.setattr(output.time, "monotonic", lambda: now[0])

@@ -72,7 +72,7 @@ def test_evaluate_other_rows(work, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["evaluate", "verify"])
-def test_labels_of_another_problem_were_an_accuracy_of_zero(command, work, tmp_path):
+def test_labels_of_another_problem_are_refused(command, work, tmp_path):
     """Rows none of whose labels is a class are refused before anything is compared or written."""
     data = tmp_path / "other.npz"
     np.savez(data, X=blobs(6, 9)[0], y=np.array([25, 39, 25, 40, 41, 42]))
@@ -161,7 +161,7 @@ def test_the_rows_of_an_official_split_are_a_file(tmp_path):
     assert "has a test part" in failed("train", train, "--test", test, "-o", model)
 
 
-def test_a_class_without_test_rows_was_left_out_in_silence() -> None:
+def test_a_class_without_test_rows_is_named() -> None:
     """The mean recall of the classes says which of them no row has."""
     found = compare(["a", "b"], ["a", "a"], classes=("a", "b", "c"))
     words = dict(evaluation_in_words(found))

@@ -109,7 +109,7 @@ def test_other_files_of_labels(told, tmp_path):
         assert fault in failed("evaluate", told / "e.tkm", tmp_path / "day.wav")
 
 
-def test_background_of_a_long_recording_counted_as_wrong(told, tmp_path):
+def test_background_of_a_long_recording_is_right(told, tmp_path):
     """Without events windows are judged by the labels along time; short events say what to do."""
     found = json_of("evaluate", told / "m.tkm", told / "long")
     assert found["accuracy"] > 0.9
@@ -127,7 +127,7 @@ def test_background_of_a_long_recording_counted_as_wrong(told, tmp_path):
     assert found["notes"][-1].endswith("of background, no class of the model")
 
 
-def test_misses_and_false_alarms_were_a_line_of_repeated_rates(told):
+def test_misses_and_false_alarms_are_told_once(told):
     """Each row has a threshold and other figures than the rows around it; one is the chosen."""
     found = json_of("evaluate", told / "e.tkm", told / "long")["curve"]
     assert [point["threshold"] for point in found] == sorted(point["threshold"] for point in found)
@@ -138,7 +138,7 @@ def test_misses_and_false_alarms_were_a_line_of_repeated_rates(told):
     assert len({tuple(row[1:]) for row in rows}) == len(rows) < len(found)
 
 
-def test_a_misspelt_background_was_ignored(told, tmp_path):
+def test_a_misspelt_background_is_refused(told, tmp_path):
     """A background that is no label of the data is refused before the training."""
     wrong = ("--set", "background=silense", "--window", "1s", "-o", tmp_path / "x.tkm")
     assert "background: 'silense' is not a label" in failed("train", told / "train", *wrong)

@@ -75,7 +75,7 @@ def test_library_is_for_every_target(work, tmp_path, monkeypatch):
     assert files == {"gesture.h", "gesture.c", "gesture_field.h", "LICENSE", "manifest.json"}
 
 
-def test_a_library_for_a_target_was_refused(work, tmp_path):
+def test_a_library_may_name_a_target(work, tmp_path):
     """A target beside a format that is for all of them is left out with a note."""
     given = ("--format", "library", "-t", "cortex-m4", "-o", tmp_path / "p")
     result = run("export", work / "gesture.tkm", *given)

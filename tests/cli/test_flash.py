@@ -33,7 +33,7 @@ def write_ini(folder: Path, text: str) -> None:
     (folder / MANIFEST).write_bytes(manifest({"platformio.ini": text.encode()}))
 
 
-def test_flash_ran_what_any_folder_said(project, tmp_path, monkeypatch):
+def test_flash_runs_only_what_an_export_says(project, tmp_path, monkeypatch):
     """A platformio.ini can run programs: flash wants an export that nobody changed, or --trust."""
     fake_pio(tmp_path, monkeypatch, f"echo called > {tmp_path}/called")
     for change, expected in (

@@ -47,7 +47,7 @@ def test_the_commands_work_on_it(normal, tmp_path) -> None:
     )
 
 
-def test_memory_of_one_class_was_a_question_mark_and_a_key(normal, tmp_path) -> None:
+def test_memory_of_one_class_has_names(normal, tmp_path) -> None:
     """The promise has no number of rows, and that there is one class has words."""
     page = tmp_path / "m.html"
     given = ("--html", page, "--compiler", "none", "-t", "cortex-m4")
@@ -59,7 +59,7 @@ def test_memory_of_one_class_was_a_question_mark_and_a_key(normal, tmp_path) -> 
         assert "one class True" not in " ".join(said.split())
 
 
-def test_labels_of_machines_were_an_accuracy_of_zero(normal, tmp_path) -> None:
+def test_labels_of_machines_give_no_accuracy(normal, tmp_path) -> None:
     """Where labels are neither normal nor novel, rows are not judged."""
     X, y = blobs(90, 4)
     data, model = tmp_path / "d.npz", normal / "m.tkm"

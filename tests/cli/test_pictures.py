@@ -44,7 +44,7 @@ def test_pictures_go_the_whole_way(trained):
     assert (found["rows"], found["differences"]) == (10, 0)
 
 
-def test_a_page_of_images_with_text_labels_was_a_traceback(trained, tmp_path):
+def test_images_with_text_labels_have_a_page(trained, tmp_path):
     """A folder of pictures, and an .npz with labels of text, give a page with test images."""
     X = np.random.default_rng(0).integers(0, 256, (20, 12, 12), np.uint8)
     np.savez(tmp_path / "d.npz", X=X, y=np.array(["lie", "stand"] * 10))

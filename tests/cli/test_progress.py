@@ -56,8 +56,8 @@ def test_compiling_is_shown():
     assert any("compiling" in progress.stage for progress in seen)
 
 
-def test_training_was_called_compiling_until_its_next_message(monkeypatch) -> None:
-    """Epochs of minutes were shown as compiling, though the compiler had ended long before."""
+def test_training_is_called_so_as_soon_as_all_is_compiled(monkeypatch) -> None:
+    """Epochs of minutes are not shown as compiling, which ended before them."""
     seen: list[Progress] = []
     monkeypatch.setattr(bars, "_shown", lambda quiet: nullcontext(seen.append))
     with bars.showing_progress(quiet=False):

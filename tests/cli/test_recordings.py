@@ -185,7 +185,7 @@ def test_windows_in_an_array(recorded, tmp_path):
         ((60, 32, 2), {}, "rows have a shape; --window-shape 32x2 (a signal)"),
     ],
 )
-def test_rows_of_one_group_were_in_both_parts_without_a_word(tmp_path, shape, named, hint):
+def test_rows_of_one_group_in_both_parts_are_told(tmp_path, shape, named, hint):
     """A line says what would help: to name groups, or the shape of images and windows."""
     X = np.random.default_rng(0).integers(0, 255, shape).astype(np.uint8)
     np.savez(tmp_path / "a.npz", X=X, y=np.arange(60) % 2, **named)
@@ -194,7 +194,7 @@ def test_rows_of_one_group_were_in_both_parts_without_a_word(tmp_path, shape, na
     assert f"hint: {hint}" in plain.stderr
 
 
-def test_a_column_of_persons_was_an_input_without_a_word(tmp_path):
+def test_a_column_of_persons_is_told_if_it_is_an_input(tmp_path):
     """A table whose column says who it was has a hint; with --groups it has none."""
     rng = np.random.default_rng(0)
     lines = [f"{i % 6},{rng.normal()},{rng.normal()},{i % 2}" for i in range(60)]
@@ -232,7 +232,7 @@ def test_bad_options(work, tmp_path, options, expected, status):
     assert not (tmp_path / "m.tkm").exists()
 
 
-def test_recordings_had_no_official_test_part(recorded, tmp_path):
+def test_recordings_may_have_an_official_test_part(recorded, tmp_path):
     """--test takes a folder of other recordings, as a file of rows; predict names files."""
     (tmp_path / "other").mkdir()
     write(tmp_path / "other" / "late.csv", lines(9))

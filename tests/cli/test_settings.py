@@ -50,7 +50,7 @@ def test_nothing_names_an_option_that_became_a_setting() -> None:
         assert not gone.intersection(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)), file
 
 
-def test_a_setting_given_as_an_option_was_taken_for_an_unknown_one(tmp_path) -> None:
+def test_a_setting_given_as_an_option_is_told_how_to_set(tmp_path) -> None:
     """One line says how to write it, where a command takes it."""
     given = ("train", tmp_path, "--short", "drop", "-o", tmp_path / "m.tkm")
     assert "--short is a setting: --set short=pad|drop" in failed(*given, status=2)
@@ -144,7 +144,7 @@ def test_files_of_settings_keep_every_text(tmp_path) -> None:
         (("--set", f"epochs={'9' * 5000}"), "epochs"),
     ],
 )
-def test_an_option_ended_in_a_traceback(tmp_path, typed, said) -> None:
+def test_a_wrong_option_is_one_line(tmp_path, typed, said) -> None:
     """Digits that no number has, signs that are no digits, and colons in labels are one line."""
     X, y = blobs(20, 0, 2)
     np.savez(tmp_path / "d.npz", X=X[:, :4], y=y)

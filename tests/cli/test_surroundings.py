@@ -52,7 +52,7 @@ def test_importing_changes_no_global_state():
 
 
 @pytest.mark.slow
-def test_a_locale_with_a_decimal_comma_changed_numbers(tmp_path, tool_missing, monkeypatch):
+def test_a_locale_with_a_decimal_comma_changes_no_number(tmp_path, tool_missing, monkeypatch):
     """Data, model, C and what is printed are the same where C writes 1,5 for 1.5."""
     made = ["localedef", "-i", "de_DE", "-f", "UTF-8", tmp_path / "de_DE.UTF-8"]
     if shutil.which("localedef") is None or subprocess.run(made, capture_output=True).returncode:
@@ -83,7 +83,7 @@ def test_a_locale_with_a_decimal_comma_changed_numbers(tmp_path, tool_missing, m
         locale.setlocale(locale.LC_ALL, before)
 
 
-def test_line_ends_of_other_systems_became_part_of_labels(tmp_path, monkeypatch):
+def test_line_ends_of_other_systems_are_no_part_of_labels(tmp_path, monkeypatch):
     """Tables, settings and names of models from Windows and old Macs read as those of Unix."""
     monkeypatch.chdir(tmp_path)
     settings = "[train]\neffort = 'quick'\nepochs = 2\nn_components = 32\n"

@@ -59,5 +59,6 @@ EVERY: dict[str, Maker] = {
     **{f"values, {k}": lambda make=make: regressor(make()) for k, make in _ONE_OF_EACH.items()},
     "trees": lambda: tree_model(1),
     "trees beside a linear part": lambda: tree_model(2, linear=True),
+    "trees of 8 bits": lambda: tree_model(4, bits=8),
     "trees, float32": lambda: tree_model(3, n_features=9, raw_dtype="float32"),
 }

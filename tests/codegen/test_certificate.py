@@ -146,7 +146,7 @@ def test_proofs_of_models_are_accepted(name, checker, capsys):
     assert "a single source" in checker.refuse(export._replace(text=single))
 
 
-def test_wrong_files_were_tracebacks(whole, checker, tmp_path):
+def test_wrong_files_are_one_line(whole, checker, tmp_path):
     """Without arguments there is a line of usage; a file that is not what it should be has one."""
     files = {
         "p.json": json.dumps(whole.proof).encode(),
@@ -266,7 +266,7 @@ def _less(text: str, pattern: str) -> str:
         "trees beside a linear part",
     ],
 )
-def test_memory_of_another_size_was_proved(name, checker):
+def test_memory_of_another_size_is_refused(name, checker):
     """Sizes of scratch and state, forged in the header, the C and the proof together: refused."""
     export = _export(MODELS[name]())
     for kind in export.proof["memory"]:
@@ -300,7 +300,7 @@ def test_every_bound_and_witness_counts(checker, whole):
         assert witness["stage"] in refused("witnesses", i, change)
 
 
-def test_witnesses_were_not_required(checker, whole):
+def test_witnesses_are_required(checker, whole):
     """Without them, without one, with one twice, with one that names another stage: refused."""
     said = whole.proof["witnesses"]
     for wrong in ([], said[1:], said[:-1], [*said, said[-1]], [said[1], said[0], *said[2:]]):
@@ -339,15 +339,15 @@ TRICKS = {
 
 
 @pytest.mark.parametrize("trick", TRICKS)
-def test_the_compiler_read_another_program(trick, checker, whole):
-    """The checker once read a text of which the compiler made other macros and tables."""
+def test_a_program_that_the_compiler_reads_otherwise_is_refused(trick, checker, whole):
+    """The compiler would make other macros and tables of it than the checker reads."""
     text = re.sub(*TRICKS[trick], whole.text, count=1)
     assert text != whole.text
     checker.refuse(whole._replace(text=text))
 
 
 @pytest.mark.parametrize("line", ["#define tk_biases tk_gains", "#undef TK_BLOCKS", "#pragma x"])
-def test_the_header_could_rename_a_table(line, checker, whole):
+def test_a_header_cannot_rename_a_table(line, checker, whole):
     """What NAME.c includes first must speak of the model alone."""
     message = checker.refuse(whole._replace(header=f"{whole.header}{line}\n"))
     assert "the header" in message
@@ -361,7 +361,7 @@ def test_the_header_could_rename_a_table(line, checker, whole):
         "#else\n{0}",
     ],
 )
-def test_the_type_of_samples_stood_in_a_false_condition(hidden, checker):
+def test_the_type_of_samples_must_not_hang_on_a_condition(hidden, checker):
     """A spectrum is bounded for the type that the compiler sees, not for another in the text."""
     export, typedef = _export(ALL["spectrum, int16"]()), "typedef int16_t m_input_t;"
     header = export.header.replace(typedef, hidden.format(typedef))
@@ -369,14 +369,14 @@ def test_the_type_of_samples_stood_in_a_false_condition(hidden, checker):
     assert "hangs on a condition" in checker.refuse(export._replace(header=header))
 
 
-def test_a_floor_of_levels_beyond_its_type_was_proved(checker):
+def test_a_floor_of_levels_beyond_its_type_is_refused(checker):
     """A level less its floor would leave 32 bits, as the digest of a forged proof would hide."""
     export = _export(ALL["spectrum, int16"]())
     text = re.sub(r"\d+u?, /\* floor", "2147483648u, /* floor", export.text)
     assert "a floor of other bits" in checker.refuse(checker.forged(export, text))
 
 
-def test_hostile_sizes_never_ended(checker, whole):
+def test_hostile_sizes_end_in_one_line(checker, whole):
     """Sizes that take forever, numbers that are none, files that do not end: one line each."""
     proof = whole.proof
     for macro, value in (

@@ -139,7 +139,7 @@ def test_every_format_is_tried() -> None:
     assert {*SOURCES, "web"} == set(formats())
 
 
-def test_a_header_dropped_in_a_false_condition_was_missing_in_the_single_source() -> None:
+def test_a_single_source_has_every_header_where_it_is_needed() -> None:
     """What stands in one condition is there again where another one may hold."""
     files = render_sources(EVERY["float signal, calibrated: known"](), "m")
     text = render_single(files, "m")["single/m.c"].decode()

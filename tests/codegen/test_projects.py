@@ -211,7 +211,7 @@ def test_the_example_of_a_stream_had_another_rate_than_the_recordings() -> None:
         assert b"Put the rate" in exported_files(model, None, about=about, **how)[at]
 
 
-def test_the_first_samples_of_a_sketch_came_all_at_once() -> None:
+def test_the_first_samples_of_a_sketch_come_in_time() -> None:
     """Its source begins at the end of setup(), however long that took."""
     files = exported_files(spectral_model(1), None, name="m", format="library")
     for sketch in ("Record", "Stream"):

@@ -109,7 +109,7 @@ def test_labels_cannot_end_a_comment_or_a_string() -> None:
 
 
 @pytest.mark.parametrize(("n_classes", "end"), [(3, '"2"'), (10, '"5", ..')])
-def test_list_of_classes_ended_in_four_dots(n_classes: int, end: str) -> None:
+def test_a_list_of_classes_ends_in_three_dots_at_most(n_classes: int, end: str) -> None:
     """The sentence ends with one full stop, or with the three of what is left out."""
     header = render_sources(random_model(1, n_classes=n_classes), "m")["include/m.h"].decode()
     line = next(line for line in header.splitlines() if "labels are 0 to" in line)
@@ -147,8 +147,8 @@ def test_vectors_refuse_unfit_rows(X: np.ndarray, message: str) -> None:
         render_vectors(random_model(4, raw_dtype="float32"), "gesture", X)
 
 
-def test_trees_with_thresholds_by_class_did_not_compile(require_tool: Callable[[str], str]) -> None:
-    """Two tables had one name, that of the trees and that of the decisions."""
+def test_trees_with_thresholds_by_class_compile(require_tool: Callable[[str], str]) -> None:
+    """The tables of the trees and of the decisions have names of their own."""
     require_tool("gcc")
     model = balanced(tree_model(1))
     X = random_raw(model, 0, 400)

@@ -72,7 +72,7 @@ def test_rows_without_the_columns_of_the_coding_raised_an_exception(tmp_path):
         load_rows(tmp_path / "b.csv", **how)
 
 
-def test_column_of_dates_became_texts_without_a_word(tmp_path):
+def test_a_column_of_dates_is_told(tmp_path):
     """A model of 40 dates refuses all rows of later ones, and whoever trains it is told so."""
     rows = [f"2024-{1 + i % 4}-{1 + i // 4 % 10},{i % 5},{i % 2}" for i in range(400)]
     (tmp_path / "a.csv").write_text("\n".join(["day,ax,label", *rows]))
@@ -81,8 +81,8 @@ def test_column_of_dates_became_texts_without_a_word(tmp_path):
 
 
 @pytest.mark.parametrize("low", [1.7e9, -1.7e9, 2e7 + 1, -0.5, 7.0])
-def test_gap_of_large_numbers_was_the_least_of_them(low):
-    """In float32 a time in seconds less 1 is that time: missing and least values were one."""
+def test_a_gap_of_large_numbers_is_none_of_them(low):
+    """In float32 a time in seconds less 1 is that time; a gap must differ from it."""
     X = np.array([[low], [low + 1000], [low + 5e4], [np.nan]])
     gap = coding_of(X, ["t"], {}, np.array([True])).gaps["t"]
     assert np.float32(gap) < np.float32(low)

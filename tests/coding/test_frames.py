@@ -33,7 +33,7 @@ def frame(tmp_path, require_tool):
     return path, table.drop(columns="label"), table["label"]
 
 
-def test_a_frame_with_text_was_refused(frame, tmp_path):
+def test_a_frame_with_text_is_trained(frame, tmp_path):
     """train takes a frame as the command takes its file: the same numbers, the same model."""
     path, X, y = frame
     model = tmp_path / "m.tkm"
@@ -95,7 +95,7 @@ def test_estimators_code_frames_and_remember_how(frame, tmp_path):
     assert not hasattr(plain, "coding_")
 
 
-def test_a_coding_was_made_of_the_rows_to_predict(require_tool):
+def test_a_coding_is_that_of_the_training_rows(require_tool):
     """A model of numbers refuses text and gaps that come later, in place of inventing numbers."""
     pd = require_tool("pandas")
     rng = np.random.default_rng(0)
@@ -109,7 +109,7 @@ def test_a_coding_was_made_of_the_rows_to_predict(require_tool):
         classifier.predict(X.assign(b="x"))
 
 
-def test_two_columns_of_one_name_ended_in_a_traceback(require_tool):
+def test_two_columns_of_one_name_are_one_line(require_tool):
     """A frame with equal names is refused in one line; other tables are not taken for frames."""
     pd = require_tool("pandas")
     X = pd.DataFrame([["x", 1.0], ["y", 2.0]], columns=["a", "a"])

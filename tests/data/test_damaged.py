@@ -40,7 +40,7 @@ def test_headers_of_arrays_are_not_believed(tmp_path, said) -> None:
     assert "X cannot be read" in refused(tmp_path / "a.npz")
 
 
-def test_a_fault_of_our_own_was_called_a_damaged_file(tmp_path, monkeypatch):
+def test_a_fault_of_our_own_is_not_called_a_damaged_file(tmp_path, monkeypatch):
     """Only what NumPy and zipfile raise says that a file is damaged."""
 
     def faulty(*_):
@@ -172,7 +172,7 @@ def test_large_test_part_takes_no_class_away(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("at_least", [1, 2])
-def test_whole_numbers_to_predict_were_classes_of_one_row(tmp_path, at_least) -> None:
+def test_whole_numbers_to_predict_are_refused_as_labels(tmp_path, at_least) -> None:
     """Numbers that hardly repeat are refused as labels with a word on regression."""
     X, _ = small(120)
     refusal = {"test_size": 0.2 if at_least == 1 else 0.6}
@@ -180,16 +180,16 @@ def test_whole_numbers_to_predict_were_classes_of_one_row(tmp_path, at_least) ->
     assert "for quantities --task numbers" in refused(file, **refusal)
 
 
-def test_sparse_table_was_read_as_one_line(tmp_path) -> None:
-    """3 GB of zeros took minutes and all the memory; a line has a limit."""
+def test_a_sparse_table_is_refused(tmp_path) -> None:
+    """3 GB of zeros are no long line: a line has a limit."""
     for name in ("a.csv", "a.tsv"):
         with (tmp_path / name).open("wb") as stream:
             stream.truncate(3 << 30)
         assert "line 1 is longer than 4000000 characters" in refused(tmp_path / name)
 
 
-def test_rows_of_many_samples_were_searched_as_plain_inputs(tmp_path) -> None:
-    """Windows of 4096 x 3 without their shape took nine minutes; one line asks for it."""
+def test_rows_of_many_samples_are_told_to_be_windows(tmp_path) -> None:
+    """One line asks for the shape of windows of 4096 x 3, which would take nine minutes."""
     X = np.zeros((8, 4096, 3), np.int16)
     file = npz(tmp_path / "motors.npz", X=X, y=np.arange(8) % 2)
     message = failed("train", file, "-o", tmp_path / "m.tkm", "--test", 0)

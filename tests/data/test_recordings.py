@@ -236,7 +236,7 @@ def test_bad_sounds(tmp_path):
 
 
 @pytest.mark.parametrize("channels", [1, 2])
-def test_a_wav_without_samples_was_a_traceback(tmp_path, channels):
+def test_a_wav_without_samples_is_one_line(tmp_path, channels):
     """A recorder that is stopped at once leaves a header and no samples: one line says so."""
     sound(tmp_path / "w" / "a.wav", channels=channels)
     b = sound(tmp_path / "w" / "b.wav", 0, channels=channels)
@@ -402,7 +402,7 @@ def test_counters_are_no_channels(tmp_path):
     assert windows(file, 5, inputs=["sample", "ax"]).channels == ("sample", "ax")
 
 
-def test_sounds_of_one_and_of_two_channels_were_refused(tmp_path) -> None:
+def test_sounds_of_one_and_of_two_channels_are_read(tmp_path) -> None:
     """The channels that all have are taken, and told."""
     samples = np.random.default_rng(0).integers(-999, 999, (800, 2), dtype=np.int16)
     for label, n in (("a", 1), ("b", 2)):
@@ -414,7 +414,7 @@ def test_sounds_of_one_and_of_two_channels_were_refused(tmp_path) -> None:
     assert windows(tmp_path / "b", 40, labels_needed=False).notes == ()
 
 
-def test_a_folder_of_sounds_took_sixty_bytes_a_sample(tmp_path) -> None:
+def test_a_folder_of_sounds_takes_little_memory(tmp_path) -> None:
     """Labels, groups and times of a sound are no arrays of a value a sample."""
     n, samples = 24, 8000
     for i in range(n):

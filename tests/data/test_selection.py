@@ -127,7 +127,7 @@ def test_decimal_commas(tmp_path, name, mark):
 
 
 @pytest.mark.parametrize("below", [[], [["9.5", "1.2", "3.1", ""]]])
-def test_points_elsewhere_made_decimal_commas_text(tmp_path, below):
+def test_decimal_commas_are_numbers_beside_points_elsewhere(tmp_path, below):
     """A point in a dropped column, of groups or of a row without a label decides nothing."""
     rows = [["0,5", "1.2", "3.1", "1,5"], ["2", "7.4", "4.2", "2,5"]] * 5
     file = table(tmp_path / "a.csv", ["x", "b", "who", "label"], rows + below, ";")

@@ -50,7 +50,7 @@ def test_one_recording_is_not_split(tmp_path):
     assert as_dataset(found, 0).split == "18 training windows, no test windows"
 
 
-def test_several_recordings_of_one_person_were_called_one(tmp_path):
+def test_several_recordings_of_one_person_are_called_a_group(tmp_path):
     """Who has files of one person reads that it is one group, not one recording."""
     for name in "ab":
         log(tmp_path / "all" / f"anna_{name}.csv")

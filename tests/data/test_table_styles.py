@@ -124,7 +124,7 @@ STYLES = [
 @pytest.mark.parametrize(
     ("content", "typed", "said", "remedy"), [s[1:] for s in STYLES], ids=[s[0] for s in STYLES]
 )
-def test_a_table_as_people_have_it_was_refused(tmp_path, content, typed, said, remedy):
+def test_a_table_as_people_have_it_is_read(tmp_path, content, typed, said, remedy):
     """It trains and says what became of its columns; or one line says what to type, which works."""
     file, model = tmp_path / "a.csv", tmp_path / "m.tkm"
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -151,7 +151,7 @@ def test_inputs_overrule_what_is_left_out(tmp_path):
     assert load(model).feature_names == ("more0", "more1", "x")
 
 
-def test_types_were_decided_by_the_first_rows(tmp_path):
+def test_types_are_decided_by_all_rows(tmp_path):
     """Text below 20,000 rows of numbers makes a column of text, as it does in the first row."""
     file, n = tmp_path / "a.csv", 25_000
     cells = [str(i % 5) for i in range(n)]
@@ -174,7 +174,7 @@ def test_predictions_are_of_rows_without_a_label_too(tmp_path):
     assert every.y is None
 
 
-def test_totals_without_a_group_were_refused(tmp_path):
+def test_totals_without_a_group_are_left_out(tmp_path):
     """A line of totals has no label, so that it needs no group."""
     cells = [[*row, f"p{i % 6}"] for i, row in enumerate(rows())]
     table = tmp_path / "t.csv"
@@ -183,8 +183,8 @@ def test_totals_without_a_group_were_refused(tmp_path):
     assert len(dataset.X_train) + len(dataset.X_test) == 60
 
 
-def test_the_row_without_a_group_was_counted_among_those_with_a_label(tmp_path):
-    """The message said row 2 (line 4) of the third row of the file."""
+def test_a_row_without_a_group_is_counted_apart(tmp_path):
+    """The message names the third row of the file, and its line."""
     table = tmp_path / "t.csv"
     table.write_text("x,who,label\n1,a,no\n2,a,\n3,,yes\n4,b,no\n")
     with pytest.raises(TinykernelError, match=r"row 3 \(line 4\), column 'who': the group"):

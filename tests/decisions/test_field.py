@@ -44,7 +44,7 @@ def test_sums_of_64_bits_and_a_full_count() -> None:
     assert len(full) <= 64 + 4 * MODEL.n_classes
 
 
-def test_sums_beyond_their_decisions_left_64_bits() -> None:
+def test_sums_beyond_their_decisions_are_refused() -> None:
     """Counters whose sums no decisions can have made are refused: the next one would overflow."""
     counters = Counters(MODEL)
     counters.update(1, 5, 5)

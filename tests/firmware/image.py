@@ -76,7 +76,8 @@ def differences(
             )
         sources += objects
         # Decisions are compared on the rows whose margins `deciding` takes thresholds from, too.
-        few = with_extremes(model) if model.decision is None else random_raw(model, 1, 40)
+        many = 40 if model.input.is_table else 4
+        few = with_extremes(model, many) if model.decision is None else random_raw(model, 1, 40)
         raw = few if rows is None else rows[name]
         entries = entry_rows(model, raw)
         part = _Part(root / own / "program", platform)

@@ -29,7 +29,7 @@ def test_self_test_streams(require_compiler, tmp_path: Path, kind: str) -> None:
     assert f"DECISIONS: {' '.join(str(label) for label in labels)}\n" in text
 
 
-def test_scratch_of_whole_windows_held_the_samples_of_a_stream() -> None:
+def test_scratch_of_whole_windows_holds_no_samples_of_a_stream() -> None:
     """The samples that a stream keeps are no part of it, of numbers beside either."""
     for kind in ("offset, int16", "offset, numbers beside", "spectrum, int16"):
         model = ALL[kind]()
@@ -39,7 +39,7 @@ def test_scratch_of_whole_windows_held_the_samples_of_a_stream() -> None:
         assert packed.scratch_words == packed.stream_words + packed.state_words - kept
 
 
-def test_windows_less_their_means_did_not_compile_for_avr(require_platforms):
+def test_windows_less_their_means_compile_for_avr(require_platforms):
     """There a pointer to a type that may alias others is no pointer to that type."""
     require_platforms("atmega328p")
     model = ALL["offset, int16"]()

@@ -64,7 +64,7 @@ def test_guided_fuzzing_tells_kernels_apart(require_tool, tmp_path, monkeypatch)
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_structures_were_missing_in_the_program_that_the_compiler_reads(require_tool, tmp_path):
+def test_the_program_that_the_compiler_reads_has_all_structures(require_tool, tmp_path):
     """C without damage is the same to compiler and checker; structures are part of it."""
     require_tool("gcc")
     checker, source, structures = proofs.load_checker(), tmp_path / "m.c", set()

@@ -148,8 +148,8 @@ def test_a_stream_is_counted_call_by_call(exact) -> None:
     assert more.event == 0 < bench(SIGNALS["events"](), "cortex-m4").stream.event < 3 * 50
 
 
-def test_a_decision_that_was_asked_for_twice_was_measured(require_platforms) -> None:
-    """A window less its means is counted by the first call: the second was taken for it."""
+def test_the_first_call_of_a_decision_is_measured(require_platforms) -> None:
+    """A window less its means is counted by the first call, not by the second."""
     require_platforms("cortex-m4")
     result = bench(offset_model(1), "cortex-m4")
     assert result.stream.decision > 0.8 * result.instructions

@@ -60,7 +60,7 @@ def test_no_trained_model_is_below_the_least_size(digits, layout):
     assert layout == "windows" or least > 0.9 * needed
 
 
-def test_the_size_of_models_of_images_was_told_with_nearly_all_of_them():
+def test_few_rows_tell_the_size_of_models_of_images():
     """Rows with the extremes of a channel do, in place of those of every pixel."""
     X = np.random.default_rng(0).integers(0, 256, (400, 48)).astype(np.uint8)
     few, _ = capacity.some_rows(X, np.arange(400) % 2, n_channels=3)

@@ -84,8 +84,8 @@ def test_estimate_of_a_target_with_the_code_of_another(target, model) -> None:
     assert found.stack == other.stack
 
 
-def test_code_without_a_measured_size_counted_nothing_without_a_word(model) -> None:
-    """With 6000 inputs 2148 bytes were estimated and 2736 linked; the note names what lacks."""
+def test_code_without_a_measured_size_is_told(model) -> None:
+    """Of 6000 inputs, of which more is linked than estimated, the note names what lacks."""
     wide = random_model(1, n_features=6000, n_blocks=1)
     notes = estimate_footprint(wide, "cortex-m4").notes
     assert any("not measured for: further stages;" in note for note in notes)
@@ -196,7 +196,7 @@ def test_wrong_requests(model, monkeypatch, tmp_path) -> None:
     assert report(model, "esp32").source == "estimate"
 
 
-def test_a_chip_was_too_small_for_windows_whose_stream_alone_was(capsys) -> None:
+def test_a_chip_that_is_too_small_for_a_stream_takes_windows(capsys) -> None:
     """What calls with windows fits, and a line of the report says that a stream does not."""
     model = offset_model(1, height=760, channels=1, terms=1, cells=(3, 1), hop=380)
     found = report(model, "atmega328p", "30KB", compiler="none")

@@ -75,8 +75,8 @@ def test_what_is_no_tree_is_refused(change, message):
         replace(whole, **changed)
 
 
-def test_sum_of_some_trees_left_32_bits_unproved():
-    """Later trees took back what the first ones had added: the whole sum fits, on the way no."""
+def test_sums_of_some_trees_are_proved():
+    """Later trees may take back what the first ones add: the sum fits on the way, too."""
     size = np.r_[1, np.zeros(1200, int)]
     shift, leaves = np.r_[0, np.full(1200, 15)], np.r_[0, 0, np.repeat([127, -128], 600)]
     trees = Trees([0], [0], size, 0 * size, shift, [0], [0], leaves.astype(np.int8), [1])

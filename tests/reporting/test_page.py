@@ -176,7 +176,7 @@ def test_a_page_of_one_class_advised_rows_that_have_no_labels(tmp_path) -> None:
     assert "judge it" not in report_page(file, (), compiler="none").to_html()
 
 
-def test_the_record_of_1500_classes_made_the_file_too_large() -> None:
+def test_a_page_of_1500_classes_stays_small() -> None:
     """A model file keeps no table of classes by classes where there are very many."""
     for n in (200, 201):
         assert bool(about_evaluation(compare(np.arange(n), np.arange(n)))) == (n == 200)

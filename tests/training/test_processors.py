@@ -136,7 +136,7 @@ def _fingerprints(n_jobs: int, only: str, variables: dict[str, str]) -> list[str
 
 @pytest.mark.slow
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="compiles for processors of x86-64")
-def test_a_model_depended_on_the_processor() -> None:
+def test_a_model_is_the_same_on_every_processor() -> None:
     """Without what NumPy and BLAS choose by the processor, every kind of training gives the same.
 
     So does one, for compiling takes long, without fused multiply-add and wide vectors.

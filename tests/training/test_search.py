@@ -70,8 +70,8 @@ def test_a_linear_part_is_trained_once_on_a_fold(tried):
     assert made.count("linear8") == 2
 
 
-def test_a_linear_part_that_was_tried_beside_another_layout_was_not_found(tried):
-    """It has no layout: its trial is that of its form, where the race ended in a traceback."""
+def test_a_linear_part_tried_beside_another_layout_is_found(tried):
+    """It has no layout: its trial is that of its form."""
     losses, _ = tried
     losses |= {"compact": 0.12, "windows": 0.05, "compact+linear4": 0.11}
     losses |= {"linear8": 0.15, "linear4": 0.2}

@@ -120,7 +120,7 @@ def test_train_and_test_folders_are_the_parts(photos, tmp_path):
     )
 
 
-def test_pictures_lost_their_content_without_a_word(image, photos):
+def test_pictures_that_lose_content_are_told(image, photos):
     """Formats that are not read and dark 16-bit greys are told; val is the test part."""
     (photos / "dog" / "9.heic").write_bytes(b"0")
     dark = np.random.default_rng(0).integers(2700, 3100, (2, 6, 8, 8), dtype=np.uint16)
@@ -242,7 +242,7 @@ _LARGE = "has more than 50 million pixels"
         ("n_decoder.webp", "has more than 25 million pixels"),
     ],
 )
-def test_a_hostile_picture_took_all_memory(hostile, image, monkeypatch, name, reason):
+def test_a_hostile_picture_is_one_line(hostile, image, monkeypatch, name, reason):
     """Each has its own line; what is too large for its decoder is not decoded."""
     file = hostile / "cat" / name
     if name == "j_claims.ppm":
@@ -288,7 +288,7 @@ def test_a_folder_of_recordings_is_none_of_pictures(tmp_path):
     assert is_pictures(Path("x.JPG"))
 
 
-def test_a_stray_picture_became_a_class(image, photos):
+def test_a_stray_picture_is_no_class(image, photos):
     """A preview beside the folders of the classes is no class of its own."""
     image.new("RGB", (8, 8)).save(photos / "preview.png")
     assert "preview.png: is not in the folder of a class" in refused(photos)

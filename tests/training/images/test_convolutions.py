@@ -188,7 +188,7 @@ def test_large_budgets_take_deep_convolutions_of_small_images(side, budget, form
     assert set(sizes(side, budget)) == forms
 
 
-def test_a_mapping_over_the_budget_was_trained_first():
+def test_no_mapping_over_the_budget_is_trained():
     """Each of its numbers is refused before."""
     X, y = strokes(60, 0)
     given = {"image_shape": (14, 16), "epochs": 10**6, "link": False}
@@ -207,7 +207,7 @@ def test_a_contest_of_values_spoke_of_log_loss():
     assert "on held-out rows: R2 " in model.search_["contest"]
 
 
-def test_trainings_of_an_epoch_were_judged_by_how_small_their_decisions_were():
+def test_trainings_of_an_epoch_are_judged_whatever_the_size_of_their_decisions():
     """The temperatures of a contest reach such decisions: one that is right must win."""
     truth, weight = np.arange(400) % 2, np.ones(400, dtype=np.float32)
     right = np.random.default_rng(0).normal(2 * truth - 1, 1)[:, None].astype(np.float32)
@@ -218,8 +218,8 @@ def test_trainings_of_an_epoch_were_judged_by_how_small_their_decisions_were():
     assert abs(small - usual) < 0.02
 
 
-def test_maps_of_all_channels_at_once_took_memory():
-    """Taps are drawn channel by channel: images of 14 x 14 and 192 of them took 104 MB."""
+def test_maps_take_the_memory_of_one_channel():
+    """Taps are drawn channel by channel, so that 192 of images of 14 x 14 take little."""
     plan = convolution_plan((28, 28, 1), 192, "deep", LinearRecipe(epochs=1))
     images = np.random.default_rng(0).integers(0, 256, (128, 1, 28, 28), dtype=np.uint8)
     targets = targets_of(np.arange(128) % 3, 3)
@@ -254,7 +254,7 @@ def test_what_has_no_convolutions_is_refused(options, words):
         TernaryKernelClassifier(epochs=1, **options).fit(X, np.arange(8) % 2)
 
 
-def test_the_search_for_channels_counted_down_one_by_one(monkeypatch):
+def test_the_search_for_channels_takes_few_steps(monkeypatch):
     """Half of the numbers are left out by each try: eight of 192, and the fewest."""
     tries, real = [], Asked.integers
     monkeypatch.setattr(Asked, "integers", lambda *a, **told: tries.append(1) or real(*a, **told))

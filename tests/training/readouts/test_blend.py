@@ -109,13 +109,13 @@ def test_interrupting_the_comparison_keeps_learned_weights(monkeypatch: pytest.M
     assert (model.decision_function(rows) == quick.decision_function(rows)).all()
 
 
-def test_rounding_to_two_bits_once_cost_a_blend_its_lead() -> None:
-    """A blend was judged in floats: har in 2 KB had 90.8 % for 93.2 of learned weights."""
+def test_a_blend_keeps_its_lead_when_rounded_to_two_bits() -> None:
+    """A blend is judged as it is rounded, not in floats."""
     rows, codes = clouds(6, 240, 30, 1)
     assert not blend_ahead(learned(rows, codes, 6, bits=2), None)
 
 
-def test_components_once_competed_with_a_linear_part_that_was_not_delivered(
+def test_components_compete_with_the_linear_part_that_is_delivered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With groups, trials judge the blend; the model holds what trials judged."""
@@ -143,7 +143,7 @@ def test_components_once_competed_with_a_linear_part_that_was_not_delivered(
     assert told == [True]
 
 
-def test_ctrl_c_while_a_blend_was_rounded_went_unheard(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_the_rounding_of_a_blend(monkeypatch: pytest.MonkeyPatch) -> None:
     """The best step so far is no blend that was judged: learned weights are kept, and said so."""
     rows, codes = clouds(6, 240, 30, 1)
     options = {"n_components": 0, "linear": 8, "epochs": 20, "random_state": 0}
@@ -162,8 +162,8 @@ def test_ctrl_c_while_a_blend_was_rounded_went_unheard(monkeypatch: pytest.Monke
     assert (model.decision_function(rows) == quick.decision_function(rows)).all()
 
 
-def test_a_class_in_one_group_alone_once_made_blends_of_nan() -> None:
-    """Folds without the class had NaN, whose loss was 0, or an error of NumPy."""
+def test_a_class_in_one_group_alone_makes_a_finite_blend() -> None:
+    """Folds without the class give neither NaN, whose loss would be 0, nor an error of NumPy."""
     rows, codes = clouds(4, 240, 10, 3)
     groups = np.arange(240) % 11
     for alone in (1, 3):
@@ -178,7 +178,7 @@ def test_a_class_in_one_group_alone_once_made_blends_of_nan() -> None:
         assert np.isfinite(model.decision_function(rows)).all()
 
 
-def test_one_group_left_beside_validation_rows_was_refused_after_the_training() -> None:
+def test_one_group_left_beside_validation_rows_is_trained() -> None:
     """Two groups of which one is held out leave one, which counts as none."""
     rows, codes = clouds(2, 120, 6, 0)
     options = {"n_components": 0, "linear": 8, "epochs": 5, "validation_fraction": 0.2}
@@ -197,8 +197,8 @@ def test_weights_of_any_size_keep_products_exact() -> None:
     assert np.allclose(*(fit.fitted(rows) for fit in fits))
 
 
-def test_a_blend_of_less_loss_was_less_accurate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of mushroom the blend had 7 % less log loss, and 97.5 % of the test rows for 99.1."""
+def test_a_blend_is_at_least_as_accurate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A blend of less log loss that is less accurate, as of mushroom, is not taken."""
     rows, codes = clouds(6, 240, 30, 1)
     learner = learned(rows, codes, 6)
     for scores, ahead in (((0.9, 0.9), True), ((0.9, 0.8), False)):

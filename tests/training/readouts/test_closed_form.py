@@ -169,7 +169,7 @@ def test_penalty_of_every_second_input_is_half_that_of_all(monkeypatch: pytest.M
     assert np.allclose(*said, atol=0.03)
 
 
-def test_penalty_was_found_by_the_first_cells_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_penalty_is_found_by_cells_of_all_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts of two cells follow each other; where only the second tells, the error is small."""
     inputs, _, weight = _many(5, 400, 20)
     total = inputs.sum(axis=1, keepdims=True)
@@ -190,7 +190,7 @@ def test_inputs_that_decide_have_the_power() -> None:
     assert int(np.argmax(input_power(inputs, targets, weight))) == 5
 
 
-def test_shaded_targets_made_the_sums_depend_on_the_order_of_additions() -> None:
+def test_sums_of_shaded_targets_do_not_depend_on_the_order() -> None:
     """BLAS adds in an order of its own: targets between 0 and 1 must have few bits, too."""
     inputs, targets, weight = _many(11, 300, 30)
     shaded = targets * np.random.default_rng(0).random(targets.shape, dtype=np.float32) ** 9
@@ -203,7 +203,7 @@ def test_shaded_targets_made_the_sums_depend_on_the_order_of_additions() -> None
     assert (worth, error) == (turned[1], same)
 
 
-def test_error_left_out_was_0_where_nothing_could_be_left_out() -> None:
+def test_there_is_no_error_left_out_where_nothing_can_be() -> None:
     """Two groups of one class each make no fold: nothing is said of the error."""
     inputs, targets, weight = _many(2, 50, 9)
     assert np.isnan(fit_levels(inputs, targets, weight, [], 8).error)

@@ -175,8 +175,8 @@ def test_trees_of_few_values_compete_with_a_smooth_fit():
 ONE_THREAD = TrainerOptions(n_components=64, tree_bytes=500, n_jobs=1)
 
 
-def test_finished_trees_were_compared_with_short_trainings_of_components(monkeypatch):
-    """Who nearly won is trained in full on rows that chose nothing, where digits took trees."""
+def test_trees_are_compared_with_whole_trainings_of_components(monkeypatch):
+    """Who nearly won is trained in full, on rows that chose nothing."""
     X, y = corners(300)
     data = prepare(X, y)[1]
     folds, final = trial_folds(data.codes, None, 0), final_fold(data.codes, None, 0)
@@ -257,7 +257,7 @@ def test_five_persons_chose_trees_where_twenty_one_are_for_a_linear_part(monkeyp
     assert seen == {"linear8": [final, *folds], "compact": [final]}
 
 
-def test_the_tree_beside_a_model_could_not_be_had():
+def test_the_tree_beside_a_model_can_be_trained():
     """One tree an output takes the place of boosted ones; it keeps to the budget, of values too."""
     X, y = corners(300)
     for task in ("classes", "numbers"):
@@ -276,7 +276,7 @@ def test_leaves_too_fine_for_their_offset_are_refused():
         _in_integers(data, (tree, unit), (none, none), np.array([3.0]))
 
 
-def test_rows_without_a_signal_ended_in_an_error_of_trees(monkeypatch):
+def test_rows_without_a_signal_make_trees(monkeypatch):
     """Where no tree is the best of the trees, the other form is taken."""
 
     def none(*_):
@@ -305,8 +305,8 @@ def test_a_limit_without_room_for_trees_has_none():
 
 
 @pytest.mark.parametrize("name", ["tree_bytes", "tree_steps"])
-def test_what_only_trees_read_was_ignored(name):
-    """Limits of trees beside model="kernels", or for signals, changed nothing and told nothing."""
+def test_options_that_only_trees_read_count(name):
+    """Limits of trees beside model="kernels", or for signals, are refused or told."""
     for given, X in (({"model": "kernels"}, np.zeros((20, 3))), ({}, np.zeros((20, 64, 1)))):
         classifier = TernaryKernelClassifier(**given, **{name: 300})
         with pytest.raises(TinykernelError, match=f"{name}: only for trees"):

@@ -32,7 +32,7 @@ def varied(data, augment, **more):
     return with_spectra(data, SPECTRUM, GRID, levels, options), options
 
 
-def test_a_shift_of_samples_became_one_of_a_frame():
+def test_a_shift_of_samples_is_one_of_samples():
     """A shift of less than half a hop moves samples before the spectrum, not frames after it."""
     data = windows(6)
     copies = varied(data, {"shift": 3})[0].X

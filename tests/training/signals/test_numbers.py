@@ -83,7 +83,7 @@ def test_numbers_that_do_not_fit_are_refused(options, message):
         TernaryKernelClassifier(n_components=0, random_state=0, **options).fit(X, y)
 
 
-def test_windows_without_their_numbers_ended_in_a_traceback():
+def test_windows_without_their_numbers_are_one_line():
     """Arrays of windows have no place for numbers; 64 are the most, and each varies."""
     X, y = rows_of(60)
     still = X.copy()
@@ -97,7 +97,7 @@ def test_windows_without_their_numbers_ended_in_a_traceback():
         fitted(np.hstack([X[:, :64], np.tile(X[:, 64:65], 65)]), y, beside=65)
 
 
-def test_a_rare_flag_ended_in_a_traceback():
+def test_a_rare_flag_is_trained():
     """One row of many differs: its products with many counts must stay exact."""
     rng = np.random.default_rng(0)
     inputs, wanted = rng.integers(0, 200, (300, 40_000)), rng.normal(size=(300, 1))
@@ -106,7 +106,7 @@ def test_a_rare_flag_ended_in_a_traceback():
     assert np.isfinite(fit.weights).all()
 
 
-def test_an_offset_beside_a_spectrum_was_told_as_a_lack_of_room():
+def test_an_offset_beside_a_spectrum_is_refused_by_its_name():
     """The same line with and without a budget."""
     X = np.random.default_rng(0).normal(0, 900, (60, 1024)).astype(np.int16)
     told = {"window_shape": (1024, 1), "rate": 4000, "offset": "remove"}

@@ -174,8 +174,8 @@ def test_sounds_end_to_end(tmp_path):
         ({"augment": {"shift": 1}}, 8000, (256, 160)),
     ],
 )
-def test_the_spectrum_was_lost_silently(change, samples, said):
-    """Windows of sound got none, without a word, for their hop, their length, or added noise.
+def test_a_spectrum_that_is_not_used_is_told(change, samples, said):
+    """Windows of sound whose hop, length or added noise forbid one are told so.
 
     Slow signals, short windows and floats keep their kernels on samples.
     """
@@ -192,16 +192,16 @@ def test_the_spectrum_was_lost_silently(change, samples, said):
 
 
 @pytest.mark.slow
-def test_options_never_given_were_refused():
-    """Without a budget a hop of 1999 was an error of "spectrum", which nobody asked for."""
+def test_only_options_that_are_given_are_refused():
+    """Without a budget a hop of 1999 is no error of "spectrum", which nobody asked for."""
     X, y = chirps(24, 0)
     model = TernaryKernelClassifier(rate=8000.0, hop=397, n_kernels=8, random_state=0)
     with pytest.warns(UserWarning, match="no spectrum: a hop of 397 .* give --hop 39"):
         model.fit(X[:, :1200], y)
 
 
-def test_a_channel_that_rarely_varies_was_refused():
-    """The contest of cells looked at 600 windows only, where a channel of rare knocks was still."""
+def test_a_channel_that_rarely_varies_is_used():
+    """The contest of cells sees a channel of rare knocks, which is still in most windows."""
     rng = np.random.default_rng(0)
     X = np.zeros((650, 64, 2), np.int16)
     X[:, :, 0] = rng.normal(0, 100, (650, 64))
@@ -244,7 +244,7 @@ def test_signals_end_to_end(waves, tmp_path):
     ("stage", "number", "keeps"),
     [("choosing kernels", 1, False), ("rounding", 0, False), ("rounding", 3, True)],
 )
-def test_ctrl_c_in_closed_form_ended_without_a_model(waves, stage, number, keeps):
+def test_ctrl_c_in_closed_form_leaves_a_model(waves, stage, number, keeps):
     """The best levels until then are kept, with a warning; before there are any, the fit ends."""
     X, y = (np.repeat(part, 6 if stage == "rounding" else 1, axis=0) for part in waves)
     X = X + np.arange(len(X))[:, None, None].astype(X.dtype) % 7
@@ -293,7 +293,7 @@ def test_a_constant_channel_is_named():
         TernaryKernelClassifier().fit(X, np.arange(40) % 2)
 
 
-def test_ctrl_c_while_a_fit_was_judged_lost_it(monkeypatch, waves):
+def test_ctrl_c_while_a_fit_is_judged_keeps_it(monkeypatch, waves):
     """The first fit by likelihood is kept, judged or not, and the model says so."""
     X, y = waves
 
