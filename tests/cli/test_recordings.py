@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.io import wavfile
 
 from tests.cli.tools import failed, json_of, run, sets
 from tinykernel import load, save
@@ -246,3 +247,33 @@ def test_recordings_may_have_an_official_test_part(recorded, tmp_path):
     assert run("predict", tmp_path / "m.tkm", tmp_path / "other", "-o", table).exit_code == 0
     names = [line.split(",")[0] for line in table.read_text().splitlines()[:3]]
     assert names == ["window", "late.csv:0", "late.csv:16"]
+
+
+def test_what_has_no_label_is_background_in_a_stream(recorded, tmp_path) -> None:
+    """Stretches without a label are decided, too, and never called by a keyword."""
+    path = tmp_path / "long.csv"
+    rows = [row if 100 <= i < 300 else row[: row.rindex(",") + 1] for i, row in enumerate(lines(7))]
+    write(path, rows)
+    decisions = json_of("predict", recorded / "m.tkm", "--stream", path)["decisions"]
+    assert len(decisions) == (400 - 32) // 16 + 1
+    true = [row["true"] for row in decisions]
+    assert true[0] == true[-1] == "background"
+    assert {"slow", "fast"} < set(true)
+
+
+def test_sounds_without_background_have_a_note(tmp_path) -> None:
+    """Silence becomes a word: with the two ways out. A folder of silence is one of them."""
+    note = "no class is background, so silence and noise become one of the words"
+    for label in ("up", "down", "silence"):
+        for number in range(6):
+            angle = np.arange(4000) * (0.2 if label == "up" else 0.7)
+            samples = 9000 * np.sin(angle + number) * (label != "silence")
+            path = tmp_path / "words" / label / f"{number}.wav"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            noise = np.random.default_rng(number).normal(0, 30, 4000)
+            wavfile.write(path, 8000, (samples + noise).astype(np.int16))
+        if label != "up":
+            out = tmp_path / f"{label}.tkm"
+            arguments = ("train", tmp_path / "words", "--window", "0.5s", *QUICK, "-o", out)
+            notes = json_of(*arguments, "--effort", "quick")["notes"]
+            assert any(line.startswith(note) for line in notes) == (label == "down")

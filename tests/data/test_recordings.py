@@ -425,3 +425,45 @@ def test_a_folder_of_sounds_takes_little_memory(tmp_path) -> None:
     tracemalloc.stop()
     assert set(np.asarray(cut.end_times)) == {(samples - 1) / 16000}
     assert peak < 16 * n * samples
+
+
+def test_times_may_begin_again_at_each_session(tmp_path) -> None:
+    """At another group, another label, or back at the start; what falls elsewhere is no time."""
+    parts = [(f"s{i // 2}", label) for i, label in enumerate(["air", "tea"] * 8)]
+    rows = [f"{i},{7 * i % 5},{name},{y}" for name, y in parts for i in range(30)]
+    header = "elapsed_s,g,session,label"
+    path = tmp_path / "nose.csv"
+    path.write_text("\n".join([header, *rows]))
+    for groups, drop in (("session", ()), (None, ("session",))):
+        cut = windows(path, 10, 10, groups=groups, drop=drop)
+        assert (len(cut.X), cut.rate) == (16 * 3, 1.0)
+    jumps = [f"{i - 4 * (i % 5 == 4)},{i % 5},s0,air" for i in range(300)]
+    path.write_text("\n".join([header, *jumps, *rows]))
+    assert "but does not increase" in refused(path, 10, groups="session")
+
+
+@pytest.mark.parametrize(("blank", "expected"), [("\n", 8), (",,\n", 8), ("\n\n\n", 8), ("", 10)])
+def test_blank_lines_are_gaps(blank, expected, tmp_path) -> None:
+    """A window joins no two gestures; without blank lines it may."""
+    for label in ("flex", "punch"):
+        gesture = "".join(f"{i % 7},{i % 5}\n" for i in range(25))
+        (tmp_path / f"{label}.csv").write_text("ax,ay\n" + (gesture + blank) * 4)
+    assert len(windows(tmp_path, 20, name="{label}", rate=50).X) == (
+        expected if blank else 2 * expected - 2
+    )
+
+
+def test_a_blank_line_after_each_row_is_no_gap(tmp_path) -> None:
+    """Some programs write two line ends."""
+    path = log(tmp_path / "a.csv")
+    n = len(windows(path, 10).X)
+    path.write_text(path.read_text().replace("\n", "\n\n"))
+    assert len(windows(path, 10).X) == n
+
+
+def test_a_missing_label_has_two_ways_out(tmp_path) -> None:
+    """A column, or the path of a recording."""
+    path = tmp_path / "a.csv"
+    path.write_text("ax,ay\n" + "1,2\n" * 50)
+    message = refused(path, 10)
+    assert "--label COLUMN, or where they are in the path, as in --name '{label}'; col" in message

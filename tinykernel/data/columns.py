@@ -31,6 +31,7 @@ _IDENTIFIERS = ("id", "idx", "index", "uuid", "guid", "key", "row", "serial")
 _FEW = 12
 _ROWS_FIRST = 64
 _OUT_OF_ORDER = 0.01
+_SHORTEST = 10  # values of a session
 # Floats of 32 bits have fewer levels in the range of a column, and keep less of its values.
 _LEVELS, _MOST_LOST = 4096, 0.9
 # A column is nearly empty if fewer than one in this number of cells has a value.
@@ -72,10 +73,17 @@ def strictly_monotone(values: NDArray[Any]) -> bool:
     return True
 
 
-def mostly_increasing(values: NDArray[Any]) -> bool:
-    """Whether numbers usually rise and rarely fall, as times of several sessions do."""
+def mostly_increasing(values: NDArray[Any], is_start: NDArray[np.bool_] | None = None) -> bool:
+    """Whether numbers usually rise and rarely fall, as times of several sessions do.
+
+    Falls do not count where `is_start`, shape (n - 1,), says that something else begins, if that
+    has ten values on average.
+    """
     rises = np.count_nonzero(values[1:] > values[:-1])
-    falls = np.count_nonzero(values[1:] < values[:-1])
+    fall = values[1:] < values[:-1]
+    falls = np.count_nonzero(fall)
+    if is_start is not None and _SHORTEST * falls <= len(values):
+        falls = np.count_nonzero(fall & ~is_start)
     return bool(2 * rises > len(values) - 1 and falls <= max(1, _OUT_OF_ORDER * len(values)))
 
 

@@ -31,6 +31,10 @@ ADVICE_ON_EVENTS = (
     "no window lies within an event; 'calibrate --false-alarms 1/h' makes a model of events, which "
     "'evaluate' judges along time"
 )
+ADVICE_ON_SILENCE = (
+    "no class is background, so silence and noise become one of the words; add recordings called "
+    "silence, or let the model refuse: tinykernel calibrate"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +118,8 @@ def load_recordings(
     cut = windows(path, **how)
     shape = cut.X.shape[1], len(cut.channels)
     dataset = replace(as_dataset(cut, 0.0 if test else test_size, seed), shape=shape)
+    if _are_sounds(cut) and not any(map(is_background, np.unique(dataset.y_train).tolist())):
+        dataset = replace(dataset, notes=(*dataset.notes, ADVICE_ON_SILENCE))
     cutting = cutting_of(cut, how)
     return dataset if test is None else _tested_on(test, dataset, cut, how), cut, cutting
 
@@ -192,13 +198,19 @@ def _as_classes(cut: Windows, model: IntegerModel, in_names: bool) -> NDArray[An
         return None
     texts = isinstance(model.classes[0], str)
     y = cut.y.astype(np.str_) if texts and cut.y.dtype.kind != "U" else cut.y
+    if not texts and y.dtype.kind == "U":  # integers, and background between them
+        known = {str(label): label for label in model.classes}
+        y = np.array([known.get(text, text) for text in y.tolist()], dtype=object)
     background = next((label for label in model.classes if is_background(label)), None)
     others = [each for each in set(y.tolist()) - set(model.classes) if is_background(each)]
     if others and background is not None:
         y = np.where(np.isin(y, others), background, y)
-    sounds = all(Path(name).suffix.lower() in SOUNDS for name in cut.recordings)
-    strange = in_names and sounds and not set(y.tolist()) & set(model.classes)
+    strange = in_names and _are_sounds(cut) and not set(y.tolist()) & set(model.classes)
     return None if strange and not any(map(is_background, y.tolist())) else y
+
+
+def _are_sounds(cut: Windows) -> bool:
+    return all(Path(name).suffix.lower() in SOUNDS for name in cut.recordings)
 
 
 def signal_rows(cut: Windows, test_size: float | None = None, seed: int = 0) -> Rows:

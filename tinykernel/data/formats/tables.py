@@ -115,6 +115,7 @@ class ColumnChooser:
     groups: str | None = None
     selection: Selection = field(default_factory=Selection)
     keep_all: bool = False
+    other_way: str = ""  # to name the labels, than by their column
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -166,8 +167,8 @@ class ColumnChooser:
         if not self.needed and not places:
             return None
         raise TinykernelError(
-            f"{self.path}: say which column holds the labels with --label COLUMN; columns: "
-            f"{listed(columns, 12)}"
+            f"{self.path}: say which column holds the labels with --label COLUMN{self.other_way}; "
+            f"columns: {listed(columns, 12)}"
         )
 
 

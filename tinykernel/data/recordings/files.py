@@ -32,6 +32,8 @@ from tinykernel.errors import TinykernelError
 from tinykernel.text import listed
 
 _MOST_TIMES = 64  # largest ratio of rates in resampling
+#: Texts in lower case that stand for a missing label.
+NO_LABEL = ("", "nan", "na", "null")
 _ZONE = re.compile(r"(:\d\d(?:\.\d+)?)(?:Z|[+-]\d\d:?\d\d)$")
 
 
@@ -115,6 +117,15 @@ class Columns:
             y[span.first : span.end] = span.label
         return replace(self, y=y, spans=None)
 
+    def without_gaps(self) -> Columns:
+        """Return it with missing labels as background, unless all of them are missing."""
+        if self.y is None:
+            return self
+        missing = np.isin(np.char.lower(self.y.astype(np.str_)), NO_LABEL)
+        if missing.all() or not missing.any():
+            return self
+        return replace(self, y=np.where(missing, NO_SPAN, self.y))
+
     @property
     def n_rows(self) -> int:
         """Number of samples."""
@@ -184,7 +195,14 @@ def _read(path: Path, reading: Reading) -> Columns:
             return _from_npz(path, reading)
         if suffix in SOUNDS:
             return _from_sound(path, reading)
-        chooser = ColumnChooser(path, reading.label, reading.labels_needed, None, reading.groups)
+        chooser = ColumnChooser(
+            path,
+            reading.label,
+            reading.labels_needed,
+            None,
+            reading.groups,
+            other_way=", or where they are in the path, as in --name '{label}'",
+        )
         if suffix in (".csv", ".tsv"):
             return _from_table(read_table(path, chooser.known), chooser, reading.time)
         if suffix == ".parquet":

@@ -128,7 +128,10 @@ def windows(
     reading = Reading(**options)
     tables, names, source = _tables(recordings, reading)
     say("cutting windows", 0, None)
-    windows = _cut([table.with_labels() for table in tables], names, reading, source)
+    tables = [table.with_labels() for table in tables]
+    if mixed == "majority" and not labels_needed:  # a stream, which has no holes
+        tables = [table.without_gaps() for table in tables]
+    windows = _cut(tables, names, reading, source)
     if labels_needed and windows.y is not None and (windows.y == windows.y[0]).all():
         raise TinykernelError(
             f"{source}: one class only, all {len(windows.y)} windows have the label "

@@ -13,7 +13,7 @@ from tinykernel.coding.cells import number_of
 from tinykernel.data import columns as kinds
 from tinykernel.data.formats.delimited import text_labels
 from tinykernel.data.formats.tables import those_there
-from tinykernel.data.recordings.files import Columns, Reading
+from tinykernel.data.recordings.files import NO_LABEL, Columns, Reading
 from tinykernel.errors import TinykernelError
 from tinykernel.text import listed
 
@@ -59,6 +59,7 @@ def read_tracks(
         times, breaks = None, np.empty(0, np.intp)
         if clock is not None:
             times, rate, breaks = _clock(table, clock, columns[clock], rate)
+        breaks = np.union1d(breaks, _blank_lines(table))
         track = Track(name, table, X, holes, y, unlabelled, channels, rate, times, breaks, clock)
         tracks.append(_numbers_last(track, reading.beside))
     _same_rates(tracks)
@@ -96,11 +97,30 @@ def _time_column(table: Columns, columns: dict[str, NDArray[Any]], named: str | 
         raise TinykernelError(
             f"{table.place(int(lost.argmax()), named)}: the time is missing; fill it"
         )
-    if len(values) > 1 and not kinds.mostly_increasing(values):
+    if len(values) > 1 and not kinds.mostly_increasing(values, _begin_again(table, values)):
         raise TinykernelError(
             f"{where}, but does not increase; leave it out with --set drop={named}"
         )
     return named
+
+
+def _begin_again(table: Columns, times: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mask steps to another group or label, and those back to where the times of a file begin."""
+    numbers = times.astype(np.int64) if times.dtype.kind == "M" else times
+    steps = np.diff(numbers)
+    mask: NDArray[np.bool_] = numbers[1:] <= numbers.min() + np.median(np.abs(steps))
+    for texts in (table.group, table.y):
+        if texts is not None:
+            mask = mask | (texts[1:] != texts[:-1])
+    return mask
+
+
+def _blank_lines(table: Columns) -> NDArray[np.intp]:
+    """Return the samples before which the file has blank lines, unless they are everywhere."""
+    if table.lines is None:
+        return np.empty(0, np.intp)
+    breaks = np.flatnonzero(np.diff(np.asarray(table.lines)) > 1) + 1
+    return breaks if 2 * len(breaks) < len(table.lines) else np.empty(0, np.intp)
 
 
 def _channels(
@@ -266,7 +286,7 @@ def clean_labels(tables: Sequence[Columns]) -> list[tuple[NDArray[Any] | None, N
         y = None if table.y is None else table.y[: None if any(table.y.strides) else 1]
         codes.append(None if y is None else np.unique(y, return_inverse=True))
     texts = sorted({text for code in codes if code for text in code[0].tolist()})
-    known = [text for text in texts if text.lower() not in ("", "nan", "na", "null")]
+    known = [text for text in texts if text.lower() not in NO_LABEL]
     values = text_labels(known) if known else np.zeros(0, np.int64)
     numbers = np.array(list(map(number_of, known)), np.float64)
     if known and values.dtype.kind == "U" and np.isfinite(numbers).all():
