@@ -23,8 +23,6 @@ ARGUMENTS = {
         "32x32x3",
         "--augment",
         "affine:0.3,flip",
-        "--set",
-        "convolutions=coarse",
     ),
     "har_raw": ("--groups", "group_train", "--window-shape", "128x6", "--augment", "rotate:0.15"),
     "har": ("--groups", "group_train"),

@@ -25,7 +25,7 @@ from tables import BALANCED, VALUES, rows_of
 from tables import SETS as TABLES
 
 from tinykernel import progress
-from tinykernel.budget.fitting import TrainResult, train
+from tinykernel.budget import TrainResult, train
 from tinykernel.errors import TinykernelError
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages.components import Components
@@ -39,8 +39,8 @@ SETS = {name: kb for name, (kb, _) in TABLES.items() if not name.startswith("cov
 SETS |= {"digits": 8.0, **dict.fromkeys(MADE, 8.0), "har": 4.4, "usps": 8.0}
 FORMS: dict[str, dict[str, Any]] = {
     "trees": {"model": "trees"},
-    "components": {"model": "kernels"},
-    "linear part": {"n_components": 0, "linear": 8},
+    "components": {"model": "components"},
+    "linear part": {"model": "linear", "linear": 8},
 }
 
 

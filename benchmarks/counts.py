@@ -77,7 +77,7 @@ def parameters() -> dict[str, int]:
     kinds = (
         tinykernel.TernaryKernelClassifier,
         tinykernel.TernaryKernelRegressor,
-        tinykernel.TernaryKernelNovelty,
+        tinykernel.NoveltyDetector,
     )
     return {kind.__name__: len(kind().get_params()) for kind in kinds}
 

@@ -1,6 +1,6 @@
 """Words of held-out speakers in streams: hits, and false alarms an hour against those promised.
 
-python benchmarks/events.py --data DIR [--folds 1] [--hours 3] [--convolutions off]
+python benchmarks/events.py --data DIR [--folds 1] [--hours 3] [--model kernels]
     --write docs/results/events.md
 
 DIR holds ``google12.zip``. Each fold trains on clips of other speakers, chooses thresholds on one
@@ -68,7 +68,7 @@ class Fold:
         speakers = np.random.default_rng(number).permutation(np.unique(data[2][outside]))
         self.halves = [outside[np.isin(data[2][outside], speakers[part::2])] for part in (0, 1)]
         options = {"rate": float(SECOND), "hop": round(given.hop * SECOND), "random_state": 0}
-        options |= {"budget": given.budget, "convolutions": given.convolutions}
+        options |= {"budget": given.budget, "model": given.model}
         parts = [part.split(":") for part in given.augment.split(",") if part]
         options["augment"] = {kind: int(amount) for kind, amount in parts} or None
         self.model: IntegerModel = self.remember(
@@ -135,8 +135,8 @@ def page(given: argparse.Namespace) -> Iterator[str]:
     yield "# Words in a stream"
     yield ""
     yield "Written by `benchmarks/events.py`. Google's speech commands (`google12.zip`): a word in"
-    yield f"ten seconds, a decision each {given.hop:g} s, models of {given.budget}, convolutions"
-    yield f"{given.convolutions}, augmentation {given.augment or 'by default'},"
+    yield f"ten seconds, a decision each {given.hop:g} s, models of {given.budget}, model"
+    yield f"{given.model}, augmentation {given.augment or 'by default'},"
     yield f"{given.hours:g} hours to judge, {given.folds} of 3 folds. Promised:"
     yield f"{RATE_PROMISED:g} false alarm an hour, with {100 * CONFIDENCE:g} % confidence."
     yield "Required: at most 2 an hour, and 85 % of the recall of single clips."
@@ -173,7 +173,7 @@ def main() -> None:
     parser.add_argument("--hours", type=float, default=3.0, help="hours to judge, each fold")
     parser.add_argument("--hop", type=float, default=0.2, help="seconds between decisions")
     parser.add_argument("--budget", default="16KB", help="flash on Cortex-M4")
-    parser.add_argument("--convolutions", default="mixed", help="as --set convolutions")
+    parser.add_argument("--model", default="separable", help="as --set model")
     parser.add_argument("--augment", default="", help="as --augment; by default that of training")
     parser.add_argument("--work", type=Path, help="folder to keep models and scores in")
     given = parser.parse_args()

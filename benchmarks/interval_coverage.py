@@ -14,7 +14,7 @@ import numpy as np
 from _page import page_arguments, print_page
 from numpy.typing import NDArray
 
-from tinykernel import TernaryKernelNovelty
+from tinykernel import NoveltyDetector
 from tinykernel.decisions.confidence import confidence_table, fit_temperature
 from tinykernel.decisions.novelty import alarms
 from tinykernel.decisions.shares import effective_rows
@@ -140,7 +140,7 @@ def one_class_promise(rows: int, repeats: int) -> tuple[float, float]:
     made = broken = 0
     for seed in range(repeats):
         normal = np.random.default_rng(seed + 2).normal(size=(rows, 6)) @ mixed
-        watch = TernaryKernelNovelty(false_alarms=PROMISED, random_state=seed).fit(normal)
+        watch = NoveltyDetector(false_alarms=PROMISED, random_state=seed).fit(normal)
         made += watch.alarms_ is not None
         alarmed = float(np.mean(watch.predict(fresh) < 0))
         broken += watch.alarms_ is not None and alarmed > PROMISED

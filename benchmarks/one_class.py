@@ -22,7 +22,7 @@ from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.targets import find_target
 from tinykernel.data.load import load_data
 from tinykernel.errors import TinykernelError
-from tinykernel.estimator import TernaryKernelNovelty, calibrate_one_class
+from tinykernel.estimator import NoveltyDetector, calibrate_one_class
 from tinykernel.measure.footprint import measure_footprint
 from tinykernel.model.readouts.prototypes import Prototypes
 
@@ -48,7 +48,7 @@ def section(name: str, folder: Path) -> Iterator[str]:
     rates, refusal = [], ""
     for out in every:
         split = Split(X, y, groups, out)
-        watch = TernaryKernelNovelty(
+        watch = NoveltyDetector(
             window_shape=(128, 6) if name == "har_raw" else None, random_state=0
         ).fit(split.X)
         scores = {"ours": -watch.score_samples(split.rows)}

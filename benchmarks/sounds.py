@@ -32,8 +32,8 @@ from tinykernel.files import write_bytes_atomically
 from tinykernel.measure.report import report
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.offset import Offset
+from tinykernel.model.stages.separable import Separable
 from tinykernel.model.stages.spectrum import Spectrum
-from tinykernel.training.images.separable import size_of
 
 WINDOW = {
     "speech": 16000,
@@ -117,18 +117,18 @@ def trained(
         options |= {"hop": 0, "class_weight": "balanced"}
     options |= {"link": False} | found if found else {"budget": budget}
     model = train(X[inside], y[inside], groups=group[inside], **options).model
-    kernels, convolutions = model.find(Kernels), size_of(model)
+    kernels, convolutions = model.find(Kernels), model.find(Separable)
     if convolutions is not None:
         return {
             "answers": model.predict(X[outside]).tolist(),
-            "found": {"n_kernels": convolutions[0], "convolutions": "mixed"},
+            "found": {"n_channels": int(convolutions.channels[-1]), "model": "separable"},
             "flash": report(model, "cortex-m4").flash,
         }
     form = {} if model.find(Offset) is None else {"offset": "remove"}
     form |= {} if model.find(Spectrum) else {"spectrum": "off"}
     return {
         "answers": model.predict(X[outside]).tolist(),
-        "found": {"n_kernels": kernels.n_kernels, "cells": kernels.cells[0], "convolutions": "off"}
+        "found": {"n_kernels": kernels.n_kernels, "cells": kernels.cells[0], "model": "kernels"}
         | form,
         "flash": report(model, "cortex-m4").flash,
     }
@@ -159,7 +159,7 @@ def row(name: str, budget: str, n_folds: int, folder: Path, work: Path | None) -
     if own == "ecg_beats":
         share, words = _share_right(answers, True)
         protocol += f": {words} found"
-    kernels = str(found["n_kernels"])
+    kernels = str(found.get("n_kernels") or found["n_channels"])
     if "cells" not in found:
         kernels += " channels"
     elif found["cells"] > 2:

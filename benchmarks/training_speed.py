@@ -96,7 +96,7 @@ def warm_up() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 256, (640, 64)).astype(np.uint8), rng.integers(0, 3, 640)
     for layout in ("compact", "windows"):
-        TernaryKernelClassifier(n_components={layout: 64}, epochs=4).fit(X, y)
+        TernaryKernelClassifier(n_components=64, layout=layout, epochs=4).fit(X, y)
     for rows in (y, y > 0):
         TernaryKernelClassifier(n_components=64, epochs=4).fit(X, rows)
 
@@ -153,7 +153,7 @@ def covtype(add: Add, folder: Path, threads: int) -> None:
     before = resident()
     begin = time.perf_counter()
     model = TernaryKernelClassifier(
-        n_components={"windows": _COVTYPE_COMPONENTS}, random_state=0, n_jobs=threads
+        n_components=_COVTYPE_COMPONENTS, layout="windows", random_state=0, n_jobs=threads
     ).fit(X, y)
     seconds = time.perf_counter() - begin
     add_memory(add, "covtype", before, X)

@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tests.firmware.test_host import SANITISERS
 from tests.random_models import changed
-from tinykernel import TernaryKernelNovelty, calibrate, export, load, save, verify
+from tinykernel import NoveltyDetector, calibrate, export, load, save, verify
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator import calibrate_one_class
 from tinykernel.model.answers.labels import Labels
@@ -28,9 +28,9 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def watch(digits) -> TernaryKernelNovelty:
+def watch(digits) -> NoveltyDetector:
     """Return what has learned the normal ones."""
-    return TernaryKernelNovelty(false_alarms=0.05, random_state=0).fit(digits[0])
+    return NoveltyDetector(false_alarms=0.05, random_state=0).fit(digits[0])
 
 
 def windows(n: int, scale: float) -> np.ndarray:
@@ -42,7 +42,7 @@ def windows(n: int, scale: float) -> np.ndarray:
     return (1000 * scale * both).astype(np.int16)
 
 
-@parametrize_with_checks([TernaryKernelNovelty()])
+@parametrize_with_checks([NoveltyDetector()])
 def test_check_estimator(estimator, check):
     """Protects every convention of scikit-learn that an outlier detector keeps."""
     check(estimator)
@@ -57,7 +57,7 @@ def test_what_was_never_shown_is_found(digits, watch) -> None:
     model = watch.quantize()
     assert np.array_equal(model.predict(others) == "novel", watch.predict(others) < 0)
     assert np.array_equal(model.scores(others)[:, 1], -watch.decision_function(others))
-    again = TernaryKernelNovelty(false_alarms=0.05, random_state=0).fit(known)
+    again = NoveltyDetector(false_alarms=0.05, random_state=0).fit(known)
     assert again.quantize() == model
 
 
@@ -88,7 +88,7 @@ def test_windows_and_streams(require_tool) -> None:
     """Kernels need no labels; a stream decides as the windows do; groups stay together."""
     require_tool("gcc")
     rows, groups = windows(300, 1.0), np.arange(300) // 10
-    watch = TernaryKernelNovelty(
+    watch = NoveltyDetector(
         false_alarms=0.2, hop=32, n_kernels=40, random_state=0, window_shape=(64, 2)
     ).fit(rows, groups=groups)
     assert np.mean(watch.predict(rows) < 0) < 0.2
@@ -100,7 +100,7 @@ def test_windows_and_streams(require_tool) -> None:
 def test_bad_input(digits, watch) -> None:
     """One line says what is wrong; rows that promise nothing are told."""
     known, model = digits[0], watch.quantize()
-    few = TernaryKernelNovelty(false_alarms=0.01, random_state=0).fit(known)
+    few = NoveltyDetector(false_alarms=0.01, random_state=0).fit(known)
     assert few.alarms_ is None
     assert "180 rows are too few" in few.refusal_
     assert few.predict(known[:5]).tolist() == [1] * 5
@@ -111,9 +111,9 @@ def test_bad_input(digits, watch) -> None:
         ({"n_prototypes": 0}, "n_prototypes"),
     ):
         with pytest.raises(TinykernelError, match=words):
-            TernaryKernelNovelty(**options).fit(known)
+            NoveltyDetector(**options).fit(known)
     with pytest.raises(TinykernelError, match="all rows are in one group"):
-        TernaryKernelNovelty().fit(known, groups=np.zeros(len(known)))
+        NoveltyDetector().fit(known, groups=np.zeros(len(known)))
     with pytest.raises(TinykernelError, match="not a model of one class"):
         calibrate_one_class(_two_classes(model), known, 0.05)
     with pytest.raises(TinykernelError, match="one class"):

@@ -168,7 +168,7 @@ def test_wheel_works_in_empty_environment(wheel, tmp_path) -> None:
     program = tmp_path / "venv" / "bin" / "tinykernel"
     assert __version__ in run([program, "--version"], tmp_path)
     # A linear part alone takes a third of the compiling.
-    alone = ["--set", "n_components=0", "--set", "linear=8", "--set", "epochs=2"]
+    alone = ["--set", "model=linear", "--set", "linear=8", "--set", "epochs=2"]
     run([program, "train", "data.csv", "--label", "side", "-o", "model.tkm", *alone], tmp_path)
     run([program, "export", "model.tkm", "--target", "cortex-m4", "-o", "project"], tmp_path)
     assert (tmp_path / "project" / "platformio.ini").is_file()

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.tools import blobs, run
 from tests.random_fronts import local_model, random_signal_stage
 from tests.random_models import random_model
-from tinykernel import TernaryKernelClassifier, save
+from tinykernel import Classifier, save
 from tinykernel.codegen.description import consists_of
 from tinykernel.codegen.projects import exported_files
 from tinykernel.codegen.sources import render_sources
@@ -68,7 +68,7 @@ def test_labels_do_not_steer_files_that_people_read(hostile) -> None:
 def test_one_tree_is_1_tree():
     """One thing of a kind is in the singular: parts of a model, inputs and channels of a header."""
     X, y = np.arange(40)[:, None].astype(np.int16), np.arange(40) // 20
-    tree = TernaryKernelClassifier(model="tree", random_state=0).fit(X, y).quantize()
+    tree = Classifier(model="tree", random_state=0).fit(X, y).quantize()
     assert consists_of(tree) == "1 tree of 2 leaves, 1 input"
     assert b"a classifier of 1 input with 2 classes" in render_sources(tree, "m")["include/m.h"]
     sound = local_model(random_signal_stage(1, channels=1), 1)

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from tinykernel.decisions import Counters as Counters
     from tinykernel.decisions import calibrate as calibrate
     from tinykernel.errors import TinykernelError as TinykernelError
+    from tinykernel.estimator import Classifier as Classifier
+    from tinykernel.estimator import NoveltyDetector as NoveltyDetector
+    from tinykernel.estimator import Regressor as Regressor
     from tinykernel.estimator import TernaryKernelClassifier as TernaryKernelClassifier
-    from tinykernel.estimator import TernaryKernelNovelty as TernaryKernelNovelty
     from tinykernel.estimator import TernaryKernelRegressor as TernaryKernelRegressor
     from tinykernel.evaluation import evaluate as evaluate
     from tinykernel.measure.bench import bench as bench
@@ -33,10 +35,12 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOME = {
+    "Classifier": "tinykernel.estimator",
     "Counters": "tinykernel.decisions",
     "IntegerModel": "tinykernel.model",
+    "NoveltyDetector": "tinykernel.estimator",
+    "Regressor": "tinykernel.estimator",
     "TernaryKernelClassifier": "tinykernel.estimator",
-    "TernaryKernelNovelty": "tinykernel.estimator",
     "TernaryKernelRegressor": "tinykernel.estimator",
     "TinykernelError": "tinykernel.errors",
     "bench": "tinykernel.measure.bench",

@@ -8,7 +8,7 @@ import pytest
 from tests.cli.tools import failed, json_of, run, sets
 from tinykernel.modelfile import about
 
-QUICK = (*sets("n_kernels=16", "epochs=3"), "--effort", "quick", "--quiet")
+QUICK = (*sets("n_channels=16", "epochs=3"), "--effort", "quick", "--quiet")
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_a_size_is_chosen_where_none_is_given(require_tool, tmp_path):
         folder.mkdir(parents=True, exist_ok=True)
         pixels = rng.integers(0, 200, (20, 20)) + 55 * (number % 2)
         Image.fromarray(pixels.astype(np.uint8)).save(folder / f"{number}.png")
-    options = (*sets("n_kernels=16", "epochs=1"), "-o", tmp_path / "m.tkm")
+    options = (*sets("n_channels=16", "epochs=1"), "-o", tmp_path / "m.tkm")
     text = run("train", tmp_path / "dots", *options).output
     assert re.search("note: pictures become (16x16|24x24)x1; --image-shape", text)
     assert re.search(

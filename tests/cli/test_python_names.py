@@ -26,7 +26,7 @@ _CALLED: dict[str, tuple[Callable[..., Any], ...]] = {
         tinykernel.train,
         tinykernel.TernaryKernelClassifier,
         tinykernel.TernaryKernelRegressor,
-        tinykernel.TernaryKernelNovelty,
+        tinykernel.NoveltyDetector,
         PaperClassifier,
         tinykernel.windows,
         tinykernel.calibrate,

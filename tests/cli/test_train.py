@@ -62,7 +62,7 @@ def test_options_reach_the_estimator(data, tmp_path, monkeypatch):
     monkeypatch.setattr(TernaryKernelClassifier, "fit", look)
     model, table = tmp_path / "m.tkm", tools.table_with_groups(tmp_path)
     train, balanced = ("train", "-o", model, *QUICK[2:]), ("--class-weight", "balanced")
-    more = (*balanced, *sets("n_components=windows:64", "sigma=2"), "--seed", 7)
+    more = (*balanced, *sets("n_components=64", "layout=windows", "sigma=2"), "--seed", 7)
     assert failed(*train, data, "--groups", "group_train", *more, status=130)
     given = (*QUICK[:2], "--groups", "who", "--validation", 0.1)
     assert failed(*train, table, *given, status=130)
@@ -72,7 +72,8 @@ def test_options_reach_the_estimator(data, tmp_path, monkeypatch):
     assert parameters2["validation_fraction"] == 0.1
     assert not model.exists()
     expected = {
-        "n_components": {"windows": 64},
+        "n_components": 64,
+        "layout": "windows",
         "epochs": 20,
         "effort": "quick",
         "class_weight": "balanced",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.cli.tools import QUICK, json_of, run
-from tinykernel import TernaryKernelClassifier, evaluate
+from tinykernel import Classifier, evaluate
 from tinykernel.data.columns import lost_digits
 from tinykernel.data.ranges import outside
 
@@ -18,7 +18,7 @@ def rows(low: float, high: float, n: int = 60) -> np.ndarray:
 @pytest.fixture(scope="module")
 def classifier():
     X = rows(-1, 1, 300)
-    model = TernaryKernelClassifier(n_components=32, effort="quick", epochs=2, random_state=0)
+    model = Classifier(n_components=32, effort="quick", epochs=2, random_state=0)
     return model.fit(X, X[:, 0] > X[:, 1])
 
 
@@ -46,7 +46,7 @@ def test_rows_in_another_unit_are_named(classifier, X, said):
 def test_an_input_that_was_constant_has_no_range(classifier):
     """Where inputs share a scale, a constant one may lie outside it and means nothing."""
     X = np.c_[rows(-1, 1, 300), np.full(300, 1e6)]
-    model = TernaryKernelClassifier(n_components=32, effort="quick", epochs=2, random_state=0)
+    model = Classifier(n_components=32, effort="quick", epochs=2, random_state=0)
     assert outside(model.fit(X, X[:, 0] > 0).quantize(), X) == ()
 
 
@@ -54,7 +54,7 @@ def test_channels_of_windows_have_their_names():
     """Of a signal each channel has one range, over all samples of a window."""
     X = RNG.normal(size=(80, 64, 2))
     X[::2, :, 0] *= 3
-    model = TernaryKernelClassifier(n_kernels=20, effort="quick", random_state=0)
+    model = Classifier(n_kernels=20, effort="quick", random_state=0)
     integer = model.fit(X, np.arange(80) % 2).quantize()
     assert outside(integer, X) == ()
     X[:, :, 1] += 200
@@ -92,6 +92,6 @@ def test_baselines_get_the_digits_of_the_model():
     """A linear model in 64 bits was said to be better than the 32 bits of the firmware."""
     X = 101_325_000 + RNG.choice([-1, 1], (200, 1)) + np.c_[RNG.normal(size=200)] / 9
     X, y = np.c_[X, RNG.normal(size=200)], (X[:, 0] > 101_325_000).astype(int)
-    model = TernaryKernelClassifier(n_components=32, effort="quick", epochs=2, random_state=0)
+    model = Classifier(n_components=32, effort="quick", epochs=2, random_state=0)
     judged = evaluate(model.fit(X, y), X, y, train=(X, y))
     assert judged.baselines["linear"].figures["accuracy"] < 0.8

@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from tests.random_models import random_model, random_raw
-from tinykernel import TernaryKernelClassifier, calibrate, load
+from tinykernel import Classifier, calibrate, load
 from tinykernel.decisions.novelty import MOST_BYTES, FittedNovelty, fit_margin_line, fit_prototypes
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.decision import margins
@@ -62,9 +62,7 @@ def test_novelty_goes_by_the_scores_where_inputs_are_too_alike_for_prototypes() 
     """Small counts are all in one level of 4 bits: their distances hid every novel row."""
     X, y = load_digits(return_X_y=True)
     X = X.astype(np.uint8)
-    classifier = TernaryKernelClassifier(
-        window_shape=(64, 1), n_kernels=84, cells=16, random_state=0
-    )
+    classifier = Classifier(window_shape=(64, 1), n_kernels=84, cells=16, random_state=0)
     model = classifier.fit(X[:400], y[:400]).quantize()
     assert not np.any(np.diff(fit_prototypes(model, X[:400], y[:400]), axis=0))
     found = calibrate(model, X[800:1400], y[800:1400], false_alarms=0.02, known=(X[:400], y[:400]))

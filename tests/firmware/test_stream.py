@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tests.firmware.local_models import ALL, SIGNALS
 from tests.firmware.test_decisions import deciding
-from tinykernel import TernaryKernelClassifier, windows
+from tinykernel import Classifier, windows
 from tinykernel.build.parity import verify
 from tinykernel.build.program import write_sources
 from tinykernel.codegen.projects import generated_inputs
@@ -177,7 +177,7 @@ def recorded(tmp_path: Path) -> _Recordings:
         write_walk(folder)
     cut = windows(folder, WINDOW, HOP, label=label)
     few = slice(None, None, 20)
-    classifier = TernaryKernelClassifier(n_kernels=24, hop=HOP, random_state=0)
+    classifier = Classifier(n_kernels=24, hop=HOP, random_state=0)
     model = classifier.fit(cut.X[few], cut.y[few]).quantize()
     by_file = groupby(cut.stretches, key=lambda stretch: stretch.group)
     return model, [np.concatenate([one.X for one in stretches]) for _, stretches in by_file]

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from tests.fuzz.batch import Batch, no_limit
 from tests.fuzz.kernels import SANITIZERS
-from tinykernel import TernaryKernelClassifier, load, save
+from tinykernel import Classifier, load, save
 from tinykernel.build.parity import verify
 from tinykernel.codegen.projects import export
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
-from tinykernel.training.options import form_of
 from tinykernel.training.options.forms import PRESETS
 
 _DTYPES = ("float32", "float64", "uint8", "int8", "uint16", "int16", "int32", "int64", "bool")
@@ -41,17 +40,18 @@ def any_rows(rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any], dict
         }
     elif kind < 0.3:
         shape = (int(rng.integers(4, 20)), int(rng.integers(4, 20)))
-        form = str(rng.choice(["on", "mixed"]))
-        options = {"image_shape": shape, "n_kernels": int(rng.integers(2, 12))}
-        options["convolutions"] = form
+        options = {"image_shape": shape, "n_channels": int(rng.integers(2, 12))}
+        options["model"] = str(rng.choice(["chains", "separable"]))
     elif kind < 0.36:
-        options = {"model": "trees", "tree_bytes": int(rng.integers(100, 900))}
+        options = {"model": "trees", "budget": int(rng.integers(900, 2000))}
     else:
         linear = str(rng.choice(["off", "2", "4", "8"]))
-        bits = None if linear == "off" else int(linear)
-        alone = bits is not None and rng.random() < 0.3
-        layout = None if alone else str(rng.choice(list(PRESETS)))
-        options = {"n_components": {form_of(layout, bits): int(rng.choice([32, 64, 96]))}}
+        options = {"linear": linear if linear == "off" else int(linear)}
+        if linear != "off" and rng.random() < 0.3:
+            options["model"] = "linear"
+        else:
+            options |= {"n_components": int(rng.choice([32, 64, 96]))}
+            options["layout"] = str(rng.choice(list(PRESETS)))
     y = np.arange(n) % n_classes
     X = rng.normal(size=(n, int(np.prod(shape)))) + y[:, None] * rng.normal(
         size=int(np.prod(shape))
@@ -72,9 +72,7 @@ def any_rows(rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any], dict
 def one(rng: np.random.Generator, folder: Path, batch: Batch) -> None:
     """Take one model all the way."""
     X, y, options = any_rows(rng)
-    if "n_components" in options:
-        options["scaler_scope"] = str(rng.choice(["auto", "global", "feature"]))
-    classifier = TernaryKernelClassifier(
+    classifier = Classifier(
         epochs=None if "window_shape" in options else int(rng.integers(1, 4)),
         effort="quick",
         random_state=int(rng.integers(100)),

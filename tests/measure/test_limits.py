@@ -97,7 +97,7 @@ def test_a_limit_of_time_for_a_core_without_counts(monkeypatch) -> None:
     refusal = "no instructions were counted for target esp32; leave time and instructions"
     with pytest.raises(TinykernelError, match=refusal):
         report(random_model(1), "esp32", budget, compiler="none")
-    monkeypatch.setattr("tinykernel.budget.fitting.fitted", None)
+    monkeypatch.setattr("tinykernel.budget.fitting.select", None)
     with pytest.raises(TinykernelError, match=refusal):
         train([[0.0], [1.0]], [0, 1], budget=budget, target="esp32", n_components=32)
 

@@ -39,7 +39,7 @@ def test_integer_models_come_back_equal(model) -> None:
 )
 def test_classifiers_come_back(tmp_path, suffix, labels) -> None:
     """A fitted classifier comes back with parameters, attributes, labels, predictions, firmware."""
-    classifier = fit(labels, class_weight={labels[0]: 2.0}, n_components={"windows": 32})
+    classifier = fit(labels, class_weight={labels[0]: 2.0}, n_components=32, layout="windows")
     save(classifier, tmp_path / f"model.{suffix}")
     loaded = load(str(tmp_path / f"model.{suffix}"))
     assert loaded.get_params() == classifier.get_params()

@@ -18,8 +18,8 @@ from sklearn.datasets import load_digits
 from tests.cli.tools import blobs
 from tests.random_models import random_model
 from tinykernel import (
+    NoveltyDetector,
     TernaryKernelClassifier,
-    TernaryKernelNovelty,
     TinykernelError,
     report_page,
     save,
@@ -171,7 +171,7 @@ def test_a_page_shows_what_the_model_file_keeps(page, tmp_path) -> None:
 
 def test_a_page_of_one_class_advised_rows_that_have_no_labels(tmp_path) -> None:
     """Rows of one class have no labels to judge by, so that the page does not ask for them."""
-    novelty = TernaryKernelNovelty(random_state=0).fit(blobs(200, 0)[0])
+    novelty = NoveltyDetector(random_state=0).fit(blobs(200, 0)[0])
     save(novelty.quantize(), file := tmp_path / "normal.tkm")
     assert "judge it" not in report_page(file, (), compiler="none").to_html()
 

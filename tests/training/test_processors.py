@@ -43,7 +43,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 import tinykernel
-from tinykernel import TernaryKernelClassifier, TernaryKernelNovelty, TernaryKernelRegressor
+from tinykernel import Classifier, NoveltyDetector, Regressor
 from tinykernel.training.values.smooth import seen
 from tinykernel.training.values.ridge import WeightedRows
 
@@ -60,43 +60,43 @@ kinds = (lines[:, -1, 0] > 0).astype(int)
 noise = np.random.default_rng(2).integers(-900, 900, (1200, 64)).astype(np.int16)
 sounds = np.random.default_rng(1).normal(0, 90, (100, 1024)).cumsum(axis=1).astype(np.int16)
 told = {"random_state": 0, "n_jobs": n_jobs, "epochs": 3}
-one, none = {"n_components": 64, **told}, {"n_components": 0, "linear": 4, **told}
-still = {"n_components": 0, "linear": 4, "random_state": 0, "n_jobs": n_jobs}
+one, none = {"n_components": 64, **told}, {"model": "linear", "linear": 4, **told}
+still = {"linear": 4, "random_state": 0, "n_jobs": n_jobs}
 moved = {"affine": 0.5, "shift": 1}
 trainings = {
-    "windows": lambda: TernaryKernelClassifier(
-        **one | {"n_components": {"windows": 64}, "effort": "quick"}
+    "windows": lambda: Classifier(
+        **one | {"layout": "windows", "effort": "quick"}
     ).fit(X, y),
-    "chosen": lambda: TernaryKernelClassifier(linear=8, **one).fit(*cancer),
-    "linear": lambda: TernaryKernelClassifier(**none).fit(*cancer),
-    "convolutions": lambda: TernaryKernelClassifier(
+    "chosen": lambda: Classifier(linear=8, **one).fit(*cancer),
+    "linear": lambda: Classifier(**none).fit(*cancer),
+    "convolutions": lambda: Classifier(
         image_shape=(16, 16),
-        n_kernels=6,
+        n_channels=6,
         augment=moved,
-        convolutions="on",
+        model="chains",
         **{**none, "epochs": 2},
     ).fit(X.astype(np.uint8).reshape(-1, 8, 8).repeat(2, 1).repeat(2, 2).reshape(-1, 256), y),
-    "mixed": lambda: TernaryKernelClassifier(
+    "mixed": lambda: Classifier(
         image_shape=(8, 8),
         n_kernels=8,
         augment=moved,
-        convolutions="mixed",
+        model="separable",
         **{**none, "epochs": 2},
     ).fit(X.astype(np.uint8), y),
-    "signals": lambda: TernaryKernelClassifier(
+    "signals": lambda: Classifier(
         window_shape=(64, 3), n_kernels=8, augment={"rotate": 0.2}, **still
     ).fit(lines.reshape(200, -1), kinds),
-    "many windows": lambda: TernaryKernelClassifier(
+    "many windows": lambda: Classifier(
         window_shape=(64, 1), n_kernels=16, **still
     ).fit(np.tile(lines[:, :, 0], (6, 1)) + noise, np.tile(kinds, 6)),
-    "numbers beside": lambda: TernaryKernelClassifier(
+    "numbers beside": lambda: Classifier(
         window_shape=(60, 1), n_kernels=16, beside=4, **still
     ).fit(np.tile(lines[:, :, 0], (6, 1)) + noise, np.tile(kinds, 6)),
-    "values": lambda: TernaryKernelRegressor(effort="quick", **one).fit(*values),
-    "trees": lambda: TernaryKernelClassifier(
-        model="trees", tree_bytes=300, random_state=0
+    "values": lambda: Regressor(effort="quick", **one).fit(*values),
+    "trees": lambda: Classifier(
+        model="trees", budget="2KB", random_state=0
     ).fit(*cancer),
-    "spectrum": lambda: TernaryKernelClassifier(
+    "spectrum": lambda: Classifier(
         window_shape=(1024, 1),
         spectrum="64/32/8",
         rate=1000,
@@ -104,7 +104,7 @@ trainings = {
         random_state=0,
         n_jobs=n_jobs,
     ).fit(sounds, sounds[:, -1] > 0),
-    "one class": lambda: TernaryKernelNovelty(random_state=0).fit(X[y < 5]),
+    "one class": lambda: NoveltyDetector(random_state=0).fit(X[y < 5]),
 }
 found = {name: fit() for name, fit in trainings.items() if only in (name, "all")}
 for name, model in found.items():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tinykernel import TernaryKernelClassifier, TinykernelError
+from tinykernel import Classifier, TinykernelError
 
 
 @pytest.mark.parametrize(
@@ -17,26 +17,34 @@ from tinykernel import TernaryKernelClassifier, TinykernelError
         ({"augment": {"tilt": 1}}, (40, 16), "'tilt' is not known"),
         ({"augment": {"flip": 2}, "image_shape": (4, 4)}, (40, 16), "flip.*from 0 to 1"),
         ({"augment": {"rotate": 0.1}}, (40, 16, 4), "rotate turns three channels at a time"),
-        ({"n_kernels": 4}, (40, 16), "give a shape"),
-        ({"sigma": 2.0}, (40, 32, 2), "sigma: not an option of kernels of signals"),
-        ({"epochs": 9}, (40, 32, 2), "epochs: not an option of kernels of signals"),
+        ({"n_kernels": 4}, (40, 16), "n_kernels: give signals"),
+        ({"sigma": 2.0}, (40, 32, 2), "sigma: only for components"),
+        ({"epochs": 9, "model": "kernels"}, (40, 32, 2), "epochs: not an option of signals"),
         (
             {"sigma": 2.0, "image_shape": (4, 4)},
             (40, 16),
-            "sigma: not an option of convolutions of images",
+            "sigma: only for components",
         ),
         (
-            {"n_components": 0, "sigma": 0.2},
+            {"model": "linear", "sigma": 0.2},
             (40, 16),
-            "sigma: not an option of a linear part alone",
+            "sigma: only for components",
         ),
         ({"hop": 4}, (40, 16), "hop: give signals"),
         ({"spectrum": "on"}, (40, 16), "spectrum: give signals"),
-        ({"n_components": 0, "linear": "off"}, (40, 16), "needs a linear part"),
-        ({"image_shape": (4, 4), "n_components": 64}, (40, 16), "have n_kernels"),
-        ({"n_components": {"compact+linear3": 4}}, (40, 16), "linear2, linear4"),
+        ({"model": "linear", "linear": "off"}, (40, 16), "opposite of model=linear"),
+        (
+            {"image_shape": (4, 4), "n_components": 64},
+            (40, 16),
+            "n_components: only for components",
+        ),
+        ({"n_components": {"compact": 4}}, (40, 16), "the layout by layout"),
+        ({"n_components": 0}, (40, 16), 'give model="linear"'),
+        ({"n_channels": 4}, (40, 16), "only for convolutions"),
+        ({"model": "kernels"}, (40, 16), "kernels is not for tables; give components"),
+        ({"model": "trees", "image_shape": (4, 4)}, (40, 16), "give chains, separable"),
         ({"window_shape": (8, 2)}, (40, 9, 2), "but"),
-        ({"image_shape": (4, 256), "n_kernels": 2}, (40, 1024), "give 4 to 192 rows and columns"),
+        ({"image_shape": (4, 256), "n_channels": 2}, (40, 1024), "give 4 to 192 rows"),
     ],
 )
 def test_what_does_not_fit_is_refused(options, shape, message):
@@ -44,4 +52,4 @@ def test_what_does_not_fit_is_refused(options, shape, message):
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 200, shape).astype(np.uint8), np.arange(shape[0]) % 2
     with pytest.raises(TinykernelError, match=message):
-        TernaryKernelClassifier(**options).fit(X, y)
+        Classifier(**options).fit(X, y)

@@ -8,8 +8,7 @@ import pytest
 
 from tinykernel.progress import observing
 from tinykernel.training.folds import trial_folds
-from tinykernel.training.options import TrainerOptions
-from tinykernel.training.readouts.forest import TreeOptions
+from tinykernel.training.readouts.forest import Room, TreeOptions
 from tinykernel.training.readouts.trees import TreeData, tried
 from tinykernel.training.threads import side_by_side
 from tinykernel.training.trainset import prepare
@@ -50,7 +49,7 @@ def test_trees_are_the_same_with_one_thread_and_two():
     X = rng.normal(size=(400, 5)).astype(np.float32)
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
     _, data = prepare(X, y)
-    rows = TreeData.of(data, TrainerOptions(n_components=64, tree_bytes=500))
+    rows = TreeData.of(data, Room(500), 1)
     folds = trial_folds(data.codes, None, 0)
     for limit in (np.inf, 0.01):
         one, two = (

@@ -11,6 +11,9 @@ import pytest
 from tests.random_models import components_of
 from tinykernel import progress
 from tinykernel.errors import TinykernelError
+from tinykernel.kinds import Problem, kinds_for
+from tinykernel.kinds.delivery import deliver
+from tinykernel.kinds.selection import select
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.stages.components import Components
 from tinykernel.training import trainer
@@ -26,10 +29,12 @@ QUICK = {"n_components": 96, "epochs": 6, "effort": "quick", "random_state": 0}
 
 
 def fit(X, y, **options):
-    """Train on rows and labels."""
+    """Train components on rows and labels; return the result and how it was selected."""
     rows = {name: options.pop(name) for name in ("groups", "validation") if name in options}
     _, data = prepare(np.asarray(X), np.asarray(y), **rows)
-    return trainer.fit(data, TrainerOptions(**QUICK | options))
+    problem = Problem(data, TrainerOptions(model="components", **QUICK | options))
+    fit.selection = select(problem, kinds_for(problem.options))
+    return deliver(fit.selection, problem)[0]
 
 
 @pytest.mark.parametrize("layout", list(PRESETS))
@@ -37,7 +42,7 @@ def test_every_layout_learns_and_stores_what_it_says(digits, layout):
     """Nothing is learned that is not stored."""
     X, _, y, _ = digits
     form, p = layout_of(layout), 256
-    model = fit(X[:1200], y[:1200], n_components={layout: p}, epochs=30).machine
+    model = fit(X[:1200], y[:1200], n_components=p, layout=layout, epochs=30).machine
     assert np.mean(model.predict(X[1200:]) == y[1200:]) > 0.9
     components = model.find(Components)
     block = np.nonzero(components.row_kept)[0]
@@ -52,16 +57,6 @@ def test_every_layout_learns_and_stores_what_it_says(digits, layout):
     assert form.ternary == bool(np.any(model.find(Ternary).weights == 0))
 
 
-def test_layouts_without_search(digits):
-    """A choice of one layout was once forgotten without a search."""
-    X, _, y, _ = digits
-    result = fit(X[:400], y[:400], n_components={"windows": 64}, epochs=1)
-    assert (result.recipe.layout, result.recipe.n_components) == ("windows", 64)
-    both = fit(X[:400], y[:400], n_components={"compact": 64, "windows": 64}, epochs=1)
-    assert {trial.layout for trial in both.trials} == {"compact", "windows"}
-    assert {trial.sigma_multiple for trial in both.trials} == {1.0}
-
-
 def test_a_rare_class_does_not_stop_the_search():
     """One row of a class cannot be held out; this once ended in an error about groups."""
     rng = np.random.default_rng(0)
@@ -69,15 +64,15 @@ def test_a_rare_class_does_not_stop_the_search():
     result = fit(X, y, n_components=32, epochs=1, effort="normal")
     assert result.machine.classes == (0, 1)
     few = fit(X[99:], y[99:], n_components=32, epochs=1, effort="normal")  # a row of each class
-    assert not few.trials
+    assert not fit.selection.records
+    assert few.machine.classes == (0, 1)
 
 
 def test_given_options_are_not_searched(digits):
     """What the user sets stays."""
     X, _, y, _ = digits
-    result = fit(X[:400], y[:400], n_components=32, epochs=1, effort="normal", noise=0.2, sigma=0.8)
-    assert (result.recipe.sigma, result.recipe.noise) == (0.8, 0.2)
-    assert {trial.sigma_multiple for trial in result.trials} == {1.0}
+    result = fit(X[:400], y[:400], n_components=32, epochs=1, effort="normal", sigma=0.8)
+    assert (result.recipe.sigma, result.recipe.sigma_multiple) == (0.8, 1.0)
 
 
 def test_interrupt_during_the_search_ends_it(digits):
@@ -92,13 +87,10 @@ def test_interrupt_during_the_search_ends_it(digits):
     X, _, y, _ = digits
     with progress.observing(stop):
         result = fit(X[:400], y[:400], epochs=2, effort="normal")
-    assert len(result.trials) == 4
-    assert result.outcome.interrupted
+    assert fit.selection.interrupted
     assert not result.history.interrupted
     assert len(result.history.epochs) == 2
-    assert result.recipe.sigma_multiple in {trial.sigma_multiple for trial in result.trials}
-    assert seen[0].done == 0
-    assert all(message.total >= message.done for message in seen[1:5])
+    assert result.recipe.n_components == 96
 
 
 def test_scaling_is_shared_by_features_of_one_unit():
@@ -168,13 +160,12 @@ RAW = {
 }
 
 
-@pytest.mark.parametrize("scope", ["feature", "global"])
 @pytest.mark.parametrize("raw", list(RAW))
-def test_quantized_forward_pass_is_the_integer_model(digits, monkeypatch, raw, scope):
+def test_quantized_forward_pass_is_the_integer_model(digits, monkeypatch, raw):
     """The last forward pass of training counts exactly the bits that the integer model counts."""
     X, y = RAW[raw](digits.X_train), digits.y_train
-    layout = list(PRESETS)[len(raw + scope) % len(PRESETS)]
-    given = {"n_components": {layout: 96}, "scaler_scope": scope, "epochs": 3}
+    layout = list(PRESETS)[len(raw) % len(PRESETS)]
+    given = {"layout": layout, "epochs": 3}
     learner, transform, model = exact_learner(monkeypatch, X[:600], y[:600], **given)
     windows, outputs = learner.forward()
     assert windows.are_stored
@@ -193,7 +184,7 @@ def test_quantized_forward_pass_is_the_integer_model(digits, monkeypatch, raw, s
 def test_stored_arithmetic_hardly_changes_gradients(digits, monkeypatch, layout):
     """Gradients through the integers are those of the float pass, but for the rounding."""
     X, _, y, _ = digits
-    learner, *_ = exact_learner(monkeypatch, X, y, n_components={layout: 96})
+    learner, *_ = exact_learner(monkeypatch, X, y, layout=layout)
     gradients = []
     for arithmetic in (learner._arithmetic, None):
         learner._arithmetic = arithmetic

@@ -1,4 +1,4 @@
-"""Train the best model that fits a budget: find sizes that fit, train, quantize, measure."""
+"""`train`: select the best model that fits a budget, fit it, link it."""
 
 from __future__ import annotations
 
@@ -6,42 +6,31 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tinykernel import progress
-from tinykernel.budget import ahead
-from tinykernel.budget.ceilings import share_used
-from tinykernel.budget.contenders import check_size, may_have_trees, sizes_that_fit, tree_size
-from tinykernel.budget.standins import LEARNED, Asked, fitted, input_shape
+from tinykernel.budget.drawn import train_drawn
 from tinykernel.checks import check_choice
-from tinykernel.codegen.plan import pack
 from tinykernel.codegen.targets import find_target
 from tinykernel.coding.codes import Coding
 from tinykernel.coding.frames import coded_frame
 from tinykernel.errors import TinykernelError
-from tinykernel.measure.capacity import decisive_report, needed_bytes, refuse_less_than_code
-from tinykernel.measure.instructions import check_counted
-from tinykernel.measure.limits import Limits, parse_limits
+from tinykernel.estimator import Classifier, Regressor
+from tinykernel.kinds import kinds_for
+from tinykernel.kinds.delivery import deliver, estimated
+from tinykernel.kinds.selection import select
+from tinykernel.kinds.sizing import Usage, usage
+from tinykernel.measure.capacity import decisive_report, limits_on
+from tinykernel.measure.limits import Limits
 from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel, as_integer_model
-from tinykernel.model.readouts.trees import Trees
-from tinykernel.model.stages.kernels import Kernels
-from tinykernel.training.images.separable import size_of
-from tinykernel.training.options import LINEAR_BITS, OF_TREES, TrainerOptions, form_of
-from tinykernel.training.options.regression import BITS_BESIDE
-from tinykernel.training.signals.spectrum import spectrum_of
-from tinykernel.training.signals.training import CELLS, FEW_WINDOWS, counted_ahead
-from tinykernel.training.trainset import prepare
 
-DEFAULT_BUDGET = "30KB"
+#: The method of this package. Any other is a class of classifiers, whose components are drawn.
+LEARNED = "learned"
 TASKS = ("classes", "numbers")
-_WORD = 32
-# Cells take the room of kernels, of which a small budget has too few.
-_LEAST_FLASH = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +41,7 @@ class TrainResult:
     ----------
     model : IntegerModel
         What the firmware computes.
-    classifier : TernaryKernelClassifier, TernaryKernelRegressor or one of another method
+    classifier : Classifier, Regressor or one of another method
         Fitted; how the model came about.
     memory : Report or None
         Flash, RAM and stack on the target. With a budget from the linked program where there is a
@@ -85,7 +74,7 @@ class TrainResult:
     @property
     def interrupted(self) -> bool:
         """Whether Ctrl-C ended the training; the best model until then was kept."""
-        return _interrupted(self.classifier)
+        return bool(getattr(self.classifier, "interrupted_", False))
 
 
 def train(
@@ -130,10 +119,10 @@ def train(
         Not negative.
     method : class, optional
         Of classifiers with components that are drawn, to train in place of
-        `TernaryKernelClassifier`. It takes no `validation`. The method of
+        `Classifier`. It takes no `validation`. The method of
         Lei & Lan 2021 is one (docs/training.md).
     task : {"classes", "numbers"}, default="classes"
-        "numbers" trains a `tinykernel.TernaryKernelRegressor`.
+        "numbers" trains a `tinykernel.Regressor`.
     feature_names : sequence of str, optional
         Names of the inputs, where `X` is no DataFrame that has them.
     value_name : str, optional
@@ -142,11 +131,10 @@ def train(
         With a budget: whether to link the trained model where there is a compiler, so that `memory`
         is not an estimate. The model is the same without, unless it is over the budget as linked.
     **parameters
-        Of the classifier; those that are None have its defaults. Without ``n_components`` the
-        largest number that keeps to the budget is found for each of several layouts, and the layout
-        that does best is chosen; with ``effort="quick"`` it is "compact", of values "windows".
-        Where the trained model is over the budget all the same, it is trained again with fewer
-        components and everything else that was found.
+        Of `Classifier` or `Regressor`; those that are None have their defaults. Kinds of models
+        compete, each at the largest size that keeps to the budget (`tinykernel.kinds`); with
+        ``effort="quick"`` nothing is compared. Where the trained model is over the budget all the
+        same, a smaller one is trained with everything else that was found.
 
     Returns
     -------
@@ -162,7 +150,7 @@ def train(
     Warns
     -----
     ConvergenceWarning
-        If Ctrl-C ended the training; see `TernaryKernelClassifier.fit`.
+        If Ctrl-C ended the training; see `Classifier.fit`.
     UserWarning
         If the trained model could not be linked, so that its size is an estimate.
 
@@ -181,52 +169,36 @@ def train(
     started = time.perf_counter()
     X, coding, validation = _in_numbers(X, validation)
     options = _options(parameters, task, method)
-    shape = input_shape(X, method, options)
-    if shape is None and method == LEARNED:
-        ahead.start(options.get("n_jobs"))
     if value_name is not None and (task != "numbers" or np.ndim(y) != 1):
         raise TinykernelError('value_name: only for one value and task "numbers"; leave it out')
     if method != LEARNED and validation is not None:
         raise TinykernelError("validation: this method takes none; leave it out")
-    rows = {"groups": groups, "validation": validation, "value_name": value_name}
-    rows = {name: value for name, value in rows.items() if value is not None}
-    if task == "numbers" and shape is None:
-        options.setdefault("linear", BITS_BESIDE)
-    # The size of trees is their bytes.
-    is_open = options.get("model") in OF_TREES or not {"n_components", "n_kernels"} & options.keys()
-    limits, width = _limits(budget, target, chosen=is_open), options.get("linear", "auto")
-    if limits is not None and limits.flash is not None:
-        known = {"limits": limits, "target": target, "shape": shape, "method": method}
-        asked = Asked.few(X, y, dict(options), **known)
-        if is_open:
-            options |= _what_fits(asked, X, y, groups=groups, sample_weight=sample_weight)
-            if isinstance(options.get("n_components"), Mapping):
-                options.pop("linear", None)  # the forms say it
-        else:
-            check_size(asked)
-    trainings = 0
-    while True:
-        trainings += 1
-        classifier = fitted(method, options, X, y, sample_weight, **rows)
-        _name_inputs(classifier, None if shape is not None else feature_names, coding)
-        model = as_integer_model(classifier)
-        sizes, memory = _decisive(model, target), None
-        over, reason = _over(model, sizes, limits)
-        if over <= 0:
-            memory = _memory(model, target, limits, sizes, link)
-            over, reason = _over(model, memory, limits)
-        if over <= 0:
-            break
-        stopped = _interrupted(classifier)
-        smaller = _smaller(classifier, model, over, width) if is_open and not stopped else None
-        if smaller is None:
-            raise _too_much(reason, stopped, is_open)
-        options |= smaller
+    optional = {"groups": groups, "validation": validation, "value_name": value_name}
+    rows: dict[str, Any] = {name: each for name, each in optional.items() if each is not None}
+    linking, is_table = _Linking(target, link), True
+    if method == LEARNED:
+        estimator: Any = (Regressor if task == "numbers" else Classifier)(
+            budget=budget, target=target, **options
+        )
+        problem, attributes = estimator.problem(X, y, sample_weight, **rows)
+        selection = select(problem, kinds_for(problem.options))
+        linking.limits, is_table = problem.limits, problem.shape is None
+        result, trainings = deliver(selection, problem, estimated(problem), linking.measure)
+        estimator.take(result, selection, problem, attributes)
+    else:
+        linking.limits = limits_on(budget, target, is_sized="n_components" in options)
+        known = linking.limits, target, linking.measure
+        estimator, trainings = train_drawn(method, options, X, y, sample_weight, *known, **rows)
+    if feature_names is not None and is_table:
+        estimator.feature_names_in_ = np.array(feature_names, dtype=object)
+    if coding is not None:
+        estimator.coding_ = coding.written()
+    model, limits = as_integer_model(estimator), linking.limits
     return TrainResult(
         model=model,
-        classifier=classifier,
-        memory=memory,
-        sizes=sizes,
+        classifier=estimator,
+        memory=linking.memory,
+        sizes=_decisive(model, target),
         budget=None if limits is None else limits.flash,
         method=LEARNED if method == LEARNED else method.method,
         trainings=trainings,
@@ -245,27 +217,6 @@ def _in_numbers(
     return rows, coding, validation
 
 
-def _name_inputs(classifier: Any, names: Sequence[str] | None, coding: Coding | None) -> None:
-    """Store the names of inputs and the coding of text in the model, as `fit` does."""
-    if names is not None:
-        classifier.feature_names_in_ = np.array(names, dtype=object)
-    if coding is not None:
-        classifier.coding_ = coding.written()
-
-
-def _what_fits(
-    asked: Asked, X: ArrayLike, y: ArrayLike, **rows: ArrayLike | None
-) -> dict[str, Any]:
-    """Return the parameters of models that use up the budget: trees, and all others."""
-    sizes = cells_of(asked, X, y, **rows)
-    progress.report("finding what fits", 0, None)
-    asked = asked.but(**sizes)
-    sizes |= tree_size(asked) if may_have_trees(asked) else {}
-    if asked.get("model") not in OF_TREES:
-        sizes |= sizes_that_fit(asked)
-    return sizes
-
-
 def _options(parameters: Mapping[str, Any], task: str, method: Any) -> dict[str, Any]:
     """Return the options that were set, with a loss for values; refuse options without effect."""
     check_choice("task", task, TASKS)
@@ -281,23 +232,7 @@ def _options(parameters: Mapping[str, Any], task: str, method: Any) -> dict[str,
     }
     for text in filter(wrong.get, wrong):
         raise TinykernelError(text)
-    return {"loss": "squared", **options} if of_values else options
-
-
-def _limits(budget: str | int | Limits | None, target: str, *, chosen: bool) -> Limits | None:
-    """Read the budget, or take the default where there is to be one."""
-    on_chip = find_target(target).family != "host"
-    if budget is None:
-        return parse_limits(DEFAULT_BUDGET) if chosen and on_chip else None
-    if not on_chip:
-        raise TinykernelError(f"budget: {target} has no flash to measure; choose a microcontroller")
-    limits = parse_limits(budget)
-    if limits.flash is None and chosen:
-        limits = replace(limits, flash=parse_limits(DEFAULT_BUDGET).flash)
-    refuse_less_than_code(limits.flash, target)
-    if limits.most_instructions(1.0) is not None:
-        check_counted(target)  # before the training
-    return limits
+    return options
 
 
 def _decisive(model: IntegerModel, target: str) -> Report | None:
@@ -308,121 +243,40 @@ def _decisive(model: IntegerModel, target: str) -> Report | None:
         return None
 
 
-def _memory(
-    model: IntegerModel, target: str, limits: Limits | None, sizes: Report | None, link: bool
-) -> Report | None:
-    """Report the memory; without a budget it is estimated, as compiling takes time."""
-    if find_target(target).family == "host":
-        return None
-    estimate: Report | None = None  # none where the code of the model was not measured
-    with suppress(TinykernelError):
-        estimate = report(model, target, limits, compiler="none")
-    if limits is None or (sizes is not None and not link):
-        known = estimate or (None if link else sizes)
-        if known is not None:
-            return known
-    try:
-        return report(model, target, limits)
-    except (KeyboardInterrupt, OSError, TinykernelError) as error:
-        # A finished training is worth more than an exact figure.
-        reason = str(error) or "interrupted"
-        size = "its size is not known" if estimate is None else "its size is an estimate"
-        warnings.warn(f"not linked, so {size} ({reason})", stacklevel=3)
-        return estimate
+@dataclass
+class _Linking:
+    """Links trained models where there is a compiler, and keeps the last report."""
 
+    target: str
+    link: bool
+    limits: Limits | None = None
+    memory: Report | None = None
 
-def _over(model: IntegerModel, sizes: Report | None, limits: Limits | None) -> tuple[int, str]:
-    """Return how many bytes of flash a model must lose to keep to all limits, and why.
+    def measure(self, model: IntegerModel) -> Usage:
+        """Return what a linked model uses."""
+        self.memory = self._reported(model)
+        if self.memory is None or self.limits is None:
+            return Usage(0.0, "")
+        return usage(model, self.limits, self.target, self.memory)
 
-    A report that knows the limits is the final one, to which no margin is added.
-    """
-    if sizes is None or limits is None:
-        return 0, ""
-    is_final = sizes.limits is not None
-    needed = sizes.flash if is_final else needed_bytes(sizes)
-    over = 0 if limits.flash is None else needed - limits.flash
-    reason = f"{needed} bytes of flash on {sizes.target} ("
-    reason += f"{sizes.source}{'' if is_final else ' and margin'}), "
-    reason += f"{over} over the budget of {limits.flash}"
-    share, tightest = share_used(model, limits, sizes.target, sizes)
-    if share > 1:
-        # Work is about in proportion to the tables.
-        more = int(np.ceil(sum(pack(model).table_bytes().values()) * (1 - 1 / share)))
-        if more > over:
-            over, reason = more, tightest
-    return over, reason
-
-
-def _too_much(reason: str, stopped: bool, is_open: bool) -> TinykernelError:
-    subject, advice = "the trained model", "use fewer n_components"
-    if stopped:
-        subject = "training was interrupted and is not repeated with fewer components; the model"
-    elif is_open:
-        advice = "give a larger budget"
-    return TinykernelError(f"{subject} needs {reason}; {advice}")
-
-
-def _interrupted(classifier: Any) -> bool:
-    return bool(getattr(classifier, "interrupted_", False))
-
-
-def _smaller(
-    classifier: Any, model: IntegerModel, over: int, asked: int | str
-) -> dict[str, Any] | None:
-    """Return parameters for a smaller model that need no search; None where there is none.
-
-    What was found is kept, and the width of a linear part that was `asked` for.
-    """
-    p = classifier.n_components_
-    if model.find(Trees) is not None:
-        fewer = classifier.tree_bytes - over - _WORD
-        kind = "tree" if classifier.model == "tree" else "trees"
-        return {"tree_bytes": fewer, "model": kind} if fewer >= _WORD else None
-    kernels, convolutions = model.find(Kernels), size_of(model)
-    if kernels is not None or convolutions is not None:
-        n, form = convolutions or (0 if kernels is None else kernels.n_kernels, "auto")
-        tables = sum(pack(model).table_bytes().values())
-        fewer = n - (-(-over * n // tables) + 1)
-        return {"n_kernels": fewer, "convolutions": form} if fewer > 0 else None
-    if p == 0:
-        narrower = [bits for bits in LINEAR_BITS if bits < classifier.options_["bits"]]
-        if asked != "auto" or not narrower:
+    def _reported(self, model: IntegerModel) -> Report | None:
+        """Report the memory; without a budget it is estimated, as compiling takes time."""
+        target, limits = self.target, self.limits
+        if find_target(target).family == "host":
             return None
-        return {"n_components": 0, "linear": narrower[-1]}
-    if p <= _WORD:
-        return None
-    tables = sum(pack(model).table_bytes().values())
-    fewer_words = -(-over * p // max(1, tables) // _WORD) + 1
-    fewer, parameters = max(p - fewer_words * _WORD, _WORD), {"sigma": classifier.sigma_}
-    if not hasattr(classifier, "options_"):  # of another method
-        return parameters | {"n_components": fewer}
-    recipe = classifier.options_
-    form = form_of(recipe["layout"], recipe["linear_bits"])
-    return parameters | {"n_components": {form: fewer}, "noise": recipe["noise"], "effort": "quick"}
-
-
-def cells_of(
-    asked: Asked,
-    X: ArrayLike,
-    y: ArrayLike,
-    *,
-    groups: ArrayLike | None,
-    sample_weight: ArrayLike | None,
-) -> dict[str, Any]:
-    """Return the options that are ahead; none where nothing is to be chosen."""
-    rows, labels, shape, options = np.asarray(X), np.asarray(y), asked.shape, asked.options
-    if shape is None or len(shape) != 2 or len(rows) <= FEW_WINDOWS:
-        return {}
-    if asked.flash < _LEAST_FLASH or shape[0] < 4 * CELLS:
-        return {}
-    if options.keys() & {"loss", "cells"} or options.get("effort") == "quick":
-        return {}
-    if rows.dtype.kind not in "iuf" or not np.isfinite(rows).all() or len(labels) != len(rows):
-        return {}  # training says what is wrong with them
-    checked = TrainerOptions(**options)
-    if spectrum_of(checked, shape, rows.dtype.name)[0] is not None:
-        return {}
-    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    flat = rows.reshape(len(rows), -1)
-    _, data = prepare(flat, labels, weight, class_weight=checked.class_weight, groups=groups)
-    return counted_ahead(data, checked, shape)
+        estimate: Report | None = None  # none where the code of the model was not measured
+        with suppress(TinykernelError):
+            estimate = report(model, target, limits, compiler="none")
+        sizes = _decisive(model, target)
+        if limits is None or (sizes is not None and not self.link):
+            known = estimate or (None if self.link else sizes)
+            if known is not None:
+                return known
+        try:
+            return report(model, target, limits)
+        except (KeyboardInterrupt, OSError, TinykernelError) as error:
+            # A finished training is worth more than an exact figure.
+            reason = str(error) or "interrupted"
+            size = "its size is not known" if estimate is None else "its size is an estimate"
+            warnings.warn(f"not linked, so {size} ({reason})", stacklevel=5)
+            return estimate

@@ -1,15 +1,17 @@
-"""scikit-learn estimators: classifier, regressor, and novelty detection."""
+"""scikit-learn estimators: classifiers, regressors, and novelty detection."""
 
 from __future__ import annotations
 
-from tinykernel.estimator.classifier import TernaryKernelClassifier
-from tinykernel.estimator.oneclass import CLASSES, TernaryKernelNovelty, calibrate_one_class
-from tinykernel.estimator.regressor import TernaryKernelRegressor
+from tinykernel.estimator.classifier import Classifier, TernaryKernelClassifier
+from tinykernel.estimator.oneclass import CLASSES, NoveltyDetector, calibrate_one_class
+from tinykernel.estimator.regressor import Regressor, TernaryKernelRegressor
 
 __all__ = [
     "CLASSES",
+    "Classifier",
+    "NoveltyDetector",
+    "Regressor",
     "TernaryKernelClassifier",
-    "TernaryKernelNovelty",
     "TernaryKernelRegressor",
     "calibrate_one_class",
 ]

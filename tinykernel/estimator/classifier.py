@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,83 +13,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from tinykernel.coding.frames import in_numbers
 from tinykernel.decisions import Calibration, calibrate
-from tinykernel.estimator.machines import KernelEstimator, MachineClassifier, flat
+from tinykernel.estimator.machines import (
+    Budgeted,
+    KernelEstimator,
+    MachineClassifier,
+    elsewhere,
+    flat,
+)
 from tinykernel.model.answers.decision import Decision
 from tinykernel.training.options import TrainerOptions, declared
-from tinykernel.training.options.fields import ClassParameters
+from tinykernel.training.options.fields import ClassParameters, MachineParameters, Parameters
 from tinykernel.training.trainset import TrainSet, prepare
 
 
-@declared
-class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassParameters):
-    """A classifier with binary components and ternary weights, made for microcontrollers.
-
-    ``f(x) = alpha W sign(cos(R x' + b) + t) + beta`` with W in {-1, 0, 1}: after Lei & Lan
-    2021, "Memory and Computation-Efficient Kernel SVM via Binary Embedding and Ternary Model
-    Coefficients", with everything but two diagonals learned by gradient (see
-    `tinykernel.training.trainer`). x' are the scaled inputs, and the scaler is part of the model:
-    the firmware takes raw sensor values of the dtype given to `fit`.
-
-    The model does not depend on the order of the training rows, on whether a row is repeated or
-    has a weight of 2, or on the number of threads.
-
-    Parameters
-    ----------
-    {options}
-
-    Attributes
-    ----------
-    classes_ : ndarray, shape (n_classes,)
-        Labels, ascending; of rows with positive weight.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Only when `X` had column names.
-    coding_ : dict
-        The numbers of "texts" and of "gaps", missing values, by column; only when `X` was a frame
-        that has some.
-    machine_ : IntegerModel
-        What was learned: the very function that the firmware computes.
-    input_shape_ : tuple of int or None
-        Shape of a window or an image: (samples, channels), or (height, width, channels).
-    layout_ : str or None
-        Layout of the components; None without components.
-    n_components_ : int
-        Number of components, p.
-    sigma_, noise_ : float or None
-        Kernel width and training noise; None without components.
-    options_ : dict of str to object
-        All settings of the training: the fields of `tinykernel.training.options.Recipe` except
-        the number of threads; without components those of a plan in
-        `tinykernel.training.images` or `tinykernel.training.signals`, or of `LinearRecipe`.
-    trials_ : list of dict
-        The short trainings of the search: fields of `tinykernel.training.search.SearchTrial`.
-    search_ : dict of str to object
-        Result of the search: number of "trials", "chosen" as text, "log_loss" of it and
-        "log_loss_usual" of the defaults on held-out rows (None where they are not
-        comparable), "interrupted". Empty without a search.
-    n_iter_ : int
-        Number of epochs.
-    history_ : dict of str to ndarray
-        "loss" and, with validation rows, "accuracy" of each epoch. Classes of windows have one
-        entry: of maximum likelihood the log loss of validation rows or of training rows, of
-        ridge regression the mean squared error of held-out rows (NaN where there were none).
-    interrupted_ : bool
-        Whether Ctrl-C ended the training.
-    decision_ : tinykernel.model.answers.decision.Decision
-        Only after `calibrate`.
-
-    Notes
-    -----
-    `predict`, `decision_function` and `predict_proba` give what the firmware gives, bit for bit.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = TernaryKernelClassifier(n_components=64, effort="quick", random_state=0).fit(X, y)
-    >>> model.score(X, y) > 0.9
-    True
-    """
+class BaseClassifier(MachineClassifier, KernelEstimator):
+    """Base of the classifiers that are trained here."""
 
     KIND: ClassVar[type[TrainerOptions]] = TrainerOptions
     decision_: Decision
@@ -168,3 +107,103 @@ class TernaryKernelClassifier(MachineClassifier, KernelEstimator, ClassParameter
         if decisions.ndim == 1:
             decisions = np.column_stack([-decisions, decisions])
         return self.decision_.probabilities(decisions)
+
+
+@declared
+@dataclass(kw_only=True, eq=False, repr=False)
+class Classifier(Budgeted, BaseClassifier, ClassParameters, Parameters):
+    """A classifier for microcontrollers: the kind of model that is best for the rows.
+
+    Kinds of models and their sizes compete on held-out rows, within a budget, unless parameters
+    say which one (`tinykernel.kinds`). `machine_` is the very function that the firmware computes.
+    The model does not depend on the order of the training rows, on whether a row is repeated or has
+    a weight of 2, or on the number of threads.
+
+    Parameters
+    ----------
+    {options}
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+        Labels, ascending; of rows with positive weight.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only when `X` had column names.
+    coding_ : dict
+        The numbers of "texts" and of "gaps", missing values, by column; only when `X` was a frame
+        that has some.
+    machine_ : IntegerModel
+        What was learned: the very function that the firmware computes.
+    input_shape_ : tuple of int or None
+        Shape of a window or an image: (samples, channels), or (height, width, channels).
+    layout_ : str or None
+        Layout of the components; None without components.
+    n_components_ : int
+        Number of components, p.
+    sigma_, noise_ : float or None
+        Kernel width and training noise; None without components.
+    options_ : dict of str to object
+        All settings of the training: the fields of `tinykernel.training.options.Recipe` except
+        the number of threads; without components those of a plan in
+        `tinykernel.training.images` or `tinykernel.training.signals`, or of `LinearRecipe`.
+    trials_ : list of dict
+        The short trainings of the search: fields of `tinykernel.training.search.SearchTrial`.
+    search_ : dict of str to object
+        Result of the search: number of "trials", "chosen" as text, "log_loss" of it and
+        "log_loss_usual" of the defaults on held-out rows (None where they are not
+        comparable), "interrupted". Empty without a search.
+    n_iter_ : int
+        Number of epochs.
+    history_ : dict of str to ndarray
+        "loss" and, with validation rows, "accuracy" of each epoch. Classes of windows have one
+        entry: of maximum likelihood the log loss of validation rows or of training rows, of
+        ridge regression the mean squared error of held-out rows (NaN where there were none).
+    interrupted_ : bool
+        Whether Ctrl-C ended the training.
+    decision_ : tinykernel.model.answers.decision.Decision
+        Only after `calibrate`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = Classifier(budget="4KB", effort="quick", random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.9
+    True
+    """
+
+
+@declared
+@dataclass(kw_only=True, eq=False, repr=False)
+class TernaryKernelClassifier(BaseClassifier, ClassParameters, MachineParameters):
+    """The kernel machine: binary components and ternary weights, and perhaps a linear part.
+
+    ``f(x) = alpha W sign(cos(R x' + b) + t) + beta`` with W in {-1, 0, 1}: after Lei & Lan
+    2021, "Memory and Computation-Efficient Kernel SVM via Binary Embedding and Ternary Model
+    Coefficients", with everything but two diagonals learned by gradient (see
+    `tinykernel.training.trainer`). x' are the scaled inputs, and the scaler is part of the model:
+    the firmware takes raw sensor values of the dtype given to `fit`. `Classifier` chooses among
+    this and other kinds of models.
+
+    Parameters
+    ----------
+    {options}
+
+    Attributes
+    ----------
+    classes_, n_features_in_, feature_names_in_, machine_, layout_, n_components_, sigma_, noise_,
+    options_, trials_, search_, n_iter_, history_, interrupted_, decision_
+        As of `Classifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = TernaryKernelClassifier(n_components=64, effort="quick", random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.9
+    True
+    """
+
+    ELSEWHERE: ClassVar[dict[str, str]] = elsewhere("Classifier")
+    MODEL: ClassVar[str] = "components"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -13,17 +13,27 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from tinykernel.codegen.targets import find_target
 from tinykernel.coding.frames import coded_frame, in_numbers
 from tinykernel.errors import TinykernelError
+from tinykernel.kinds import Problem, kinds_for
+from tinykernel.kinds.delivery import deliver, estimated
+from tinykernel.kinds.problem import check_rows
+from tinykernel.kinds.selection import Selected, select
+from tinykernel.measure.capacity import limits_on
+from tinykernel.measure.limits import Limits, parse_limits
 from tinykernel.model import IntegerModel
 from tinykernel.model.quantization.scaling import to_raw
 from tinykernel.modelfile import ModelFileMixin
-from tinykernel.training import trainer
 from tinykernel.training.options import TrainerOptions
+from tinykernel.training.options.declarations import option
 from tinykernel.training.options.fields import Parameters
 from tinykernel.training.options.recipe import Recipe
+from tinykernel.training.result import TrainingResult
 from tinykernel.training.trainset import TrainSet
 
+#: The processor that limits are for, unless another one is given.
+DEFAULT_TARGET = "cortex-m4"
 _SelfT = TypeVar("_SelfT", bound="KernelEstimator")
 
 
@@ -110,10 +120,13 @@ class MachineClassifier(ClassifierMixin, MachineEstimator):
         return np.asarray(self.classes_[self.machine_.scores(rows).argmax(axis=1)])
 
 
-class KernelEstimator(MachineEstimator, Parameters):
-    """Base of the classifier and the regressor: training with options."""
+class KernelEstimator(MachineEstimator):
+    """Base of classifiers and regressors: training with options."""
 
+    #: The options of the trainer.
     KIND: ClassVar[type[TrainerOptions]]
+    #: The kind of model, where it is no parameter.
+    MODEL: ClassVar[str] = "auto"
     #: What `y` holds, and how scikit-learn checks it.
     TARGET: ClassVar[str] = "labels"
     CHECKS: ClassVar[dict[str, bool]] = {}
@@ -184,13 +197,31 @@ class KernelEstimator(MachineEstimator, Parameters):
         X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
+        **rows: Any,
+    ) -> _SelfT:
+        """Choose a spec, and train until the model is within the limits."""
+        problem, attributes = self.problem(X, y, sample_weight, **rows)
+        selection = select(problem, kinds_for(problem.options))
+        result, _ = deliver(selection, problem, estimated(problem))
+        self.take(result, selection, problem, attributes)
+        return self
+
+    def problem(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
         validation: tuple[ArrayLike, ArrayLike] | None = None,
         **beside: Any,
-    ) -> _SelfT:
-        """Train; `beside` are arguments of `_train_set`."""
-        options = self.KIND(**self.get_params())
+    ) -> tuple[Problem, dict[str, Any]]:
+        """Check the rows; return what is to be learned, and attributes to set after training.
+
+        `beside` are arguments of `_train_set`.
+        """
+        options = self.KIND(**self._options())
         options.check()
+        limits, target = self._limits(options)
         X, sides = flat(self._coded(X))
         shape = options.input_shape(sides)
         options.check_for(shape)
@@ -201,9 +232,18 @@ class KernelEstimator(MachineEstimator, Parameters):
         held = None if validation is None else self._checked_pair(validation)
         known = rows, targets, weight
         data, attributes = self._train_set(y, options, *known, validation=held, **beside)
-        self._run(data, options, shape)
-        self.__dict__.update(attributes)
-        return self
+        check_rows(data, options)
+        return Problem(data, options, shape, limits, target), attributes
+
+    def _options(self) -> dict[str, Any]:
+        """Return the options of the trainer."""
+        names = {each.name for each in fields(self.KIND)}
+        known = {"model": self.MODEL} | self.get_params()
+        return {name: value for name, value in known.items() if name in names}
+
+    def _limits(self, options: TrainerOptions) -> tuple[Limits | None, str]:
+        """Return the limits of the model, and the processor that they are for."""
+        return None, DEFAULT_TARGET
 
     @abstractmethod
     def _train_set(
@@ -211,19 +251,22 @@ class KernelEstimator(MachineEstimator, Parameters):
     ) -> tuple[TrainSet, dict[str, Any]]:
         """Return rows, labels or values, and weights; and attributes to set after training."""
 
-    def _run(self, data: TrainSet, options: TrainerOptions, shape: tuple[int, ...] | None) -> None:
-        """Train and set the fitted attributes."""
-        result = trainer.fit(data, options, shape)
-        # Not earlier, or an interrupted second fit would mix two models.
-        self.machine_, self.input_shape_ = result.machine, shape
+    def take(
+        self,
+        result: TrainingResult,
+        selection: Selected,
+        problem: Problem,
+        attributes: dict[str, Any],
+    ) -> None:
+        """Set the fitted attributes; not earlier, or an interrupted fit would mix two models."""
+        self.__dict__.update(attributes)
+        self.machine_, self.input_shape_ = result.machine, problem.shape
         self.options_ = asdict(result.recipe)
         for settings in (self.options_, self.options_.get("linear", {})):
             settings.pop("n_threads", None)  # does not change the result
             settings.pop("losses", None)  # follow from `loss`
-        self.trials_ = [asdict(trial) for trial in result.trials]
-        self.search_ = {} if result.outcome is None else result.outcome.summary()
-        if result.contest is not None:
-            self.search_["contest"] = result.contest.in_words
+        self.search_ = selection.summary()
+        self.trials_ = self.search_.pop("records", [])
         chosen = result.recipe if isinstance(result.recipe, Recipe) else None
         self.layout_ = None if chosen is None else chosen.layout
         self.n_components_ = 0 if chosen is None else chosen.n_components
@@ -241,7 +284,7 @@ class KernelEstimator(MachineEstimator, Parameters):
             warnings.warn(
                 f"training was interrupted{after}; the best model so far is used",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _checked_pair(
@@ -253,6 +296,33 @@ class KernelEstimator(MachineEstimator, Parameters):
         pair = flat(in_numbers(self, validation[0]))[0], validation[1]
         rows, known = validate_data(self, *pair, dtype="numeric", reset=False, **self.CHECKS)
         return rows, known
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Budgeted:
+    """The budget of estimators that choose a kind of model."""
+
+    budget: str | int | Limits | None = option(  # noqa: RUF009
+        None,
+        lambda name, value: parse_limits(value),
+        "Flash that the model may add to the program on `target`, runtime included: bytes, or text "
+        'such as "8KB"; or several limits, "flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz", with '
+        '"instructions=200k" in place of a time. "30KB" by default, and no limit where the number '
+        "of components, kernels or channels is given, or the target is host.",
+        kind="str, int, Limits or None",
+    )
+    target: str = option(
+        DEFAULT_TARGET, lambda name, value: find_target(value), "Processor that the budget is for."
+    )
+
+    def _limits(self, options: TrainerOptions) -> tuple[Limits | None, str]:
+        return limits_on(self.budget, self.target, is_sized=options.is_sized), self.target
+
+
+def elsewhere(name: str) -> dict[str, str]:
+    """Return a hint for each option that only another estimator has."""
+    names = {each.name for each in fields(Parameters)} | {"budget", "target"}
+    return dict.fromkeys(names, f"tinykernel.{name} has it")
 
 
 def flat(X: ArrayLike) -> tuple[Any, tuple[int, ...] | None]:

@@ -25,7 +25,7 @@ from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.stage import Stage
 from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.signals.training import pooled_signals
+from tinykernel.training.signals.training import KernelSettings, pooled_signals
 
 #: Classes of the integer model, in this order.
 CLASSES = ("normal", "novel")
@@ -34,7 +34,7 @@ _MOST_BYTES = 4096
 
 
 @dataclass(eq=False, repr=False)
-class TernaryKernelNovelty(OutlierMixin, BaseEstimator):
+class NoveltyDetector(OutlierMixin, BaseEstimator):
     """Detects inputs unlike the training rows, all of which are normal.
 
     The novelty of a row is its squared distance to the nearest prototype. Prototypes are means of
@@ -50,8 +50,8 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):
     calibration_size : float
         Share of the rows, or of groups, held out to set the threshold.
     window_shape : (int, int) or None
-        Samples and channels, where rows are windows of a signal. Kernels from the pool of
-        `TernaryKernelClassifier` then count patterns in them.
+        Samples and channels, where rows are windows of a signal. Kernels as those of
+        `tinykernel.Classifier` then count patterns in them.
     n_kernels : int
         Number of kernels, for windows.
     hop : int
@@ -76,7 +76,7 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> watch = TernaryKernelNovelty(false_alarms=0.05, random_state=0).fit(X[y < 5])
+    >>> watch = NoveltyDetector(false_alarms=0.05, random_state=0).fit(X[y < 5])
     >>> float(np.mean(watch.predict(X[y < 5]) < 0)) < 0.06
     True
     >>> float(np.mean(watch.predict(X[y >= 5]) < 0)) > 0.3
@@ -93,7 +93,7 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):
 
     def fit(
         self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None
-    ) -> TernaryKernelNovelty:
+    ) -> NoveltyDetector:
         """Learn what is normal.
 
         Parameters
@@ -172,13 +172,14 @@ class TernaryKernelNovelty(OutlierMixin, BaseEstimator):
             stages = (quantize_scaler(scaling, raw_dtype, bits).scaler,)
             names = getattr(self, "feature_names_in_", None)
         else:
-            options = TrainerOptions(hop=self.hop, n_kernels=self.n_kernels, random_state=seed)
+            options = TrainerOptions(hop=self.hop, random_state=seed)
             if len(shape) != 2 or np.prod(shape) != raw.shape[1]:
                 raise TinykernelError(
                     f"window_shape: {shape} for rows of {raw.shape[1]} values; windows have "
                     "samples and channels, and images have no kernels here"
                 )
-            grid, stages = pooled_signals(raw, raw_dtype, options, shape)
+            settings = KernelSettings(n_kernels=self.n_kernels)
+            grid, stages = pooled_signals(raw, raw_dtype, options, settings, shape)
         output = grid
         for stage in stages:
             output = stage.gives(output)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,53 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
 from tinykernel.errors import TinykernelError
-from tinykernel.estimator.machines import KernelEstimator
+from tinykernel.estimator.machines import Budgeted, KernelEstimator, elsewhere
 from tinykernel.training.options import TrainerOptions, declared
+from tinykernel.training.options.fields import MachineParameters, Parameters
 from tinykernel.training.options.regression import RegressorOptions, ValueParameters
 from tinykernel.training.trainset import TrainSet, prepare_values
 
 
-@declared
-class TernaryKernelRegressor(RegressorMixin, KernelEstimator, ValueParameters):
-    """A regressor with binary components, ternary weights and a linear part.
-
-    The model is that of `TernaryKernelClassifier`, trained with another loss. The firmware gives
-    values in fixed point, ``NAME_predict(input, scratch, values)``: a value is
-    ``values[i] / 2^NAME_SCALE_SHIFT``.
-
-    Parameters
-    ----------
-    {options}
-
-    Attributes
-    ----------
-    outputs_ : tuple of str
-        Names of the outputs: those of the columns of `y`, or "value" ("value0" and so on of
-        several); for quantiles with their level, "value q0.9".
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Only when `X` had column names.
-    machine_ : IntegerModel
-        What was learned: the very function that the firmware computes.
-    input_shape_, layout_, n_components_, sigma_, noise_, options_, trials_, search_, n_iter_,
-    interrupted_
-        As of `TernaryKernelClassifier`.
-    history_ : dict of str to ndarray
-        "loss" and, with validation rows, "accuracy" of each epoch: 1 minus the ratio to the loss
-        of the best constant, which is R2 for squared errors.
-
-    Notes
-    -----
-    `predict` gives what the firmware gives, bit for bit.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = TernaryKernelRegressor(n_components=64, effort="quick", random_state=0).fit(X, y)
-    >>> model.score(X, y) > 0.5
-    True
-    """
+class BaseRegressor(RegressorMixin, KernelEstimator):
+    """Base of the regressors."""
 
     KIND: ClassVar[type[TrainerOptions]] = RegressorOptions
     TARGET: ClassVar[str] = "values"
@@ -110,6 +73,76 @@ class TernaryKernelRegressor(RegressorMixin, KernelEstimator, ValueParameters):
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = True
         return tags
+
+
+@declared
+@dataclass(kw_only=True, eq=False, repr=False)
+class Regressor(Budgeted, BaseRegressor, ValueParameters, Parameters):
+    """A regressor for microcontrollers: the kind of model that is best for the rows.
+
+    Kinds of models compete as for `Classifier`. The firmware gives values in fixed point,
+    ``NAME_predict(input, scratch, values)``: a value is ``values[i] / 2^NAME_SCALE_SHIFT``.
+
+    Parameters
+    ----------
+    {options}
+
+    Attributes
+    ----------
+    outputs_ : tuple of str
+        Names of the outputs: those of the columns of `y`, or "value" ("value0" and so on of
+        several); for quantiles with their level, "value q0.9".
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only when `X` had column names.
+    machine_ : IntegerModel
+        What was learned: the very function that the firmware computes.
+    input_shape_, layout_, n_components_, sigma_, noise_, options_, trials_, search_, n_iter_,
+    interrupted_
+        As of `Classifier`.
+    history_ : dict of str to ndarray
+        "loss" and, with validation rows, "accuracy" of each epoch: 1 minus the ratio to the loss
+        of the best constant, which is R2 for squared errors.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = Regressor(model="linear", effort="quick", random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.4
+    True
+    """
+
+
+@declared
+@dataclass(kw_only=True, eq=False, repr=False)
+class TernaryKernelRegressor(BaseRegressor, ValueParameters, MachineParameters):
+    """A regressor with binary components, ternary weights and a linear part.
+
+    The model is that of `TernaryKernelClassifier`, trained with another loss. `Regressor` chooses
+    among this and other kinds of models.
+
+    Parameters
+    ----------
+    {options}
+
+    Attributes
+    ----------
+    outputs_, n_features_in_, feature_names_in_, machine_, layout_, n_components_, sigma_, noise_,
+    options_, trials_, search_, n_iter_, history_, interrupted_
+        As of `Regressor`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = TernaryKernelRegressor(n_components=64, effort="quick", random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.5
+    True
+    """
+
+    ELSEWHERE: ClassVar[dict[str, str]] = elsewhere("Regressor")
+    MODEL: ClassVar[str] = "components"
 
 
 def _columns(values: NDArray[Any]) -> NDArray[np.float64]:

@@ -6,22 +6,24 @@ with a margin, so that models do not depend on the installed compiler.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.estimate import least_code
+from tinykernel.measure.instructions import check_counted
+from tinykernel.measure.limits import Limits, parse_limits
 from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel
 from tinykernel.model.proof import choose_schedules
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.stages.components import Components
 from tinykernel.text import count
-from tinykernel.training.layouts import Layout, components_within
+from tinykernel.training.layouts import Layout
 
 #: More components than this are not chosen, however large the budget: training time grows in
 #: proportion and the accuracy hardly.
@@ -30,32 +32,26 @@ MOST_CHOSEN = 32768
 #: 384. A stream has 4 KB of RAM with 512, and pays every kernel with every sample or spectrum.
 MOST_KERNELS = {"signal": 1024, "stream": 512, "spectrum": 2048}
 MOST_CHANNELS = 192
-_WORD = 32  # components are stored in words of 32
+DEFAULT_BUDGET = "30KB"
 _ROWS_A_CLASS = 4
 # Code differs from compiler to compiler: by up to an eighth of the estimate and some bytes more,
 # with GCC and zig on some forty trained models of each of four targets.
 _MARGIN_SHARE, _MARGIN_BYTES = 8, 24
 # Which stages of the transforms halve depends on what was learned, and so does the code.
 _SLACK = 64
-_USUAL_CODE = 2500
 #: Of a method that draws its components: signs as G, one scale, and ternary weights.
 DRAWN = Layout(diagonal_kind="sign", start_bits=8, width_bits=8, ternary=True)
-_FIRST_KERNELS = 16
-_MOST_MEASUREMENTS = 6
 
 
 def some_rows(
-    X: NDArray[Any],
-    y: NDArray[Any],
-    codes: NDArray[np.int64] | None = None,
-    n_channels: int | None = None,
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Take rows of every class and all extremes, on which the form of the scaler depends.
+    X: NDArray[Any], codes: NDArray[np.int64], n_channels: int | None = None
+) -> NDArray[np.int64]:
+    """Choose rows of every class and all extremes, on which the form of the scaler depends.
 
     The extremes are those of inputs, or of channels, which come one after the other.
     """
-    # Of values `codes` are their strata, some of which may have no rows.
-    codes = np.unique(y if codes is None else codes, return_inverse=True)[1]
+    # Values have strata in place of classes, some of which may have no rows.
+    codes = np.unique(codes, return_inverse=True)[1]
     order = np.argsort(codes, kind="stable")
     first = np.searchsorted(codes[order], np.arange(codes.max() + 1))
     last = np.append(first[1:], codes.size)
@@ -63,8 +59,7 @@ def some_rows(
     n_channels = n_channels or X.shape[1]
     values, each = X.reshape(-1, n_channels), X.shape[1] // n_channels
     extremes = values.argmin(axis=0) // each, values.argmax(axis=0) // each
-    rows = np.unique(np.concatenate([*few, *extremes]))
-    return X[rows], y[rows]
+    return np.unique(np.concatenate([*few, *extremes]))
 
 
 def decisive_report(model: IntegerModel, target: str) -> Report:
@@ -98,54 +93,9 @@ def refuse_less_than_code(flash: int | None, target: str) -> None:
         )
 
 
-def most_components(
-    model: IntegerModel, layout: Layout, budget: int, target: str
-) -> tuple[int, int]:
-    """Return how many components of a model fit, 0 for none, and the least size measured."""
-    # Each measurement gives a better guess of the number, until a guess repeats.
-    components = model.find(Components)
-    assert components is not None
-    allowed, most, d = allowed_bytes(budget), components.row_kept.size, components.dimension
-    sizes: dict[int, int] = {}
-    rest = _USUAL_CODE
-    for _ in range(_MOST_MEASUREMENTS):
-        fitting = components_within(allowed - rest, layout, d, model.n_outputs)
-        p = int(np.clip(fitting, _WORD, most))
-        if p in sizes:
-            break
-        sizes[p] = needed_bytes(decisive_report(cut(model, p), target))
-        rest = sizes[p] - layout.table_bytes(p, d, model.n_outputs)
-    return max((p for p, size in sizes.items() if size <= allowed), default=0), min(sizes.values())
-
-
 def allowed_bytes(budget: int) -> int:
     """Return the bytes that an untrained model may take so that the trained one fits the budget."""
     return budget - min(_SLACK, budget // 32)
-
-
-def most_kernels(
-    make: Callable[[int], IntegerModel], most: int, budget: int, target: str
-) -> tuple[int, int]:
-    """Return how many kernels fit, 0 for none, and the least size measured."""
-    # `make` returns an untrained model of so many kernels; its tables grow in proportion. Training
-    # changes none of the code but drops kernels, so that no slack is needed.
-    sizes = dict[int, int]()
-    n = min(_FIRST_KERNELS, most)
-    while n not in sizes and len(sizes) < _MOST_MEASUREMENTS:
-        measured = decisive_report(make(n), target)
-        sizes[n] = needed_bytes(measured)
-        parts = measured.flash_parts
-        each = (parts["weights"] + parts["kernels"] + parts["transform"]) / n
-        n = int(np.clip(n + np.floor((budget - sizes[n]) / each), 1, most))
-    return max((n for n, size in sizes.items() if size <= budget), default=0), min(sizes.values())
-
-
-def least_size(model: IntegerModel, layout: Layout, n_components: int, target: str) -> int:
-    """Return how many bytes of flash a model of so many components takes at least."""
-    # It is the size of the untrained model, less what training may change: ternary weights may
-    # leave components without any weight, of which a quarter is taken to remain.
-    p = max(1, n_components // 4) if layout.ternary else n_components
-    return needed_bytes(decisive_report(cut(model, p), target)) - _SLACK
 
 
 def cut(model: IntegerModel, n_components: int) -> IntegerModel:
@@ -175,3 +125,21 @@ def cut(model: IntegerModel, n_components: int) -> IntegerModel:
         for part in model.readout.parts
     )
     return replace(model, stages=stages, readout=replace(model.readout, parts=parts))
+
+
+def limits_on(
+    budget: str | int | Limits | None, target: str, *, is_sized: bool = False
+) -> Limits | None:
+    """Read a budget; without one return the default, or none for a given size or the host."""
+    on_chip = find_target(target).family != "host"
+    if budget is None:
+        return None if is_sized or not on_chip else parse_limits(DEFAULT_BUDGET)
+    if not on_chip:
+        raise TinykernelError(f"budget: {target} has no flash to measure; choose a microcontroller")
+    limits = parse_limits(budget)
+    if limits.flash is None and not is_sized:
+        limits = replace(limits, flash=parse_limits(DEFAULT_BUDGET).flash)
+    refuse_less_than_code(limits.flash, target)
+    if limits.most_instructions(1.0) is not None:
+        check_counted(target)  # before the training
+    return limits

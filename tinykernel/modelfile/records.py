@@ -156,6 +156,11 @@ def _make_classifier(name: str, fields: dict[str, Any]) -> Any:
     """Make a fitted classifier of its parameters and its fitted attributes."""
     cls = getattr(import_module(CLASSIFIERS[name]), name)
     names = set(cls().get_params(deep=False))
+    former = fields.keys() - names - schema.GONE
+    if name in schema.SUCCESSORS and any(not FITTED.fullmatch(key) for key in former):
+        # An older version trained every kind of model by one estimator.
+        return _make_classifier(schema.SUCCESSORS[name], fields)
+    fields = {key: value for key, value in fields.items() if key not in schema.GONE}
     schema.check_classifier(fields, names)
     params = {key: value for key, value in fields.items() if key in names}
     fitted = {key: value for key, value in fields.items() if FITTED.fullmatch(key)}

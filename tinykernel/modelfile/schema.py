@@ -24,10 +24,16 @@ from tinykernel.model.stages import STAGES
 
 #: Estimators that a file may hold, and where they are. They lie above this module.
 CLASSIFIERS = {
+    "Classifier": "tinykernel.estimator",
+    "Regressor": "tinykernel.estimator",
     "TernaryKernelClassifier": "tinykernel.estimator",
     "TernaryKernelRegressor": "tinykernel.estimator",
     "PaperClassifier": "tinykernel.papers",
 }
+#: What takes the place of estimators with parameters that only older versions have, and
+#: parameters that are gone.
+SUCCESSORS = {"TernaryKernelClassifier": "Classifier", "TernaryKernelRegressor": "Regressor"}
+GONE = {"convolutions", "noise", "scaler_scope", "tree_bytes", "tree_steps", "offset"}
 _PIECES: tuple[type, ...] = (Decision, Events, Grid, Labels, Permutation, Readout, Values)
 #: Records that a file may hold; their `FIELDS` say what is allowed.
 CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (IntegerModel, *_PIECES, *STAGES, *PARTS)}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tinykernel.model.integer import IntegerModel
-from tinykernel.training.choice import Choice
 from tinykernel.training.loop import History
-from tinykernel.training.search import SearchOutcome, SearchTrial
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -19,14 +17,9 @@ class TrainingResult:
     """A trained machine, and how it was found."""
 
     machine: IntegerModel
-    recipe: DataclassInstance  # given and chosen: a `Recipe`, or another recipe or plan.
+    recipe: DataclassInstance  # all settings: a `Recipe`, or another recipe or plan.
     # Loss, seconds and, with validation rows, accuracy of each epoch; where Ctrl-C ended the
     # training, the machine is the best until then.
     history: History
     # Kernel width at the start of training, in scaled inputs; None without components.
     sigma: float | None = None
-    # The short trainings by which the recipe was chosen.
-    trials: list[SearchTrial] = field(default_factory=list)
-    outcome: SearchOutcome | None = None  # of the search, where there was one.
-    # Of trees with the rest, or convolutions with kernels, where there was one.
-    contest: Choice | None = None

@@ -81,6 +81,19 @@ class TrainSet:
             return self.quantity.targets
         return targets_of(self.codes, self.n_classes)
 
+    def of(self, rows: NDArray[np.int64]) -> TrainSet:
+        """Return some of the rows, without those of validation."""
+        quantity = self.quantity
+        return replace(
+            self,
+            X=self.X[rows],
+            codes=self.codes[rows],
+            sample_weight=self.sample_weight[rows],
+            groups=None if self.groups is None else self.groups[rows],
+            validation=None,
+            quantity=quantity and replace(quantity, targets=quantity.targets[rows]),
+        )
+
     def seen(self, seen: Callable[[NDArray[Any]], NDArray[Any]]) -> TrainSet:
         """Return what a function makes of all rows in their place."""
         validation = self.validation and (seen(self.validation[0]), self.validation[1])

@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 from numpy.lib.stride_tricks import sliding_window_view
 
 import tinykernel
-from tinykernel.budget.contenders import Asked, sizes_that_fit
 from tinykernel.errors import TinykernelError
-from tinykernel.estimator import TernaryKernelClassifier, TernaryKernelRegressor
-from tinykernel.measure.limits import parse_limits
+from tinykernel.estimator import Classifier, Regressor
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.training.augment import Augmentation
@@ -139,71 +137,25 @@ def test_convolutions_end_to_end(tmp_path):
     """Protects accuracy, the integers, the file, the threads, and the choice by rows left out."""
     X, y = strokes(600, 0)
     options = {"image_shape": (14, 16), "epochs": 8, "random_state": 0}
-    convolved = {**options, "convolutions": "on", "n_kernels": 6}
-    model = TernaryKernelClassifier(**convolved, n_jobs=1).fit(X[:400], y[:400])
+    convolved = {**options, "model": "chains", "n_channels": 6}
+    model = Classifier(**convolved, n_jobs=1).fit(X[:400], y[:400])
     assert model.score(X[400:], y[400:]) > 0.95
     integer = model.quantize()
     assert integer.find(Convolutions).n_channels == 6
     np.testing.assert_array_equal(integer.predict(X[400:].reshape(200, -1)), model.predict(X[400:]))
-    other = TernaryKernelClassifier(**convolved, n_jobs=2).fit(X[:400], y[:400])
+    other = Classifier(**convolved, n_jobs=2).fit(X[:400], y[:400])
     assert other.quantize() == integer
     tinykernel.save(model, tmp_path / "m.tkm")
     assert tinykernel.load(tmp_path / "m.tkm").quantize() == integer
-    both = {**options, "n_kernels": {"deep": 4, "mixed": 1}}
-    chosen = TernaryKernelClassifier(**both).fit(X[:400], y[:400])
+    chosen = Classifier(**options, n_channels=4).fit(X[:400], y[:400])
     assert chosen.score(X[400:], y[400:]) > 0.9
-    layers = chosen.quantize().find(Convolutions)
-    assert layers.n_channels == 4
-    assert layers.pools.tolist() == [False, False, False, True]
-
-
-def sizes(side, budget, **options):
-    """Return the sizes that fit a budget, of images of digits."""
-    X, shape = np.random.default_rng(0).integers(0, 256, (40, side * side), np.uint8), (side, side)
-    asked = Asked(
-        X,
-        np.arange(40) % 10,
-        {"image_shape": shape, **options},
-        parse_limits(budget),
-        shape=(*shape, 1),
-        n_rows=60000,
-    )
-    return sizes_that_fit(asked)["n_kernels"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("side", "budget", "forms"),
-    [
-        (28, "2KB", {"convolutions"}),
-        (28, "8KB", {"mixed", "convolutions"}),
-        (28, "12KB", {"mixed", "deep"}),
-        (28, "flash=30KB,instructions=700k", {"convolutions"}),
-        (28, "flash=30KB,instructions=1500k", {"deep", "mixed", "coarse"}),
-        (40, "30KB", {"mixed", "convolutions"}),
-    ],
-)
-def test_large_budgets_take_deep_convolutions_of_small_images(side, budget, forms):
-    """40 deep channels must fit all limits, not flash alone, and images must be small."""
-    assert set(sizes(side, budget)) == forms
-
-
-def test_no_mapping_over_the_budget_is_trained():
-    """Each of its numbers is refused before."""
-    X, y = strokes(60, 0)
-    given = {"image_shape": (14, 16), "epochs": 10**6, "link": False}
-    for form in ("convolutions", "mixed"):
-        words, sizes = f"200 channels, {form},", {"convolutions": 4, "mixed": 4, form: 200}
-        with pytest.raises(TinykernelError, match=f"a model of {words} needs"):
-            tinykernel.train(X, y, budget="3KB", n_kernels=sizes, **given)
+    assert "on held-out rows" in chosen.search_["contest"]
 
 
 def test_a_contest_of_values_spoke_of_log_loss():
     """Of images whose values are compared it says how much of the squares is told."""
     X, y = strokes(100, 0)
-    model = TernaryKernelRegressor(
-        image_shape=(14, 16), epochs=4, random_state=0, n_kernels={"mixed": 4, "convolutions": 4}
-    ).fit(X, y + 0.5)
+    model = Regressor(image_shape=(14, 16), epochs=4, random_state=0, n_channels=4).fit(X, y + 0.5)
     assert "on held-out rows: R2 " in model.search_["contest"]
 
 
@@ -220,7 +172,7 @@ def test_trainings_of_an_epoch_are_judged_whatever_the_size_of_their_decisions()
 
 def test_maps_take_the_memory_of_one_channel():
     """Taps are drawn channel by channel, so that 192 of images of 14 x 14 take little."""
-    plan = convolution_plan((28, 28, 1), 192, "deep", LinearRecipe(epochs=1))
+    plan = convolution_plan((28, 28, 1), 192, LinearRecipe(epochs=1))
     images = np.random.default_rng(0).integers(0, 256, (128, 1, 28, 28), dtype=np.uint8)
     targets = targets_of(np.arange(128) % 3, 3)
     tracemalloc.start()
@@ -233,17 +185,14 @@ def test_maps_take_the_memory_of_one_channel():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"convolutions": "on"}, "give a shape"),
-        ({"convolutions": "on", "image_shape": (3, 32)}, "give 4 to 96 rows"),
-        ({"convolutions": "on", "image_shape": (8, 8, 4)}, "take one"),
-        ({"convolutions": "deep", "image_shape": (8, 32)}, "sides of deep ones"),
-        ({"convolutions": "deep", "image_shape": (22, 20)}, "sides of deep ones"),
+        ({"model": "chains"}, "chains is not for tables"),
+        ({"model": "chains", "image_shape": (3, 32)}, "give 4 to 96 rows"),
+        ({"model": "chains", "image_shape": (8, 8, 4)}, "take one"),
         (
-            {"convolutions": "on", "image_shape": (16, 16), "n_kernels": 257},
+            {"model": "chains", "image_shape": (16, 16), "n_channels": 257},
             "give at most 256",
         ),
-        ({"n_kernels": {"windows": 4}, "image_shape": (16, 16)}, "a mapping takes"),
-        ({"n_kernels": {"convolutions": 4, "deep": 4}, "image_shape": (16, 16)}, "a mapping takes"),
+        ({"n_kernels": 4, "image_shape": (16, 16)}, "n_kernels: give signals"),
     ],
 )
 def test_what_has_no_convolutions_is_refused(options, words):
@@ -251,12 +200,4 @@ def test_what_has_no_convolutions_is_refused(options, words):
     X = np.zeros((8, np.prod(options.get("image_shape", (256,)))), dtype=np.uint8)
     X[::2] = 9
     with pytest.raises(TinykernelError, match=words):
-        TernaryKernelClassifier(epochs=1, **options).fit(X, np.arange(8) % 2)
-
-
-def test_the_search_for_channels_takes_few_steps(monkeypatch):
-    """Half of the numbers are left out by each try: eight of 192, and the fewest."""
-    tries, real = [], Asked.integers
-    monkeypatch.setattr(Asked, "integers", lambda *a, **told: tries.append(1) or real(*a, **told))
-    assert sizes(28, "30KB", convolutions="deep") > 40
-    assert len(tries) <= 10
+        Classifier(epochs=1, **options).fit(X, np.arange(8) % 2)

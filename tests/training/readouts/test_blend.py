@@ -11,20 +11,14 @@ from hypothesis import strategies as st
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import ConvergenceWarning
 
-from tinykernel import TernaryKernelClassifier
-from tinykernel.training import trainer
+from tinykernel import Classifier
 from tinykernel.training.choice import joined
-from tinykernel.training.folds import Fold
 from tinykernel.training.loop import run_epochs
-from tinykernel.training.loss import judge, targets_of
-from tinykernel.training.options import TrainerOptions
-from tinykernel.training.options.recipe import Recipe
+from tinykernel.training.loss import targets_of
 from tinykernel.training.readouts import blend, linear_training, normal_equations
 from tinykernel.training.readouts.blend import blend_ahead, blended
 from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe
 from tinykernel.training.readouts.normal_equations import LIKELY, fit_discriminants
-from tinykernel.training.search import TrialData, decisions_of
-from tinykernel.training.trainset import TrainSet
 
 
 def clouds(n_classes: int, n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -97,15 +91,15 @@ def test_a_blend_is_taken_where_it_is_ahead() -> None:
 def test_interrupting_the_comparison_keeps_learned_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C after the training must not lose it, and the model says that it was interrupted."""
     rows, codes = clouds(3, 90, 8, 0)
-    options = {"n_components": 0, "linear": 8, "epochs": 5, "random_state": 0}
-    quick = TernaryKernelClassifier(**options, effort="quick").fit(rows, codes)
+    options = {"model": "linear", "linear": 8, "epochs": 5, "random_state": 0}
+    quick = Classifier(**options, effort="quick").fit(rows, codes)
 
     def interrupt(*_: object) -> bool:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(linear_training, "blend_ahead", interrupt)
     with pytest.warns(ConvergenceWarning, match="after 5 epochs; the best model so far is used"):
-        model = TernaryKernelClassifier(**options).fit(rows, codes)
+        model = Classifier(**options).fit(rows, codes)
     assert (model.decision_function(rows) == quick.decision_function(rows)).all()
 
 
@@ -115,39 +109,11 @@ def test_a_blend_keeps_its_lead_when_rounded_to_two_bits() -> None:
     assert not blend_ahead(learned(rows, codes, 6, bits=2), None)
 
 
-def test_components_compete_with_the_linear_part_that_is_delivered(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """With groups, trials judge the blend; the model holds what trials judged."""
-    rows, codes = clouds(6, 240, 30, 1)
-    known = targets_of(codes, 6), np.ones(240, np.float32), codes
-    none, fold = np.empty((240, 0), np.float32), Fold(np.arange(160), np.arange(160, 240))
-    recipe = Recipe(n_components=0, linear_bits=8, epochs=20, batch_rows=32)
-    alone, both = (
-        decisions_of(TrialData(none, *known, [fold], rows, blend), fold, recipe)
-        for blend in (False, True)
-    )
-    losses = [judge(each, codes[160:], known[1][160:])[0] for each in (alone, both)]
-    assert losses[1] < losses[0]
-    told = list[bool | None]()
-
-    def spy(data: TrainSet, options: TrainerOptions, bits: int, blend: bool | None) -> object:
-        told.append(blend)
-        return linear_training.fit_linear(data, options, bits, blend)
-
-    monkeypatch.setattr(trainer, "fit_linear", spy)
-    groups = np.random.default_rng(0).integers(0, 12, 240)
-    forms = {"compact": 32, "linear8": 0}
-    model = TernaryKernelClassifier(n_components=forms, epochs=20, random_state=0)
-    assert model.fit(rows, codes, groups=groups).options_["discriminants"]
-    assert told == [True]
-
-
 def test_ctrl_c_ends_the_rounding_of_a_blend(monkeypatch: pytest.MonkeyPatch) -> None:
     """The best step so far is no blend that was judged: learned weights are kept, and said so."""
     rows, codes = clouds(6, 240, 30, 1)
-    options = {"n_components": 0, "linear": 8, "epochs": 20, "random_state": 0}
-    quick = TernaryKernelClassifier(**options, effort="quick").fit(rows, codes)
+    options = {"model": "linear", "linear": 8, "epochs": 20, "random_state": 0}
+    quick = Classifier(**options, effort="quick").fit(rows, codes)
     plane, left = normal_equations._nearest_plane, iter(range(3))
 
     def interrupted(*known: object) -> object:
@@ -158,7 +124,7 @@ def test_ctrl_c_ends_the_rounding_of_a_blend(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(linear_training, "blend_ahead", lambda *_: True)
     monkeypatch.setattr(normal_equations, "_nearest_plane", interrupted)
     with pytest.warns(ConvergenceWarning, match="the best model so far is used"):
-        model = TernaryKernelClassifier(**options).fit(rows, codes)
+        model = Classifier(**options).fit(rows, codes)
     assert (model.decision_function(rows) == quick.decision_function(rows)).all()
 
 
@@ -173,16 +139,16 @@ def test_a_class_in_one_group_alone_makes_a_finite_blend() -> None:
         inside = learned(rows[codes != alone], codes[codes != alone], 4)
         assert np.array_equal(blended(inside)[0], inside.stored()[0])
         blend_ahead(learner, parted)
-        options = {"n_components": {"compact": 32, "linear8": 0}, "epochs": 5}
-        model = TernaryKernelClassifier(**options, random_state=0).fit(rows, codes, groups=parted)
+        options = {"model": "linear", "linear": 8, "epochs": 5}
+        model = Classifier(**options, random_state=0).fit(rows, codes, groups=parted)
         assert np.isfinite(model.decision_function(rows)).all()
 
 
 def test_one_group_left_beside_validation_rows_is_trained() -> None:
     """Two groups of which one is held out leave one, which counts as none."""
     rows, codes = clouds(2, 120, 6, 0)
-    options = {"n_components": 0, "linear": 8, "epochs": 5, "validation_fraction": 0.2}
-    TernaryKernelClassifier(**options, random_state=0).fit(rows, codes, groups=np.arange(120) // 60)
+    options = {"model": "linear", "linear": 8, "epochs": 5, "validation_fraction": 0.2}
+    Classifier(**options, random_state=0).fit(rows, codes, groups=np.arange(120) // 60)
 
 
 def test_weights_of_any_size_keep_products_exact() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from tinykernel import TernaryKernelClassifier, TinykernelError
+from tinykernel import Classifier, TinykernelError
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import targets_of
@@ -23,7 +23,7 @@ def test_a_linear_part_is_learned_as_it_is_stored(bits):
     assert np.abs(levels * step - linear).mean() < (0.6 if bits == 2 else 0.2)
     X, y = load_iris(return_X_y=True)
     options = {"epochs": 40, "effort": "quick", "random_state": 0}
-    model = TernaryKernelClassifier(n_components=0, linear=bits, **options).fit(X, y)
+    model = Classifier(model="linear", linear=bits, **options).fit(X, y)
     assert model.score(X, y) > 0.85
     assert np.abs(model.quantize().find(Linear).weights).max() == 2 ** (bits - 1) - 1
 
@@ -54,8 +54,8 @@ def test_a_linear_part_that_may_overflow_says_what_to_do():
     """The message once spoke of halving, which a linear part does not have."""
     rng = np.random.default_rng(0)
     X, y = rng.integers(-32768, 32767, (40, 3000)).astype(np.int16), np.arange(40) % 2
-    options = {"scaler_scope": "feature"}
-    model = TernaryKernelClassifier(n_components=0, linear=8, epochs=1, **options)
+    X = X // np.arange(1, 3001, dtype=np.int16)  # a scale for each input
+    model = Classifier(model="linear", linear=8, epochs=1)
     with pytest.raises(TinykernelError, match="may pass 32 bits; give linear=4 or 2"):
         model.fit(X, y)
 
@@ -63,6 +63,6 @@ def test_a_linear_part_that_may_overflow_says_what_to_do():
 def test_a_single_group_trains_as_rows_without_groups():
     """One recording, or what is left of two, once ended in an error about its only group."""
     X, y = load_iris(return_X_y=True)
-    given = {"n_components": 0, "epochs": 2, "validation_fraction": 0.2}
-    alone = TernaryKernelClassifier(random_state=0, **given).fit(X, y, groups=["a"] * len(y))
-    assert alone.quantize() == TernaryKernelClassifier(random_state=0, **given).fit(X, y).quantize()
+    given = {"model": "linear", "epochs": 2, "validation_fraction": 0.2}
+    alone = Classifier(random_state=0, **given).fit(X, y, groups=["a"] * len(y))
+    assert alone.quantize() == Classifier(random_state=0, **given).fit(X, y).quantize()

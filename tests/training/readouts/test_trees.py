@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
-from functools import partial
-
 import numpy as np
 import pytest
 
-from tinykernel import TernaryKernelClassifier, TernaryKernelRegressor
+from tinykernel import Classifier, Regressor, report
 from tinykernel.budget import train
-from tinykernel.codegen.pack.machine import tree_bytes
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.instructions import estimate_instructions, instruction_margin
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.trees import Trees
-from tinykernel.training.choice import Candidate
-from tinykernel.training.folds import final_fold, trial_folds
-from tinykernel.training.options import TrainerOptions
-from tinykernel.training.readouts import contest
 from tinykernel.training.readouts.forest import Aim, Forest, Room, TreeOptions
 from tinykernel.training.readouts.growth import Bins, Growth, Narrow, grow
-from tinykernel.training.readouts.trees import LinearPart, TreeData, TreeTrial, _in_integers
+from tinykernel.training.readouts.trees import LinearPart, _in_integers
 from tinykernel.training.trainset import prepare
 
 
@@ -100,22 +91,12 @@ def test_a_limit_of_instructions_leaves_trees_that_keep_to_it():
 
 def test_trees_over_the_budget_beside_a_number_of_components_raised_a_type_error():
     """Trees have no components: their bytes are found all the same; too few are named."""
-    given = {"model": "trees", "n_components": 0, "random_state": 0, "link": False}
+    given = {"model": "trees", "random_state": 0, "link": False}
     found = train(*corners(400), budget="1200", effort="quick", **given)
     assert found.model.find(Trees) is not None
     assert found.sizes.flash <= 1200
-    with pytest.raises(TinykernelError, match=r"m4: one of few trees needs about \d+ bytes; give"):
+    with pytest.raises(TinykernelError, match=r"m4: the smallest one needs about \d+ bytes; give"):
         train(*corners(400), budget="260", **given)
-
-
-def test_rows_to_choose_by_again_hold_no_group_that_is_left_out():
-    """Where many rows are chosen by again, all are learned from but those left out."""
-    X, y = corners(60)
-    outside = np.arange(50, 60)
-    assert contest.others(outside, prepare(X, y)[1]).tolist() == list(range(50))
-    grouped = prepare(X, y, groups=np.arange(60) // 6)[1]
-    inside = contest.others(outside, grouped)
-    assert not set(grouped.groups[inside]) & set(grouped.groups[outside])
 
 
 @pytest.mark.parametrize("values", [False, True])
@@ -124,14 +105,14 @@ def test_trees_stand_beside_a_linear_part_where_that_is_better(values):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(900, 5)).astype(np.float32)
     y = X @ [3.0, -2.0, 1.0, 2.0, 0.5] + 4.0 * (X[:, 0] > 0.3) * (X[:, 1] < 0.5)
-    given = {"model": "trees", "tree_bytes": 900, "random_state": 0}
+    given = {"model": "trees", "budget": "1500", "random_state": 0}
     model = (
-        TernaryKernelRegressor(**given).fit(X, y).quantize()
+        Regressor(**given).fit(X, y).quantize()
         if values
-        else TernaryKernelClassifier(**given).fit(X, y > 1).quantize()
+        else Classifier(**given).fit(X, y > 1).quantize()
     )
     assert [type(part) for part in model.readout.parts] == [Linear, Trees]
-    assert tree_bytes(model.find(Trees)) < 900 - 260
+    assert report(model, "cortex-m4", compiler="none").flash < 1500
     assert model.score(X, y if values else y > 1) > 0.97
 
 
@@ -156,8 +137,9 @@ def test_trees_win_where_they_are_better():
     given = {"budget": "2KB", "random_state": 0, "link": False}
     trained = train(*corners(1300), **given)
     assert trained.model.find(Trees) is not None
-    assert {trial["layout"] for trial in trained.classifier.trials_} == {"compact"}
-    assert trained.classifier.search_["contest"].startswith("trees ")
+    components = [each for each in trained.classifier.trials_ if each["kind"] == "components"]
+    assert len(components) == 1
+    assert trained.classifier.search_["chosen"].startswith("trees")
     plane = np.random.default_rng(0).normal(size=(700, 6)).astype(np.float32)
     assert train(plane, plane.sum(axis=1) > 0, **given).model.find(Trees) is None
 
@@ -168,93 +150,11 @@ def test_trees_of_few_values_compete_with_a_smooth_fit():
     y = 1.0 * (X[:, 0] > 0.2) + 2.0 * (X[:, 1] > -0.3) * (X[:, 2] < 0.4)
     trained = train(X, y, budget="2KB", task="numbers", random_state=0, link=False)
     assert trained.model.find(Trees) is not None
-    assert re.search("on held-out rows: R2 0.9.* against", trained.classifier.search_["contest"])
-
-
-#: Rivals are trained in their order.
-ONE_THREAD = TrainerOptions(n_components=64, tree_bytes=500, n_jobs=1)
-
-
-def test_trees_are_compared_with_whole_trainings_of_components(monkeypatch):
-    """Who nearly won is trained in full, on rows that chose nothing."""
-    X, y = corners(300)
-    data = prepare(X, y)[1]
-    folds, final = trial_folds(data.codes, None, 0), final_fold(data.codes, None, 0)
-    assert not any(set(final.outside) & set(fold.outside) for fold in folds)
-    seen = []
-
-    def judged(fold, _):
-        seen.append(fold)
-        return Candidate("compact", np.full(len(fold.outside), 1e-9), 1.0)
-
-    rival = contest.Rival("compact", 0.2, 0.9, judged)
-    monkeypatch.setattr(contest, "searched", lambda *_: TreeTrial(TreeOptions(), 9, 0.19, 0.9))
-
-    def decided(*rivals):
-        found = contest.Contest(TreeData.of(data, ONE_THREAD), folds, final)
-        found.decide(rivals)
-        return found.choice, found.trees
-
-    choice, trees = decided(rival)
-    assert (choice.name, trees, seen) == ("compact", None, [final, *folds])
-    monkeypatch.setattr(contest, "_FEW_ROWS", 0)
-    assert decided(rival)[0].name == "compact"
-    assert seen[4:] == [final], "of many rows one quarter says enough"
-    for far, name in ((9.0, "trees"), (0.18, "compact")):
-        choice, trees = decided(replace(rival, log_loss=far))
-        assert (choice.name, len(seen), trees is None) == (name, 5, name == "compact")
-
-
-def test_components_far_behind_trees_are_searched_no_further(monkeypatch):
-    """A quarter of their training says so, by more than one standard error and a half."""
-    data = prepare(*corners(300))[1]
-    folds, final = trial_folds(data.codes, None, 0), final_fold(data.codes, None, 0)
-    noise = 10 * np.random.default_rng(0).normal(size=len(final.outside))
-    monkeypatch.setattr(contest, "searched", lambda *_: TreeTrial(TreeOptions(), 9, 0.19, 0.9))
-    monkeypatch.setattr(contest, "_FEW_ROWS", 0)
-
-    def early(loss, heat=0.2):
-        def judged(*_):
-            return Candidate("compact", loss + noise - noise.mean(), 0.5)
-
-        found = contest.Contest(TreeData.of(data, ONE_THREAD), folds, final)
-        is_early = found.early([contest.Rival("compact", heat, 0.9, judged)])
-        assert is_early == (found.trees is not None)
-        return is_early
-
-    assert early(4.0)
-    assert not early(1.0)
-    assert not early(4.0, heat=0.18), "a short training of half the components is ahead"
-    monkeypatch.setattr(contest, "_FEW_ROWS", 1000)
-    assert not early(4.0), "few rows say too little, and cost no time"
-
-
-def test_five_persons_chose_trees_where_twenty_one_are_for_a_linear_part(monkeypatch):
-    """Of few groups every quarter is judged: which persons are in one decided HAR features.
-
-    A candidate that costs more and is far behind is not trained on the others.
-    """
-    X, y = corners(400)[0], np.random.default_rng(0).integers(0, 2, 400)
-    groups = np.arange(len(y)) % 8
-    data = prepare(X, y, groups=groups)[1]
-    folds, final = trial_folds(data.codes, data.groups, 0), final_fold(data.codes, data.groups, 0)
-    seen = {"linear8": [], "compact": []}
-
-    def judged(name, loss, fold, _):
-        seen[name].append(fold)
-        far = loss + 1.0 * (fold is final and name == "linear8")
-        return Candidate(name, np.full(len(fold.outside), far), 1.0)
-
-    rivals = [
-        contest.Rival("linear8", 0.2, 0.9, partial(judged, "linear8", 1e-9), cost=0),
-        contest.Rival("compact", 0.2, 0.9, partial(judged, "compact", 99.0)),
-    ]
-    monkeypatch.setattr(contest, "searched", lambda *_: TreeTrial(TreeOptions(), 1, 0.19, 0.9))
-    monkeypatch.setattr(contest, "_FEW_ROWS", 0)
-    found = contest.Contest(TreeData.of(data, ONE_THREAD), folds, final)
-    found.decide(rivals)
-    assert (found.choice.name, found.trees) == ("linear8", None)
-    assert seen == {"linear8": [final, *folds], "compact": [final]}
+    assert {each["kind"] for each in trained.classifier.trials_} == {
+        "components",
+        "linear",
+        "trees",
+    }
 
 
 def test_the_tree_beside_a_model_can_be_trained():
@@ -282,7 +182,7 @@ def test_rows_without_a_signal_make_trees(monkeypatch):
     def none(*_):
         raise TinykernelError("trees: no threshold of any input separates the rows")
 
-    monkeypatch.setattr("tinykernel.training.readouts.contest.tree_model", none)
+    monkeypatch.setattr("tinykernel.kinds.trees.tree_model", none)
     i = np.arange(48)
     X = np.stack([i * 7 % 12 + 0.5, i * 5 % 9], axis=1)
     found = train(X, i % 2, budget="2KB", epochs=5, random_state=0, link=False)
@@ -293,7 +193,7 @@ def test_trees_of_a_loss_that_they_have_not():
     """Quantiles are for components; who asks for trees is told so."""
     X, y = corners(60)
     with pytest.raises(TinykernelError, match="only for loss"):
-        TernaryKernelRegressor(model="trees", loss="absolute").fit(X, y)
+        Regressor(model="trees", loss="absolute").fit(X, y)
 
 
 def test_a_limit_without_room_for_trees_has_none():
@@ -302,12 +202,3 @@ def test_a_limit_without_room_for_trees_has_none():
     given = {"epochs": 2, "random_state": 0, "link": False}
     found = train(X, y, budget="flash=4KB,instructions=220", **given)
     assert found.model.find(Trees) is None
-
-
-@pytest.mark.parametrize("name", ["tree_bytes", "tree_steps"])
-def test_options_that_only_trees_read_count(name):
-    """Limits of trees beside model="kernels", or for signals, are refused or told."""
-    for given, X in (({"model": "kernels"}, np.zeros((20, 3))), ({}, np.zeros((20, 64, 1)))):
-        classifier = TernaryKernelClassifier(**given, **{name: 300})
-        with pytest.raises(TinykernelError, match=f"{name}: only for trees"):
-            classifier.fit(X, np.arange(20) % 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tinykernel import TernaryKernelClassifier, TinykernelError, train
+from tinykernel import Classifier, TinykernelError, train
 from tinykernel.build.parity import verify
 from tinykernel.model import as_integer_model
 from tinykernel.model.stages.beside import Beside
@@ -27,9 +27,9 @@ def rows_of(n, samples=64, channels=1, seed=0):
 
 def fitted(X, y, **options):
     """Train quickly on windows of one channel."""
-    return TernaryKernelClassifier(
-        n_components=0, n_kernels=24, window_shape=(64, 1), hop=16, random_state=0, **options
-    ).fit(X, y)
+    return Classifier(n_kernels=24, window_shape=(64, 1), hop=16, random_state=0, **options).fit(
+        X, y
+    )
 
 
 @pytest.mark.slow
@@ -80,7 +80,7 @@ def test_numbers_that_do_not_fit_are_refused(options, message):
     """Too few, beside images, or beside a table, which has columns for them."""
     X, y = rows_of(60)
     with pytest.raises(TinykernelError, match=message):
-        TernaryKernelClassifier(n_components=0, random_state=0, **options).fit(X, y)
+        Classifier(random_state=0, **options).fit(X, y)
 
 
 def test_windows_without_their_numbers_are_one_line():
@@ -90,9 +90,9 @@ def test_windows_without_their_numbers_are_one_line():
     still[:, -1] = 7
     with pytest.raises(TinykernelError, match="number 1 beside never varies"):
         fitted(still, y, beside=2)
-    options = {"n_components": 0, "random_state": 0}
+    options = {"random_state": 0}
     with pytest.raises(TinykernelError, match="beside: give rows"):
-        TernaryKernelClassifier(**options, beside=1).fit(X[:, :64].reshape(60, 64, 1), y)
+        Classifier(**options, beside=1).fit(X[:, :64].reshape(60, 64, 1), y)
     with pytest.raises(TinykernelError, match="65 numbers; give at most 64"):
         fitted(np.hstack([X[:, :64], np.tile(X[:, 64:65], 65)]), y, beside=65)
 
@@ -104,11 +104,3 @@ def test_a_rare_flag_is_trained():
     inputs[:, -1] = np.arange(300) == 7
     fit, _ = fit_standardised(inputs, wanted, np.ones(300), None, 1)
     assert np.isfinite(fit.weights).all()
-
-
-def test_an_offset_beside_a_spectrum_is_refused_by_its_name():
-    """The same line with and without a budget."""
-    X = np.random.default_rng(0).normal(0, 900, (60, 1024)).astype(np.int16)
-    told = {"window_shape": (1024, 1), "rate": 4000, "offset": "remove"}
-    with pytest.raises(TinykernelError, match="offset: remove excludes a spectrum"):
-        train(X, np.arange(60) % 2, budget="8KB", **told)

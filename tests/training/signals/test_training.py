@@ -10,10 +10,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 import tinykernel
-from tinykernel import TernaryKernelClassifier, TinykernelError, progress
-from tinykernel.budget.fitting import cells_of
-from tinykernel.budget.standins import Asked
-from tinykernel.measure.limits import parse_limits
+from tinykernel import Classifier, TinykernelError, progress
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.training.inputs import choose_scaler
@@ -22,7 +19,7 @@ from tinykernel.training.options import TrainerOptions
 from tinykernel.training.signals import training as signals_training
 from tinykernel.training.signals.pool import SignalPlan, SignalPool
 from tinykernel.training.signals.spectrum import spectrum_of
-from tinykernel.training.signals.training import counted_ahead, some_rows
+from tinykernel.training.signals.training import cells_ahead, some_rows
 from tinykernel.training.trainset import prepare
 
 
@@ -87,26 +84,19 @@ def test_cells_are_chosen_where_the_place_matters(waves):
     assert trained.model.find(Kernels).cells == (16, 1)
     assert trained.trainings == 1
     assert trained.sizes.flash > 3500
-    asked = Asked.few(X, y, {"cells": 1}, limits=parse_limits("4KB"), shape=(256, 1))
-    assert cells_of(asked, X, y, groups=group, sample_weight=None) == {}
     data = prepare(waves[0].reshape(-1, 128), waves[1])[1]
-    assert not counted_ahead(data, TrainerOptions(random_state=0), (64, 2))
+    assert cells_ahead(data, TrainerOptions(random_state=0), (64, 2)).cells == 1
     later = waves[1] > 0  # nothing can be held out of two groups of a class each
     halves = prepare(waves[0].reshape(-1, 128), later, groups=later)[1]
-    assert not counted_ahead(halves, TrainerOptions(random_state=0), (64, 2))
-    heavy = np.full(len(X), 1e6)  # once an error, as is a weight of 1e-6, which was ignored
-    assert cells_of(
-        Asked.few(X, y, {}, limits=asked.limits, shape=(256, 1)),
-        X,
-        y,
-        groups=group,
-        sample_weight=heavy,
-    )
+    assert cells_ahead(halves, TrainerOptions(random_state=0), (64, 2)).cells == 1
+    flat, heavy = X.reshape(len(X), -1), np.full(len(X), 1e6)  # once an error
+    weighted = prepare(flat, y, heavy, groups=group)[1]
+    assert cells_ahead(weighted, TrainerOptions(), (256, 1)).cells == 16
     for cells, said in ((121, "too many for windows of 256"), (256, "give 1 to 255")):
         with pytest.raises(TinykernelError, match=said):
-            TernaryKernelClassifier(cells=cells).fit(X, y)
+            Classifier(cells=cells).fit(X, y)
     with pytest.raises(TinykernelError, match="cells: give signals"):
-        TernaryKernelClassifier(cells=4).fit(*load_iris(return_X_y=True))
+        Classifier(cells=4).fit(*load_iris(return_X_y=True))
 
 
 def test_the_rows_that_choose_kernels_stand_for_all():
@@ -134,10 +124,10 @@ def test_sounds_end_to_end(tmp_path):
     """Protects spectra in training: accuracy at any loudness, the file, what cannot be."""
     X, y = chirps(160, 0)
     options = {"rate": 8000.0, "spectrum": "128/64/10", "hop": 640, "n_kernels": 20}
-    model = TernaryKernelClassifier(**options, random_state=0).fit(X, y)
+    model = Classifier(**options, random_state=0).fit(X, y)
     assert model.score(*chirps(100, 1)) > 0.9
     integer = model.quantize()
-    moved = TernaryKernelClassifier(**options, augment={"shift": 200}, random_state=0).fit(X, y)
+    moved = Classifier(**options, augment={"shift": 200}, random_state=0).fit(X, y)
     assert moved.score(*chirps(100, 1)) > 0.9
     assert moved.quantize() != integer
     assert [stage.KIND for stage in integer.stages] == ["spectrum", "levels", "kernels", "scale"]
@@ -154,9 +144,9 @@ def test_sounds_end_to_end(tmp_path):
         ({"augment": {"affine": 1}, "spectrum": "off"}, "for images and spectra"),
     ):
         with pytest.raises(TinykernelError, match=said):
-            TernaryKernelClassifier(**options | change).fit(X, y)
+            Classifier(**options | change).fit(X, y)
     with pytest.raises(TinykernelError, match="rotate excludes a spectrum"):
-        TernaryKernelClassifier(**options, augment={"rotate": 0.1}).fit(X.repeat(3, axis=2), y)
+        Classifier(**options, augment={"rotate": 0.1}).fit(X.repeat(3, axis=2), y)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +185,7 @@ def test_a_spectrum_that_is_not_used_is_told(change, samples, said):
 def test_only_options_that_are_given_are_refused():
     """Without a budget a hop of 1999 is no error of "spectrum", which nobody asked for."""
     X, y = chirps(24, 0)
-    model = TernaryKernelClassifier(rate=8000.0, hop=397, n_kernels=8, random_state=0)
+    model = Classifier(rate=8000.0, hop=397, n_kernels=8, random_state=0)
     with pytest.warns(UserWarning, match="no spectrum: a hop of 397 .* give --hop 39"):
         model.fit(X[:, :1200], y)
 
@@ -207,14 +197,14 @@ def test_a_channel_that_rarely_varies_is_used():
     X[:, :, 0] = rng.normal(0, 100, (650, 64))
     X[-1, 5, 1] = 500
     data = prepare(X.reshape(-1, 128), np.arange(650) % 2)[1]
-    assert isinstance(counted_ahead(data, TrainerOptions(random_state=0), (64, 2)), dict)
+    assert cells_ahead(data, TrainerOptions(random_state=0), (64, 2)).cells in (1, 16)
 
 
 def test_chosen_kernels_do_not_hide_that_labels_are_random():
     """Their own error left out was 0.21, where a guess has 1; the penalty was too small by it."""
     rng = np.random.default_rng(0)
     X = rng.normal(0, 50, (60, 64)).astype(np.int16)
-    model = TernaryKernelClassifier(window_shape=(64, 1), n_kernels=128, random_state=0)
+    model = Classifier(window_shape=(64, 1), n_kernels=128, random_state=0)
     assert model.fit(X, rng.integers(0, 2, 60)).history_["loss"][-1] > 0.8
 
 
@@ -228,12 +218,12 @@ def test_signals_end_to_end(waves, tmp_path):
         "hop": 0,
         "augment": {"noise": 0.05, "scale": 0.1, "shift": 2},
     }
-    model = TernaryKernelClassifier(**options, n_jobs=1).fit(X[:160], y[:160])
+    model = Classifier(**options, n_jobs=1).fit(X[:160], y[:160])
     assert model.score(X[160:], y[160:]) > 0.9
     integer = model.quantize()
     assert integer.find(Kernels).n_kernels == 32
     assert len(integer.find(Levels).mix) <= 16
-    flat = TernaryKernelClassifier(**options, window_shape=(64, 2), n_jobs=2)
+    flat = Classifier(**options, window_shape=(64, 2), n_jobs=2)
     flat.fit(X[:160].reshape(160, -1), y[:160])
     assert flat.quantize() == integer
     tinykernel.save(model, tmp_path / "m.pkl")
@@ -248,7 +238,7 @@ def test_ctrl_c_in_closed_form_leaves_a_model(waves, stage, number, keeps):
     """The best levels until then are kept, with a warning; before there are any, the fit ends."""
     X, y = (np.repeat(part, 6 if stage == "rounding" else 1, axis=0) for part in waves)
     X = X + np.arange(len(X))[:, None, None].astype(X.dtype) % 7
-    model = TernaryKernelClassifier(n_kernels=16, random_state=0)
+    model = Classifier(n_kernels=16, random_state=0)
 
     def interrupt(message):
         if (message.stage, message.done) == (stage, number):
@@ -270,7 +260,7 @@ def test_rows_for_validation_choose_the_penalty(waves):
     X, y = waves
     fits = []
     for labels in (y[160:], np.random.default_rng(0).integers(0, 2, len(y) - 160)):
-        model = TernaryKernelClassifier(n_kernels=16, random_state=0)
+        model = Classifier(n_kernels=16, random_state=0)
         fits.append(model.fit(X[:160], y[:160], validation=(X[160:], labels)))
     losses = [model.history_["loss"][-1] for model in fits]
     assert losses[0] < 0.6 < losses[1]
@@ -280,7 +270,7 @@ def test_rows_for_validation_choose_the_penalty(waves):
 def test_more_counts_than_memory_holds_are_refused(waves):
     """The line says how many kernels there may be."""
     X, y = waves
-    model = TernaryKernelClassifier(n_kernels=5000, cells=2, random_state=0)
+    model = Classifier(n_kernels=5000, cells=2, random_state=0)
     with pytest.raises(TinykernelError, match=r"10000 counts, .*give at most 4608"):
         model.fit(X, y)
 
@@ -290,7 +280,7 @@ def test_a_constant_channel_is_named():
     X = np.random.default_rng(0).integers(0, 200, (40, 32, 2)).astype(np.uint8)
     X[:, :, 1] = 7
     with pytest.raises(TinykernelError, match="channel 1 never varies"):
-        TernaryKernelClassifier().fit(X, np.arange(40) % 2)
+        Classifier().fit(X, np.arange(40) % 2)
 
 
 def test_ctrl_c_while_a_fit_is_judged_keeps_it(monkeypatch, waves):
@@ -301,7 +291,7 @@ def test_ctrl_c_while_a_fit_is_judged_keeps_it(monkeypatch, waves):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(signals_training, "judge", interrupt)
-    model = TernaryKernelClassifier(n_kernels=16, random_state=0)
+    model = Classifier(n_kernels=16, random_state=0)
     with pytest.warns(ConvergenceWarning, match="the best model so far is used"):
         model.fit(X[:160], y[:160], validation=(X[160:], y[160:]))
     assert model.score(X, y) > 0.6

@@ -62,12 +62,12 @@ def test_drawn_rows_keep_to_the_range_and_type_of_inputs_and_to_their_groups():
     assert learned.quantity.targets.shape == (16 * 80, 1)
 
 
-def test_noise_that_is_given_stays():
-    """A user's noise and epochs go first."""
+def test_epochs_that_are_given_stay():
+    """A user's epochs go first."""
     data, options = prepared()
-    options.noise, options.epochs = 0.2, 7
-    recipe = smooth.smoothed(data, options, replace(RECIPE, noise=0.2, epochs=7))[1]
-    assert (recipe.noise, recipe.epochs) == (0.2, 7)
+    options.epochs = 7
+    recipe = smooth.smoothed(data, options, replace(RECIPE, epochs=7))[1]
+    assert (recipe.noise, recipe.epochs) == (0.0, 7)
 
 
 @pytest.mark.parametrize("given", [{"n": 20}, {"n": 4001}, {"loss": "absolute"}])

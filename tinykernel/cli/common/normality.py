@@ -20,7 +20,7 @@ from tinykernel.text import count
 if TYPE_CHECKING:
     from tinykernel.data.signals import NormalRows
     from tinykernel.decisions.novelty import Alarms
-    from tinykernel.estimator import TernaryKernelNovelty
+    from tinykernel.estimator import NoveltyDetector
     from tinykernel.measure.limits import Limits
     from tinykernel.measure.report import Report
     from tinykernel.model import IntegerModel
@@ -103,9 +103,9 @@ def _rows(options: Mapping[str, Any]) -> NormalRows:
 
 def _fitted(
     rows: NormalRows, options: Mapping[str, Any], limits: Limits | None
-) -> tuple[TernaryKernelNovelty, Report | None]:
+) -> tuple[NoveltyDetector, Report | None]:
     """Train, with fewer prototypes until the linked model keeps to the budget."""
-    from tinykernel.estimator import TernaryKernelNovelty
+    from tinykernel.estimator import NoveltyDetector
     from tinykernel.measure.report import report
 
     target, number = options["target"], None
@@ -118,7 +118,7 @@ def _fitted(
         **({} if options["n_kernels"] is None else {"n_kernels": options["n_kernels"]}),
     }
     while True:
-        watch = TernaryKernelNovelty(n_prototypes=number, **parameters)
+        watch = NoveltyDetector(n_prototypes=number, **parameters)
         watch.fit(rows.X, groups=rows.group)
         if rows.columns is not None:
             watch.model_ = replace(watch.model_, feature_names=rows.columns)
@@ -138,9 +138,7 @@ def _fitted(
             )
 
 
-def _about(
-    rows: NormalRows, watch: TernaryKernelNovelty, options: Mapping[str, Any]
-) -> dict[str, Any]:
+def _about(rows: NormalRows, watch: NoveltyDetector, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entries of the model file."""
     import numpy as np
 

@@ -286,8 +286,7 @@ _KINDS = {
     "image_shape": "HxW[xC]",
     "frame": "WxH:FORMAT",
     "class_weight": "WEIGHTS",
-    "n_components": "int|LAYOUT:int,...",
-    "n_kernels": "int|KIND:int,...",
+    "n_components": "int",
     "loss": "squared|absolute|LEVELS",
     "spectrum": "auto|off|on|LENGTH/HOP/BANDS",
 }
@@ -305,7 +304,7 @@ _TAKEN_BY = {
 def _of_trainer() -> Iterator[Setting]:
     """Yield the settings from the trainer's options."""
     for name, field in (_OF_CLASSES | _OF_NUMBERS).items():
-        if name not in _LEFT_OUT and not field.metadata["internal"]:
+        if name not in _LEFT_OUT:
             yield Setting(
                 "data" if name.endswith("_shape") else "train",
                 name,
@@ -322,8 +321,8 @@ def _of_trainer() -> Iterator[Setting]:
 def _as_typed(text: str) -> str:
     """Write the values of Python in a text as the command line takes them.
 
-    >>> _as_typed('for instance ``{"compact": 3072, "phases": 1536}``, or (0.1, 0.9)')
-    'for instance compact:3072,phases:1536, or 0.1,0.9'
+    >>> _as_typed('for instance ``{"yes": 2, "no": 1}``, or (0.1, 0.9)')
+    'for instance yes:2,no:1, or 0.1,0.9'
     """
     plain = text.replace("`", "").replace('"', "")
     spaces = re.compile(r"(?<=[:,]) ")

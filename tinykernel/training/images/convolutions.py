@@ -31,8 +31,6 @@ _SHIFT, _TOP = 6, 255
 _ONE = np.float32(1 << _SHIFT)
 # Images of so many rows are averaged.
 _FINE_IMAGE = 24
-# How the layers of deep convolutions pool, and the largest images with zeros around that have them.
-_DEEP_POOLS, _DEEP_SIDE = (1, 1, 1, 2), 18
 # What is stored of them fits a byte, two bytes, and -1 to 1.
 _LARGEST = {
     "taps": np.float32(127 / 2**_SHIFT),
@@ -297,49 +295,34 @@ def pools_for(side: int) -> tuple[int, ...]:
 
 
 def convolution_plan(
-    shape: tuple[int, ...], n_channels: int, form: str = "on", linear: LinearRecipe | None = None
+    shape: tuple[int, ...], n_channels: int, linear: LinearRecipe | None = None
 ) -> ConvolutionPlan:
     """Plan so many channels for images of (height, width, channels).
 
-    The form "deep" has four layers, and 16 places of small images where "on" has 4. Of 20,000
-    images of Fashion, in 12.4 KB of tables, 48 deep channels with 64 hidden units have 89.99 % of
-    held-out training rows, and 84 others with 128 units have 89.63 (24 epochs, one seed).
-
-    >>> convolution_plan((28, 28, 1), 48, "deep").n_hidden
-    64
+    >>> convolution_plan((28, 28, 1), 48).n_hidden
+    72
     """
     side = min(shape[:2])
     average = 2 if side >= _FINE_IMAGE else 1
-    deep = form == "deep"
     return ConvolutionPlan(
         n_channels=n_channels,
-        n_hidden=max(16, 4 * round((4 / 3 if deep else 1.5) * n_channels / 4)),
+        n_hidden=max(16, 4 * round(1.5 * n_channels / 4)),
         average=average,
-        pools=_DEEP_POOLS if deep else pools_for(side // average + 2),
+        pools=pools_for(side // average + 2),
         linear=linear or LinearRecipe(),
     )
 
 
-def convolution_form(pools: NDArray[np.bool_]) -> str:
-    """Return the form of convolutions of which the layers pool so."""
-    return "deep" if np.array_equal(pools, np.array(_DEEP_POOLS) == 2) else "on"
-
-
-def responses_of(shape: tuple[int, ...], form: str) -> int:
+def responses_of(shape: tuple[int, ...]) -> int:
     """Return how many responses a channel has in images of (height, width, channels)."""
-    sizes = _shapes(convolution_plan(shape, 1, form), shape[0], shape[1])[:-1]
+    sizes = _shapes(convolution_plan(shape, 1), shape[0], shape[1])[:-1]
     return int(((sizes[:, 0] - 2) * (sizes[:, 1] - 2)).sum())
 
 
-def no_convolutions(shape: tuple[int, ...], form: str = "on") -> str:
-    """Return why images of this shape cannot have convolutions; empty if they can."""
+def no_chains(shape: tuple[int, ...]) -> str:
+    """Return why images of this shape cannot have chains of convolutions; empty if they can."""
     if shape[2] != 1:
-        return f"images have {shape[2]} channels, and convolutions take one"
+        return f"images have {shape[2]} channels, and chains take one"
     if min(shape[:2]) < 4 or max(shape[:2]) > 96:
         return f"images of {shape[0]} x {shape[1]}; give 4 to 96 rows and columns"
-    average = convolution_plan(shape, 1).average
-    if form == "deep" and (min(shape[:2]) < 12 or max(shape[:2]) // average + 2 > _DEEP_SIDE):
-        return (
-            f"images of {shape[0]} x {shape[1]}; both sides of deep ones have 12 to 16, or 24 to 33"
-        )
     return ""

@@ -21,15 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stage import Stage
-from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
 from tinykernel.model.stages.separable import MIXED, POINT, SINGLE, Separable
 from tinykernel.training.augment import Augmentation
 from tinykernel.training.images import separable_passes as passes
-from tinykernel.training.images.convolutions import ImageLearner, convolution_form
+from tinykernel.training.images.convolutions import ImageLearner
 from tinykernel.training.loop import SLOTS
 from tinykernel.training.readouts.counts import count_scaler
 from tinykernel.training.readouts.linear import LEVEL_STEPS, LinearRecipe
@@ -415,8 +413,6 @@ _COARSE = {
 }
 _PARTS = 16
 _LARGE_IMAGE, _LARGEST_SIDE = 48, 192
-#: The form of convolutions with fewer positions.
-COARSE = "coarse"
 _MOST_INPUT_CHANNELS = 16
 
 
@@ -425,9 +421,9 @@ def separable_plan(
     n_channels: int,
     linear: LinearRecipe | None = None,
     *,
-    form: str = MIXED,
+    is_coarse: bool = False,
 ) -> SeparablePlan:
-    """Plan separable convolutions, mixed or coarse, for images of (height, width, channels).
+    """Plan separable convolutions for images of (height, width, channels).
 
     The last block has so many channels, the others a share of them.
 
@@ -435,30 +431,20 @@ def separable_plan(
     ((12, 24, 32, 48, 48, 64), (1, 2, 1, 2))
     """
     average = 2 if min(shape[:2]) >= _LARGE_IMAGE else 1
-    table = _COARSE if form == COARSE else _FINE
+    table = _COARSE if is_coarse else _FINE
     blocks = next(each for least, each in table.items() if min(shape[:2]) // average >= least)
     channels = [max(4, 4 * round(part * n_channels / _PARTS / 4)) for part, _ in blocks[:-1]]
     strides = tuple(stride for _, stride in blocks)
     return SeparablePlan((*channels, n_channels), strides, average, linear=linear or LinearRecipe())
 
 
-def no_separable(shape: tuple[int, ...], form: str = MIXED) -> str:
+def no_separable(shape: tuple[int, ...], *, is_coarse: bool = False) -> str:
     """Return why images of this shape cannot have separable convolutions; empty if they can."""
     if shape[2] > _MOST_INPUT_CHANNELS:
-        return f"images have {shape[2]} channels, and mixed convolutions take up to 16"
-    least = min(_COARSE if form == COARSE else _FINE)
+        return f"images have {shape[2]} channels, and separable convolutions take up to 16"
+    least = min(_COARSE if is_coarse else _FINE)
     if min(shape[:2]) < least or max(shape[:2]) > _LARGEST_SIDE:
         return (
             f"images of {shape[0]} x {shape[1]}; give {least} to {_LARGEST_SIDE} rows and columns"
         )
     return ""
-
-
-def size_of(model: IntegerModel) -> tuple[int, str] | None:
-    """Return channels and form of the convolutions of a model; None where it has none."""
-    chains, mixed = model.find(Convolutions), model.find(Separable)
-    if mixed is not None:
-        coarse = [[stride for _, stride in blocks] for blocks in _COARSE.values()]
-        is_coarse = mixed.strides.tolist() in coarse
-        return int(mixed.channels[-1]), COARSE if is_coarse else MIXED
-    return None if chains is None else (chains.n_channels, convolution_form(chains.pools))

@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from tinykernel import progress
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
+from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stages.convolutions import MOST_CHANNELS
 from tinykernel.model.stages.frame import Frame
+from tinykernel.model.stages.scale import Scale
 from tinykernel.training.augment import Augmentation
-from tinykernel.training.choice import Candidate, Choice, choose, joined
-from tinykernel.training.folds import Fold, hold_out, trial_folds
+from tinykernel.training.folds import Fold
 from tinykernel.training.images.convolutions import (
     ConvolutionLearner,
     ImageLearner,
     as_levels,
     convolution_plan,
-    no_convolutions,
+    no_chains,
 )
 from tinykernel.training.images.separable import (
-    COARSE,
     SeparableLearner,
     no_separable,
     separable_plan,
 )
 from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import run_epochs
-from tinykernel.training.loss import WIDE_TEMPERATURES
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts.linear_training import (
     TrainingRows,
-    bits_of,
     chained_model,
     check_channels,
     linear_recipe,
@@ -48,123 +43,100 @@ from tinykernel.training.result import TrainingResult
 from tinykernel.training.trainset import TrainSet
 
 # Epochs for 60,000 images.
-_EPOCHS = {"on": 30, "deep": 30, "mixed": 20, COARSE: 20}
-_MOST_EPOCHS_OF_MIXED = 50
+_EPOCHS_OF_CHAINS, _EPOCHS, _MOST_EPOCHS = 30, 20, 50
 # Default variation of images, without which convolutions overfit: in 16 KB, for 20,000 images of
 # Fashion, the accuracy on held-out training rows is 89.45 % with it and 88.93 % without. Mirrored
 # images may mean something else.
-_VARIED = {form: {"affine": 0.3 if form in ("on", "deep") else 0.5} for form in _EPOCHS}
-_NAMES = {"mixed": "mixed convolutions", COARSE: "coarse convolutions"}
-# Epochs of the training over those of a short one. A quarter of them preferred chains on USPS in
-# 8 KB, with a loss of 0.051 to 0.055; half have 0.045 to 0.036, and all 0.040 to 0.028.
-_TRIAL_SHARE = 2
-# Below this many images trainings have more epochs, and a quarter of them suffices (digits).
-_FEW_IMAGES = 4000
+_VARIED_CHAINS, _VARIED = {"affine": 0.3}, {"affine": 0.5}
 
 
-def fit_images(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> TrainingResult:
-    """Learn convolutions for images of (height, width, channels)."""
-    seed = int(check_random_state(options.random_state).randint(2**31 - 1))
-    rows = split_rows(data, options, seed)
-    pixels = rows.rows.reshape(-1, shape[2])
-    scope = "global" if shape[2] == 1 else "auto"
-    scaler = choose_scaler(pixels, data.raw_dtype, 8, scope)
-    check_channels(scaler)
-    rows = rows.seen(lambda raw: as_levels(raw, scaler, shape))
-    contest = None
-    if isinstance(options.n_kernels, Mapping):
-        options, contest = _better(data, rows, options, shape, seed)
-    learner = _begun(rows, options, shape, data.losses)
-    learner.stages(scaler)  # what cannot be is refused before the long training
-    history = run_training(learner, rows)
-    stages, taken = learner.stages(scaler), Grid.raw(scaler.raw_dtype, *shape)
-    model = chained_model(stages, taken, data.meaning, learner.stored())
-    return TrainingResult(model, learner.plan, history, contest=contest)
+@dataclass(frozen=True)
+class ImageSettings:
+    """What decides the size of convolutions with a linear part."""
+
+    n_channels: int = 32
+    bits: int = 4  # {2, 4, 8}: of the weights of the linear part.
+    is_separable: bool = False
+    is_coarse: bool = False  # with fewer channels and positions in early blocks.
 
 
-def fit_frames(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> TrainingResult:
-    """Learn from the images that the stage `Frame` computes, and put it first in the chain."""
-    assert options.frame is not None
-    frame = Frame.of(options.frame, shape)
-    if data.raw_dtype != "uint8":
-        raise TinykernelError(
-            f"frame: rows of a camera are uint8, not {data.raw_dtype}; convert them"
-        )
-    images = data.seen(lambda frames: frame.run(frames, frame.taken))
-    result = fit_images(images, options, shape)
-    model = result.machine
-    model = replace(model, input=frame.taken, stages=(frame, *model.stages))
-    return replace(result, machine=model)
+@dataclass(frozen=True, eq=False)
+class PreparedImages:
+    """Images as levels, and the stages before the convolutions."""
 
+    data: TrainSet
+    rows: TrainingRows
+    scaler: Scale
+    frame: Frame | None
+    shape: tuple[int, ...]
+    options: TrainerOptions
 
-def _begun(
-    rows: TrainingRows, options: TrainerOptions, shape: tuple[int, ...], losses: tuple[float, ...]
-) -> ImageLearner:
-    """Begin with convolutions, on rows that are levels."""
-    name, form = "convolutions", options.convolutions
-    if form == "auto":
-        name, form = "image_shape", "mixed" if no_convolutions(shape) else "on"
-    is_separable = form in ("mixed", COARSE)
-    refused = no_separable(shape, form) if is_separable else no_convolutions(shape, form)
-    if refused:
-        raise TinykernelError(f"{name}: {refused}")
-    n = options.n_kernels or 32
-    assert isinstance(n, int)
-    if n > MOST_CHANNELS:
-        raise TinykernelError(f"n_kernels: {n} channels; give at most {MOST_CHANNELS}")
-    linear = linear_recipe(options, len(rows.rows), bits_of(options, shape), _EPOCHS[form], losses)
-    if is_separable and options.epochs is None:
-        linear = replace(linear, epochs=min(linear.epochs, _MOST_EPOCHS_OF_MIXED))
-    varied = _VARIED.get(form) if options.augment is None else options.augment
-    known, augmentation = (rows.rows, rows.targets, rows.weight), Augmentation.of(varied)
-    if is_separable:
-        plan = separable_plan(shape, n, linear, form=form)
-        return SeparableLearner(*known, plan, augmentation)
-    return ConvolutionLearner(*known, convolution_plan(shape, n, form, linear), augmentation)
+    @staticmethod
+    def of(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> PreparedImages:
+        """Scale images of (height, width, channels), or those in frames of a camera."""
+        frame = None
+        if options.frame is not None:
+            frame = Frame.of(options.frame, shape)
+            if data.raw_dtype != "uint8":
+                raise TinykernelError(
+                    f"frame: rows of a camera are uint8, not {data.raw_dtype}; convert them"
+                )
+            data = data.seen(lambda frames: frame.run(frames, frame.taken))
+        seed = int(check_random_state(options.random_state).randint(2**31 - 1))
+        rows = split_rows(data, options, seed)
+        pixels = rows.rows.reshape(-1, shape[2])
+        scope = "global" if shape[2] == 1 else "auto"
+        scaler = choose_scaler(pixels, data.raw_dtype, 8, scope)
+        check_channels(scaler)
+        rows = rows.seen(lambda raw: as_levels(raw, scaler, shape))
+        return PreparedImages(data, rows, scaler, frame, shape, options)
 
+    def learner(self, settings: ImageSettings, rows: TrainingRows | None = None) -> ImageLearner:
+        """Begin with convolutions, on all rows or some of them."""
+        options, shape = self.options, self.shape
+        rows = rows or self.rows
+        refused = no_chains(shape)
+        if settings.is_separable:
+            refused = no_separable(shape, is_coarse=settings.is_coarse)
+        if refused:
+            name = "image_shape" if options.model == "auto" else "model"
+            raise TinykernelError(f"{name}: {refused}")
+        n = settings.n_channels
+        if n > MOST_CHANNELS:
+            raise TinykernelError(f"n_channels: {n}; give at most {MOST_CHANNELS}")
+        epochs = _EPOCHS if settings.is_separable else _EPOCHS_OF_CHAINS
+        linear = linear_recipe(options, len(rows.rows), settings.bits, epochs, self.data.losses)
+        if settings.is_separable and options.epochs is None:
+            linear = replace(linear, epochs=min(linear.epochs, _MOST_EPOCHS))
+        varied = _VARIED if settings.is_separable else _VARIED_CHAINS
+        augmentation = Augmentation.of(varied if options.augment is None else options.augment)
+        known = rows.rows, rows.targets, rows.weight
+        if settings.is_separable:
+            plan = separable_plan(shape, n, linear, is_coarse=settings.is_coarse)
+            return SeparableLearner(*known, plan, augmentation)
+        return ConvolutionLearner(*known, convolution_plan(shape, n, linear), augmentation)
 
-def _better(
-    data: TrainSet, rows: TrainingRows, options: TrainerOptions, shape: tuple[int, ...], seed: int
-) -> tuple[TrainerOptions, Choice | None]:
-    """Choose the form of convolutions by short trainings, judged on held-out rows."""
-    codes, groups, truth = data.codes, data.groups, data.truth
-    if options.validation_fraction:
-        learned = ~hold_out(codes, groups, options.validation_fraction, seed)
-        codes, truth = codes[learned], truth[learned]
-        groups = None if groups is None else groups[learned]
-    each = options.forms()
-    folds = trial_folds(codes, groups, seed) if len(each) > 1 else []
-    if not folds:
-        return next(iter(each.values())), None
-    judged: dict[str, list[Candidate]] = {form: [] for form in each}
-    for number, fold in enumerate(folds):
-        progress.report("choosing convolutions", number, len(folds))
-        for form, plan in each.items():
-            name = _NAMES.get(form, "convolutions")
-            judged[form].append(_judged(name, rows, truth, fold, plan, shape, data.losses))
-    candidates = [joined(parts) for parts in judged.values()]
-    outside = np.concatenate([fold.outside for fold in folds])
-    choice = choose(candidates, rows.weight[outside], of_values=bool(data.losses))
-    return list(each.values())[choice.chosen], choice
+    def model(self, learner: ImageLearner) -> IntegerModel:
+        """Return the model of a learner."""
+        stages, taken = learner.stages(self.scaler), Grid.raw(self.scaler.raw_dtype, *self.shape)
+        model = chained_model(stages, taken, self.data.meaning, learner.stored())
+        if self.frame is None:
+            return model
+        return replace(model, input=self.frame.taken, stages=(self.frame, *model.stages))
 
+    def fit(self, settings: ImageSettings) -> TrainingResult:
+        """Learn convolutions."""
+        learner = self.learner(settings)
+        learner.stages(self.scaler)  # what cannot be is refused before the long training
+        history = run_training(learner, self.rows)
+        return TrainingResult(self.model(learner), learner.plan, history)
 
-def _judged(
-    name: str,
-    rows: TrainingRows,
-    truth: NDArray[Any],
-    fold: Fold,
-    options: TrainerOptions,
-    shape: tuple[int, ...],
-    losses: tuple[float, ...],
-) -> Candidate:
-    """Train for a short time on the rows inside a fold, and judge those outside."""
-    inside, outside = fold.inside, fold.outside
-    part = TrainingRows(rows.rows[inside], rows.targets[inside], rows.weight[inside], None)
-    learner = _begun(part, options, shape, losses)
-    share = _TRIAL_SHARE if len(rows.rows) >= _FEW_IMAGES else 2 * _TRIAL_SHARE
-    epochs = -(-learner.recipe.epochs // share)
-    learner.recipe = replace(learner.recipe, epochs=epochs)
-    run_epochs(learner, epochs, stage=None)
-    decisions = learner.decide(learner.seen(rows.rows[outside]))
-    held = truth[outside], rows.weight[outside], losses
-    return Candidate.of(name, decisions, *held, WIDE_TEMPERATURES)
+    def decisions(self, settings: ImageSettings, fold: Fold, share: float) -> NDArray[np.float32]:
+        """Train on the rows inside a fold for a share of the epochs, and decide those outside."""
+        rows, inside = self.rows, fold.inside
+        part = TrainingRows(rows.rows[inside], rows.targets[inside], rows.weight[inside], None)
+        learner = self.learner(settings, part)
+        epochs = int(np.ceil(learner.recipe.epochs * share))
+        learner.recipe = replace(learner.recipe, epochs=epochs)
+        run_epochs(learner, epochs, stage=None)
+        return learner.decide(learner.seen(rows.rows[fold.outside]))

@@ -14,16 +14,25 @@ from tinykernel.text import similar
 _ClassT = TypeVar("_ClassT", bound=type)
 
 
-# Readers of options: the parts of models of tables, and those of windows and images.
-COMPONENTS, LINEAR, TREES = TABLES = ("components", "a linear part alone", "trees")
-WINDOWS, GRADIENTS = "kernels of signals", "gradients for signals"
-IMAGES = "convolutions of images"
+# Readers of options: kinds of models, and what inputs are.
+COMPONENTS, LINEAR, TREES = TABLES = ("components", "linear", "trees")
+KERNELS, CHAINS, SEPARABLE = ("kernels", "chains", "separable")
+WINDOWS, IMAGES = "signals", "images"
+#: Learning by epochs of gradients, for signals.
+GRADIENTS = "gradients"
+#: What took the place of options that are gone.
+SUCCESSORS = {"convolutions": 'give model, such as model="separable"'}
+#: Kinds of models by the number of sides of an input (`TrainerOptions.input_shape`).
+KINDS_OF_SIDES: dict[int | None, tuple[str, ...]] = {
+    None: TABLES,
+    2: (KERNELS, SEPARABLE),
+    3: (CHAINS, SEPARABLE),
+}
 _HINTS = {
     (WINDOWS,): "give signals, e.g. window_shape=(128, 6)",
     (IMAGES,): "only for images; give the image_shape, as 32x32x3",
-    (WINDOWS, IMAGES): "give a shape, e.g. image_shape=(28, 28)",
-    (TREES,): "only for trees; leave it out",
-    TABLES: "only for tables; signals and images have n_kernels",
+    (CHAINS, SEPARABLE): "only for convolutions; tables have n_components, signals n_kernels",
+    (COMPONENTS,): "only for components; leave it out",
 }
 
 
@@ -35,13 +44,11 @@ def option(
     kind: str = "",
     reads: tuple[str, ...] = (),
     idle: tuple[object, ...] = (),
-    internal: bool = False,
 ) -> Any:
     """Declare an option; where the default is None, so may be the value.
 
     `kind` is its type in docstrings, by default that of the choices or of the annotation. `reads`
-    are the parts of a model that read it (none: all); `idle` values have no effect. An `internal`
-    option is set by the trainer or by `tinykernel.train` for a budget.
+    are the kinds that read it (none: all); `idle` values have no effect.
     """
     kind, range_ = kind or getattr(check, "kind", ""), getattr(check, "range", "")
 
@@ -50,7 +57,7 @@ def option(
             check(name, value)
 
     description = {"check": allowed, "type": kind, "text": text, "range": range_}
-    use = {"reads": reads, "idle": (default, *idle), "internal": internal}
+    use = {"reads": reads, "idle": (default, *idle)}
     return field(default=default, metadata=description | use)
 
 
@@ -71,9 +78,9 @@ def declared(cls: _ClassT) -> _ClassT:
     ``{options}`` in its docstring is replaced.
     """
     names = [option.name for option in fields(cls)]
-    listed = [option.name for option in fields(cls) if not option.metadata["internal"]]
     if cls.__doc__ is not None:
         cls.__doc__ = cls.__doc__.replace("{options}", _entries(fields(cls)))
+    elsewhere: dict[str, str] = SUCCESSORS | getattr(cls, "ELSEWHERE", {})
     plain = cls.__init__  # type: ignore[misc]
 
     @wraps(plain)
@@ -83,7 +90,7 @@ def declared(cls: _ClassT) -> _ClassT:
         if args:
             raise TypeError(f"{prefix}give parameters by name, e.g. n_components=64")
         for name in (name for name in options if name not in names):
-            hint = similar(name, names) or f"there are {', '.join(listed)}"
+            hint = elsewhere.get(name) or similar(name, names) or f"there are {', '.join(names)}"
             raise TypeError(f"{prefix}{name} is not a parameter; {hint}")
         plain(self, **options)
 
@@ -103,5 +110,4 @@ def _entries(options: Iterable[Field[Any]]) -> str:
         f"{option.name} : {kind_of(option)}\n"
         + fill(option.metadata["text"], 100, initial_indent=space, subsequent_indent=space)
         for option in options
-        if not option.metadata["internal"]
     )

@@ -8,33 +8,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tinykernel.checks import check_positive
 from tinykernel.errors import TinykernelError
 from tinykernel.training.options import ranges
 from tinykernel.training.options.declarations import (
+    CHAINS,
     COMPONENTS,
     GRADIENTS,
     IMAGES,
-    LINEAR,
+    KINDS_OF_SIDES,
+    SEPARABLE,
     TABLES,
-    TREES,
     WINDOWS,
     check_reads,
     declared,
     option,
 )
-from tinykernel.training.options.forms import (
-    DEFAULT_LAYOUT,
-    LINEAR_BITS,
-    OF_TREES,
-    form_of,
-    parts_of,
-)
+from tinykernel.training.options.forms import DEFAULT_LAYOUT
 from tinykernel.training.options.ranges import (
-    FORMS,
+    KIND_OF_MODEL,
+    LINEAR_BITS,
     MOST_CELLS,
     MOST_COMPONENTS,
     Check,
@@ -44,7 +40,6 @@ from tinykernel.training.options.ranges import (
     sides,
 )
 
-_DEFAULT_COMPONENTS = 2048
 # Augmentations by the number of sides of a shape, and the name of such inputs.
 _VARIED: dict[int | None, tuple[tuple[str, ...], str]] = {
     None: ((), "rows without a shape; give image_shape or window_shape"),
@@ -59,23 +54,24 @@ if TYPE_CHECKING:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Parameters:
-    """The options of classifiers and regressors."""
+class MachineParameters:
+    """The options of kernel machines."""
 
-    n_components: int | Mapping[str, int] | None = option(
+    n_components: int | None = option(
         None,
-        Check(ranges.components, f"0 to {MOST_COMPONENTS}"),
-        "Number of binary components (p). Flash grows in proportion. By default 2048, or none for "
-        "signals and images. 0 needs a linear part. A mapping of layouts to numbers, such as "
-        '``{"compact": 3072, "phases": 1536}``, chooses the layout on held-out rows. A layout says '
-        'which numbers of a component are learned and stored. "compact", the default: G in 4 bits '
-        'and weights of +-1. "phases": G and starts in 8 bits. "windows", the default of a '
-        "regressor: also widths and S, and ternary weights; each component is more accurate and "
-        "takes more bytes. ``+linear4`` after a layout adds a linear part in 4 bits; ``linear4`` "
-        "alone has no components.",
-        kind="int, mapping of str to int, or None",
-        reads=TABLES,
-        idle=(0,),
+        Check(ranges.components, f"32 to {MOST_COMPONENTS}"),
+        "Number of binary components (p). Flash grows in proportion. By default as many as fit a "
+        "budget, or 2048.",
+        reads=(COMPONENTS,),
+    )
+    layout: str = option(
+        "auto",
+        Check(ranges.layout),
+        'Which numbers of a component are learned and stored. "compact": G in 4 bits and weights '
+        'of +-1. "phases": G and starts in 8 bits. "windows": also widths and S, and ternary '
+        'weights; each component is more accurate and takes more bytes. "auto": for a budget, '
+        'the better of two on held-out rows, else "compact", or "windows" of a regressor.',
+        reads=(COMPONENTS,),
     )
     sigma: float | None = option(
         None,
@@ -100,27 +96,61 @@ class Parameters:
         "auto",
         one_of("auto", "off", *LINEAR_BITS),
         "Bits of each weight of the linear part, which adds to the scores. It takes the quantized "
-        'inputs of tables, or the counts of signals and images. "auto": 8 bits on inputs, 4 bits '
-        "on counts; a classifier with components has none.",
+        'inputs of tables, or the counts of signals and images. "auto": the best that fits a '
+        "budget; else 8 bits on inputs and 4 bits on counts, and none beside components of a "
+        "classifier.",
+    )
+    code: str = option(
+        "auto",
+        one_of("auto", "fast", "small"),
+        'Machine code of components. "small" takes 0.4 to 1 KB less flash and up to twice the '
+        'instructions; the scores are the same. "auto" is "small" in `train` where fast code would '
+        'fill more than 30 % of the flash budget, else "fast".',
+        reads=(COMPONENTS,),
+    )
+    validation_fraction: float | None = option(
+        None,
+        between(0, 0.5, "above 0 and below 0.5", open_ends=True),
+        "Share of the training rows to hold out to choose the best epoch, if `fit` has no "
+        "validation rows. Whole groups are held out, or else rows of every class.",
+    )
+    random_state: int | np.random.RandomState | None = option(  # noqa: RUF009
+        None, ranges.seed, "Random seed.", kind="int, RandomState or None"
+    )
+    n_jobs: int | None = option(
+        None,
+        Check(ranges.threads, "1 or more, or -1"),
+        "Number of threads. By default all that numba uses, as with -1. It does not change the "
+        "result.",
+    )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Parameters(MachineParameters):
+    """The options of all kinds of models."""
+
+    n_kernels: int | None = option(
+        None,
+        at_least(1),
+        "Signals: number of kernels. Flash and time grow in proportion. By default as many as fit "
+        "a budget, or 256.",
+        reads=(WINDOWS,),
+    )
+    n_channels: int | None = option(
+        None,
+        at_least(1),
+        "Number of channels of convolutions, in the last layer. Flash and time grow in "
+        "proportion. By default as many as fit a budget, or 32.",
+        reads=(CHAINS, SEPARABLE),
     )
     model: str = option(
         "auto",
-        one_of("auto", "kernels", *OF_TREES),
-        'Kind of model. "kernels": components and a linear part. "trees": boosted trees. "tree": '
-        'one tree of at most 64 leaves for each output. "auto": in `train`, the best of kernels '
-        'and trees on held-out rows; elsewhere "kernels".',
-        reads=TABLES,
-        idle=("kernels",),
-    )
-    n_kernels: int | Mapping[str, int] | None = option(
-        None,
-        Check(ranges.kernels, "1 or more"),
-        "Number of kernels of signals, or of channels of convolutions. Flash and time grow in "
-        'proportion. By default 256 kernels, or 32 channels. A mapping such as ``{"mixed": 24, '
-        '"kernels": 256}`` compares two kinds: "mixed", and one of "convolutions", "deep" and '
-        '"kernels".',
-        kind="int, mapping or None",
-        reads=(WINDOWS, IMAGES),
+        ranges.model,
+        'Kind of model. Tables: "components", perhaps with a linear part; "linear": a linear '
+        'part alone; "trees": boosted trees; "tree": one tree of at most 64 leaves for each '
+        'output. Signals: "kernels", or "separable" convolutions of a spectrum. Images: '
+        '"chains" of convolutions for images of one channel, or "separable" convolutions, '
+        'whose layers mix channels. "auto": the best on held-out rows.',
     )
     window_shape: tuple[int, int] | None = option(
         None,
@@ -162,20 +192,6 @@ class Parameters:
         "affine 0.3 by default; 0 turns it off.",
         kind="mapping or None",
     )
-    validation_fraction: float | None = option(
-        None,
-        between(0, 0.5, "above 0 and below 0.5", open_ends=True),
-        "Share of the training rows to hold out to choose the best epoch, if `fit` has no "
-        "validation rows. Whole groups are held out, or else rows of every class.",
-    )
-    code: str = option(
-        "auto",
-        one_of("auto", "fast", "small"),
-        'Machine code of components. "small" takes 0.4 to 1 KB less flash and up to twice the '
-        'instructions; the scores are the same. "auto" is "small" in `train` where fast code would '
-        'fill more than 30 % of the flash budget, else "fast".',
-        reads=(COMPONENTS,),
-    )
     cells: int | str = option(
         "auto",
         Check(ranges.cells, f"1 to {MOST_CELLS}"),
@@ -212,75 +228,11 @@ class Parameters:
         "model crops and resizes to the image_shape, line by line.",
         reads=(IMAGES,),
     )
-    convolutions: str = option(
-        "auto",
-        one_of("auto", "off", "on", "deep", "mixed", "coarse"),
-        'Kind of convolutions. Images: "on" has a chain of 3 x 3 kernels for each channel, and a '
-        'hidden layer. "deep" has one layer more and pools less. Both take images of one channel. '
-        '"mixed" is separable convolutions, whose layers mix channels. "coarse" is "mixed" with '
-        'fewer channels in early blocks, in half of the time. "auto": in `train`, the best '
-        'of "mixed" and "on" on held-out rows, or of "mixed" and "deep" if 40 channels fit; '
-        'elsewhere "on" if the images allow it, else "mixed". Signals: "mixed" takes a spectrum of '
-        'one channel, "off" has kernels; `train` compares both if there are 600 windows.',
-        reads=(WINDOWS, IMAGES),
-        idle=("off",),
-    )
-    random_state: int | np.random.RandomState | None = option(  # noqa: RUF009
-        None, ranges.seed, "Random seed.", kind="int, RandomState or None"
-    )
-    n_jobs: int | None = option(
-        None,
-        Check(ranges.threads, "1 or more, or -1"),
-        "Number of threads. By default all that numba uses, as with -1. It does not change the "
-        "result.",
-    )
-
-    # Set by the trainer, or by `tinykernel.train` for a budget.
-    noise: float | None = option(
-        None,
-        between(0, 10, "from 0 to 10"),
-        "Noise on the inputs in training, in radians of the phase of a component. By default "
-        "searched.",
-        reads=(COMPONENTS,),
-        internal=True,
-    )
-    scaler_scope: str = option(
-        "auto",
-        one_of("auto", "feature", "global"),
-        "A scaler for each input, or one for all: better for inputs in the same unit, such as "
-        'pixels, and without a table in the firmware. "auto" takes one for all where most '
-        "inputs span at least half of the range of all.",
-        reads=TABLES,
-        internal=True,
-    )
-    tree_bytes: int | None = option(
-        None,
-        at_least(16),
-        "Largest size of the tables of trees, in bytes. `train` sets what its budget leaves.",
-        reads=(TREES,),
-        internal=True,
-    )
-    tree_steps: int | None = option(
-        None,
-        at_least(1),
-        "Largest sum of steps to the farthest leaf of each tree, and one per tree. `train` sets "
-        "what a limit of time or instructions leaves.",
-        reads=(TREES,),
-        internal=True,
-    )
-    offset: str = option(
-        "auto",
-        one_of("auto", "keep", "remove"),
-        "Signals of whole numbers of 8 or 16 bits: whether to subtract the mean of each channel "
-        'from a window. "auto" keeps it; `train` removes it if held-out windows favour it.',
-        reads=(WINDOWS,),
-        internal=True,
-    )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ClassParameters(Parameters):
-    """The options of a classifier."""
+class ClassParameters:
+    """The options of classifiers alone."""
 
     class_weight: Mapping[Any, float] | str | None = option(
         None,
@@ -293,11 +245,11 @@ class ClassParameters(Parameters):
 
 @declared
 @dataclass(kw_only=True, eq=False, repr=False)
-class TrainerOptions(ClassParameters):
+class TrainerOptions(ClassParameters, Parameters):
     """All options of the trainer.
 
     The metadata of each field hold "check" (a function of name and value), "type", "range", "text",
-    "reads": the parts of a model that read it, "idle": values without effect, and "internal".
+    "reads": the kinds of models that read it, and "idle": values without effect.
 
     Parameters
     ----------
@@ -305,19 +257,18 @@ class TrainerOptions(ClassParameters):
 
     Examples
     --------
-    >>> TrainerOptions(n_components={"windows": 64}).capacity()
-    {'windows': 64}
+    >>> TrainerOptions(n_components=64).is_sized
+    True
     """
 
     usual_layout: ClassVar[str] = DEFAULT_LAYOUT
-    #: Readers of options for signals.
-    of_windows: ClassVar[tuple[str, ...]] = (WINDOWS,)
+    #: Kinds of signals that learn by epochs of gradients.
+    by_gradients: ClassVar[tuple[str, ...]] = (SEPARABLE,)
 
     def check(self) -> None:
         """Refuse values that are not allowed or contradict each other."""
         for each in fields(self):
             each.metadata["check"](each.name, getattr(self, each.name))
-        self.capacity()
         self._check_shape()
 
     def _check_shape(self) -> None:
@@ -368,25 +319,21 @@ class TrainerOptions(ClassParameters):
         for key, amount in (self.augment or {}).items():
             if amount and key not in varied:
                 raise TinykernelError(f"augment: {key} is not for {of}")
-        check_reads(self, self._readers(shape))
-        both = isinstance(self.n_kernels, Mapping)
-        sizes: Mapping[str, int] = self.n_kernels if isinstance(self.n_kernels, Mapping) else {}
+        named = self.model
+        if named != "auto" and KIND_OF_MODEL.get(named, named) not in KINDS_OF_SIDES[kind]:
+            kinds = ", ".join(KINDS_OF_SIDES[kind])
+            raise TinykernelError(
+                f"model: {named} is not for {of if kind else 'tables'}; give {kinds}"
+            )
+        check_reads(self, self._readers(kind))
         channels = 0 if shape is None else shape[-1]
         rotated = bool((self.augment or {}).get("rotate"))
         wrong = {
             "frame: only for images; give the image_shape, as 32x32x3": self.frame is not None
             and self.image_shape is None,
-            "n_kernels: a mapping is for images and windows; give a shape": both and kind is None,
-            f"convolutions: {self.convolutions} is for images; give mixed or off": kind == 2
-            and self.convolutions in ("on", "deep", "coarse"),
-            "convolutions: off is for windows; leave it out, or give another kind": (
-                kind == 3 and "off" in (self.convolutions, *(FORMS[name] for name in sizes))
-            ),
-            f"n_kernels: with convolutions={self.convolutions!r} give one number": both
-            and self.convolutions != "auto",
-            "n_components: 0 needs a linear part; leave linear out": self.n_components == 0
-            and self.linear == "off",
             "linear: signals and images need a linear part; leave linear out": shape is not None
+            and self.linear == "off",
+            "linear: off is the opposite of model=linear; leave one out": named == "linear"
             and self.linear == "off",
             f"augment: rotate turns three channels at a time; windows have {channels}": rotated
             and channels % 3 != 0,
@@ -395,37 +342,24 @@ class TrainerOptions(ClassParameters):
             if is_wrong:
                 raise TinykernelError(text)
 
-    def forms(self) -> dict[str, TrainerOptions]:
-        """Return the options of each form of convolutions or kernels in a mapping `n_kernels`."""
-        assert isinstance(self.n_kernels, Mapping)
-        return {
-            form: replace(self, convolutions=FORMS[form], n_kernels=n)
-            for form, n in self.n_kernels.items()
-        }
+    def _readers(self, n_sides: int | None) -> tuple[str, ...]:
+        """Return the readers of options for a shape, and the kind of model that is asked for."""
+        named = KIND_OF_MODEL.get(self.model, self.model)
+        kinds = KINDS_OF_SIDES[n_sides] if named == "auto" else (named,)
+        learning = (GRADIENTS,) if set(kinds) & set(self.by_gradients) else ()
+        return ({None: "tables", 2: WINDOWS, 3: IMAGES}[n_sides], *kinds, *learning)
 
-    def _readers(self, shape: tuple[int, ...] | None) -> tuple[str, ...]:
-        """Return the parts of models for a shape, readers of options."""
-        if shape is not None:
-            learns = (GRADIENTS,) if self.convolutions == "mixed" else ()
-            return (*self.of_windows, *learns) if len(shape) == 2 else (IMAGES,)
-        parts = (LINEAR, COMPONENTS) if any(self.capacity().values()) else (LINEAR,)
-        return parts if self.model == "kernels" else (*parts, TREES)
+    @property
+    def is_sized(self) -> bool:
+        """Whether the number of components, kernels or channels is fixed."""
+        return any(n is not None for n in (self.n_components, self.n_kernels, self.n_channels))
 
     def linear_bits(self, shape: tuple[int, ...] | None) -> int | None:
-        """Return the bits of the linear part; None without one."""
+        """Return the bits of the linear part beside components, or on counts; None for none."""
         if self.linear == "auto":
-            return 4 if shape is not None else 8 if self.n_components == 0 else None
+            return 4 if shape is not None else None
         return None if self.linear == "off" else int(self.linear)
 
     def width(self) -> int | str:
         """Return the bits of quantized inputs; "auto" depends on the rows."""
         return "auto"
-
-    def capacity(self) -> dict[str, int]:
-        """Return the forms (`form_of`) to choose from, with their numbers of components."""
-        if not isinstance(self.n_components, Mapping):
-            n = _DEFAULT_COMPONENTS if self.n_components is None else int(self.n_components)
-            return {form_of(self.usual_layout if n else None, self.linear_bits(None)): n}
-        if self.linear != "auto":
-            raise TinykernelError("linear: the layouts of n_components say it; leave linear out")
-        return {form: int(n) if parts_of(form)[0] else 0 for form, n in self.n_components.items()}

@@ -10,8 +10,11 @@ from typing import Any
 
 from tinykernel.checks import check_choice, check_count
 from tinykernel.errors import TinykernelError
-from tinykernel.training.options.forms import PRESETS, is_form, parts_of
+from tinykernel.training.options.forms import PRESETS, is_layout
 
+LINEAR_BITS = (2, 4, 8)
+#: Values of the option `model` that are no names of kinds.
+KIND_OF_MODEL = {"tree": "trees"}
 LARGEST_SEED = 2**32 - 1  # of scikit-learn and NumPy
 #: With more, training takes days, and no target has the flash.
 MOST_COMPONENTS = 65536
@@ -32,15 +35,14 @@ class Check:
         return self.test(name, value)
 
 
-# The value of `convolutions` for each key of a mapping `n_kernels`.
-FORMS = {"kernels": "off", "convolutions": "on"}
-FORMS |= {name: name for name in ("deep", "mixed", "coarse")}
-
-
 def one_of(*choices: object) -> Check:
     """Accept one of the choices."""
     kind = ", ".join(f'"{each}"' if isinstance(each, str) else f"{each}" for each in choices)
     return Check(lambda name, value: check_choice(name, value, choices), kind=f"{{{kind}}}")
+
+
+#: The kinds of models, of which `tinykernel.train` chooses one.
+model = one_of("auto", "components", "linear", "trees", "tree", "kernels", "chains", "separable")
 
 
 def at_least(low: int) -> Check:
@@ -60,37 +62,22 @@ def between(low: float, high: float, text: str, *, open_ends: bool = False) -> C
     return Check(check, text.removeprefix("from "))
 
 
+def layout(name: str, value: Any) -> None:
+    """Check the name of a layout."""
+    if not isinstance(value, str) or (value != "auto" and not is_layout(value)):
+        raise TinykernelError(
+            f"{name}: {value!r} is not a layout; give {', '.join(PRESETS)}, or widths as g4-b8"
+        )
+
+
 def components(name: str, value: Any) -> None:
-    """Check a number of components, or a mapping of forms to numbers."""
-    if not isinstance(value, Mapping):
-        if check_count(name, value, 0) > MOST_COMPONENTS:
-            raise TinykernelError(f"{name} must be at most {MOST_COMPONENTS}; got {value}")
-        return
-    unknown = [form for form in value if not is_form(form)]
-    if unknown or not value:
-        wrong = f"{unknown[0]!r} is not a layout" if unknown else "an empty mapping"
-        raise TinykernelError(
-            f"{name}: {wrong}; give {', '.join(PRESETS)} or widths as g4-b8, each perhaps with "
-            "+linear2, +linear4 or +linear8 for a linear part, or linear2, linear4 or linear8 alone"
-        )
-    for form, number in value.items():
-        # A layout with 0 components would be another form.
-        check_count(f"{name}[{form!r}]", number, 0 if parts_of(form)[0] is None else 1)
-        components(f"{name}[{form!r}]", number)
-
-
-def kernels(name: str, value: Any) -> None:
-    """Check a number of kernels, or a mapping to numbers."""
-    if not isinstance(value, Mapping):
-        check_count(name, value, 1)
-        return
-    if not value or value.keys() - FORMS.keys() or len(value.keys() - {"mixed", "coarse"}) > 1:
-        raise TinykernelError(
-            f'{name}: a mapping takes "mixed" and "coarse", and one of "convolutions" and "deep" '
-            '(images) or "kernels" (windows)'
-        )
-    for number in value.values():
-        check_count(name, number, 1)
+    """Check a number of components."""
+    if isinstance(value, Mapping):
+        raise TinykernelError(f"{name}: give one number, and the layout by layout")
+    if value == 0 and not isinstance(value, bool):
+        raise TinykernelError(f'{name}: 0 is for a linear part alone; give model="linear"')
+    if check_count(name, value) > MOST_COMPONENTS:
+        raise TinykernelError(f"{name} must be at most {MOST_COMPONENTS}; got {value}")
 
 
 def augmentation(name: str, value: Any) -> None:

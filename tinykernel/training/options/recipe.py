@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from tinykernel.checks import check_count, thread_count
 from tinykernel.errors import TinykernelError
 from tinykernel.training.options.fields import TrainerOptions
-from tinykernel.training.options.forms import DEFAULT_LAYOUT, form_of, is_layout, parts_of
+from tinykernel.training.options.forms import DEFAULT_LAYOUT, is_layout
 
 _WORD = 32
 # Rows times components that a training of classes goes through, about, but in so many epochs.
@@ -47,41 +47,28 @@ class Recipe:
         if self.batch_rows % _WORD or self.batch_rows < _WORD:
             raise TinykernelError(f"batch_rows: {self.batch_rows}; give a multiple of {_WORD}")
 
-    @property
-    def form(self) -> str:
-        """Name of layout and linear part, as in `TrainerOptions.capacity`."""
-        return form_of(self.layout if self.n_components else None, self.linear_bits)
 
-    def in_form(self, form: str, n_components: int) -> Recipe:
-        """Return the recipe of another form, with so many components."""
-        layout, bits = parts_of(form)
-        return replace(
-            self, layout=layout or self.layout, linear_bits=bits, n_components=n_components
-        )
-
-
-def recipe_for(options: TrainerOptions, n_rows: int, losses: tuple[float, ...]) -> Recipe:
-    """Return the recipe before the search."""
-    capacity = options.capacity()
-    form = next(iter(capacity))
-    layout, linear_bits = parts_of(form)
-    most = max(capacity.values())
-    known: dict[str, Any] = {
-        "layout": layout or DEFAULT_LAYOUT,
-        "linear_bits": linear_bits,
-        "n_components": capacity[form],
-        "epochs": options.epochs or usual_epochs(n_rows, 0 if losses else most),
+def recipe_for(
+    options: TrainerOptions, n_rows: int, losses: tuple[float, ...], **size: Any
+) -> Recipe:
+    """Return a recipe with usual values; `size` are its layout, components and linear part."""
+    n_components = size["n_components"]
+    known: dict[str, Any] = size | {
+        "epochs": options.epochs or usual_epochs(n_rows, 0 if losses else n_components),
         "batch_rows": 64 if n_rows < 4000 else 128 if n_rows < 200000 else 256,
-        "seed": int(check_random_state(options.random_state).randint(2**31 - 1)),
+        "seed": seed_of(options),
         "n_threads": thread_count(options.n_jobs),
     }
     if options.sigma is not None:
         known |= {"sigma": float(options.sigma), "sigma_multiple": 1.0}
-    if options.noise is not None:
-        known["noise"] = float(options.noise)
     if losses:
         known |= {"losses": losses, "gain": 0.5}
     return Recipe(**known)
+
+
+def seed_of(options: TrainerOptions) -> int:
+    """Return the seed of a training."""
+    return int(check_random_state(options.random_state).randint(2**31 - 1))
 
 
 def usual_epochs(n_rows: int, n_components: int = 0) -> int:

@@ -8,9 +8,8 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from tinykernel.errors import TinykernelError
-from tinykernel.training.options.declarations import GRADIENTS, WINDOWS, declared, option
-from tinykernel.training.options.fields import Parameters, TrainerOptions
-from tinykernel.training.options.forms import parts_of
+from tinykernel.training.options.declarations import KERNELS, SEPARABLE, declared, option
+from tinykernel.training.options.fields import TrainerOptions
 
 LOSSES = ("squared", "absolute")
 #: Default bits of the linear part on inputs, and on counts.
@@ -31,8 +30,8 @@ def _loss(name: str, value: Any) -> None:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ValueParameters(Parameters):
-    """The options of a regressor."""
+class ValueParameters:
+    """The options of regressors alone."""
 
     loss: str | Sequence[float] = option(
         "squared",
@@ -61,7 +60,7 @@ class RegressorOptions(ValueParameters, TrainerOptions):
 
     # Smooth values need learned starts and widths more than many components: docs/training.md.
     usual_layout: ClassVar[str] = "windows"
-    of_windows: ClassVar[tuple[str, ...]] = (WINDOWS, GRADIENTS)
+    by_gradients: ClassVar[tuple[str, ...]] = (KERNELS, SEPARABLE)
     class_weight: ClassVar[None] = None  # type: ignore[misc]
 
     def linear_bits(self, shape: tuple[int, ...] | None) -> int | None:
@@ -72,7 +71,7 @@ class RegressorOptions(ValueParameters, TrainerOptions):
 
     def width(self) -> int | str:
         """Return the bits of quantized inputs; 8 leave more of 32 to a linear part."""
-        return 8 if any(parts_of(form)[1] for form in self.capacity()) else "auto"
+        return "auto" if self.linear == "off" else 8
 
     def levels(self) -> tuple[float, ...]:
         """Return the losses of one value (`Recipe.losses`)."""

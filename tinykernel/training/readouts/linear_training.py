@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,10 +16,10 @@ from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.scale import Scale
-from tinykernel.training.folds import hold_out
+from tinykernel.training.folds import Fold, hold_out, trial_folds
 from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import History, run_epochs
-from tinykernel.training.loss import share_right
+from tinykernel.training.loss import row_losses, share_right
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts.blend import BlendRecipe, blend_ahead, blended
 from tinykernel.training.readouts.linear import (
@@ -27,6 +27,11 @@ from tinykernel.training.readouts.linear import (
     LinearRecipe,
     linear_dropout,
     linear_model,
+)
+from tinykernel.training.readouts.normal_equations import (
+    Levels,
+    decided,
+    fit_levels,
 )
 from tinykernel.training.result import TrainingResult
 from tinykernel.training.trainset import TrainSet
@@ -113,13 +118,6 @@ def chained_model(
     return linear_model(chain, taken, meaning, weights, worth, moved)
 
 
-def bits_of(options: TrainerOptions, shape: tuple[int, ...]) -> int:
-    """Return the bits of the weights."""
-    bits = options.linear_bits(shape)
-    assert bits is not None
-    return bits
-
-
 def table_recipe(data: TrainSet, options: TrainerOptions, bits: int) -> LinearRecipe:
     """Return the recipe of a linear part on the inputs of a table."""
     recipe = linear_recipe(options, len(data.X), bits, 25, data.losses)
@@ -131,14 +129,55 @@ def may_blend(data: TrainSet, options: TrainerOptions) -> bool:
     return data.quantity is None and not data.n_varied and options.effort != "quick"
 
 
+def ridge_levels(
+    inputs: NDArray[Any],
+    targets: _Floats,
+    weight: _Floats,
+    folds: Sequence[Fold],
+    bits: int,
+) -> Levels:
+    """Return rounded weights of ridge regression, whose penalty held-out rows choose."""
+    return fit_levels(inputs.astype(np.int16, copy=False), targets, weight, folds, bits).stored
+
+
+def linear_of_table(data: TrainSet, scaler: Scale, stored: Levels, bits: int) -> IntegerModel:
+    """Return the model of a linear part on the inputs of a table."""
+    try:
+        taken = Grid.table(data.raw_dtype, data.X.shape[1])
+        return linear_model((scaler,), taken, data.meaning, *stored)
+    except TinykernelError as error:
+        raise TinykernelError(
+            f"linear: the sums of {data.X.shape[1]} inputs of {scaler.bits} bits and weights of "
+            f"{bits} bits may pass 32 bits; give linear=4 or 2"
+        ) from error
+
+
 def fit_linear(
-    data: TrainSet, options: TrainerOptions, bits: int, blend: bool | None = None
+    data: TrainSet,
+    options: TrainerOptions,
+    bits: int,
+    blend: bool | None = None,
+    *,
+    scope: str = "auto",
+    ridge: bool = False,
 ) -> TrainingResult:
-    """Train a linear part on the quantized inputs of plain rows; `blend` is as in `TrialData`."""
+    """Train a linear part on the quantized inputs of a table.
+
+    `blend` says whether it is blended (`blend_ahead`); None decides it after the training. `ridge`
+    is for values with squared errors.
+    """
     recipe = table_recipe(data, options, bits)
     rows = split_rows(data, options, recipe.seed)
-    scaler = choose_scaler(rows.rows, data.raw_dtype, options.width(), options.scaler_scope)
+    scaler = choose_scaler(rows.rows, data.raw_dtype, options.width(), scope)
     rows = rows.seen(scaler.quantize)
+    if ridge:
+        is_whole = len(rows.rows) == len(data.X)
+        folds = trial_folds(data.codes, data.groups, recipe.seed) if is_whole else []
+        stored = ridge_levels(rows.rows, rows.targets, rows.weight, folds, bits)
+        judged = decided(stored, rows.rows), rows.targets, rows.weight
+        loss = float(row_losses(*judged, data.losses).mean())
+        model = linear_of_table(data, scaler, stored, bits)
+        return TrainingResult(model, replace(recipe, epochs=1), History([{"loss": loss}]))
     learner = LinearLearner(rows.rows, rows.targets, rows.weight, recipe)
     history = run_training(learner, rows)
     stored = learner.stored()
@@ -149,12 +188,4 @@ def fit_linear(
             stored, recipe = blended(learner), BlendRecipe(**vars(recipe))
     except KeyboardInterrupt:
         history = replace(history, interrupted=True)
-    try:
-        taken = Grid.table(data.raw_dtype, data.X.shape[1])
-        model = linear_model((scaler,), taken, data.meaning, *stored)
-    except TinykernelError as error:
-        raise TinykernelError(
-            f"linear: the sums of {data.X.shape[1]} inputs of {scaler.bits} bits and weights of "
-            f"{bits} bits may pass 32 bits; give linear=4 or 2"
-        ) from error
-    return TrainingResult(model, recipe, history)
+    return TrainingResult(linear_of_table(data, scaler, stored, bits), recipe, history)

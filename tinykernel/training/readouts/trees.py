@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel import progress
-from tinykernel.checks import thread_count
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import Values
@@ -28,7 +27,6 @@ from tinykernel.model.stages.scale import Scale
 from tinykernel.training.folds import Fold
 from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import run_epochs
-from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts.forest import (
     Aim,
     Forest,
@@ -50,7 +48,6 @@ from tinykernel.training.threads import side_by_side
 from tinykernel.training.trainset import TrainSet
 
 STAGE = "choosing trees"
-_DEFAULT_BYTES = 8192  # of the tables of trees
 _MOST_TREES = 4000
 _LARGEST_DOT = _LARGEST_MULTIPLIER = 2**30
 _Changes: TypeAlias = Sequence[dict[str, Any]]
@@ -68,8 +65,6 @@ _CHANGES: _Changes = (
     {"rate": 0.2},
     {"l2": 8.0},
 )
-# Ratio of losses at which the search ends: after the first trial, and after the sizes of trees.
-_FAR_BEHIND, BEHIND = 1.5, 1.15
 # Ratio of losses on the first fold at which options are not tried on the others.
 _HOPELESS = 1.05
 #: Then those for trees beside a linear part.
@@ -123,14 +118,12 @@ class TreeData:
     _binned: dict[int, tuple[Bins, NDArray[np.uint8]]] = field(default_factory=dict)
 
     @staticmethod
-    def of(data: TrainSet, options: TrainerOptions) -> TreeData:
+    def of(data: TrainSet, room: Room, n_threads: int) -> TreeData:
         """Quantize rows to 8 or 16 bits; integers that fit share one scale, without loss."""
         narrow = data.raw_dtype in ("uint8", "int8")
-        scope = str(options.scaler_scope)
-        if scope == "auto":
-            low, high = (float(end) for end in (data.X.min(), data.X.max()))
-            exact = data.X.dtype.kind in "iu" and high - low < 2 ** (8 if narrow else 16)
-            scope = "global" if exact else "feature"
+        low, high = (float(end) for end in (data.X.min(), data.X.max()))
+        exact = data.X.dtype.kind in "iu" and high - low < 2 ** (8 if narrow else 16)
+        scope = "global" if exact else "feature"
         scaler = choose_scaler(data.X, data.raw_dtype, 8 if narrow else 16, scope)
         targets = data.targets().astype(np.float64)
         weight = data.sample_weight / data.sample_weight.mean()
@@ -138,8 +131,6 @@ class TreeData:
         scale = np.ones(targets.shape[1])
         if data.quantity is not None:  # its scale is 0 for a value that never varies
             scale = np.where(data.quantity.units.scale > 0, data.quantity.units.scale, 1.0)
-        room = Room(options.tree_bytes or _DEFAULT_BYTES, options.tree_steps or np.inf)
-        n_threads = thread_count(options.n_jobs)
         return TreeData(data, room, scaler, scaler.quantize(data.X), aim, scale, n_threads)
 
     def lines(self, rows: NDArray[np.int64] | slice) -> LinearPart:
@@ -271,25 +262,23 @@ class _TreeSearch:
         return best
 
 
-def searched(
-    data: TreeData, folds: Sequence[Fold], limit: float, cancelled: threading.Event | None = None
-) -> TreeTrial:
-    """Return the best options on held-out rows; stop early if far behind the loss `limit`."""
-    search = _TreeSearch(data, folds, cancelled or threading.Event())
+def rounds(
+    data: TreeData, folds: Sequence[Fold], cancelled: threading.Event
+) -> Iterator[TreeTrial]:
+    """Yield the best options on held-out rows: first ones, of all sizes of trees, of all."""
+    search = _TreeSearch(data, folds, cancelled)
     best = search.attempt(TreeOptions(leaves=_LEAVES[0]))
-    if best.log_loss > _FAR_BEHIND * limit:
-        return best
+    yield best
     sizes = [{"leaves": n} for n in _LEAVES[1:] if n * _LEAST_LEAF_BYTES <= data.room.n_bytes]
     best = search.climb(best, sizes)
-    if best.log_loss > BEHIND * limit:
-        return best
+    yield best
     best = search.climb(best, _CHANGES)
     # Dot products of the linear part must stay far below 32 bits.
     largest = data.Q.shape[1] * 127 * 2 ** (8 * data.Q.itemsize - 1)
-    if np.isfinite(data.room.steps) or largest >= _LARGEST_DOT:
-        return best
-    both = search.attempt(replace(best.options, lines=True))
-    return search.climb(both, _CHANGES_OF_BOTH) if both.log_loss < best.log_loss else best
+    if np.isinf(data.room.steps) and largest < _LARGEST_DOT:
+        both = search.attempt(replace(best.options, lines=True))
+        best = search.climb(both, _CHANGES_OF_BOTH) if both.log_loss < best.log_loss else best
+    yield best
 
 
 def searched_again(data: TreeData, folds: Sequence[Fold], best: TreeTrial) -> TreeTrial:

@@ -104,13 +104,11 @@ class PlaneLearner(SeparableLearner):
 
 
 def plane_plan(
-    options: TrainerOptions, n_rows: int, bits: int, losses: tuple[float, ...] = ()
+    options: TrainerOptions, n: int, n_rows: int, bits: int, losses: tuple[float, ...] = ()
 ) -> SeparablePlan:
-    """Return the plan of convolutions whose last block has as many channels as the options say."""
-    n = options.n_kernels or 64
-    assert isinstance(n, int)
+    """Return the plan of convolutions whose last block has n channels."""
     if n > MOST_CHANNELS:
-        raise TinykernelError(f"n_kernels: {n} channels; give at most {MOST_CHANNELS}")
+        raise TinykernelError(f"n_channels: {n}; give at most {MOST_CHANNELS}")
     linear = linear_recipe(options, n_rows, bits, _EPOCHS, losses)
     channels = [max(4, 4 * round(part * n / _PARTS / 4)) for part, _ in _BLOCKS[:-1]]
     return SeparablePlan((*channels, n), tuple(step for _, step in _BLOCKS), linear=linear)

@@ -14,9 +14,9 @@ from tinykernel.training.options import TrainerOptions
 
 # From this rate on a signal is taken for sound.
 _SOUND_HZ = 4000.0
-_FRAME_SECONDS, _BANDS = 0.032, 12
+_FRAME_SECONDS, BANDS = 0.032, 12
 # Convolutions make use of more bands than kernels, of which each looks at two.
-_BANDS_OF_PLANES = 20
+BANDS_OF_PLANES = 20
 _LOWEST_HZ, _HIGHEST = 100.0, 0.975
 #: 0.75 dB per level; what is taken off is the noise of 16-bit samples.
 _LOG_BITS, _FLOOR = 2, 80
@@ -52,7 +52,7 @@ def band_edges(rate: float, length: int, bands: int) -> NDArray[np.int64]:
     return np.minimum(up, length // 2 - steps[::-1])
 
 
-def spectrum_for(asked: str, rate: float, samples: int, hop: int, bands: int = _BANDS) -> Spectrum:
+def spectrum_for(asked: str, rate: float, samples: int, hop: int, bands: int = BANDS) -> Spectrum:
     """Return the spectrum of windows of so many samples, one every `hop` in a stream (or 0).
 
     `asked` is "on", "auto", or "LENGTH/HOP/BANDS" of the frames, the rate in samples a second;
@@ -88,25 +88,23 @@ def spectrum_for(asked: str, rate: float, samples: int, hop: int, bands: int = _
 
 
 def spectrum_of(
-    options: TrainerOptions, shape: tuple[int, ...], raw_dtype: str
+    options: TrainerOptions, shape: tuple[int, ...], raw_dtype: str, bands: int = BANDS
 ) -> tuple[Spectrum | None, str]:
-    """Return the spectrum of windows; where "auto" finds none for sound, a line that says why."""
+    """Return the spectrum of windows; where "auto" finds none for sound, a line that says why.
+
+    `bands` are those of a spectrum whose bands the options do not say.
+    """
     if not options.has_spectrum(shape, raw_dtype):
         return None, ""
     assert options.rate is not None
     if options.spectrum == "auto" and (options.augment or {}).get("rotate"):
         return None, "no spectrum: --augment rotate goes with none; leave it out to have one"
-    bands = _BANDS_OF_PLANES if options.convolutions == "mixed" else _BANDS
     try:
         stage = spectrum_for(options.spectrum, options.rate, shape[0], options.hop, bands)
     except TinykernelError as error:
         if options.spectrum != "auto":
             raise
         return None, f"no {error}"
-    if options.offset == "remove":
-        raise TinykernelError(
-            "offset: remove excludes a spectrum; give spectrum=off, or leave out offset"
-        )
     return stage, ""
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -33,7 +31,6 @@ from tinykernel.training.readouts.counts import CountingStages
 from tinykernel.training.readouts.linear import LinearLearner
 from tinykernel.training.readouts.linear_training import (
     TrainingRows,
-    bits_of,
     chained_model,
     check_channels,
     linear_recipe,
@@ -54,7 +51,6 @@ from tinykernel.training.readouts.normal_equations import (
 )
 from tinykernel.training.result import TrainingResult
 from tinykernel.training.signals.pool import SignalPlan, SignalPool, reach
-from tinykernel.training.signals.spectra import better, fit_planes
 from tinykernel.training.signals.spectrum import spectrum_of
 from tinykernel.training.trainset import TrainSet
 
@@ -78,6 +74,17 @@ _ON_LEVELS: dict[str, Any] = {"level_share": 0.1, "level_bits": 8, "dilations": 
 # Where the ramps of a number meet, in shares of the training rows.
 _RAMPS = (0.001, 0.25, 0.5, 0.75, 0.999)
 _MOST_NUMBERS = MOST_ENTRIES // (len(_RAMPS) - 1)
+
+
+@dataclass(frozen=True)
+class KernelSettings:
+    """What decides the size of kernels with a linear part."""
+
+    n_kernels: int = 256
+    bits: int = 4  # {2, 4, 8}: of the weights on counts.
+    cells: int = 1  # parts of a window, each with its own counts.
+    on_spectrum: bool = False  # whether kernels take levels of bands, not samples.
+    without_mean: bool = False  # whether the mean of each channel is subtracted from a window.
 
 
 class _Chosen(NamedTuple):
@@ -108,9 +115,9 @@ def some_rows(targets: _Floats, weight: _Floats, most: int) -> tuple[NDArray[np.
 
 def signal_plan(
     options: TrainerOptions,
+    settings: KernelSettings,
     shape: tuple[int, ...],
     n_rows: int,
-    bits: int,
     losses: tuple[float, ...] = (),
     unit: str = "samples",
 ) -> SignalPlan:
@@ -123,9 +130,7 @@ def signal_plan(
     if options.hop > samples:
         raise TinykernelError(f"hop: {options.hop}; give at most a window, {samples} samples")
     average = 2 if samples >= 64 and samples % 2 == 0 and options.hop % 2 == 0 else 1
-    n = options.n_kernels or 256
-    assert isinstance(n, int)
-    cells = 1 if options.cells == "auto" else int(options.cells)
+    n, cells = settings.n_kernels, settings.cells
     if samples // average < 8 + cells:
         raise TinykernelError(
             f"cells: {cells} are too many for windows of {samples} {unit}; give fewer"
@@ -135,12 +140,12 @@ def signal_plan(
         n_pool=max(_POOL, 2 * n),
         average=average,
         cells=cells,
-        linear=replace(linear_recipe(options, n_rows, bits, 6, losses), decay=1e-4),
+        linear=replace(linear_recipe(options, n_rows, settings.bits, 6, losses), decay=1e-4),
     )
     if cells <= _FEW_CELLS:
         return plan
     plan = replace(plan, n_pool=max(_POOL_OF_CELLS // cells, 2 * n))
-    if options.offset == "remove":
+    if settings.without_mean:
         return plan
     return replace(
         plan,
@@ -150,23 +155,19 @@ def signal_plan(
 
 
 def fit_windows(
-    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...], untrained: bool = False
+    data: TrainSet,
+    options: TrainerOptions,
+    settings: KernelSettings,
+    shape: tuple[int, ...],
+    untrained: bool = False,
 ) -> TrainingResult:
-    """Choose kernels for windows of (samples, channels), or for what a first stage makes of them.
+    """Choose kernels for windows of (samples, channels), or for their spectra.
 
     An `untrained` model has random kernels and weights: it is as large as others.
     """
-    contest = None
-    if isinstance(options.n_kernels, Mapping):
-        options, contest = better(data, options, shape, fit_windows)
-    if options.convolutions == "mixed":
-        return replace(fit_planes(data, options, shape, untrained), contest=contest)
-    first: Stage | None
-    first, why = spectrum_of(options, shape, data.raw_dtype)
-    if why:
-        warnings.warn(why, stacklevel=2)
-    if options.offset == "remove":
-        first = Offset()
+    first: Stage | None = Offset() if settings.without_mean else None
+    if settings.on_spectrum:
+        first, _ = spectrum_of(options, shape, data.raw_dtype)
     beside, data = with_levels(data, shape, options)
     grid, seen_shape = Grid.raw(data.raw_dtype, shape[0], 1, shape[1]), (shape[0], shape[1])
     if isinstance(first, Spectrum):
@@ -177,16 +178,15 @@ def fit_windows(
         levels = first.run(rows[:, : grid.size], grid)
         return np.hstack([levels, rows[:, grid.size :].astype(np.uint8)])
 
-    bits = bits_of(options, shape)
     if isinstance(first, Spectrum):
         data, made = with_spectra(data, first, grid, seen, options), first.gives(grid)
         seen_shape = made.rows, made.channels
-        plan, scaler = _plan_of_levels(data, options, seen_shape, bits)
+        plan, scaler = _plan_of_levels(data, options, settings, seen_shape)
     else:
         data = with_windows(data, grid, options)
         if first is not None:
             data = replace(data.seen(seen), raw_dtype=first.gives(grid).dtype)
-        plan = signal_plan(options, shape, len(data.X), bits, data.losses)
+        plan = signal_plan(options, settings, shape, len(data.X), data.losses)
         scaler = _signal_scaler(data.X, data.raw_dtype, shape)
         plan = replace(plan, level_bits=min(plan.level_bits, scaler.bits))
     plan = replace(plan, beside=0 if beside is None else beside.n_entries)
@@ -195,13 +195,11 @@ def fit_windows(
     before = () if first is None else (first,)
     model = chained_model((*before, *stages), grid, data.meaning, chosen.stored)
     model = replace(model, hop=options.hop)
-    return TrainingResult(model, chosen.pool.plan, chosen.history, contest=contest)
+    return TrainingResult(model, chosen.pool.plan, chosen.history)
 
 
-def counted_ahead(
-    data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]
-) -> dict[str, Any]:
-    """Return the options that classify held-out windows or groups better, if there are any.
+def cells_ahead(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> KernelSettings:
+    """Return the settings of cells that classify held-out windows or groups better.
 
     16 cells compete with one, and where these are ahead windows less their means with those.
     """
@@ -209,42 +207,39 @@ def counted_ahead(
     rows, weight = some_rows(data.targets(), data.weight, _RANKING)
     groups = None if data.groups is None else data.groups[rows]
     folds = trial_folds(data.codes[rows], groups, 0)
-    if not folds:
-        return {}
-    choices: list[dict[str, Any]] = [{}, {"cells": CELLS}]
-    if options.offset == "auto" and data.raw_dtype in NARROW:
-        choices.append({"cells": CELLS, "offset": "remove"})
+    choices = [KernelSettings(), KernelSettings(cells=CELLS)]
+    if data.raw_dtype in NARROW:
+        choices.append(KernelSettings(cells=CELLS, without_mean=True))
     best, least = choices[0], np.inf
-    for number, choice in enumerate(choices):
+    for number, settings in enumerate(choices if folds else []):
         progress.report("choosing cells", number, len(choices))
-        if number == 2 and not best:
+        if settings.without_mean and best.cells == 1:
             break
-        taken, windows = replace(options, **choice), data
-        if taken.offset == "remove":
+        windows = data
+        if settings.without_mean:
             grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
             windows = replace(data, X=Offset().run(data.X, grid), raw_dtype="int32")
         # Of all windows: a channel may vary in few of them.
         scaler = _signal_scaler(windows.X, windows.raw_dtype, shape)
         windows = replace(windows, X=windows.X[rows], codes=windows.codes[rows])
-        plan = signal_plan(taken, shape, len(rows), 4)
+        plan = signal_plan(options, settings, shape, len(rows))
         bits = min(plan.level_bits, scaler.bits)
         plan = replace(plan, n_pool=_CONTEST_COUNTS // plan.cells, level_bits=bits)
         targets = windows.targets()
         pool = SignalPool(windows.X, (shape[0], shape[1]), scaler, targets, weight, plan)
         error = held_out_error(pool.inputs, 2 * targets - 1, weight, folds)
         if error < _AHEAD * least:
-            best, least = choice, error
+            best, least = settings, error
     progress.report("choosing cells", len(choices), len(choices))
     return best
 
 
 def _plan_of_levels(
-    data: TrainSet, options: TrainerOptions, shape: tuple[int, int], bits: int
+    data: TrainSet, options: TrainerOptions, settings: KernelSettings, shape: tuple[int, int]
 ) -> tuple[SignalPlan, Scale]:
     """Return how kernels for frames of levels are chosen; they look at these as they are."""
-    cells = 2 if options.cells == "auto" else options.cells
-    plain = replace(options, hop=0, cells=cells)
-    plan = signal_plan(plain, shape, len(data.X), bits, data.losses, unit="segments")
+    plain = replace(options, hop=0)
+    plan = signal_plan(plain, settings, shape, len(data.X), data.losses, unit="segments")
     plan = replace(plan, **_ON_LEVELS, n_mixes=max(_MIXES, shape[1]), average=1)
     return plan, Scale("uint8", 8, *np.array([[0], [1 << 16], [255]]))
 
@@ -402,13 +397,17 @@ def _few_plan(plan: SignalPlan, shape: tuple[int, int]) -> SignalPlan:
 
 
 def pooled_signals(
-    rows: NDArray[Any], raw_dtype: str, options: TrainerOptions, shape: tuple[int, ...]
+    rows: NDArray[Any],
+    raw_dtype: str,
+    options: TrainerOptions,
+    settings: KernelSettings,
+    shape: tuple[int, ...],
 ) -> tuple[Grid, tuple[Stage, ...]]:
     """Draw kernels for windows of (samples, channels) without any label, and scale their counts.
 
     Returns what the stages take, and the stages.
     """
-    plan = signal_plan(options, shape, len(rows), 4)
+    plan = signal_plan(options, settings, shape, len(rows))
     scaler = _signal_scaler(rows, raw_dtype, shape)
     plan = replace(plan, level_bits=min(plan.level_bits, scaler.bits))
     nothing = np.zeros((len(rows), 1), dtype=np.float32)

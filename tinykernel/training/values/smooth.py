@@ -48,23 +48,27 @@ _SURE = 2.0
 class Smooth:
     """A smooth fit to the rows of a training set."""
 
-    rows: WeightedRows  # transformed by the learned directions.
+    rows: WeightedRows  # standardised.
+    view: _Doubles  # (d, d): rows are multiplied by it for distances.
     like: Ridge  # a fit to some of them, with the width and penalty to use.
+    n_steps: int  # of the search for the view.
 
     def values(self, X: _Doubles) -> _Doubles:
         """Return the values of a fit to all rows, (k, n_outputs)."""
-        return Ridge(self.rows, like=self.like).values(X)
+        return Ridge(self.rows.seen(self.view), like=self.like).values(product(X, self.view))
 
     def held_out(self, fold: Fold) -> NDArray[np.float32]:
-        """Return the values of a fit inside a fold for the rows outside."""
-        fit = Ridge(self.rows.of(fold.inside), like=self.like)
-        return _rounded(fit.values(self.rows.X[fold.outside]))
+        """Return the values of a fit inside a fold for the rows outside.
+
+        The view is learned again: that of all rows knows the rows outside.
+        """
+        inside = self.rows.of(fold.inside)
+        view, like = list(_views(_thinned(inside), self.n_steps))[-1]
+        fit = Ridge(inside.seen(view), like=like)
+        return _rounded(fit.values(product(self.rows.X[fold.outside], view)))
 
     def judged(self, data: TrainSet, folds: Sequence[Fold]) -> tuple[float, float]:
-        """Return loss and R2 of fits inside the folds, on the rows outside.
-
-        Both are slightly optimistic: directions, width and penalty are those of all rows.
-        """
+        """Return loss and R2 of fits inside the folds, on the rows outside."""
         assert data.quantity is not None
         weight, scores = data.weight, []
         for fold in folds:
@@ -92,8 +96,8 @@ def smoothed(
         moved = np.rint(moved)
     drawn = np.clip(moved, low, high).astype(data.X.dtype)
     rows, of = np.concatenate([data.X, drawn]), np.concatenate([np.arange(n), near])
-    smooth, view = _fitted((data.X - centre) / spread, data)
-    targets = _rounded(smooth.values(product((rows - centre) / spread, view)))
+    smooth = _fitted((data.X - centre) / spread, data)
+    targets = _rounded(smooth.values((rows - centre) / spread))
     learned = replace(
         data,
         X=rows,
@@ -102,18 +106,17 @@ def smoothed(
         groups=None if data.groups is None else data.groups[of],
         quantity=replace(data.quantity, targets=targets),
     )
-    noise = recipe.noise if options.noise is not None else 0.0
     passes = np.clip(_FEWEST_EPOCHS * _ROWS_TO_LEARN // len(rows), _FEWEST_EPOCHS, _MOST_EPOCHS)
     epochs = options.epochs or min(recipe.epochs, int(passes))
-    return learned, replace(recipe, noise=noise, epochs=epochs), smooth
+    return learned, replace(recipe, noise=0.0, epochs=epochs), smooth
 
 
 def _rounded(values: _Doubles) -> NDArray[np.float32]:
     return (np.rint(values / _STEP) * _STEP).astype(np.float32)
 
 
-def _fitted(rows: _Doubles, data: TrainSet) -> tuple[Smooth, _Doubles]:
-    """Return a fit to the rows of the data, and the matrix that inputs are multiplied by."""
+def _fitted(rows: _Doubles, data: TrainSet) -> Smooth:
+    """Return a fit to the rows of the data."""
     assert data.quantity is not None
     n = len(rows)
     known = WeightedRows(
@@ -122,9 +125,16 @@ def _fitted(rows: _Doubles, data: TrainSet) -> tuple[Smooth, _Doubles]:
         np.sqrt(data.sample_weight / data.sample_weight.mean()),
         np.arange(n) if data.groups is None else data.groups,
     )
-    # Rows are in canonical order, so every k-th one is a fair sample.
-    view, fit = seen(known.of(np.arange(0, n, -(-n // _ROWS_TO_CHOOSE))))
-    return Smooth(known.seen(view), fit), view
+    few = _thinned(known)
+    n_steps = _steps(few) if few.X.shape[1] <= _MOST_INPUTS else 0
+    view, fit = list(_views(few, n_steps))[-1]
+    return Smooth(known, view, fit, n_steps)
+
+
+def _thinned(rows: WeightedRows) -> WeightedRows:
+    """Return rows to choose by: they are in canonical order, so every k-th one is a fair sample."""
+    n = len(rows.X)
+    return rows.of(np.arange(0, n, -(-n // _ROWS_TO_CHOOSE)))
 
 
 def seen(rows: WeightedRows) -> tuple[_Doubles, Ridge]:

@@ -1,0 +1,170 @@
+"""`select`: which kinds race, which are trained in full, and by which rule one is taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from tinykernel import train
+from tinykernel.errors import TinykernelError
+from tinykernel.kinds import KINDS, Problem, kinds_for
+from tinykernel.kinds.kind import Kind, RaceTrial, Spec
+from tinykernel.kinds.selection import select
+from tinykernel.measure.limits import parse_limits
+from tinykernel.model.readouts.linear import Linear
+from tinykernel.model.stages.components import Components
+from tinykernel.training.choice import Candidate
+from tinykernel.training.options import TrainerOptions
+from tinykernel.training.trainset import prepare
+
+
+@dataclass(frozen=True)
+class NamedSpec(Spec):
+    """A spec with a name."""
+
+    name: str
+
+    def __str__(self) -> str:
+        """Return the name."""
+        return self.name
+
+
+class Scripted(Kind[NamedSpec]):
+    """A kind whose trials and losses of rows are given."""
+
+    def __init__(self, name, cost, rounds, final, behind=(2.0, 1.5)):
+        self.name, self.cost, self.behind = name, cost, behind
+        self.rounds, self.final, self.calls = rounds, final, []
+
+    def applies(self, problem):
+        return ""
+
+    def specs(self, problem):
+        return [NamedSpec(self.name)]
+
+    def skeleton(self, spec, problem):
+        raise AssertionError("nothing is sized without limits")
+
+    def tune(self, specs, problem):
+        for loss in self.rounds:
+            self.calls.append("round")
+            yield [RaceTrial(specs[0], loss, 0.9)]
+
+    def judge(self, spec, problem, fold, share):
+        self.calls.append(share)
+        noise = np.random.default_rng(len(fold.outside)).normal(0, 0.1, len(fold.outside))
+        return Candidate(str(spec), self.final + noise - noise.mean(), 0.9)
+
+    def fit(self, spec, problem):
+        raise AssertionError("select does not train on all rows")
+
+
+def problem_of(n=2400, **options):
+    """Return a problem of two classes."""
+    X = np.random.default_rng(0).normal(size=(n, 3)).astype(np.float32)
+    return Problem(prepare(X, X[:, 0] > 0)[1], TrainerOptions(random_state=0, **options))
+
+
+def test_the_cheapest_within_a_standard_error_is_taken():
+    """Finalists are trained in full on rows that chose nothing."""
+    cheap, dear = Scripted("cheap", 0, [0.5], 0.41), Scripted("dear", 2, [0.45], 0.4)
+    selection = select(problem_of(), [dear, cheap])
+    assert selection.kind is dear, "the noise of the rows is the same for both"
+    assert "dear chosen over cheap" in selection.choice.in_words
+    cheap.final = 0.4
+    selection = select(problem_of(), [dear, cheap])
+    assert selection.kind is cheap
+    finals = {each.spec: each.is_chosen for each in selection.records if each.stage == "final"}
+    assert finals == {"cheap": True, "dear": False}
+
+
+def test_a_kind_far_behind_is_out():
+    """It costs no further round, and no training in full."""
+    ahead = Scripted("ahead", 0, [0.1, 0.1], 0.1)
+    behind = Scripted("behind", 1, [0.3, 0.3], 0.0)
+    selection = select(problem_of(), [ahead, behind])
+    assert selection.kind is ahead
+    assert behind.calls == ["round"]
+    assert ahead.calls == ["round", "round"], "one finalist needs no training in full"
+
+
+@pytest.mark.parametrize(("pilot", "rounds"), [(4.0, 1), (0.1, 2)])
+def test_a_costly_kind_behind_a_cheap_one_trains_a_quarter_before_its_long_search(pilot, rounds):
+    """If that is far behind, too, its search is left out."""
+    cheap = Scripted("cheap", 1, [0.2], 0.2)
+    costly = Scripted("costly", 2, [0.25, 0.25], pilot, behind=(np.inf, 1.5))
+    select(problem_of(), [costly, cheap])
+    assert costly.calls.count("round") == rounds
+    assert 0.25 in costly.calls
+
+
+def test_few_rows_are_judged_outside_every_fold():
+    """What costs more and is far behind on the first fold is not trained on the others."""
+    cheap, dear = Scripted("cheap", 1, [0.5], 0.4), Scripted("dear", 2, [0.5], 0.4)
+    select(problem_of(300), [cheap, dear])
+    assert (cheap.calls.count(1.0), dear.calls.count(1.0)) == (4, 4)
+    cheap, dear = Scripted("cheap", 1, [0.5], 0.4), Scripted("dear", 2, [0.5], 4.0)
+    select(problem_of(300), [cheap, dear])
+    assert (cheap.calls.count(1.0), dear.calls.count(1.0)) == (1, 1)
+
+
+def test_ctrl_c_takes_the_best_so_far():
+    """The kind that leads wins, whatever was to come."""
+
+    class Interrupting(Scripted):
+        def tune(self, specs, problem):
+            raise KeyboardInterrupt
+            yield
+
+    ahead = Scripted("ahead", 0, [0.1], 0.1)
+    selection = select(problem_of(), [ahead, Interrupting("late", 2, [], 0.0)])
+    assert (selection.kind, selection.interrupted) == (ahead, True)
+
+
+def test_without_effort_nothing_is_compared():
+    """The first kind that applies is taken."""
+    first, second = Scripted("first", 2, [0.5], 0.4), Scripted("second", 0, [0.1], 0.1)
+    selection = select(problem_of(effort="quick"), [first, second])
+    assert (selection.kind, first.calls, second.calls) == (first, [], [])
+    assert selection.summary() == {}
+
+
+def test_every_kind_says_in_words_why_it_does_not_apply():
+    """A problem has at least one kind; the others have a reason."""
+    table = problem_of()
+    reasons = {kind.name: kind.applies(table) for kind in KINDS}
+    assert [name for name, why in reasons.items() if not why] == ["components", "linear", "trees"]
+    assert all(len(why) > 8 for name, why in reasons.items() if name in ("kernels", "chains"))
+    with pytest.raises(TinykernelError, match="kernels are for signals"):
+        select(table, [kind for kind in KINDS if kind.name == "kernels"])
+
+
+def test_a_fixed_number_decides_the_kind():
+    """Who fixes the number of components has no trees."""
+    assert [k.name for k in kinds_for(TrainerOptions(n_components=64))] == ["components"]
+    assert [k.name for k in kinds_for(TrainerOptions(n_channels=8))] == ["chains", "separable"]
+    assert [k.name for k in kinds_for(TrainerOptions(model="tree"))] == ["trees"]
+
+
+def test_values_that_a_straight_line_explains_have_a_line():
+    """It is about as good as ridge regression, though components would fit the budget."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(500, 60)).astype(np.float32)
+    y = X @ rng.normal(size=60) + rng.normal(0, 2.0, 500)
+    found = train(X[:400], y[:400], budget="6KB", task="numbers", random_state=0, link=False)
+    assert found.model.find(Linear) is not None
+    assert found.model.find(Components) is None
+    design = np.c_[X[:400], np.ones(400)]
+    weights = np.linalg.solve(design.T @ design + 8 * np.eye(61), design.T @ y[:400])
+    ridge = np.mean((np.c_[X[400:], np.ones(100)] @ weights - y[400:]) ** 2)
+    assert np.mean((found.model.predict(X[400:]) - y[400:]) ** 2) < 1.06 * ridge
+
+
+def test_limits_that_no_kind_keeps_to_are_refused():
+    """The line says what the smallest model needs."""
+    limited = problem_of()
+    limited = Problem(limited.data, limited.options, None, parse_limits("flash=30KB,ram=20B"))
+    with pytest.raises(TinykernelError, match=r"the last one tried needs .* bytes of RAM of 20"):
+        select(limited, kinds_for(limited.options))

@@ -1,0 +1,146 @@
+"""Sizes of specs: the largest within the limits, found with few untrained models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from tests.training.signals.test_training import chirps
+from tinykernel.errors import TinykernelError
+from tinykernel.kinds import KINDS, Problem
+from tinykernel.kinds.components import ComponentsKind
+from tinykernel.kinds.kernels import KernelsKind
+from tinykernel.kinds.linear import LinearKind, LinearSpec
+from tinykernel.kinds.separable import SeparableKind
+from tinykernel.kinds.sizing import sized, usage
+from tinykernel.measure.limits import parse_limits
+from tinykernel.model.stages.separable import Separable
+from tinykernel.training.options import TrainerOptions
+from tinykernel.training.trainset import prepare
+
+BY_NAME = {kind.name: kind for kind in KINDS}
+
+
+def problem_of(X, y, budget, shape=None, **options):
+    """Return a problem within a budget."""
+    data = prepare(X.reshape(len(X), -1), y)[1]
+    return Problem(data, TrainerOptions(random_state=0, **options), shape, parse_limits(budget))
+
+
+def images(side, channels=1, n=40):
+    """Return random images of ten classes."""
+    X = np.random.default_rng(0).integers(0, 256, (n, side, side, channels), np.uint8)
+    return X, np.arange(n) % 10
+
+
+@pytest.mark.parametrize("budget", ["3KB", "8KB", "flash=8KB,instructions=60k"])
+def test_each_form_of_components_uses_the_budget(budget):
+    """Layouts compete, with a linear part and without; nothing larger would fit."""
+    X, y = load_digits(return_X_y=True)
+    problem, kind = problem_of(X[:300].astype(np.uint8), y[:300], budget), ComponentsKind()
+    found = sized(kind, problem).specs
+    forms = [(spec.layout, spec.linear_bits) for spec in found]
+    assert forms == [("compact", None), ("compact", 4), ("phases", None), ("phases", 4)]
+    for spec in found:
+        known = problem.limits, problem.target
+        share = usage(kind.skeleton(spec, problem), *known, slack=True).share
+        assert 0.9 < share <= 1
+
+
+def test_a_linear_part_over_the_budget_becomes_narrower():
+    """Then it has one scale for all inputs; with a width that is fixed, only that."""
+    X, y = load_digits(return_X_y=True)
+    problem, kind = problem_of(X[:300], y[:300], "8KB"), LinearKind()
+    model = kind.skeleton(LinearSpec(4), problem)
+    assert kind.smaller(LinearSpec(4), 10, model, problem) == LinearSpec(2)
+    assert kind.smaller(LinearSpec(2), 10, model, problem).scaler_scope == "global"
+    fixed = problem_of(X[:300], y[:300], "8KB", linear=8)
+    assert kind.smaller(LinearSpec(8), 10, model, fixed).scaler_scope == "global"
+
+
+def test_channels_of_convolutions_fill_the_budget():
+    """Separable convolutions take colours, chains greys only; coarse ones where RAM is short."""
+    X, y = images(24, 3)
+    problem = problem_of(X, y, "12KB", (24, 24, 3), image_shape=(24, 24, 3))
+    assert BY_NAME["chains"].applies(problem) == "images have 3 channels, and chains take one"
+    (fine,) = sized(SeparableKind(), problem).specs
+    assert fine.n_channels > 32
+    short = problem_of(X, y, "flash=12KB,ram=6KB", (24, 24, 3), image_shape=(24, 24, 3))
+    less, coarse = sized(SeparableKind(), short).specs
+    assert (less.is_coarse, coarse.is_coarse) == (False, True)
+    assert less.n_channels < coarse.n_channels <= fine.n_channels + 16
+    blocks = SeparableKind().skeleton(coarse, short).find(Separable)
+    assert blocks.strides.tolist() == [1, 2, 1, 2, 1, 2, 1]
+
+
+@pytest.mark.parametrize("budget", ["2KB", "30KB", "flash=30KB,instructions=700k"])
+def test_chains_do_not_take_long(budget):
+    """A small model of large images has few channels; limits of time hold."""
+    X, y = images(28)
+    problem = problem_of(X, y, budget, (28, 28, 1), image_shape=(28, 28))
+    (spec,) = sized(BY_NAME["chains"], problem).specs
+    assert spec.n_channels >= 4
+    model = BY_NAME["chains"].skeleton(spec, problem)
+    assert usage(model, problem.limits, problem.target).share <= 1
+
+
+def test_few_windows_have_weights_of_eight_bits_where_as_many_kernels_fit():
+    """Weights of 1024 kernels once had 4 bits at any budget."""
+    rng, y = np.random.default_rng(0), np.arange(24) % 2
+    X = rng.normal(0, 50, (24, 48)).cumsum(axis=1) + 9 * np.arange(48) * y[:, None]
+    for budget, bits in (("16KB", 8), ("4KB", 4)):
+        problem = problem_of(X.astype(np.int16), y, budget, (48, 1), window_shape=(48, 1))
+        (spec,) = sized(KernelsKind(), problem).specs
+        assert spec.bits == bits
+        assert (spec.n_kernels == 1024) == (bits == 8)
+
+
+def test_a_spectrum_that_leaves_no_room_is_left_out():
+    """Kernels on samples fit where the code of a spectrum does not, and a warning says so."""
+    rng, y = np.random.default_rng(0), np.arange(24) % 2
+    X = (1000 * rng.standard_normal((24, 1024, 1)) * (1 + y[:, None, None])).astype(np.int16)
+    problem = problem_of(X, y, "2KB", (1024, 1), rate=1000.0)
+    with pytest.warns(UserWarning, match="no spectrum: the budget leaves room for fewer than 16"):
+        (spec,) = sized(KernelsKind(), problem).specs
+    assert not spec.on_spectrum
+    larger = problem_of(X, y, "4KB", (1024, 1), rate=1000.0)
+    assert sized(KernelsKind(), larger).specs[0].on_spectrum
+
+
+def test_convolutions_of_spectra_compete_with_fewer_channels_in_less_time():
+    """16 channels or more, of 600 windows or more."""
+    X, y = chirps(640, 0)
+    shared = {"rate": 8000.0, "hop": 640, "spectrum": "128/64/10"}
+    channels = []
+    for budget in ("8KB", "flash=8KB,instructions=900k"):
+        problem = problem_of(X, y, budget, (1600, 1), **shared)
+        assert SeparableKind().applies(problem) == ""
+        (spec,) = sized(SeparableKind(), problem).specs
+        channels.append(spec.n_channels)
+    assert 16 <= channels[1] < channels[0]
+    few = problem_of(X[:599], y[:599], "8KB", (1600, 1), **shared)
+    assert "600 windows" in SeparableKind().applies(few)
+
+
+def test_a_size_that_is_not_known_leaves_other_kinds(monkeypatch):
+    """One estimate that was never measured once ended a training that had other forms."""
+    X, y = load_digits(return_X_y=True)
+    problem = problem_of(X[:300].astype(np.uint8), y[:300], "6KB")
+
+    def unknown(self, spec, problem):
+        raise TinykernelError("not measured")
+
+    monkeypatch.setattr(LinearKind, "skeleton", unknown)
+    found = sized(LinearKind(), problem)
+    assert (found.specs, str(found.unknown)) == ([], "not measured")
+
+
+def test_few_models_are_measured(monkeypatch):
+    """Sizes grow about in proportion, so that few guesses suffice."""
+    X, y = images(28)
+    problem = problem_of(X, y, "30KB", (28, 28, 1), image_shape=(28, 28))
+    tries, real = [], SeparableKind.skeleton
+    monkeypatch.setattr(SeparableKind, "skeleton", lambda *a: tries.append(1) or real(*a))
+    assert sized(SeparableKind(), problem).specs[0].n_channels > 40
+    assert len(tries) <= 10

@@ -1,0 +1,67 @@
+"""Other methods, whose components are drawn: as many as fit a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tinykernel.codegen.plan import pack
+from tinykernel.errors import TinykernelError
+from tinykernel.hadamard import padded_dimension
+from tinykernel.kinds.sizing import Usage
+from tinykernel.measure.capacity import DRAWN, MOST_CHOSEN
+from tinykernel.measure.limits import Limits
+from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.training.layouts import components_within
+
+_WORD = 32
+# Components hardly ever take less code.
+_LEAST_CODE = 1536
+
+
+def train_drawn(
+    method: Any,
+    options: Mapping[str, Any],
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    limits: Limits | None,
+    target: str,
+    measure: Callable[[IntegerModel], Usage],
+    **rows: Any,
+) -> tuple[Any, int]:
+    """Train a method with as many components as fit; return the estimator and the trainings.
+
+    A model that is over a limit is trained again with fewer components.
+    """
+    n_classes, n_inputs = np.unique(np.asarray(y)).size, np.shape(X)[1]
+    sides = padded_dimension(n_inputs), 1 if n_classes == 2 else n_classes
+    n, settings, is_open = 0, dict(options), "n_components" not in options
+    if limits is not None and limits.flash is not None:
+        least = 0 if is_open else DRAWN.table_bytes(settings["n_components"], *sides)
+        if least > limits.flash:
+            raise TinykernelError(
+                f"a model of {settings['n_components']} components needs at least {least} bytes of "
+                f"flash on {target}; use fewer n_components or a larger budget"
+            )
+        if is_open:
+            most = components_within(max(1, limits.flash - _LEAST_CODE), DRAWN, *sides)
+            settings["n_components"] = n = int(np.clip(most, _WORD, MOST_CHOSEN))
+    trainings = 0
+    while True:
+        trainings += 1
+        estimator = method(**settings).fit(X, y, sample_weight, **rows)
+        model = as_integer_model(estimator)
+        used = measure(model)
+        if used.share <= 1:
+            return estimator, trainings
+        if not is_open or n <= _WORD:
+            advice = "give a larger budget" if is_open else "use fewer n_components"
+            raise TinykernelError(f"the trained model needs {used.text}; {advice}")
+        tables = max(1, sum(pack(model).table_bytes().values()))
+        n_bytes = used.n_bytes or int(np.ceil(tables * (1 - 1 / used.share)))
+        n = max(n - (-(-n_bytes * n // tables // _WORD) + 1) * _WORD, _WORD)
+        settings |= {"n_components": n, "sigma": estimator.sigma_}

@@ -1,0 +1,220 @@
+"""The kernel machine: binary components, perhaps with a linear part beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
+
+from tinykernel.errors import TinykernelError
+from tinykernel.hadamard import padded_dimension
+from tinykernel.kinds.kind import Kind, RaceTrial, Spec
+from tinykernel.kinds.problem import Problem
+from tinykernel.measure.capacity import MOST_CHOSEN, cut
+from tinykernel.model import IntegerModel
+from tinykernel.training.choice import Candidate
+from tinykernel.training.folds import Fold
+from tinykernel.training.layouts import components_within, layout_of
+from tinykernel.training.options import MOST_COMPONENTS
+from tinykernel.training.options.recipe import Recipe, recipe_for, usual_epochs
+from tinykernel.training.result import TrainingResult
+from tinykernel.training.search import Search
+from tinykernel.training.trainer import Prepared, untrained
+
+_DEFAULT = 2048
+# Layouts that are compared for a budget, of classes and of values.
+_LAYOUTS, _LAYOUTS_OF_VALUES = ("compact", "phases"), ("windows", "compact")
+# Bits of a linear part beside components, of classes and of values.
+_BESIDE, _BESIDE_VALUES = 4, 8
+# With fewer components a linear part is better, where nothing is compared.
+_FEW = 128
+# Code is small where fast code would fill more than this of the flash.
+_CODE_SHARE = 0.3
+
+
+@dataclass(frozen=True)
+class ComponentsSpec(Recipe, Spec):
+    """Layout, number and training of components, and the bits of a linear part beside them."""
+
+    SIZE: ClassVar[str] = "n_components"
+    STEP: ClassVar[int] = 32
+    FEWEST: ClassVar[int] = 32
+    small_code: bool = False
+
+    def __str__(self) -> str:
+        """Describe it without hyper-parameters."""
+        beside = f" and a linear part of {self.linear_bits} bits" if self.linear_bits else ""
+        return f"{self.n_components} components ({self.layout}){beside}"
+
+    @property
+    def recipe(self) -> Recipe:
+        """The part that decides the training."""
+        return Recipe(**{each.name: getattr(self, each.name) for each in fields(Recipe)})
+
+    def tuned(self, recipe: Recipe) -> ComponentsSpec:
+        """Return the spec with the settings of a recipe."""
+        return replace(self, sigma_multiple=recipe.sigma_multiple, noise=recipe.noise)
+
+
+class ComponentsKind(Kind[ComponentsSpec]):
+    """The kernel machine."""
+
+    name = "components"
+    cost = 2
+    # A short training of components gains more than those of others by a longer one.
+    behind = (float("inf"), 1.5)
+
+    def cost_for(self, problem: Problem) -> int:
+        """Return the rank; components of values are cheaper than trees, see `TreesKind`."""
+        return 1 if problem.of_values else self.cost
+
+    def applies(self, problem: Problem) -> str:
+        """Refuse inputs that are no rows of tables."""
+        return "" if problem.shape is None else "components are for tables"
+
+    def specs(self, problem: Problem) -> list[ComponentsSpec]:
+        """Return each layout that competes, alone and with a linear part."""
+        options = problem.options
+        usual = options.usual_layout if options.layout == "auto" else options.layout
+        layouts: Sequence[str] = (usual,)
+        if options.layout == "auto" and self._is_open(problem) and not problem.is_quick:
+            layouts = _LAYOUTS_OF_VALUES if problem.of_values else _LAYOUTS
+        small = options.code == "small" or (options.code == "auto" and problem.once(_is_small))
+        specs = []
+        for layout in layouts:
+            most = self._most(layout, problem)
+            for bits in self._beside(problem):
+                size = {"layout": layout, "n_components": most, "linear_bits": bits}
+                recipe = recipe_for(options, len(problem.data.X), problem.data.losses, **size)
+                specs.append(ComponentsSpec(**vars(recipe), small_code=small))
+        return specs
+
+    def _is_open(self, problem: Problem) -> bool:
+        return problem.limits is not None and problem.options.n_components is None
+
+    def _most(self, layout: str, problem: Problem) -> int:
+        """Return the number that the user fixed, or the largest useful one."""
+        if not self._is_open(problem):
+            return problem.options.n_components or _DEFAULT
+        assert problem.limits is not None
+        data, flash = problem.data, problem.limits.flash or MOST_CHOSEN
+        n_outputs, dimension = data.targets().shape[1], padded_dimension(data.X.shape[1])
+        most = components_within(flash, layout_of(layout), dimension, n_outputs)
+        return min(max(most, ComponentsSpec.FEWEST), MOST_CHOSEN)
+
+    def _beside(self, problem: Problem) -> list[int | None]:
+        """Return the bits of linear parts to compare; None for components alone."""
+        options = problem.options
+        if options.linear != "auto":
+            return [options.linear_bits(None)]
+        if problem.of_values:
+            return [_BESIDE_VALUES]
+        is_compared = self._is_open(problem) and not problem.is_quick and options.sigma is None
+        return [None, _BESIDE] if is_compared else [None]
+
+    def resized(self, spec: ComponentsSpec, size: int, problem: Problem) -> ComponentsSpec:
+        """Return the spec with so many components, and the epochs that these take."""
+        n = 0 if problem.of_values else size
+        epochs = problem.options.epochs or usual_epochs(len(problem.data.X), n)
+        return replace(spec, n_components=size, epochs=epochs)
+
+    def skeleton(self, spec: ComponentsSpec, problem: Problem) -> IntegerModel:
+        """Return components of random values."""
+        form = spec.layout, spec.linear_bits, spec.small_code
+        largest = problem.once(
+            _largest, *form, max(spec.n_components, self._most(form[0], problem))
+        )
+        return cut(largest, spec.n_components)
+
+    def contenders(
+        self, sized: Sequence[ComponentsSpec], problem: Problem
+    ) -> Sequence[ComponentsSpec]:
+        """Leave out too few components where nothing is compared."""
+        if not self._is_open(problem) or not problem.is_quick or problem.options.model != "auto":
+            return sized
+        return [spec for spec in sized if spec.n_components >= _FEW]
+
+    def tune(self, specs: Sequence[ComponentsSpec], problem: Problem) -> Iterator[list[RaceTrial]]:
+        """Search sigma, layout, linear part and noise."""
+        prepared, search = problem.once(_prepared), problem.once(_search, tuple(specs))
+        by_form = {(each.layout, each.linear_bits): each for each in specs}
+
+        def trial(recipe: Recipe, *, final: bool, usual: Recipe | None = None) -> RaceTrial:
+            short = search.trial(recipe, final=final)
+            judged = prepared.relative_to_values(short.log_loss, short.accuracy)
+            spec = by_form[recipe.layout, recipe.linear_bits].tuned(recipe)
+            before = None if usual is None else search.full(usual)
+            return RaceTrial(spec, *judged, usual_loss=before)
+
+        heats, finals = search.rounds(), False
+        for recipe in heats:
+            others = search.runners_up(recipe) if finals else []
+            usual = search.usual(recipe) if finals else None
+            first = trial(recipe, final=finals, usual=usual)
+            yield [first, *(trial(each, final=True) for each in others)]
+            finals = True
+
+    def judge(self, spec: ComponentsSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
+        """Train inside a fold; a smooth fit is judged in place of components that learn it."""
+        prepared, recipe = problem.once(_prepared), spec.recipe
+        recipe = replace(prepared.adapted(recipe), noise=recipe.noise, n_threads=1)
+        if prepared.smooth is not None:
+            search = next(x for key, x in problem.prepared.items() if key[0] is _search)
+            return prepared.judged_smooth(str(spec), search.full(recipe), fold)
+        step = recipe.peak_step * (2 if share < 1 else 1)  # as in other short trainings
+        recipe = replace(recipe, epochs=max(1, round(share * recipe.epochs)), peak_step=step)
+        return prepared.judged(recipe, str(spec), fold, problem.cancelled)
+
+    def fit(self, spec: ComponentsSpec, problem: Problem) -> TrainingResult:
+        """Train components, and a linear part beside them."""
+        prepared, options = problem.once(_prepared), problem.options
+        recipe = prepared.adapted(spec.recipe)
+        if not problem.is_quick:  # the search has chosen noise and sigma
+            recipe = replace(recipe, noise=spec.noise)
+        return prepared.trained(recipe, options.validation_fraction, small_code=spec.small_code)
+
+
+def _prepared(problem: Problem) -> Prepared:
+    """Return the rows as components learn them."""
+    data, options = problem.data, problem.options
+    size = {"layout": options.usual_layout, "n_components": _DEFAULT, "linear_bits": None}
+    return Prepared.of(data, options, recipe_for(options, len(data.X), data.losses, **size))
+
+
+def _search(problem: Problem, specs: tuple[ComponentsSpec, ...]) -> Search:
+    """Return the search among specs."""
+    prepared = problem.once(_prepared)
+    fixed = {"noise"} if prepared.smooth is not None else set()
+    if problem.options.sigma is not None:
+        fixed.add("sigma_multiple")
+    recipes = [prepared.adapted(spec.recipe) for spec in specs]
+    n_rows = len(prepared.data.codes)
+    return Search(prepared.rows, recipes, frozenset(fixed), n_rows, problem.cancelled)
+
+
+def _largest(
+    problem: Problem, layout: str, linear_bits: int | None, small_code: bool, most: int
+) -> IntegerModel:
+    """Return an untrained model of the most components, to be cut."""
+    size: dict[str, Any] = {"layout": layout, "n_components": most, "linear_bits": linear_bits}
+    data = problem.sample
+    recipe = recipe_for(problem.options, len(data.X), data.losses, **size)
+    return untrained(data, problem.options, recipe, small_code=small_code)
+
+
+def _is_small(problem: Problem) -> bool:
+    """Whether flash is so scarce that more components are worth slower code."""
+    limits = problem.limits
+    if limits is None or limits.flash is None or limits.beside_flash:
+        return False  # who limits the time does not want it doubled
+    kind = ComponentsKind()
+    # Blocks, as trained models have, but for very many inputs.
+    several = min(2 * padded_dimension(problem.data.X.shape[1]), MOST_COMPONENTS)
+    layouts = _LAYOUTS_OF_VALUES if problem.of_values else _LAYOUTS
+    layout = layouts[0] if problem.options.layout == "auto" else problem.options.layout
+    beside = kind._beside(problem)[0]
+    with suppress(TinykernelError):  # its size is unknown without a compiler
+        fast = problem.once(_largest, layout, beside, False, several)
+        return problem.report(fast).flash_parts["code"] > limits.flash * _CODE_SHARE
+    return False

@@ -1,0 +1,62 @@
+"""Training as for delivery: the chosen spec, and smaller ones while the model is over a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tinykernel.codegen.plan import pack
+from tinykernel.errors import TinykernelError
+from tinykernel.kinds.problem import Problem
+from tinykernel.kinds.selection import Selected
+from tinykernel.kinds.sizing import Usage, usage
+from tinykernel.model import IntegerModel
+from tinykernel.training.result import TrainingResult
+
+#: What a model uses; sizes that are not known are within the limits.
+Measure = Callable[[IntegerModel], Usage]
+
+
+def estimated(problem: Problem) -> Measure:
+    """Return the measure by which trainings decide."""
+
+    def measured(model: IntegerModel) -> Usage:
+        try:
+            return usage(model, problem.limits, problem.target)
+        except TinykernelError:
+            return Usage(0.0, "")
+
+    return measured
+
+
+def deliver(
+    selection: Selected, problem: Problem, *measures: Measure
+) -> tuple[TrainingResult, int]:
+    """Train until the model is within the limits by each of the measures, in their order.
+
+    Returns the result, and the number of trainings. If Ctrl-C ended a training whose model is over
+    a limit, it is not repeated.
+    """
+    spec, kind, trainings = selection.spec, selection.kind, 0
+    while True:
+        trainings += 1
+        result = kind.fit(spec, problem)
+        over = next((used for each in measures if (used := each(result.machine)).share > 1), None)
+        if over is None:
+            return result, trainings
+        if result.history.interrupted:
+            raise TinykernelError(
+                "training was interrupted and is not repeated with fewer components; the model "
+                f"needs {over.text}; give a larger budget"
+            )
+        smaller, advice = None, "use fewer n_components"
+        if not problem.options.is_sized:
+            # Work is about in proportion to the tables.
+            tables = sum(pack(result.machine).table_bytes().values())
+            n_bytes = over.n_bytes or int(np.ceil(tables * (1 - 1 / over.share)))
+            smaller = kind.smaller(spec, n_bytes, result.machine, problem)
+            advice = "give a larger budget"
+        if smaller is None:
+            raise TinykernelError(f"the trained model needs {over.text}; {advice}")
+        spec = smaller

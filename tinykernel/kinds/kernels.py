@@ -1,0 +1,169 @@
+"""Kernels of signals: counts of windows, and a linear part on these."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar
+
+import numpy as np
+
+from tinykernel.kinds.kind import Kind, Spec, candidate_of
+from tinykernel.kinds.problem import Problem
+from tinykernel.measure.capacity import MOST_KERNELS
+from tinykernel.model import IntegerModel
+from tinykernel.model.stages.spectrum import Spectrum
+from tinykernel.training.choice import Candidate
+from tinykernel.training.folds import Fold
+from tinykernel.training.loss import WIDE_TEMPERATURES
+from tinykernel.training.readouts.normal_equations import MOST_INPUTS as MOST_COUNTS
+from tinykernel.training.result import TrainingResult
+from tinykernel.training.signals.spectrum import spectrum_of
+from tinykernel.training.signals.training import (
+    CELLS,
+    FEW_WINDOWS,
+    KernelSettings,
+    cells_ahead,
+    fit_windows,
+)
+
+_DEFAULT, _DEFAULT_BITS = 256, 4
+# Widths of weights on counts: with two bits there are more kernels, which pays where they are few.
+# With eight bits, few windows are classified better only where as many kernels fit.
+_BITS, _MOST_BITS, _FEW_KERNELS = (4, 2), 8, 16
+# Cells take the room of kernels, of which a small budget has too few.
+_LEAST_FLASH = 4096
+
+
+@dataclass(frozen=True)
+class KernelsSpec(KernelSettings, Spec):
+    """Number of kernels, their cells and input, and the bits of the weights on their counts."""
+
+    SIZE: ClassVar[str] = "n_kernels"
+
+    def __str__(self) -> str:
+        """Describe them in words."""
+        on = " on a spectrum" if self.on_spectrum else ""
+        cells = f" in {self.cells} cells" if self.cells > 1 else ""
+        mean = ", without the mean" if self.without_mean else ""
+        return f"{self.n_kernels} kernels{on}{cells}, weights of {self.bits} bits{mean}"
+
+    @property
+    def settings(self) -> KernelSettings:
+        """The part that decides the training."""
+        return KernelSettings(*(getattr(self, each.name) for each in fields(KernelSettings)))
+
+
+class KernelsKind(Kind[KernelsSpec]):
+    """Kernels of signals."""
+
+    name: ClassVar[str] = "kernels"
+
+    def applies(self, problem: Problem) -> str:
+        """Refuse inputs that are no signals."""
+        is_signal = problem.shape is not None and len(problem.shape) == 2
+        return "" if is_signal else "kernels are for signals"
+
+    def specs(self, problem: Problem) -> list[KernelsSpec]:
+        """Return each width of weights, on samples or on a spectrum."""
+        options, linear = problem.options, problem.options.linear
+        spectrum, why = problem.once(spectrum_of_kernels)
+        if why:
+            warnings.warn(why, stacklevel=2)
+        bits: tuple[int, ...] = (_DEFAULT_BITS,) if linear == "auto" else (int(linear),)
+        is_open = problem.limits is not None and options.n_kernels is None
+        if is_open and linear == "auto":
+            few = len(problem.data.X) <= FEW_WINDOWS and not problem.of_values
+            bits = (_MOST_BITS, *_BITS) if few else _BITS
+        inputs = [spectrum is not None]
+        if spectrum is not None and options.spectrum == "auto" and is_open:
+            inputs.append(False)
+        return [self._spec(problem, width, on) for on in inputs for width in bits]
+
+    def _spec(self, problem: Problem, bits: int, on_spectrum: bool) -> KernelsSpec:
+        """Return the spec of the most kernels."""
+        options = problem.options
+        settings = KernelSettings(cells=2 if on_spectrum else 1)
+        if options.cells != "auto":
+            settings = replace(settings, cells=int(options.cells))
+        elif _chooses_cells(problem) and not on_spectrum:
+            settings = problem.once(_cells)
+        n = options.n_kernels or _DEFAULT
+        if problem.limits is not None and options.n_kernels is None:
+            n = MOST_KERNELS["spectrum" if on_spectrum else "stream" if options.hop else "signal"]
+            if not problem.of_values:  # fits of classes take no more counts
+                n = min(n, (MOST_COUNTS - options.beside) // settings.cells)
+        size = {"n_kernels": n, "bits": bits, "on_spectrum": on_spectrum}
+        return KernelsSpec(**(vars(settings) | size))
+
+    def contenders(self, sized: Sequence[KernelsSpec], problem: Problem) -> Sequence[KernelsSpec]:
+        """Return the widest weights that leave enough kernels, on a spectrum if it has enough."""
+        if problem.limits is None or problem.options.n_kernels is not None:
+            return sized
+        # The code of a spectrum takes about 900 bytes, which kernels on samples make better use of.
+        on_spectrum = [spec for spec in sized if spec.on_spectrum]
+        if max((spec.n_kernels for spec in on_spectrum), default=0) >= _FEW_KERNELS:
+            sized = on_spectrum
+        if not any(spec.on_spectrum for spec in sized) and _may_have_spectrum(problem):
+            warnings.warn(
+                f"no spectrum: the budget leaves room for fewer than {_FEW_KERNELS} kernels",
+                stacklevel=2,
+            )
+            sized = [spec for spec in sized if not spec.on_spectrum]
+        if problem.options.linear == "auto":
+            most = {on: self._spec(problem, _MOST_BITS, on).n_kernels for on in (False, True)}
+            sized = [
+                spec
+                for spec in sized
+                if spec.bits < _MOST_BITS or spec.n_kernels == most[spec.on_spectrum]
+            ]
+        enough = [spec for spec in sized if spec.n_kernels >= _FEW_KERNELS]
+        return enough[:1] or sorted(sized, key=lambda spec: -spec.n_kernels)[:1]
+
+    def skeleton(self, spec: KernelsSpec, problem: Problem) -> IntegerModel:
+        """Return random kernels with random weights."""
+        assert problem.shape is not None
+        known = problem.sample, problem.sample_options, spec.settings, problem.shape
+        return fit_windows(*known, untrained=True).machine
+
+    def judge(self, spec: KernelsSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
+        """Fit inside a fold, and judge the model outside."""
+        assert problem.shape is not None
+        data, out = problem.data, fold.outside
+        known = data.of(fold.inside), problem.options, spec.settings, problem.shape
+        model = fit_windows(*known).machine
+        totals = model.readout.totals(model.run(model.quantize_inputs(data.X[out])))
+        decisions = (totals * model.decision_scale).astype(np.float32)
+        return candidate_of(spec, decisions, problem, fold, temperatures=WIDE_TEMPERATURES)
+
+    def fit(self, spec: KernelsSpec, problem: Problem) -> TrainingResult:
+        """Choose kernels, and fit the linear part."""
+        assert problem.shape is not None
+        return fit_windows(problem.data, problem.options, spec.settings, problem.shape)
+
+
+def spectrum_of_kernels(problem: Problem) -> tuple[Spectrum | None, str]:
+    """Return the spectrum that kernels take, and why sounds have none; see `spectrum_of`."""
+    assert problem.shape is not None
+    return spectrum_of(problem.options, problem.shape, problem.data.raw_dtype)
+
+
+def _may_have_spectrum(problem: Problem) -> bool:
+    spectrum, _ = problem.once(spectrum_of_kernels)
+    return spectrum is not None and problem.options.spectrum == "auto"
+
+
+def _chooses_cells(problem: Problem) -> bool:
+    """Whether a number of cells is chosen on held-out windows."""
+    limits, shape, options = problem.limits, problem.shape, problem.options
+    if limits is None or problem.of_values or problem.is_quick or options.n_kernels is not None:
+        return False
+    assert shape is not None
+    is_large = limits.flash is None or limits.flash >= _LEAST_FLASH
+    return is_large and len(problem.data.X) > FEW_WINDOWS and shape[0] >= 4 * CELLS
+
+
+def _cells(problem: Problem) -> KernelSettings:
+    assert problem.shape is not None
+    return cells_ahead(problem.data, problem.options, problem.shape)

@@ -1,0 +1,128 @@
+"""The questions that every kind of model answers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, TypeVar
+
+from tinykernel.codegen.plan import pack
+from tinykernel.kinds.problem import Problem
+from tinykernel.model import IntegerModel
+from tinykernel.training.choice import Candidate
+from tinykernel.training.folds import Fold
+from tinykernel.training.result import TrainingResult
+
+SpecT = TypeVar("SpecT", bound="Spec")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Numbers that decide the size of a model, and how it is trained.
+
+    Subclasses are frozen dataclasses. ``str(spec)`` describes it in words.
+    """
+
+    #: Field with the number that a budget decides; "" if there is none.
+    SIZE: ClassVar[str] = ""
+    STEP: ClassVar[int] = 1
+    FEWEST: ClassVar[int] = 1
+
+    @property
+    def size(self) -> int:
+        """The number that a budget decides; 0 if there is none."""
+        return int(getattr(self, self.SIZE)) if self.SIZE else 0
+
+
+@dataclass(frozen=True)
+class RaceTrial:
+    """Result of short trainings of a spec on held-out rows."""
+
+    spec: Spec
+    loss: float  # see `tinykernel.training.loss.judge`.
+    score: float  # accuracy, or R2.
+    usual_loss: float | None = None  # of the same spec before its settings were searched.
+
+
+class Kind(ABC, Generic[SpecT]):
+    """A kind of model.
+
+    `tinykernel.kinds.select` asks these questions. Nothing else depends on how a kind is trained.
+    """
+
+    #: As in the option `model`.
+    name: ClassVar[str]
+    #: Rank in flash and time: a cheaper kind is taken if it is within one standard error.
+    cost: ClassVar[int] = 1
+    #: Ratio to the least loss, after each round of `tune`, at which the kind is out of the race.
+    behind: ClassVar[tuple[float, ...]] = (2.0, 1.5)
+
+    #: Share of the epochs of a training that tells which of two is better.
+    share: ClassVar[float] = 1.0
+
+    def cost_for(self, problem: Problem) -> int:
+        """Return the rank in flash and time; see `cost`."""
+        return self.cost
+
+    @abstractmethod
+    def applies(self, problem: Problem) -> str:
+        """Return why the kind is not for a problem, in words for the user; "" if it is."""
+
+    @abstractmethod
+    def specs(self, problem: Problem) -> Sequence[SpecT]:
+        """Return candidates of the largest useful size, or the size that the user fixed."""
+
+    def resized(self, spec: SpecT, size: int, problem: Problem) -> SpecT:
+        """Return the spec with another size."""
+        return replace(spec, **{spec.SIZE: size}) if spec.SIZE else spec
+
+    @abstractmethod
+    def skeleton(self, spec: SpecT, problem: Problem) -> IntegerModel:
+        """Return an untrained model that is as large as a trained one."""
+
+    def contenders(self, sized: Sequence[SpecT], problem: Problem) -> Sequence[SpecT]:
+        """Return those of the specs that fit the budget which are worth comparing."""
+        return sized
+
+    def smaller(
+        self, spec: SpecT, n_bytes: int, model: IntegerModel, problem: Problem
+    ) -> SpecT | None:
+        """Return a spec whose model is about so much smaller than `model`; None if there is none.
+
+        It needs no search.
+        """
+        n = spec.size
+        if n <= spec.FEWEST:
+            return None
+        tables = max(1, sum(pack(model).table_bytes().values()))
+        fewer = n - spec.STEP * (-(-n_bytes * n // tables) // spec.STEP + 1)
+        return self.resized(spec, max(fewer, spec.FEWEST), problem)
+
+    def tune(self, specs: Sequence[SpecT], problem: Problem) -> Iterator[list[RaceTrial]]:
+        """Search settings that do not change the size, in rounds; yield the best so far.
+
+        A kind without such settings yields nothing, and its specs are finalists.
+        """
+        yield from ()
+
+    @abstractmethod
+    def judge(self, spec: SpecT, problem: Problem, fold: Fold, share: float) -> Candidate:
+        """Train inside a fold, as for delivery, for a share of the epochs; judge it outside."""
+
+    @abstractmethod
+    def fit(self, spec: SpecT, problem: Problem) -> TrainingResult:
+        """Train as for delivery, on all rows."""
+
+
+#: Any kind.
+AnyKind = Kind[Any]
+
+
+def candidate_of(
+    spec: Spec, decisions: Any, problem: Problem, fold: Fold, **options: Any
+) -> Candidate:
+    """Judge decisions of the rows outside a fold."""
+    data, out = problem.data, fold.outside
+    held = data.truth[out], data.weight[out], data.losses
+    return Candidate.of(str(spec), decisions, *held, **options)

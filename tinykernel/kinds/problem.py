@@ -1,0 +1,179 @@
+"""What is known before a training: rows, limits, and what the user fixed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tinykernel.checks import thread_count
+from tinykernel.errors import TinykernelError
+from tinykernel.measure.capacity import decisive_report, some_rows
+from tinykernel.measure.limits import Limits
+from tinykernel.measure.report import Report
+from tinykernel.model import IntegerModel
+from tinykernel.model.stages.frame import Frame
+from tinykernel.text import count
+from tinykernel.training.folds import Fold, final_fold, trial_folds
+from tinykernel.training.options import TrainerOptions
+from tinykernel.training.options.recipe import seed_of
+from tinykernel.training.trainset import TrainSet
+
+_Result = TypeVar("_Result")
+# With fewer rows or groups all four quarters are held out in turn, not one alone.
+_FEW_ROWS, _FEW_GROUPS = 1000, 40
+_MANY_ROWS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is known before a training.
+
+    Parameters
+    ----------
+    data : TrainSet
+        Rows, labels or values, groups and weights.
+    options : TrainerOptions
+        What the user fixed.
+    shape : tuple of int, optional
+        Shape of an input that is no row of a table: (samples, channels), or (height, width,
+        channels).
+    limits : Limits, optional
+        Of flash, RAM, stack and time; without them specs have usual sizes.
+    target : str
+        Processor that the limits are for.
+    """
+
+    data: TrainSet
+    options: TrainerOptions
+    shape: tuple[int, ...] | None = None
+    limits: Limits | None = None
+    target: str = "cortex-m4"
+    #: Ends the trainings that run.
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    #: Results of `once`.
+    prepared: dict[Any, Any] = field(default_factory=dict)
+
+    def once(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
+        """Return ``function(problem, *arguments)``, which is computed once."""
+        key = function, *arguments
+        if key not in self.prepared:
+            self.prepared[key] = function(self, *arguments)
+        return self.prepared[key]  # type: ignore[no-any-return]
+
+    def alone(self) -> Problem:
+        """Return the problem for trainings with one thread each."""
+        return replace(self, options=replace(self.options, n_jobs=1))
+
+    @property
+    def n_threads(self) -> int:
+        """Number of threads."""
+        return thread_count(self.options.n_jobs)
+
+    @property
+    def of_values(self) -> bool:
+        """Whether values are predicted, not labels."""
+        return self.data.quantity is not None
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether nothing is compared."""
+        return self.options.effort == "quick"
+
+    @property
+    def is_few(self) -> bool:
+        """Whether a quarter of the rows, or of the groups, is too few for a comparison."""
+        groups = self.data.groups
+        n_groups = 0 if groups is None else np.unique(groups).size
+        return len(self.data.codes) <= _FEW_ROWS or 0 < n_groups <= _FEW_GROUPS
+
+    @property
+    def folds(self) -> list[Fold]:
+        """Rows held out in short trainings; none where a class or a group has too few."""
+        return self.once(_trial_folds)
+
+    @property
+    def sees_a_part(self) -> bool:
+        """Whether short trainings have a small part of the rows."""
+        return len(self.data.X) >= _MANY_ROWS * self.folds[0].inside.size
+
+    @property
+    def final(self) -> Fold:
+        """Rows that chose nothing, held out to compare finalists."""
+        return self.once(_final_fold)
+
+    @cached_property
+    def sample(self) -> TrainSet:
+        """Rows of every class, and all extremes: enough to know the size of a model."""
+        data, shape = self.data, self.shape
+        n = data.X.shape[1]
+        # A channel has one scale, whatever the pixel or sample; frames of a camera are bytes.
+        whole = shape is not None and n == np.prod(shape)
+        n_channels = shape[-1] if shape and whole else 1 if shape and len(shape) == 3 else None
+        rows = some_rows(data.X, data.codes, n_channels=n_channels)
+        return replace(data.of(rows), groups=None)
+
+    @property
+    def sample_options(self) -> TrainerOptions:
+        """Options for the `sample`, of which none can be held out."""
+        return replace(self.options, validation_fraction=None)
+
+    def report(self, model: IntegerModel) -> Report:
+        """Return the sizes of a model on the target, by which trainings decide."""
+        return decisive_report(model, self.target)
+
+
+def _trial_folds(problem: Problem) -> list[Fold]:
+    data = problem.data
+    return trial_folds(data.codes, data.groups, seed_of(problem.options))
+
+
+def _final_fold(problem: Problem) -> Fold:
+    data = problem.data
+    return final_fold(data.codes, data.groups, seed_of(problem.options)) or problem.folds[-1]
+
+
+def too_small(problem: Problem, needed: int) -> TinykernelError:
+    """Return the error about a budget of flash that is too small for every model."""
+    assert problem.limits is not None
+    flash = problem.limits.flash or 0
+    if needed <= flash:
+        return TinykernelError(
+            f"no model for this data is within {problem.limits} on {problem.target}; give a larger "
+            "budget"
+        )
+    shape = "" if problem.shape else ", or the shape if rows are signals or images"
+    return TinykernelError(
+        f"no model for this data fits into {count(flash, 'byte')} on {problem.target}: the "
+        f"smallest one needs about {needed} bytes; give a larger budget{shape}"
+    )
+
+
+def check_rows(data: TrainSet, options: TrainerOptions) -> None:
+    """Refuse options that do not fit the rows."""
+    _check_width(options, data.X.shape[1])
+    if data.validation is not None and options.validation_fraction is not None:
+        raise TinykernelError("validation_fraction: validation rows are given, too; leave one out")
+
+
+def _check_width(options: TrainerOptions, n_inputs: int) -> None:
+    """Refuse a shape of images or windows that rows of `n_inputs` cannot have."""
+    if options.frame is not None and options.image_shape is not None:
+        frame = Frame.of(options.frame, (*options.image_shape, 1)[:3])
+        if frame.taken.size != n_inputs:
+            raise TinykernelError(
+                f"frame: {options.frame} makes {frame.taken.size} bytes, but rows have {n_inputs}"
+            )
+        return
+    for name in ("image_shape", "window_shape"):
+        shape = getattr(options, name)
+        if shape is not None and np.prod(shape) + options.beside != n_inputs:
+            beside = f" and {options.beside} beside" if options.beside else ""
+            raise TinykernelError(
+                f"{name}: {' x '.join(map(str, shape))} makes {np.prod(shape)} values{beside}, but "
+                f"rows have {n_inputs} inputs"
+            )

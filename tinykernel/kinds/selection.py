@@ -1,0 +1,289 @@
+"""`select`: which kind of model, of which size and settings, is best for a problem.
+
+Specs of all kinds that apply are sized by untrained models (`sizing`). Short trainings on folds
+race: each kind tunes its settings in rounds, the cheapest kinds first, and what is far behind is
+out. Finalists are trained as they will be delivered on the same rows, and `choice.choose` decides
+by the losses on held-out rows: the cheapest one within one standard error of the best.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tinykernel import progress
+from tinykernel.errors import TinykernelError
+from tinykernel.kinds.kind import AnyKind, RaceTrial, Spec
+from tinykernel.kinds.problem import Problem
+from tinykernel.kinds.sizing import no_room, sized
+from tinykernel.training.choice import Candidate, Choice, choose, joined
+from tinykernel.training.folds import Fold
+from tinykernel.training.threads import side_by_side
+
+_RACE, _FINALS = "comparing kinds of models", "training in full to compare"
+# A kind far behind after a final is not trained on more folds.
+_FAR_BEHIND = 2.0
+# Before its long search, a costly kind behind cheaper ones trains for this share of the epochs; if
+# it is behind by so many standard errors, it hardly comes back by more epochs.
+_PILOT, _OUT_OF_REACH = 0.25, 1.5
+
+
+@dataclass(frozen=True)
+class RaceRecord:
+    """One step of a selection, as `train` and the page of a model show it."""
+
+    kind: str
+    spec: str
+    stage: str  # "short", "final"
+    loss: float
+    score: float
+    is_chosen: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Selected:
+    """The chosen spec, and how it was chosen."""
+
+    kind: AnyKind
+    spec: Spec
+    records: tuple[RaceRecord, ...] = ()
+    choice: Choice | None = None  # of finalists, where there were several.
+    trial: RaceTrial | None = None
+    interrupted: bool = False  # whether Ctrl-C ended it; the best until then is taken.
+
+    def summary(self) -> dict[str, Any]:
+        """Return the same in words and numbers, for people and model files."""
+        if not self.records:
+            return {}
+        usual = None if self.trial is None else self.trial.usual_loss
+        loss = None if self.trial is None else self.trial.loss
+        summary: dict[str, Any] = {
+            "trials": len(self.records),
+            "chosen": str(self.spec),
+            "log_loss_usual": None if usual is None else round(usual, 4),
+            "log_loss": None if loss is None else round(loss, 4),
+            "interrupted": self.interrupted,
+            "records": [asdict(each) for each in self.records],
+        }
+        return summary if self.choice is None else summary | {"contest": self.choice.in_words}
+
+
+def select(problem: Problem, kinds: Sequence[AnyKind]) -> Selected:
+    """Choose the spec of a model for a problem; TinykernelError where none is within the limits.
+
+    Ctrl-C ends the search, and the best so far is taken.
+    """
+    entrants = _entrants(problem, kinds)
+    first = entrants[0]
+    if problem.is_quick or (len(entrants) == 1 and len(first.specs) == 1 and not problem.folds):
+        return Selected(first.kind, first.specs[0])
+    if not problem.folds:
+        progress.report(_RACE, 0, None, "too few rows; defaults are taken")
+        return Selected(first.kind, first.specs[0])
+    race = _Race(problem, sorted(entrants, key=lambda each: each.kind.cost))
+    try:
+        race.run()
+        return race.selection()
+    except KeyboardInterrupt:
+        leader = race.leader() or first
+        spec = leader.trials[0].spec if leader.trials else leader.specs[0]
+        progress.report(_RACE, 0, None, f"stopped; taken: {spec}")
+        trial = leader.trials[0] if leader.trials else None
+        return Selected(leader.kind, spec, tuple(race.records), None, trial, interrupted=True)
+
+
+@dataclass(eq=False)
+class _Entrant:
+    """A kind in the race: its specs within the limits, and the best trials so far."""
+
+    kind: AnyKind
+    specs: list[Spec]
+    trials: list[RaceTrial] = field(default_factory=list)
+    rounds: Iterator[list[RaceTrial]] | None = None
+    n_rounds: int = 0
+    is_out: bool = False
+
+    @property
+    def loss(self) -> float:
+        return min((trial.loss for trial in self.trials), default=np.inf)
+
+    @property
+    def is_finished(self) -> bool:
+        return self.rounds is None or self.is_out
+
+    def is_near(self, least: float) -> bool:
+        """Whether it may be a finalist, which what was not tuned always is."""
+        return not self.n_rounds or self.loss <= self.kind.behind[-1] * least
+
+    @property
+    def finalists(self) -> list[Spec]:
+        return [trial.spec for trial in self.trials] if self.n_rounds else self.specs
+
+
+def _entrants(problem: Problem, kinds: Sequence[AnyKind]) -> list[_Entrant]:
+    """Return the kinds that apply, with their specs within the limits."""
+    refused = {kind.name: kind.applies(problem) for kind in kinds}
+    applying = [kind for kind in kinds if not refused[kind.name]]
+    if not applying:
+        name = "image_shape" if problem.options.image_shape else "model"
+        raise TinykernelError(f"{name}: {refused[kinds[-1].name]}")
+    progress.report("finding what fits", 0, None)
+    sizes = [sized(kind, problem) for kind in applying]
+    pairs = zip(applying, sizes, strict=True)
+    entrants = [_Entrant(kind, list(size.specs)) for kind, size in pairs if size.specs]
+    if not entrants:
+        raise no_room(problem, sizes)
+    return entrants
+
+
+@dataclass(eq=False)
+class _Race:
+    problem: Problem
+    entrants: list[_Entrant]  # the cheapest first.
+    records: list[RaceRecord] = field(default_factory=list)
+    choice: Choice | None = None
+    #: Trainings as for delivery, by spec, share of the epochs and fold.
+    judged: dict[tuple[Spec, float, int], Candidate] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Run one round of each kind, then those of the kind that leads among unfinished ones."""
+        for entrant in self.entrants:
+            entrant.rounds = entrant.kind.tune(entrant.specs, self.problem)
+            self._advance(entrant)
+        while running := [entrant for entrant in self.entrants if not entrant.is_finished]:
+            entrant = min(running, key=lambda each: each.loss)
+            entrant.is_out = self._is_behind(entrant) or self._is_hopeless(entrant)
+            if not entrant.is_out:
+                self._advance(entrant)
+
+    def _advance(self, entrant: _Entrant) -> None:
+        """Run the next round of a kind."""
+        assert entrant.rounds is not None
+        trials = next(entrant.rounds, None)
+        if trials is None:
+            entrant.rounds = None
+            return
+        entrant.trials, entrant.n_rounds = trials, entrant.n_rounds + 1
+        for each in trials:
+            record = RaceRecord(entrant.kind.name, str(each.spec), "short", each.loss, each.score)
+            self.records.append(record)
+        progress.report(_RACE, len(self.records), None, str(trials[0].spec))
+        entrant.is_out = self._is_behind(entrant)
+
+    def _is_behind(self, entrant: _Entrant) -> bool:
+        """Whether a kind is far behind the best, after its rounds so far."""
+        behind = entrant.kind.behind
+        limit = behind[min(entrant.n_rounds, len(behind)) - 1]
+        return entrant.loss > limit * min(each.loss for each in self.entrants)
+
+    def leader(self) -> _Entrant | None:
+        """Return the kind with the least loss."""
+        known = [entrant for entrant in self.entrants if entrant.trials and not entrant.is_out]
+        return min(known, key=lambda entrant: entrant.loss, default=None)
+
+    def _is_hopeless(self, entrant: _Entrant) -> bool:
+        """Whether a cheaper kind is far ahead of a shorter training of a costly one."""
+        leader, problem = self.leader(), self.problem
+        if leader is None or leader.kind.cost >= entrant.kind.cost or not leader.is_finished:
+            return False
+        if problem.of_values or problem.sees_a_part or (problem.is_few and leader.kind.cost):
+            return False  # few rows say too little about trees, and cost no time
+        pair = [(leader, 1.0), (entrant, _PILOT)]
+        tasks = [(each.kind, each.trials[0].spec, share) for each, share in pair]
+        candidates = self._trained(tasks, [problem.final], None)
+        # Both cost the same here: the cheaper one must be ahead by the margin.
+        candidates[0] = replace(candidates[0], cost=1)
+        choice = self._chosen(candidates, [problem.final], _OUT_OF_REACH)
+        return choice.chosen == 0
+
+    def selection(self) -> Selected:
+        """Compare the finalists, trained as for delivery."""
+        least = min(each.loss for each in self.entrants)
+        leader = self.leader()
+        tuned = None if leader is None else leader.kind
+        finalists = [
+            (entrant.kind, spec)
+            for entrant in self.entrants
+            if not entrant.is_out and entrant.is_near(least)
+            for spec in entrant.finalists
+        ]
+        # What one kind has tuned it has compared, too.
+        is_decided = len(finalists) == 1 or {kind for kind, _ in finalists} == {tuned}
+        kind, spec = finalists[0 if is_decided else self._final(finalists)]
+        trials = [trial for entrant in self.entrants for trial in entrant.trials]
+        trial = next((trial for trial in trials if trial.spec == spec), None)
+        records = tuple(
+            replace(each, is_chosen=(each.kind, each.spec) == (kind.name, str(spec)))
+            for each in self.records
+        )
+        return Selected(kind, spec, records, self.choice, trial)
+
+    def _final(self, finalists: list[tuple[AnyKind, Spec]]) -> int:
+        """Train finalists inside folds, and choose by the rows outside; return the place."""
+        problem, folds = self.problem, [self.problem.final]
+        tasks = [(kind, spec, kind.share) for kind, spec in finalists]
+        parts = [[each] for each in self._trained(tasks, folds, _FINALS)]
+        stay = list(range(len(tasks)))
+        others = [fold for fold in problem.folds if fold is not problem.final]
+        if problem.is_few and others:
+            # What costs more than the best and is much worse is not trained four times.
+            first = self._chosen([part[0] for part in parts], folds, 1.0, tasks)
+            far, cheap = _FAR_BEHIND * first.losses[first.best], tasks[first.best][0].cost
+            stay = [i for i in stay if tasks[i][0].cost <= cheap or first.losses[i] <= far]
+        if problem.is_few and others and len(stay) > 1:
+            rest, n = self._trained([tasks[i] for i in stay], others, _FINALS), len(others)
+            parts = [[*parts[i], *rest[j * n : (j + 1) * n]] for j, i in enumerate(stay)]
+            folds += others
+        else:
+            stay = list(range(len(tasks)))
+        candidates = [joined(part) for part in parts]
+        remaining = [tasks[i] for i in stay]
+        self.choice = self._chosen(candidates, folds, 1.0, remaining)
+        for place, (kind, spec, _) in enumerate(remaining):
+            judged = self.choice.losses[place], self.choice.scores[place]
+            self.records.append(RaceRecord(kind.name, str(spec), "final", *judged))
+        progress.report(_RACE, len(self.records), None, self.choice.in_words)
+        return stay[self.choice.chosen]
+
+    def _trained(
+        self, tasks: Sequence[tuple[AnyKind, Spec, float]], folds: Sequence[Fold], stage: str | None
+    ) -> list[Candidate]:
+        """Train each on all folds, side by side."""
+        cancelled = threading.Event()
+        problem = replace(self.problem, cancelled=cancelled).alone()
+
+        def judged(kind: AnyKind, spec: Spec, share: float, fold: Fold) -> Candidate:
+            key = spec, share, id(fold)
+            if key not in self.judged:
+                with progress.observing(None):
+                    self.judged[key] = kind.judge(spec, problem, fold, share)
+            return self.judged[key]
+
+        work: list[Callable[[], Candidate]] = [
+            partial(judged, *task, fold) for task in tasks for fold in folds
+        ]
+        if stage is not None:
+            progress.report(stage, 0, len(work))
+        return side_by_side(work, self.problem.n_threads, cancelled, stage)
+
+    def _chosen(
+        self,
+        candidates: Sequence[Candidate],
+        folds: Sequence[Fold],
+        margin: float,
+        tasks: Sequence[tuple[AnyKind, Spec, float]] = (),
+    ) -> Choice:
+        """Choose by the losses outside all folds."""
+        data, out = self.problem.data, np.concatenate([fold.outside for fold in folds])
+        if tasks:
+            costs = [kind.cost_for(self.problem) for kind, *_ in tasks]
+            pairs = zip(candidates, costs, strict=True)
+            candidates = [replace(each, cost=cost) for each, cost in pairs]
+        groups = None if data.groups is None else data.groups[out]
+        of_values = self.problem.of_values
+        return choose(candidates, data.weight[out], groups, margin=margin, of_values=of_values)

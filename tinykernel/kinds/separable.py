@@ -1,0 +1,117 @@
+"""Separable convolutions: of images, and of signals whose spectrum is an image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from tinykernel.kinds.chains import (
+    SHARE,
+    ChannelsSpec,
+    judged_images,
+    prepared_images,
+    untrained_images,
+)
+from tinykernel.kinds.kernels import spectrum_of_kernels
+from tinykernel.kinds.kind import Kind, candidate_of
+from tinykernel.kinds.problem import Problem
+from tinykernel.measure.capacity import MOST_CHANNELS
+from tinykernel.model import IntegerModel
+from tinykernel.model.grid import Grid
+from tinykernel.training.choice import Candidate
+from tinykernel.training.folds import Fold
+from tinykernel.training.images.separable import no_separable
+from tinykernel.training.loss import WIDE_TEMPERATURES
+from tinykernel.training.result import TrainingResult
+from tinykernel.training.signals.planes import no_planes, plane_plan
+from tinykernel.training.signals.spectra import fit_planes
+
+_DEFAULT, _DEFAULT_OF_SPECTRA = 32, 64
+# On spectra, few windows or channels teach or tell too little; more channels train slowly.
+_FEWEST_WINDOWS, _FEWEST_CHANNELS, _MOST_OF_SPECTRA = 600, 16, 128
+
+
+class SeparableKind(Kind[ChannelsSpec]):
+    """Separable convolutions."""
+
+    name: ClassVar[str] = "separable"
+    cost: ClassVar[int] = 2
+    share: ClassVar[float] = SHARE
+
+    def applies(self, problem: Problem) -> str:
+        """Refuse inputs that are neither images nor signals with a spectrum."""
+        shape, options = problem.shape, problem.options
+        if shape is None:
+            return "separable convolutions are for images and signals"
+        if len(shape) == 3:
+            return no_separable(shape)
+        grid = Grid.raw(problem.data.raw_dtype, shape[0], 1, shape[1])
+        if options.beside:
+            return "numbers beside a window go with kernels only"
+        refused = no_planes(grid, problem.once(spectrum_of_kernels)[0], options.augment)
+        if refused or options.model == self.name:
+            return refused
+        if problem.of_values or problem.is_quick or len(problem.data.X) < _FEWEST_WINDOWS:
+            return "compared only for classes of 600 windows or more"
+        is_sized = options.n_kernels is not None or problem.limits is None
+        return "the number of kernels is fixed" if is_sized else ""
+
+    def specs(self, problem: Problem) -> list[ChannelsSpec]:
+        """Return fine convolutions of images, and coarse ones where RAM or time is limited."""
+        limits, options, shape = problem.limits, problem.options, problem.shape
+        assert shape is not None
+        is_open = limits is not None and options.n_channels is None
+        of_images = len(shape) == 3
+        n = options.n_channels or (_DEFAULT if of_images else _DEFAULT_OF_SPECTRA)
+        if is_open:
+            n = MOST_CHANNELS if of_images else _MOST_OF_SPECTRA
+        bits = options.linear_bits(shape) or 4
+        specs = [ChannelsSpec(n, bits, is_separable=True)]
+        is_limited = limits is not None and limits.beside_flash
+        if of_images and is_open and is_limited and not no_separable(shape, is_coarse=True):
+            specs.append(replace(specs[0], is_coarse=True))
+        return specs
+
+    def contenders(self, sized: Sequence[ChannelsSpec], problem: Problem) -> Sequence[ChannelsSpec]:
+        """Leave out coarse convolutions without more channels, and too few channels of spectra."""
+        fine = max((spec.n_channels for spec in sized if not spec.is_coarse), default=0)
+        is_asked = problem.options.model == self.name
+        if problem.shape is not None and len(problem.shape) == 2 and not is_asked:
+            return [spec for spec in sized if spec.n_channels >= _FEWEST_CHANNELS]
+        return [spec for spec in sized if not spec.is_coarse or spec.n_channels > fine]
+
+    def skeleton(self, spec: ChannelsSpec, problem: Problem) -> IntegerModel:
+        """Return convolutions of random values."""
+        assert problem.shape is not None
+        if len(problem.shape) == 3:
+            return untrained_images(spec.settings, problem)
+        size = spec.n_channels, spec.bits
+        return fit_planes(
+            problem.sample, problem.sample_options, *size, problem.shape, True
+        ).machine
+
+    def judge(self, spec: ChannelsSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
+        """Train inside a fold."""
+        shape, data, out = problem.shape, problem.data, fold.outside
+        assert shape is not None
+        if len(shape) == 3:
+            return judged_images(spec, problem, fold, share)
+        size, inside = (spec.n_channels, spec.bits), data.of(fold.inside)
+        epochs = plane_plan(problem.options, size[0], len(inside.X), size[1]).linear.epochs
+        options = replace(problem.options, epochs=int(np.ceil(epochs * share)))
+        model = fit_planes(inside, options, *size, shape).machine
+        totals = model.readout.totals(model.run(model.quantize_inputs(data.X[out])))
+        decisions = (totals * model.decision_scale).astype(np.float32)
+        return candidate_of(spec, decisions, problem, fold, temperatures=WIDE_TEMPERATURES)
+
+    def fit(self, spec: ChannelsSpec, problem: Problem) -> TrainingResult:
+        """Learn convolutions."""
+        shape = problem.shape
+        assert shape is not None
+        if len(shape) == 3:
+            fraction = problem.options.validation_fraction
+            return problem.once(prepared_images, fraction).fit(spec.settings)
+        return fit_planes(problem.data, problem.options, spec.n_channels, spec.bits, shape)

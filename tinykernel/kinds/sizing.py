@@ -1,0 +1,172 @@
+"""The largest spec whose untrained model is within the limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tinykernel.codegen.targets import find_target
+from tinykernel.errors import TinykernelError
+from tinykernel.kinds.kind import AnyKind, Spec
+from tinykernel.kinds.problem import Problem, too_small
+from tinykernel.measure.capacity import allowed_bytes, decisive_report, needed_bytes
+from tinykernel.measure.instructions import estimate_instructions, instruction_margin
+from tinykernel.measure.limits import Limits
+from tinykernel.measure.report import Report
+from tinykernel.model import IntegerModel
+
+_MOST_MEASUREMENTS = 24
+
+
+@dataclass(frozen=True)
+class Usage:
+    """The used share of the tightest limit, and what that is."""
+
+    share: float
+    text: str
+    n_bytes: int = 0  # of flash over the budget.
+
+
+def usage(
+    model: IntegerModel,
+    limits: Limits | None,
+    target: str,
+    sizes: Report | None = None,
+    *,
+    slack: bool = False,
+) -> Usage:
+    """Return the used share of the tightest limit.
+
+    `sizes` are those that decide, with a margin for compilers, unless the final ones are given: a
+    report that knows the limits. With `slack` an untrained model leaves bytes for the training.
+    """
+    if limits is None:
+        return Usage(0.0, "")
+    sizes, row = sizes or decisive_report(model, target), find_target(target)
+    used = [Usage(0.0, "")]
+    if limits.flash is not None:
+        is_final = sizes.limits is not None
+        needed = sizes.flash if is_final else needed_bytes(sizes)
+        allowed = allowed_bytes(limits.flash) if slack else limits.flash
+        over = needed - limits.flash
+        text = f"{needed} bytes of flash on {sizes.target} ("
+        text += f"{sizes.source}{'' if is_final else ' and margin'}), "
+        text += f"{over} over the budget of {limits.flash}"
+        used.append(Usage(needed / max(allowed, 1), text, max(over, 0)))
+    memory = (("RAM", sizes.ram, limits.ram), ("stack", sizes.stack, limits.stack))
+    for name, taken, limit in memory:
+        if limit is not None:
+            used.append(Usage(taken / limit, f"{taken} bytes of {name} of {limit}"))
+    most = limits.most_instructions(row.cycles[1])
+    if most is not None:
+        taken = round(estimate_instructions(model, row) * (1 + instruction_margin(row)))
+        text = f"about {taken} instructions of {most}, margin included"
+        used.append(Usage(taken / most, text))
+    return max(used, key=lambda each: each.share)
+
+
+@dataclass(frozen=True)
+class Sized:
+    """The largest specs within the limits, and the least usage of those that are not."""
+
+    specs: Sequence[Spec]
+    least: Usage | None = None
+    unknown: TinykernelError | None = None
+
+
+def sized(kind: AnyKind, problem: Problem) -> Sized:
+    """Return each spec of a kind at the largest size within the limits."""
+    if problem.limits is None:
+        return Sized(kind.specs(problem))
+    fitting, over, unknown = dict[Spec, None](), list[Usage](), None
+    try:
+        specs = kind.specs(problem)
+    except TinykernelError as error:
+        if problem.options.model != "auto":
+            raise
+        return Sized([], None, error)
+    for spec in specs:
+        try:
+            largest, used = _largest(kind, spec, problem)
+        except TinykernelError as error:
+            # The size of one form may be unknown without a compiler; others may go on.
+            if problem.options.is_sized:
+                fitting[spec] = None
+            unknown = error
+            continue
+        if largest is None:
+            over.append(used)
+        else:
+            fitting[largest] = None
+    least = min(over, key=lambda used: used.share, default=None)
+    return Sized(kind.contenders(list(fitting), problem), least, unknown)
+
+
+def _largest(kind: AnyKind, spec: Spec, problem: Problem) -> tuple[Spec | None, Usage]:
+    """Bisect the size of a spec by the sizes of untrained models; or make it smaller otherwise."""
+    limits, target = problem.limits, problem.target
+
+    def used(candidate: Spec) -> Usage:
+        return usage(kind.skeleton(candidate, problem), limits, target, slack=True)
+
+    first = used(spec)
+    if first.share <= 1 or problem.options.is_sized:
+        exact = usage(kind.skeleton(spec, problem), limits, target)
+        return (None if exact.share > 1 else spec), exact
+    if not spec.SIZE:
+        while first.share > 1:
+            model = kind.skeleton(spec, problem)
+            smaller = kind.smaller(spec, first.n_bytes, model, problem)
+            if smaller is None:
+                return None, first
+            spec, first = smaller, used(smaller)
+        return spec, first
+    step, high, low = spec.STEP, spec.size, spec.FEWEST
+    above, below = first.share, used(kind.resized(spec, low, problem))
+    if below.share > 1:
+        return None, below
+    share = below.share
+    for number in range(_MOST_MEASUREMENTS):
+        if high - low <= step:
+            break
+        # The share grows about in proportion; every third step halves, in case it does not.
+        guess = (low + high) // 2
+        if number % 3 < 2:
+            guess = low + int((high - low) * (1 - share) / max(above - share, 1e-9))
+        guess = min(max(guess // step * step, low + step), high - step)
+        measured = used(kind.resized(spec, guess, problem)).share
+        if measured <= 1:
+            low, share = guess, measured
+            if share > _NEARLY:
+                break
+        else:
+            high, above = guess, measured
+    return kind.resized(spec, low, problem), below
+
+
+# From this share of a limit on, nothing larger is tried.
+_NEARLY = 0.995
+
+
+def no_room(problem: Problem, sizes: Sequence[Sized]) -> TinykernelError:
+    """Return the error about limits that no spec keeps to."""
+    limits, options, target = problem.limits, problem.options, problem.target
+    unknown = [each.unknown for each in sizes if each.unknown is not None]
+    over = [each.least for each in sizes if each.least is not None]
+    if not over and unknown:
+        return unknown[0]
+    least = min(over, key=lambda used: used.share, default=Usage(1.0, "more"))
+    assert limits is not None
+    if options.is_sized:
+        sized = {"n_components": "components", "n_kernels": "kernels", "n_channels": "channels"}
+        name = next(name for name in sized if getattr(options, name) is not None)
+        return TinykernelError(
+            f"a model of {getattr(options, name)} {sized[name]} needs {least.text}; use fewer "
+            f"{name} or a larger budget"
+        )
+    if least.n_bytes and limits.flash is not None:
+        return too_small(problem, limits.flash + least.n_bytes)
+    return TinykernelError(
+        f"no model for this data is within {limits} on {target}: the last one tried needs "
+        f"{least.text}; give a larger budget"
+    )
