@@ -387,3 +387,19 @@ def test_a_channel_may_be_called_y() -> None:
     reader = Lines()
     reader.take(b"\n" + b"y:2,channel_y:3\n" * 12)
     assert reader.layout.names == ("c0", "c1")
+
+
+def test_a_wav_that_its_header_cannot_hold_is_several(tmp_path, monkeypatch) -> None:
+    """At most 2 GB a file, here 400 bytes; no sample is between them."""
+    monkeypatch.setattr(recording, "_MOST_BYTES", 400)
+    samples = np.arange(500).reshape(500, 1)
+    with printing(frames_of(samples, 16_000)) as port, sensor_at(port, 115200, "s16le") as sensor:
+        recorder = Recorder(sensor, tmp_path)
+        with pytest.raises(TinykernelError, match="disconnected"):
+            recorder.record("hum", 60.0)
+    parts = []
+    for path in recorder.paths:
+        with wave.open(str(path)) as file:
+            parts.append(np.frombuffer(file.readframes(-1), "<i2"))
+    assert list(map(len, parts)) == [200, 200, 100]
+    assert np.array_equal(np.concatenate(parts), samples[:, 0])

@@ -259,6 +259,10 @@ def test_what_has_no_label_is_background_in_a_stream(recorded, tmp_path) -> None
     true = [row["true"] for row in decisions]
     assert true[0] == true[-1] == "background"
     assert {"slow", "fast"} < set(true)
+    still = tmp_path / "still.tkm"
+    run("train", recorded / "rec", *CUT, "-o", still, "--set", "background=slow", *QUICK)
+    decisions = json_of("predict", still, "--stream", path)["decisions"]
+    assert {row["true"] for row in decisions} == {"slow", "fast"}
 
 
 def test_sounds_without_background_have_a_note(tmp_path) -> None:

@@ -154,13 +154,15 @@ def _decisions(opened: ModelFile, stream: str) -> list[dict[str, Any]]:
     import numpy as np
 
     from tinykernel.data.signals import cut_for, remembered
+    from tinykernel.evaluation.events import background_of
 
     model = opened.model
     cutting = remembered(opened.about, model)
     if cutting is None:
         raise TinykernelError(f"{opened.path}: is not a model of signals, which --stream needs")
     # A stream decides on every window, also on those of several labels.
-    cut = cut_for(stream, model, cutting, mixed="majority")
+    background = background_of(model, opened.about)
+    cut = cut_for(stream, model, cutting, mixed="majority", background=background)
     for note in cut.notes:
         typer.echo(f"note: {note}", err=True)
     n, scores = len(cut.X), model.scores(cut.inputs)

@@ -169,9 +169,16 @@ def remembered(about: Mapping[str, Any], model: IntegerModel) -> Reading | None:
 
 
 def cut_for(
-    path: str, model: IntegerModel, reading: Reading, *, mixed: str | None = None
+    path: str,
+    model: IntegerModel,
+    reading: Reading,
+    *,
+    mixed: str | None = None,
+    background: Sequence[object] = (),
 ) -> Windows:
     """Cut recordings as for the training of a model; `mixed` overrides `reading.mixed`.
+
+    What has no label is of the first class of `background`, or of one that is called so.
 
     Other channels and another rate are refused.
     """
@@ -185,10 +192,12 @@ def cut_for(
             f"{cut.source}: has {count(len(cut.channels), 'channel')}, but the model takes "
             f"{model.input.channels}"
         )
-    return replace(cut, y=_as_classes(cut, model, in_names=mixed is not None))
+    return replace(cut, y=_as_classes(cut, model, background, in_names=mixed is not None))
 
 
-def _as_classes(cut: Windows, model: IntegerModel, in_names: bool) -> NDArray[Any] | None:
+def _as_classes(
+    cut: Windows, model: IntegerModel, named: Sequence[object], in_names: bool
+) -> NDArray[Any] | None:
     """Return labels in the type of the classes; None without labels.
 
     A label of background, also that of what no span labels, becomes the model's class of
@@ -201,7 +210,9 @@ def _as_classes(cut: Windows, model: IntegerModel, in_names: bool) -> NDArray[An
     if not texts and y.dtype.kind == "U":  # integers, and background between them
         known = {str(label): label for label in model.classes}
         y = np.array([known.get(text, text) for text in y.tolist()], dtype=object)
-    background = next((label for label in model.classes if is_background(label)), None)
+    background = next(
+        (each for each in model.classes if each in named or is_background(each)), None
+    )
     others = [each for each in set(y.tolist()) - set(model.classes) if is_background(each)]
     if others and background is not None:
         y = np.where(np.isin(y, others), background, y)
