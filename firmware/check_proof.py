@@ -33,7 +33,7 @@ FILE = (
     r'\s*#endif\s*)?#include "tk_config\.h"\s*typedef NAME_input_t tk_(?:raw_t;\s*|'
     r"sample_t;\s*typedef (?P<sensor>u?int\d+_t|tk_sample_t) tk_sensor_t;\s*)"
     r"(?:typedef (?P<raw>uint8|uint16)_t TK_ALIAS tk_raw_t;\s*)?"
-    r"typedef int(?P<bits>8|16)_t TK_ALIAS tk_quantized_t;\s*"
+    r"typedef int(?P<bits>8|16|32)_t TK_ALIAS tk_quantized_t;\s*"
     rf"(?:{MACRO})+(?:{TABLE})+"
     rf'(?:(?P<headers>(?:#include "tk_\w+\.h"\s*)+)(?:{STRUCT})+[^#]*)?'
     r'#include "tk_(?:predict|decide)\.h"\s*#include "tk_check\.h"[^#]*'
@@ -217,7 +217,8 @@ def check(proof_path, path):
     for name in proof["source"] | c.seen:
         need(proof["source"].get(name) == c.seen.get(name), f"{name} is not that of the proof")
     d = 1 << min(c("LOG2_DIMENSION"), 20)
-    need(c("INPUT_BITS") in (8, 16) and c("BLOCKS") * d <= 1 << 19, "too large to be proved here")
+    known = c("INPUT_BITS") in (8, 16, 32)
+    need(known and c("BLOCKS") * d <= 1 << 19, "too large to be proved here")
     need(not c("BLOCKS") or c("FEATURES") <= d, "more inputs than the transform has rows")
     needed = memory(c)
     need(c.memory == needed, f"memory of {c.memory} words, where the tables need {needed}")

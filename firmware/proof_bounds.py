@@ -304,10 +304,12 @@ def leaves(c):
     size, shift = c.table["tk_trees"].reshape(c("TREES"), 2).T
     test, left = c.table["tk_nodes"].reshape(size.sum(), 2).T
     inputs, four = c.table["tk_tree_inputs"], c("LEAF_BITS") == 4
+    inputs = inputs & 0x7FFF if c("MISSING") else inputs
     need(len(inputs) == len(c.table["tk_tree_thresholds"]) > max(test, default=0), "a test is none")
     need(max(inputs) < c("FEATURES") and max(shift) < 16, "an input or a shift is none")
     leaf = c.fields("tk_leaves", [0, 4], 4) if four else c.table["tk_leaves"]
     need(len(leaf) >= size.sum() + len(size), "leaves are missing")
+    leaf = leaf[: size.sum() + len(size)]
     ends = []  # where the parts around a node end
     for node, below in enumerate(left):
         while ends and ends[-1] <= node:
@@ -321,7 +323,14 @@ def leaves(c):
     partial, sums = np.zeros((2, 2, len(counts)), dtype=np.int64)
     first = np.cumsum(size + 1) - size - 1
     for row, best in enumerate((np.minimum, np.maximum)):
-        each = best.reduceat(leaf[: first[-1] + size[-1] + 1], first) << shift
+        if c("VECTORS"):
+            number = leaf & 15 if four else leaf
+            vectors = c.table["tk_vectors"].reshape(c("VECTORS"), len(counts))
+            need(max(number) < len(vectors) and not any(shift), "a vector is none")
+            each = best.reduceat(vectors[number], first)
+            sums[row], partial[row] = each.sum(axis=0), best(each, 0).sum(axis=0)
+            continue
+        each = best.reduceat(leaf, first) << shift
         output = np.repeat(np.arange(len(counts)), counts)
         np.add.at(sums[row], output, each)
         np.add.at(partial[row], output, best(each, 0))
@@ -338,6 +347,7 @@ def ternary(c, n):
 def linear(c, n):
     """Return the ends of the dot products times their gains, and the bounds of both."""
     bits, half = c("LINEAR_BITS"), 1 << c("INPUT_BITS") - 1
+    need(half <= 1 << 15, "a linear part of raw values")
     w = c.fields("tk_linear", 32 - bits * (1 + np.arange(32 // bits)), bits).reshape(n, -1)
     up, down = (f(w[:, : c("FEATURES")], 0).sum(axis=1) for f in (np.maximum, np.minimum))
     dots = np.stack([(half - 1) * down - half * up, (half - 1) * up - half * down])

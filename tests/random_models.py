@@ -20,6 +20,7 @@ from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stage import Part, Stage
 from tinykernel.model.stages.components import Components
+from tinykernel.model.stages.scale import order_of
 
 _LIMITS = {
     "uint8": (0, 255),
@@ -258,11 +259,11 @@ def random_trees(
     return Trees(
         rng.integers(0, n_features, n_thresholds).astype(np.uint16),
         rng.integers(-top, top, n_thresholds).astype(np.int16),
-        size.astype(np.uint8),
+        size,
         np.sort(rng.integers(0, n_outputs, n_trees)).astype(np.uint8),
         rng.integers(0, 9, n_trees).astype(np.uint8),
-        rng.integers(0, n_thresholds, nodes).astype(np.uint8),
-        np.array([below for m in size for below in left(int(m))], np.uint8),
+        rng.integers(0, n_thresholds, nodes),
+        np.array([below for m in size for below in left(int(m))], np.int64),
         leaves.astype(np.int8),
         rng.integers(1, 50, n_outputs).astype(np.int32),
     )
@@ -293,6 +294,56 @@ def tree_model(
         trees = replace(trees, feature=feature.astype(np.uint16))
     parts = (*other.readout.parts, trees) if linear else (trees,)
     return replace(other, readout=Readout(parts, other.readout.offset))
+
+
+#: Trees as converted ones have them: of raw values in order, with vectors, and of many nodes.
+EXACT: dict[str, dict[str, Any]] = {
+    "floats, vectors": {"n_classes": 4, "vectors": 20, "missing": True},
+    "floats, few vectors": {"n_classes": 3, "vectors": 7},
+    "floats, wide leaves, missing": {"n_classes": 2, "missing": True},
+    "int32, wide": {"raw_dtype": "int32", "n_classes": 3, "most": (40, 400)},
+}
+
+
+def exact_trees(
+    seed: int,
+    n_features: int = 6,
+    n_classes: int = 3,
+    *,
+    raw_dtype: str = "float32",
+    vectors: int = 0,
+    missing: bool = False,
+    most: tuple[int, int] = (11, 60),
+) -> IntegerModel:
+    """Draw trees that compare raw values as they are, input 1 without a threshold."""
+    rng = np.random.default_rng([seed, 11])
+    plain = random_trees(seed, n_features, 1 if n_classes == 2 else n_classes, 16, 8, most)
+    n, leaves = int(rng.integers(20, 400)), plain.leaves.size
+    feature = rng.choice(np.delete(np.arange(n_features), 1), n).astype(np.uint16)
+    is_float = raw_dtype == "float32"
+    raw = rng.normal(size=n) * 10.0 ** rng.integers(-3, 4, n)
+    threshold = order_of(raw.astype(np.float32)) if is_float else np.rint(raw * 1e5)
+    varies = np.arange(n_features) != 1
+    number = rng.integers(0, vectors, leaves) if vectors else rng.integers(-(2**24), 2**24, leaves)
+    trees = replace(
+        plain,
+        feature=feature,
+        threshold=threshold.astype(np.int64),
+        test=rng.integers(0, n, plain.test.size),
+        leaves=number,
+        shift=np.zeros_like(plain.shift),
+        output=plain.output * 0 if vectors else plain.output,
+        multiplier=np.ones_like(plain.multiplier),
+        vectors=rng.integers(-9, 70000, (vectors, n_classes)) if vectors else None,
+        missing=rng.integers(0, 2, n).astype(np.uint8) if missing else None,
+    )
+    scale = Scale("float32", 32, -100 * varies, 2e7 * varies)
+    if not is_float:
+        scale = Scale(raw_dtype, 32, [-(10**6)], 65536 * varies, [2 * 10**6], [5])
+    offset = rng.integers(-(2**16), 2**16, trees.multiplier.size)
+    answers = Labels(tuple(f"class {i}" for i in range(n_classes)))
+    grid = Grid.table(raw_dtype, n_features)
+    return IntegerModel(grid, (scale,), Readout((trees,), offset), answers)
 
 
 def one_class(model: IntegerModel, seed: int, n_prototypes: int = 5) -> IntegerModel:

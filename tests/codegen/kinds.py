@@ -7,7 +7,15 @@ import numpy as np
 
 from tests.firmware.local_models import ALL, CONVOLUTIONS, LINEAR, SIGNALS
 from tests.firmware.test_decisions import deciding
-from tests.random_models import TABLES, one_class, random_model, random_raw, tree_model
+from tests.random_models import (
+    EXACT,
+    TABLES,
+    exact_trees,
+    one_class,
+    random_model,
+    random_raw,
+    tree_model,
+)
 from tinykernel.model.answers.values import Values
 from tinykernel.model.integer import IntegerModel
 
@@ -58,6 +66,7 @@ EVERY: dict[str, Maker] = {
     },
     **{f"values, {k}": lambda make=make: regressor(make()) for k, make in _ONE_OF_EACH.items()},
     "trees": lambda: tree_model(1),
+    **{f"trees, {k}": lambda o=options: exact_trees(2, **o) for k, options in EXACT.items()},
     "trees beside a linear part": lambda: tree_model(2, linear=True),
     "trees of 8 bits": lambda: tree_model(4, bits=8),
     "trees, float32": lambda: tree_model(3, n_features=9, raw_dtype="float32"),

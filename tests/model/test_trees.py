@@ -63,7 +63,7 @@ def test_totals_are_those_of_the_trees_followed_one_by_one(seed, bits, leaf_bits
         ({"test": [0, 9]}, "a threshold too many"),
         ({"size": [1]}, "another number of nodes"),
         ({"leaves": [1, 2]}, "leaves has shape"),
-        ({"feature": [0] * 257, "threshold": [0] * 257}, "256 are the most"),
+        ({"feature": [0] * 65537, "threshold": [0] * 65537}, "65536 are the most"),
     ],
 )
 def test_what_is_no_tree_is_refused(change, message):

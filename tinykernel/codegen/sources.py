@@ -283,7 +283,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "raw_type": _C_TYPES[model.raw_dtype],
         "raw_is_float": model.raw_dtype == "float32",
         "quantized_type": f"{quantized.dtype}_t",
-        "quantized_low": quantized.low,
+        "quantized_low": literals.integer_literal(quantized.low),
         "quantized_high": quantized.high,
         # The structure of numbers beside a window, where there are any.
         "beside": structs.get("tk_beside", ""),

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from tinykernel.convert import is_foreign
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.model import IntegerModel, as_integer_model
@@ -71,7 +72,9 @@ fitted estimator, a Pipeline that ends in one, or an IntegerModel
     """
     with _named(path):
         is_container = _is_container(Path(path))
-        data = to_bytes(as_integer_model(obj) if is_pipeline(obj) else obj, about)
+        if is_pipeline(obj) or is_foreign(obj):
+            obj = as_integer_model(obj)
+        data = to_bytes(obj, about)
         _from_bytes(data)  # compares the fingerprint
     if not is_container:
         data = pickle.dumps(_Pickled(data), protocol=_PROTOCOL)

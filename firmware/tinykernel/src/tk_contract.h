@@ -15,7 +15,7 @@
  *   TK_CLASSES             number of classes, 2 or more; of a regressor, of values, 1 or more
  *   TK_OUTPUTS             1 for two classes, else TK_CLASSES
  * Arithmetic
- *   TK_INPUT_BITS          8 or 16: width of quantized inputs
+ *   TK_INPUT_BITS          8 or 16: width of quantized inputs; 32: raw values in order
  *   TK_HALVE_FIRST         bit k = 0..15 set: stage k of the first transform halves (floor)
  *   TK_HALVE_SECOND        the same for the second transform, that of each block
  *   TK_PHASE_SHIFT         0..31: left shift of scale * v; one turn is 2^32
@@ -73,7 +73,7 @@
  *   tk_linear_gains[]      int32_t: score per unit of the dot product with the quantized inputs
  * Trees, if there are any; then there are no components
  *   TK_TREES               number of trees; output o has tk_tree_counts[o], those of output 0 first
- *   TK_LEAF_BITS           4 or 8: width of a leaf; of two in a byte the first is the low half
+ *   TK_LEAF_BITS           4, 8, 16 or 32: width of a leaf; of two in a byte the first is the low half
  *   tk_trees[]             for each tree the number of its nodes, 0..255, and the left shift of its
  *                          leaves, 0..15
  *   tk_nodes[]             for each node the number of its threshold, and how many of the next
@@ -81,6 +81,12 @@
  *   tk_leaves[]            leaves of all trees; a tree has one more than it has nodes
  *   tk_tree_inputs[], tk_tree_thresholds[]
  *                          for each threshold its input and value; true if the input is above
+ *                          With TK_MISSING 2^15 is added to the input of a threshold that missing
+ *                          values, -2^31, exceed, too.
+ *   TK_WIDE_NODES          1: numbers of nodes and thresholds have 16 bits
+ *   TK_VECTORS             number of vectors: leaves are unsigned numbers of them, all trees are
+ *                          those of every output, and shifts are 0
+ *   tk_vectors[]           what a leaf adds to each output, vector by vector
  *   tk_tree_gains[]        int32_t: score per unit of the sum of the leaves
  * Prototypes of a model of one class, or of a decision part
  *   TK_ONE_CLASS           1: the score is the distance to the nearest prototype plus tk_biases[0];

@@ -5,8 +5,6 @@
 
 #include "tk_config.h"
 
-#if TK_SOFT_FLOAT
-
 /* Bits of a binary32 number. */
 TK_INLINE uint32_t tk_float_bits(float number)
 {
@@ -17,6 +15,9 @@ TK_INLINE uint32_t tk_float_bits(float number)
     both.number = number;
     return both.bits;
 }
+
+#if TK_INPUT_BITS == 32 /* raw values in order have no levels */
+#elif TK_SOFT_FLOAT
 
 /* word / 256, rounded to nearest even. */
 TK_INLINE uint32_t tk_round_to_24_bits(uint32_t word)

@@ -12,6 +12,29 @@
 #define TK_HALVE_INPUT (TK_HALVE_FIRST & 1u)
 #define TK_INPUT_TOP   ((INT32_C(1) << TK_INPUT_BITS) - 1)
 
+#if TK_INPUT_BITS == 32
+
+/* Raw values as integers of the same order, for trees. Of floats, -0 and 0 are the same, and NaN is
+ * the least. */
+TK_INLINE int32_t tk_quantize_value(tk_raw_t raw, uint32_t i)
+{
+    (void)i;
+#if TK_RAW_FLOAT
+    {
+        const uint32_t bits = tk_float_bits(raw);
+        const uint32_t size = bits & 0x7fffffffu;
+        if (size > 0x7f800000u) {
+            return INT32_MIN;
+        }
+        return (int32_t)(bits == size ? size : 0u - size);
+    }
+#else
+    return (int32_t)raw;
+#endif
+}
+
+#else
+
 #if !TK_RAW_FLOAT
 /* Level of raw input i in fixed point, with 16 fractional bits. */
 TK_INLINE uint32_t tk_scaled_level(tk_raw_t raw, uint32_t i)
@@ -45,6 +68,8 @@ TK_INLINE int32_t tk_quantize_value(tk_raw_t raw, uint32_t i)
     return (int32_t)(tk_scaled_level(raw, i) >> 16) - TK_INPUT_HALF;
 #endif
 }
+
+#endif
 
 #if TK_BLOCKS
 

@@ -53,6 +53,8 @@ def pack_scaler(scaler: Scale, used: NDArray[np.bool_], prefix: str = "") -> Par
     """Store offsets, multipliers, spans and shifts of the inputs; `used` marks which matter."""
     macro, table = f"TK_{prefix.upper()}", f"tk_{prefix}"
     parts: Parts = [flag(f"{macro}RAW_FLOAT", scaler.is_float)]
+    if scaler.bits == 32:  # raw values in their order: the arrays serve people
+        return parts
     offset, multiplier = ("float", "float") if scaler.is_float else ("int32_t", "uint32_t")
     slope = "levels per raw unit" if scaler.is_float else "levels per raw unit, times 2^16"
 
@@ -91,6 +93,7 @@ def pack_scale(stage: Scale, constant: NDArray[np.bool_], components: Components
 def _work_of_scale(stage: Scale, grid: Grid, facts: Facts) -> Work:
     kind = "float" if stage.is_float else "integer"
     each = ", a scaler each" if "tk_multipliers" in facts.tables else ""
+    kind = f"{kind} in order" if stage.bits == 32 else kind
     beside = "inputs" if facts.macros["TK_BLOCKS"] == "0" else "inputs of components"
     return {"scale": {f"{beside}, {kind}{each}": float(grid.size), "scaler": 1.0}}
 
@@ -139,27 +142,42 @@ def pack_trees(trees: Trees) -> Parts:
     small = np.all(np.abs(trees.threshold.astype(np.int64)) < 128)
     sizes = np.stack([trees.size, trees.shift], axis=1).ravel()
     nodes = np.stack([trees.test, trees.left], axis=1).ravel()
-    leaves, leaf_type, packing = trees.leaves, "int8_t", ""
+    is_wide = nodes.dtype.itemsize > 1 or sizes.dtype.itemsize > 1
+    node_type = "uint16_t" if is_wide else "uint8_t"
+    sign = "" if trees.vectors is None else "u"
+    leaves, leaf_type, packing = trees.leaves, f"{sign}int{max(trees.bits, 8)}_t", ""
     if trees.bits == 4:
         codes = np.zeros(-(-leaves.size // 2) * 2, dtype=np.uint8)
         codes[: leaves.size] = leaves & 15
         leaves, leaf_type = codes[::2] | codes[1::2] << 4, "uint8_t"
         packing = ", 4 bits each, the first one of a byte in its low half"
     nodes_said = "Nodes of all trees: number of a threshold, and of the nodes to skip above it."
-    threshold_type = "int8_t" if small else "int16_t"
-    feature_type = smallest_c_type(trees.feature)
+    threshold_type = "int8_t" if small else f"{trees.threshold.dtype}_t"
+    inputs: NDArray[Any] = trees.feature
+    input_text = "Thresholds: the input of each."
+    if trees.missing is not None:
+        inputs = trees.feature | trees.missing.astype(np.uint16) << 15
+        input_text = "Thresholds: the input of each, plus 2^15 where a missing value is above."
+    more: Parts = [flag("TK_MISSING", True)] if trees.missing is not None else []
+    more += [Definition("TK_WIDE_NODES", "1", "numbers of 16 bits")] if is_wide else []
+    if trees.vectors is not None:
+        more.append(Definition("TK_VECTORS", f"{len(trees.vectors)}u", "different leaves"))
+        text, kind = "What a leaf adds to each output.", smallest_c_type(trees.vectors)
+        per_row = trees.vectors.shape[1]
+        more.append(Table("tk_vectors", kind, trees.vectors.ravel(), "weights", text, per_row))
     rows = (
         ("tree_counts", "uint16_t", counts, "Trees of each output."),
         ("tree_gains", "int32_t", trees.multiplier, "Score per unit of the leaves."),
-        ("trees", "uint8_t", sizes, "Trees: number of nodes, and shift of the leaves."),
-        ("nodes", "uint8_t", nodes, nodes_said),
+        ("trees", node_type, sizes, "Trees: number of nodes, and shift of the leaves."),
+        ("nodes", node_type, nodes, nodes_said),
         ("leaves", leaf_type, leaves, f"Leaves of all trees{packing}."),
-        ("tree_inputs", feature_type, trees.feature, "Thresholds: the input of each."),
+        ("tree_inputs", smallest_c_type(inputs), inputs, input_text),
         ("tree_thresholds", threshold_type, trees.threshold, "Thresholds: true above."),
     )
     return [
         Definition("TK_TREES", f"{trees.size.size}u"),
         Definition("TK_LEAF_BITS", str(trees.bits), "width of a leaf"),
+        *more,
         *(
             Table(f"tk_{name}", c_type, values, "weights", comment)
             for name, c_type, values, comment in rows

@@ -6,6 +6,7 @@ Scaling and column selection before a classifier are folded into its model.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -77,15 +78,18 @@ def as_integer_model(obj: object) -> IntegerModel:
     Scaling and column selection before the classifier become part of the model, see
     `fold`. A TinykernelError names another object, or a step that cannot be folded.
     """
-    if is_pipeline(obj):
+    if is_pipeline(obj) and hasattr(obj.steps[-1][1], "quantize"):  # type: ignore[attr-defined]
         return fold(obj, as_integer_model(obj.steps[-1][1]))  # type: ignore[attr-defined]
     # By method, because the estimator lies above this package.
     model = obj.quantize() if hasattr(obj, "quantize") else obj
     if isinstance(model, IntegerModel):
         return model
+    convert = import_module("tinykernel.convert")  # by name, because it lies above this package
+    if convert.is_foreign(obj):
+        return convert.convert(obj)  # type: ignore[no-any-return]
     raise TinykernelError(
-        f"a {type(obj).__name__} is no model; give an IntegerModel or a fitted "
-        "TernaryKernelClassifier"
+        f"a {type(obj).__name__} is no model; give an IntegerModel, a fitted "
+        "TernaryKernelClassifier, or a model that tinykernel.convert knows"
     )
 
 

@@ -38,6 +38,8 @@ class Linear(Part):
 
     def check_grid(self, grid: Grid, n_outputs: int) -> None:
         self.require_shape("weights", (n_outputs, grid.size))
+        if grid.dtype == "int32":
+            raise self.refuse("linear weighs inputs of 8 or 16 bits")
         if np.any(self.weights[:, sorted(grid.constant)]):
             raise self.refuse("linear weighs a constant feature")
 

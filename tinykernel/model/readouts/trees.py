@@ -9,13 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.compiled import njit
+from tinykernel.model.arrays import checked_array
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range, range_of
-from tinykernel.model.record import limits
+from tinykernel.model.record import Matrix, limits
 from tinykernel.model.stage import Part
 
-#: Most thresholds of a model: the number of one fits a byte.
+#: Most thresholds of a model that is trained here: the number of one fits a byte.
 MOST_THRESHOLDS = 256
+#: Most thresholds of any model.
+LARGEST_THRESHOLDS = 1 << 16
+_INT32_MIN = -(2**31)
+# The types of each array: the first that holds its values is taken.
+_TYPES = {
+    "threshold": ("int16", "int32"),
+    "size": ("uint8", "uint16"),
+    "test": ("uint8", "uint16"),
+    "left": ("uint8", "uint16"),
+    "leaves": ("int8", "int16", "int32"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +53,17 @@ class Trees(Part):
 
         multiplier_o * sum over the trees t with output_t = o of (leaves[leaf_t] << shift_t)
 
-    Boosted trees are those of Friedman, Annals of Statistics 29, 2001. A threshold takes as much
-    flash as a node and a half, so trees share them.
+    With `vectors` a leaf is the number of a row of these instead, and a tree adds that row to all
+    outputs::
+
+        multiplier_o * sum over the trees t of vectors[leaves[leaf_t], o]
+
+    A threshold marked in `missing` is also exceeded by the value of a missing number, -2**31 (see
+    `Scale`).
+
+    Boosted trees are those of Friedman, Annals of Statistics 29, 2001, and forests, whose leaves
+    are vectors, those of Breiman, Machine Learning 45, 2001. A threshold takes as much flash as a
+    node and a half, so trees share them.
 
     One tree of two nodes: q_0 > 3, and below it where that is true q_1 > -5.
 
@@ -54,23 +75,39 @@ class Trees(Part):
     KIND = "trees"
     READS = "scale"
 
-    # 1 to 256 thresholds
+    # 1 to 65536 thresholds
     feature: NDArray[np.uint16] = field(metadata=limits(None, None, "thresholds"))
-    threshold: NDArray[np.int16] = field(metadata=limits(None, None, "thresholds"))
-    size: NDArray[np.uint8] = field(metadata=limits(None, None, "trees"))  # nodes of each tree
-    # the output of each tree, not decreasing
+    threshold: NDArray[Any] = field(metadata={"dtype": "int16|int32"})
+    size: NDArray[Any] = field(metadata={"dtype": "uint8|uint16"})  # nodes of each tree
+    # the output of each tree, not decreasing; 0 with `vectors`
     output: NDArray[np.uint8] = field(metadata=limits(None, None, "trees"))
-    shift: NDArray[np.uint8] = field(metadata=limits(0, 15, "trees"))
-    test: NDArray[np.uint8] = field(metadata=limits(None, None, "nodes"))
-    left: NDArray[np.uint8] = field(metadata=limits(None, None, "nodes"))
-    leaves: NDArray[np.int8]  # (n_nodes + n_trees,); the firmware stores -8..7 in 4 bits
+    shift: NDArray[np.uint8] = field(metadata=limits(0, 15, "trees"))  # 0 with `vectors`
+    test: NDArray[Any] = field(metadata={"dtype": "uint8|uint16"})
+    left: NDArray[Any] = field(metadata={"dtype": "uint8|uint16"})
+    # (n_nodes + n_trees,); the firmware stores -8..7, and numbers up to 15, in 4 bits
+    leaves: NDArray[Any] = field(metadata={"dtype": "int8|int16|int32"})
     multiplier: NDArray[np.int32]  # (n_outputs,)
+    vectors: Matrix[np.int32] | None = None  # (n_vectors, n_outputs)
+    missing: NDArray[np.uint8] | None = field(default=None, metadata=limits(0, 1, "thresholds"))
 
     def check(self) -> None:
+        self._choose_types()
         n, trees, nodes = self.feature.size, self.size.size, self.test.size
-        if n > MOST_THRESHOLDS:
-            raise self.refuse(f"trees have {n} thresholds; {MOST_THRESHOLDS} are the most")
+        if n > LARGEST_THRESHOLDS:
+            raise self.refuse(f"{n} thresholds; {LARGEST_THRESHOLDS} are the most")
+        self.require_shape("threshold", (n,))
+        self.require_shape("output", (trees,))
+        self.require_shape("left", (nodes,))
         self.require_shape("leaves", (nodes + trees,))
+        if self.vectors is not None and (
+            np.any(self.leaves < 0)
+            or np.any(self.leaves >= len(self.vectors))
+            or np.any(self.shift)
+            or np.any(self.output)
+        ):
+            raise self.refuse("trees name a vector that is not there, or shift one")
+        if self.missing is not None and np.any(self.feature >= 1 << 15):
+            raise self.refuse("missing values are for the first 32768 inputs")
         if int(self.size.sum()) != nodes or np.any(self.test >= n):
             raise self.refuse("trees hold another number of nodes, or name a threshold too many")
         if np.any(np.diff(self.output.astype(np.int64)) < 0):
@@ -78,8 +115,23 @@ class Trees(Part):
         if not _are_trees(self.size.astype(np.int64), self.left.astype(np.int64)):
             raise self.refuse("a node of a tree skips more nodes than there are below it")
 
+    def _choose_types(self) -> None:
+        """Turn each array into the first of its types that holds its values."""
+        for name, kinds in _TYPES.items():
+            values = np.asarray(getattr(self, name))
+            ends = (int(values.min()), int(values.max())) if values.size else (0, 0)
+            fitting = (
+                k for k in kinds if np.iinfo(k).min <= ends[0] and ends[1] <= np.iinfo(k).max
+            )
+            array = checked_array(name, values, next(fitting, kinds[-1]), (None,))
+            object.__setattr__(self, name, array)
+
     def check_grid(self, grid: Grid, n_outputs: int) -> None:
         self.require_shape("multiplier", (n_outputs,))
+        if self.vectors is not None:
+            self.require_shape("vectors", (len(self.vectors), n_outputs))
+        if self.missing is not None and grid.dtype != "int32":
+            raise self.refuse("trees of inputs that are never missing say where missing ones go")
         if np.any(self.feature >= grid.size) or np.any(self.output >= n_outputs):
             raise self.refuse("trees name an input or an output that is not there")
         if grid.constant and np.isin(self.feature, sorted(grid.constant)).any():
@@ -87,13 +139,24 @@ class Trees(Part):
 
     @property
     def bits(self) -> int:
-        """Bits of a leaf in flash: 4 or 8."""
-        return 4 if np.all((self.leaves >= -8) & (self.leaves <= 7)) else 8
+        """Bits of a leaf in flash: 4, 8, 16 or 32."""
+        if self.vectors is not None:
+            return 4 if len(self.vectors) <= 16 else 8 if len(self.vectors) <= 256 else 16
+        is_narrow = np.all((self.leaves >= -8) & (self.leaves <= 7))
+        return 4 if is_narrow else 8 * self.leaves.dtype.itemsize
 
     def totals(self, values: NDArray[Any]) -> NDArray[np.int32]:
         sums = np.zeros((len(values), self.multiplier.size), dtype=np.int32)
         names = ("feature", "threshold", "size", "output", "shift", "test", "left", "leaves")
-        _sum_rows(np.ascontiguousarray(values), *(getattr(self, name) for name in names), sums)
+        arrays = [getattr(self, name) for name in names]
+        if self.vectors is None and self.missing is None:
+            _sum_rows(np.ascontiguousarray(values), *arrays, sums)
+        else:
+            vectors = np.zeros((0, 0), np.int32) if self.vectors is None else self.vectors
+            missing = (
+                np.zeros_like(self.feature, np.uint8) if self.missing is None else self.missing
+            )
+            _sum_vectors(np.ascontiguousarray(values), *arrays, vectors, missing, sums)
         return np.asarray(sums * self.multiplier, dtype=np.int32)
 
     def extremes(self, partial: bool = False) -> NDArray[np.int64]:
@@ -104,6 +167,10 @@ class Trees(Part):
         starts = ends - self.size.astype(np.int64) - 1
         sums = np.zeros((2, self.multiplier.size), dtype=np.int64)
         for row, extreme in enumerate((np.minimum, np.maximum)):
+            if self.vectors is not None:
+                rows = extreme.reduceat(self.vectors[leaves].astype(np.int64), starts)
+                sums[row] = (extreme(rows, 0) if partial else rows).sum(axis=0)
+                continue
             each = extreme.reduceat(leaves, starts) << shift
             np.add.at(sums[row], self.output, extreme(each, 0) if partial else each)
         return sums
@@ -121,6 +188,13 @@ class Trees(Part):
 
     def work(self, grid: Grid) -> dict[str, float]:
         """Return the most steps to leaves, of all trees, and how many trees and sums there are."""
+        if self.vectors is not None:
+            work = {
+                "vector": float(self.size.size),
+                "entry of a vector": float(self.vectors.shape[1]),
+            }
+            work["entry of a vector"] *= self.size.size
+            return work | {"tree step": float(_most_steps(self.size, self.left))}
         return {
             "tree step": float(_most_steps(self.size, self.left)),
             "tree": self.size.size,
@@ -131,7 +205,7 @@ class Trees(Part):
 @njit(nogil=True)
 def _are_trees(size, left):  # type: ignore[no-untyped-def]
     """Whether every branch of every tree ends within the branch around it."""
-    ends = np.empty(257, np.int64)
+    ends = np.empty(left.size + 2, np.int64)
     node = 0
     for tree in range(size.size):
         depth = 1
@@ -170,6 +244,33 @@ def _sum_rows(  # type: ignore[no-untyped-def]
                     node += 1
                     m = below
             sums[row, output[tree]] += np.int32(leaves[leaf]) << np.int32(shift[tree])
+        first += int(size[tree])
+
+
+@njit(nogil=True)
+def _sum_vectors(  # type: ignore[no-untyped-def]
+    values, feature, threshold, size, output, shift, test, left, leaves, vectors, missing, sums
+):
+    """Add up the vectors or leaves of rows, tree by tree, where values may be missing."""
+    first = 0
+    for tree in range(size.size):
+        for row in range(values.shape[0]):
+            node, leaf, m = np.int64(first), np.int64(first + tree), np.int64(size[tree])
+            while m > 0:
+                k = test[node]
+                below, value = np.int64(left[node]), values[row, feature[k]]
+                if value > threshold[k] or (missing[k] != 0 and value == _INT32_MIN):
+                    node += below + 1
+                    leaf += below + 1
+                    m -= below + 1
+                else:
+                    node += 1
+                    m = below
+            if vectors.size == 0:
+                sums[row, output[tree]] += np.int32(leaves[leaf]) << np.int32(shift[tree])
+            else:
+                for column in range(vectors.shape[1]):
+                    sums[row, column] += vectors[leaves[leaf], column]
         first += int(size[tree])
 
 

@@ -1,4 +1,4 @@
-"""Scale: raw values to quantized ones of 8 or 16 bits."""
+"""Scale: raw values to quantized ones of 8, 16 or 32 bits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _VALUES_AT_ONCE = 1 << 18
 class Scale(Stage):
     """The stage *scale*: how value x of input i becomes the quantized value q.
 
-    It takes a table of `raw_dtype` and gives one of int8 or int16, with the same positions.
+    It takes a table of `raw_dtype` and gives one of int8, int16 or int32, with the same positions.
 
     Every array has length ``n_features``, or length 1 where one value serves all inputs (each
     array for itself). With ``top = 2**bits - 1`` and ``half = 2**(bits - 1)``:
@@ -40,6 +40,10 @@ class Scale(Stage):
 
     The result is in ``[-half, half - 1]``: int8 for 8 bits, int16 for 16.
 
+    With 32 bits nothing is scaled or lost, for trees: ``q = x`` of raw integers. Of raw float32, q
+    is the integer of the same order, ``b`` of the bits b of x, ``-(b & 0x7fffffff)`` if the sign
+    is set, and ``-2**31`` of NaN. The arrays only say where values lie, and which are constant.
+
     >>> scaler = Scale("uint8", 8, [0], [65536], [255])
     >>> scaler.quantize(np.array([[0, 1, 255]], dtype=np.uint8)).tolist()
     [[-128, -127, 127]]
@@ -50,7 +54,7 @@ class Scale(Stage):
     GIVES = "inputs"
 
     raw_dtype: str  # of `RAW_DTYPES`
-    bits: int  # 8 or 16
+    bits: int  # 8, 16 or 32
     offset: NDArray[Any] = field(metadata={"dtype": "float32|int32"})
     # levels per raw unit; for raw integers times ``2**(16 + pre_shift)``
     multiplier: NDArray[Any] = field(metadata={"dtype": "float32|uint32"})
@@ -64,8 +68,8 @@ class Scale(Stage):
     def check(self) -> None:
         if self.raw_dtype not in RAW_DTYPES:
             raise self.refuse(f"unknown raw type {self.raw_dtype!r}")
-        if self.bits not in (8, 16):
-            raise self.refuse(f"inputs of {self.bits} bits; 8 or 16 are known")
+        if self.bits not in (8, 16, 32):
+            raise self.refuse(f"inputs of {self.bits} bits; 8, 16 or 32 are known")
         kinds = ("float32", "float32") if self.is_float else ("int32", "uint32")
         for name, kind in zip(("offset", "multiplier"), kinds, strict=True):
             array = checked_array(f"scaler {name}", getattr(self, name), kind, (None,))
@@ -89,8 +93,8 @@ class Scale(Stage):
 
     @property
     def input_dtype(self) -> np.dtype[Any]:
-        """Type of the quantized values: int8 or int16."""
-        return np.dtype(np.int8 if self.bits == 8 else np.int16)
+        """Type of the quantized values: int8, int16 or int32."""
+        return np.dtype(f"int{self.bits}")
 
     @property
     def raw_scaler(self) -> Scale:
@@ -137,6 +141,9 @@ class Scale(Stage):
         return out
 
     def _quantized(self, raw: NDArray[Any]) -> NDArray[np.int32]:
+        if self.bits == 32:
+            ordered = order_of(raw) if self.is_float else raw.astype(np.int32)
+            return np.where(self.multiplier == 0, np.int32(0), ordered)
         half = 1 << (self.bits - 1)
         if self.is_float:
             level = self._float_level(raw)
@@ -153,3 +160,14 @@ class Scale(Stage):
             level[~(level > 0)] = 0
             level[level > 2**self.bits - 1] = 2**self.bits - 1
         return level
+
+
+def order_of(values: NDArray[np.float32]) -> NDArray[np.int32]:
+    """Return integers in the order of binary32 numbers: of -0 and 0 the same, of NaN the least.
+
+    >>> order_of(np.array([-np.inf, -1, 0, 1e-45, np.nan], np.float32)).tolist()
+    [-2139095040, -1065353216, 0, 1, -2147483648]
+    """
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.int32)
+    ordered = np.where(bits < 0, -(bits & np.int32(0x7FFFFFFF)), bits)
+    return np.asarray(np.where(np.isnan(values), np.int32(-(2**31)), ordered), dtype=np.int32)

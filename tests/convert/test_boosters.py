@@ -1,0 +1,64 @@
+"""Boosted trees of LightGBM and XGBoost after conversion."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+
+from tinykernel.convert import change_of, convert
+from tinykernel.errors import TinykernelError
+
+SETS = {"cancer": load_breast_cancer, "wine": load_wine}
+
+
+def _model(library: str, kind: str, **options: Any) -> Any:
+    module = pytest.importorskip(library, reason=f"pip install {library}")
+    quiet = {"verbose": -1} if library == "lightgbm" else {}
+    name = {"lightgbm": "LGBM", "xgboost": "XGB"}[library] + kind
+    return getattr(module, name)(n_jobs=1, **({"n_estimators": 10} | quiet | options))
+
+
+@pytest.mark.parametrize("data", SETS)
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+def test_no_row_has_another_label(library: str, data: str) -> None:
+    """Also rows with missing values and infinities, which each split sends where it learned."""
+    X, y = SETS[data](return_X_y=True)
+    rng = np.random.default_rng(0)
+    X = X.astype(np.float32)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    model = _model(library, "Classifier").fit(X, y)
+    rows = X[rng.integers(0, len(X), 20000)]
+    rows = rows + (rng.normal(size=rows.shape) * np.nanstd(X, axis=0)).astype(np.float32)
+    if library == "lightgbm":  # XGBoost refuses them
+        rows[::50, 0] = np.inf
+    rows[rng.random(rows.shape) < 0.1] = np.nan
+    converted = convert(model)
+    assert np.array_equal(converted.predict(rows), model.predict(rows))
+    booster = model.booster_ if library == "lightgbm" else model.get_booster()
+    assert change_of(booster, convert(booster), rows).differing == 0
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+def test_values_differ_by_the_rounding_of_sums(library: str) -> None:
+    """Values are those of sums in float32, or closer."""
+    X, y = load_diabetes(return_X_y=True)
+    model = _model(library, "Regressor").fit(X.astype(np.float32), y)
+    values = convert(model, X).predict(X.astype(np.float32))
+    assert np.abs(values - model.predict(X.astype(np.float32))).max() < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("library", "options", "message"),
+    [
+        ("lightgbm", {"objective": "poisson"}, "no sum of leaves"),
+        ("xgboost", {"objective": "count:poisson"}, "no sum of leaves"),
+        ("xgboost", {"booster": "gblinear"}, "boosters of the kind 'gblinear'"),
+    ],
+)
+def test_other_boosters_are_refused(library: str, options: Any, message: str) -> None:
+    """An objective whose answers are no sums, and boosters without trees."""
+    X, y = load_diabetes(return_X_y=True)
+    model = _model(library, "Regressor", **options).fit(X, y)
+    with pytest.raises(TinykernelError, match=message):
+        convert(model)

@@ -1,0 +1,196 @@
+"""Trees of scikit-learn after conversion: every row on the same side of every threshold."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    IsolationForest,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.feature_selection import SelectKBest
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+import tinykernel
+from tests.random_models import EXACT, exact_trees
+from tinykernel.convert import convert
+from tinykernel.convert.columns import ModelColumns
+from tinykernel.errors import TinykernelError
+from tinykernel.model.readouts.trees import Trees
+from tinykernel.model.stages.scale import order_of
+
+N_ROWS = 20000
+SETS = {"digits": load_digits, "cancer": load_breast_cancer, "wine": load_wine}
+CLASSIFIERS = {
+    "tree": DecisionTreeClassifier(random_state=0),
+    "forest": RandomForestClassifier(20, random_state=0),
+    "shallow forest": RandomForestClassifier(20, max_depth=4, random_state=0),
+    "extra trees": ExtraTreesClassifier(10, random_state=0),
+    "boosted": GradientBoostingClassifier(n_estimators=5, random_state=0),
+    "histograms": HistGradientBoostingClassifier(max_iter=8, random_state=0),
+    "scaled": make_pipeline(StandardScaler(), RandomForestClassifier(8, random_state=0)),
+    "selected": make_pipeline(
+        SimpleImputer(), MinMaxScaler(), SelectKBest(k=9), DecisionTreeClassifier(random_state=0)
+    ),
+}
+TAKES_NAN = ("tree", "forest", "shallow forest", "histograms", "selected")
+
+
+def rows_around(X: np.ndarray[Any, Any], thresholds: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Draw rows that are near those of X, with values on and beside thresholds of any input."""
+    rng = np.random.default_rng(0)
+    rows = X[rng.integers(0, len(X), N_ROWS)] + 0.0
+    rows = rows + rng.normal(size=rows.shape) * X.std(axis=0) * (rng.random(rows.shape) < 0.4)
+    rows = rows.astype(np.float32)
+    on = rng.random(rows.shape) < 0.1
+    rows[on] = rng.choice(thresholds, int(on.sum()))
+    beside = on & (rng.random(rows.shape) < 0.5)
+    return np.where(beside, np.nextafter(rows, np.float32(np.inf)), rows)
+
+
+@pytest.mark.parametrize("data", SETS)
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_no_row_of_floats_has_another_label(kind: str, data: str) -> None:
+    """The promise of exactness, on values between, on and beside thresholds, and missing ones."""
+    X, y = SETS[data](return_X_y=True)
+    X = X.astype(np.float32)
+    model = clone(CLASSIFIERS[kind]).fit(X, np.array([f"class {label}" for label in y]))
+    converted = convert(model)
+    trees = converted.find(Trees)
+    bits = trees.threshold.astype(np.int64)
+    values = np.where(bits < 0, 0x80000000 - bits, bits).astype(np.uint32).view(np.float32)
+    rows = rows_around(X, values[np.isfinite(values)])
+    if kind in TAKES_NAN:
+        rows[np.random.default_rng(1).random(rows.shape) < 0.05] = np.nan
+    assert np.array_equal(converted.predict(rows), model.predict(rows))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16", "int32"])
+def test_no_row_of_integers_has_another_label(dtype: str) -> None:
+    """Of integers the thresholds are integers of their type, over its whole range."""
+    rng = np.random.default_rng(0)
+    ends = np.iinfo(dtype)
+    X = rng.integers(ends.min, ends.max, (400, 5), dtype, endpoint=True)
+    y = (X[:, 0] // 3 > X[:, 1] // 3) * 1 + (X[:, 2] > 9)
+    model = RandomForestClassifier(10, random_state=0).fit(X, y)
+    converted = convert(model, X)
+    rows = rng.integers(ends.min, ends.max, (N_ROWS, 5), dtype, endpoint=True)
+    rows[::3] = X[rng.integers(0, 400, len(rows[::3]))]
+    assert converted.raw_dtype == dtype
+    assert np.array_equal(converted.predict(rows), model.predict(rows))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DecisionTreeRegressor(max_depth=6, random_state=0),
+        RandomForestRegressor(10, random_state=0),
+        GradientBoostingRegressor(n_estimators=20, random_state=0),
+        HistGradientBoostingRegressor(max_iter=20, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_values_differ_by_the_rounding_of_leaves(model: Any) -> None:
+    """Values are within what 32 bits of fixed point can hold."""
+    X, y = load_diabetes(return_X_y=True)
+    X = X.astype(np.float32)
+    model.fit(X, y)
+    values = convert(model, X).predict(X)
+    assert np.abs(values - model.predict(X)).max() < 1e-5 * np.abs(y).max()
+
+
+def test_forests_of_several_values_and_of_normal_rows() -> None:
+    """A forest of two outputs gives two values; an isolation forest says 1 and -1."""
+    X, y = load_diabetes(return_X_y=True)
+    X = X.astype(np.float32)
+    both = RandomForestRegressor(5, max_depth=5, random_state=0).fit(X, np.stack([y, -2 * y], 1))
+    assert np.abs(convert(both).predict(X) - both.predict(X)).max() < 0.1
+    wild = (X * np.random.default_rng(0).choice([1, 3], X.shape)).astype(np.float32)
+    model = IsolationForest(n_estimators=20, contamination=0.05, random_state=0).fit(X)
+    assert np.array_equal(convert(model).predict(wild), model.predict(wild))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(width=32, allow_nan=True), min_size=2, max_size=30))
+def test_integers_have_the_order_of_floats(values: list[float]) -> None:
+    """Of any two floats the integers compare alike, equal zeros included; NaN is the least."""
+    floats = np.array(values, dtype=np.float32)
+    ordered = order_of(floats).astype(np.int64)
+    with np.errstate(invalid="ignore"):
+        above = floats[:, None] > floats
+    gaps = np.isnan(floats)
+    above |= ~gaps[:, None] & gaps
+    assert np.array_equal(ordered[:, None] > ordered, above)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(-200, 200), min_size=1, max_size=8))
+def test_the_last_value_to_the_left_is_found(limits: list[float]) -> None:
+    """The bisection finds what trying every value of the type does."""
+    columns = ModelColumns((), np.arange(1), 1, "int8", None)
+    threshold = np.array(limits)
+    found = columns.last_left(np.zeros(threshold.size, np.intp), lambda x: x <= threshold)
+    every = np.arange(-128, 128)
+    slow = [max([-129, *every[every <= limit].tolist()]) for limit in limits]
+    assert found.tolist() == slow
+
+
+@pytest.mark.parametrize("target", ["host", "cortex-m0plus", "cortex-m4f", "esp32c3", "atmega328p"])
+@pytest.mark.parametrize("kind", EXACT)
+def test_c_and_python_agree(kind: str, target: str, require_platforms: Any) -> None:
+    """Wide nodes, vectors, missing values and raw values in order: no score differs on any core."""
+    require_platforms(target)
+    model = exact_trees(5, **EXACT[kind])
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(200, 6)) * 10.0 ** rng.integers(-3, 6, (200, 6))
+    if model.raw_dtype == "float32":
+        rows[rng.random(rows.shape) < 0.1] = rng.choice([np.nan, np.inf, -np.inf, -0.0, 1e-42])
+    else:
+        rows = np.clip(rows, -(2**31), 2**31 - 1).astype(np.int32)
+    assert tinykernel.verify(model, rows, target=target).differences == 0
+
+
+def test_a_forest_is_exported_reported_and_saved_as_it_is(tmp_path: Any) -> None:
+    """Functions that take a model take one of scikit-learn, too."""
+    X, y = load_wine(return_X_y=True)
+    forest = RandomForestClassifier(5, random_state=0).fit(X, y)
+    tinykernel.save(forest, tmp_path / "forest.tkm")
+    loaded = tinykernel.load(tmp_path / "forest.tkm")
+    assert loaded == convert(forest)
+    assert tinykernel.verify(forest, X, y).differences == 0
+    files = tinykernel.export(forest, None, tmp_path / "c", format="library", vectors=X[:4])
+    assert any(path.name == "model.c" for path in files)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (DecisionTreeClassifier(), "is not fitted"),
+        (StandardScaler(), "a sklearn StandardScaler is not known"),
+        (
+            HistGradientBoostingClassifier(max_iter=2, categorical_features=[0]).fit(
+                np.array([[0, 1], [1, 2], [2, 3], [3, 1]] * 20), [0, 1, 0, 1] * 20
+            ),
+            "splits by categories",
+        ),
+        (HistGradientBoostingRegressor(loss="poisson").fit([[0], [1]] * 30, [0, 1] * 30), "loss"),
+        (DecisionTreeClassifier().fit([[0.0], [0.0]], [0, 1]), "all answers are the same"),
+    ],
+)
+def test_what_cannot_be_converted_is_named(model: Any, message: str) -> None:
+    """One line says what is not supported."""
+    with pytest.raises(TinykernelError, match=message):
+        convert(model)

@@ -1,0 +1,138 @@
+"""Boosted trees of LightGBM and XGBoost, as their own dumps have them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.convert.columns import ModelColumns
+from tinykernel.convert.trees import Ensemble, ForeignTree, integer_model
+from tinykernel.errors import TinykernelError
+from tinykernel.model.integer import IntegerModel
+
+_BINARY = ("binary", "cross_entropy", "binary:logistic", "binary:hinge")
+_CLASSES = ("multiclass", "multiclassova", "multi:softprob", "multi:softmax")
+_VALUES = (
+    *("regression", "regression_l1", "huber", "fair", "quantile", "mape", "reg:squarederror"),
+    *("reg:absoluteerror", "reg:pseudohubererror", "reg:quantileerror", "reg:linear"),
+)
+
+
+def read(model: Any, columns: ModelColumns) -> IntegerModel:
+    """Convert a Booster, or a fitted model of the interface of scikit-learn."""
+    is_light = type(model).__module__.startswith("lightgbm")
+    ensemble = _light(model) if is_light else _extreme(model)
+    return integer_model(ensemble, columns)
+
+
+def predicted(booster: Any, X: NDArray[Any], converted: IntegerModel) -> NDArray[Any]:
+    """Return the labels or values that a Booster predicts."""
+    if type(booster).__module__.startswith("lightgbm"):
+        raw = np.asarray(booster.predict(X))
+    else:
+        from xgboost import DMatrix
+
+        names = booster.feature_names
+        raw = np.asarray(booster.predict(DMatrix(X, feature_names=names)))
+    if converted.is_regressor:
+        return raw
+    if raw.ndim == 1 and converted.n_classes > 2:  # softmax gives labels
+        return np.asarray(np.array(converted.classes)[raw.astype(int)])
+    label = raw.argmax(axis=1) if raw.ndim == 2 else (raw > 0.5).astype(int)
+    return np.asarray(np.array(converted.classes)[label])
+
+
+def _classes(model: Any, objective: str, n: int) -> tuple[Any, ...] | None:
+    """Return the labels of an objective; None of values."""
+    if objective in _VALUES:
+        return None
+    if objective not in (*_BINARY, *_CLASSES):
+        raise TinykernelError(f"convert: the objective {objective!r} is no sum of leaves")
+    known = getattr(model, "classes_", None)
+    return tuple(range(max(n, 2))) if known is None else tuple(np.asarray(known).tolist())
+
+
+def _light(model: Any) -> Ensemble:
+    """Return the trees of LightGBM, which compares float64."""
+    dump = getattr(model, "booster_", model).dump_model()
+    objective, n = dump.get("objective", "").split(" ")[0], int(dump["num_tree_per_iteration"])
+    share = n / len(dump["tree_info"]) if dump.get("average_output") else 1.0
+    trees = [_light_tree(tree, i % n, share) for i, tree in enumerate(dump["tree_info"])]
+    trees.sort(key=lambda tree: tree.output)
+    classes = _classes(model, objective, n)
+    return Ensemble(trees, np.zeros(n), classes, cast=lambda seen: seen.astype(np.float64))
+
+
+def _light_tree(tree: dict[str, Any], output: int, share: float) -> ForeignTree:
+    """Return a tree of a dump, which is nested."""
+    nodes: list[tuple[int, int, int, float, bool, float]] = []
+    waiting: list[tuple[dict[str, Any], int, int]] = [(tree["tree_structure"], -1, 0)]
+    while waiting:
+        node, parent, side = waiting.pop()
+        place = len(nodes)
+        if parent >= 0:
+            children = list(nodes[parent])
+            children[side] = place
+            nodes[parent] = tuple(children)  # type: ignore[assignment]
+        if "split_feature" not in node:
+            nodes.append((-1, -1, 0, 0.0, True, float(node["leaf_value"]) * share))
+            continue
+        if node["decision_type"] != "<=":
+            raise TinykernelError("convert: splits by categories are not supported; code them")
+        threshold, kind = float(node["threshold"]), node["missing_type"]
+        if kind == "Zero":
+            raise TinykernelError("convert: zero_as_missing is not supported")
+        goes_left = bool(node["default_left"]) if kind == "NaN" else threshold >= 0
+        nodes.append((0, 0, int(node["split_feature"]), threshold, goes_left, 0.0))
+        waiting += [(node["right_child"], place, 1), (node["left_child"], place, 0)]
+    left, right, column, limit, missing, value = map(np.array, zip(*nodes, strict=True))
+    return ForeignTree(left, right, column, limit, missing, value[:, None], output)
+
+
+def _extreme(model: Any) -> Ensemble:
+    """Return the trees of XGBoost, which compares float32: less than goes left."""
+    booster = model.get_booster() if hasattr(model, "get_booster") else model
+    best = getattr(model, "best_iteration", None) if _stopped_early(booster) else None
+    if best is not None:
+        booster = booster[: best + 1]
+    learner = json.loads(bytes(booster.save_raw("json")))["learner"]
+    name = learner["gradient_booster"]["name"]
+    if name != "gbtree":
+        raise TinykernelError(f"convert: boosters of the kind {name!r} are not supported")
+    about, objective = learner["learner_model_param"], learner["objective"]["name"]
+    n = max(1, int(about["num_class"]), int(about.get("num_target", 1)))
+    content = learner["gradient_booster"]["model"]
+    trees = [
+        _extreme_tree(tree, output)
+        for tree, output in zip(content["trees"], content["tree_info"], strict=True)
+    ]
+    trees.sort(key=lambda tree: tree.output)
+    base = np.array(json.loads(about["base_score"]), dtype=np.float64, ndmin=1)
+    if objective == "binary:logistic":
+        base = np.log(base / (1 - base))
+    base = np.broadcast_to(base, (n,))
+    return Ensemble(trees, base, _classes(model, objective, n), below=np.less)
+
+
+def _stopped_early(booster: Any) -> bool:
+    return booster.attr("best_iteration") is not None
+
+
+def _extreme_tree(tree: dict[str, Any], output: int) -> ForeignTree:
+    """Return a tree of a dump."""
+    if np.any(tree.get("split_type", [0])):
+        raise TinykernelError("convert: splits by categories are not supported; code them")
+    left = np.array(tree["left_children"], dtype=np.int64)
+    condition = np.array(tree["split_conditions"], dtype=np.float32).astype(np.float64)
+    return ForeignTree(
+        left,
+        np.array(tree["right_children"], dtype=np.int64),
+        np.array(tree["split_indices"], dtype=np.int64),
+        condition,
+        np.array(tree["default_left"]).astype(bool),
+        np.where(left < 0, condition, 0.0)[:, None],
+        int(output),
+    )

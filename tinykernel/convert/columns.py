@@ -1,0 +1,145 @@
+"""The columns that a model sees: raw inputs, or what the steps of a Pipeline make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.errors import TinykernelError
+from tinykernel.model.quantization.scaling import raw_dtype_of
+from tinykernel.model.stages.scale import Scale
+
+# Steps that change each column by itself, in its order: rising, and -0 like 0.
+_RISING = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "SimpleImputer")
+_AT_ONCE = 4096
+_TOP = 0x7F800000  # the bits of infinity
+
+
+@dataclass(frozen=True)
+class ModelColumns:
+    """The steps before a model, the raw rows that are known, and their type."""
+
+    steps: tuple[Any, ...]
+    source: NDArray[np.intp]  # the input that each column of the model is made of
+    n_inputs: int
+    raw_dtype: str
+    rows: NDArray[Any] | None  # raw rows
+
+    @staticmethod
+    def of(steps: list[tuple[str, Any]], model: Any, rows: NDArray[Any] | None) -> ModelColumns:
+        """Check the steps of a Pipeline and follow the columns through them."""
+        first = steps[0][1] if steps else model
+        n = _n_inputs(first) if rows is None else rows.shape[1]
+        source, taken = np.arange(n), []
+        for name, step in steps:
+            if step is None or step == "passthrough":
+                continue
+            kind = type(step).__name__
+            if hasattr(step, "get_support"):
+                source = source[step.get_support(indices=True)]
+            elif kind not in _RISING or getattr(step, "add_indicator", False):
+                raise TinykernelError(
+                    f"convert: the step {name!r} ({kind}) is not known; known are "
+                    f"{', '.join(_RISING)} and selections of columns"
+                )
+            elif kind == "SimpleImputer" and not np.all(np.isfinite(step.statistics_)):
+                raise TinykernelError(f"convert: the step {name!r} drops a column; drop it before")
+            taken.append(step)
+        dtype = "float32" if rows is None else raw_dtype_of(rows.dtype)
+        return ModelColumns(tuple(taken), source, n, dtype, rows)
+
+    def seen(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return what the model sees of raw rows."""
+        values = rows
+        for step in self.steps:
+            values = step.transform(values)
+        return np.asarray(values)
+
+    @property
+    def bits(self) -> int:
+        """Width of quantized inputs that hold every raw value."""
+        return 32 if self.raw_dtype == "float32" else 8 * np.dtype(self.raw_dtype).itemsize
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The least and the largest raw value, as integers in their order."""
+        if self.raw_dtype == "float32":
+            return -_TOP, _TOP
+        return int(np.iinfo(self.raw_dtype).min), int(np.iinfo(self.raw_dtype).max)
+
+    def raw(self, ordered: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the raw values that integers in their order stand for; see `order_of`."""
+        if self.raw_dtype != "float32":
+            return ordered.astype(self.raw_dtype)
+        bits = np.where(ordered < 0, 0x80000000 - ordered, ordered).astype(np.uint32)
+        return bits.view(np.float32)
+
+    def last_left(
+        self, column: NDArray[np.intp], goes_left: Callable[[NDArray[Any]], NDArray[np.bool_]]
+    ) -> NDArray[np.int64]:
+        """Return, of each threshold, the largest raw value that goes left, in order.
+
+        `goes_left` takes what the model sees in `column` of each threshold. It is true of all
+        small values and false of all large ones. The result is one below the least value if none
+        goes left.
+        """
+        low, high = self.ends
+        left = np.full(column.size, low - 1, dtype=np.int64)
+        right = np.full(column.size, high + 1, dtype=np.int64)
+        while np.any(right - left > 1):
+            middle = np.clip((left + right) // 2, low, high)
+            to_left = goes_left(self.of_column(column, self.raw(middle)))
+            inside = right - left > 1
+            left = np.where(inside & to_left, middle, left)
+            right = np.where(inside & ~to_left, middle, right)
+        return left
+
+    def of_column(self, column: NDArray[np.intp], raw: NDArray[Any]) -> NDArray[Any]:
+        """Return what the model sees in a column of each raw value."""
+        if not self.steps:
+            return raw
+        parts = []
+        for first in range(0, column.size, _AT_ONCE):
+            chosen, values = column[first : first + _AT_ONCE], raw[first : first + _AT_ONCE]
+            rows = np.zeros((chosen.size, self.n_inputs), raw.dtype)
+            place = np.arange(chosen.size)
+            rows[place, self.source[chosen]] = values
+            parts.append(self.seen(rows)[place, chosen])
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def scale(self, low: NDArray[Any], high: NDArray[Any], used: NDArray[np.bool_]) -> Scale:
+        """Return the scaler that leaves raw values as they are; unused inputs are constant.
+
+        `low` and `high`, in order, say where values lie; see `Scale`.
+        """
+        bits = self.bits
+        if self.raw_dtype == "float32":
+            ends = [
+                self.raw(np.clip(end, -_TOP + 1, _TOP - 1)).astype(np.float64)
+                for end in (low, high)
+            ]
+            offset = ends[0].astype(np.float32)
+            width = np.maximum(ends[1] - offset, 1e-30)
+            slope = np.clip(2.0**32 / width, 1e-30, 1e38).astype(np.float32)
+            return Scale("float32", 32, np.where(used, offset, 0), np.where(used, slope, 0))
+        least, most = self.ends
+        if bits < 32:  # the identity
+            low, high = np.full_like(low, least), np.full_like(high, most)
+        low = np.clip(low, -(2**31), most)
+        span = np.where(used, np.maximum(np.clip(high, low, most) - low, 1), 1)
+        shift = np.maximum(np.array([int(s).bit_length() for s in span]) - 16, 0)
+        return Scale(self.raw_dtype, bits, low, np.where(used, 65536, 0), span, shift)
+
+
+def _n_inputs(model: Any) -> int:
+    for name in ("n_features_in_", "n_features_"):
+        if hasattr(model, name):
+            return int(getattr(model, name))
+    for name in ("num_feature", "num_features"):
+        if callable(getattr(model, name, None)):
+            return int(getattr(model, name)())
+    raise TinykernelError(f"convert: the {type(model).__name__} is not fitted")

@@ -1,0 +1,191 @@
+"""Linear models of scikit-learn: weights that the scaler and the linear part share.
+
+A score is ``sum_i W_i x_i + b``. Inputs are quantized so that the largest weight of each input is
+the same in levels, hence what is left to the linear part are weights within -127..127, or the signs
+where there is one output.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.convert.columns import ModelColumns
+from tinykernel.errors import TinykernelError
+from tinykernel.model.answers.labels import Labels
+from tinykernel.model.answers.values import Values
+from tinykernel.model.grid import Grid
+from tinykernel.model.integer import IntegerModel
+from tinykernel.model.readouts.linear import Linear
+from tinykernel.model.readouts.readout import Readout
+from tinykernel.model.stages.scale import Scale
+
+_LARGEST = 127  # weight of the linear part
+_MARGIN = 0.25  # of the range of an input, beyond it on both sides
+_MOST = 2**31 - 1
+_SUM = 65000  # of weights and signs, so that a dot product with 16-bit inputs fits int32
+
+
+def read(model: Any, columns: ModelColumns) -> IntegerModel:
+    """Convert a fitted linear model."""
+    if columns.rows is None:
+        raise TinykernelError("convert: a linear model needs X, rows with the ranges of its inputs")
+    weights, bias = _weights(model)
+    classes = getattr(model, "classes_", None)
+    weights, bias = _of_inputs(weights, bias, columns)
+    rows = columns.rows.astype(np.float64)
+    if not np.all(np.isfinite(rows)):
+        raise TinykernelError("convert: X has missing values, which a linear model does not take")
+    largest = np.abs(weights).max(axis=0)
+    if not np.any(largest > 0) or np.all(np.ptp(rows, axis=0) == 0):
+        raise TinykernelError("convert: no input has a weight and varies in X")
+    most = max(1, min(_LARGEST if len(weights) > 1 else 1, _SUM // weights.shape[1]))
+    fit = _fitted(columns, rows, weights, bias, most, 1.0)
+    shift, multiplier = _fixed_point(fit, classes is None)
+    step = fit.unit / multiplier
+    if classes is None:  # again, so that a dot product is worth a whole number of 2^-shift
+        step = 2.0**-shift
+        fit = _fitted(columns, rows, weights, bias, most, fit.unit / (multiplier * step))
+    answers: Labels | Values
+    if classes is None:
+        names = ("value",) if len(weights) == 1 else tuple(f"value{i}" for i in range(len(weights)))
+        answers = Values(names, shift)
+    else:
+        answers = Labels(tuple(np.asarray(classes).tolist()))
+    offset = np.rint(fit.offset / step).astype(np.int64)
+    return IntegerModel(
+        input=Grid.table(columns.raw_dtype, weights.shape[1]),
+        stages=(fit.scale,),
+        readout=Readout(
+            (Linear(fit.weights, np.full(len(weights), multiplier, np.int32)),),
+            offset.astype(np.int32),
+        ),
+        answers=answers,
+        decision_scale=step,
+    )
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A scaler, and scores ``unit * (weights @ q) + offset``."""
+
+    scale: Scale
+    weights: NDArray[np.int8]
+    unit: float
+    offset: NDArray[np.float64]
+
+    @property
+    def reach(self) -> float:
+        """The largest size of a score, in units."""
+        sums = np.abs(self.weights.astype(np.int64)).sum(axis=1)
+        size = 2.0 ** (self.scale.bits - 1) * sums + np.abs(self.offset) / self.unit
+        return float(size.max()) + 1
+
+
+def _fitted(
+    columns: ModelColumns,
+    rows: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    bias: NDArray[np.float64],
+    most: int,
+    finer: float,
+) -> _Fit:
+    """Round weights to -most..most; `finer`, at most 1, scales the levels of the inputs."""
+    scale, slope = _scale(columns, rows, np.abs(weights).max(axis=0), finer)
+    per_level = np.divide(weights, slope, out=np.zeros_like(weights), where=slope > 0)
+    unit = float(np.abs(per_level).max()) / most
+    rounded = np.rint(per_level / unit).astype(np.int8)
+    quantized = scale.quantize(columns.rows.astype(columns.raw_dtype))  # type: ignore[union-attr]
+    dots = quantized.astype(np.float64) @ rounded.T.astype(np.float64)
+    offset = (rows @ weights.T + bias - dots * unit).mean(axis=0)
+    return _Fit(scale, rounded, unit, offset)
+
+
+def _weights(model: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the weights, shape (n_outputs, n_columns), and the offsets of the outputs."""
+    if type(model).__name__ == "GaussianNB":
+        return _gaussian(model)
+    if not hasattr(model, "coef_"):
+        raise TinykernelError(f"convert: the {type(model).__name__} is not fitted")
+    weights = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
+    bias = np.broadcast_to(np.asarray(model.intercept_, dtype=np.float64), (len(weights),))
+    classes = getattr(model, "classes_", None)
+    if classes is not None and len(weights) != (len(classes) if len(classes) > 2 else 1):
+        raise TinykernelError("convert: a classifier of several labels a row is not supported")
+    return weights, bias
+
+
+def _gaussian(model: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the linear discriminant of classes that share their variances."""
+    if not hasattr(model, "var_"):
+        raise TinykernelError("convert: the GaussianNB is not fitted")
+    if not np.allclose(model.var_, model.var_[:1], rtol=1e-6):
+        raise TinykernelError(
+            "convert: a GaussianNB is linear only if all classes have the same variances"
+        )
+    weights = model.theta_ / model.var_[:1]
+    bias = np.log(model.class_prior_) - 0.5 * (model.theta_ * weights).sum(axis=1)
+    if len(weights) == 2:
+        return weights[1:] - weights[:1], bias[1:] - bias[:1]
+    return weights, bias
+
+
+def _of_inputs(
+    weights: NDArray[np.float64], bias: NDArray[np.float64], columns: ModelColumns
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return weights and offsets of raw inputs, where steps before the model are straight lines."""
+    if not columns.steps:
+        return weights, bias
+    for step in columns.steps:
+        if getattr(step, "clip", False) or type(step).__name__ == "SimpleImputer":
+            raise TinykernelError(
+                f"convert: a {type(step).__name__} before a linear model is supported only "
+                "without clip and missing values"
+            )
+    zero = columns.seen(np.zeros((1, columns.n_inputs)))[0]
+    # Far apart, so that little is lost by the difference.
+    far = np.abs(np.asarray(columns.rows, dtype=np.float64)).max(axis=0) + 1.0
+    gain = (columns.seen(far[np.newaxis])[0] - zero) / far[columns.source]
+    of_inputs = np.zeros((len(weights), columns.n_inputs))
+    np.add.at(of_inputs.T, columns.source, (weights * gain).T)
+    return of_inputs, bias + weights @ zero
+
+
+def _scale(
+    columns: ModelColumns, rows: NDArray[np.float64], largest: NDArray[np.float64], finer: float
+) -> tuple[Scale, NDArray[np.float64]]:
+    """Return the scaler, and levels per raw unit, which are proportional to the weights."""
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    used = (largest > 0) & (high > low)
+    margin = _MARGIN * (high - low)
+    low, high = low - margin, high + margin
+    dtype = columns.raw_dtype
+    if dtype != "float32":
+        ends = np.iinfo(dtype)
+        low, high = np.maximum(np.floor(low), ends.min), np.minimum(np.ceil(high), ends.max)
+    width = np.where(used, high - low, 1.0)
+    slope = np.where(used, largest, 0.0)
+    slope *= finer * 65535 / (slope * width).max()
+    if dtype == "float32":
+        multiplier, offset = slope.astype(np.float32), np.where(used, low, 0).astype(np.float32)
+        return Scale(dtype, 16, offset, multiplier), multiplier.astype(np.float64)
+    span = np.where(used, width, 0).astype(np.uint32)
+    shift = np.maximum(np.array([int(s).bit_length() for s in span]) - 16, 0).astype(np.uint8)
+    most = (2**32 - 1) // np.maximum(span >> shift, 1)
+    whole = np.minimum(np.floor(slope * 2.0 ** (16.0 + shift)), most).astype(np.int64)
+    offset = np.where(used, low, 0).astype(np.int64)
+    return Scale(dtype, 16, offset, whole, span, shift), whole / 2.0 ** (16.0 + shift)
+
+
+def _fixed_point(fit: _Fit, values: bool) -> tuple[int, int]:
+    """Return the shift of values and the multiplier of dot products: the finest that fit int32."""
+    most = min(4095, int(_MOST / fit.reach) // 2)
+    if most < 1:
+        raise TinykernelError("convert: the offset is too large beside the weights")
+    if not values:
+        return 0, most
+    shift = int(np.floor(np.log2(most / fit.unit)))
+    return shift, int(np.ceil(fit.unit * 2.0**shift))

@@ -1,0 +1,191 @@
+"""`convert`: a model of another library as an integer model, and what that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.convert.columns import ModelColumns
+from tinykernel.errors import TinykernelError
+from tinykernel.model.integer import IntegerModel
+
+#: By library, and by name of the class: the module of this package that reads it.
+_FAMILIES: dict[str, dict[str, tuple[str, ...]]] = {
+    "sklearn": {
+        "linear": (
+            *("LogisticRegression", "LogisticRegressionCV", "SGDClassifier", "LinearSVC"),
+            *("RidgeClassifier", "RidgeClassifierCV", "Perceptron", "LinearDiscriminantAnalysis"),
+            *("PassiveAggressiveClassifier", "GaussianNB", "LinearRegression", "Ridge", "RidgeCV"),
+            *("Lasso", "LassoCV", "ElasticNet", "ElasticNetCV", "LinearSVR", "SGDRegressor"),
+            *("BayesianRidge", "HuberRegressor", "PassiveAggressiveRegressor"),
+        ),
+        "forests": (
+            *("DecisionTreeClassifier", "DecisionTreeRegressor", "RandomForestClassifier"),
+            *("RandomForestRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor"),
+            *("ExtraTreesClassifier", "ExtraTreesRegressor", "GradientBoostingClassifier"),
+            *("GradientBoostingRegressor", "HistGradientBoostingClassifier"),
+            *("HistGradientBoostingRegressor", "IsolationForest"),
+        ),
+    },
+    "lightgbm": {"boosters": ("LGBMClassifier", "LGBMRegressor", "Booster")},
+    "xgboost": {
+        "boosters": (
+            *("XGBClassifier", "XGBRegressor", "XGBRFClassifier", "XGBRFRegressor", "Booster"),
+        )
+    },
+}
+_DISTILLED = ("SVC", "SVR", "NuSVC", "NuSVR", "KernelRidge", "KNeighborsClassifier")
+
+
+@dataclass(frozen=True)
+class Change:
+    """How the answers of a converted model differ from those of the original on some rows."""
+
+    rows: int
+    differing: int  # rows with another label; of values, rows that are off by more than 1 %
+    share: float  # of differing rows; of values, the mean difference over their deviation
+    largest: float  # of values the largest difference; of labels 0
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        if self.largest:
+            return f"values differ by {self.largest:.3g} at most, on {self.rows} rows"
+        return f"{self.differing} of {self.rows} rows have another label"
+
+
+def convert(
+    model: object, X: ArrayLike | None = None, *, max_change: float = 0.005
+) -> IntegerModel:
+    """Return the integer model that computes what a fitted model of another library does.
+
+    Trees stay exactly as they are: every row of `X` falls on the same side of each threshold.
+    Weights of linear models are rounded.
+
+    Parameters
+    ----------
+    model : fitted model, or a Pipeline that ends in one
+        Of scikit-learn a linear model, a tree, or an ensemble of trees; a model or Booster of
+        LightGBM or XGBoost. Before it may stand scalers, imputers and selections of columns.
+    X : array-like, shape (n_rows, n_features), optional
+        Raw rows, as the model was trained on. Their type is that of the inputs of the firmware,
+        float32 without `X`. Linear models need them for the ranges of the inputs.
+    max_change : float, default=0.005
+        Largest share of the rows of `X` whose label may differ; of values, largest mean difference
+        over the standard deviation of the values.
+
+    Returns
+    -------
+    IntegerModel
+
+    Raises
+    ------
+    TinykernelError
+        If the model is of another kind, is not fitted, or would change too much.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tree = DecisionTreeClassifier(random_state=0).fit(X, y)
+    >>> bool((convert(tree).predict(X) == tree.predict(X)).all())
+    True
+    """
+    steps, last = _taken_apart(model)
+    _, read = _reader_of(last)
+    columns = ModelColumns.of(steps, model, None if X is None else _rows(X))
+    converted: IntegerModel = read(last, columns)
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None:
+        converted = replace(converted, feature_names=tuple(map(str, names)))
+    if X is not None:
+        change = change_of(model, converted, X)
+        if change.share > max_change:
+            raise TinykernelError(
+                f"convert: {change}; raise max_change above {change.share:.3g}, or train with "
+                "tinykernel"
+            )
+    return converted
+
+
+def is_foreign(obj: object) -> bool:
+    """Say whether an object, or the last step of a Pipeline, is a model that is converted."""
+    try:
+        _reader_of(_taken_apart(obj)[1])
+    except TinykernelError:
+        return False
+    return True
+
+
+def change_of(model: Any, converted: IntegerModel, X: ArrayLike) -> Change:
+    """Compare the answers of a model and of the converted one on rows.
+
+    Parameters
+    ----------
+    model : the original
+    converted : IntegerModel
+    X : array-like, shape (n_rows, n_features)
+
+    Returns
+    -------
+    Change
+    """
+    before, after = _answers(model, X, converted), converted.predict(X)
+    if not converted.is_regressor:
+        differing = int(np.sum(before != after))
+        return Change(len(after), differing, differing / max(1, len(after)), 0.0)
+    gap, deviation = np.abs(before - after), float(np.std(before)) or 1.0
+    off = gap > 0.01 * deviation
+    differing = int(np.sum(off if off.ndim == 1 else off.any(axis=1)))
+    return Change(len(after), differing, float(gap.mean()) / deviation, float(gap.max()))
+
+
+def _answers(model: Any, X: ArrayLike, converted: IntegerModel) -> NDArray[Any]:
+    """Return what the original predicts; a Booster gives probabilities or values."""
+    if type(model).__name__ != "Booster":
+        return np.asarray(model.predict(X))
+    boosters = import_module("tinykernel.convert.boosters")
+    return np.asarray(boosters.predicted(model, np.asarray(X), converted))
+
+
+def _rows(X: ArrayLike) -> NDArray[Any]:
+    rows = np.asarray(X)
+    if rows.ndim != 2 or not len(rows):
+        raise TinykernelError(f"convert: X has the shape {rows.shape}, not (n_rows, n_features)")
+    return rows
+
+
+def _taken_apart(model: object) -> tuple[list[tuple[str, Any]], Any]:
+    """Return the steps before the model of a Pipeline, flat, and that model."""
+    steps = getattr(model, "steps", None)
+    if not isinstance(steps, list) or not hasattr(model, "named_steps"):
+        return [], model
+    before: list[tuple[str, Any]] = []
+    for name, step in steps[:-1]:
+        inner, last = _taken_apart(step)
+        before += [*inner, (name, last)]
+    inner, last = _taken_apart(steps[-1][1])
+    return [*before, *inner], last
+
+
+def _reader_of(model: Any) -> tuple[str, Callable[..., IntegerModel]]:
+    """Return the family of a model and the function that reads it."""
+    kind, library = type(model).__name__, type(model).__module__.split(".")[0]
+    for family, names in _FAMILIES.get(library, {}).items():
+        if kind in names:
+            module = import_module(f"tinykernel.convert.{family}")
+            return family, module.read
+    if library == "sklearn" and kind in _DISTILLED:
+        raise TinykernelError(
+            f"convert: a {kind} holds its training rows, too many for a chip; train a model of "
+            "its predictions instead"
+        )
+    known = ", ".join(
+        sorted({n for t in _FAMILIES.values() for names in t.values() for n in names})
+    )
+    raise TinykernelError(f"convert: a {library} {kind} is not known; known are {known}")
