@@ -75,6 +75,8 @@ def parameters() -> dict[str, int]:
     import tinykernel
 
     kinds = (
+        tinykernel.Classifier,
+        tinykernel.Regressor,
         tinykernel.TernaryKernelClassifier,
         tinykernel.TernaryKernelRegressor,
         tinykernel.NoveltyDetector,

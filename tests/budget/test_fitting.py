@@ -103,7 +103,7 @@ def test_a_training_survives_a_linker_that_fails(monkeypatch, fault):
         ({"budget": "500"}, "no model for this data fits into 500 bytes"),
         ({"budget": "3KB", "n_components": 32768}, "a model of 32768 components needs"),
         ({"budget": "3KB", "n_components": 9999, "layout": "windows"}, "9999 components needs"),
-        ({"convolutions": "mixed"}, 'give model, such as model="separable"'),
+        ({"convolutions": "mixed"}, "give model, such as separable"),
         ({"budget": "3KB", "n_components": 32768, **PAPER}, "use fewer n_components"),
         ({"budget": "3KB", "n_components": 65537}, "at most 65536"),
         ({"budget": "30 bananas"}, "is not a size"),

@@ -24,8 +24,8 @@ _OTHERWISE = {"export": {"project_format": "format"}}
 _CALLED: dict[str, tuple[Callable[..., Any], ...]] = {
     "train": (
         tinykernel.train,
-        tinykernel.TernaryKernelClassifier,
-        tinykernel.TernaryKernelRegressor,
+        tinykernel.Classifier,
+        tinykernel.Regressor,
         tinykernel.NoveltyDetector,
         PaperClassifier,
         tinykernel.windows,

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli import tools
 from tests.cli.tools import QUICK, blobs, failed, json_of, process, run, sets
-from tinykernel import TernaryKernelClassifier, load
+from tinykernel import Classifier, load
 from tinykernel.codegen.targets import TARGETS
 
 
@@ -59,7 +59,7 @@ def test_options_reach_the_estimator(data, tmp_path, monkeypatch):
         seen.append((X.shape, named, self.get_params()))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(TernaryKernelClassifier, "fit", look)
+    monkeypatch.setattr(Classifier, "problem", look)
     model, table = tmp_path / "m.tkm", tools.table_with_groups(tmp_path)
     train, balanced = ("train", "-o", model, *QUICK[2:]), ("--class-weight", "balanced")
     more = (*balanced, *sets("n_components=64", "layout=windows", "sigma=2"), "--seed", 7)
@@ -116,10 +116,10 @@ def test_paper(data, tmp_path):
         ("--budget 8KB -t host", "--budget: host has no flash to measure", 2),
         ("--set n_components=64 --augment shift:1", "give --image-shape or --window-shape", 1),
         ("--image-shape 28", "write HEIGHTxWIDTH", 2),
-        ("--set n_components=64 --image-shape 2x2", "--set n_components: only for tables", 1),
+        ("--set n_components=64 --image-shape 2x2", "--set n_components: only for components", 1),
         ("--budget 8KB --augment shift:1 --image-shape 2x2", "makes 4 values", 1),
         ("--set n_components=64 --groups nobody", "has no array 'nobody'", 1),
-        ("--set n_components=tiny:4", "is not a layout", 2),
+        ("--set layout=tiny", "is not a layout", 2),
         ("--class-weight heavy", "--class-weight: must be balanced, or weights of labels", 2),
     ],
 )
@@ -132,7 +132,7 @@ def test_bad_values(data, tmp_path, options, expected, status):
 
 def test_outputs_are_refused_before_training(work, tmp_path, monkeypatch):
     """An output that cannot be, an unknown target or parameter is refused before the long work."""
-    monkeypatch.setattr(TernaryKernelClassifier, "fit", None)
+    monkeypatch.setattr(Classifier, "fit", None)
     data = work / "data.npz"
     for output, expected in [
         (tmp_path / "m.joblib", ".tkm or .pkl"),

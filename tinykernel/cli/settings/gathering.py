@@ -13,6 +13,7 @@ import typer
 from tinykernel.cli.settings.table import PARTS, SETTINGS, Setting
 from tinykernel.errors import TinykernelError
 from tinykernel.text import similar
+from tinykernel.training.options.declarations import SUCCESSORS
 
 _FILE, _LARGEST_FILE = "tinykernel.toml", 1 << 20
 _NOT_HERE = "is not an option of this command; leave it out"
@@ -87,7 +88,8 @@ def known(name: str, place: str) -> Setting:
     """Return a setting by its name, or refuse with the most similar one."""
     if name in SETTINGS:
         return SETTINGS[name]
-    hint = similar(name.replace("-", "_"), SETTINGS) or "'tinykernel options' lists all"
+    hint = SUCCESSORS.get(name) or similar(name.replace("-", "_"), SETTINGS)
+    hint = hint or "'tinykernel options' lists all"
     raise TinykernelError(f"{place}: no such setting; {hint}")
 
 

@@ -21,7 +21,7 @@ WINDOWS, IMAGES = "signals", "images"
 #: Learning by epochs of gradients, for signals.
 GRADIENTS = "gradients"
 #: What took the place of options that are gone.
-SUCCESSORS = {"convolutions": 'give model, such as model="separable"'}
+SUCCESSORS = {"convolutions": "give model, such as separable"}
 #: Kinds of models by the number of sides of an input (`TrainerOptions.input_shape`).
 KINDS_OF_SIDES: dict[int | None, tuple[str, ...]] = {
     None: TABLES,

@@ -1,0 +1,119 @@
+"""A model over a limit is trained again, smaller, and `train` calls what the architecture says."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from sklearn.datasets import load_iris
+
+from tests.sessions import ROOT
+from tinykernel import Classifier, load, save, train
+from tinykernel.budget import fitting
+from tinykernel.errors import TinykernelError
+from tinykernel.kinds import kinds_for
+from tinykernel.kinds.components import ComponentsKind
+from tinykernel.kinds.delivery import deliver
+from tinykernel.kinds.selection import select
+from tinykernel.kinds.sizing import Usage
+from tinykernel.modelfile import records
+
+QUICK = {"effort": "quick", "epochs": 2, "random_state": 0, "model": "components"}
+
+
+@pytest.fixture
+def chosen():
+    """A problem, and components for it."""
+    problem, _ = Classifier(budget="3KB", **QUICK).problem(*load_iris(return_X_y=True))
+    selected = select(problem, kinds_for(problem.options))
+    return problem, replace(selected, spec=replace(selected.spec, n_components=128))
+
+
+def test_a_model_over_a_limit_is_trained_again_with_fewer_components(chosen):
+    """It keeps everything else."""
+    problem, selected = chosen
+    shares = iter([1.2, 0.9])
+    result, trainings = deliver(selected, problem, lambda _: Usage(next(shares), "", 40))
+    assert trainings == 2
+    assert 0 < result.recipe.n_components < 128
+    assert replace(result.recipe, n_components=128) == selected.spec.recipe
+
+
+def test_a_limit_that_is_never_met_ends(chosen):
+    """With 32 components there is nothing left to save: an error, and no endless loop."""
+    problem, selected = chosen
+    with pytest.raises(TinykernelError, match="needs 9 bananas; give a larger budget"):
+        deliver(selected, problem, lambda _: Usage(1.2, "9 bananas", 9000))
+
+
+def test_ctrl_c_is_not_answered_by_another_training(chosen, monkeypatch):
+    """A model over the budget whose training was interrupted is not trained again."""
+    problem, selected = chosen
+    fit, calls = ComponentsKind.fit, []
+
+    def interrupted(kind, spec, problem):
+        calls.append(spec)
+        result = fit(kind, spec, problem)
+        return replace(result, history=replace(result.history, interrupted=True))
+
+    monkeypatch.setattr(ComponentsKind, "fit", interrupted)
+    with pytest.raises(TinykernelError, match="interrupted and is not repeated"):
+        deliver(selected, problem, lambda _: Usage(1.2, "more", 40))
+    assert len(calls) == 1
+
+
+def test_a_linked_model_over_the_budget_is_trained_again(monkeypatch):
+    """The estimate decides first; a linked program that is larger has the last word."""
+    X, y = load_iris(return_X_y=True)
+    real, more = fitting.report, iter([1300, 0, 0])
+
+    def linked(model, target, limit=None, *, compiler="auto"):
+        sizes = real(model, target, limit, compiler="none")
+        return replace(sizes, flash=sizes.flash + (next(more) if compiler == "auto" else 0))
+
+    monkeypatch.setattr(fitting, "report", linked)
+    found = train(X, y, budget="3KB", **QUICK)
+    assert (found.trainings, found.memory.fits) == (2, True)
+
+
+def test_train_calls_what_the_architecture_says(monkeypatch):
+    """The sequence in docs/architecture.md has at most 12 calls, in their order."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    listed = text[text.index("    train ") : text.index("## Where to find what")]
+    calls = re.findall(r"\|-- ?-* ?(?:Classifier\.)?(\w+)", listed)
+    assert len(calls) <= 12
+    seen = []
+
+    def watch(owner, name):
+        real = getattr(owner, name)
+
+        def watched(*arguments, **named):
+            seen.append(name)
+            return real(*arguments, **named)
+
+        monkeypatch.setattr(owner, name, watched)
+
+    for name in ("applies", "specs", "skeleton", "tune", "judge", "fit"):
+        watch(ComponentsKind, name)
+    for name in ("select", "deliver", "report"):
+        watch(fitting, name)
+    for name in ("problem", "take"):
+        watch(Classifier, name)
+    X, y = load_iris(return_X_y=True)
+    train(X, y, budget="3KB", epochs=2, random_state=0, link=False)
+    first = list(dict.fromkeys(seen))
+    assert [name for name in calls if name in first] == first
+
+
+def test_files_of_older_versions_load(tmp_path, monkeypatch):
+    """One estimator trained every kind of model, with options that are gone."""
+    X, y = load_iris(return_X_y=True)
+    model = Classifier(n_components=32, **QUICK).fit(X, y)
+    old = model.get_params() | {"noise": None, "tree_bytes": 300, "convolutions": "auto"}
+    old = {key: value for key, value in old.items() if key not in ("budget", "target", "layout")}
+    fitted = {key: value for key, value in vars(model).items() if key.endswith("_")}
+    again = records._make_classifier("TernaryKernelClassifier", old | fitted)
+    assert (again.predict(X) == model.predict(X)).all()
+    save(again, tmp_path / "m.pkl")
+    assert load(tmp_path / "m.pkl").quantize() == model.quantize()
