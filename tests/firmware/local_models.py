@@ -119,6 +119,8 @@ CONVOLUTIONS: dict[str, Callable[[], IntegerModel]] = {
 FRAMES: dict[str, Callable[[], IntegerModel]] = {
     "grey": lambda: frame_model(1, 12, 16),
     "colours": lambda: frame_model(2, 9, 8, 3),
+    "colours, low byte first": lambda: frame_model(7, 9, 8, 3),
+    "grey bytes": lambda: frame_model(24, 9, 8),
     "convolutions": lambda: frame_model(3, 14, 15, layers=1),
 }
 ALL = (
