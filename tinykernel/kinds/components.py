@@ -24,7 +24,7 @@ from tinykernel.training.trainer import Prepared, untrained
 
 _DEFAULT = 2048
 # Layouts that are compared for a budget, of classes and of values.
-_LAYOUTS, _LAYOUTS_OF_VALUES = ("compact", "phases"), ("windows", "compact")
+_LAYOUTS, _LAYOUTS_OF_VALUES = ("compact", "phases", "full"), ("windows", "compact")
 # Bits of a linear part beside components, of classes and of values.
 _BESIDE, _BESIDE_VALUES = 4, 8
 # With fewer components a linear part is better, where nothing is compared.

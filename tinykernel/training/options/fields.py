@@ -68,9 +68,10 @@ class MachineParameters:
         "auto",
         Check(ranges.layout),
         'Which numbers of a component are learned and stored. "compact": G in 4 bits and weights '
-        'of +-1. "phases": G and starts in 8 bits. "windows": also widths and S, and ternary '
-        'weights; each component is more accurate and takes more bytes. "auto": for a budget, '
-        'the better of two on held-out rows, else "compact", or "windows" of a regressor.',
+        'of +-1. "phases": G and starts in 8 bits. "full": G, starts and widths in 4 bits, ternary '
+        'weights. "windows": these in 8 bits, and S for each row; each component is more accurate '
+        'and takes more bytes. Widths such as "g4-b8" name others. "auto": for a budget, '
+        'the best of these on held-out rows, else "compact", or "windows" of a regressor.',
         reads=(COMPONENTS,),
     )
     sigma: float | None = option(
