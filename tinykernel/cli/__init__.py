@@ -28,6 +28,7 @@ from tinykernel.cli.common.output import (
     finish_output,
     hear_interrupts_once,
 )
+from tinykernel.cli.convert import convert_command
 from tinykernel.cli.demo import demo_command
 from tinykernel.cli.drift import drift_command
 from tinykernel.cli.evaluate import evaluate_command
@@ -125,6 +126,7 @@ _COMMANDS: dict[Callable[..., None], tuple[str, str]] = {
         "calibrate digits.tkm new.npz --coverage 95% -o sure.tkm",
     ),
     drift_command: ("drift sure.tkm counters.bin", "drift digits.tkm counters.bin --data new.npz"),
+    convert_command: ("convert booster.txt -o gesture.tkm", "convert booster.ubj -o gesture.tkm"),
     inspect_command: ("inspect digits.tkm", "inspect digits.tkm --proof digits.json"),
     targets_command: ("targets", "targets --fits digits.tkm"),
     options_command: ("options", "options epochs budget"),

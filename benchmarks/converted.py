@@ -1,0 +1,184 @@
+"""Forests and linear models of scikit-learn in C: tinykernel, emlearn, m2cgen and micromlgen.
+
+Run it with ``python benchmarks/converted.py --write docs/results/converted.md``; the others come
+with ``pip install emlearn m2cgen micromlgen``, and are left out where they are missing. Everything
+is linked for Cortex-M4 by the same compiler, runs over the same rows on this computer, and its
+instructions are counted in the emulator. The code of micromlgen is C++ only around its functions;
+these are compiled as C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _environment import describe_machine
+from _page import print_page
+from peers.building import Sources, count_instructions, flash_and_ram, header, run_on_host
+from peers.converted import emlearn_sources
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+from tinykernel.convert import convert
+from tinykernel.measure.bench import bench
+from tinykernel.measure.report import report
+
+SETS = {"digits": load_digits, "cancer": load_breast_cancer, "wine": load_wine}
+MODELS: dict[str, Any] = {
+    "tree": DecisionTreeClassifier(random_state=0),
+    "forest, 10 trees": RandomForestClassifier(10, random_state=0),
+    "forest, 20 trees of 6 levels": RandomForestClassifier(20, max_depth=6, random_state=0),
+    "extra trees, 10": ExtraTreesClassifier(10, random_state=0),
+    "logistic regression": LogisticRegression(max_iter=3000),
+}
+COUNTED = 3  # rows whose instructions are counted; the largest is shown
+ROWS = 20000
+
+
+def rows_near(X: np.ndarray) -> np.ndarray:
+    """Draw float32 rows near those of X."""
+    rng = np.random.default_rng(0)
+    rows = X[rng.integers(0, len(X), ROWS)]
+    noise = rng.normal(size=rows.shape) * X.std(axis=0) * 0.3
+    return np.where(rng.random(rows.shape) < 0.3, rows + noise, rows).astype(np.float32)
+
+
+def emlearn(model: Any, X: np.ndarray) -> Sources:
+    """Trees that compare float, and shares in 8 bits in the leaves."""
+    if isinstance(model, LogisticRegression):
+        raise NotImplementedError("no linear models")
+    call = f"net_predict(row, {X.shape[1]})"
+    return emlearn_sources(model, call, X.dtype, X.shape[1], method="inline", dtype="float")
+
+
+def m2cgen(model: Any, X: np.ndarray) -> Sources:
+    """Nested conditions on doubles."""
+    code = importlib.import_module("m2cgen").export_to_c(model)
+    n, classes = X.shape[1], len(model.classes_)
+    is_line = classes == 2 and isinstance(model, LogisticRegression)
+    best = f"for (int i = 1; i < {classes}; i++) if (output[i] > output[label]) label = i;"
+    call = "label = score(input) > 0.0;" if is_line else f"score(input, output); {best}"
+    code = re.sub(r"^(void|double) score", r"static \1 score", code, flags=re.M)
+    text = f"""#include "peer.h"
+#include <math.h>
+{code}
+int32_t peer_predict(const peer_input_t *row)
+{{
+    double input[{n}], output[{classes}];
+    int label = 0;
+    for (int i = 0; i < {n}; i++) {{ input[i] = row[i]; }}
+    (void)output;
+    {call}
+    return label;
+}}
+"""
+    return Sources({"peer.h": header(X.dtype, n), "peer.c": text})
+
+
+def micromlgen(model: Any, X: np.ndarray) -> Sources:
+    """Nested conditions on floats, a vote a tree."""
+    code = importlib.import_module("micromlgen").port(model)
+    if code is None:
+        raise NotImplementedError("not known to it")
+    body = code[code.index("class ") :]
+    around = r"class \w+ \{|public:|protected:|private:|/\*\*.*?\*/|#pragma once"
+    functions = re.sub(around, "", body, flags=re.S)
+    functions = functions[: functions.rindex("};")]
+    functions = re.sub(r"\b(int|float|const char\*) (predict|dot)\(", r"static \1 \2(", functions)
+    text = '#include "peer.h"\n#include <stdarg.h>\n#include <stdbool.h>\n'
+    if "dot(" in functions:
+        text += "static float dot(float *x, ...);\n"
+    text += (
+        functions
+        + f"""
+int32_t peer_predict(const peer_input_t *row)
+{{
+    float input[{X.shape[1]}];
+    for (int i = 0; i < {X.shape[1]}; i++) {{ input[i] = row[i]; }}
+    return predict(input);
+}}
+"""
+    )
+    return Sources({"peer.h": header(X.dtype, X.shape[1]), "peer.c": text})
+
+
+PEERS: dict[str, Callable[[Any, np.ndarray], Sources]] = {
+    "emlearn": emlearn,
+    "m2cgen": m2cgen,
+    "micromlgen": micromlgen,
+}
+
+
+def measured(model: Any, X: np.ndarray, rows: np.ndarray, peer: str) -> tuple[int, int, int]:
+    """Return flash, instructions, and the rows with another label than scikit-learn's."""
+    expected = model.predict(rows)
+    if peer == "tinykernel":
+        converted = convert(model, X, max_change=1.0)
+        flash = report(converted, "cortex-m4").flash
+        wrong = int(np.sum(converted.predict(rows) != expected))
+        return flash, bench(converted, "cortex-m4", X=rows[:COUNTED]).instructions, wrong
+    sources = PEERS[peer](model, X)
+    flash, _ = flash_and_ram(sources)
+    counts = [count_instructions(sources, rows[i : i + 1]) for i in range(COUNTED)]
+    return flash, max(counts), int(np.sum(model.classes_[run_on_host(sources, rows)] != expected))
+
+
+def page(names: list[str], models: list[str]) -> Iterator[str]:
+    """Yield the lines of the page."""
+    yield "# Converted models beside emlearn, m2cgen and micromlgen"
+    yield ""
+    yield "`python benchmarks/converted.py --write docs/results/converted.md` writes this page."
+    yield "The same fitted model of scikit-learn, float32 inputs, linked for Cortex-M4 by the same"
+    yield f"compiler at -Os. Rows that differ are those of {ROWS} with another label than"
+    yield f"scikit-learn's, instructions the most of {COUNTED} rows."
+    yield ""
+    yield "Where tinykernel is larger, leaves hold the shares of all classes in 16 bits. The others"
+    yield "vote or round them to 8 bits, and labels differ. A single tree takes more instructions,"
+    yield "since all inputs become integers first. micromlgen's logistic regression of two classes"
+    yield "returns the other label."
+    yield ""
+    yield describe_machine()
+    yield ""
+    yield "| data | model | by | flash, bytes | instructions | rows that differ |"
+    yield "|---|---|---|---|---|---|"
+    for data in names:
+        X, y = SETS[data](return_X_y=True)
+        X = X.astype(np.float32)
+        rows = rows_near(X)
+        for name in models:
+            model = MODELS[name].fit(X, y)
+            for peer in ("tinykernel", *PEERS):
+                if peer in PEERS and importlib.util.find_spec(peer) is None:
+                    continue
+                line = f"| {data} | {name} | {peer} | "
+                try:
+                    flash, count, wrong = measured(model, X, rows, peer)
+                except (NotImplementedError, KeyError, TypeError, AttributeError) as error:
+                    print(f"{line}{type(error).__name__}: {error}", file=sys.stderr)
+                    yield f"{line}not converted | | |"
+                    continue
+                yield f"{line}{flash:,} | {count:,} | {wrong} |"
+
+
+def main() -> None:
+    """Write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--models", help="names of MODELS, with '; ' between them")
+    parser.add_argument("--write", type=Path, help="file for the page")
+    arguments = parser.parse_args()
+    models = arguments.models.split("; ") if arguments.models else list(MODELS)
+    print_page(page(arguments.sets.split(","), models), arguments.write)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""`tinykernel convert`: model files of other libraries."""
+
+import pytest
+from sklearn.datasets import load_wine
+
+import tinykernel
+from tests.cli.tools import run
+
+
+@pytest.mark.parametrize(
+    ("library", "name", "file"),
+    [("lightgbm", "LGBMClassifier", "w.txt"), ("xgboost", "XGBClassifier", "w.ubj")],
+)
+def test_a_booster_becomes_a_model_file(library, name, file, tmp_path):
+    """The labels of the file are those of the model that was trained."""
+    module = pytest.importorskip(library, reason=f"pip install {library}")
+    X, y = load_wine(return_X_y=True)
+    quiet = {"verbose": -1} if library == "lightgbm" else {}
+    model = getattr(module, name)(n_estimators=5, n_jobs=1, **quiet).fit(X, y)
+    booster = model.booster_ if library == "lightgbm" else model.get_booster()
+    booster.save_model(str(tmp_path / file))
+    result = run("convert", tmp_path / file, "-o", tmp_path / "w.tkm")
+    assert result.exit_code == 0, result.stderr
+    loaded = tinykernel.load(tmp_path / "w.tkm")
+    assert (loaded.predict(X) == model.predict(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [("m.pkl", "joblib.load('m.pkl')"), ("m.h5", "not a file of"), ("m.txt", "no such file")],
+)
+def test_other_files_are_refused(file, message, tmp_path):
+    """A pickle is not run: the error has the lines of Python that do it."""
+    result = run("convert", tmp_path / file, "-o", tmp_path / "m.tkm")
+    assert result.exit_code == 2 or result.exit_code == 1
+    assert message in result.stderr
+    assert not (tmp_path / "m.tkm").exists()
