@@ -22,7 +22,7 @@ from tests.random_models import random_model, random_raw
 from tests.separable import separable_model
 from tests.spectra import spectral_model
 from tinykernel import resources
-from tinykernel.board.link import scores_of
+from tinykernel.board.link import results_of
 from tinykernel.board.samples import Lines
 from tinykernel.codegen.projects import export, exported_files, formats
 from tinykernel.codegen.targets import find_target
@@ -362,8 +362,8 @@ def test_sensor_of_a_stream(system, kind, example, tmp_path, require_tool):
     wanted = told(model, samples)
     lines = {
         "record": [",".join(map(form.format, row)) for row in samples.tolist()],
-        "live": [line for line in wanted if scores_of(line)],
-        "stream": [line for line in wanted if not scores_of(line)],
+        "live": [line for line in wanted if results_of(line)],
+        "stream": [line for line in wanted if not results_of(line)],
     }
     assert printed == lines[example][:5]
 
@@ -380,7 +380,7 @@ def test_pipe_tells_when_something_happened(tmp_path, require_tool):
     at = model.input.rows + model.delay - model.hop
     wanted = []
     for line in lines:
-        if scores_of(line):
+        if results_of(line):
             at += model.hop
         else:
             wanted.append(f"{at + model.hop}\t{line}")
