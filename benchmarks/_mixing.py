@@ -150,7 +150,8 @@ class Guided:
         """Let the learner go on with these signs and places."""
         self.transform, learner = transform, self.learner
         integers = np.zeros(learner.mixed.shape, np.int16)
-        integers[:, : self.q.shape[1]] = np.maximum(self.q, -32767) * transform.live_sign
+        q = np.maximum(self.q.astype(np.int16), -32767)
+        integers[:, : self.q.shape[1]] = q * transform.live_sign
         gather = transform.permutation.indices(transform.dimension)
         mixed = fwht_halving(integers, transform.halve)[:, gather] * np.float32(transform.unit)
         if learner.layout.start_bits:
