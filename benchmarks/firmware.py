@@ -23,6 +23,8 @@ from rich.console import Console
 from tinykernel.build.parity import verify
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.hadamard import padded_dimension
+from tinykernel.kinds import Problem
+from tinykernel.kinds.components import ComponentsKind
 from tinykernel.measure.bench import BenchResult, bench
 from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel, choose_schedules
@@ -33,7 +35,6 @@ from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.stages.components import Components
 from tinykernel.training.inputs import fit_level_scaling
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.trainer import fit
 from tinykernel.training.trainset import prepare
 
 # Most instructions per component at p = 4096, d = 1024, 10 classes: what must hold, and the goal.
@@ -247,7 +248,8 @@ def mnist(folder: Path) -> list[Check]:
         effort="quick",
         random_state=0,
     )
-    found = fit(prepare(X, y)[1], options)
+    problem, kind = Problem(prepare(X, y)[1], options), ComponentsKind()
+    found = kind.fit(kind.specs(problem)[0], problem)
     model = found.machine
     checked = verify(model, X_test, y_test, target="host")
     if not checked.ok or checked.accuracy is None:

@@ -28,8 +28,9 @@ from sklearn.svm import SVC
 
 from tinykernel import TernaryKernelClassifier
 from tinykernel.files import write_bytes_atomically
+from tinykernel.kinds import Problem
+from tinykernel.kinds.components import ComponentsKind
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.trainer import fit
 from tinykernel.training.trainset import prepare
 
 WANTED = 97.0
@@ -110,7 +111,8 @@ def mnist(add: Add, folder: Path, threads: int) -> None:
     add_memory(add, "MNIST", before, X)
     for p in (1024, 4096, 16384):
         told = TrainerOptions(n_components=p, epochs=4, effort="quick", n_jobs=threads)
-        result = fit(prepare(X, y)[1], told)
+        problem, kind = Problem(prepare(X, y)[1], told), ComponentsKind()
+        result = kind.fit(kind.specs(problem)[0], problem)
         epoch = float(np.mean([entry["seconds"] for entry in result.history.epochs]))
         limited = p == 4096
         limit = f"{EPOCH_LIMIT:g} s" if limited else ""

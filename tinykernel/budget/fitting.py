@@ -178,7 +178,10 @@ def train(
     linking, is_table = _Linking(target, link), True
     if method == LEARNED:
         estimator: Any = (Regressor if task == "numbers" else Classifier)(
-            budget=budget, target=target, **options
+            # As text, which a model file can hold.
+            budget=str(budget) if isinstance(budget, Limits) else budget,
+            target=target,
+            **options,
         )
         problem, attributes = estimator.problem(X, y, sample_weight, **rows)
         selection = select(problem, kinds_for(problem.options))
