@@ -22,7 +22,7 @@ def convert_command(
     ],
     output: Annotated[Path, args.option("--output -o FILE", "model file to write: .tkm")],
 ) -> None:
-    """Turn a model of LightGBM, XGBoost or scikit-learn into a model file.
+    """Turn a model of another library into a model file.
 
     Trees keep their thresholds exactly. Linear models need rows: convert them in Python.
     """

@@ -33,7 +33,7 @@ def try_command(
     ] = False,
     quiet: args.QuietOption = False,
 ) -> None:
-    """Open a page that runs the firmware of a model: the same C, compiled for the browser.
+    """Open a page that runs the firmware of a model in a browser.
 
     Move the inputs of a table, draw an image, speak, or drop a file. The page is that of report
     --html, and proves itself by test vectors when it opens. It needs zig: pip install ziglang.
