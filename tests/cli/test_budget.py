@@ -20,7 +20,7 @@ def test_the_model_does_not_depend_on_the_compiler(work, tmp_path, monkeypatch, 
                 patched.setenv("PATH", str(tmp_path))
                 patched.setenv("PLATFORMIO_CORE_DIR", str(tmp_path))
             if "zig" in hidden:
-                patched.setattr(toolchains, "_zig_command", lambda: None)
+                patched.setattr(toolchains, "zig_command", lambda: None)
             toolchains._find_all.cache_clear()
             found = json_of("train", work / "data.npz", "-o", file, "--budget", "5KB", *QUICK)
         toolchains._find_all.cache_clear()
