@@ -51,7 +51,9 @@ _PYTHON_PROGRAMS = {"compote": "idf-component-manager", "pio": "platformio"} | {
 }
 _PYTHON_MODULES = {"SCons": "scons", "serial": "pyserial", "PIL": "pillow"} | {
     name: name
-    for name in (*("kconfiglib", "matplotlib", "pandas", "platformio", "polars", "pyarrow"),)
+    for name in (
+        *("distributed", "kconfiglib", "matplotlib", "pandas", "platformio", "polars", "pyarrow"),
+    )
     + ("ruamel.yaml", "soundfile", "unicorn", "ziglang")
 }
 

@@ -1,15 +1,20 @@
 """tinykernel.tune: the curve, the rule of one standard error, the journal, the number of jobs."""
 
+import os
+import signal
+
+import joblib
 import numpy as np
 import pytest
 
 import tinykernel
-from tests.cli.tools import blobs
+from tests.cli.tools import blobs, run, sets
 from tests.random_models import random_model
-from tinykernel import TinykernelError, tune
+from tinykernel import TinykernelError, progress, tune
 from tinykernel.measure.report import Report, report
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.stages.components import Components
+from tinykernel.tuning.backend import scheduler
 from tinykernel.tuning.curve import Point, curve, smallest_good
 from tinykernel.tuning.journal import Journal
 from tinykernel.tuning.trials import Outcome, Trial, deal_folds
@@ -123,6 +128,55 @@ def test_same_result_whatever_runs_the_trials(no_tools):
     assert all(p.flash <= p.budget for p in found[0].points)
     assert found[0].points[0].instructions == 1234
     assert "estimated, not counted: no emulator" in found[0].points[0].counted
+
+
+@pytest.mark.slow
+def test_a_killed_worker_loses_nothing(tmp_path, require_tool):
+    """Two Dask processes, one of them killed after the first trial, give what threads give."""
+    distributed = require_tool("distributed")
+    X, y = data(3)
+    how = {"sizes": ["3KB", "4KB"], **QUICK}
+    expected = tune(X, y, **how, n_jobs=1)
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        workers = list(client.run(os.getpid).values())
+        victims = workers[:1]
+
+        def kill(event):
+            if event.done and victims:
+                os.kill(victims.pop(), signal.SIGKILL)
+
+        with progress.observing(kill), joblib.parallel_config(backend="dask"):
+            remote = tune(X, y, **how, journal=tmp_path / "j")
+        address = cluster.scheduler_address
+        assert workers[0] != workers[1]
+        assert victims == []
+        assert remote.to_dict() == expected.to_dict()
+        assert remote.models == expected.models
+        assert len(list((tmp_path / "j").glob("trial-*"))) == 6
+        np.savez(tmp_path / "rows.npz", X_train=X, y_train=y)
+        models = []
+        for name, where in (("here", []), ("there", [f"backend={address}"])):
+            (tmp_path / name).mkdir()
+            command = ("tune", tmp_path / "rows.npz", "-o", tmp_path / name / "best.tkm", "-q")
+            options = (*where, "sizes=3KB,4KB", "folds=2", "epochs=2", "effort=quick")
+            assert run(*command, *sets(*options)).exit_code == 0
+            models.append((tmp_path / name / "best.tkm").read_bytes())
+        assert models[0] == models[1]
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "elsewhere"])
+def test_a_scheduler_that_does_not_answer_is_one_line(address, require_tool, monkeypatch):
+    """The message names the setting, the address and what to start."""
+    require_tool("distributed")
+    monkeypatch.setattr("tinykernel.tuning.backend.SECONDS", 1)
+    with pytest.raises(TinykernelError, match=f"backend {address}: no scheduler") as caught:
+        scheduler(address).__enter__()
+    assert "\n" not in str(caught.value)
 
 
 def test_labels_at_random_are_not_predicted(no_tools):

@@ -98,11 +98,16 @@ def test_the_model_is_saved_before_it_is_judged(data, tmp_path, monkeypatch):
 
 
 def test_paper(data, tmp_path):
-    """method=paper takes seed, components and sigma."""
+    """method=paper takes seed, components, sigma, and what Algorithm 1 minimises."""
     given = (*sets("method=paper", "sigma=1", "n_jobs=1", "n_components=64"), "--seed", 5, "-q")
     found = json_of("train", data, "-o", tmp_path / "m.pkl", *given)
     assert (found["layout"], found["components"]) == (None, 64)
     assert load(tmp_path / "m.pkl").random_state == 5
+    options = ("lambda=0.02", "paper_loss=hinge", "penalty=l1", "binary=true")
+    json_of("train", data, "-o", tmp_path / "b.pkl", *given, *sets(*options))
+    model = load(tmp_path / "b.pkl")
+    assert (model.regularization, model.loss, model.penalty) == (0.02, "hinge", "l1")
+    assert model.binary is True
 
 
 @pytest.mark.parametrize(
@@ -110,6 +115,9 @@ def test_paper(data, tmp_path):
     [
         ("--set method=paper --class-weight balanced", "only for method learned", 2),
         ("--set method=x", "choose from learned, paper", 2),
+        ("--set lambda=1", "only for method paper", 2),
+        ("--set method=paper --set lambda=-1", "give a number of 0 or more", 2),
+        ("--set method=paper --set paper_loss=exp", "choose from squared_hinge", 2),
         ("--set method=paper --validation 0.1", "--validation: only for method learned", 2),
         ("--validation 0.7", "--validation: '0.7': give a share above 0 and below 0.5", 2),
         ("--seed 99999999999", "4294967295", 2),

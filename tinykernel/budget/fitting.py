@@ -226,7 +226,9 @@ def _options(parameters: Mapping[str, Any], task: str, method: Any) -> dict[str,
     of_values = task == "numbers"
     options = {name: value for name, value in parameters.items() if value is not None}
     wrong = {
-        'loss: only for task "numbers"; leave it out': not of_values and "loss" in options,
+        'loss: only for task "numbers"; leave it out': not of_values
+        and method == LEARNED
+        and "loss" in options,
         "method: this one is for classes only; leave it out": of_values and method != LEARNED,
         'class_weight: not for task "numbers"; leave it out': of_values
         and "class_weight" in options,

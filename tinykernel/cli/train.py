@@ -18,7 +18,7 @@ from tinykernel.cli.common.normality import train_novelty
 from tinykernel.cli.common.output import print_json
 from tinykernel.cli.common.rows import about_evaluation, about_training
 from tinykernel.cli.settings.gathering import SetOption, gather, has_settings
-from tinykernel.cli.settings.table import OPTIONS_OF_TRAIN, PAPER, SETTINGS
+from tinykernel.cli.settings.table import OF_PAPER, OPTIONS_OF_TRAIN, PAPER, SETTINGS
 from tinykernel.codegen.targets import find_target
 from tinykernel.data.paths import is_pictures
 from tinykernel.errors import TinykernelError
@@ -125,6 +125,8 @@ def parameters_of(options: Mapping[str, Any]) -> dict[str, Any]:
         from tinykernel.papers import PaperClassifier
 
         parameters["method"] = PaperClassifier
+        chosen = {name: options[name] for name in OF_PAPER if options[name] is not None}
+        parameters |= {OF_PAPER[name]: value for name, value in chosen.items()}
     return parameters
 
 

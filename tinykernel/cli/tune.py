@@ -59,13 +59,14 @@ def tune_command(
     options |= {"data": data, "output": output, "task": "classes"}
     find_target(options["target"])
     from tinykernel.tuning import journal, tune
+    from tinykernel.tuning.backend import scheduler
 
     if output is not None:
         args.check_output_file(output, (".tkm",))
     elif options["pick"] is not None:
         raise typer.BadParameter("needs -o MODEL", param_hint="--pick")
     parameters, pick = train.parameters_of(options), options["pick"]
-    with showing_progress(quiet):
+    with showing_progress(quiet), scheduler(options["backend"]):
         dataset, cut, remembered = dataset_for(options, parameters)
         result = tune(
             dataset.X_train,

@@ -17,11 +17,7 @@ _ROWS_AT_ONCE, _HALVINGS = 4096, 100
 
 
 def project_on_simplex(v: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the nearest distribution, ``max(0, v + tau)`` with tau so that the sum is 1.
-
-    >>> project_on_simplex(np.array([1.0, 0.5, -1.0]))
-    array([0.75, 0.25, 0.  ])
-    """
+    """Return the nearest distribution, ``max(0, v + tau)`` with tau so that the sum is 1."""
     ordered = np.sort(v)[::-1]
     taus = (1 - np.cumsum(ordered)) / np.arange(1, v.size + 1)
     return np.asarray(np.maximum(0.0, v + taus[np.flatnonzero(ordered + taus > 0)[-1]]))
@@ -35,9 +31,6 @@ def maximise_alignment(scores: NDArray[np.float64], rho: float) -> NDArray[np.fl
     lacks, and without which q is negative where v is small; the 2 only renames lambda. The
     divergence falls with lambda, so that bisection solves the dual. (17) prints p / q for the
     q / p of (22).
-
-    >>> maximise_alignment(np.array([4.0, 2.0, 1.0, 0.0]), 1.0).round(3)
-    array([0.648, 0.27 , 0.081, 0.   ])
     """
     best = scores == scores.max()
     if scores.size / best.sum() - 1 <= rho:
@@ -77,10 +70,8 @@ class KernelAlignment(CosineMap):
 
     Attributes
     ----------
-    distribution_ : ndarray, shape (n_candidates,)
-        q.
-    weights_, offset_ : ndarray
-        As for `SpectralFeatures`.
+    distribution_, weights_, offset_ : ndarray
+        q, and W and b as of `SpectralFeatures`.
 
     Examples
     --------

@@ -25,9 +25,6 @@ def hamming_bounds(similarity: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
     and ``p >= log(n^2 / epsilon) / (2 delta^2)`` bits all shares are within delta of that, with
     probability 1 - epsilon. (000 (7) prints ``sqrt(1 - u^2)``, a weaker bound, for the
     ``sqrt(1 - u)`` of 001 and of Raginsky & Lazebnik 2009.)
-
-    >>> [float(bound) for bound in hamming_bounds(1.0)]
-    [0.0, 0.0]
     """
     u = np.asarray(similarity, dtype=np.float64)
     factor = 4 / np.pi**2
@@ -54,9 +51,8 @@ class BinaryCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     Attributes
     ----------
-    map_ : transformer
-    threshold_ : ndarray, shape (p,)
-        t times ``sqrt(2 / p)``.
+    map_, threshold_
+        The fitted map, and t times ``sqrt(2 / p)``.
 
     Examples
     --------

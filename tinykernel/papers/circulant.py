@@ -17,9 +17,6 @@ def circulant_projection(X: NDArray[Any], vectors: NDArray[Any], k: int) -> NDAr
 
     ``circ(r) x`` is the circular convolution of r and x (004 (12)-(14)), computed by the FFT (15);
     the transform of x serves all vectors r, shape (m, d).
-
-    >>> circulant_projection(np.array([[1.0, 0.0, 0.0]]), np.array([[1.0, 2.0, 3.0]]), 2).round(6)
-    array([[1., 2.]])
     """
     spectra = rfft(X)[:, None] * rfft(vectors.astype(X.dtype))
     return np.asarray(irfft(spectra, n=X.shape[1]).reshape(len(X), -1)[:, :k])
@@ -30,9 +27,6 @@ def circulant_gradient(X: NDArray[Any], slopes: NDArray[Any], n_vectors: int) ->
 
     004 (17): the circular correlation ``sum_rows s_1(rev(x)) * g``, with the g of one circulant
     matrix and 0 for outputs that were cut off. The sum over rows comes before the inverse FFT.
-
-    >>> circulant_gradient(np.array([[1.0, 2.0]]), np.array([[1.0]]), 1)
-    array([[1., 2.]])
     """
     n, d = X.shape
     padded = np.zeros((n, n_vectors * d), dtype=X.dtype)
@@ -61,12 +55,8 @@ class CirculantFeatures(CosineMap):
 
     Attributes
     ----------
-    sign_ : ndarray, shape (n_features,)
-        D.
-    vectors_ : ndarray, shape (m, n_features)
-        A vector a circulant matrix, in radians per unit.
-    offset_ : ndarray, shape (n_components,)
-        b, in radians.
+    sign_, vectors_, offset_ : ndarray, shapes (n_features,), (m, n_features), (n_components,)
+        D, the first columns of the circulant matrices in radians per unit, and b in radians.
 
     Examples
     --------

@@ -111,15 +111,10 @@ class CompactMapClassifier(OneVersusRest):
 
     Attributes
     ----------
-    classes_ : ndarray
-    vectors_ : ndarray, shape (k, n_features), or (m, n_features) where circulant
-        Theta transposed, or a vector a circulant matrix, in radians per unit.
-    sign_ : ndarray, shape (n_features,)
-        Signs of the inputs; all 1 where dense.
-    offset_ : ndarray, shape (k,)
-        b.
-    coef_ : ndarray, shape (k + 1, n_outputs)
-        w, and w_0 in the last row.
+    vectors_, offset_ : ndarray, shapes (k, n_features) and (k,)
+        Theta transposed, or the (m, n_features) first columns of circulant matrices; and b.
+    sign_, coef_ : ndarray, shapes (n_features,) and (k + 1, n_outputs)
+        Signs of the inputs, all 1 where dense; and w, with w_0 in the last row.
 
     Examples
     --------
@@ -226,7 +221,7 @@ class CompactKernelMap(CosineMap):
     Attributes
     ----------
     weights_, offset_ : ndarray
-        Theta and b, as for `SpectralFeatures`.
+        Theta and b.
 
     Examples
     --------

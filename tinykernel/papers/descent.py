@@ -68,9 +68,8 @@ class DualProblem:
     binary: bool = False  # whether no weight is 0
 
     def __post_init__(self) -> None:
-        check_choice("loss", self.loss, LOSSES)
-        check_choice("penalty", self.penalty, PENALTIES)
-        check_choice("binary", self.binary, (True, False))
+        for name, choices in (("loss", LOSSES), ("penalty", PENALTIES), ("binary", (True, False))):
+            check_choice(name, getattr(self, name), choices)
 
     @property
     def kind(self) -> int:

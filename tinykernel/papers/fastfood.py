@@ -48,7 +48,6 @@ class Fastfood(CosineMap):
     diagonal_, scale_ : ndarray, shape (n_blocks, d)
         G, and ``S / (sigma sqrt(d))``.
     offset_ : ndarray, shape (n_components,)
-        b, in radians.
 
     Examples
     --------

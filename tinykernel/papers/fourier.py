@@ -105,10 +105,8 @@ class SpectralFeatures(CosineMap):
 
     Attributes
     ----------
-    weights_ : ndarray, shape (n_features, n_components)
-        W, in radians per unit.
-    offset_ : ndarray, shape (n_components,)
-        b, in radians.
+    weights_, offset_ : ndarray, shapes (n_features, n_components) and (n_components,)
+        W, in radians per unit, and b.
     acceptance_rate_ : float
         Of `metropolis_hastings`; 1 without `log_density`.
 

@@ -49,12 +49,6 @@ def metropolis_hastings(
     rate : float
         Share of the proposals after the burn-in that were accepted.
 
-    Raises
-    ------
-    TinykernelError
-        If a number is out of range, p is 0 at the origin, or `log_density` returns anything but a
-        number, finite or -infinity, for each position.
-
     Examples
     --------
     >>> samples, rate = metropolis_hastings(lambda w: -0.5 * (w**2).sum(axis=1), 2, 100)

@@ -50,14 +50,10 @@ class TernaryLinearClassifier(OneVersusRest):
 
     Attributes
     ----------
-    classes_ : ndarray
-    coef_ : ndarray of int8, shape (n_outputs, n_features)
-        w, of one output for two classes.
-    scale_, intercept_ : ndarray, shape (n_outputs,)
-        alpha and beta.
+    coef_, scale_, intercept_ : ndarray, shape (n_outputs, n_features), and twice (n_outputs,)
+        w, alpha and beta, of one output for two classes.
     objectives_ : list of tuple of float
         The objective of each output after each sweep.
-    n_iter_ : int
 
     Examples
     --------

@@ -11,6 +11,7 @@ from joblib import Parallel, delayed
 
 from tinykernel import progress
 from tinykernel.text import percent
+from tinykernel.tuning.backend import is_remote
 from tinykernel.tuning.curve import kilobytes
 from tinykernel.tuning.journal import Journal
 from tinykernel.tuning.trials import Outcome, Stopped, Trial, Work, run_trial
@@ -38,11 +39,11 @@ class Run:
     def go(self, n_jobs: int) -> None:
         """Run the remaining trials; Ctrl-C ends this, finished ones stay."""
         self._say("")
-        stop = threading.Event()
+        stop = None if is_remote() else threading.Event()
         # One trial at a time is requested, to keep the time limit.
         jobs = Parallel(
             n_jobs,
-            "threading",
+            prefer="threads",
             return_as="generator_unordered",
             batch_size=1,
             pre_dispatch="n_jobs",
@@ -53,7 +54,8 @@ class Run:
                 for outcome in outcomes:
                     self._take(outcome)
             finally:
-                stop.set()  # else Ctrl-C waits for the end of the trials
+                if stop is not None:
+                    stop.set()  # else Ctrl-C waits for the end of the trials
                 outcomes.close()
         except (KeyboardInterrupt, Stopped):
             self.stopped = "interrupted"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from joblib import hash as hash_of
 from numpy.typing import ArrayLike
 
@@ -16,6 +17,7 @@ from tinykernel.checks import check_count
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.limits import Limits, parse_limits, parse_size
+from tinykernel.tuning.backend import is_remote
 from tinykernel.tuning.curve import curve, kilobytes, smallest_good
 from tinykernel.tuning.journal import Journal
 from tinykernel.tuning.result import TuneResult
@@ -72,7 +74,8 @@ def tune(
         Folder for finished trials, which do not run again.
     n_jobs : int, optional
         Trials at a time, one a processor by default and for -1. The result is the same. 0 trains
-        nothing and uses the trials of the journal.
+        nothing and uses the trials of the journal. In ``joblib.parallel_config(backend="dask")``
+        trials run on the workers of a Dask cluster, one a thread; the journal stays here.
     **parameters
         As for `tinykernel.train`; ``random_state`` is 0 by default.
 
@@ -97,7 +100,8 @@ def tune(
     from tinykernel import __version__
 
     options = {name: value for name, value in parameters.items() if value is not None}
-    for name in options.keys() & _NOT_TUNED:
+    is_learned = options.get("method", "learned") == "learned"
+    for name in options.keys() & (_NOT_TUNED if is_learned else _NOT_TUNED - {"loss"}):
         raise TinykernelError(
             f"{name}: not an option of tune, which compares sizes of classifiers; leave it out"
         )
@@ -127,8 +131,9 @@ def tune(
         store = Journal(Path(journal), about | {"options": options | fixed})
         before = {o.trial: o for o in store.read() if o.trial in set(trials)}
     n_processors = os.cpu_count() or 1
-    n_jobs = n_processors if n_jobs in (None, -1) else n_jobs
-    threads = max(1, n_processors // max(1, n_jobs or 1))
+    if n_jobs in (None, -1):
+        n_jobs = effective_n_jobs(-1) if is_remote() else n_processors
+    threads = 1 if is_remote() else max(1, n_processors // max(1, n_jobs or 1))
     work = Work(rows, labels, named, folds, target, limits, {**options, "n_jobs": threads})
     run = Run(work, trials, before, store, max_time)
     if n_jobs == 0:

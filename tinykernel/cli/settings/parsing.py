@@ -60,6 +60,11 @@ def choice(*names: str, **others: str) -> Reader:
     return read
 
 
+def truth(text: str) -> bool:
+    """Read true or false."""
+    return bool(choice("false", "true")(text) == "true")
+
+
 def number(low: float, high: float, wanted: str, kind: type = float) -> Reader:
     """Return a reader of numbers from low to high."""
 

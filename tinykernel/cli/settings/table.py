@@ -22,6 +22,11 @@ CLASSES, NUMBERS, NOVELTY = TASKS = ("classes", "numbers", "novelty")
 LEARNED, PAPER = METHODS = ("learned", "paper")
 #: The tables of ``tinykernel.toml``.
 PARTS = ("data", "train", "tune", "export")
+#: Settings of the method of the papers, and the parameters that they are.
+OF_PAPER = {
+    **{"lambda": "regularization", "paper_loss": "loss"},
+    **{name: name for name in ("penalty", "binary")},
+}
 #: Settings with an option of `train`, in the order of its help.
 OPTIONS_OF_TRAIN = (
     *("label", "groups", "name", "task", "budget", "target", "window", "hop", "window_shape"),
@@ -99,6 +104,7 @@ def bounds(default: str, range: str = "") -> str:
 
 
 _data, _train, _tune, _export = (partial(Setting, part) for part in PARTS)
+_paper = partial(_train, tasks=(CLASSES,), methods=(PAPER,))
 
 _OWN = (
     _data("label", "COLUMN", "Column, array or file of the labels."),
@@ -214,6 +220,25 @@ _OWN = (
         default=LEARNED,
         tasks=_SUPERVISED,
     ),
+    _paper(
+        "lambda",
+        "float",
+        "Weight of the penalty. By default 0.1.",
+        reader=parsing.number(0, 1e9, "a number of 0 or more"),
+        range="0 or more",
+    ),
+    _paper("paper_loss", "squared_hinge|hinge|logistic|squared", "Loss. By default squared_hinge."),
+    _paper(
+        "penalty",
+        "l2|l1",
+        "Penalty of the weights. By default l2. l1: fewer weights that are not 0.",
+    ),
+    _paper(
+        "binary",
+        "false|true",
+        "Whether weights are -1 or 1 only. By default false.",
+        reader=parsing.truth,
+    ),
     _train(
         "false_alarms",
         "SHARE",
@@ -249,6 +274,11 @@ _OWN = (
         reader=parsing.number(2, 1000, "a whole number, 2 or more", int),
         default=4,
         range="2 or more",
+    ),
+    _tune(
+        "backend",
+        "ADDRESS",
+        "Dask scheduler whose workers train, such as tcp://127.0.0.1:8786. By default none.",
     ),
     _export(
         "board", "NAME", "PlatformIO board; PLATFORM:NAME if 'tinykernel targets' does not list it."
