@@ -44,13 +44,16 @@ neighbour, and nothing is tuned: the pages of the papers do that. {rows} random 
 0, of the official part, of which exact kernel machines see 2000, and up to {test} test rows.
 Accuracy in %, processor seconds of training and answering, and KB of the numbers that an answer
 needs: 32 bits each, or 1 and 2 for codes and ternary weights; of models that become firmware what
-`report` says for Cortex-M4."""
+`report` says for Cortex-M4. `TernaryKernelClassifier` makes {epochs} passes over the rows."""
+
+EPOCHS = (10, 2)
 
 
 def page(run: Run) -> Iterator[str]:
     """Yield the page."""
     p, q, n, test = run.pick((512, 2048, 3000, 2000), (128, 256, 1000, 1000))
-    yield INTRO.format(p=p, q=q, rows=f"{n:,}", test=f"{test:,}")
+    sizes = {"rows": f"{n:,}", "test": f"{test:,}", "epochs": run.pick(*EPOCHS)}
+    yield INTRO.format(p=p, q=q, **sizes)
     _, axes = plt.subplots(1, 2, figsize=(10, 4.5))
     for ax, name in zip(axes, ("usps", "mnist"), strict=True):
         raw = cut(load(run.data, name)[0], n, test)
@@ -88,7 +91,7 @@ def systems(run: Run, raw: Data, p: int, q: int) -> dict[str, tuple[Any, Data, A
         return lambda model: count
 
     dense, blocks = d * p + p + c * p, 4 * q + q / 32 + q
-    learned = TernaryKernelClassifier(n_components=q, epochs=run.pick(10, 2), **seed)
+    learned = TernaryKernelClassifier(n_components=q, epochs=run.pick(*EPOCHS), **seed)
     return {
         "LinearSVC": (LinearSVC(max_iter=300, **seed), data, same(c * d)),
         "RidgeClassifier": (RidgeClassifier(), data, same(c * d)),
