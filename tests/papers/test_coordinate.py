@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinykernel.papers.descent import LOSSES, PENALTIES, DualProblem, learn_output, scaled, visit
+from tinykernel.papers.descent import LOSSES, PENALTIES, TernaryProblem, learn_output, scaled, visit
 
 
 def slow_objective(problem, weights, penalty, alpha, beta):
@@ -31,7 +31,7 @@ def make(seed, n, p, kind=("squared_hinge", "l2", False)):
     y[:2] = -1, 1
     share = rng.uniform(0.2, 3.0, n)
     signs = rng.choice(np.array([-1, 1], dtype=np.int8), (p, n))
-    return DualProblem(signs, y, share / share.sum(), *kind), rng
+    return TernaryProblem(signs, y, share / share.sum(), *kind), rng
 
 
 _PENALTY = st.sampled_from([0.0, 0.001, 0.03, 0.3])

@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from tinykernel.papers import BinaryCodes, Fastfood, TernaryLinearClassifier
-from tinykernel.papers.descent import LOSSES, PENALTIES, DualProblem
+from tinykernel.papers.descent import LOSSES, PENALTIES, TernaryProblem
 
 
 def codes_of(n_components, n=300):
@@ -35,7 +35,7 @@ def test_the_start_is_12() -> None:
     """w has the signs of a linear SVM's weights, and alpha is their mean magnitude."""
     Z, y = codes_of(32)
     model = TernaryLinearClassifier(random_state=0)
-    problem = DualProblem(
+    problem = TernaryProblem(
         np.ascontiguousarray(Z.T), np.where(y == 1, 1.0, -1.0), np.full(300, 1 / 300)
     )
     w, alpha = model._start(problem, np.random.RandomState(0))

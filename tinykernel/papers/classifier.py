@@ -19,7 +19,7 @@ from tinykernel.model import IntegerModel, choose_schedules
 from tinykernel.model.grid import Grid
 from tinykernel.model.quantization import phases
 from tinykernel.model.quantization.outputs import Sums, kernel_model
-from tinykernel.papers.descent import DualProblem, learn_output
+from tinykernel.papers.descent import TernaryProblem, learn_output
 from tinykernel.training.inputs import (
     SharedTransform,
     choose_scaling,
@@ -145,7 +145,8 @@ class PaperClassifier(MachineClassifier):
         indices = [1] if data.n_classes == 2 else range(data.n_classes)
         kind = self.loss, self.penalty, self.binary
         rests = [
-            DualProblem(signs, np.where(data.codes == i, 1.0, -1.0), share, *kind) for i in indices
+            TernaryProblem(signs, np.where(data.codes == i, 1.0, -1.0), share, *kind)
+            for i in indices
         ]
         settings = float(self.regularization), int(self.max_iter)
         tasks = [partial(learn_output, rest, *settings, int(rng.integers(2**32))) for rest in rests]

@@ -57,7 +57,7 @@ def _losses(kind, short):  # type: ignore[no-untyped-def]
 
 
 @dataclass(frozen=True, eq=False)
-class DualProblem:
+class TernaryProblem:
     """One output against the rest: y (n,) of +-1, and shares c (n,) of the rows."""
 
     signs: NDArray[np.int8]  # (p, n): z, feature by feature.
@@ -140,7 +140,7 @@ def visit(problem, order, price, short, weights, sums):  # type: ignore[no-untyp
 
 
 def scaled(
-    problem: DualProblem, sums: NDArray[np.int32], price: float, alpha: float, beta: float
+    problem: TernaryProblem, sums: NDArray[np.int32], price: float, alpha: float, beta: float
 ) -> tuple[float, float]:
     """Minimise (7) over alpha and beta at fixed weights, which is (8).
 
@@ -177,7 +177,7 @@ def scaled(
     return alpha, beta
 
 
-def first_weights(problem: DualProblem) -> NDArray[np.int8]:
+def first_weights(problem: TernaryProblem) -> NDArray[np.int8]:
     """Return the sign of the correlation of each feature with y; 0 where it is weak.
 
     The paper begins with the signs of a linear SVM (12), which ends equally accurate.
@@ -193,7 +193,7 @@ def first_weights(problem: DualProblem) -> NDArray[np.int8]:
 
 
 def learn_output(
-    problem: DualProblem,
+    problem: TernaryProblem,
     regularization: float,
     max_iter: int,
     seed: int,

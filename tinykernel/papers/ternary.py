@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from tinykernel.checks import check_choice, check_count, check_positive
-from tinykernel.papers.descent import DualProblem, learn_output
+from tinykernel.papers.descent import TernaryProblem, learn_output
 from tinykernel.papers.labels import FLOATS, OneVersusRest, label_matrix
 
 _MOST_ROWS = 2000  # of the linear SVM, which (12) trains on a small part
@@ -83,7 +83,7 @@ class TernaryLinearClassifier(OneVersusRest):
         share, kind = np.full(len(rows), 1 / len(rows)), (self.loss, self.penalty, self.binary)
         settings, outputs = (float(self.regularization), self.max_iter), []
         for targets in np.ascontiguousarray(Y.T):
-            problem = DualProblem(signs, targets, share, *kind)
+            problem = TernaryProblem(signs, targets, share, *kind)
             start = self._start(problem, rng)
             outputs.append(learn_output(problem, *settings, rng.randint(2**31 - 1), start))
         self.coef_ = np.stack([output.weights for output in outputs])
@@ -94,7 +94,7 @@ class TernaryLinearClassifier(OneVersusRest):
         return self
 
     def _start(
-        self, problem: DualProblem, rng: np.random.RandomState
+        self, problem: TernaryProblem, rng: np.random.RandomState
     ) -> tuple[NDArray[np.int8], float]:
         """Return the first weights and alpha, (12)."""
         p, n = problem.signs.shape
