@@ -28,7 +28,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from tinykernel.convert import convert
+from tinykernel.conversion import convert
 from tinykernel.measure.bench import bench
 from tinykernel.measure.report import report
 

@@ -273,7 +273,7 @@ def test_calibrated_probabilities(tmp_path):
     ("parameters", "message"),
     [
         ({"n_components": {"compact": 64}}, "the layout by layout"),
-        ({"layout": "small"}, "layout must be one of"),
+        ({"layout": "small"}, "is not a layout; give compact"),
         ({"n_components": 70000}, "must be at most 65536"),
         ({"epochs": 0}, "epochs must be a whole number"),
         ({"effort": "no"}, "effort must be one of"),

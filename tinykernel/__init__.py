@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tinykernel.budget import train as train
     from tinykernel.build.parity import verify as verify
     from tinykernel.codegen.projects import export as export
-    from tinykernel.convert import convert as convert
+    from tinykernel.conversion import convert as convert
     from tinykernel.data.recordings import windows as windows
     from tinykernel.decisions import Counters as Counters
     from tinykernel.decisions import calibrate as calibrate
@@ -46,7 +46,7 @@ _HOME = {
     "TinykernelError": "tinykernel.errors",
     "bench": "tinykernel.measure.bench",
     "calibrate": "tinykernel.decisions",
-    "convert": "tinykernel.convert",
+    "convert": "tinykernel.conversion",
     "evaluate": "tinykernel.evaluation",
     "export": "tinykernel.codegen.projects",
     "load": "tinykernel.modelfile",

@@ -27,7 +27,7 @@ def convert_command(
     Trees keep their thresholds exactly. Linear models need rows: convert them in Python.
     """
     args.check_output_file(output, args.MODEL_SUFFIXES, inputs=[model])
-    from tinykernel.convert import convert
+    from tinykernel.conversion import convert
     from tinykernel.modelfile import save
 
     converted = convert(_read(model))

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tinykernel.convert import is_foreign
+from tinykernel.conversion import is_foreign
 from tinykernel.errors import TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.model import IntegerModel, as_integer_model

@@ -84,7 +84,7 @@ def as_integer_model(obj: object) -> IntegerModel:
     model = obj.quantize() if hasattr(obj, "quantize") else obj
     if isinstance(model, IntegerModel):
         return model
-    convert = import_module("tinykernel.convert")  # by name, because it lies above this package
+    convert = import_module("tinykernel.conversion")  # by name, because it lies above this package
     if convert.is_foreign(obj):
         return convert.convert(obj)  # type: ignore[no-any-return]
     raise TinykernelError(

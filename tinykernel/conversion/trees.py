@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.convert.columns import ModelColumns
+from tinykernel.conversion.columns import ModelColumns
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import LARGEST_SHIFT, Values

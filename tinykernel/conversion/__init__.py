@@ -3,6 +3,6 @@
 Nothing is imported but what the models themselves come from.
 """
 
-from tinykernel.convert.models import Change, change_of, convert, is_foreign
+from tinykernel.conversion.models import Change, change_of, convert, is_foreign
 
 __all__ = ["Change", "change_of", "convert", "is_foreign"]

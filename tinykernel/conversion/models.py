@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.convert.columns import ModelColumns
+from tinykernel.conversion.columns import ModelColumns
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 
@@ -149,7 +149,7 @@ def _answers(model: Any, X: ArrayLike, converted: IntegerModel) -> NDArray[Any]:
     """Return what the original predicts; a Booster gives probabilities or values."""
     if type(model).__name__ != "Booster":
         return np.asarray(model.predict(X))
-    boosters = import_module("tinykernel.convert.boosters")
+    boosters = import_module("tinykernel.conversion.boosters")
     return np.asarray(boosters.predicted(model, np.asarray(X), converted))
 
 
@@ -178,7 +178,7 @@ def _reader_of(model: Any) -> tuple[str, Callable[..., IntegerModel]]:
     kind, library = type(model).__name__, type(model).__module__.split(".")[0]
     for family, names in _FAMILIES.get(library, {}).items():
         if kind in names:
-            module = import_module(f"tinykernel.convert.{family}")
+            module = import_module(f"tinykernel.conversion.{family}")
             return family, module.read
     if library == "sklearn" and kind in _DISTILLED:
         raise TinykernelError(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
-from tinykernel.convert import change_of, convert
+from tinykernel.conversion import change_of, convert
 from tinykernel.errors import TinykernelError
 
 SETS = {"cancer": load_breast_cancer, "wine": load_wine}

@@ -26,8 +26,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import tinykernel
 from tests.random_models import EXACT, exact_trees
-from tinykernel.convert import convert
-from tinykernel.convert.columns import ModelColumns
+from tinykernel.conversion import convert
+from tinykernel.conversion.columns import ModelColumns
 from tinykernel.errors import TinykernelError
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages.scale import order_of

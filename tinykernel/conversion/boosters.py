@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.convert.columns import ModelColumns
-from tinykernel.convert.trees import Ensemble, ForeignTree, integer_model
+from tinykernel.conversion.columns import ModelColumns
+from tinykernel.conversion.trees import Ensemble, ForeignTree, integer_model
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 

@@ -22,7 +22,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC, LinearSVR
 
 import tinykernel
-from tinykernel.convert import change_of, convert
+from tinykernel.conversion import change_of, convert
 from tinykernel.errors import TinykernelError
 
 SETS = {"digits": load_digits, "cancer": load_breast_cancer, "wine": load_wine}
