@@ -82,7 +82,14 @@ def normal_recordings(path: str | os.PathLike[str], **how: Any) -> NormalRows:
     """Cut recordings into windows; `how` are parameters of `windows`."""
     cut = windows(path, labels_needed=False, **how)
     _check_one(cut.source, cut.y)
-    return NormalRows(cut.X, cut.groups, None, cut.source, cut.hop, cutting_of(cut, how))
+    normal = NormalRows(cut.X, cut.groups, None, cut.source, cut.hop, cutting_of(cut, how))
+    if cut.X.dtype.kind != "f":
+        return normal
+    note = (
+        "samples are floats, which have no spectrum: record whole numbers, such as the counts of "
+        "the sensor, so that one competes"
+    )
+    return replace(normal, notes=(*normal.notes, note))
 
 
 def _check_one(source: str, labels: Sequence[Any] | NDArray[Any] | None) -> None:

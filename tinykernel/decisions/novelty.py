@@ -95,7 +95,7 @@ def fit_novelty(
     by_prototypes = novelty[used], nearer(made_distance, margins(made_scores)[1], line)
     if not clearly_better(*by_scores, *by_prototypes):
         return FittedNovelty(novelty, used, prototypes, line)
-    better, worse = (100 * _places(*each).mean() for each in (by_scores, by_prototypes))
+    better, worse = (100 * places(*each).mean() for each in (by_scores, by_prototypes))
     return FittedNovelty(
         novelties(scores),
         used,
@@ -124,14 +124,17 @@ def clearly_better(first: _Array, first_made: _Array, other: _Array, other_made:
     >>> clearly_better(known, made, -known, -made), clearly_better(known, made, known, made)
     (True, False)
     """
-    ahead = _places(first, first_made) - _places(other, other_made)
-    ahead_made = _places(other_made, other) - _places(first_made, first)
+    ahead = places(first, first_made) - places(other, other_made)
+    ahead_made = places(other_made, other) - places(first_made, first)
     error = np.sqrt(ahead.var() / len(ahead) + ahead_made.var() / len(ahead_made))
     return bool(ahead.mean() > _CLEARLY * error)
 
 
-def _places(values: _Array, others: _Array) -> NDArray[np.float64]:
-    """Return which share of the others exceeds each value; equal ones count half."""
+def places(values: _Array, others: _Array) -> NDArray[np.float64]:
+    """Return which share of the others exceeds each value; equal ones count half.
+
+    The mean is the area under the ROC curve, of values that should be below the others.
+    """
     ascending = np.sort(others)
     below = np.searchsorted(ascending, values, "left") + np.searchsorted(ascending, values, "right")
     return np.asarray(1 - below / (2 * len(others)))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tinykernel.checks import check_count
-from tinykernel.decisions.novelty import Alarms, alarms, as_levels, nearest_means
+from tinykernel.decisions.novelty import Alarms, alarms, as_levels, nearest_means, places
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator.machines import flat
 from tinykernel.model import IntegerModel
@@ -25,10 +27,16 @@ from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.stage import Stage
 from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.options import TrainerOptions
+from tinykernel.training.signals.normal import SEGMENTS, anomalies, band_stages
 from tinykernel.training.signals.training import KernelSettings, pooled_signals
 
 #: Classes of the integer model, in this order.
 CLASSES = ("normal", "novel")
+_Front = tuple[Grid, tuple[Stage, ...]]  # what stages take, and the stages
+_PATTERNS = 128
+# The share of windows that simulated anomalies are made of, at most and at least how many windows.
+_JUDGED, _MOST_JUDGED, _FEWEST_WINDOWS = 0.25, 300, 20
+_ALIKE = 0.005
 _ROWS_PER_PROTOTYPE = 25
 _MOST_BYTES = 4096
 
@@ -51,9 +59,11 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         Share of the rows, or of groups, held out to set the threshold.
     window_shape : (int, int) or None
         Samples and channels, where rows are windows of a signal. Kernels as those of
-        `tinykernel.Classifier` then count patterns in them.
-    n_kernels : int
-        Number of kernels, for windows.
+        `tinykernel.Classifier` then count patterns in them, or how loud bands of frequencies are:
+        what finds more simulated anomalies among a quarter of the windows.
+    n_kernels : int or None
+        Number of kernels that count patterns in windows. None means 128, and lets the bands of
+        windows of whole numbers compete.
     hop : int
         Samples from one window of a stream to the next; 0 for no stream.
     random_state : int, RandomState or None
@@ -71,6 +81,9 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         Why there is no guarantee; else empty.
     offset_ : float
         The threshold with the sign of `score_samples`.
+    areas_ : dict of str to float
+        Of windows, what was compared, and the mean area under the ROC curve of simulated anomalies:
+        windows that are mixed, scaled, clipped, have impulses or miss a channel.
 
     Examples
     --------
@@ -87,7 +100,7 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
     false_alarms: float = 0.01
     calibration_size: float = 0.2
     window_shape: tuple[int, int] | None = None
-    n_kernels: int = 128
+    n_kernels: int | None = None
     hop: int = 0
     random_state: Any = None
 
@@ -131,7 +144,9 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
                 f"groups: shape {names.shape} for {len(raw)} rows; give one per row"
             )
         held_out = _held_out(len(raw), names, self.calibration_size, rng)
-        model = self._fit_prototypes(raw[~held_out], raw_dtype, shape, seed, rng)
+        units = None if names is None else names[~held_out]
+        self.areas_: dict[str, float] = {}
+        model = self._fit_prototypes(raw[~held_out], raw_dtype, shape, seed, rng, units)
         self.alarms_: Alarms | None = None
         self.refusal_ = ""
         try:
@@ -151,7 +166,8 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
                 raise TinykernelError(f"{name}: {value}; give a share above 0 and below 1")
         if self.n_prototypes is not None:
             check_count("n_prototypes", self.n_prototypes)
-        check_count("n_kernels", self.n_kernels)
+        if self.n_kernels is not None:
+            check_count("n_kernels", self.n_kernels)
         check_count("hop", self.hop, 0)
         if self.hop and self.window_shape is None:
             raise TinykernelError("hop: give signals, with a window_shape, e.g. (128, 6)")
@@ -163,6 +179,7 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         shape: tuple[int, ...] | None,
         seed: int,
         rng: np.random.Generator,
+        groups: NDArray[Any] | None,
     ) -> IntegerModel:
         """Fit scaler or kernels, and prototypes, to normal rows."""
         grid, names = Grid.table(raw_dtype, raw.shape[1]), None
@@ -173,13 +190,62 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
             names = getattr(self, "feature_names_in_", None)
         else:
             options = TrainerOptions(hop=self.hop, random_state=seed)
+            settings = KernelSettings(n_kernels=self.n_kernels or _PATTERNS)
             if len(shape) != 2 or np.prod(shape) != raw.shape[1]:
                 raise TinykernelError(
                     f"window_shape: {shape} for rows of {raw.shape[1]} values; windows have "
                     "samples and channels, and images have no kernels here"
                 )
-            settings = KernelSettings(n_kernels=self.n_kernels)
-            grid, stages = pooled_signals(raw, raw_dtype, options, settings, shape)
+
+            def patterns(rows: NDArray[Any]) -> _Front:
+                return pooled_signals(rows, raw_dtype, options, settings, shape)
+
+            grid, stages = self._front(patterns, raw, raw_dtype, shape, groups)
+        return self._with_prototypes((grid, stages), raw, rng, names)
+
+    def _front(
+        self,
+        patterns: Callable[[NDArray[Any]], _Front],
+        raw: NDArray[Any],
+        raw_dtype: str,
+        shape: tuple[int, ...],
+        groups: NDArray[Any] | None,
+    ) -> _Front:
+        """Return the stages that tell simulated anomalies best from held-out windows."""
+        rng = np.random.default_rng(0)
+        units = 0 if groups is None else np.unique(groups).size
+        if self.n_kernels is not None or units == 1 or len(raw) < _FEWEST_WINDOWS:
+            return patterns(raw)
+        fronts: dict[str, Callable[[NDArray[Any]], _Front | None]] = {"patterns": patterns}
+        for length in SEGMENTS:
+            bands = partial(band_stages, raw_dtype=raw_dtype, shape=shape, hop=self.hop)
+            fronts[f"bands of {length} samples"] = partial(bands, length=length)
+        outside = _held_out(len(raw), groups, _JUDGED, rng)
+        judged = raw[outside][rng.permutation(int(outside.sum()))[:_MOST_JUDGED]]
+        simulated = anomalies(judged, shape, rng).values()
+        for name, made in fronts.items():
+            front = made(raw[~outside])
+            if front is not None:
+                model = self._with_prototypes(front, raw[~outside], np.random.default_rng(0))
+                usual = _novelty(model, judged)
+                areas = [places(usual, _novelty(model, rows)).mean() for rows in simulated]
+                self.areas_[name] = float(np.mean(areas))
+        least = max(self.areas_.values()) - _ALIKE
+        # Of those that are alike the longest segments, which separate most frequencies.
+        chosen = [name for name, area in self.areas_.items() if area >= least][-1]
+        front = fronts[chosen](raw)
+        assert front is not None
+        return front
+
+    def _with_prototypes(
+        self,
+        front: _Front,
+        raw: NDArray[Any],
+        rng: np.random.Generator,
+        names: NDArray[Any] | None = None,
+    ) -> IntegerModel:
+        """Return the model of these stages, with the prototypes of rows."""
+        grid, stages = front
         output = grid
         for stage in stages:
             output = stage.gives(output)

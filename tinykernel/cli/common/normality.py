@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
 
 
+_FEW_PATTERNS = 128
+
+
 def train_novelty(options: Mapping[str, Any]) -> None:
     """Train, save and print the guarantee; exit status 1 without one."""
     from tinykernel.modelfile import save
@@ -51,6 +54,7 @@ def train_novelty(options: Mapping[str, Any]) -> None:
                 "features": model.n_inputs,
                 "prototypes": n_prototypes,
                 "threshold": threshold,
+                "compared": watch.areas_,
                 "novelty": watch.alarms_.to_dict(),
                 "report": None if sizes is None else sizes.to_dict(),
                 "file": str(output),
@@ -62,6 +66,7 @@ def train_novelty(options: Mapping[str, Any]) -> None:
         pairs = [
             ("data", f"{count(len(rows.X), 'row')} of {rows.source}"),
             ("model", f"{count(n_prototypes, 'prototype')} of {inputs}"),
+            ("compared", areas_in_words(watch.areas_)),
             *alarms_in_words(watch.alarms_, threshold),
         ]
         if sizes is not None:
@@ -131,7 +136,9 @@ def _fitted(
         over = 0 if limits.flash is None else sizes.flash - limits.flash
         # For limits other than flash the share of a prototype is not known.
         number = n - -(-over // each) if over > 0 else n // 2
-        if number < 1:
+        if number < 1 and parameters.get("n_kernels") is None and watch.areas_:
+            number, parameters["n_kernels"] = None, _FEW_PATTERNS  # bands take more
+        elif number < 1:
             raise TinykernelError(
                 f"the trained model, target {target}: {'; '.join(sizes.over_budget)}; give a "
                 "larger budget"
@@ -159,6 +166,12 @@ def _about(rows: NormalRows, watch: NoveltyDetector, options: Mapping[str, Any])
 def promise_of(alarms: Alarms) -> dict[str, Any]:
     """Return the guarantee for the model file."""
     return {"statement": alarms.statement.removeprefix("; "), **alarms.to_dict()}
+
+
+def areas_in_words(areas: Mapping[str, float]) -> str:
+    """Return how well what was compared told simulated anomalies from held-out windows."""
+    every = ", ".join(f"{name} {100 * area:.1f} %" for name, area in areas.items())
+    return every and f"area under the ROC curve of simulated anomalies: {every}"
 
 
 def alarms_in_words(alarms: Alarms, threshold: int) -> list[tuple[str, str]]:

@@ -87,6 +87,20 @@ def spectrum_for(asked: str, rate: float, samples: int, hop: int, bands: int = B
     return stage
 
 
+def spectrum_within(length: int, samples: int, hop: int, bands: int) -> Spectrum | None:
+    """Return a spectrum with enough segments of this length; None where windows are too short.
+
+    Its bands are alike. The segments of a stream, with a `hop` of windows, are those of windows.
+    """
+    apart = (samples - length) // (_FEWEST - 1)
+    steps = _frame_hops(length, hop) if hop else [min(length * 5 // 8, apart)]
+    step = next((step for step in steps if length // 4 <= step <= apart), None)
+    if step is None:
+        return None
+    edges = band_edges(0, length, bands).astype(np.uint16)
+    return Spectrum(length, step, edges, _LOG_BITS, 0)
+
+
 def spectrum_of(
     options: TrainerOptions, shape: tuple[int, ...], raw_dtype: str, bands: int = BANDS
 ) -> tuple[Spectrum | None, str]:
