@@ -43,6 +43,7 @@ def test_fuzzing_finds_nothing(require_tool: Callable[[str], str]) -> None:
     assert counts["mutated files"] >= 100
     assert counts["data files"] >= 20
     assert counts["models"] >= 2
+    assert counts["headers"] + counts["refused names"] >= 1
     assert counts["crashes"] + counts["uncaught exceptions"] + counts["differences"] == 0
 
 
