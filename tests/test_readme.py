@@ -1,6 +1,7 @@
 """Everything that the README shows is run.
 
-``python tests/test_readme.py`` writes the present outputs into the console blocks of the README.
+``python tests/test_readme.py [PAGE ...]`` writes the present outputs into the console blocks of the
+README, or of pages of ``docs/``.
 """
 
 import re
@@ -99,21 +100,29 @@ def test_difference_sees_what_matters() -> None:
     assert wording("a   1.5 KB") == "a # KB"
 
 
-def rewrite() -> None:
-    """Run the console blocks and put their outputs into the README."""
-    lines = README.read_text(encoding="utf-8").splitlines()
+def rewrite(page: Path) -> None:
+    """Run the console blocks of a page, after its first Python, and put their outputs into it."""
+    lines = page.read_text(encoding="utf-8").splitlines()
     with tempfile.TemporaryDirectory() as temporary:
-        (Path(temporary) / "examples").symlink_to(ROOT / "examples", target_is_directory=True)
+        folder = Path(temporary)
+        (folder / "examples").symlink_to(ROOT / "examples", target_is_directory=True)
+        if page != README:
+            made = blocks(page, "python")[0].text
+            subprocess.run([sys.executable, "-c", made], cwd=folder, check=True)
         new: list[tuple[Block, list[str]]] = []
-        for block in blocks(README, "console"):
+        for block in blocks(page, "console"):
             text = []
             for shown in commands(block):
-                text += [*shown.lines, *run_command(shown.command, Path(temporary))]
+                output = run_command(shown.command, folder)
+                # What differs by chance, such as a time, stays as it is.
+                same = not difference(list(shown.output), output)
+                text += [*shown.lines, *(shown.output if same else output)]
             new.append((block, text))
     for block, text in reversed(new):
         lines[block.line : block.line + len(block.text.splitlines())] = text
-    README.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    rewrite()
+    for name in sys.argv[1:] or [README]:
+        rewrite(Path(name).resolve())

@@ -20,7 +20,10 @@ _FILES = {
     "background",
 }
 # Names that mean something else in one of the two.
-_OTHERWISE = {"export": {"project_format": "format"}}
+_OTHERWISE = {
+    "export": {"project_format": "format"},
+    "train": {"lambda": "regularization", "paper_loss": "loss"},
+}
 _CALLED: dict[str, tuple[Callable[..., Any], ...]] = {
     "train": (
         tinykernel.train,

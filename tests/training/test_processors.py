@@ -73,15 +73,13 @@ trainings = {
         image_shape=(16, 16),
         n_channels=6,
         augment=moved,
-        model="chains",
-        **{**none, "epochs": 2},
+        **{**none, "model": "chains", "epochs": 2},
     ).fit(X.astype(np.uint8).reshape(-1, 8, 8).repeat(2, 1).repeat(2, 2).reshape(-1, 256), y),
     "mixed": lambda: Classifier(
         image_shape=(8, 8),
-        n_kernels=8,
+        n_channels=8,
         augment=moved,
-        model="separable",
-        **{**none, "epochs": 2},
+        **{**none, "model": "separable", "epochs": 2},
     ).fit(X.astype(np.uint8), y),
     "signals": lambda: Classifier(
         window_shape=(64, 3), n_kernels=8, augment={"rotate": 0.2}, **still

@@ -238,7 +238,7 @@ TK_INLINE void tk_outside_pair(uint32_t *low, uint32_t *high, const uint32_t **v
     *low = tk_shift_in(*low, low_phase + TK_START_OF(0), TK_WIDTH_OF(0));
     *high = tk_shift_in(*high, high_phase + TK_START_OF(1), TK_WIDTH_OF(1));
     *v += 1;
-    *p += 4u * (odd != 0u ? TK_GROUP_WORDS : TK_NEXT_WORDS);
+    *p += 4u * (TK_NEXT_WORDS + odd * (TK_GROUP_WORDS - TK_NEXT_WORDS));
 }
 
 #endif
