@@ -26,7 +26,7 @@ def model(tmp_path, monkeypatch):
 def test_serve_answers_this_computer_alone(model, require_tool) -> None:
     """The page is there at 127.0.0.1; under another name it is not; Ctrl-C ends it well."""
     require_tool("zig")
-    command = [sys.executable, "-u", "-m", "tinykernel", "try", str(model), "--serve"]
+    command = [sys.executable, "-u", "-m", "tinykernel", "try", str(model), "--serve", "-q"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as served:
         address = served.stdout.readline().split(",")[0]
         with urllib.request.urlopen(address, timeout=20) as page:
@@ -47,6 +47,11 @@ def test_without_zig_one_line_says_what_to_install(model, monkeypatch) -> None:
     monkeypatch.setattr("tinykernel.cli.trying.zig_command", lambda: None)
     assert "pip install ziglang" in failed("try", model, "-o", model.with_suffix(".html"))
     assert not model.with_suffix(".html").exists()
+
+
+def test_a_page_is_served_or_written(model) -> None:
+    """A file beside --serve is refused, as it would not be written."""
+    assert "leave it out" in failed("try", model, "--serve", "-o", "x.html", status=2)
 
 
 @pytest.mark.slow

@@ -44,13 +44,18 @@ def try_command(
     if zig_command() is None:
         raise TinykernelError("zig is missing, which compiles for browsers: pip install ziglang")
     if output is not None:
+        if serve:
+            raise typer.BadParameter(
+                "a page that is served is no file; leave it out", param_hint="-o"
+            )
         args.check_output_file(output, (".html", ".htm"), [model])
     opened = open_model(model)
     with showing_progress(quiet):
         options = {"data": data, "compiler": "auto", "clock": None, "budget": None}
         page = page_of(opened, [opened.target or "cortex-m4"], options).to_html().encode("utf-8")
     if serve:
-        serve_page(page, lambda address: _open(address, quiet))
+        # The port is free by chance, so that its address is said in any case.
+        serve_page(page, lambda address: _open(address, False))
         return
     place = output or Path(tempfile.mkdtemp(prefix="tinykernel-"), f"{model.stem}.html")
     write_bytes_atomically(place, page)
