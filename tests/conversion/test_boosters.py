@@ -1,5 +1,7 @@
 """Boosted trees of LightGBM and XGBoost after conversion."""
 
+import importlib
+import os
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,8 @@ SETS = {"cancer": load_breast_cancer, "wine": load_wine}
 
 
 def _model(library: str, kind: str, **options: Any) -> Any:
+    if os.environ.get("TINYKERNEL_REQUIRE_TOOLS") == "1":
+        importlib.import_module(library)  # where all tools are required, a missing one fails
     module = pytest.importorskip(library, reason=f"pip install {library}")
     quiet = {"verbose": -1} if library == "lightgbm" else {}
     name = {"lightgbm": "LGBM", "xgboost": "XGB"}[library] + kind
