@@ -54,7 +54,7 @@ def test_a_radio_that_sends_a_hundred_at_once_has_no_pauses() -> None:
     assert (round(measured, 6), pauses) == (100.0, [])
 
 
-@pytest.mark.parametrize("times", [[], [1.0], [1.0, 1.001], [1.0, 2.0]])
-def test_few_arrivals_tell_no_rate(times) -> None:
-    """One step may be as long as it likes."""
+@pytest.mark.parametrize("times", [[], [1.0], [1.0, 1.001], [1.0, 2.0], [1.0, 1.03, 1.06, 1.2]])
+def test_few_or_brief_arrivals_tell_no_rate(times) -> None:
+    """One step may be as long as it likes, and many at once be a buffer that is emptied."""
     assert arrived(np.array(times)).measured() == (0.0, [])

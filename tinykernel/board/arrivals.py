@@ -10,6 +10,7 @@ import numpy as np
 
 _ONE = 0.02  # seconds within which bytes are one arrival: a read may divide what was sent at once
 _SHORTEST = 0.1  # seconds of a pause, at least
+_BRIEF = 0.25  # seconds that are too few for a rate: what was sent at once takes a part of them
 _STEPS = 5  # a pause is longer than so many median steps
 
 
@@ -50,10 +51,10 @@ class Arrivals:
     def measured(self) -> tuple[float, list[Pause]]:
         """Return the rate without the pauses, in Hz, and the pauses.
 
-        The rate is 0 where fewer than three arrivals leave it unknown.
+        The rate is 0 where it is unknown: of fewer than three arrivals, or within a quarter second.
         """
         times, counts = np.array(self._times), np.array(self._counts)
-        if len(times) < 3:
+        if len(times) < 3 or times[-1] - times[0] < _BRIEF:
             return 0.0, []
         steps = np.diff(times)
         step = float(np.median(steps))
