@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tinykernel.files import write_bytes_atomically
 
-__all__ = ["page_arguments", "print_page", "print_section"]
+__all__ = ["draw_dots", "page_arguments", "print_page", "print_section"]
 
 
 def page_arguments(description: str | None, sets: str) -> argparse.ArgumentParser:
@@ -29,6 +29,27 @@ def print_page(page: Iterable[str], file: Path | None) -> None:
         lines.append(line)
     if file is not None:
         write_bytes_atomically(file, ("\n".join(lines) + "\n").encode())
+
+
+def draw_dots(rows: dict[str, dict[str, float]], title: str, file: Path) -> None:
+    """Draw one line of dots a row, first row on top; the first series stands out."""
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(7, 1.2 + 0.3 * len(rows)))
+    names = list(rows)[::-1]
+    series = dict.fromkeys(name for row in rows.values() for name in row)
+    for number, (one, mark) in enumerate(zip(series, "osv^dP", strict=False)):
+        points = [(rows[name][one], at) for at, name in enumerate(names) if one in rows[name]]
+        size = 60 if number == 0 else 22
+        axis.scatter(*zip(*points, strict=True), s=size, marker=mark, label=one, zorder=9 - number)
+    axis.set_yticks(range(len(names)), names)
+    axis.set_xlabel(title)
+    axis.grid(alpha=0.3)
+    axis.legend(
+        fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.2 / len(names) - 0.1), ncols=6
+    )
+    figure.savefig(file, dpi=110, bbox_inches="tight", metadata={"Software": None})
+    plt.close(figure)
 
 
 def print_section(section: Iterable[str], file: Path | None) -> None:

@@ -275,7 +275,7 @@ def _measure_set(name: str, arguments: argparse.Namespace, store: Store, work: P
         if (name, kilobytes) not in store.rows:
             store.rows[name, kilobytes] = measure(name, kilobytes, parts, work)
             store.save()
-        print(table([store.rows[name, kilobytes]]).splitlines()[-1], flush=True)
+        print(table([store.rows[name, kilobytes]], [], {}).splitlines()[-1], flush=True)
         for peer in arguments.peers:
             if (name, kilobytes, peer) not in store.peers and available(peer, name):
                 store.peers[name, kilobytes, peer] = measure_peer(peer, name, kilobytes, parts)

@@ -149,8 +149,6 @@ def page(finished: FinishedRows) -> Iterator[str]:
     yield "difference to the best form in standard errors of the paired difference, of whole"
     yield "persons for har. Seconds are of a busy processor; the training is what follows the last"
     yield "choice. The sets *made* are of `make_classification`, with their number of classes."
-    yield "The models in [tables.md](tables.md) (commit 73e6df5e) and [accuracy.md](accuracy.md)"
-    yield "are older than this rule of choice."
     yield ""
     front = ("data", "budget", "chosen", *FORMS, "behind", "flash", "search, training")
     yield f"| {' | '.join(front)} |"
@@ -170,10 +168,7 @@ def page(finished: FinishedRows) -> Iterator[str]:
     if len(known) < len(SETS):
         yield f"Not measured: {', '.join(name for name in SETS if name not in known)}."
     yield f"Chosen was the best form of {right} of {len(known)} sets, and within one standard error"
-    yield f"of it in {near}. What `train` said:"
-    yield ""
-    for name in (name for name in known if finished[name]["said"]):
-        yield f"- {name}: {finished[name]['said']}"
+    yield f"of it in {near}. Repeat it with `python benchmarks/choice.py --into FOLDER`."
 
 
 def main() -> None:

@@ -62,39 +62,26 @@ def peer(shown: ModuleType, name: str = "int8 perceptron", **changes: Any) -> An
     ("changes", "lines"),
     [
         ({}, []),
-        ({"model": ""}, ["usps, 8 KB: nothing fits"]),
-        ({"model": "", "kilobytes": 2}, []),  # without a limit
-        ({"accuracy": 50.0, "differences": 1, "flash": 8193}, 3),
-        ({"data": "mnist", "accuracy": 99.3, "instructions": 700_001, "ram": 5121}, 2),
+        ({"rows": 7}, ["usps, 8 KB: 7 rows were verified, 9 are for testing"]),
+        ({"differences": 1, "flash": 8193}, 2),
     ],
 )
 def test_every_kind_of_miss_is_said(shown, changes, lines):
-    """No model, accuracy, scores, bytes, instructions and RAM over a limit each make a line."""
+    """Differing scores, rows that were not verified and bytes over the budget make a line each."""
     missed = shown.missed([row(shown, **changes)])
     assert missed == lines if isinstance(lines, list) else len(missed) == lines
 
 
-def test_missing_rows_are_not_called_differing_scores(shown):
-    """A verification of too few rows says so; what is missed is marked in the table."""
-    (line,) = shown.missed([row(shown, rows=7)])
-    assert "7 rows were verified, 9 are for testing" in line
-    assert "differ" not in line
-    assert "(missed)" in shown.table([row(shown, accuracy=96.9)])
-
-
 def test_the_page_says_where_a_peer_wins(shown):
-    """A more accurate peer is named with its lead; one that does not fit never wins."""
-    ours = row(shown)
-    assert shown.ahead(ours, [peer(shown)]) == "tinykernel by 3.00"
+    """The best peer stands beside a row, bold if it is ahead; one that does not fit never wins."""
+    ours, nothing = row(shown), peer(shown, what="", accuracy=0.0)
+    assert shown.best_peer(ours, [peer(shown), nothing]).startswith("int8 perceptron, 94.00 %")
     better = peer(shown, "boosted trees", accuracy=98.5, source="estimate", instructions=None)
-    assert shown.ahead(ours, [peer(shown), better]) == "**boosted trees** by 1.50"
-    assert shown.ahead(row(shown, model="", accuracy=0.0), [better]) == "**boosted trees**"
-    nothing = peer(shown, what="", accuracy=0.0)
-    assert shown.ahead(ours, [nothing]) == "tinykernel"
+    assert shown.best_peer(ours, [peer(shown), better]).startswith("**boosted trees**, 98.50 %")
+    assert shown.best_peer(ours, [nothing]) == ""
     text = shown.page([ours], {}, [better, nothing])
     assert "3000 B by estimate" in text
-    assert "nothing fits" in text
-    assert "Not measured: emlearn MLP, emlearn trees" in text
+    assert "it is -1.5 to -1.5 points ahead of the best of them" in text
 
 
 def test_persons_stay_on_one_side(module, tmp_path):
