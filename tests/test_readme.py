@@ -10,7 +10,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -59,8 +61,19 @@ def test_python_blocks(tmp_path) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "digits.tkm").is_file()
-    assert (tmp_path / "firmware" / "platformio.ini").is_file()
+    X, y = load_digits(return_X_y=True)
+    np.savez(tmp_path / "digits.npz", X=X.astype("uint8"), y=y)
+    sentence = "`tinykernel export model.pkl --target cortex-m4`"
+    assert sentence in README.read_text(encoding="utf-8")
+    pickled = (
+        sentence[1:-1],
+        "tinykernel report model.pkl",
+        "tinykernel verify model.pkl digits.npz",
+    )
+    output = [line for command in pickled for line in run_command(command, tmp_path)]
+    assert any(line.startswith("fits the budget of 30.0 KB") for line in output)
+    assert any(line.startswith("C and Python agree on every score") for line in output)
+    assert (tmp_path / "model-cortex-m4" / "platformio.ini").is_file()
 
 
 def test_table_of_targets() -> None:

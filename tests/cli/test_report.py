@@ -1,10 +1,12 @@
 """Memory of a model, and the page about it."""
 
 import json
+import pickle
 
 import numpy as np
 
 from tests.cli.tools import arrays, failed, json_of, run
+from tinykernel import load
 
 
 def test_report(work):
@@ -24,11 +26,14 @@ def test_report(work):
     assert run(*command, "--budget", found["flash"]).exit_code == 0
 
 
-def test_report_table(work):
+def test_report_table(work, tmp_path):
     """For people there is a short table, and one line a target where there are several."""
     one = run("report", work / "gesture.tkm", "--budget", "30KB").stdout
     assert "weights" in one
     assert "fits the budget of 30.0 KB" in one
+    with (tmp_path / "model.pkl").open("wb") as file:  # says nothing of a training
+        pickle.dump(load(work / "gesture.pkl"), file)
+    assert "fits the budget of 30.0 KB" in run("report", tmp_path / "model.pkl").stdout
     several = run("report", work / "gesture.tkm", "-t", "cortex-m0,cortex-m4").stdout
     assert len(several.splitlines()) == 3
 

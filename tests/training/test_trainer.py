@@ -57,6 +57,27 @@ def test_every_layout_learns_and_stores_what_it_says(digits, layout):
     assert form.ternary == bool(np.any(model.find(Ternary).weights == 0))
 
 
+def test_signs_and_permutation_are_the_best_draw_of_short_trainings(digits):
+    """B and P of the model are those of the draw in its recipe, which then repeats its bytes."""
+    X, _, y, _ = digits
+    options = {"n_components": 64, "effort": "normal", "sigma": 0.8, "layout": "compact"}
+    chosen = [fit(X[:400], y[:400], **options, random_state=seed) for seed in range(6)]
+    draws = {result.recipe.draw for result in chosen}
+    assert len(draws) > 1
+    assert draws <= set(range(trainer.N_DRAWS))
+    _, data = prepare(X[:400], y[:400])
+    for result in chosen[:2]:
+        prepared = trainer.Prepared.of(data, TrainerOptions(), result.recipe)
+        transform = prepared.drawn(result.recipe.draw)
+        components = result.machine.find(Components)
+        assert components.permutation.indices(64).tolist() == (
+            transform.permutation.indices(64).tolist()
+        )
+        np.testing.assert_array_equal(components.sign, transform.live_sign)
+        again = prepared.trained(result.recipe, None, small_code=False).machine
+        assert again.fingerprint() == result.machine.fingerprint()
+
+
 def test_a_rare_class_does_not_stop_the_search():
     """One row of a class cannot be held out; this once ended in an error about groups."""
     rng = np.random.default_rng(0)

@@ -32,6 +32,7 @@ def inspect_command(
 ) -> None:
     """Show sizes, arithmetic and proved ranges of a model."""
     from tinykernel.cli.common.rows import open_model
+    from tinykernel.codegen.plan import pack
     from tinykernel.reporting.facts import training_in_words
 
     if proof is not None:
@@ -46,14 +47,21 @@ def inspect_command(
         checker = folder("firmware") / "check_proof.py"  # needs nothing of this package
         typer.echo(f"{proof} holds the proof; {checker} checks it against the C", err=True)
     facts = _facts(integer)
+    tables = pack(integer).tables
     if as_json:
-        stages = [vars(stage) for stage in ranges]
-        print_json({"model": model.name, **facts, "ranges": stages, "about": opened.about})
+        lists = {
+            "tables": [{"bytes": table.n_bytes, "what": table.comment} for table in tables],
+            "ranges": [vars(stage) for stage in ranges],
+        }
+        print_json({"model": model.name, **facts, **lists, "about": opened.about})
         return
     print_pairs([("model", model.name), *_in_words(integer, model.stat().st_size)])
     if opened.about:
         typer.echo("\nTraining, as recorded in the file:")
         print_pairs(training_in_words(opened.about))
+    typer.echo("\nTables in flash:")
+    lines = [(f"{table.n_bytes:,}", table.comment) for table in tables]
+    print_table(("bytes", "what they hold"), lines, right=("bytes",))
     typer.echo("\nProved for every possible input:")
     rows = []
     for stage in ranges:
@@ -102,6 +110,11 @@ def _structure(integer: IntegerModel) -> dict[str, Any]:
         facts["novel_above"] = -int(integer.readout.offset[0])
     if components is not None:
         facts |= {"components": components.n_components, "blocks": components.n_blocks}
+        orbit, size = components.permutation, components.dimension
+        if orbit.kind == "orbit":
+            facts["permutation"] = (
+                f"j -> {orbit.multiplier} j + {orbit.increment} modulo {size} (P)"
+            )
     return facts
 
 

@@ -181,7 +181,8 @@ class TernaryKernelClassifier(BaseClassifier, ClassParameters, MachineParameters
 
     ``f(x) = alpha W sign(cos(R x' + b) + t) + beta`` with W in {-1, 0, 1}: after Lei & Lan
     2021, "Memory and Computation-Efficient Kernel SVM via Binary Embedding and Ternary Model
-    Coefficients", with all but B and P learned by gradient (see
+    Coefficients". G, S, b, t and W of ``R = S H G P H B`` are learned by gradient as far as
+    `layout` stores them, B and P chosen by short trainings (see
     `tinykernel.training.trainer`). x' are the scaled inputs, and the scaler is part of the model:
     the firmware takes raw sensor values of the dtype given to `fit`. `Classifier` chooses among
     this and other kinds of models.

@@ -172,6 +172,8 @@ class ComponentsKind(Kind[ComponentsSpec]):
         recipe = prepared.adapted(spec.recipe)
         if not problem.is_quick:  # the search has chosen noise and sigma
             recipe = replace(recipe, noise=spec.noise)
+            if recipe.draw is None:
+                recipe = replace(recipe, draw=prepared.best_draw(recipe, problem.cancelled))
         return prepared.trained(recipe, options.validation_fraction, small_code=spec.small_code)
 
 

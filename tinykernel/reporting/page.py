@@ -26,6 +26,7 @@ from tinykernel.data.ranges import input_ranges
 from tinykernel.data.trained_rows import seen_before
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import LabelEvaluation, evaluate, interval_in_words
+from tinykernel.measure.capacity import DEFAULT_BUDGET
 from tinykernel.measure.costs import Cost, cost_on, parse_clocks
 from tinykernel.measure.limits import Limits, parse_limits
 from tinykernel.measure.report import Report, report
@@ -316,7 +317,9 @@ def _measured(
     trained_for = trained_for if isinstance(trained_for, int | str) else None
     for done, name in enumerate(names):
         say("measuring", done, len(names), name)
-        limits = trained_for if budget is None and name == about.get("target") else budget
+        limits: Limits | int | str | None = budget
+        if budget is None and name == about.get("target", name):
+            limits = trained_for if "target" in about else DEFAULT_BUDGET
         memory.append(report(model, name, limits, compiler=compiler))
         costs.append(cost_on(model, name, counted=compiler != "none"))
     say("measuring", len(names), len(names))

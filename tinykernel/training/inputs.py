@@ -51,10 +51,11 @@ class SharedTransform:
         """Diagonal of B with 0 for constant inputs, which the firmware leaves out."""
         return _live(self.scaling, self.sign)
 
-    def mixed(self, X: NDArray[Any]) -> NDArray[np.float32]:
+    def mixed(self, X: NDArray[Any], out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
         """Compute ``P H B x / sqrt(d)`` of raw rows: whole multiples of `unit`; shape (n, d)."""
         n, gather = self.sign.shape[0], self.permutation.indices(self.dimension)
-        out = np.empty((X.shape[0], self.dimension), dtype=np.float32)
+        if out is None:
+            out = np.empty((X.shape[0], self.dimension), dtype=np.float32)
         for first in range(0, X.shape[0], _ROWS_AT_ONCE):
             part = slice(first, first + _ROWS_AT_ONCE)
             integers = np.zeros(out[part].shape, dtype=np.int16)

@@ -1,6 +1,7 @@
 """The trainer: phase windows, diagonals and weights learned together, as they are stored.
 
-The model is that of Lei & Lan 2021, (3)-(6), with everything but B and P learned::
+The model is that of Lei & Lan 2021, (3)-(6). G, S, b, t and W are learned as far as the layout
+stores them; B and P are the best of a few draws by short trainings::
 
     u = P H B x'                                        once for all blocks
     y = H (G_b * u)                                     one block of d projections
@@ -20,6 +21,7 @@ the final training uses all rows.
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,11 +42,13 @@ from tinykernel.training.layouts import layout_of
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.result import TrainingResult
-from tinykernel.training.search import TrialData, decisions_of
+from tinykernel.training.search import Search, TrialData, decisions_of
 from tinykernel.training.trainset import TrainSet
 from tinykernel.training.values.smooth import Smooth, smoothed
 
 _Floats = NDArray[np.float32]
+#: Draws of B and P that short trainings compare.
+N_DRAWS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,12 +104,46 @@ class Prepared:
         lost, explained = self.smooth.judged(self.known, folds)
         return lost + loss, 1 - (1 - explained) * (lost + loss) / max(lost, 1e-30)
 
+    def drawn(self, draw: int | None) -> SharedTransform:
+        """Return the scaler with a draw of B and P; the first one is that of `rows`."""
+        if not draw:
+            return self.transform
+        parts = self.transform.scaling, self.transform.scaler.bits, self.data.raw_dtype
+        return draw_transform(*parts, np.random.default_rng([self.usual.seed, 8, draw]))
+
+    def best_draw(self, recipe: Recipe, cancelled: threading.Event) -> int:
+        """Return the draw of B and P with the least loss on held-out rows, by short trainings.
+
+        All learn from the same rows, and are judged on the same others. Ctrl-C ends the trials.
+        """
+        if not self.rows.folds:
+            return 0
+        fold, losses = self.rows.folds[-1], []
+        used = np.concatenate([fold.inside, fold.outside])
+        place = np.arange(used.size)
+        folds = [Fold(place[: fold.inside.size], place[fold.inside.size :])]
+        targets, weight, truth = (
+            part[used] for part in (self.rows.targets, self.rows.weight, self.rows.truth)
+        )
+        inputs = self.rows.inputs[used]
+        rows = TrialData(self.rows.mixed[used], targets, weight, truth, folds, inputs)
+        raw, n_rows = self.data.X[used], len(self.data.codes)
+        with suppress(KeyboardInterrupt):
+            for draw in range(N_DRAWS):
+                if draw:
+                    rows = replace(rows, mixed=self.drawn(draw).mixed(raw))
+                search = Search(rows, [recipe], frozenset(), n_rows, cancelled)
+                losses.append(search.heat(recipe))
+        return int(np.argmin(losses)) if losses else 0
+
     def trained(
         self, recipe: Recipe, validation_fraction: float | None, *, small_code: bool
     ) -> TrainingResult:
         """Train on all rows except those that choose the best epoch."""
-        data, transform, rows = self.data, self.transform, self.rows
-        mixed, inputs, targets, weight = rows.mixed, rows.inputs, rows.targets, rows.weight
+        data, transform, rows = self.data, self.drawn(recipe.draw), self.rows
+        # In place of those of the first draw, as there may be gigabytes of them.
+        mixed = rows.mixed if recipe.draw is None else transform.mixed(data.X, out=rows.mixed)
+        inputs, targets, weight = rows.inputs, rows.targets, rows.weight
         held = None
         if data.validation is not None:
             raw, truth = data.validation

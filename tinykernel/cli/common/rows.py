@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.data.paths import data_folder, find_data, is_pictures
 from tinykernel.errors import TinykernelError
+from tinykernel.measure.capacity import DEFAULT_BUDGET
 from tinykernel.progress import report as say
 from tinykernel.text import listed, visible
 
@@ -94,7 +95,9 @@ class ModelFile:
         return PictureReading((grid.rows, grid.columns, grid.channels), frame=frame, **known)
 
     def budget_for(self, target: str) -> str | int | None:
-        """Return the budget of the training, if it was for this target."""
+        """Return the budget of the training, if it was for this target, or the usual one."""
+        if self.target is None:
+            return DEFAULT_BUDGET
         return (self.limits or self.budget) if target == self.target else None
 
     def share_seen(self, X: Any, use: str = "training") -> float | None:
@@ -123,9 +126,11 @@ def about_training(
 ) -> dict[str, Any]:
     """Return the entries of a training in the model file; `settings` are further ones."""
     from tinykernel.data.trained_rows import record_of_training
+    from tinykernel.training.trainer import N_DRAWS
 
     sizes = trained.sizes  # not the linked ones, which depend on the compiler
     searched = getattr(trained.classifier, "search_", None) or {}
+    draw = (getattr(trained.classifier, "options_", None) or {}).get("draw")
     entries = {
         "data": dataset.source,
         "split": dataset.split,
@@ -137,6 +142,9 @@ def about_training(
         "training_rows": record_of_training(dataset.X_train, dataset.y_train),
         "sizes": sizes
         and {"flash": sizes.flash, "ram": sizes.ram, "measured": sizes.compiler or sizes.source},
+        "signs_and_permutation": None
+        if draw is None
+        else f"draw {draw + 1} of {N_DRAWS}, the best in short trainings",
         "search": {name: value for name, value in searched.items() if value is not None} or None,
     }
     return {k: list(v) if isinstance(v, tuple) else v for k, v in entries.items() if v is not None}

@@ -33,6 +33,7 @@ class Recipe:
     gain: float = 2.0  # first value of a in ``logits = a / sqrt(p) (W z) + offset``.
     linear_bits: int | None = None  # {2, 4, 8}, or None without a linear part.
     seed: int = 0
+    draw: int | None = None  # of B and P, by number; None: the first one.
     n_threads: int = 1  # does not change the result.
     # Loss of each output of a regressor: 0 for the squared error, or the level of a quantile.
     losses: tuple[float, ...] = ()
