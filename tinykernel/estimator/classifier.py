@@ -148,7 +148,7 @@ class Classifier(Budgeted, BaseClassifier, ClassParameters, Parameters):
         the number of threads; without components those of a plan in
         `tinykernel.training.images` or `tinykernel.training.signals`, or of `LinearRecipe`.
     trials_ : list of dict
-        The short trainings of the search: fields of `tinykernel.training.search.SearchTrial`.
+        The trainings that were compared: fields of `tinykernel.kinds.selection.RaceRecord`.
     search_ : dict of str to object
         Result of the search: number of "trials", "chosen" as text, "log_loss" of it and
         "log_loss_usual" of the defaults on held-out rows (None where they are not

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import padded_dimension
+from tinykernel.kinds.component_search import ComponentSearch
 from tinykernel.kinds.kind import Kind, RaceTrial, Spec
 from tinykernel.kinds.problem import Problem
 from tinykernel.measure.capacity import MOST_CHOSEN, cut
@@ -19,7 +20,6 @@ from tinykernel.training.layouts import components_within, layout_of
 from tinykernel.training.options import MOST_COMPONENTS
 from tinykernel.training.options.recipe import Recipe, recipe_for, usual_epochs
 from tinykernel.training.result import TrainingResult
-from tinykernel.training.search import Search
 from tinykernel.training.trainer import Prepared, untrained
 
 _DEFAULT = 2048
@@ -41,6 +41,7 @@ class ComponentsSpec(Recipe, Spec):
     STEP: ClassVar[int] = 32
     FEWEST: ClassVar[int] = 32
     small_code: bool = False
+    missed: float = 0.0  # mean loss of short trainings to the values of a smooth fit.
 
     def __str__(self) -> str:
         """Describe it without hyper-parameters."""
@@ -51,10 +52,6 @@ class ComponentsSpec(Recipe, Spec):
     def recipe(self) -> Recipe:
         """The part that decides the training."""
         return Recipe(**{each.name: getattr(self, each.name) for each in fields(Recipe)})
-
-    def tuned(self, recipe: Recipe) -> ComponentsSpec:
-        """Return the spec with the settings of a recipe."""
-        return replace(self, sigma_multiple=recipe.sigma_multiple, noise=recipe.noise)
 
 
 class ComponentsKind(Kind[ComponentsSpec]):
@@ -137,33 +134,35 @@ class ComponentsKind(Kind[ComponentsSpec]):
 
     def tune(self, specs: Sequence[ComponentsSpec], problem: Problem) -> Iterator[list[RaceTrial]]:
         """Search sigma, layout, linear part and noise."""
-        prepared, search = problem.once(_prepared), problem.once(_search, tuple(specs))
-        by_form = {(each.layout, each.linear_bits): each for each in specs}
+        prepared, fixed = problem.once(_prepared), set[str]()
+        if prepared.smooth is not None:
+            fixed.add("noise")
+        if problem.options.sigma is not None:
+            fixed.add("sigma_multiple")
+        adapted = [prepared.adapted(spec) for spec in specs]
+        search = ComponentSearch(prepared.rows, adapted, frozenset(fixed), problem.cancelled)
+        relative = prepared.relative_to_values
 
-        def trial(recipe: Recipe, *, final: bool, usual: Recipe | None = None) -> RaceTrial:
-            short = search.trial(recipe, final=final)
-            judged = prepared.relative_to_values(short.log_loss, short.accuracy)
-            spec = by_form[recipe.layout, recipe.linear_bits].tuned(recipe)
-            before = None if usual is None else search.full(usual)
-            return RaceTrial(spec, *judged, usual_loss=before)
+        def trial(spec: ComponentsSpec, *, final: bool, usual: float | None = None) -> RaceTrial:
+            short = search.trial(spec, final=final)
+            if final and prepared.smooth is not None:
+                spec = replace(spec, missed=short[0])
+            return RaceTrial(spec, *relative(*short), usual_loss=usual)
 
-        heats, finals = search.rounds(), False
-        for recipe in heats:
-            others = search.runners_up(recipe) if finals else []
-            usual = search.usual(recipe) if finals else None
-            first = trial(recipe, final=finals, usual=usual)
-            yield [first, *(trial(each, final=True) for each in others)]
-            finals = True
+        for each in search.rounds():
+            best, final = each.best, each.is_final
+            usual = relative(*search.trial(search.usual(best), final=True))[0] if final else None
+            others = [trial(spec, final=final) for spec in each.runners_up]
+            yield [trial(best, final=final, usual=usual), *others]
 
     def judge(self, spec: ComponentsSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
         """Train inside a fold; a smooth fit is judged in place of components that learn it."""
-        prepared, recipe = problem.once(_prepared), spec.recipe
-        recipe = replace(prepared.adapted(recipe), noise=recipe.noise, n_threads=1)
+        prepared = problem.once(_prepared)
         if prepared.smooth is not None:
-            search = next(x for key, x in problem.prepared.items() if key[0] is _search)
-            return prepared.judged_smooth(str(spec), search.full(recipe), fold)
-        step = recipe.peak_step * (2 if share < 1 else 1)  # as in other short trainings
-        recipe = replace(recipe, epochs=max(1, round(share * recipe.epochs)), peak_step=step)
+            return prepared.judged_smooth(str(spec), spec.missed, fold)
+        step = spec.peak_step * (2 if share < 1 else 1)  # as in other short trainings
+        epochs = max(1, round(share * spec.epochs))
+        recipe = replace(spec.recipe, epochs=epochs, peak_step=step, n_threads=1)
         return prepared.judged(recipe, str(spec), fold, problem.cancelled)
 
     def fit(self, spec: ComponentsSpec, problem: Problem) -> TrainingResult:
@@ -182,17 +181,6 @@ def _prepared(problem: Problem) -> Prepared:
     data, options = problem.data, problem.options
     size = {"layout": options.usual_layout, "n_components": _DEFAULT, "linear_bits": None}
     return Prepared.of(data, options, recipe_for(options, len(data.X), data.losses, **size))
-
-
-def _search(problem: Problem, specs: tuple[ComponentsSpec, ...]) -> Search:
-    """Return the search among specs."""
-    prepared = problem.once(_prepared)
-    fixed = {"noise"} if prepared.smooth is not None else set()
-    if problem.options.sigma is not None:
-        fixed.add("sigma_multiple")
-    recipes = [prepared.adapted(spec.recipe) for spec in specs]
-    n_rows = len(prepared.data.codes)
-    return Search(prepared.rows, recipes, frozenset(fixed), n_rows, problem.cancelled)
 
 
 def _largest(

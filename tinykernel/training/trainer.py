@@ -14,8 +14,8 @@ on u regularises; Adam follows one cycle (`learner`). The inputs are the integer
 from the start (`inputs`); in the last part of the training the forward pass uses the integers of G,
 S, start and width, too (`windows`), so that they are learned as they are exported.
 
-A `Layout` defines the size of a component. Sigma and noise are chosen on held-out rows (`search`);
-the final training uses all rows.
+A `Layout` defines the size of a component. Sigma and noise are chosen on held-out rows
+(`components.trials`); the final training uses all rows.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel import progress
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.proof import choose_schedules
 from tinykernel.model.quantization.outputs import Sums, kernel_model
@@ -35,6 +36,7 @@ from tinykernel.model.quantization.phases import Stored, quantize_windows
 from tinykernel.model.stages.components import Components
 from tinykernel.training.choice import Candidate
 from tinykernel.training.components.learner import Learner, Validation
+from tinykernel.training.components.trials import TrialData
 from tinykernel.training.components.windows import Arithmetic
 from tinykernel.training.folds import Fold, hold_out, trial_folds
 from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
@@ -42,11 +44,11 @@ from tinykernel.training.layouts import layout_of
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.result import TrainingResult
-from tinykernel.training.search import Search, TrialData, decisions_of
 from tinykernel.training.trainset import TrainSet
 from tinykernel.training.values.smooth import Smooth, smoothed
 
 _Floats = NDArray[np.float32]
+RecipeT = TypeVar("RecipeT", bound=Recipe)
 #: Draws of B and P that short trainings compare.
 N_DRAWS = 4
 
@@ -69,10 +71,10 @@ class Prepared:
         transform = _transform(data, options, recipe.seed)
         mixed, inputs = transform.mixed(data.X), transform.scaler.quantize(data.X)
         folds = trial_folds(data.codes, data.groups, recipe.seed)
-        rows = TrialData(mixed, data.targets(), data.weight, data.truth, folds, inputs)
+        rows = TrialData(mixed, data.targets(), data.weight, data.truth, folds, inputs, len(mixed))
         return Prepared(data, known, smooth, usual, transform, rows)
 
-    def adapted(self, recipe: Recipe) -> Recipe:
+    def adapted(self, recipe: RecipeT) -> RecipeT:
         """Return a recipe for the rows of a smooth fit, which come without noise."""
         if self.smooth is None:
             return recipe
@@ -83,7 +85,7 @@ class Prepared:
     ) -> Candidate:
         """Train on the rows inside a fold, and judge the rows outside."""
         known, out = self.known, fold.outside
-        decisions = decisions_of(self.rows, fold, recipe, cancelled)
+        decisions = self.rows.decisions(fold, recipe, cancelled)
         return Candidate.of(name, decisions, known.truth[out], known.weight[out], known.losses)
 
     def judged_smooth(self, name: str, missed: float, fold: Fold) -> Candidate:
@@ -125,15 +127,15 @@ class Prepared:
         targets, weight, truth = (
             part[used] for part in (self.rows.targets, self.rows.weight, self.rows.truth)
         )
-        inputs = self.rows.inputs[used]
-        rows = TrialData(self.rows.mixed[used], targets, weight, truth, folds, inputs)
-        raw, n_rows = self.data.X[used], len(self.data.codes)
+        mixed, inputs, n_rows = self.rows.mixed[used], self.rows.inputs[used], self.rows.n_rows
+        rows = TrialData(mixed, targets, weight, truth, folds, inputs, n_rows)
+        raw, planned = self.data.X[used], rows.planned(recipe)
         with suppress(KeyboardInterrupt):
             for draw in range(N_DRAWS):
                 if draw:
                     rows = replace(rows, mixed=self.drawn(draw).mixed(raw))
-                search = Search(rows, [recipe], frozenset(), n_rows, cancelled)
-                losses.append(search.heat(recipe))
+                progress.report("choosing B and P", draw, N_DRAWS)
+                losses.append(rows.judged(folds[0], planned, cancelled)[0])
         return int(np.argmin(losses)) if losses else 0
 
     def trained(

@@ -5,7 +5,8 @@ import threading
 import numpy as np
 import pytest
 
-from tinykernel.training import search
+from tinykernel.kinds.component_search import ComponentSearch
+from tinykernel.training.components.trials import TrialData
 from tinykernel.training.folds import Fold
 from tinykernel.training.options.recipe import Recipe
 
@@ -22,21 +23,21 @@ def tried(monkeypatch):
         trained.append((recipe.layout, recipe.linear_bits))
         return losses[recipe.layout, recipe.linear_bits], 0.5
 
-    monkeypatch.setattr(search, "_train_fold", fake)
+    monkeypatch.setattr(TrialData, "judged", fake)
     return losses, trained
 
 
-def begun() -> search.Search:
+def begun() -> ComponentSearch:
     """Begin a search on 400 rows."""
     rows = np.arange(400)
     folds = [Fold(rows[rows % 4 != part], rows[rows % 4 == part]) for part in range(3)]
     none = np.zeros((400, 8), dtype=np.float32)
-    data = search.TrialData(none, none, none[:, 0], rows % 2, folds, none.astype(np.int8))
+    data = TrialData(none, none, none[:, 0], rows % 2, folds, none.astype(np.int8), 400)
     recipes = [
         Recipe(layout=layout, linear_bits=bits, n_components=n, epochs=60)
         for (layout, bits), n in FORMS.items()
     ]
-    return search.Search(data, recipes, frozenset(), 400, threading.Event())
+    return ComponentSearch(data, recipes, frozenset(), threading.Event())
 
 
 @pytest.mark.parametrize("best", list(FORMS))
@@ -44,7 +45,7 @@ def test_the_best_layout_at_full_size_is_chosen(tried, best):
     """Each layout, with a linear part and without, is trained at its full size."""
     losses, trained = tried
     losses |= dict.fromkeys(FORMS, 0.3) | {best: 0.2}
-    first, chosen = begun().rounds()
+    first, chosen = (each.best for each in begun().rounds())
     assert first.layout == "compact"
     assert (chosen.layout, chosen.linear_bits) == best
     assert set(trained) == set(FORMS)
@@ -55,7 +56,7 @@ def test_the_first_round_tries_one_layout(tried):
     losses, trained = tried
     losses |= dict.fromkeys(FORMS, 0.3)
     rounds = begun().rounds()
-    assert next(rounds).n_components == 512
+    assert next(rounds).best.n_components == 512
     assert set(trained) == {("compact", None)}
 
 
@@ -64,7 +65,6 @@ def test_runners_up_are_nearly_as_good(tried):
     losses, _ = tried
     for other, layouts in ((0.12, ["windows"]), (0.2, [])):
         losses |= {("compact", None): 0.1, ("windows", None): other, ("compact", 4): 0.11}
-        begun_search = begun()
-        *_, chosen = begun_search.rounds()
-        assert chosen.layout == "compact"
-        assert [each.layout for each in begun_search.runners_up(chosen)] == layouts
+        *_, last = begun().rounds()
+        assert last.best.layout == "compact"
+        assert [recipe.layout for recipe in last.runners_up] == layouts
