@@ -13,7 +13,7 @@ def bell(w):
     return -0.5 * (w**2).sum(axis=1)
 
 
-FEW = {"n_turns": 2, "n_steps": 10, "random_state": 0}
+FEW = {"n_turns": 1, "n_steps": 5, "random_state": 0}
 KINDS = [
     papers.SpectralFeatures(random_state=0),
     papers.SpectralFeatures(log_density=bell, random_state=0),
