@@ -52,6 +52,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
     calibrate = ("calibrate", folder / "m.tkm", folder / "new", "--false-alarms", "60/h")
     done = run(*calibrate, "-o", folder / "e.tkm")
     assert done.exit_code == 0, done.output
+    assert "(chosen)" in done.stdout  # in the table of thresholds
     return folder
 
 
@@ -61,6 +62,7 @@ def test_from_clips_to_events(told):
     silent = model.events.thresholds == 0
     assert [c for c, s in zip(model.classes, silent, strict=True) if s] == ["noise", "other"]
     assert "joined from 64 clips of 4 groups" in model.events.statement
+    assert len(about(told / "e.tkm")["events"]["curve"]) == 9
     found = json_of("evaluate", told / "e.tkm", told / "long" / "day.wav")
     assert found["events"] == 15
     assert found["hits"] + found["misses"] == 15

@@ -90,6 +90,12 @@ def test_values_and_novelty(open_browser, tmp_path) -> None:
     """A regressor shows values in its unit; a model of one class says whether a row is normal."""
     regression = regressor(random_model(5, n_features=4, n_classes=3, raw_dtype="float32"))
     novelty = one_class(random_model(6, n_features=4, raw_dtype="float32"), 3)
+    names = ("load q0.9", "load q0.1", "load q0.5")
+    several = replace(regression, answers=replace(regression.answers, names=names))
+    open_browser.open(_write(tmp_path, several))
+    high, low, middle = open_browser.run(_SCORES)
+    text = f"{middle:g}, 80 % within {low:g} to {high:g}"
+    assert open_browser.text(".answer output b") == text
     for name, model in (("values", regression), ("novelty", novelty)):
         (folder := tmp_path / name).mkdir()
         page = _write(folder, model)
@@ -222,9 +228,12 @@ def test_sensor(open_browser, tmp_path) -> None:
     stage = random_signal_stage(13, hop=4, channels=3)
     model = with_events(local_model(stage, 13), pause=0)
     about = {"recordings": {"rate": 50.0, "channels": ["x", "y", HOSTILE]}}
+    about["events"] = {"curve": [{"false_alarms_an_hour": 2.0, "missed": 0.5}]}
     page = _write(tmp_path, model, about)
     open_browser.open(page)
     _is_clean(open_browser, page)
+    assert open_browser.run("document.querySelectorAll('.plot circle').length") == 1
+    assert open_browser.run("document.querySelector('.tools select').value") == "m/s²"
     low, high = (np.iinfo(model.raw_dtype).min, np.iinfo(model.raw_dtype).max)
     rng = np.random.default_rng(1)
     samples = rng.integers(low, high, (model.input.rows + 4000, 3), endpoint=True)

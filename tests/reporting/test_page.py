@@ -16,7 +16,8 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from tests.cli.tools import blobs
-from tests.random_models import random_model
+from tests.codegen.kinds import calibrated
+from tests.random_models import random_model, random_raw
 from tinykernel import (
     NoveltyDetector,
     TernaryKernelClassifier,
@@ -30,10 +31,10 @@ from tinykernel.data.ranges import input_ranges
 from tinykernel.evaluation import Baseline, LabelEvaluation
 from tinykernel.evaluation.figures import compare
 from tinykernel.reporting import ReportPage
-from tinykernel.reporting.facts import coverage_of
+from tinykernel.reporting.facts import coverage_of, misses_of, reliability_of
 
 HOSTILE = '<script>alert(1)</script>|`$x_1$`"\n@all'
-_EMPTY = {"meta", "br"}
+_EMPTY = {"meta", "br", "link"}
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +91,7 @@ def test_html(page) -> None:
     (parser := _Tags()).feed(text)
     assert parser.open == []
     assert "script" not in parser.tags
-    assert not re.search(r'(src|href)="', text)
+    assert re.findall(r'(?:src|href)="([^"]*)', text) == ["data:,"]
     assert page.to_html() == text
 
 
@@ -180,6 +181,32 @@ def test_a_page_of_1500_classes_stays_small() -> None:
     """A model file keeps no table of classes by classes where there are very many."""
     for n in (200, 201):
         assert bool(about_evaluation(compare(np.arange(n), np.arange(n)))) == (n == 200)
+
+
+def test_confidence_is_compared_with_what_is_right() -> None:
+    """Each dot is a tenth of the rows, in the order of confidence; without confidences is none."""
+    model = calibrated(lambda: random_model(5, n_features=4, n_classes=3), "margin")
+    X = random_raw(model, 1, 400)
+    y = model.predict(X)
+    y[::4] = -1
+    curve = reliability_of(model, X, y)
+    assert curve is not None
+    assert len(curve.points) == 10
+    assert np.mean([right for _, right in curve.points]) == pytest.approx(0.75)
+    confidences = [confidence for confidence, _ in curve.points]
+    assert confidences == sorted(confidences)
+    assert reliability_of(replace(model, decision=None), X, y) is None
+
+
+def test_misses_are_drawn_where_a_calibration_kept_them() -> None:
+    """Points are shares of the axes, in the order of false alarms; damaged records draw nothing."""
+    rows = [(4.0, 0.1), (0.0, 0.9), (2.0, 0.5)]
+    curve = [{"false_alarms_an_hour": rate, "missed": missed} for rate, missed in rows]
+    found = misses_of({"events": {"curve": curve}})
+    assert found is not None
+    assert found.points == ((0.0, 0.9), (0.5, 0.5), (1.0, 0.1))
+    for damaged in (None, {}, {"curve": 1}, {"curve": [1]}, {"curve": [{"missed": "x"}]}):
+        assert misses_of({"events": damaged}) is None
 
 
 def test_coverage() -> None:

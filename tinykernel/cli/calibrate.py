@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -13,7 +13,7 @@ from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common import evaluation as judging
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.normality import alarms_in_words, promise_of
-from tinykernel.cli.common.output import print_json, print_pairs
+from tinykernel.cli.common.output import print_json, print_pairs, print_table
 from tinykernel.cli.common.rows import (
     ModelFile,
     open_model,
@@ -103,6 +103,8 @@ def calibrate_command(
             print_json({"model": output, "data": data} | done.result)
         elif not quiet:
             print_pairs([*done.pairs, ("file", str(output))])
+            print_table(done.columns, done.lines, right=done.columns)
+            judging.print_notes(done.remarks, "caution")
         return
     confidence = 0.95 if confidence is None else confidence
     with showing_progress(quiet):
@@ -142,6 +144,8 @@ class _Done(NamedTuple):
     result: dict[str, Any]
     pairs: list[tuple[str, str]]
     remarks: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()  # of a table that is printed, too
+    lines: Sequence[tuple[str, ...]] = ()
 
 
 def _events(file: ModelFile, data: str, an_hour: float, confidence: float | None) -> _Done:
@@ -167,7 +171,9 @@ def _events(file: ModelFile, data: str, an_hour: float, confidence: float | None
     level = events.CONFIDENCE if confidence is None else confidence
     result = events.calibrate_events(file.model, held, background, an_hour, level)
     facts = result.to_dict()
-    return _Done(result.model, {"events": facts}, facts, result.in_words())
+    table = events.CURVE_COLUMNS, events.curve_in_words(result)
+    about = {"events": facts}
+    return _Done(result.model, about, facts, result.in_words(), result.remarks, *table)
 
 
 def _classes(

@@ -94,7 +94,7 @@ def _events(file: ModelFile, data: str, train: str | None, *, as_json: bool, qui
         print_json({"data": held.source, "seen_in_training": seen} | result.to_dict())
     elif not quiet:
         print_pairs([("data", held.source), *events.events_in_words(result)])
-        columns = ("threshold", "missed", "false alarms/h")
+        columns = events.CURVE_COLUMNS
         print_table(columns, events.curve_in_words(result), right=columns)
         if seen:
             typer.echo(judging.seen_in_words(seen))

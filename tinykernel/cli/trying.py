@@ -62,7 +62,7 @@ def try_command(
     _open(place.absolute().as_uri(), quiet, str(place))
 
 
-def _open(address: str, quiet: bool, shown: str = "") -> None:
+def _open(address: str, quiet: bool, place: str = "") -> None:
     if not quiet:
-        typer.echo(shown or f"{address}, until Ctrl-C")
+        typer.echo(place or f"{address}, until Ctrl-C")
     webbrowser.open(address)

@@ -64,5 +64,5 @@ def module_facts(model: IntegerModel) -> dict[str, Any]:
 
 
 def as_script(facts: dict[str, Any]) -> str:
-    """Write facts as JSON that ends no element of HTML."""
-    return json.dumps(facts).replace("<", "\\u003c")
+    """Write facts as JSON that ends no element of HTML; every number is finite."""
+    return json.dumps(facts, allow_nan=False).replace("<", "\\u003c")

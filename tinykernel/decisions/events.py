@@ -137,6 +137,12 @@ def hours_of(streams: Sequence[Stream]) -> float:
     return sum(stream.samples / stream.second for stream in streams) / 3600
 
 
+#: What a point of a curve of misses against false alarms says.
+CURVE = ("factor", "threshold", "missed", "false_alarms_an_hour")
+# Share of hits below which most people want another model.
+_FEW_HITS = 0.6
+
+
 @dataclass(frozen=True, eq=False)
 class EventCalibration:
     """The chosen thresholds, and the rate that they promise."""
@@ -146,6 +152,8 @@ class EventCalibration:
     hours: float
     most: float  # upper bound of false alarms an hour, at the confidence level.
     spread: float
+    # Of the chosen thresholds times some factors: see `EventEvaluation`.
+    curve: tuple[tuple[float, int, float, float], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was chosen and promised as JSON types."""
@@ -159,7 +167,19 @@ class EventCalibration:
             "false_alarms": len(self.heard.alarms),
             "most_an_hour": self.most,
             "spread": self.spread,
+            "curve": [dict(zip(CURVE, point, strict=True)) for point in self.curve],
         }
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What to try where few events are hit."""
+        hits = float(self.heard.hit.mean()) if self.heard.hit.size else 1.0
+        if hits >= _FEW_HITS:
+            return ()
+        return (
+            f"{100 * hits:.0f} % of the events are hit: train with a shorter --hop, with more "
+            "recordings of the background and of other words, or allow more false alarms",
+        )
 
     def in_words(self) -> list[tuple[str, str]]:
         """Return names and values to print."""

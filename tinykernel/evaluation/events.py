@@ -14,6 +14,7 @@ from tinykernel.data.recordings.reading import labelled_recordings
 from tinykernel.data.recordings.spans import Recording, Recordings, join_clips
 from tinykernel.data.signals import remembered, takes_recordings
 from tinykernel.decisions.events import (
+    CURVE,
     EventCalibration,
     Heard,
     Stream,
@@ -36,9 +37,10 @@ _HOPS_AT_ONCE = 1024
 _ALARMS = 5.0  # in joined clips, at the promised rate
 _MOST_JOINED = 2**31  # values of joined clips
 _FEW_WINDOWS = 256  # of each recording, to recognise the training
+#: Columns of `curve_in_words`.
+CURVE_COLUMNS = ("threshold", "missed", "false alarms/h")
 #: By what the least sums are multiplied for the curve of misses against false alarms.
 _FACTORS = (0.25, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 4.0)
-_POINT = ("factor", "threshold", "missed", "false_alarms_an_hour")
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +89,7 @@ class EventEvaluation:
             "delay_from_start": self.delays(heard.after),
             "delay_from_end": self.delays(heard.behind),
             "classes": self.by_class(),
-            "curve": [dict(zip(_POINT, point, strict=True)) for point in self.curve],
+            "curve": [dict(zip(CURVE, point, strict=True)) for point in self.curve],
         }
 
 
@@ -150,7 +152,8 @@ def calibrate_events(
     )
     assert result.model.events is not None
     events = replace(result.model.events, statement=statement)
-    return replace(result, model=replace(result.model, events=events))
+    curve = evaluate_events(result.model, streams).curve
+    return replace(result, model=replace(result.model, events=events), curve=curve)
 
 
 def some_windows(model: IntegerModel, data: Recordings) -> NDArray[Any]:
@@ -250,7 +253,9 @@ def events_in_words(result: EventEvaluation) -> list[tuple[str, str]]:
     return pairs
 
 
-def curve_in_words(result: EventEvaluation) -> list[tuple[str, str, str]]:
+def curve_in_words(
+    result: EventEvaluation | EventCalibration,
+) -> list[tuple[str, str, str]]:
     """Return threshold, misses and false alarms an hour, without rows that repeat figures."""
     rows: dict[tuple[str, str], str] = {}
     for factor, threshold, missed, rate in result.curve:

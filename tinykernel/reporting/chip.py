@@ -75,12 +75,13 @@ def facts_of(model: IntegerModel, about: Mapping[str, Any]) -> dict[str, Any]:
 
 def _field(model: IntegerModel, limits: InputRange, coding: Coding | None) -> dict[str, Any]:
     texts = None if coding is None else coding.texts.get(limits.name)
+    gap = None if coding is None else coding.gaps.get(limits.name)
     return {
         "name": limits.name,
         "low": limits.low,
         "high": limits.high,
         "texts": None if texts is None else list(texts),
-        "gap": None if coding is None else coding.gaps.get(limits.name),
+        "gap": gap if gap is None or np.isfinite(gap) else str(gap),
         "whole": model.raw_dtype != "float32",
     }
 
@@ -88,7 +89,7 @@ def _field(model: IntegerModel, limits: InputRange, coding: Coding | None) -> di
 def _signal(
     model: IntegerModel, about: Mapping[str, Any], ends: list[InputRange]
 ) -> dict[str, Any]:
-    """Return the facts of a signal; a small range of three axes is taken to be in g."""
+    """Return the facts of a signal; a small range of three axes is first taken to be in g."""
     rate, names = recordings_of(about, "rate"), recordings_of(about, "channels")
     rate = rate if isinstance(rate, int | float) and rate > 0 else None
     is_sound = model.raw_dtype == "int16" and model.input.channels == 1
@@ -132,14 +133,14 @@ def _vectors(
     size = model.n_inputs * np.dtype(model.raw_dtype).itemsize
     n = max(1, min(_MOST_ROWS, _MOST_BYTES // size))
     labels: list[str] | None = None
-    if rows is None:
+    if rows is None or not len(np.asarray(rows[0])):
         raw = model.as_raw(generated_inputs(model, n))
     else:
         X, y = rows
-        every = np.asarray(X)
-        picked = np.unique(np.linspace(0, len(every) - 1, n).astype(np.intp))
-        raw = model.as_raw(every[picked].reshape(len(picked), -1))
-        labels = None if y is None else [str(label) for label in np.asarray(y)[picked]]
+        inputs = np.asarray(X)
+        places = np.unique(np.linspace(0, len(inputs) - 1, n).astype(np.intp))
+        raw = model.as_raw(inputs[places].reshape(len(places), -1))
+        labels = None if y is None else [str(label) for label in np.asarray(y)[places]]
     return {
         "rows": len(raw),
         "inputs": _base64(_little(raw)),

@@ -32,7 +32,52 @@ def coverage_of(
     return [(int(at), float(rows.mean()), float(wrong[rows].mean())) for at, rows in given]
 
 
+@dataclass(frozen=True)
+class Curve:
+    """A curve of a page: its axes, and points as shares of their lengths."""
+
+    across: str
+    up: str
+    ends: tuple[str, str, str, str]  # least and largest value across, and up
+    points: tuple[tuple[float, float], ...]
+    diagonal: bool = False  # where both axes say the same
+
+
+def reliability_of(model: IntegerModel, X: ArrayLike, y: ArrayLike) -> Curve | None:
+    """Return how often answers of a confidence are right; None without confidences.
+
+    Answers in the order of their confidence are cut into ten parts, or fewer of few rows.
+    """
+    if model.decision is None or not len(np.asarray(y)):
+        return None
+    scores = model.scores(X)
+    # Confidence c of the chip stands for (c + 1/2) / 256.
+    confidence = (model.decision.confidence(scores) + 0.5) / 256
+    right = np.array(model.classes)[scores.argmax(axis=1)] == np.asarray(y)
+    order = np.argsort(confidence, kind="stable")
+    parts = np.array_split(order, max(1, min(_PARTS, len(order) // _FEW)))
+    points = [(float(confidence[part].mean()), float(right[part].mean())) for part in parts]
+    ends = ("0 %", "100 %")
+    return Curve("confidence", "right answers", (*ends, *ends), tuple(points), diagonal=True)
+
+
+def misses_of(about: Mapping[str, Any]) -> Curve | None:
+    """Return misses against false alarms, where a calibration of events recorded them."""
+    events = about.get("events")
+    rows = events.get("curve") if isinstance(events, Mapping) else None
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        return None
+    pairs = [(row.get("false_alarms_an_hour"), row.get("missed")) for row in rows]
+    known = [(x, y) for x, y in pairs if isinstance(x, int | float) and isinstance(y, int | float)]
+    most = max((x for x, _ in known), default=0.0)
+    if not 0 < most < np.inf:
+        return None
+    points = tuple(sorted((x / most, min(max(y, 0.0), 1.0)) for x, y in known))
+    return Curve("false alarms an hour", "missed", ("0", f"{most:.3g}", "0 %", "100 %"), points)
+
+
 _SHOWN, _MOST_CLASSES = 9, 12
+_PARTS, _FEW = 10, 20  # of a reliability curve, and rows of a part
 
 
 @dataclass(frozen=True)

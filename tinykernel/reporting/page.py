@@ -61,6 +61,7 @@ class ReportPage:
     version: str = ""  # of tinykernel that wrote the model file; empty without a file
     date: str = ""  # when the page was made
     gallery: facts.Gallery | None = None  # images among `rows`; None for other inputs
+    reliability: facts.Curve | None = None  # of the confidences on `rows`
     chip: ChipInPage | None = None  # the firmware, which the page runs
 
     @property
@@ -117,6 +118,7 @@ def _about_model(page: ReportPage) -> dict[str, Any]:
         },
         "kind": "A regressor" if isinstance(model.answers, Values) else "A classifier",
         "answered": page.coverage or [],
+        "misses": facts.misses_of(page.about),
         "training": facts.training_in_words(page.about, whole=False),
         "trained_rows": trained_rows if isinstance(trained_rows, int) else None,
         "inputs": input_ranges(model, page.about),
@@ -283,6 +285,7 @@ def report_page(
         )
         judgement["coverage"] = facts.coverage_of(integer, X, y, _SHARES)
         judgement["gallery"] = facts.gallery_of(integer, X, y)
+        judgement["reliability"] = facts.reliability_of(integer, X, y)
         flat = np.asarray(X).reshape(len(np.asarray(y)), -1)
         judgement["seen"] = seen_before(flat, about.get("training_rows"))
     chip = None

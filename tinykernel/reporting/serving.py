@@ -11,10 +11,10 @@ _HOST = "127.0.0.1"
 
 def serve_page(page: bytes, ready: Callable[[str], None]) -> None:
     """Serve a page on a free port of 127.0.0.1 until Ctrl-C; `ready` takes its address."""
-    with ThreadingHTTPServer((_HOST, 0), _handler_of(page)) as server:
+    server = ThreadingHTTPServer((_HOST, 0), _handler_of(page))
+    with server, suppress(KeyboardInterrupt):
         ready(f"http://{_HOST}:{server.server_port}/")
-        with suppress(KeyboardInterrupt):
-            server.serve_forever()
+        server.serve_forever()
 
 
 def _handler_of(page: bytes) -> type[BaseHTTPRequestHandler]:

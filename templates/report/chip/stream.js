@@ -201,7 +201,7 @@ function showStream(chip, view) {
     begin();
     let [last, due] = [null, 0];
     const hear = ({ accelerationIncludingGravity: a, rotationRate: r, timeStamp }) => {
-      const unit = signal.unit === "g" ? 9.80665 : 1;
+      const unit = units.value === "g" ? 9.80665 : 1;
       const now = [a.x, a.y, a.z].map((value) => value / unit).concat(channels === 6 ? [r.alpha, r.beta, r.gamma] : []);
       if (last) {
         // The sensor has a rate of its own: samples lie on the lines between its values.
@@ -214,13 +214,15 @@ function showStream(chip, view) {
     };
     window.addEventListener("devicemotion", hear);
     stopSource = () => window.removeEventListener("devicemotion", hear);
-    return view.say(`The motion sensor in ${signal.unit}, at ${rate} samples a second.`);
+    return view.say(`The motion sensor in ${units.value}, at ${rate} samples a second.`);
   };
   const numbers = facts.numbers.length ? new Numbers(facts.numbers) : null;
   const tools = create("div", { className: "tools" });
+  const units = create("select", { "aria-label": "unit of acceleration" }, ...["g", "m/s²"].map((unit) => create("option", {}, unit)));
+  units.value = signal.unit;
   if (facts.hop) {
     if (signal.sound) tools.append(button("Microphone", listen));
-    else if (rate && (channels === 3 || channels === 6)) tools.append(button("Motion sensor", move));
+    else if (rate && (channels === 3 || channels === 6)) tools.append(button("Motion sensor", move), units);
     tools.append(fileInput(signal.sound ? "WAV file" : "CSV file", signal.sound ? "audio/*" : ".csv,text/csv", document.body, open), button("Stop", () => stopSource?.()));
   }
   view.inputs.append(picture, ...(numbers ? numbers.rows : []), tools, list);

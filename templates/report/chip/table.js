@@ -12,7 +12,7 @@ class Field {
     if (texts) {
       this.value = create("select", { "aria-label": name }, ...texts.map((text, code) => create("option", { value: code }, text)));
     } else {
-      const step = whole ? 1 : 10 ** Math.floor(Math.log10((high - low) / 100));
+      const step = whole ? 1 : 10 ** Math.floor(Math.log10((high - low || 1) / 100));
       this.value = create("input", { type: "number", step: "any", "aria-label": name });
       this.slider = create("input", { type: "range", min: low, max: high, step, "aria-label": `${name}, slider` });
       this.slider.oninput = edited(this.slider);
@@ -27,13 +27,13 @@ class Field {
   }
 
   get() {
-    return this.missing?.checked ? this.about.gap : this.current;
+    return this.missing?.checked ? Number(this.about.gap) : this.current;
   }
 
   /** Set the value, and show it in all inputs but the one that it comes from. */
   set(value, source = null) {
     this.current = value;
-    const isGap = this.missing !== null && value === this.about.gap;
+    const isGap = this.missing !== null && Object.is(value, Number(this.about.gap));
     if (this.missing && source === null) this.missing.checked = isGap;
     if (isGap || !Number.isFinite(value)) return;
     if (this.value !== source) this.value.value = this.about.texts ? value : Number(value.toPrecision(7));

@@ -21,6 +21,16 @@ function short(value) {
   return String(Number(value.toPrecision(5)));
 }
 
+/** Write quantiles of one value, named as "value q0.9", as its middle and an interval; "" for other values. */
+function intervalOf(names, numbers) {
+  const levels = names.map((name) => Number(/ q(0?\.\d+)$/.exec(name)?.[1]));
+  if (names.length < 3 || levels.some(Number.isNaN)) return "";
+  const order = levels.map((_, i) => i).sort((a, b) => levels[a] - levels[b]);
+  const [first, last, middle] = [order[0], order.at(-1), order[Math.floor(order.length / 2)]];
+  const share = short(100 * (levels[last] - levels[first]));
+  return `${short(numbers[middle])}, ${share} % within ${short(numbers[first])} to ${short(numbers[last])}`;
+}
+
 /** Ask for a file by a button, or by dropping it anywhere on `place`. */
 function fileInput(text, accept, place, open) {
   const input = create("input", { type: "file", accept, onchange: () => input.files[0] && open(input.files[0]) });
@@ -57,7 +67,10 @@ class View {
   /** Name the answer in words: a label, a refusal, or values. */
   words(answer) {
     const { classes, values } = this.facts;
-    if (!classes) return answer.scores.map((score) => short(score * 2 ** -values.shift)).join(", ");
+    if (!classes) {
+      const numbers = answer.scores.map((score) => score * 2 ** -values.shift);
+      return intervalOf(values.names, numbers) || numbers.map(short).join(", ");
+    }
     return answer.label < 0 ? "not sure" : classes[answer.label];
   }
 
