@@ -33,11 +33,11 @@ from tinykernel.cli.demo import demo_command
 from tinykernel.cli.drift import drift_command
 from tinykernel.cli.evaluate import evaluate_command
 from tinykernel.cli.inspect import inspect_command
-from tinykernel.cli.options import options_command
 from tinykernel.cli.predict import predict_command
 from tinykernel.cli.project.export import export_command
 from tinykernel.cli.project.flash import flash_command
 from tinykernel.cli.report import report_command
+from tinykernel.cli.settings.listing import options_command
 from tinykernel.cli.targets import targets_command
 from tinykernel.cli.train import train_command
 from tinykernel.cli.trying import try_command
