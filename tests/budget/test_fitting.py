@@ -15,6 +15,7 @@ from tinykernel import (
     train,
 )
 from tinykernel.budget import fitting
+from tinykernel.codegen.plan import pack
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.measure.capacity import needed_bytes, refuse_less_than_code
 from tinykernel.model.readouts.linear import Linear
@@ -63,9 +64,11 @@ def test_small_code_where_flash_is_short(digits):
 
 
 def test_paper_fits_and_uses_the_budget(digits):
-    """The same for the other method."""
+    """The same for the other method, whose weights take 1.6 bits as its layout says."""
     found = train(*digits, budget=6144, **PAPER)
     assert 0.9 * 6144 < found.memory.flash <= 6144
+    weights = next(table for table in pack(found.model).tables if table.name == "tk_weights")
+    assert weights.n_bytes < 10 * found.classifier.n_components_ * 1.7 / 8
     with pytest.raises(TinykernelError, match="over the budget of 1000; give a larger budget"):
         train(*digits, budget=1000, **PAPER)
 

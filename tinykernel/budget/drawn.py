@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tinykernel.kinds.sizing import Usage
 from tinykernel.measure.capacity import DRAWN, MOST_CHOSEN
 from tinykernel.measure.limits import Limits
 from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.training.layouts import components_within
 
 _WORD = 32
@@ -35,25 +37,29 @@ def train_drawn(
 ) -> tuple[Any, int]:
     """Train a method with as many components as fit; return the estimator and the trainings.
 
-    A model that is over a limit is trained again with fewer components.
+    Where flash decides, five ternary weights take a byte; two bits a weight take fewer
+    instructions. A model that is over a limit is trained again with fewer components.
     """
     n_classes, n_inputs = np.unique(np.asarray(y)).size, np.shape(X)[1]
     sides = padded_dimension(n_inputs), 1 if n_classes == 2 else n_classes
     n, settings, is_open = 0, dict(options), "n_components" not in options
+    layout = replace(DRAWN, ternary=not settings.get("binary"))
     if limits is not None and limits.flash is not None:
-        least = 0 if is_open else DRAWN.table_bytes(settings["n_components"], *sides)
+        least = 0 if is_open else layout.table_bytes(settings["n_components"], *sides)
         if least > limits.flash:
             raise TinykernelError(
                 f"a model of {settings['n_components']} components needs at least {least} bytes of "
                 f"flash on {target}; use fewer n_components or a larger budget"
             )
         if is_open:
-            most = components_within(max(1, limits.flash - _LEAST_CODE), DRAWN, *sides)
+            most = components_within(max(1, limits.flash - _LEAST_CODE), layout, *sides)
             settings["n_components"] = n = int(np.clip(most, _WORD, MOST_CHOSEN))
     trainings = 0
     while True:
         trainings += 1
         estimator = method(**settings).fit(X, y, sample_weight, **rows)
+        if n:
+            estimator.machine_ = _packed(estimator.machine_)
         model = as_integer_model(estimator)
         used = measure(model)
         if used.share <= 1:
@@ -65,3 +71,12 @@ def train_drawn(
         n_bytes = used.n_bytes or int(np.ceil(tables * (1 - 1 / used.share)))
         n = max(n - (-(-n_bytes * n // tables // _WORD) + 1) * _WORD, _WORD)
         settings |= {"n_components": n, "sigma": estimator.sigma_}
+
+
+def _packed(model: IntegerModel) -> IntegerModel:
+    """Let five ternary weights share a byte."""
+    parts = (
+        replace(part, packed=True) if isinstance(part, Ternary) else part
+        for part in model.readout.parts
+    )
+    return replace(model, readout=replace(model.readout, parts=tuple(parts)))

@@ -39,7 +39,7 @@ _ROWS_A_CLASS = 4
 _MARGIN_SHARE, _MARGIN_BYTES = 8, 24
 # Which stages of the transforms halve depends on what was learned, and so does the code.
 _SLACK = 64
-#: Of a method that draws its components: signs as G, one scale, and ternary weights.
+#: Of a method that draws its components: signs as G, one scale, ternary weights, five in a byte.
 DRAWN = Layout(diagonal_kind="sign", start_bits=8, width_bits=8, ternary=True)
 
 
