@@ -5,6 +5,9 @@ each change promises, to first order. With D = sum over rows of dL/du_j u_k, an 
 and k promises ``D_jj + D_kk - D_jk - D_kj``; a flip of sign i promises twice the sum over rows of
 B_i x_i (H P' dL/du)_i. Those that promise most for their size are tried, many at once, then one by
 one, by the exact loss of rows that stay the same. What is kept never raises it.
+
+Or B is learned as weights are, straight through: its signs are those of float shadows, which Adam
+moves by the gradient with respect to B.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from tinykernel.training.inputs import SharedTransform
 __all__ = ["Guided", "Places"]
 
 _MOST_ROWS, _AT_ONCE, _SLOPE = 1024, 16, 2.0
+# Straight-through steps an epoch, their rows and size; shadows begin at -1 / 2 and 1 / 2.
+_STEPS, _STEP_ROWS, _STEP = 16, 256, 0.05
 _Array = NDArray[Any]
 
 
@@ -46,12 +51,23 @@ class Guided:
     q: _Array  # (n, n_features): the quantized inputs of its rows.
     kept: int = 0
 
-    def improve(self) -> None:
-        """Try flips, then exchanges."""
-        rows = np.random.default_rng(self.learner.recipe.seed).permutation(len(self.q))
-        self.rows = rows[:_MOST_ROWS]
-        self._flip()
-        self._exchange()
+    def __post_init__(self) -> None:
+        self.rng = np.random.default_rng(self.learner.recipe.seed)
+        self.fixed_rows = self.rows = self.rng.permutation(len(self.q))[:_MOST_ROWS]
+        self.shadow = self.transform.live_sign / 2
+        self.moments = np.zeros((2, self.shadow.size))
+        self.updates = 0
+
+    def improve(self, how: str) -> None:
+        """Try "flips" or "exchanges", or move signs "straight through"."""
+        self.rows = self.fixed_rows
+        if "flips" in how:
+            self._flip()
+        if "exchanges" in how:
+            self._exchange()
+        if "straight" in how:
+            for _ in range(_STEPS):
+                self._step()
 
     def _loss(self, mixed: _Array, gradients: bool = False) -> tuple[float, _Array]:
         """Return the mean loss of the rows, and its derivatives by their mixed values."""
@@ -77,19 +93,41 @@ class Guided:
         back = fwht(d_y.reshape(-1, m, d)) * windows.diagonal
         return loss, back.sum(axis=1)
 
-    def _flip(self) -> None:
-        """Flip signs of B."""
+    def _by_signs(self) -> tuple[float, _Array, _Array, float]:
+        """Return the loss, its derivatives by B, the quantized inputs, and what a unit is worth."""
         q, transform = self.q[self.rows].astype(np.float64), self.transform
         if self.learner.layout.start_bits:
             q -= self.q.mean(axis=0)
         d, gather = transform.dimension, transform.permutation.indices(transform.dimension)
         unit = 2.0 ** (1 - transform.scaler.bits) / np.sqrt(d)
-        mixed, sign = self.learner.mixed[self.rows], transform.live_sign
-        loss, slopes = self._loss(mixed, gradients=True)
+        loss, slopes = self._loss(self.learner.mixed[self.rows], gradients=True)
         back = np.zeros(slopes.shape)
         back[:, gather] = slopes
-        gain = 2 * unit * sign * (q * fwht(back)[:, : q.shape[1]]).sum(axis=0)
-        size = np.square(q).sum(axis=0)
+        return loss, unit * (q * fwht(back)[:, : q.shape[1]]).sum(axis=0), q, unit
+
+    def _step(self) -> None:
+        """Move the shadows of B by Adam, and take their signs."""
+        self.rows = self.rng.integers(0, len(self.q), _STEP_ROWS)
+        gradient, live = self._by_signs()[1], self.transform.live_sign != 0
+        self.updates += 1
+        first, second = (1 - 0.9**self.updates, 1 - 0.999**self.updates)
+        self.moments[0] += 0.1 * (gradient - self.moments[0])
+        self.moments[1] += 0.001 * (np.square(gradient) - self.moments[1])
+        root = np.sqrt(self.moments[1] / second) + 1e-12
+        self.shadow = np.clip(self.shadow - _STEP * self.moments[0] / first / root, -1, 1)
+        flipped = live & (self.shadow * self.transform.sign < 0)
+        self.kept += int(flipped.sum())
+        if flipped.any():
+            sign = np.where(flipped, -self.transform.sign, self.transform.sign)
+            self._take(replace(self.transform, sign=sign.astype(np.int8)))
+
+    def _flip(self) -> None:
+        """Flip signs of B."""
+        loss, slopes, q, unit = self._by_signs()
+        transform, mixed = self.transform, self.learner.mixed[self.rows]
+        d, gather = transform.dimension, transform.permutation.indices(transform.dimension)
+        sign = transform.live_sign
+        gain, size = 2 * sign * slopes, np.square(q).sum(axis=0)
         order = np.argsort(-gain / np.maximum(size, 1e-6 * size.max()), kind="stable")[:_AT_ONCE]
 
         def changed(columns: _Array) -> _Array:

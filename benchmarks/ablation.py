@@ -40,6 +40,7 @@ from tinykernel.training.trainset import TrainSet, prepare
 BYTES = 800
 #: Sigma over the distance of near rows: the best of a half, 1 and 2 by the log loss of seed 100.
 SIGMA = {"digits": 2.0, "kr_vs_kp": 1.0, "segment": 1.0, "credit_g": 2.0, "letters": 1.0}
+SIGMA |= {"usps": 1.0, "covtype7": 1.0}
 EPOCHS, TRIAL_EPOCHS, DRAWS = 25, 8, 4
 ALL = "g4-b4-t4-ternary"
 
@@ -53,7 +54,8 @@ class Variant:
     fixed: tuple[str, ...] = ()  # names of parameters of the learner.
     signs: str = "trials"  # how B is chosen: "drawn", by "trials"
     places: str = "trials"  # how P is chosen: the same.
-    guided: bool = False  # whether flips and exchanges follow.
+    guided: str = ""  # changes of B and P in a pilot, see `Guided.improve`.
+    folds: int = 1  # that a trial is judged on.
     epochs: int = EPOCHS
     redraws: bool = False  # whether trials choose the first G and W in place of B and P.
 
@@ -79,8 +81,12 @@ _DRAWN = replace(PARTS[3], layout="g4")
 MIXING = (
     replace(_DRAWN, title="drawn"),
     replace(_DRAWN, title="B and P: best of 4 in trials", signs="trials", places="trials"),
+    replace(_DRAWN, title="the same, of 3 folds", signs="trials", places="trials", folds=3),
     replace(_DRAWN, title="P: best of 4 orbits in trials", places="trials"),
-    replace(_DRAWN, title="flips and exchanges, guided", guided=True),
+    replace(_DRAWN, title="P: exchanges, guided", guided="exchanges"),
+    replace(_DRAWN, title="B: flips, guided", guided="flips"),
+    replace(_DRAWN, title="flips and exchanges, guided", guided="flips, exchanges"),
+    replace(_DRAWN, title="B: straight-through", guided="straight"),
     replace(_DRAWN, title="control: best of 4 first G and W in trials", redraws=True),
     replace(_DRAWN, title="control: twice the epochs", epochs=2 * EPOCHS),
 )
@@ -107,6 +113,11 @@ def rows_of(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray]:
             4000, **shape, n_clusters_per_class=2, class_sep=1.5, random_state=0
         )
         return X.astype(np.float32), y
+    if name in ("usps", "covtype7"):
+        found = np.load(folder / f"{name}.npz")
+        X, y = (found[part if part in found else f"{part}_train"] for part in "Xy")
+        _, X, _, y = train_test_split(X, y, test_size=3000, stratify=y, random_state=0)
+        return X, y
     file = folder / "tables" / f"{name}.csv"
     with file.open() as stream:
         label = stream.readline().strip().split(",")[-1]
@@ -128,13 +139,13 @@ def learner_of(
     return FixedLearner(mixed, *known, recipe, arithmetic if exact else None)
 
 
-def trial(data: TrainSet, transform: SharedTransform, recipe: Recipe, fixed: Any) -> float:
-    """Return the log loss of short trainings on the rows that a fold holds out."""
+def trial(data: TrainSet, transform: SharedTransform, recipe: Recipe, variant: Variant) -> float:
+    """Return the log loss of short trainings on the rows that folds hold out."""
     losses = []
-    for fold in trial_folds(data.codes, data.groups, recipe.seed)[-1:]:
+    for fold in trial_folds(data.codes, data.groups, recipe.seed)[-variant.folds :]:
         short = replace(recipe, epochs=TRIAL_EPOCHS, peak_step=2 * recipe.peak_step)
         learner = learner_of(data, fold.inside, transform, short, exact=False)
-        learner.fixed = fixed
+        learner.fixed = variant.fixed
         learner.run()
         decisions = learner.decide(transform.mixed(data.X[fold.outside]))
         out = data.truth[fold.outside], data.weight[fold.outside]
@@ -171,11 +182,11 @@ def measure(variant: Variant, name: str, seed: int, folder: Path) -> dict[str, A
             )
             for each in draws
         ]
-        transform = min(candidates, key=lambda each: trial(data, each, recipe, variant.fixed))
+        transform = min(candidates, key=lambda each: trial(data, each, recipe, variant))
         tried = DRAWS
     if variant.redraws:
         others = [replace(recipe, seed=1000 * draw + seed) for draw in range(DRAWS)]
-        recipe = min(others, key=lambda each: trial(data, transform, each, variant.fixed))
+        recipe = min(others, key=lambda each: trial(data, transform, each, variant))
     if variant.guided:
         # A pilot of the read-out: G, S, b and t stay as drawn while B and P are improved.
         pilot = replace(recipe, epochs=TRIAL_EPOCHS)
@@ -185,7 +196,7 @@ def measure(variant: Variant, name: str, seed: int, folder: Path) -> dict[str, A
         for epoch in range(TRIAL_EPOCHS):
             learner.epoch(epoch)
             if epoch < TRIAL_EPOCHS // 2:
-                guided.improve()
+                guided.improve(variant.guided)
         transform, tried = guided.transform, guided.kept
     learner = learner_of(data, np.arange(len(data.X)), transform, recipe, exact=True)
     learner.fixed = variant.fixed
@@ -259,13 +270,17 @@ def page(rows: FinishedRows, names: list[str], seeds: int) -> Iterator[str]:
     yield ""
     yield (
         'In the layout "compact", with G learned. Guided flips and exchanges follow the gradient '
-        "while the rest stays as drawn; they are kept if the loss of 1024 training rows falls."
+        "in a pilot, in which G, S, b and t stay as drawn; they are kept if the loss of 1024 "
+        "training rows falls. Straight-through, signs are those of shadows that Adam moves."
     )
     yield ""
     yield from table(rows, "mixing", MIXING, names)
-    kept = [r["kept"] for k, r in rows.items() if k.startswith(f"mixing | {MIXING[3].title}")]
     yield ""
-    yield f"Of guided changes {np.mean(kept):.1f} were kept on average."
+    for variant in MIXING:
+        if variant.guided:
+            start = f"mixing | {variant.title} | "
+            kept = [row["kept"] for key, row in rows.items() if key.startswith(start)]
+            yield f"- {variant.title}: {np.mean(kept):.1f} changes on average."
 
 
 def plot(rows: FinishedRows, file: Path) -> None:
