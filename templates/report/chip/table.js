@@ -36,7 +36,7 @@ class Field {
     const isGap = this.missing !== null && Object.is(value, Number(this.about.gap));
     if (this.missing && source === null) this.missing.checked = isGap;
     if (isGap || !Number.isFinite(value)) return;
-    if (this.value !== source) this.value.value = this.about.texts ? value : Number(value.toPrecision(7));
+    if (this.value !== source) this.value.value = this.about.texts ? value : Number(value.toPrecision(6));
     if (this.slider && this.slider !== source) this.slider.value = value;
   }
 

@@ -21,14 +21,14 @@ function short(value) {
   return String(Number(value.toPrecision(5)));
 }
 
-/** Write quantiles of one value, named as "value q0.9", as its middle and an interval; "" for other values. */
+/** Return the middle of quantiles of one value, named as "value q0.9", and their interval in words; null for others. */
 function intervalOf(names, numbers) {
   const levels = names.map((name) => Number(/ q(0?\.\d+)$/.exec(name)?.[1]));
-  if (names.length < 3 || levels.some(Number.isNaN)) return "";
+  if (names.length < 3 || levels.some(Number.isNaN)) return null;
   const order = levels.map((_, i) => i).sort((a, b) => levels[a] - levels[b]);
   const [first, last, middle] = [order[0], order.at(-1), order[Math.floor(order.length / 2)]];
   const share = short(100 * (levels[last] - levels[first]));
-  return `${short(numbers[middle])}, ${share} % within ${short(numbers[first])} to ${short(numbers[last])}`;
+  return [numbers[middle], `${share} % within ${short(numbers[first])} to ${short(numbers[last])}`];
 }
 
 /** Ask for a file by a button, or by dropping it anywhere on `place`. */
@@ -68,10 +68,14 @@ class View {
   words(answer) {
     const { classes, values } = this.facts;
     if (!classes) {
-      const numbers = answer.scores.map((score) => score * 2 ** -values.shift);
-      return intervalOf(values.names, numbers) || numbers.map(short).join(", ");
+      const numbers = this.numbers(answer);
+      return (intervalOf(values.names, numbers)?.slice(0, 1) || numbers).map(short).join(", ");
     }
     return answer.label < 0 ? "not sure" : classes[answer.label];
+  }
+
+  numbers({ scores }) {
+    return scores.map((score) => score * 2 ** -this.facts.values.shift);
   }
 
   show(answer, remark = "") {
@@ -83,6 +87,8 @@ class View {
       if (decision.novelty !== null) notes.push(answer.novelty > decision.novelty ? "unlike the training data" : "like the training data");
     } else if (classes) {
       notes.push("best score");
+    } else {
+      notes.push(...(intervalOf(values.names, this.numbers(answer))?.slice(1) || []));
     }
     if (remark) notes.push(remark);
     this.detail.textContent = notes.join("; ");
