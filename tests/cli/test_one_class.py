@@ -80,10 +80,9 @@ def test_tables_have_names_and_a_budget(normal, tmp_path) -> None:
     given = ("train", normal / "normal.csv", *options)
     whole = json_of(*given)
     assert load(output).feature_names == ("a", "b", "c", "d", "e")
-    less = whole["report"]["flash"] - 9
-    found = json_of(*given, "--budget", f"{less}B")
-    assert found["prototypes"] < whole["prototypes"]
-    assert found["report"]["flash"] <= less
+    found = json_of(*given, "--budget", "620B")  # with a margin for compilers
+    assert 0 < found["prototypes"] < whole["prototypes"]
+    assert found["report"]["flash"] <= 620
     output.unlink()
     for budget in ("20B", "ram=20B"):  # a limit beside flash was once ignored
         assert "give a larger budget" in failed(*given, "--budget", budget, "-q")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tinykernel.estimator.classifier import Classifier, TernaryKernelClassifier
-from tinykernel.estimator.oneclass import CLASSES, NoveltyDetector, calibrate_one_class
+from tinykernel.estimator.oneclass import NoveltyDetector, calibrate_one_class
 from tinykernel.estimator.regressor import Regressor, TernaryKernelRegressor
+from tinykernel.kinds.prototypes import CLASSES
 
 __all__ = [
     "CLASSES",

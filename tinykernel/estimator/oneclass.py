@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,32 +11,36 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tinykernel.checks import check_count
-from tinykernel.decisions.novelty import Alarms, alarms, as_levels, nearest_means, places
+from tinykernel.decisions.novelty import Alarms, alarms
 from tinykernel.errors import TinykernelError
-from tinykernel.estimator.machines import flat
+from tinykernel.estimator.machines import DEFAULT_TARGET, flat
+from tinykernel.kinds import Problem
+from tinykernel.kinds.delivery import Measure, deliver, estimated
+from tinykernel.kinds.problem import check_rows
+from tinykernel.kinds.prototypes import CLASSES, PrototypesKind, novelty_of
+from tinykernel.kinds.selection import select
+from tinykernel.measure.capacity import limits_on
+from tinykernel.measure.limits import Limits
 from tinykernel.model import IntegerModel
-from tinykernel.model.answers.labels import Labels
-from tinykernel.model.grid import Grid
-from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.quantization.scaling import raw_dtype_of, to_raw
-from tinykernel.model.readouts.prototypes import LARGEST_MARGIN_LINE, Prototypes, coarse, distances
-from tinykernel.model.readouts.readout import Readout
-from tinykernel.model.stage import Stage
-from tinykernel.training.inputs import choose_scaling
-from tinykernel.training.options import TrainerOptions
-from tinykernel.training.signals.normal import SEGMENTS, anomalies, band_stages
-from tinykernel.training.signals.training import KernelSettings, pooled_signals
+from tinykernel.model.readouts.prototypes import LARGEST_MARGIN_LINE
+from tinykernel.training.options import TrainerOptions, declared
+from tinykernel.training.options.declarations import option
+from tinykernel.training.options.ranges import at_least
+from tinykernel.training.trainset import TrainSet, group_codes
 
-#: Classes of the integer model, in this order.
-CLASSES = ("normal", "novel")
-_Front = tuple[Grid, tuple[Stage, ...]]  # what stages take, and the stages
-_PATTERNS = 128
-# The share of windows that simulated anomalies are made of, at most and at least how many windows.
-_JUDGED, _MOST_JUDGED, _FEWEST_WINDOWS = 0.25, 300, 20
-_ALIKE = 0.005
-_ROWS_PER_PROTOTYPE = 25
-_MOST_BYTES = 4096
+
+@declared
+@dataclass(kw_only=True, eq=False, repr=False)
+class NoveltyOptions(TrainerOptions):
+    """Options of the training of a model of one class."""
+
+    n_prototypes: int | None = option(None, at_least(1), "Number of prototypes.")
+
+    @property
+    def is_sized(self) -> bool:
+        """Whether the number of prototypes is fixed."""
+        return self.n_prototypes is not None
 
 
 @dataclass(eq=False, repr=False)
@@ -66,6 +68,10 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         windows of whole numbers compete.
     hop : int
         Samples from one window of a stream to the next; 0 for no stream.
+    budget : str, int, Limits or None
+        As of `tinykernel.Classifier`; None for no limit.
+    target : str
+        Processor that the budget is for.
     random_state : int, RandomState or None
 
     Attributes
@@ -102,6 +108,8 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
     window_shape: tuple[int, int] | None = None
     n_kernels: int | None = None
     hop: int = 0
+    budget: str | int | Limits | None = None
+    target: str = DEFAULT_TARGET
     random_state: Any = None
 
     def fit(
@@ -126,145 +134,68 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         Raises
         ------
         TinykernelError
-            If a parameter is out of range.
+            If a parameter is out of range, or no model is within the budget.
         ValueError
             From scikit-learn's checks of `X`.
         """
-        self._check()
-        X, sides = flat(X)
-        shape = self.window_shape if sides is None else sides
-        rows = validate_data(self, X, dtype="numeric", ensure_min_samples=2)
-        raw_dtype = raw_dtype_of(rows.dtype)
-        raw = to_raw(rows, raw_dtype)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        rng = np.random.default_rng([seed, 7])
-        names = None if groups is None else np.asarray(groups)
-        if names is not None and names.shape != (len(raw),):
-            raise TinykernelError(
-                f"groups: shape {names.shape} for {len(raw)} rows; give one per row"
-            )
-        held_out = _held_out(len(raw), names, self.calibration_size, rng)
-        units = None if names is None else names[~held_out]
-        self.areas_: dict[str, float] = {}
-        model = self._fit_prototypes(raw[~held_out], raw_dtype, shape, seed, rng, units)
-        self.alarms_: Alarms | None = None
-        self.refusal_ = ""
-        try:
-            known = raw[held_out], self.false_alarms
-            units = None if names is None else names[held_out]
-            model, self.alarms_ = calibrate_one_class(model, *known, groups=units)
-        except TinykernelError as error:
-            self.refusal_ = str(error).removeprefix("calibrate: ")
-            model = _with_threshold(model, int(_novelty(model, raw[held_out]).max()))
-        self.model_, self.offset_ = model, float(model.readout.offset[0])
-        return self
+        return self.fit_within(X, groups)
 
-    def _check(self) -> None:
+    def fit_within(
+        self, X: ArrayLike, groups: ArrayLike | None, *measures: Measure
+    ) -> NoveltyDetector:
+        """Learn what is normal; smaller until the model is within the limits by each measure."""
         for name in ("false_alarms", "calibration_size"):
             value = getattr(self, name)
             if not 0 < value < 1:
                 raise TinykernelError(f"{name}: {value}; give a share above 0 and below 1")
-        if self.n_prototypes is not None:
-            check_count("n_prototypes", self.n_prototypes)
-        if self.n_kernels is not None:
-            check_count("n_kernels", self.n_kernels)
-        check_count("hop", self.hop, 0)
-        if self.hop and self.window_shape is None:
-            raise TinykernelError("hop: give signals, with a window_shape, e.g. (128, 6)")
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = np.random.default_rng([seed, 7])
+        problem, raw, names = self._problem(X, groups, seed, rng)
+        selection = select(problem, [PrototypesKind(rng)])
+        result, _ = deliver(selection, problem, estimated(problem), *measures)
+        model, choice = result.machine, selection.choice
+        self.areas_ = {} if choice is None else dict(zip(choice.names, choice.scores, strict=True))
+        columns = getattr(self, "feature_names_in_", None)
+        if problem.shape is None and columns is not None:
+            model = replace(model, feature_names=tuple(columns.tolist()))
+        self.alarms_: Alarms | None = None
+        self.refusal_ = ""
+        try:
+            model, self.alarms_ = calibrate_one_class(model, raw, self.false_alarms, groups=names)
+        except TinykernelError as error:
+            self.refusal_ = str(error).removeprefix("calibrate: ")
+            model = _with_threshold(model, int(novelty_of(model, raw).max()))
+        self.model_, self.offset_ = model, float(model.readout.offset[0])
+        return self
 
-    def _fit_prototypes(
-        self,
-        raw: NDArray[Any],
-        raw_dtype: str,
-        shape: tuple[int, ...] | None,
-        seed: int,
-        rng: np.random.Generator,
-        groups: NDArray[Any] | None,
-    ) -> IntegerModel:
-        """Fit scaler or kernels, and prototypes, to normal rows."""
-        grid, names = Grid.table(raw_dtype, raw.shape[1]), None
-        stages: tuple[Stage, ...]
-        if shape is None:
-            bits, scaling = choose_scaling(raw, raw_dtype, "auto", "auto")
-            stages = (quantize_scaler(scaling, raw_dtype, bits).scaler,)
-            names = getattr(self, "feature_names_in_", None)
-        else:
-            options = TrainerOptions(hop=self.hop, random_state=seed)
-            settings = KernelSettings(n_kernels=self.n_kernels or _PATTERNS)
-            if len(shape) != 2 or np.prod(shape) != raw.shape[1]:
-                raise TinykernelError(
-                    f"window_shape: {shape} for rows of {raw.shape[1]} values; windows have "
-                    "samples and channels, and images have no kernels here"
-                )
-
-            def patterns(rows: NDArray[Any]) -> _Front:
-                return pooled_signals(rows, raw_dtype, options, settings, shape)
-
-            grid, stages = self._front(patterns, raw, raw_dtype, shape, groups)
-        return self._with_prototypes((grid, stages), raw, rng, names)
-
-    def _front(
-        self,
-        patterns: Callable[[NDArray[Any]], _Front],
-        raw: NDArray[Any],
-        raw_dtype: str,
-        shape: tuple[int, ...],
-        groups: NDArray[Any] | None,
-    ) -> _Front:
-        """Return the stages that tell simulated anomalies best from held-out windows."""
-        rng = np.random.default_rng(0)
-        units = 0 if groups is None else np.unique(groups).size
-        if self.n_kernels is not None or units == 1 or len(raw) < _FEWEST_WINDOWS:
-            return patterns(raw)
-        fronts: dict[str, Callable[[NDArray[Any]], _Front | None]] = {"patterns": patterns}
-        for length in SEGMENTS:
-            bands = partial(band_stages, raw_dtype=raw_dtype, shape=shape, hop=self.hop)
-            fronts[f"bands of {length} samples"] = partial(bands, length=length)
-        outside = _held_out(len(raw), groups, _JUDGED, rng)
-        judged = raw[outside][rng.permutation(int(outside.sum()))[:_MOST_JUDGED]]
-        simulated = anomalies(judged, shape, rng).values()
-        for name, made in fronts.items():
-            front = made(raw[~outside])
-            if front is not None:
-                model = self._with_prototypes(front, raw[~outside], np.random.default_rng(0))
-                usual = _novelty(model, judged)
-                areas = [places(usual, _novelty(model, rows)).mean() for rows in simulated]
-                self.areas_[name] = float(np.mean(areas))
-        least = max(self.areas_.values()) - _ALIKE
-        # Of those that are alike the longest segments, which separate most frequencies.
-        chosen = [name for name, area in self.areas_.items() if area >= least][-1]
-        front = fronts[chosen](raw)
-        assert front is not None
-        return front
-
-    def _with_prototypes(
-        self,
-        front: _Front,
-        raw: NDArray[Any],
-        rng: np.random.Generator,
-        names: NDArray[Any] | None = None,
-    ) -> IntegerModel:
-        """Return the model of these stages, with the prototypes of rows."""
-        grid, stages = front
-        output = grid
-        for stage in stages:
-            output = stage.gives(output)
-        none = Prototypes(np.zeros((1, output.size), np.int8))
-        model = IntegerModel(
-            input=grid,
-            stages=stages,
-            readout=Readout((none,), np.zeros(1, np.int32)),
-            answers=Labels(CLASSES),
-            hop=self.hop,
-            feature_names=None if names is None else tuple(names.tolist()),
-        )
-        inputs = model.quantize_inputs(raw)
-        n_prototypes = self.n_prototypes or min(
-            max(1, len(raw) // _ROWS_PER_PROTOTYPE),
-            max(1, _MOST_BYTES // (4 * -(-inputs.shape[1] // 8))),
-        )
-        prototypes = Prototypes(as_levels(nearest_means(coarse(inputs), n_prototypes, rng)))
-        return replace(model, readout=replace(model.readout, parts=(prototypes,)))
+    def _problem(
+        self, X: ArrayLike, groups: ArrayLike | None, seed: int, rng: np.random.Generator
+    ) -> tuple[Problem, NDArray[Any], NDArray[Any] | None]:
+        """Return what is to be learned, and the rows and groups that set the threshold."""
+        names = "n_prototypes", "n_kernels", "window_shape", "hop"
+        options = NoveltyOptions(random_state=seed, **{name: getattr(self, name) for name in names})
+        options.check()
+        limits = limits_on(self.budget, self.target, is_sized=True)
+        X, sides = flat(X)
+        shape = options.input_shape(sides)
+        options.check_for(shape)
+        rows = validate_data(self, X, dtype="numeric", ensure_min_samples=2)
+        raw_dtype = raw_dtype_of(rows.dtype)
+        raw = to_raw(rows, raw_dtype)
+        everyone = np.ones(len(raw), dtype=bool)
+        units = None if groups is None else np.asarray(groups)
+        codes = None if units is None else group_codes(units, everyone)
+        if units is not None and codes is None:
+            raise TinykernelError("groups: all rows are in one group; give at least two groups")
+        out = _held_out(len(raw), codes, self.calibration_size, rng)
+        inside = None if codes is None else group_codes(codes[~out], everyone[~out])
+        if codes is not None and inside is None:  # of one group nothing can be held out
+            options = replace(options, effort="quick")
+        normal = raw[~out], np.zeros(int((~out).sum()), np.int64), np.ones(int((~out).sum()))
+        data = TrainSet(*normal, CLASSES, raw_dtype, inside)
+        check_rows(data, options)
+        held = None if units is None else units[out]
+        return Problem(data, options, shape, limits, self.target), raw[out], held
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the negative novelty of rows; larger is more normal.
@@ -281,7 +212,7 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         rows = validate_data(self, flat(X)[0], dtype="numeric", reset=False)
         if self.model_.raw_dtype == "float32":
             rows = to_raw(rows, "float32")
-        return -_novelty(self.model_, rows).astype(np.float64)
+        return -novelty_of(self.model_, rows).astype(np.float64)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the threshold minus the novelty; negative for novel rows.
@@ -336,16 +267,8 @@ def calibrate_one_class(
     are too few for this.
     """
     names = None if groups is None else np.asarray(groups)
-    guarantee = alarms(_novelty(model, X), names, false_alarms, 1 - confidence)
+    guarantee = alarms(novelty_of(model, X), names, false_alarms, 1 - confidence)
     return _with_threshold(model, guarantee.threshold), guarantee
-
-
-def _novelty(model: IntegerModel, X: ArrayLike) -> NDArray[np.int32]:
-    """Return the distance of rows to the nearest prototype."""
-    prototypes = model.find(Prototypes)
-    if prototypes is None:
-        raise TinykernelError("calibrate: not a model of one class; use tinykernel.calibrate")
-    return distances(model.quantize_inputs(X), prototypes.levels)
 
 
 def _with_threshold(model: IntegerModel, threshold: int) -> IntegerModel:
@@ -355,12 +278,10 @@ def _with_threshold(model: IntegerModel, threshold: int) -> IntegerModel:
 
 
 def _held_out(
-    n: int, groups: NDArray[Any] | None, share: float, rng: np.random.Generator
+    n: int, groups: NDArray[np.int64] | None, share: float, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
     """Return a mask of rows, or whole groups, to hold out: at least one, and not all."""
-    units = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
+    units = np.arange(n) if groups is None else groups
     number = int(units.max()) + 1
-    if number < 2:
-        raise TinykernelError("groups: all rows are in one group; give at least two groups")
     chosen = rng.permutation(number)[: int(np.clip(round(share * number), 1, number - 1))]
     return np.asarray(np.isin(units, chosen))

@@ -62,7 +62,7 @@ class ComponentsKind(Kind[ComponentsSpec]):
     # A short training of components gains more than those of others by a longer one.
     behind = (float("inf"), 1.5)
 
-    def cost_for(self, problem: Problem) -> int:
+    def cost_for(self, spec: ComponentsSpec, problem: Problem) -> int:
         """Return the rank; components of values are cheaper than trees, see `TreesKind`."""
         return 1 if problem.of_values else self.cost
 

@@ -61,7 +61,7 @@ class Kind(ABC, Generic[SpecT]):
     #: Share of the epochs of a training that tells which of two is better.
     share: ClassVar[float] = 1.0
 
-    def cost_for(self, problem: Problem) -> int:
+    def cost_for(self, spec: SpecT, problem: Problem) -> int:
         """Return the rank in flash and time; see `cost`."""
         return self.cost
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tinykernel.checks import thread_count
 from tinykernel.errors import TinykernelError
@@ -128,13 +129,18 @@ class Problem:
 
 
 def _trial_folds(problem: Problem) -> list[Fold]:
-    data = problem.data
-    return trial_folds(data.codes, data.groups, seed_of(problem.options))
+    return trial_folds(*_held_out_by(problem))
 
 
 def _final_fold(problem: Problem) -> Fold:
+    return final_fold(*_held_out_by(problem)) or problem.folds[-1]
+
+
+def _held_out_by(problem: Problem) -> tuple[NDArray[np.int64], NDArray[np.int64] | None, int, int]:
+    """Return classes, groups, seed, and how many classes a training needs: of normal rows one."""
     data = problem.data
-    return final_fold(data.codes, data.groups, seed_of(problem.options)) or problem.folds[-1]
+    fewest = 1 if data.classes and not data.codes.any() else 2
+    return data.codes, data.groups, seed_of(problem.options), fewest
 
 
 def too_small(problem: Problem, needed: int) -> TinykernelError:

@@ -281,7 +281,7 @@ class _Race:
         """Choose by the losses outside all folds."""
         data, out = self.problem.data, np.concatenate([fold.outside for fold in folds])
         if tasks:
-            costs = [kind.cost_for(self.problem) for kind, *_ in tasks]
+            costs = [kind.cost_for(spec, self.problem) for kind, spec, _ in tasks]
             pairs = zip(candidates, costs, strict=True)
             candidates = [replace(each, cost=cost) for each, cost in pairs]
         groups = None if data.groups is None else data.groups[out]

@@ -48,7 +48,7 @@ def usage(
         is_final = sizes.limits is not None
         needed = sizes.flash if is_final else needed_bytes(sizes)
         allowed = allowed_bytes(limits.flash) if slack else limits.flash
-        over = needed - limits.flash
+        over = needed - allowed
         text = f"{needed} bytes of flash on {sizes.target} ("
         text += f"{sizes.source}{'' if is_final else ' and margin'}), "
         text += f"{over} over the budget of {limits.flash}"
@@ -158,11 +158,11 @@ def no_room(problem: Problem, sizes: Sequence[Sized]) -> TinykernelError:
     least = min(over, key=lambda used: used.share, default=Usage(1.0, "more"))
     assert limits is not None
     if options.is_sized:
-        sized = {"n_components": "components", "n_kernels": "kernels", "n_channels": "channels"}
-        name = next(name for name in sized if getattr(options, name) is not None)
+        names = "n_components", "n_kernels", "n_channels", "n_prototypes"
+        name = next(name for name in names if getattr(options, name, None) is not None)
         return TinykernelError(
-            f"a model of {getattr(options, name)} {sized[name]} needs {least.text}; use fewer "
-            f"{name} or a larger budget"
+            f"a model of {getattr(options, name)} {name.removeprefix('n_')} needs {least.text}; "
+            f"use fewer {name} or a larger budget"
         )
     if least.n_bytes and limits.flash is not None:
         return too_small(problem, limits.flash + least.n_bytes)

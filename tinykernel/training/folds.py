@@ -24,21 +24,25 @@ class Fold:
     outside: NDArray[np.int64]
 
 
-def trial_folds(codes: NDArray[np.int64], groups: ArrayLike | None, seed: int) -> list[Fold]:
+def trial_folds(
+    codes: NDArray[np.int64], groups: ArrayLike | None, seed: int, fewest: int = 2
+) -> list[Fold]:
     """Hold out a quarter of some rows: whole groups, or rows of every class.
 
     Where few rows or few groups are held out, the choice among options is decided by chance unless
     it is repeated with others.
 
     There are three where there are groups or few rows, else one; fewer, or none, where a class or a
-    group has too few rows.
+    group has too few rows. A training needs rows of the `fewest` classes.
     """
-    return _folds(codes, groups, seed, range(_n_folds(codes, groups)))
+    return _folds(codes, groups, seed, range(_n_folds(codes, groups)), fewest)
 
 
-def final_fold(codes: NDArray[np.int64], groups: ArrayLike | None, seed: int) -> Fold | None:
+def final_fold(
+    codes: NDArray[np.int64], groups: ArrayLike | None, seed: int, fewest: int = 2
+) -> Fold | None:
     """Hold out the quarter that no fold of `trial_folds` holds out, to compare what these chose."""
-    return next(iter(_folds(codes, groups, seed, [_n_folds(codes, groups)])), None)
+    return next(iter(_folds(codes, groups, seed, [_n_folds(codes, groups)], fewest)), None)
 
 
 def _n_folds(codes: NDArray[np.int64], groups: ArrayLike | None) -> int:
@@ -46,7 +50,11 @@ def _n_folds(codes: NDArray[np.int64], groups: ArrayLike | None) -> int:
 
 
 def _folds(
-    codes: NDArray[np.int64], groups: ArrayLike | None, seed: int, numbers: Iterable[int]
+    codes: NDArray[np.int64],
+    groups: ArrayLike | None,
+    seed: int,
+    numbers: Iterable[int],
+    fewest: int,
 ) -> list[Fold]:
     """Hold out parts of the rows that short trainings use, where both sides have enough."""
     rng = np.random.default_rng([seed, 2])
@@ -54,7 +62,7 @@ def _folds(
     used = np.sort(rng.permutation(n)[: max(_TRIAL_ROWS, min(n // _TRIAL_PART, _MOST_TRIAL_ROWS))])
     part = _dealt_rows(codes, rng) if groups is None else _dealt_groups(groups, rng)
     folds = [Fold(used[part[used] != each], used[part[used] == each]) for each in numbers]
-    return [fold for fold in folds if fold.outside.size and np.unique(codes[fold.inside]).size > 1]
+    return [f for f in folds if f.outside.size and np.unique(codes[f.inside]).size >= fewest]
 
 
 def _dealt_rows(codes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
 
 
-_FEW_PATTERNS = 128
-
-
 def train_novelty(options: Mapping[str, Any]) -> None:
     """Train, save and print the guarantee; exit status 1 without one."""
     from tinykernel.modelfile import save
@@ -111,38 +108,31 @@ def _fitted(
 ) -> tuple[NoveltyDetector, Report | None]:
     """Train, with fewer prototypes until the linked model keeps to the budget."""
     from tinykernel.estimator import NoveltyDetector
+    from tinykernel.kinds.sizing import Usage, usage
     from tinykernel.measure.report import report
 
-    target, number = options["target"], None
-    is_cut = rows.X.ndim == 3
-    parameters = {
-        "false_alarms": options["false_alarms"],
-        "hop": rows.hop,
-        "window_shape": rows.X.shape[1:] if is_cut else options["window_shape"],
-        "random_state": options["seed"],
-        **({} if options["n_kernels"] is None else {"n_kernels": options["n_kernels"]}),
-    }
-    while True:
-        watch = NoveltyDetector(n_prototypes=number, **parameters)
-        watch.fit(rows.X, groups=rows.group)
-        if rows.columns is not None:
-            watch.model_ = replace(watch.model_, feature_names=rows.columns)
+    target = options["target"]
+    sizes: list[Report] = []
+    watch = NoveltyDetector(
+        false_alarms=options["false_alarms"],
+        hop=rows.hop,
+        window_shape=rows.X.shape[1:] if rows.X.ndim == 3 else options["window_shape"],
+        n_kernels=options["n_kernels"],
+        budget=limits,
+        target=target,
+        random_state=options["seed"],
+    )
+
+    def linked(model: IntegerModel) -> Usage:
         if find_target(target).family == "host":
-            return watch, None
-        sizes = report(watch.model_, target, limits)
-        if limits is None or not sizes.over_budget:
-            return watch, sizes
-        n, each = _n_prototypes(watch.model_), 4 * -(-watch.model_.n_features // 8)
-        over = 0 if limits.flash is None else sizes.flash - limits.flash
-        # For limits other than flash the share of a prototype is not known.
-        number = n - -(-over // each) if over > 0 else n // 2
-        if number < 1 and parameters.get("n_kernels") is None and watch.areas_:
-            number, parameters["n_kernels"] = None, _FEW_PATTERNS  # bands take more
-        elif number < 1:
-            raise TinykernelError(
-                f"the trained model, target {target}: {'; '.join(sizes.over_budget)}; give a "
-                "larger budget"
-            )
+            return Usage(0.0, "")
+        sizes.append(report(model, target, limits))
+        return usage(model, limits, target, sizes[-1])
+
+    watch.fit_within(rows.X, rows.group, linked)
+    if rows.columns is not None:
+        watch.model_ = replace(watch.model_, feature_names=rows.columns)
+    return watch, sizes[-1] if sizes else None
 
 
 def _about(rows: NormalRows, watch: NoveltyDetector, options: Mapping[str, Any]) -> dict[str, Any]:
