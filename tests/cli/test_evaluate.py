@@ -7,8 +7,6 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -109,18 +107,17 @@ def test_a_verdict_over_few_groups_calls_no_worse_model_as_good(capsys):
     """33 % was 'not clearly worse' beside 100 %, over two machines."""
     figures = {"accuracy": 0.33, "balanced_accuracy": 0.33}
     chance = Baseline("always 'ok'", 0, 9, figures, "accuracy", "", True, True, False)
-    found: Any = SimpleNamespace(
-        n_groups=2, interval=None, baselines={"majority": chance}, cautions=()
-    )
+    judged = compare([0, 1], [0, 1], groups=[0, 1])
+    found = replace(judged, baselines={"majority": chance})
     print_verdict(found)
     assert capsys.readouterr().out == (
         "2 groups are too few to conclude that the model is better on others\n"
     )
-    found.n_groups = None
+    found = replace(found, n_groups=None)
     print_verdict(found)
     assert "is not significantly worse" in capsys.readouterr().out
-    found.baselines = {"tree": replace(chance, better=True, worse=False, made_of="splits")}
-    print_verdict(found)
+    tree = replace(chance, better=True, worse=False, made_of="splits")
+    print_verdict(replace(found, baselines={"tree": tree}))
     said = capsys.readouterr().out
     assert "always 'ok' is significantly better: 33.00 %" in said
     assert said.endswith("; train --set model=tree trains such a tree\n")

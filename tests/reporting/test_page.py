@@ -127,6 +127,13 @@ def test_a_better_tree_is_said_in_orange(page) -> None:
     assert "Not significantly better than" not in found.to_html()
 
 
+def test_few_groups_get_no_verdict(page) -> None:
+    """97 % of one person is no proof, and no reason to name a model that always says the same."""
+    text = replace(page, judged=replace(page.judged, n_groups=1, interval=None)).to_html()
+    assert "One group is too few to conclude that the model is better on others." in text
+    assert not re.search("Better than|ot significantly", text)
+
+
 def test_balanced_accuracy_leads_where_classes_are_unequal(page) -> None:
     """97 % of a class of 97 % is no good news: the mean recall is then the first figure."""
     judged = page.judged

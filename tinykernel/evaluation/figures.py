@@ -76,6 +76,14 @@ class Evaluation(ABC):
     def figures(self) -> dict[str, float]:
         """Figures to compare with baselines."""
 
+    @property
+    def too_few_groups(self) -> str:
+        """Say that the groups are too few for a verdict; empty where they are not."""
+        if not self.n_groups or self.interval is not None:
+            return ""
+        groups = "one group is" if self.n_groups == 1 else f"{self.n_groups} groups are"
+        return f"{groups} too few to conclude that the model is better on others"
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON types; every command prints these keys."""
         return {

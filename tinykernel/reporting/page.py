@@ -143,6 +143,9 @@ def _about_labels(judged: LabelEvaluation) -> dict[str, Any]:
     worse = [each.name for each in baselines if not each.as_good]
     others = [each.name for each in baselines if each.as_good and not each.better]
     lines = [(True, "Better than", worse), (False, "Not significantly better than", others)]
+    standing = [(good, f"{text} {', '.join(names)}.") for good, text, names in lines if names]
+    if judged.too_few_groups:
+        standing = [(False, f"{judged.too_few_groups.capitalize()}.")] if baselines else []
     interval = interval_in_words(judged.interval, judged.n_groups, 2)
     tiles = [
         (judged.accuracy, "accuracy", interval),
@@ -153,7 +156,7 @@ def _about_labels(judged: LabelEvaluation) -> dict[str, Any]:
         "judged": judged,
         "interval": interval,
         "tiles": tiles[::-1] if unequal else tiles,
-        "standing": [(good, f"{text} {', '.join(names)}.") for good, text, names in lines if names],
+        "standing": standing,
         "better": _better(judged),
         "classes": [
             (str(judged.classes[i]), judged.counts[i], judged.confusion[i, i])

@@ -124,7 +124,7 @@ def print_classes(evaluation: LabelEvaluation) -> None:
 
 def print_verdict(evaluation: Evaluation) -> None:
     """Print the baselines that do as well or better, and all cautions."""
-    few = bool(evaluation.n_groups) and evaluation.interval is None
+    few = evaluation.too_few_groups
     baselines = evaluation.baselines.values()
     better = [each for each in baselines if each.better]
     others = [each for each in baselines if each.as_good and not each.better]
@@ -134,11 +134,7 @@ def print_verdict(evaluation: Evaluation) -> None:
         if not (few and baseline.worse):
             typer.echo(_compared(baseline))
     if few and any(baseline.worse for baseline in others):
-        n = evaluation.n_groups
-        typer.echo(
-            f"{'one group is' if n == 1 else f'{n} groups are'} too few to conclude that the model "
-            "is better on others"
-        )
+        typer.echo(few)
     print_notes(evaluation.cautions, "caution")
 
 
