@@ -14,20 +14,18 @@ import time
 import warnings
 from pathlib import Path
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from sklearn.exceptions import ConvergenceWarning, DataDimensionalityWarning
 
 from benchmarks._environment import describe_machine
 from benchmarks.papers.common import Run
 from tinykernel.files import write_bytes_atomically
 
-TABLES = {
-    "fourier-features": "two_moons",
-    "least-squares": "least_squares",
-    "kernel-alignment": "kernel_alignment",
-    "binary-embedding": "binary_embedding",
-    "compact-maps": "compact_maps",
-    "systems": "systems",
-}
+#: Each is a module that computes it, and a text in ``pages``.
+TABLES = (
+    *("fourier-features", "least-squares", "kernel-alignment", "binary-embedding", "compact-maps"),
+    "systems",
+)
 
 
 def main() -> None:
@@ -44,18 +42,19 @@ def main() -> None:
     args.write.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore", ConvergenceWarning)
     warnings.simplefilter("ignore", DataDimensionalityWarning)  # BJLE has more columns than X
+    loader = FileSystemLoader(Path(__file__).parent / "pages")
+    pages = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True)
     for name in args.tables or TABLES:
         started = time.process_time()
-        module = importlib.import_module(f"benchmarks.papers.{TABLES[name]}")
-        lines = []
-        for line in module.page(Run(Path(args.data), args.write, args.quick)):
-            print(line, flush=True)
-            lines.append(line)
+        module = importlib.import_module(f"benchmarks.papers.{name.replace('-', '_')}")
+        results = module.results(Run(Path(args.data), args.write, args.quick))
         minutes = (time.process_time() - started) / 60
         command = f"python -m benchmarks.papers {name}{' --quick' * args.quick} --data DIR"
-        lines += ["", f"Written by `{command}` in {minutes:.1f} minutes of processor time;"]
-        lines += [f"{describe_machine()}."]
-        write_bytes_atomically(args.write / f"{name}.md", ("\n".join(lines) + "\n").encode())
+        text = pages.get_template(f"{name}.md.j2").render(results)
+        text += f"\n\nWritten by `{command}` in {minutes:.1f} minutes of processor time;\n"
+        text += f"{describe_machine()}.\n"
+        print(text, flush=True)
+        write_bytes_atomically(args.write / f"{name}.md", text.encode())
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -17,6 +16,7 @@ from benchmarks.papers.common import (
     Run,
     beside,
     choose,
+    draw_regions,
     exact,
     score,
     spread,
@@ -26,43 +26,6 @@ from benchmarks.papers.common import (
 )
 from tinykernel.papers import BinaryCodes, Fastfood, SpectralFeatures, TernaryLinearClassifier
 
-INTRO = """# Lei & Lan 2021: binary embedding and ternary weights
-
-Z. Lei, L. Lan, *Memory and Computation-Efficient Kernel SVM via Binary Embedding and Ternary Model
-Coefficients*, AAAI 2021. RFE: random Fourier features; BJLE: binary Johnson-Lindenstrauss
-embedding; BCSIK: binary codes for shift-invariant kernels; ours: their binary Fastfood features
-with full-precision weights; ours-b: with ternary ones.
-
-## Table 1: memory and computation
-
-Bits by the formulas of the paper for usps (d = 256, c = 10 classes) and p = 2048, with B of one bit
-a feature; operations of one row, where a transform of 256 values takes 256 log2(256) additions."""
-ACCURACY = """
-## Tables 2 and 3: accuracy and memory
-
-*Paper* / ours / difference in %. Ours: p = {p}, inputs in [-1, 1], draws of the features: {draws}.
-Rows are random ones of the training part, seed 0, as many as the table says (the paper has all, of
-covtype 464,810), and at most {test} of the test part. sigma and C of each system are chosen on up
-to 1500 training rows; ours-b takes the sigma of ours, hinge loss and the better of two lambdas.
-webspam is not to be had as a complete public file."""
-MISSES = """
-On the standard split of usps the exact Gaussian SVM, which all systems approximate, has
-{exact:.2f} % here, so that the paper's 98 % are out of reach; it names the sizes of that split, and
-its figures look like those of a random one. Of covtype and the images a part of the rows is used.
-By the paper's Table 1 the transformation of ours-b alone takes 5 x 32 p bits, 40 KB; its Table 2
-has 29 KB for all of it. Our KB follow Table 1.
-
-## Figure 1: memory and computation time
-
-usps. The paper fixes sigma = 1/2, at which nothing is near anything in [-1, 1]; ours is that of
-ours in Table 2. Times are processor time for one row in batches of 256, in microseconds, embedding
-+ prediction; weights of ours-b are packed, with XOR and POPCOUNT ((13)-(15)). RFE is one product
-through BLAS; the transform of Fastfood is in NumPy, and slower at this d."""
-CONVERGENCE = """
-## Figure 2: convergence, and how it starts
-
-usps, p = {p}, the objective (7) with hinge loss of one class against the rest after each sweep, and
-the accuracy with mean and deviation of {draws} draws: {text}."""
 PAPER = {
     "usps": (98.63, 98.29, 97.53, 97.85, 98.01, 96.57),
     "covtype": (84.19, 84.82, 80.77, 81.91, 81.68, 78.12),
@@ -118,18 +81,9 @@ def ternary(price: float, seed: int, **how: Any) -> TernaryLinearClassifier:
     return TernaryLinearClassifier(regularization=price, random_state=seed, max_iter=8, **how)
 
 
-def page(run: Run) -> Iterator[str]:
-    """Yield the page."""
-    yield INTRO
-    rows = []
-    for name in NAMES:
-        memory = bits(name, 256, 2048, 10)
-        numbers = (*memory, *operations(name, 256, 2048, 10))
-        rows.append((name, *(f"{n:,}" for n in numbers), f"{sum(memory) / 8192:.0f}"))
-    head = ("system", "transformation", "embedding", "classifier", "word ops", "FLOPs", "KB")
-    yield from table(head, rows)
+def results(run: Run) -> dict[str, Any]:
+    """Return what the page shows."""
     p, draws, test = run.pick((2048, 1, 2000), (512, 1, 1000))
-    yield ACCURACY.format(p=p, draws=draws, test=test)
     rows, usps = [], None
     for name, papers in PAPER.items():
         most = {"usps": 7291, "covtype": 12_000}.get(name, 6000)
@@ -142,12 +96,27 @@ def page(run: Run) -> Iterator[str]:
         ours = (sum(bits(system, d, p, n_classes)) / 8192 for system in NAMES)
         pairs = zip(KILOBYTES[name], ours, strict=True)
         rows.append((f"{name}, KB", *(f"*{paper}* / {mine:.0f}" for paper, mine in pairs)))
-    yield from table(("data", *NAMES), rows)
     data, sigma = usps
-    yield MISSES.format(exact=score(exact(*choose(exact, data, (1.0, 10.0))), data))
-    yield from efficiency(run, data, sigma)
-    yield from convergence(run, data, sigma)
-    yield from circles(run)
+    return {
+        "costs": costs(),
+        **{"p": p, "draws": draws, "test": test},
+        "accuracy": table(("data", *NAMES), rows),
+        "exact": f"{score(exact(*choose(exact, data, (1.0, 10.0))), data):.2f}",
+        **efficiency(run, data, sigma),
+        "sweeps": convergence(run, data, sigma),
+        "circles": circles(run),
+    }
+
+
+def costs() -> str:
+    """Write Table 1."""
+    rows = []
+    for name in NAMES:
+        memory = bits(name, 256, 2048, 10)
+        numbers = (*memory, *operations(name, 256, 2048, 10))
+        rows.append((name, *(f"{n:,}" for n in numbers), f"{sum(memory) / 8192:.0f}"))
+    head = ("system", "transformation", "embedding", "classifier", "word ops", "FLOPs", "KB")
+    return table(head, rows)
 
 
 def accuracies(data: Data, p: int, draws: int, run: Run) -> tuple[list[list[float]], float]:
@@ -171,8 +140,8 @@ def accuracies(data: Data, p: int, draws: int, run: Run) -> tuple[list[list[floa
     return [*columns, [score(model, data) for model in last]], sigma
 
 
-def efficiency(run: Run, data: Data, sigma: float) -> Iterator[str]:
-    """Yield Figure 1: accuracy against memory, and time."""
+def efficiency(run: Run, data: Data, sigma: float) -> dict[str, str]:
+    """Return Figure 1: accuracy against memory, and time."""
     sizes, rows, lines = run.pick((128, 512, 2048), (128, 512)), [], []
     for name, system in (("Fastfood", "Fastfood"), ("ours", "ours"), ("ours-b", "ours")):
         values, memory = [], []
@@ -184,7 +153,6 @@ def efficiency(run: Run, data: Data, sigma: float) -> Iterator[str]:
             memory.append(sum(bits(name, 256, p, 10)) / 8192)
         rows.append((name, *(f"{v:.2f} ({m:.0f} KB)" for v, m in zip(values, memory, strict=True))))
         lines.append((name, memory, values))
-    yield from table(("p =", *sizes), rows)
     batch, p, times = data.X_test[:256], 2048, []
     W = np.random.default_rng(0).normal(size=(p, 10)).astype(np.float32)
     packed = np.packbits(np.ascontiguousarray(W.T) > 0, axis=1).view(np.uint64)
@@ -200,8 +168,6 @@ def efficiency(run: Run, data: Data, sigma: float) -> Iterator[str]:
             min(timed(f)[1] for _ in range(9)) for f in (partial(map.transform, batch), predict)
         ]
         times.append(("ours-b" if name == "ours" else name, *(1e6 / 256 * s for s in seconds)))
-    head = ("system", "embedding", "prediction")
-    yield from table(head, [(name, f"{a:.1f}", f"{b:.2f}") for name, a, b in times])
     _, axes = plt.subplots(1, 2, figsize=(9, 3.5))
     for name, memory, values in lines:
         axes[0].plot(memory, values, marker="o", label=name)
@@ -212,11 +178,17 @@ def efficiency(run: Run, data: Data, sigma: float) -> Iterator[str]:
     axes[1].bar(names, predicts, bottom=embeds, label="prediction")
     axes[1].set(ylabel="microseconds a row", title="processor time in NumPy")
     axes[1].legend()
-    yield from run.picture("binary-embedding-memory-time", "(a) memory; (b) time for one row.")
+    shown = [(name, f"{a:.1f}", f"{b:.2f}") for name, a, b in times]
+    text = "(a) memory; (b) time for one row."
+    return {
+        "memory": table(("p =", *sizes), rows),
+        "times": table(("system", "embedding", "prediction"), shown),
+        "efficiency": run.picture("binary-embedding-memory-time", text),
+    }
 
 
-def convergence(run: Run, data: Data, sigma: float) -> Iterator[str]:
-    """Yield Figure 2."""
+def convergence(run: Run, data: Data, sigma: float) -> dict[str, Any]:
+    """Return Figure 2."""
     p, draws = run.pick((512, 3), (256, 1))
     _, axes = plt.subplots(figsize=(5, 3.5))
     scores: dict[str, list[float]] = {"svm": [], "random": []}
@@ -233,24 +205,21 @@ def convergence(run: Run, data: Data, sigma: float) -> Iterator[str]:
     axes.set(xlabel="sweep", ylabel="objective (7)", title="digit 0 of usps")
     axes.legend()
     text = ", ".join(f"from {START[start]} {spread(values)} %" for start, values in scores.items())
-    yield CONVERGENCE.format(p=p, draws=draws, text=text)
-    yield from run.picture("binary-embedding-convergence", "Objective after each sweep.")
+    picture = run.picture("binary-embedding-convergence", "Objective after each sweep.")
+    return {"p": p, "draws": draws, "scores": text, "picture": picture}
 
 
-def circles(run: Run) -> Iterator[str]:
-    """Yield Figure 3."""
-    yield from ("", "## Figure 3: binary and ternary weights on two circles")
+def circles(run: Run) -> str:
+    """Draw Figure 3."""
     _, axes = plt.subplots(1, 2, figsize=(8, 4))
     X, y = make_circles(400, noise=0.1, factor=0.5, random_state=0)
     X_test, y_test = make_circles(4000, noise=0.1, factor=0.5, random_state=1)
-    at = np.stack(np.meshgrid(*[np.linspace(-1.5, 1.5, 200)] * 2), axis=-1)
     for ax, binary in zip(axes, (True, False), strict=True):
         scores = []
         for seed in range(run.pick(20, 3)):
             model = make_pipeline(maps(256, 0.5, seed)["ours"], ternary(0.01, seed, binary=binary))
             scores.append(100 * float(model.fit(X, y).score(X_test, y_test)))
-        values = model.decision_function(at.reshape(-1, 2)).reshape(200, 200)
-        ax.contourf(at[..., 0], at[..., 1], values > 0, alpha=0.3, cmap="coolwarm")
+        draw_regions(ax, model, (-1.5, 1.5), (-1.5, 1.5))
         ax.scatter(*X.T, c=y, s=4, cmap="coolwarm")
         ax.set_title(f"{'binary' if binary else 'ternary'}: {spread(scores)} %")
-    yield from run.picture("binary-embedding-circles", "Decision boundaries of 256 codes.")
+    return run.picture("binary-embedding-circles", "Decision boundaries of 256 codes.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,12 +42,12 @@ class Run:
         """Load a split with inputs in [-1, 1] and so many random rows at most."""
         return scaled(cut(load(self.data, name)[0], n_train, n_test))
 
-    def picture(self, name: str, text: str) -> Iterator[str]:
-        """Save the current figure, and yield the lines that show it."""
+    def picture(self, name: str, text: str) -> str:
+        """Save the current figure, and return the Markdown that shows it."""
         plt.tight_layout()
         plt.savefig(self.folder / f"{name}.png", dpi=110, metadata={"Software": None})
         plt.close("all")
-        yield from ("", f"![{text}]({name}.png)", "", f"*{text}*")
+        return f"![{text}]({name}.png)\n\n*{text}*"
 
 
 def cut(data: Data, n_train: int, n_test: int) -> Data:
@@ -123,13 +123,17 @@ def beside(paper: float | None, values: Sequence[float]) -> str:
     return f"*{paper:.2f}* / {spread(values)} / {np.mean(values) - paper:+.2f}"
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
-    """Yield the lines of a table."""
-    yield ""
-    yield f"| {' | '.join(map(str, head))} |"
-    yield f"|---|{'---:|' * (len(head) - 1)}"
-    for row in rows:
-        yield f"| {' | '.join(str(cell) for cell in row)} |"
+def table(head: Sequence[Any], rows: Sequence[Sequence[Any]]) -> str:
+    """Write a table as Markdown."""
+    first, *more = (f"| {' | '.join(map(str, row))} |" for row in (head, *rows))
+    return "\n".join([first, f"|---|{'---:|' * (len(head) - 1)}", *more])
+
+
+def draw_regions(axes: Any, model: Any, x: Sequence[float], y: Sequence[float]) -> None:
+    """Draw where a classifier of points says what, between the ends of x and of y."""
+    at = np.stack(np.meshgrid(np.linspace(*x, 200), np.linspace(*y, 200)), axis=-1)
+    values = model.decision_function(at.reshape(-1, 2)).reshape(200, 200)
+    axes.contourf(at[..., 0], at[..., 1], values > 0, alpha=0.3, cmap="coolwarm")
 
 
 def curves(

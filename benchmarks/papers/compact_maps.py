@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -27,29 +26,6 @@ from tinykernel.papers import (
     SpectralFeatures,
 )
 
-INTRO = """# Yu et al. 2015: compact nonlinear maps and circulant extensions
-
-F. X. Yu, S. Kumar, H. Rowley, S.-F. Chang, *Compact Nonlinear Maps and Circulant Extensions*
-(arXiv:1503.03893). Inputs in [-1, 1]; sigma is 1.4 times the mean distance to the 50th neighbour,
-and lambda 10^-4. (The paper's gamma = 2 / sigma^2 is a kernel too narrow for its own results.)
-Rows: {rows}, random, seed 0, and up to {test} test rows. Learned maps make {turns} turns of 100 +
-100 steps of {batch} rows; random ones are the same without the steps on the map. CIFAR, as 400
-unpublished features, is not to be had.
-
-## Table 2: circulant maps
-
-*Paper* / ours / difference, accuracy in %; draws of ours: {draws}."""
-FIGURE_1 = """
-Not all is as printed: `CompactMapClassifier` says how it differs from Algorithms 1 and 2.
-
-## Figure 1: accuracy against k"""
-FIGURE_2 = """
-The paper's claim: on usps 8 learned features reach 90 %, for which random ones take 512.
-
-## Figure 2: learning the map to the kernel
-
-Mean squared error of the Gaussian kernel of the same sigma on 1000 test rows; `CompactKernelMap`
-makes {steps} steps."""
 TABLE_2 = {
     ("usps", 1): (89.05, 89.40, 91.96),
     ("usps", 2): (91.90, 91.87, 93.08),
@@ -59,20 +35,18 @@ TABLE_2 = {
 ROWS = {"usps": 7291, "mnist": 5000, "banana": 1000, "covtype": 10_000}
 
 
-def page(run: Run) -> Iterator[str]:
-    """Yield the page."""
+def results(run: Run) -> dict[str, Any]:
+    """Return what the page shows."""
     turns, batch, draws, test = run.pick((10, 200, 1, 4000), (4, 100, 1, 1000))
     rows = {name: n if not run.quick else 1000 for name, n in ROWS.items()}
     data = {name: run.split(name, n, test) for name, n in rows.items()}
     sigma = {name: 1.4 * neighbour_distance(part.X) for name, part in data.items()}
-    listed = ", ".join(f"{name} {n:,}" for name, n in rows.items())
-    yield INTRO.format(rows=listed, test=test, turns=turns, batch=batch, draws=draws)
 
     def learned(name: str, k: int, seed: int, **how: Any) -> CompactMapClassifier:
         how = {"n_turns": turns, "batch_size": batch, "sigma": sigma[name], **how}
         return CompactMapClassifier(n_components=k, random_state=seed, **how)
 
-    cells = []
+    circulant = []
     for (name, times), papers in TABLE_2.items():
         k = times * data[name].X.shape[1]
         row = [f"{name} ({'' if times == 1 else times}d)"]
@@ -81,10 +55,7 @@ def page(run: Run) -> Iterator[str]:
         ):
             models = (learned(name, k, s, projection=projection, n_turns=T) for s in range(draws))
             row.append(beside(paper, [score(model, data[name]) for model in models]))
-        cells.append(row)
-    head = ("data (k)", "random Fourier", "circulant, random", "circulant, optimised")
-    yield from table(head, cells)
-    yield FIGURE_1
+        circulant.append(row)
     sizes = run.pick((4, 8, 16, 64, 256), (4, 16, 64))
     _, axes = plt.subplots(2, 2, figsize=(9, 7))
     cells = []
@@ -102,10 +73,17 @@ def page(run: Run) -> Iterator[str]:
             values = [line[1]] * len(sizes) if len(line) == 2 else line[1:]
             shown = ("" if v is None else f"{v:.2f}" for v in values)
             cells.append((f"{name}, {line[0]}", *shown))
-    yield from table(("data, system; k =", *sizes), cells)
-    yield from run.picture("compact-maps-accuracy", "Accuracy against the number of features k.")
-    yield FIGURE_2.format(steps=run.pick(400, 100))
-    yield from errors(run, data, sigma)
+    head = ("data (k)", "random Fourier", "circulant, random", "circulant, optimised")
+    text = "Accuracy against the number of features k."
+    return {
+        "rows": ", ".join(f"{name} {n:,}" for name, n in rows.items()),
+        **{"test": test, "turns": turns, "batch": batch, "draws": draws},
+        "steps": run.pick(400, 100),
+        "circulant": table(head, circulant),
+        "accuracy": table(("data, system; k =", *sizes), cells),
+        "curves": run.picture("compact-maps-accuracy", text),
+        "errors": errors(run, data, sigma),
+    }
 
 
 def kernel_map(run: Run, sigma: float, k: int) -> CompactKernelMap:
@@ -121,8 +99,8 @@ def kernel_score(run: Run, part: Any, sigma: float, k: int) -> float | None:
     return score(svm_on(kernel_map(run, sigma, k), 10.0), few) if k <= 128 else None
 
 
-def errors(run: Run, data: dict[str, Any], sigma: dict[str, float]) -> Iterator[str]:
-    """Yield Figures 2 and 3."""
+def errors(run: Run, data: dict[str, Any], sigma: dict[str, float]) -> list[str]:
+    """Return the tables of Figures 2 and 3, and the picture of both."""
     small, large = run.pick((4, 16, 64, 128), (4, 32)), run.pick((16, 64, 256, 1024), (16, 128))
 
     def error(map: Any, name: str) -> float:
@@ -131,33 +109,27 @@ def errors(run: Run, data: dict[str, Any], sigma: dict[str, float]) -> Iterator[
         return float(np.mean((rbf_kernel(X, gamma=0.5 / sigma[name] ** 2) - Z @ Z.T) ** 2))
 
     _, axes = plt.subplots(1, 2, figsize=(9, 4))
-    draws = range(run.pick(2, 1))
+    draws, tables = range(run.pick(2, 1)), []
     for ax, names, sizes, other, title in (
         (axes[0], data, small, "learned", "learned to the kernel"),
         (axes[1], ("usps", "mnist"), large, "circulant", "circulant maps"),
     ):
         cells = []
         for name in names:
-            how = {"sigma": sigma[name]}
-            makes = {
-                "random Fourier": lambda k, s, how=how: SpectralFeatures(
-                    n_components=k, random_state=s, **how
-                ),
-                "learned": lambda k, s, how=how: kernel_map(run, how["sigma"], k).set_params(
-                    random_state=s
-                ),
-                "circulant": lambda k, s, how=how: CirculantFeatures(
-                    n_components=k, random_state=s, **how
-                ),
+            maps = {
+                "random Fourier": SpectralFeatures(sigma=sigma[name]),
+                "learned": kernel_map(run, sigma[name], 1),
+                "circulant": CirculantFeatures(sigma=sigma[name]),
             }
             for kind in ("random Fourier", other):
-                values = [[error(makes[kind](k, s), name) for s in draws] for k in sizes]
-                means = [float(np.mean(each)) for each in values]
+                map, means = maps[kind], []
+                for k in sizes:
+                    drawn = (map.set_params(n_components=k, random_state=s) for s in draws)
+                    means.append(float(np.mean([error(one, name) for one in drawn])))
                 ax.plot(sizes, means, marker="o", label=f"{name}, {kind}")
                 cells.append((f"{name}, {kind}", *(f"{mean:.2e}" for mean in means)))
-        if other == "circulant":
-            yield from ("", "## Figure 3: circulant maps against dense ones")
-        yield from table(("data, map; k =", *sizes), cells)
+        tables.append(table(("data, map; k =", *sizes), cells))
         ax.set(xscale="log", yscale="log", xlabel="k", ylabel="mean squared error", title=title)
         ax.legend(fontsize=7)
-    yield from run.picture("compact-maps-error", "Mean squared error of the Gaussian kernel.")
+    text = "Mean squared error of the Gaussian kernel."
+    return [*tables, run.picture("compact-maps-error", text)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,19 +14,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
-from benchmarks.papers.common import Run, spread, table
+from benchmarks.papers.common import Run, draw_regions, spread, table
 from tinykernel.papers import SpectralFeatures
-
-INTRO = """# Qi 2020: random Fourier features by hand
-
-Z. Qi (2020), *Finite-dimensional Approximation of Kernel SVM with Random Fourier Features*: two
-moons, 2000 points with noise 0.3, 80 % to train, D = 500 features, C = 10, kernels of width 1. The
-paper prints no number, and says that the features work as well as the kernel. Ours: accuracy in %
-over {draws} draws of data and features. The error is the root mean square of that of 300 x 300
-values of the kernel; 1/sqrt(D) is 0.045."""
-NOTE = """
-The density as printed, `exp(-||w|| / 2)`, is that of another kernel; the printed Cauchy density is
-negative for w < -1, so that there is nothing to sample."""
 
 
 def gaussian(w: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -43,22 +33,17 @@ def printed(w: NDArray[np.float64]) -> NDArray[np.float64]:
     return -0.5 * np.linalg.norm(w, axis=1)
 
 
-def page(run: Run) -> Iterator[str]:
-    """Yield the page."""
-    draws = run.pick(10, 3)
-    yield INTRO.format(draws=draws)
+def results(run: Run) -> dict[str, Any]:
+    """Return what the page shows."""
+    draws, features = run.pick(10, 3), partial(SpectralFeatures, n_components=500)
     how = {
         "Gaussian kernel, exact": SVC(C=10, gamma=0.5),
         "Laplacian kernel, exact": SVC(C=10, kernel=laplacian_kernel),
-        "Gaussian features": SpectralFeatures(n_components=500),
-        "Gaussian features, Metropolis-Hastings": SpectralFeatures(
-            n_components=500, log_density=gaussian
-        ),
-        "Laplacian features": SpectralFeatures(n_components=500, kernel="laplacian"),
-        "Laplacian features, Metropolis-Hastings": SpectralFeatures(
-            n_components=500, log_density=cauchy
-        ),
-        "the density as printed": SpectralFeatures(n_components=500, log_density=printed),
+        "Gaussian features": features(),
+        "Gaussian features, Metropolis-Hastings": features(log_density=gaussian),
+        "Laplacian features": features(kernel="laplacian"),
+        "Laplacian features, Metropolis-Hastings": features(log_density=cauchy),
+        "the density as printed": features(log_density=printed),
     }
     rows, models = [], {}
     for name, kind in how.items():
@@ -81,15 +66,17 @@ def page(run: Run) -> Iterator[str]:
                 rates.append(kind.acceptance_rate_)
         mean = f"{np.mean(errors):.4f}" if errors else ""
         rows.append((name, spread(scores), mean, f"{np.mean(rates):.2f}" if rates else ""))
-    yield from table(("method", "accuracy", "error of the kernel", "acceptance rate"), rows)
     _, axes = plt.subplots(1, 2, figsize=(9, 4))
-    at = np.stack(np.meshgrid(np.linspace(-2, 3, 200), np.linspace(-1.6, 2.1, 200)), axis=-1)
     for ax, name in zip(axes, ("Gaussian kernel, exact", "Gaussian features"), strict=True):
-        values = models[name].decision_function(at.reshape(-1, 2)).reshape(200, 200)
-        ax.contourf(at[..., 0], at[..., 1], values > 0, alpha=0.3, cmap="coolwarm")
+        draw_regions(ax, models[name], (-2, 3), (-1.6, 2.1))
         ax.scatter(*X.T, c=y, s=2, cmap="coolwarm")
         svm = models[name] if isinstance(models[name], SVC) else models[name][-1]
         ax.scatter(*X[svm.support_].T, marker="x", s=6, color="black")
         ax.set_title(f"{name}: {len(svm.support_)} support vectors")
-    yield from run.picture("fourier-features", "Two moons: regions and support vectors (crosses).")
-    yield NOTE
+    text = "Two moons: regions and support vectors (crosses)."
+    head = ("method", "accuracy", "error of the kernel", "acceptance rate")
+    return {
+        "draws": draws,
+        "methods": table(head, rows),
+        "regions": run.picture("fourier-features", text),
+    }
