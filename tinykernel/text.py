@@ -25,6 +25,16 @@ def similar(name: str, known: Iterable[str], show: Callable[[Any], str] = str) -
     return f"did you mean {show(folded[near[0]])}?" if near else ""
 
 
+def column_names(columns: Iterable[object]) -> list[str]:
+    """Return names of columns as text; those of several levels are joined.
+
+    >>> column_names([3, ("x", "mean")])
+    ['3', 'x_mean']
+    """
+    parts = (name if isinstance(name, tuple) else (name,) for name in columns)
+    return ["_".join(map(str, each)).strip() for each in parts]
+
+
 def count(n: int, unit: str) -> str:
     """Return ``1 file`` or ``3 files``."""
     return f"{n} {unit}" + ("" if n == 1 else "es" if unit.endswith(("tch", "sh")) else "s")

@@ -6,6 +6,7 @@ import pytest
 from tests.cli.tools import QUICK, run
 from tests.coding.test_codes import fruit
 from tinykernel import (
+    NoveltyDetector,
     TernaryKernelClassifier,
     TernaryKernelRegressor,
     calibrate,
@@ -109,9 +110,73 @@ def test_a_coding_is_that_of_the_training_rows(require_tool):
         classifier.predict(X.assign(b="x"))
 
 
-def test_two_columns_of_one_name_are_one_line(require_tool):
-    """A frame with equal names is refused in one line; other tables are not taken for frames."""
+def numbered(pd, n=60):
+    """Return a frame of three columns of numbers, and labels."""
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(n, 3)), columns=["a", "b", "c"])
+    return X, X["a"] > 0
+
+
+@pytest.mark.parametrize(
+    ("line", "change"),
+    [
+        ("two columns are called 'b'", lambda X: X[["a", "b", "b"]]),
+        ("a frame of 0 rows and 3 columns", lambda X: X[:0]),
+        ("a frame of 60 rows and 0 columns", lambda X: X[[]]),
+        ("'b' holds 60 different dates", lambda X: X.assign(b=np.arange(60).astype("M8[s]"))),
+        ("'b' holds values of type complex", lambda X: X.assign(b=1j)),
+        ("'b' holds values of type list", lambda X: X.assign(b=[[1, 2]] * 60)),
+        ("'b' holds values of type ndarray", lambda X: X.assign(b=[np.arange(2)] * 60)),
+        ("'b' holds values of type object", lambda X: X.assign(b=[object()] * 60)),
+        ("Complex data not supported; give real", lambda X: X.to_numpy() + 1j),
+        ("dates are not numbers", lambda X: np.zeros((60, 3), "M8[s]")),
+        ("a value is itself a list", lambda X: np.array([[1, [2], 3]] * 60, dtype=object)),
+    ],
+)
+def test_what_no_firmware_takes_is_one_line(line, change, require_tool, tmp_path):
+    """Every estimator and function refuses such rows, at fit and later, and says which column."""
+    X, y = numbered(require_tool("pandas"))
+    wrong = change(X)
+    with pytest.raises(TinykernelError, match=line):
+        TernaryKernelClassifier(**_SMALL).fit(wrong, y[: len(wrong)])
+    fitted, watch = TernaryKernelClassifier(epochs=1, **_SMALL).fit(X, y), NoveltyDetector().fit(X)
+    integer = fitted.quantize()
+    calls = {
+        "fit": lambda: NoveltyDetector().fit(wrong),
+        "novelty": lambda: watch.predict(wrong),
+        "predict": lambda: fitted.predict(wrong),
+        "train": lambda: train(wrong, y[: len(wrong)], target="host", **_SMALL),
+        "evaluate": lambda: evaluate(fitted, wrong, y[: len(wrong)]),
+        "verify": lambda: verify(fitted, wrong),
+        "calibrate": lambda: calibrate(fitted, wrong, y[: len(wrong)]),
+        "evaluated": lambda: evaluate(integer, wrong, y[: len(wrong)]),
+        "verified": lambda: verify(integer, wrong),
+        "export": lambda: export(integer, None, tmp_path / "x", format="library", vectors=wrong),
+    }
+    for call in calls.values():
+        with pytest.raises(TinykernelError) as found:
+            call()
+        assert "\n" not in str(found.value)
+    assert not (tmp_path / "x").exists()
+
+
+def test_names_of_any_type_keep_their_order(require_tool):
+    """Numbers and levels as names of columns are refused in another order, as text is."""
     pd = require_tool("pandas")
-    X = pd.DataFrame([["x", 1.0], ["y", 2.0]], columns=["a", "a"])
-    with pytest.raises(TinykernelError, match="two columns are called 'a'"):
-        TernaryKernelClassifier(**_SMALL).fit(X, [0, 1])
+    X, y = numbered(pd)
+    levels = pd.MultiIndex.from_tuples([("u", "a"), ("u", "b"), ("v", "a")])
+    for names in ([0, 1, 2], [3, 5, 7], levels, [0, "a", 1]):
+        rows = X.set_axis(names, axis=1)
+        other = rows.iloc[:, [2, 1, 0]]
+        for fitted in (
+            TernaryKernelClassifier(epochs=1, **_SMALL).fit(rows, y),
+            NoveltyDetector().fit(rows),
+        ):
+            assert len(fitted.predict(rows)) == len(X)
+            with pytest.raises(ValueError, match="order"):
+                fitted.predict(other)
+            with pytest.raises(TinykernelError, match="order"):
+                fitted.quantize().predict(other)
+    plain = TernaryKernelClassifier(epochs=1, **_SMALL).fit(X, y)
+    for model in (plain, plain.quantize()):
+        with pytest.raises(TinykernelError, match="in another order"):
+            evaluate(model, X[["c", "b", "a"]], y)

@@ -147,9 +147,10 @@ def refuse_new_gaps(X: NDArray[Any], columns: Sequence[str], file: object) -> No
     if X.dtype.kind != "f" or not np.isnan(X).any():
         return
     row, column = (int(i) for i in np.argwhere(np.isnan(X))[0])
+    way = ", or train with --missing drop" if file != "X" else ", or train with rows that lack it"
     raise TinykernelError(
         f"{file}: row {row + 1}, column {columns[column]!r}: the value is missing, which did not "
-        "occur in training; fill it, remove the row, or train with --missing drop"
+        f"occur in training; fill it, remove the row{way}"
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sized
+from numbers import Complex, Real
 from typing import Any
 
 import numpy as np
@@ -18,27 +19,54 @@ from tinykernel.coding.cells import (
 )
 from tinykernel.coding.codes import MOST_TEXTS, Coding, coding_of, recoded, refuse_new_gaps
 from tinykernel.errors import TinykernelError
-from tinykernel.text import listed, visible
+from tinykernel.text import column_names, count, listed, visible
 
 _Rows = NDArray[np.float64]
 
 
 def is_frame(X: object) -> bool:
     """Say whether rows are a frame of pandas or polars."""
-    named = hasattr(X, "columns") and all(isinstance(name, str | int) for name in X.columns)
-    return named and (hasattr(X, "iloc") or hasattr(X, "schema"))
+    columns = getattr(X, "columns", None)
+    is_polars = hasattr(X, "schema") and all(isinstance(name, str) for name in columns or [0])
+    return columns is not None and (hasattr(X, "iloc") or is_polars)
+
+
+def named(X: Any) -> Any:
+    """Return a frame with text as names of columns, and other rows unchanged.
+
+    Names that number the columns stay. Empty frames, names that occur twice, dates in an array and
+    complex numbers are a TinykernelError.
+    """
+    if not is_frame(X):
+        kind = getattr(getattr(X, "dtype", None), "kind", "")
+        if kind in ("c", "m", "M"):
+            what = "Complex data not supported" if kind == "c" else "dates are not numbers"
+            raise TinykernelError(f"X: {what}; give real numbers")
+        if kind == "O" and any(isinstance(cell, list | tuple | np.ndarray) for cell in X.flat):
+            raise TinykernelError("X: a value is itself a list; give one number a column")
+        return X
+    if 0 in X.shape:
+        raise TinykernelError(
+            f"X: a frame of {count(X.shape[0], 'row')} and {count(X.shape[1], 'column')}; give "
+            "rows and columns"
+        )
+    names = column_names(X.columns)
+    double = next((name for name in names if names.count(name) > 1), None)
+    if double is not None:
+        raise TinykernelError(f"X: two columns are called {double!r}; rename one")
+    if list(X.columns) in (names, list(range(len(names)))):
+        return X
+    return X.set_axis(names, axis=1)
 
 
 def coded_frame(X: Any, coding: Coding | None = None) -> tuple[Any, Coding | None]:
     """Return a frame of numbers and their coding; other rows, and numbers, unchanged."""
     # Text, categories, dates and missing values become numbers as in a file, or by the `coding` of
     # an earlier training; text that differs in nearly every row is refused.
-    if not is_frame(X) or not len(X):
+    X = named(X)
+    if not is_frame(X):
         return X, None
     names = [str(name) for name in X.columns]
-    double = next((name for name in names if names.count(name) > 1), None)
-    if double is not None:
-        raise TinykernelError(f"X: two columns are called {double!r}; rename one")
     is_new = coding is None or not (coding.texts or coding.gaps)
     if is_new and all(_is_plain(X[name]) for name in X.columns):
         return X, None
@@ -47,7 +75,7 @@ def coded_frame(X: Any, coding: Coding | None = None) -> tuple[Any, Coding | Non
     texts = {n: c.texts for n, c in zip(names, columns, strict=True) if c.texts is not None}
     numbers = np.column_stack([column.values for column in columns]).astype(np.float64)
     if coding is None:
-        _refuse_names(texts, numbers, names)
+        _refuse_names(texts, numbers, X)
         lacking = np.asarray(np.isnan(numbers).any(axis=0), np.bool_)
         coding = coding_of(numbers, names, texts, lacking)
     else:
@@ -66,8 +94,16 @@ def coded_frame(X: Any, coding: Coding | None = None) -> tuple[Any, Coding | Non
 def in_numbers(model: Any, X: Any) -> Any:
     """Return rows of a frame by the numbers of the training, which a fitted estimator remembers."""
     if not hasattr(model, "fit"):
-        return X
+        return named(X)
     return coded_frame(X, coding=Coding.read(getattr(model, "coding_", None)) or Coding())[0]
+
+
+def uncoded(X: Any) -> Any:
+    """Return rows of numbers; text and missing values of a frame are a TinykernelError."""
+    rows, coding = coded_frame(X)
+    for name in () if coding is None else (*coding.texts, *coding.gaps):
+        raise TinykernelError(f"X: column {name!r} holds text or lacks values; give numbers")
+    return rows
 
 
 def _is_plain(column: Any) -> bool:
@@ -76,8 +112,25 @@ def _is_plain(column: Any) -> bool:
     return values.dtype.kind in "biuf" and not np.isnan(values).any()
 
 
+def _is_no_value(cell: object) -> bool:
+    """Say whether a cell is a list, a complex number or another object without a text."""
+    kind = type(cell)
+    return (
+        (isinstance(cell, Sized) and not isinstance(cell, str | bytes))
+        or (isinstance(cell, Complex) and not isinstance(cell, Real))
+        or (kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__)
+    )
+
+
 def _column(column: Any, as_text: bool) -> Column:
     cells = column.astype(object).tolist() if hasattr(column, "iloc") else column.to_list()
+    odd = next(filter(_is_no_value, cells), None)
+    if odd is not None:
+        kind = type(odd).__name__
+        raise TinykernelError(
+            f"X: column {column.name!r} holds values of type {kind}; give numbers or text, or "
+            "leave it out"
+        )
     lacks = [cell is None or str(cell) == "<NA>" or cell != cell for cell in cells]
     there = [cell for cell, lacking in zip(cells, lacks, strict=True) if not lacking]
     if not as_text and all(isinstance(cell, (bool, int, float, np.number)) for cell in there):
@@ -87,13 +140,17 @@ def _column(column: Any, as_text: bool) -> Column:
     return column_of(packed(texts) if texts else joined([]), as_text=as_text)
 
 
-def _refuse_names(texts: dict[str, tuple[str, ...]], X: _Rows, names: Sequence[str]) -> None:
+def _refuse_names(texts: dict[str, tuple[str, ...]], numbers: _Rows, X: Any) -> None:
     """Refuse text that is different in nearly every row: a name, a date."""
-    for name, kinds in texts.items():
-        n = int(np.count_nonzero(~np.isnan(X[:, names.index(name)])))
+    for j, name in enumerate(X.columns):
+        kinds = texts.get(str(name), ())
+        n = int(np.count_nonzero(~np.isnan(numbers[:, j])))
         if len(kinds) > min(MOST_TEXTS, max(2, n // 2)):
+            dates = np.asarray(X[name]).dtype.kind in "mM"
+            what, way = ("dates", ", or give numbers, such as hours") if dates else ("texts", "")
             raise TinykernelError(
-                f"X: column {name!r} holds {len(kinds)} different texts in {n} rows; leave it out"
+                f"X: column {name!r} holds {len(kinds)} different {what} in {n} rows; leave it "
+                f"out{way}"
             )
 
 

@@ -66,6 +66,7 @@ def outside(
     if model.stages[0].raw_scaler is None or not len(X):
         return ()
     channels, rows = model.input.channels, np.asarray(X).reshape(len(X), -1)
+    rows = rows.astype(np.float32) if model.raw_dtype == "float32" else rows
     values = rows[:, : model.input.size].reshape(-1, channels)
     ranges = input_ends(model, about or {})
     # An input that shares a scale may have been constant anywhere in training.

@@ -55,7 +55,9 @@ class MachineEstimator(ModelFileMixin, BaseEstimator):
     def _checked_rows(self, X: ArrayLike) -> NDArray[Any]:
         """Check rows to predict, and round them as the firmware's input type does."""
         check_is_fitted(self)
-        rows = validate_data(self, flat(in_numbers(self, X))[0], dtype="numeric", reset=False)
+        X = in_numbers(self, X)
+        self.machine_.check_columns(X)  # sklearn compares names of text only
+        rows = validate_data(self, flat(X)[0], dtype="numeric", reset=False)
         return to_raw(rows, "float32") if self.machine_.raw_dtype == "float32" else rows
 
     def quantize(self) -> IntegerModel:

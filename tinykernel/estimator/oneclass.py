@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from tinykernel.coding.frames import uncoded
 from tinykernel.decisions.novelty import Alarms, alarms
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator.machines import DEFAULT_TARGET, flat
@@ -176,7 +177,7 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         options = NoveltyOptions(random_state=seed, **{name: getattr(self, name) for name in names})
         options.check()
         limits = limits_on(self.budget, self.target, is_sized=True)
-        X, sides = flat(X)
+        X, sides = flat(uncoded(X))
         shape = options.input_shape(sides)
         options.check_for(shape)
         rows = validate_data(self, X, dtype="numeric", ensure_min_samples=2)
@@ -209,6 +210,8 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         ndarray of float64, shape (n,)
         """
         check_is_fitted(self)
+        X = uncoded(X)
+        replace(self.model_, feature_names=None).check_columns(X)  # sklearn compares text only
         rows = validate_data(self, flat(X)[0], dtype="numeric", reset=False)
         if self.model_.raw_dtype == "float32":
             rows = to_raw(rows, "float32")

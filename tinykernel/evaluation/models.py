@@ -65,12 +65,13 @@ def evaluate(
     >>> judged.accuracy > 0.9, judged.baselines["linear"].n_bytes
     (True, 12)
     """
-    integer, X = as_integer_model(model), np.asarray(in_numbers(model, X))
+    # The baselines see what the model sees, and no digit more.
+    integer = as_integer_model(model)
+    X = integer.as_raw(in_numbers(model, X))
     # The names of the channels of a signal are not in the model; the command line knows them.
     doubts = () if integer.input.is_signal else outside(integer, X)
     if train is not None:
-        inputs = np.asarray(in_numbers(model, train[0]))
-        train = _as_seen(integer, inputs.reshape(len(inputs), -1)), np.asarray(train[1])
+        train = integer.as_raw(in_numbers(model, train[0])), np.asarray(train[1])
     if integer.is_regressor:
         values = _of_values(integer, X, np.asarray(y, dtype=np.float64), groups, train)
         return replace(values, cautions=doubts)
@@ -88,22 +89,21 @@ def evaluate(
     )
     if train is None:
         return judged
-    flat = _as_seen(integer, np.asarray(X).reshape(len(true), -1))
-    learned, held = (_levels(integer, train[0]), train[1]), (_levels(integer, flat), true)
+    learned, held = (_levels(integer, train[0]), train[1]), (_levels(integer, X), true)
     baselines = label_baselines(learned, held, predicted, groups=groups, class_weight=class_weight)
     return replace(
         judged,
         baselines=_named(integer, baselines),
         cautions=doubts
         + cautions(
-            judged, *train, flat, names=integer.feature_names, samples=not integer.input.is_table
+            judged, *train, X, names=integer.feature_names, samples=not integer.input.is_table
         ),
     )
 
 
 def _of_values(
     model: IntegerModel,
-    X: ArrayLike,
+    X: NDArray[Any],
     y: NDArray[np.float64],
     groups: ArrayLike | None,
     train: tuple[NDArray[Any], NDArray[Any]] | None,
@@ -118,14 +118,9 @@ def _of_values(
         judged = replace(judged, coverage={name: float(np.mean(y <= at)) for name, at in below})
     if train is None:
         return judged
-    flat, values = _as_seen(model, np.asarray(X).reshape(len(y), -1)), train[1].astype(np.float64)
-    rows = (_levels(model, train[0]), values), (_levels(model, flat), y)
+    learned = _levels(model, train[0]), train[1].astype(np.float64)
+    rows = learned, (_levels(model, X), y)
     return replace(judged, baselines=_named(model, value_baselines(*rows, middle, groups=groups)))
-
-
-def _as_seen(model: IntegerModel, X: NDArray[Any]) -> NDArray[Any]:
-    """Return rows with the digits that the model gets, so that no baseline knows more."""
-    return X.astype(np.float32) if model.raw_dtype == "float32" else X
 
 
 def _levels(model: IntegerModel, X: NDArray[Any]) -> NDArray[Any]:
@@ -134,7 +129,7 @@ def _levels(model: IntegerModel, X: NDArray[Any]) -> NDArray[Any]:
     A linear model of 16,000 samples says nothing about words, and takes long.
     """
     first = model.stages[0] if model.stages else None
-    return first.run(model.as_raw(X), model.input) if isinstance(first, Spectrum) else X
+    return first.run(X, model.input) if isinstance(first, Spectrum) else X
 
 
 def _named(model: IntegerModel, simple: dict[str, figures.Baseline]) -> dict[str, figures.Baseline]:

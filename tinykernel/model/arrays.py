@@ -48,6 +48,8 @@ def raw_values(X: ArrayLike, dtype: str) -> NDArray[Any]:
     """Convert inputs, shape (n_rows, n), to a raw type that the firmware takes."""
     # Floats are rounded to float32; an integer that does not fit is an error.
     values = np.asarray(X)
+    if values.dtype.kind in "cmM":
+        raise TinykernelError(f"inputs: values of type {values.dtype}; give real numbers")
     if values.dtype.kind not in "biuf":
         try:
             values = values.astype(np.float64)

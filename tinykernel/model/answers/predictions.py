@@ -16,6 +16,7 @@ from tinykernel.model.answers.values import Values
 from tinykernel.model.chain import Chain
 from tinykernel.model.readouts.prototypes import distances
 from tinykernel.model.readouts.readout import Readout
+from tinykernel.text import column_names, listed
 
 # Rows that are computed at a time, so that predictions of large sets need little memory.
 _ROWS_AT_ONCE = 8192
@@ -51,15 +52,23 @@ class Predictions(Chain):
         TinykernelError
             If the shape is wrong or a value does not fit the raw type.
         """
-        self._check_columns(X)
+        self.check_columns(X)
         return self.input.as_raw(X, self.n_numbers)
 
-    def _check_columns(self, X: object) -> None:
+    def check_columns(self, X: object) -> None:
         """Refuse a DataFrame whose columns are not the inputs, in their order."""
         columns = getattr(X, "columns", None)
-        if self.feature_names is None or columns is None:
+        if columns is None:
             return
-        names = [str(name).strip() for name in columns]
+        names = column_names(columns)
+        if self.feature_names is None:
+            numbers = [int(name) for name in names if name.isdecimal()]
+            if len(numbers) == len(names) and numbers != sorted(numbers):
+                raise TinykernelError(
+                    f"inputs: the numbers of the columns, {listed(numbers)}, are not in order; "
+                    "sort them as in training"
+                )
+            return
         if names == list(self.feature_names):
             return
         if sorted(names) == sorted(self.feature_names):
