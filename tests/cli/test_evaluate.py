@@ -51,6 +51,19 @@ def test_the_same_keys_and_figures_everywhere(rare):
     assert json_of("verify", model, data)["evaluation"]["confusion"] == alone["confusion"]
 
 
+def test_a_misspelt_label_is_named(rare, tmp_path):
+    """evaluate says which column was probably meant; novelty ignores no name of labels, groups."""
+    folder, _ = rare
+    said = failed("evaluate", folder / "p.tkm", folder / "pump.csv", "--label", "Stat")
+    assert "has no labels; did you mean 'state'?" in said
+    rows = (folder / "pump.csv").read_text().splitlines()
+    (tmp_path / "a.csv").write_text("\n".join(row.rpartition(",")[0] for row in rows) + "\n")
+    for option in ("--label", "--groups"):
+        how = ("--task", "novelty", option, "kind", "-o", tmp_path / "n.tkm")
+        said = failed("train", tmp_path / "a.csv", *how)
+        assert "has no column called 'kind'; columns: a, b, c" in said
+
+
 def test_evaluate_other_rows(work, tmp_path):
     """Rows of another file are judged whole, beside a linear model only where --train gives it
     rows; labels that training never saw are named."""

@@ -31,7 +31,7 @@ def is_frame(X: object) -> bool:
     return columns is not None and (hasattr(X, "iloc") or is_polars)
 
 
-def named(X: Any) -> Any:
+def with_names(X: Any) -> Any:
     """Return a frame with text as names of columns, and other rows unchanged.
 
     Names that number the columns stay. Empty frames, names that occur twice, dates in an array and
@@ -40,8 +40,8 @@ def named(X: Any) -> Any:
     if not is_frame(X):
         kind = getattr(getattr(X, "dtype", None), "kind", "")
         if kind in ("c", "m", "M"):
-            what = "Complex data not supported" if kind == "c" else "dates are not numbers"
-            raise TinykernelError(f"X: {what}; give real numbers")
+            fault = "Complex data not supported" if kind == "c" else "dates are not numbers"
+            raise TinykernelError(f"X: {fault}; give real numbers")
         if kind == "O" and any(isinstance(cell, list | tuple | np.ndarray) for cell in X.flat):
             raise TinykernelError("X: a value is itself a list; give one number a column")
         return X
@@ -63,7 +63,7 @@ def coded_frame(X: Any, coding: Coding | None = None) -> tuple[Any, Coding | Non
     """Return a frame of numbers and their coding; other rows, and numbers, unchanged."""
     # Text, categories, dates and missing values become numbers as in a file, or by the `coding` of
     # an earlier training; text that differs in nearly every row is refused.
-    X = named(X)
+    X = with_names(X)
     if not is_frame(X):
         return X, None
     names = [str(name) for name in X.columns]
@@ -94,7 +94,7 @@ def coded_frame(X: Any, coding: Coding | None = None) -> tuple[Any, Coding | Non
 def in_numbers(model: Any, X: Any) -> Any:
     """Return rows of a frame by the numbers of the training, which a fitted estimator remembers."""
     if not hasattr(model, "fit"):
-        return named(X)
+        return with_names(X)
     return coded_frame(X, coding=Coding.read(getattr(model, "coding_", None)) or Coding())[0]
 
 
@@ -147,9 +147,9 @@ def _refuse_names(texts: dict[str, tuple[str, ...]], numbers: _Rows, X: Any) -> 
         n = int(np.count_nonzero(~np.isnan(numbers[:, j])))
         if len(kinds) > min(MOST_TEXTS, max(2, n // 2)):
             dates = np.asarray(X[name]).dtype.kind in "mM"
-            what, way = ("dates", ", or give numbers, such as hours") if dates else ("texts", "")
+            noun, way = ("dates", ", or give numbers, such as hours") if dates else ("texts", "")
             raise TinykernelError(
-                f"X: column {name!r} holds {len(kinds)} different {what} in {n} rows; leave it "
+                f"X: column {name!r} holds {len(kinds)} different {noun} in {n} rows; leave it "
                 f"out{way}"
             )
 

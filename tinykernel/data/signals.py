@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tinykernel.data.columns import without_needless
 from tinykernel.data.faults import checked_part
 from tinykernel.data.formats import read_parts
-from tinykernel.data.formats.tables import Selection
+from tinykernel.data.formats.tables import Selection, no_column
 from tinykernel.data.partition import Dataset, Rows
 from tinykernel.data.paths import SOUNDS, find_data, is_recording
 from tinykernel.data.recordings import Windows, windows
@@ -59,6 +59,7 @@ def normal_rows(
         file, label=label, labels_needed=False, groups=groups, selection=selection, keep_all=True
     )
     part = parts.train or parts.any_part
+    _refuse_lacking(file, {label: part.y, groups: part.group}, part.columns)
     notes = part.notes
     if selection.inputs is None and part.columns is not None:
         part, column_notes = without_needless(part)
@@ -81,6 +82,7 @@ def normal_rows(
 def normal_recordings(path: str | os.PathLike[str], **how: Any) -> NormalRows:
     """Cut recordings into windows; `how` are parameters of `windows`."""
     cut = windows(path, labels_needed=False, **how)
+    _refuse_lacking(path, {how.get("label"): cut.y, how.get("groups"): cut.groups}, cut.channels)
     _check_one(cut.source, cut.y)
     normal = NormalRows(cut.X, cut.groups, None, cut.source, cut.hop, cutting_of(cut, how))
     if cut.X.dtype.kind != "f":
@@ -90,6 +92,15 @@ def normal_recordings(path: str | os.PathLike[str], **how: Any) -> NormalRows:
         "the sensor, so that one competes"
     )
     return replace(normal, notes=(*normal.notes, note))
+
+
+def _refuse_lacking(
+    file: object, wanted: Mapping[str | None, Any], columns: Sequence[str] | None
+) -> None:
+    """Refuse a name of labels or groups, optional for one class, that no column has."""
+    for name, values in wanted.items():
+        if name is not None and values is None:
+            raise no_column(file, name, columns or ())
 
 
 def _check_one(source: str, labels: Sequence[Any] | NDArray[Any] | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from tinykernel.data.paths import data_folder, find_data, is_pictures
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.capacity import DEFAULT_BUDGET
 from tinykernel.progress import report as say
-from tinykernel.text import listed, visible
+from tinykernel.text import listed, similar, visible
 
 if TYPE_CHECKING:
     import numpy as np
@@ -159,6 +160,16 @@ def about_evaluation(judged: Evaluation | None) -> dict[str, Any]:
     return {"evaluation": judged.to_record()}
 
 
+def _columns(data: str) -> Sequence[str]:
+    """Return the names of the columns of a table, or of the first of a folder, for a hint."""
+    from tinykernel.data.formats.delimited import read_table
+
+    try:
+        return tuple(read_table(next(Path(data).rglob("*.csv"), Path(data)), ()).names)
+    except (OSError, TinykernelError):
+        return ()
+
+
 @dataclass(frozen=True)
 class Judged:
     """Rows to judge a model on."""
@@ -190,7 +201,8 @@ def rows_to_judge(
     rows = without_background(rows, file.model.classes) if needs_labels else rows
     if rows.y is None and needs_labels:
         where = repr(file.label) if file.label else "label, target, class or y"
-        problem = f"has no labels; add a column or array called {where}"
+        hint = f"{similar(file.label or '', _columns(data), repr)} "
+        problem = f"has no labels; {hint.lstrip()}add a column or array called {where}"
         if is_pictures(data):
             problem = "no picture is in the folder of a class "
             problem += f"({visible(listed(file.model.classes, 4))}); rename its folder"
