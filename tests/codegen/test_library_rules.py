@@ -1,8 +1,8 @@
 """What the exported library says of itself to build systems, against the rules of each of them.
 
-Arduino: the rules of arduino-lint that a folder can be judged by; those about a registry, a network
-or fields that are left out are not here. CMSIS-Pack: PACK.xsd 1.7. Kconfig and the manifest of
-PlatformIO: their own readers.
+Arduino: the rules of arduino-lint that a folder can be judged by; those about a registry, a
+network, fields or files that no template has are not here. CMSIS-Pack: PACK.xsd 1.7. Kconfig and
+the manifest of PlatformIO: their own readers.
 """
 
 import json
@@ -68,14 +68,9 @@ ARDUINO: dict[str, Callable[[Path, dict[str, str]], bool]] = {
     "LS003 characters of the folder name": lambda f, p: bool(
         re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", f.name)
     ),
-    "LS004 no submodule": lambda f, p: not (f / ".gitmodules").exists(),
     "LS005 no symbolic link": lambda f, p: not any(path.is_symlink() for path in f.rglob("*")),
-    "LS006 no .development": lambda f, p: ".development" not in names(f),
-    "LS007 no .exe": lambda f, p: not list(f.rglob("*.exe")),
     "LS008 a header is called as the library": lambda f, p: (f / "src" / f"{p['name']}.h").exists(),
     "LS009 src in small letters": lambda f, p: not misspelt(f, "src"),
-    "LS010 no utility folder": lambda f, p: "utility" not in names(f),
-    "LS011 extras spelt so": lambda f, p: not misspelt(f, "extras"),
     "LP001 library.properties": lambda f, p: bool(p),
     "LP003 its case": lambda f, p: "library.properties" in names(f),
     "LP004 only one": lambda f, p: len(list(f.rglob("library.properties"))) == 1,
@@ -90,13 +85,10 @@ ARDUINO: dict[str, Callable[[Path, dict[str, str]], bool]] = {
     "LP011 characters of the name": lambda f, p: bool(
         re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 _.-]*", p["name"])
     ),
-    "LP012 name does not begin with arduino": lambda f, p: not re.match("(?i)arduino", p["name"]),
     "LP014 nor contain it": lambda f, p: "arduino" not in p["name"].lower(),
     "LP015 no space in the name": lambda f, p: " " not in p["name"],
     "LP016 nor the word library": lambda f, p: "library" not in p["name"].lower(),
     "LP021 version is semantic": lambda f, p: bool(re.fullmatch(SEMVER, p["version"])),
-    "LP057 maintainer is not Arduino": lambda f, p: "arduino" not in p["maintainer"].lower(),
-    "LP028 no email field": lambda f, p: "email" not in p,
     "LP036 paragraph does not repeat it": lambda f, p: p["sentence"] not in p["paragraph"],
     "LP038 category is one of Arduino's": lambda f, p: p["category"] in CATEGORIES,
     "LP041 url is a URL": lambda f, p: bool(re.fullmatch(r"https?://[\w.-]+(/\S*)?", p["url"])),

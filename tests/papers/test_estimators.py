@@ -64,6 +64,11 @@ def test_conventions_of_scikit_learn(estimator) -> None:
         (papers.TernaryLinearClassifier(start="zero"), "start must be one of"),
         (papers.PaperClassifier(penalty="l0"), "penalty must be one of 'l2'"),
         (papers.PaperClassifier(binary=None), "binary must be one of"),
+        (papers.PaperClassifier(n_components=0), "n_components must be a whole number"),
+        (papers.PaperClassifier(n_components=65537), "n_components must be at most 65536"),
+        (papers.PaperClassifier(sigma=-1.0), "sigma must be a positive number"),
+        (papers.PaperClassifier(regularization=np.nan), "regularization must be a positive"),
+        (papers.PaperClassifier(max_iter=0), "max_iter must be a whole number"),
     ],
 )
 def test_a_wrong_parameter_is_one_line(estimator, message) -> None:
