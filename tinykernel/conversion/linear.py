@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tinykernel.conversion.columns import ModelColumns
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.labels import Labels
-from tinykernel.model.answers.values import Values
+from tinykernel.model.answers.values import Values, numbered_values
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.readouts.linear import Linear
@@ -49,12 +49,6 @@ def read(model: Any, columns: ModelColumns) -> IntegerModel:
     if classes is None:  # again, so that a dot product is worth a whole number of 2^-shift
         step = 2.0**-shift
         fit = _fitted(columns, rows, weights, bias, most, fit.unit / (multiplier * step))
-    answers: Labels | Values
-    if classes is None:
-        names = ("value",) if len(weights) == 1 else tuple(f"value{i}" for i in range(len(weights)))
-        answers = Values(names, shift)
-    else:
-        answers = Labels(tuple(np.asarray(classes).tolist()))
     offset = np.rint(fit.offset / step).astype(np.int64)
     return IntegerModel(
         input=Grid.table(columns.raw_dtype, weights.shape[1]),
@@ -63,7 +57,9 @@ def read(model: Any, columns: ModelColumns) -> IntegerModel:
             (Linear(fit.weights, np.full(len(weights), multiplier, np.int32)),),
             offset.astype(np.int32),
         ),
-        answers=answers,
+        answers=Values(numbered_values(len(weights)), shift)
+        if classes is None
+        else Labels(tuple(np.asarray(classes).tolist())),
         decision_scale=step,
     )
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tinykernel.conversion.columns import ModelColumns
 from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.labels import Labels
-from tinykernel.model.answers.values import LARGEST_SHIFT, Values
+from tinykernel.model.answers.values import LARGEST_SHIFT, Values, numbered_values
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.readouts.readout import Readout
@@ -87,17 +87,13 @@ def integer_model(ensemble: Ensemble, columns: ModelColumns) -> IntegerModel:
         tests[:, 2].astype(np.uint8) if np.any(tests[:, 2]) else None,
     )
     offset = np.rint(np.ldexp(ensemble.base, shift)).astype(np.int64) + int(ensemble.ties_up)
-    answers: Labels | Values
-    if ensemble.classes is None:
-        names = ("value",) if n_outputs == 1 else tuple(f"value{i}" for i in range(n_outputs))
-        answers = Values(names, shift)
-    else:
-        answers = Labels(ensemble.classes)
     return IntegerModel(
         input=Grid.table(columns.raw_dtype, columns.n_inputs),
         stages=(scale,),
         readout=Readout((part,), offset.astype(np.int32)),
-        answers=answers,
+        answers=Values(numbered_values(n_outputs), shift)
+        if ensemble.classes is None
+        else Labels(ensemble.classes),
         decision_scale=2.0**-shift,
     )
 

@@ -59,6 +59,11 @@ def signed(value: int, bits: int) -> int:
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
+def _gathered(word: int, *fields: tuple[int, int, int]) -> int:
+    """Put a number together; a field is its lowest bit in the word, its width, and its place."""
+    return sum((word >> low & (1 << width) - 1) << place for low, width, place in fields)
+
+
 def _moved(size: int, change: int | None) -> Effect:
     """Return the effect of adding `change`, if it is known, to the stack pointer."""
     if change is None:
@@ -129,8 +134,8 @@ def _arm_branch(at: int, first: int, second: int) -> Effect:
     if second & 0xD000 == 0x8000:
         if first >> 6 & 15 >= 14:
             return Effect(4)
-        raw = sign << 20 | (second >> 11 & 1) << 19 | (second >> 13 & 1) << 18
-        raw |= (first & 0x3F) << 12 | (second & 0x7FF) << 1
+        raw = _gathered(second, (11, 1, 19), (13, 1, 18), (0, 11, 1))
+        raw |= sign << 20 | (first & 0x3F) << 12
         return Effect(4, jump=at + 4 + signed(raw, 21))
     upper = ~(second >> 13 ^ sign) & 1
     lower = ~(second >> 11 ^ sign) & 1
@@ -210,8 +215,7 @@ def _riscv(machine: MachineState, at: int) -> Effect:
         sign = -1 if word >> 30 & 1 else 1
         return _moved(4, None if value is None else sign * signed(value, 32))
     elif opcode == 0x6F:
-        raw = (word >> 31) << 20 | (word >> 12 & 255) << 12
-        raw |= (word >> 20 & 1) << 11 | (word >> 21 & 0x3FF) << 1
+        raw = _gathered(word, (31, 1, 20), (12, 8, 12), (20, 1, 11), (21, 10, 1))
         return _riscv_jump(4, target, at + signed(raw, 21))
     elif opcode == 0x67:
         if target == 0 and source == 1:
@@ -219,8 +223,7 @@ def _riscv(machine: MachineState, at: int) -> Effect:
         base_value = machine.known.get(source)
         return _riscv_jump(4, target, None if base_value is None else base_value + immediate)
     elif opcode == 0x63:
-        raw = (word >> 31) << 12 | (word >> 7 & 1) << 11
-        raw |= (word >> 25 & 63) << 5 | (word >> 8 & 15) << 1
+        raw = _gathered(word, (31, 1, 12), (7, 1, 11), (25, 6, 5), (8, 4, 1))
         return Effect(4, jump=at + signed(raw, 13))
     else:
         machine.forget(target)
@@ -239,10 +242,9 @@ def _riscv_jump(size: int, link: int, goal: int | None) -> Effect:
 
 def _riscv_short(machine: MachineState, at: int, half: int) -> Effect:
     group, register = half & 0xE003, half >> 7 & 31
-    small = signed((half >> 12 & 1) << 5 | half >> 2 & 31, 6)
+    small = signed(_gathered(half, (12, 1, 5), (2, 5, 0)), 6)
     if group == 0x6001 and register == 2:
-        raw = (half >> 12 & 1) << 9 | (half >> 6 & 1) << 4 | (half >> 5 & 1) << 6
-        raw |= (half >> 3 & 3) << 7 | (half >> 2 & 1) << 5
+        raw = _gathered(half, (12, 1, 9), (6, 1, 4), (5, 1, 6), (3, 2, 7), (2, 1, 5))
         return _moved(2, signed(raw, 10))
     if group == 0x0001 and register == 2:
         return _moved(2, small)
@@ -251,13 +253,11 @@ def _riscv_short(machine: MachineState, at: int, half: int) -> Effect:
     elif group in (0x4001, 0x6001):  # c.li, c.lui
         machine.known[register] = small << (12 if group == 0x6001 else 0)
     elif group in (0x2001, 0xA001):  # c.jal, c.j
-        raw = (half >> 12 & 1) << 11 | (half >> 11 & 1) << 4 | (half >> 9 & 3) << 8
-        raw |= (half >> 8 & 1) << 10 | (half >> 7 & 1) << 6 | (half >> 6 & 1) << 7
-        raw |= (half >> 3 & 7) << 1 | (half >> 2 & 1) << 5
+        raw = _gathered(half, (12, 1, 11), (11, 1, 4), (9, 2, 8), (8, 1, 10), (7, 1, 6))
+        raw |= _gathered(half, (6, 1, 7), (3, 3, 1), (2, 1, 5))
         return _riscv_jump(2, 1 if group == 0x2001 else 0, at + signed(raw, 12))
     elif group in (0xC001, 0xE001):
-        raw = (half >> 12 & 1) << 8 | (half >> 10 & 3) << 3 | (half >> 5 & 3) << 6
-        raw |= (half >> 3 & 3) << 1 | (half >> 2 & 1) << 5
+        raw = _gathered(half, (12, 1, 8), (10, 2, 3), (5, 2, 6), (3, 2, 1), (2, 1, 5))
         return Effect(2, jump=at + signed(raw, 9))
     elif half & 0xF07F == 0x8002 and register:  # c.jr
         known = machine.known.get(register)

@@ -13,6 +13,11 @@ from tinykernel.model.record import Record, limits
 LARGEST_SHIFT = 200
 
 
+def numbered_values(n: int) -> tuple[str, ...]:
+    """Name values that have no names: "value", or of several "value0", "value1" and so on."""
+    return ("value",) if n == 1 else tuple(f"value{i}" for i in range(n))
+
+
 @dataclass(frozen=True)
 class Values(Record):
     """Answers of a regressor: there is one output a value, and a value is ``score / 2**shift``.

@@ -149,14 +149,9 @@ class Trees(Part):
         sums = np.zeros((len(values), self.multiplier.size), dtype=np.int32)
         names = ("feature", "threshold", "size", "output", "shift", "test", "left", "leaves")
         arrays = [getattr(self, name) for name in names]
-        if self.vectors is None and self.missing is None:
-            _sum_rows(np.ascontiguousarray(values), *arrays, sums)
-        else:
-            vectors = np.zeros((0, 0), np.int32) if self.vectors is None else self.vectors
-            missing = (
-                np.zeros_like(self.feature, np.uint8) if self.missing is None else self.missing
-            )
-            _sum_vectors(np.ascontiguousarray(values), *arrays, vectors, missing, sums)
+        vectors = np.zeros((0, 0), np.int32) if self.vectors is None else self.vectors
+        missing = np.zeros(self.feature.size, np.uint8) if self.missing is None else self.missing
+        _sum_leaves(np.ascontiguousarray(values), *arrays, vectors, missing, sums)
         return np.asarray(sums * self.multiplier, dtype=np.int32)
 
     def extremes(self, partial: bool = False) -> NDArray[np.int64]:
@@ -188,18 +183,11 @@ class Trees(Part):
 
     def work(self, grid: Grid) -> dict[str, float]:
         """Return the most steps to leaves, of all trees, and how many trees and sums there are."""
-        if self.vectors is not None:
-            work = {
-                "vector": float(self.size.size),
-                "entry of a vector": float(self.vectors.shape[1]),
-            }
-            work["entry of a vector"] *= self.size.size
-            return work | {"tree step": float(_most_steps(self.size, self.left))}
-        return {
-            "tree step": float(_most_steps(self.size, self.left)),
-            "tree": self.size.size,
-            "sum of trees": self.multiplier.size,
-        }
+        steps, n = float(_most_steps(self.size, self.left)), self.size.size
+        if self.vectors is None:
+            return {"tree step": steps, "tree": n, "sum of trees": self.multiplier.size}
+        entries = float(self.vectors.shape[1] * n)
+        return {"vector": float(n), "entry of a vector": entries, "tree step": steps}
 
 
 @njit(nogil=True)
@@ -225,33 +213,10 @@ def _are_trees(size, left):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def _sum_rows(  # type: ignore[no-untyped-def]
-    values, feature, threshold, size, output, shift, test, left, leaves, sums
-):
-    """Add up the leaves of rows, tree by tree."""
-    first = 0
-    for tree in range(size.size):
-        for row in range(values.shape[0]):
-            node, leaf, m = np.int64(first), np.int64(first + tree), np.int64(size[tree])
-            while m > 0:
-                k = test[node]
-                below = np.int64(left[node])
-                if values[row, feature[k]] > threshold[k]:
-                    node += below + 1
-                    leaf += below + 1
-                    m -= below + 1
-                else:
-                    node += 1
-                    m = below
-            sums[row, output[tree]] += np.int32(leaves[leaf]) << np.int32(shift[tree])
-        first += int(size[tree])
-
-
-@njit(nogil=True)
-def _sum_vectors(  # type: ignore[no-untyped-def]
+def _sum_leaves(  # type: ignore[no-untyped-def]
     values, feature, threshold, size, output, shift, test, left, leaves, vectors, missing, sums
 ):
-    """Add up the vectors or leaves of rows, tree by tree, where values may be missing."""
+    """Add up the leaves of rows, or the vectors that they name, tree by tree."""
     first = 0
     for tree in range(size.size):
         for row in range(values.shape[0]):
