@@ -49,5 +49,5 @@ def demo_command(
             if status:
                 raise typer.Exit(status)
     if not quiet:
-        typer.echo(f"\nTry it in a browser: {page}")
-        typer.echo(f"Next: 'pio run' in {output} builds it, tinykernel flash {output} flashes it")
+        typer.echo(f"\nNext: 'pio run' in {output} builds it, tinykernel flash {output} flashes it")
+        typer.echo(f"Try it in a browser: {page}")

@@ -49,10 +49,13 @@ def try_command(
                 "a page that is served is no file; leave it out", param_hint="-o"
             )
         args.check_output_file(output, (".html", ".htm"), [model])
-    opened = open_model(model)
+    file = open_model(model)
     with showing_progress(quiet):
         options = {"data": data, "compiler": "auto", "clock": None, "budget": None}
-        page = page_of(opened, [opened.target or "cortex-m4"], options).to_html().encode("utf-8")
+        report = page_of(file, [file.target or "cortex-m4"], options)
+    if report.chip is None:
+        raise TinykernelError(report.without_chip)
+    page = report.to_html().encode("utf-8")
     if serve:
         # The port is free by chance, so that its address is said in any case.
         serve_page(page, lambda address: _open(address, False))

@@ -16,15 +16,22 @@ from tinykernel.codegen.projects import generated_inputs
 from tinykernel.codegen.web import as_script, module_facts, web_module
 from tinykernel.coding.codes import Coding
 from tinykernel.data.ranges import InputRange, input_ends, number_ends, recordings_of
+from tinykernel.errors import TinykernelError
 from tinykernel.model import IntegerModel
 from tinykernel.model.stages.frame import Frame
+from tinykernel.text import size
 
 SCRIPTS = ("chip", "view", "table", "image", "stream", "page")
-_MOST_ROWS, _MOST_BYTES = 400, 48 * 1024
-# The strips beside the inputs of a table take this many decisions at most.
-_MOST_CURVES = 64
+# Of a page that opens in a second: rows of proof, bytes of their inputs and of their scores, what
+# their answers take of a Cortex-M4, and bytes of a module.
+_MOST_ROWS, _MOST_INPUTS, _MOST_SCORES = 400, 40 * 1024, 16 * 1024
+_MOST_INSTRUCTIONS, _FEW_INSTRUCTIONS = 300e6, 100  # few: an input, where nobody estimated them
+_MOST_MODULE = 128 * 1024
+# Inputs of a table that have a field, and those with a strip, which takes 40 decisions each.
+_MOST_FIELDS, _MOST_CURVES = 256, 64
 _SOUND_RATES = (4000, 96000)
-_LARGEST_G = 16.0
+# A signal that stays below it is first taken to be in g.
+_LARGEST_G = 4.0
 
 
 @dataclass(frozen=True)
@@ -45,11 +52,28 @@ def chip_in_page(
     model: IntegerModel,
     about: Mapping[str, Any],
     rows: tuple[ArrayLike, ArrayLike | None] | None = None,
+    instructions: int | None = None,
 ) -> ChipInPage:
-    """Compile a model for a page; `rows` (X, y) are shown and prove it, else generated ones do."""
+    """Compile a model for a page.
+
+    `rows` (X, y) are shown and prove it, else generated ones do; an answer takes `instructions`.
+
+    Raises
+    ------
+    TinykernelError
+        If zig is missing, or the module is too large for a page.
+    """
+    module = web_module(model)
+    if len(module) > _MOST_MODULE:
+        raise TinykernelError(
+            f"a module of {size(len(module))} is too large for a page; use 'tinykernel export "
+            "--format web'"
+        )
+    instructions = max(1, instructions or _FEW_INSTRUCTIONS * model.n_inputs)
+    most = max(1, min(_MOST_ROWS, int(_MOST_INSTRUCTIONS / instructions)))
     facts = facts_of(model, about) | {
-        "module": _base64(web_module(model)),
-        "vectors": _vectors(model, rows),
+        "module": _base64(module),
+        "vectors": _vectors(model, rows, most),
     }
     folder = resources.folder("templates") / "report" / "chip"
     texts = [(folder / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
@@ -64,8 +88,12 @@ def facts_of(model: IntegerModel, about: Mapping[str, Any]) -> dict[str, Any]:
     ends = input_ends(model, about)
     if model.input.is_table:
         coding = Coding.read(about.get("coding"))
-        facts["fields"] = [_field(model, limits, coding) for limits in ends]
-        facts["curves"] = len(ends) <= _MOST_CURVES
+        used = [(at, limits) for at, limits in enumerate(ends) if limits.low is not None]
+        facts["fields"] = [
+            _field(model, limits, coding) | {"at": at} for at, limits in used[:_MOST_FIELDS]
+        ]
+        facts["curves"] = len(used) <= _MOST_CURVES
+        facts["more"] = max(0, len(used) - _MOST_FIELDS)
     elif model.input.is_signal:
         facts |= _signal(model, about, ends)
     else:
@@ -89,7 +117,7 @@ def _field(model: IntegerModel, limits: InputRange, coding: Coding | None) -> di
 def _signal(
     model: IntegerModel, about: Mapping[str, Any], ends: list[InputRange]
 ) -> dict[str, Any]:
-    """Return the facts of a signal; a small range of three axes is first taken to be in g."""
+    """Return the facts of a signal."""
     rate, names = recordings_of(about, "rate"), recordings_of(about, "channels")
     rate = rate if isinstance(rate, int | float) and rate > 0 else None
     is_sound = model.raw_dtype == "int16" and model.input.channels == 1
@@ -102,8 +130,8 @@ def _signal(
         "window": model.input.rows,
         "sound": is_sound,
         "names": [str(name) for name in names] if isinstance(names, list) else [],
-        "ranges": [[limits.low or 0.0, limits.high or 0.0] for limits in ends],
-        "unit": "g" if largest <= _LARGEST_G / 4 else "m/s²",
+        "ranges": [[limits.low, limits.high] for limits in ends],
+        "unit": "g" if largest <= _LARGEST_G else "m/s²",
     }
     return {"rate": rate, "signal": signal}
 
@@ -127,11 +155,14 @@ def _image(model: IntegerModel, about: Mapping[str, Any], ends: list[InputRange]
 
 
 def _vectors(
-    model: IntegerModel, rows: tuple[ArrayLike, ArrayLike | None] | None
+    model: IntegerModel, rows: tuple[ArrayLike, ArrayLike | None] | None, most: int
 ) -> dict[str, Any]:
-    """Return raw rows with their labels and scores: as many as a page has room for."""
-    size = model.n_inputs * np.dtype(model.raw_dtype).itemsize
-    n = max(1, min(_MOST_ROWS, _MOST_BYTES // size))
+    """Return raw rows with their labels, and the scores of at most `most` rows that prove a page.
+
+    A page has room for few long rows. Then row i of the proof begins i `step` values after the
+    first, in the ring of all these rows: windows and images that are moved.
+    """
+    n = max(1, min(most, _MOST_INPUTS // (model.n_inputs * np.dtype(model.raw_dtype).itemsize)))
     labels: list[str] | None = None
     if rows is None or not len(np.asarray(rows[0])):
         raw = model.as_raw(generated_inputs(model, n))
@@ -141,10 +172,18 @@ def _vectors(
         places = np.unique(np.linspace(0, len(inputs) - 1, n).astype(np.intp))
         raw = model.as_raw(inputs[places].reshape(len(places), -1))
         labels = None if y is None else [str(label) for label in np.asarray(y)[places]]
+    n_proofs = max(1, min(most, _MOST_SCORES // (4 * model.n_scores)))
+    step, channels = model.n_inputs, model.input.channels
+    if len(raw) < n_proofs:
+        step = channels * max(1, round(0.618 * raw.size / channels))
+    ring, begins = np.concatenate([raw, raw]).ravel(), np.arange(n_proofs) * step % raw.size
+    proofs = np.stack([ring[begin : begin + model.n_inputs] for begin in begins])
     return {
         "rows": len(raw),
         "inputs": _base64(_little(raw)),
-        "scores": _base64(_little(model.scores(raw))),
+        "proofs": n_proofs,
+        "step": step,
+        "scores": _base64(_little(model.scores(proofs))),
         "labels": labels,
     }
 

@@ -77,6 +77,7 @@ def misses_of(about: Mapping[str, Any]) -> Curve | None:
 
 
 _SHOWN, _MOST_CLASSES = 9, 12
+_MOST_SIDE, _MOST_BYTES = 32, 16 * 1024  # of a picture, and of those in the table of confusions
 _PARTS, _FEW = 10, 20  # of a reliability curve, and rows of a part
 
 
@@ -101,18 +102,20 @@ class Gallery:
 
 def gallery_of(model: IntegerModel, X: ArrayLike, y: ArrayLike) -> Gallery | None:
     """Choose test images; None where the inputs are no images of 1 or 3 channels."""
-    grid, frame = model.input, model.find(Frame)
-    shown = grid if frame is None else frame.gives(grid)
-    if shown.kind != "image" or shown.channels not in (1, 3):
+    grid, frame, rows = model.input, model.find(Frame), model.input.as_raw(X)
+    if frame is not None:
+        grid, rows = frame.gives(grid), np.asarray(frame.run(rows, grid))
+    if grid.kind != "image" or grid.channels not in (1, 3):
         return None
-    rows = grid.as_raw(X) if frame is None else np.asarray(frame.run(grid.as_raw(X), grid))
     answers, unsigned = margins(model.scores(X))
     margin, names = unsigned.astype(np.int64), [str(name) for name in model.classes]
     labels = [str(label) for label in np.asarray(y)]
     is_wrong = np.array(names)[answers] != np.array(labels)
     low, high = float(rows.min()), float(rows.max())
-    shape = (-1, shown.rows, shown.columns, shown.channels)
+    shape = (-1, grid.rows, grid.columns, grid.channels)
     pixels = ((rows - low) * (255 / max(high - low, 1e-9))).astype(np.uint8).reshape(shape)
+    # Large pictures lose pixels, so that a page stays small.
+    pixels = pixels[:, :: -(-grid.rows // _MOST_SIDE), :: -(-grid.columns // _MOST_SIDE)]
 
     def picture(at: int) -> Picture:
         data = base64.b64encode(png_of(pixels[at])).decode()
@@ -122,7 +125,8 @@ def gallery_of(model: IntegerModel, X: ArrayLike, y: ArrayLike) -> Gallery | Non
     surest = np.argsort(-margin, kind="stable")
     wrong = surest[is_wrong[surest]]
     first = {(labels[at], names[answers[at]]): int(at) for at in wrong[::-1]}
-    each = names if len(names) <= _MOST_CLASSES else []
+    is_small = len(names) <= _MOST_CLASSES and len(first) * pixels[0].size <= _MOST_BYTES
+    each = names if is_small else []
     pairs = (tuple(picture(first[i, j]) if (i, j) in first else None for j in each) for i in each)
     return Gallery(
         tuple(picture(at) for at in wrong[:_SHOWN].tolist()),

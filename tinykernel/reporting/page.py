@@ -21,7 +21,6 @@ from tinykernel import modelfile, resources
 from tinykernel.codegen.description import consists_of
 from tinykernel.codegen.targets import TARGETS, find_target
 from tinykernel.coding.frames import in_numbers
-from tinykernel.compilers import zig_command
 from tinykernel.data.ranges import input_ranges
 from tinykernel.data.trained_rows import seen_before
 from tinykernel.errors import TinykernelError
@@ -38,7 +37,7 @@ from tinykernel.reporting.chip import ChipInPage, chip_in_page
 from tinykernel.text import size, visible
 
 _SHARES = (1.0, 0.95, 0.9, 0.8, 0.5)
-_MOST_INPUTS = 24  # more of them are folded
+_MOST_INPUTS, _MOST_RANGES = 24, 256  # more of them are folded, and left out
 _MOST_CLASSES = 24
 _UNEQUAL = 1.5  # the most common class over the mean
 
@@ -63,6 +62,7 @@ class ReportPage:
     gallery: facts.Gallery | None = None  # images among `rows`; None for other inputs
     reliability: facts.Curve | None = None  # of the confidences on `rows`
     chip: ChipInPage | None = None  # the firmware, which the page runs
+    without_chip: str = ""  # why there is none
 
     @property
     def fits(self) -> bool:
@@ -123,6 +123,7 @@ def _about_model(page: ReportPage) -> dict[str, Any]:
         "trained_rows": trained_rows if isinstance(trained_rows, int) else None,
         "inputs": input_ranges(model, page.about),
         "most_inputs": _MOST_INPUTS,
+        "most_ranges": _MOST_RANGES,
         "ranges": [
             (part, max(part.low / (part.limit_low or np.inf), part.high / part.limit_high))
             for part in model.ranges()
@@ -291,9 +292,13 @@ def report_page(
         judgement["reliability"] = facts.reliability_of(integer, X, y)
         flat = np.asarray(X).reshape(len(np.asarray(y)), -1)
         judgement["seen"] = seen_before(flat, about.get("training_rows"))
-    chip = None
-    if compiler != "none" and zig_command() is not None:
-        chip = chip_in_page(integer, about, data and (in_numbers(model, data[0]), data[1]))
+    chip, why = None, "the page was written with --compiler none"
+    if compiler != "none":
+        shown = data and (in_numbers(model, data[0]), data[1])
+        try:
+            chip = chip_in_page(integer, about, shown, costs[0].instructions)
+        except TinykernelError as error:
+            why = str(error)
     stamp = os.environ.get("SOURCE_DATE_EPOCH", "")  # for reproducible pages
     now = float(stamp) if stamp.isdigit() else time.time()
     return ReportPage(
@@ -306,6 +311,7 @@ def report_page(
         version=modelfile.written_by(file) if file else "",
         date=datetime.fromtimestamp(now, timezone.utc).strftime("%Y-%m-%d"),
         chip=chip,
+        without_chip=why,
         **judgement,
     )
 

@@ -61,6 +61,7 @@ function showImage(chip, view) {
   const glass = eye.getContext("2d", { willReadFrequently: true });
   const dark = create("input", { type: "checkbox", onchange: () => clear() });
   let video = null;
+  let isExample = false;
   let last = null;
 
   /** Paint what the model computes from: bytes of an image of rows x columns. */
@@ -90,6 +91,7 @@ function showImage(chip, view) {
     view.show(chip.predict(values), remark);
   };
   const clear = () => {
+    isExample = false;
     pen.fillStyle = dark.checked ? "#fff" : "#000";
     pen.fillRect(0, 0, width, height);
     update();
@@ -107,7 +109,7 @@ function showImage(chip, view) {
     last = point;
     update();
   };
-  paper.onpointerdown = (event) => { paper.setPointerCapture(event.pointerId); draw(event); };
+  paper.onpointerdown = (event) => { if (isExample) clear(); paper.setPointerCapture(event.pointerId); draw(event); };
   paper.onpointermove = (event) => { if (last) draw(event); };
   paper.onpointerup = () => { last = null; };
 
@@ -145,13 +147,14 @@ function showImage(chip, view) {
       next();
     } catch {
       video = null;
-      view.say("No camera: browsers allow it at https or localhost only; run tinykernel try MODEL --serve");
+      view.say("No camera here: browsers allow it at https and localhost only. Picture takes a photo, too.");
     }
   });
-  view.inputs.append(create("div", { className: "pair" }, paper, eye), create("div", { className: "tools" },
-    button("Clear", clear), create("label", {}, dark, "dark on light"),
-    fileInput("Picture", "image/*", document.body, open), camera));
-  view.say(`Left: draw, or drop a picture. Right: the ${columns} x ${rows} pixels that the chip sees.`);
+  view.tools.append(button("Clear", clear), fileInput("Picture", "image/*", document.body, open), camera,
+    create("label", {}, dark, " dark on light"));
+  view.inputs.append(create("div", { className: "pair" },
+    create("figure", {}, paper, create("figcaption", {}, "Draw here, or drop a picture.")),
+    create("figure", {}, eye, create("figcaption", {}, `The ${columns} x ${rows} pixels that the chip sees.`))), view.tools);
   clear();
   return (values, label) => {
     const scaled = Uint8Array.from(values, (value) => (255 * (value - low)) / (high - low || 1));
@@ -160,6 +163,7 @@ function showImage(chip, view) {
       pen.imageSmoothingEnabled = false;
       pen.drawImage(eye, 0, 0, width, height);
     }
+    isExample = true;
     view.show(chip.predict(values), label);
   };
 }

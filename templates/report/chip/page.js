@@ -9,7 +9,7 @@ async function startPage() {
     const chip = await Chip.start(bytesOf(facts.module), facts);
     const [equal, all] = chip.prove(facts.vectors);
     const whole = equal === all && chip.core.tk_fingerprint() >>> 0 === parseInt(facts.fingerprint, 16);
-    proof.textContent = `${equal} of ${all} ${facts.classes ? "scores" : "values"} equal Python's; model ${facts.fingerprint}`;
+    proof.textContent = `${equal} of ${all} ${facts.classes ? "scores" : "values"} equal Python's: this page runs the C of the chip, model ${facts.fingerprint}`;
     proof.classList.add(whole ? "good" : "bad");
     if (!whole) proof.textContent += ": this page or this browser computes something else";
     const root = document.getElementById("chip");
@@ -22,8 +22,8 @@ async function startPage() {
       const label = facts.vectors.labels ? `true label: ${facts.vectors.labels[row]}` : "";
       show(raw.slice(row * facts.inputs, (row + 1) * facts.inputs), `row ${row + 1}${label && ", "}${label}`);
     };
-    view.inputs.append(create("div", { className: "tools" }, button(facts.vectors.labels ? "Next test row" : "Next example", next)));
-    if (facts.kind !== "image" || facts.vectors.labels) next();
+    view.tools.append(button(facts.vectors.labels ? "Next test row" : "Next example", next));
+    if (facts.kind === "signal" || facts.vectors.labels) next();
     document.documentElement.dataset.chip = "ready";
   } catch (error) {
     proof.textContent = `The model does not start in this browser: ${error.message}`;

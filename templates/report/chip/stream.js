@@ -1,6 +1,6 @@
 // A signal: microphone, motion sensor or a file, pushed sample by sample as on the device.
 
-const COLUMNS = 300;
+const [COLUMNS, LINES] = [600, 128];
 const MOST_DECISIONS = 400;
 const POINTS = 256;
 const QUANTUM = 128;
@@ -93,7 +93,7 @@ class TailOf {
 function showStream(chip, view) {
   const { facts } = chip;
   const { channels, rate, signal } = facts;
-  const picture = create("canvas", { width: COLUMNS, height: 64, className: "signal" });
+  const picture = create("canvas", { width: COLUMNS, height: LINES, className: signal.sound ? "signal sound" : "signal" });
   picture.setAttribute("role", "img");
   picture.setAttribute("aria-label", "the last samples");
   const pen = picture.getContext("2d");
@@ -105,23 +105,37 @@ function showStream(chip, view) {
   const perColumn = Math.max(1, Math.round((rate ? Math.max(4 * signal.window, 10 * rate) : 4 * signal.window) / COLUMNS));
   const at = (sample) => (rate ? `${(sample / rate).toFixed(2)} s` : `sample ${sample}`);
 
-  const draw = () => {
-    while (waiting.length >= Math.max(perColumn * channels, signal.sound ? POINTS : 0)) {
-      pen.drawImage(picture, -1, 0);
-      pen.clearRect(COLUMNS - 1, 0, 1, 64);
+  // A channel that the model does not use has no range: that of its samples.
+  const ends = signal.ranges.map(() => [Infinity, -Infinity]);
+  const rangeOf = (c) => {
+    if (signal.ranges[c][0] !== null) return signal.ranges[c];
+    ends[c] = [Math.min(ends[c][0], waiting[c]), Math.max(ends[c][1], waiting[c])];
+    return ends[c];
+  };
+  const tops = new Array(channels).fill(null);
+  /** Draw the samples that wait: so many a column, which is so wide. */
+  const draw = (samples = perColumn, wide = 1) => {
+    while (waiting.length >= Math.max(samples * channels, signal.sound ? POINTS : 0)) {
+      pen.globalCompositeOperation = "copy"; // also what is transparent
+      pen.drawImage(picture, -wide, 0);
+      pen.globalCompositeOperation = "source-over";
+      pen.clearRect(COLUMNS - wide, 0, wide, LINES);
       if (signal.sound) {
         spectrumOf(waiting).forEach((power, k) => {
           pen.fillStyle = `hsl(${260 - 10 * Math.min(26, power)} 80% ${Math.min(60, 2.4 * power)}%)`;
-          pen.fillRect(COLUMNS - 1, 63 - k, 1, 1);
+          pen.fillRect(COLUMNS - wide, LINES - 2 * k - 2, wide, 2);
         });
       } else {
         for (let c = 0; c < channels; c++) {
-          const [low, high] = signal.ranges[c];
+          const [low, high] = rangeOf(c);
+          const top = (LINES - 2) * (1 - Math.min(Math.max((waiting[c] - low) / (high - low || 1), 0), 1));
+          const last = tops[c] ?? top;
           pen.fillStyle = `hsl(${(360 * c) / channels + 210} 70% 50%)`;
-          pen.fillRect(COLUMNS - 1, 62 * (1 - Math.min(Math.max((waiting[c] - low) / (high - low || 1), 0), 1)), 1, 2);
+          pen.fillRect(COLUMNS - wide, Math.min(top, last), wide, Math.abs(top - last) + 2);
+          tops[c] = top;
         }
       }
-      waiting = waiting.slice(perColumn * channels);
+      waiting = waiting.slice(samples * channels);
     }
   };
   const decided = (answer, sample) => {
@@ -131,14 +145,22 @@ function showStream(chip, view) {
     if (facts.events && !isEvent) return view.show(answer, at(sample));
     const hours = rate ? sample / rate / 3600 : 0;
     const perHour = facts.events && hours > 0.01 ? `, ${short(events / hours)} events an hour` : "";
-    const shown = isEvent ? { ...answer, label: answer.event } : answer;
-    list.prepend(create("li", { value: isEvent ? events : decisions }, `${at(sample)}: ${view.words(shown)}${perHour}`));
+    const words = view.words(isEvent ? { ...answer, label: answer.event } : answer);
+    list.prepend(create("li", { value: isEvent ? events : decisions }, `${at(sample)}: ${words}${perHour}`));
     if (list.childElementCount > MOST_DECISIONS) list.lastElementChild.remove();
     return view.show(answer, at(sample));
   };
-  const begin = () => {
+  /** End the source that runs, and take another one, or none. */
+  const setSource = (end) => {
     stopSource?.();
-    stopSource = null;
+    stopSource = end;
+    stop.disabled = end === null;
+  };
+  const stop = button("Stop", () => setSource(null));
+  const begin = () => {
+    setSource(null);
+    pen.clearRect(0, 0, COLUMNS, LINES);
+    tops.fill(null);
     [time, decisions, events, waiting] = [0, 0, 0, []];
     list.replaceChildren();
     chip.reset();
@@ -189,10 +211,10 @@ function showStream(chip, view) {
       const tail = new TailOf(analyser);
       begin();
       const timer = setInterval(() => push(Int16Array.from(tail.read(context.currentTime * rate), (value) => chip.raw(32768 * value))), 50);
-      stopSource = () => { clearInterval(timer); stream.getTracks().forEach((track) => track.stop()); context.close(); };
+      setSource(() => { clearInterval(timer); stream.getTracks().forEach((track) => track.stop()); context.close(); });
       view.say(`Listening at ${rate} Hz, resampled by the browser.`);
     } catch {
-      view.say("No microphone: browsers allow it at https or localhost only; run tinykernel try MODEL --serve");
+      view.say("No microphone here: browsers allow it at https and localhost only. WAV file takes a recording, too.");
     }
   };
   const move = async () => {
@@ -201,6 +223,7 @@ function showStream(chip, view) {
     begin();
     let [last, due] = [null, 0];
     const hear = ({ accelerationIncludingGravity: a, rotationRate: r, timeStamp }) => {
+      if (typeof a?.x !== "number" || (channels === 6 && typeof r?.alpha !== "number")) return view.say("This device has no such motion sensor.");
       const unit = units.value === "g" ? 9.80665 : 1;
       const now = [a.x, a.y, a.z].map((value) => value / unit).concat(channels === 6 ? [r.alpha, r.beta, r.gamma] : []);
       if (last) {
@@ -213,22 +236,22 @@ function showStream(chip, view) {
       last = { now, timeStamp };
     };
     window.addEventListener("devicemotion", hear);
-    stopSource = () => window.removeEventListener("devicemotion", hear);
-    return view.say(`The motion sensor in ${units.value}, at ${rate} samples a second.`);
+    setSource(() => window.removeEventListener("devicemotion", hear));
+    return view.say(`The motion sensor in ${units.value}${channels === 6 ? " and degrees a second" : ""}, at ${rate} samples a second.`);
   };
   const numbers = facts.numbers.length ? new Numbers(facts.numbers) : null;
-  const tools = create("div", { className: "tools" });
   const units = create("select", { "aria-label": "unit of acceleration" }, ...["g", "m/s²"].map((unit) => create("option", {}, unit)));
   units.value = signal.unit;
   if (facts.hop) {
-    if (signal.sound) tools.append(button("Microphone", listen));
-    else if (rate && (channels === 3 || channels === 6)) tools.append(button("Motion sensor", move), units);
-    tools.append(fileInput(signal.sound ? "WAV file" : "CSV file", signal.sound ? "audio/*" : ".csv,text/csv", document.body, open), button("Stop", () => stopSource?.()));
+    if (signal.sound) view.tools.append(button("Microphone", listen));
+    else if (rate && (channels === 3 || channels === 6)) view.tools.append(button("Motion sensor", move), units);
+    view.tools.append(fileInput(signal.sound ? "WAV file" : "CSV file", signal.sound ? "audio/*" : ".csv,text/csv", document.body, open), stop);
   }
-  view.inputs.append(picture, ...(numbers ? numbers.rows : []), tools, list);
+  view.inputs.append(picture, ...(numbers ? numbers.rows : []), view.tools, list);
   return (values, label) => {
+    begin();
     waiting = Array.from(values.subarray(0, signal.window * channels));
-    draw();
+    draw(Math.ceil(signal.window / COLUMNS), Math.max(1, Math.floor(COLUMNS / signal.window)));
     view.show(chip.predict(values), label);
   };
 }

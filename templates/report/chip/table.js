@@ -1,6 +1,7 @@
 // A table: a slider or a menu for each input, and what each alone would change.
 
 const STEPS = 40;
+const MOST_OPEN = 64;
 
 class Field {
   constructor(about, changed) {
@@ -35,8 +36,8 @@ class Field {
     this.current = value;
     const isGap = this.missing !== null && Object.is(value, Number(this.about.gap));
     if (this.missing && source === null) this.missing.checked = isGap;
-    if (isGap || !Number.isFinite(value)) return;
-    if (this.value !== source) this.value.value = this.about.texts ? value : Number(value.toPrecision(6));
+    if (isGap) return;
+    if (this.value !== source) this.value.value = this.about.texts ? value : Number.isFinite(value) ? Number(value.toPrecision(6)) : "";
     if (this.slider && this.slider !== source) this.slider.value = value;
   }
 
@@ -71,33 +72,38 @@ class Field {
 /** Show a table; return what sets the inputs to a row. */
 function showTable(chip, view) {
   const { facts } = chip;
-  const used = facts.fields.map((about, i) => ({ about, i })).filter(({ about }) => about.low !== null);
   const row = new Array(facts.inputs).fill(0);
   let remark = "";
   let waiting = false;
   const update = () => {
-    fields.forEach((field, k) => { row[used[k].i] = field.get(); });
+    fields.forEach((field) => { row[field.about.at] = field.get(); });
     const answer = chip.predict(row);
     view.show(answer, remark);
     if (waiting || !facts.curves) return;
     waiting = true;
     requestAnimationFrame(() => {
       waiting = false;
-      fields.forEach((field, k) => {
+      fields.forEach((field) => {
         const other = [...row];
-        field.draw(field.values().map((value) => { other[used[k].i] = value; return chip.predict(other); }), !facts.classes);
+        field.draw(field.values().map((value) => { other[field.about.at] = value; return chip.predict(other); }), !facts.classes);
       });
     });
   };
   const changed = () => { remark = ""; update(); };
-  const fields = used.map(({ about }) => new Field(about, changed));
-  view.inputs.append(...fields.map((field) => field.row));
+  const fields = facts.fields.map((about) => new Field(about, changed));
+  const rows = fields.map((field) => field.row);
+  view.inputs.append(...rows.slice(0, MOST_OPEN));
+  if (rows.length > MOST_OPEN) {
+    const more = facts.more ? `; ${facts.more} others keep the values of the row` : "";
+    view.inputs.append(create("details", {}, create("summary", {}, `${rows.length - MOST_OPEN} more inputs${more}`), ...rows.slice(MOST_OPEN)));
+  }
+  view.inputs.append(view.tools);
   if (facts.curves) view.say(facts.classes
     ? "Beside each input: the label (colour) and its margin (height) if this input alone moves over its range."
     : "Beside each input: the value if this input alone moves over its range.");
   changed();
   return (values, label) => {
-    fields.forEach((field, k) => field.set(values[used[k].i]));
+    fields.forEach((field) => field.set(values[field.about.at]));
     values.forEach((value, i) => { row[i] = value; });
     remark = label;
     update();

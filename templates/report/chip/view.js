@@ -1,5 +1,8 @@
 // What every kind of model shows: its answer, a bar a score, and the proof.
 
+// Names up to this length have room in two columns of a telephone.
+const MOST_LETTERS = 8;
+
 /** Create an element: properties, event handlers as onclick, and children (text is never markup). */
 function create(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
@@ -46,6 +49,7 @@ class View {
   constructor(root, facts) {
     this.facts = facts;
     this.inputs = create("div", { className: "inputs" });
+    this.tools = create("div", { className: "tools" });
     this.title = create("b");
     this.detail = create("span");
     this.message = create("p", { className: "muted", role: "status" });
@@ -54,9 +58,10 @@ class View {
     this.bars = this.names().map((name) => {
       const bar = create("i");
       const value = create("span", { className: "n" });
-      return { bar, value, row: create("div", { className: "score" }, create("span", {}, name), create("span", { className: "track" }, bar), value) };
+      return { bar, value, row: create("div", { className: "score" }, create("span", { className: "name", title: name }, name), create("span", { className: "track" }, bar), value) };
     });
-    const scores = create("div", { className: "scores" }, ...this.bars.map(({ row }) => row));
+    const isLong = this.names().some((name) => name.length > MOST_LETTERS);
+    const scores = create("div", { className: isLong ? "scores long" : "scores" }, ...this.bars.map(({ row }) => row));
     root.append(create("div", { className: "chip" }, this.inputs, create("div", { className: "answer" }, output, scores, this.message)));
   }
 
@@ -86,7 +91,7 @@ class View {
       notes.push(answer.label < 0 ? "refused: the margin is too small" : `about ${Math.round((100 * (answer.confidence + 0.5)) / 256)} % of such answers are right`);
       if (decision.novelty !== null) notes.push(answer.novelty > decision.novelty ? "unlike the training data" : "like the training data");
     } else if (classes) {
-      notes.push("best score");
+      notes.push("the best score");
     } else {
       notes.push(...(intervalOf(values.names, this.numbers(answer))?.slice(1) || []));
     }
