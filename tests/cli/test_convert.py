@@ -3,11 +3,15 @@
 import importlib
 import os
 
+import numpy as np
 import pytest
 from sklearn.datasets import load_wine
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 
 import tinykernel
 from tests.cli.tools import run
+from tinykernel import report
 
 
 @pytest.mark.parametrize(
@@ -28,6 +32,26 @@ def test_a_booster_becomes_a_model_file(library, name, file, tmp_path):
     assert result.exit_code == 0, result.stderr
     loaded = tinykernel.load(tmp_path / "w.tkm")
     assert (loaded.predict(X) == model.predict(X)).all()
+
+
+def test_a_linear_model_and_a_budget_take_rows(tmp_path):
+    """With --data a linear model of a file is converted, and a forest made smaller."""
+    if os.environ.get("TINYKERNEL_REQUIRE_TOOLS") == "1":
+        importlib.import_module("skops")
+    skops = pytest.importorskip("skops.io", reason="pip install skops")
+    X, y = load_wine(return_X_y=True)
+    np.savez(tmp_path / "wine.npz", X=X, y=y)
+    model, output = tmp_path / "m.skops", tmp_path / "m.tkm"
+    line = ("convert", model, "-o", output, "--data", tmp_path / "wine.npz")
+    skops.dump(LogisticRegression(max_iter=5000).fit(X, y), model)
+    done = run(*line)
+    assert done.exit_code == 0, done.stderr
+    assert "0 of 178 rows have another label" in done.stdout
+    skops.dump(RandomForestClassifier(40, random_state=0).fit(X, y), model)
+    output.unlink()
+    done = run(*line, "--budget", "3KB", "--max-change", "0.2")
+    assert done.exit_code == 0, done.stderr
+    assert report(tinykernel.load(output), budget="3KB").fits
 
 
 @pytest.mark.parametrize(

@@ -20,14 +20,18 @@ from sklearn.ensemble import (
 )
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import tinykernel
 from tests.random_models import EXACT, exact_trees
+from tinykernel import report
 from tinykernel.conversion import convert
 from tinykernel.conversion.columns import ModelColumns
+from tinykernel.conversion.forests import ensemble_of
+from tinykernel.conversion.trees import integer_model
 from tinykernel.errors import TinykernelError
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages.scale import order_of
@@ -194,3 +198,48 @@ def test_what_cannot_be_converted_is_named(model: Any, message: str) -> None:
     """One line says what is not supported."""
     with pytest.raises(TinykernelError, match=message):
         convert(model)
+
+
+@pytest.mark.parametrize(
+    ("model", "share"),
+    [
+        (RandomForestClassifier(30, max_depth=6, random_state=0), 0.3),
+        (GradientBoostingClassifier(n_estimators=8, random_state=0), 0.3),
+        (HistGradientBoostingClassifier(max_iter=8, random_state=0), 0.7),
+        (LogisticRegression(max_iter=9000), 0.85),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_budget_takes_bits_and_then_trees(model, share):
+    """The model keeps to the budget and changes few labels; one that fits stays as it is."""
+    X, y = load_digits(return_X_y=True)
+    X = X.astype(np.uint8)
+    whole = convert(model.fit(X, y), X)
+    flash = report(whole).flash
+    small = convert(model, X, budget=int(share * flash), max_change=0.1)
+    assert report(small).flash <= share * flash
+    assert convert(model, X, budget=flash).fingerprint() == whole.fingerprint()
+
+
+@pytest.mark.parametrize("kind", [RandomForestRegressor, GradientBoostingRegressor])
+def test_fewer_trees_have_the_mean_of_theirs(kind):
+    """A forest of some of its trees predicts their mean; boosting is cut at a stage."""
+    X, y = load_diabetes(return_X_y=True)
+    model = kind(n_estimators=30, max_depth=4, random_state=0).fit(X, y)
+    ensemble = ensemble_of(model).first(10)
+    few = integer_model(ensemble, ModelColumns.of([], model, X.astype(np.float32)))
+    if kind is RandomForestRegressor:
+        expected = np.mean([tree.predict(X) for tree in model.estimators_[:10]], axis=0)
+    else:
+        expected = list(model.staged_predict(X))[9]
+    np.testing.assert_allclose(few.predict(X.astype(np.float32)), expected, rtol=1e-3)
+
+
+def test_a_budget_that_is_too_small_is_one_line():
+    """It says how much is too much; without rows nobody could say what a step costs."""
+    X, y = load_digits(return_X_y=True)
+    forest = RandomForestClassifier(5, random_state=0).fit(X, y)
+    with pytest.raises(TinykernelError, match="give a larger budget"):
+        convert(forest, X, budget=900)
+    with pytest.raises(TinykernelError, match="a budget needs X"):
+        convert(forest, budget="8KB")

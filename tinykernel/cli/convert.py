@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from tinykernel.cli.common import arguments as args
+from tinykernel.cli.common.bars import showing_progress
+from tinykernel.data.paths import find_data
 from tinykernel.errors import TinykernelError
 
 #: By suffix: the library that reads the file.
@@ -17,22 +19,31 @@ _LIBRARIES = {".txt": "lightgbm", ".json": "xgboost", ".ubj": "xgboost", ".skops
 
 
 def convert_command(
-    model: Annotated[
-        Path, args.argument("MODEL", "LightGBM's .txt, XGBoost's .json or .ubj, or .skops")
-    ],
+    model: Annotated[Path, args.argument("MODEL", "LightGBM's .txt, XGBoost's .json, or .skops")],
     output: Annotated[Path, args.option("--output -o FILE", "model file to write: .tkm")],
+    data: Annotated[str | None, args.option("DATA", "rows as the model learned")] = None,
+    budget: args.BudgetOption = None,
+    max_change: Annotated[
+        float, args.number_option("SHARE", "largest share of rows with another label", 0.0)
+    ] = 0.005,
 ) -> None:
     """Turn a model of another library into a model file.
 
-    Trees keep their thresholds exactly. Linear models need rows: convert them in Python.
+    Trees keep their thresholds exactly. Linear models need --data for the ranges of their inputs,
+    and a budget for the labels that each step changes.
     """
     args.check_output_file(output, args.MODEL_SUFFIXES, inputs=[model])
-    from tinykernel.conversion import convert
+    from tinykernel.conversion import change_of, convert
+    from tinykernel.data.load import load_data
     from tinykernel.modelfile import save
 
-    converted = convert(_read(model))
+    foreign = _read(model)
+    with showing_progress(False):
+        rows = None if data is None else load_data(find_data(data), test_size=0).X_train
+        converted = convert(foreign, rows, max_change=max_change, budget=budget)
     save(converted, output, {"converted": model.name})
-    typer.echo(f"{output}: {converted!r}")
+    changed = "" if rows is None else f"; {change_of(foreign, converted, rows)}"
+    typer.echo(f"{output}: {converted!r}{changed}")
 
 
 def _read(path: Path) -> Any:
@@ -52,13 +63,11 @@ def _read(path: Path) -> Any:
     if find_spec(library) is None:
         raise TinykernelError(f"{path}: needs {library}; pip install {library}")
     try:
-        if library == "lightgbm":
+        if library != "skops":
             return import_module(library).Booster(model_file=str(path))
-        if library == "xgboost":
-            booster = import_module(library).Booster()
-            booster.load_model(path)
-            return booster
-        return import_module("skops.io").load(path)
+        skops = import_module("skops.io")
+        names = skops.get_untrusted_types(file=path)  # trees and losses, which are compiled
+        return skops.load(path, trusted=[name for name in names if name.startswith("sklearn.")])
     except Exception as error:  # each library has errors of its own
         line = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error)
         raise TinykernelError(f"{path}: {library} cannot read it: {line}") from None

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.conversion.columns import ModelColumns
-from tinykernel.conversion.trees import Ensemble, ForeignTree, integer_model
+from tinykernel.conversion.trees import Ensemble, ForeignTree
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 
@@ -21,11 +20,9 @@ _VALUES = (
 )
 
 
-def read(model: Any, columns: ModelColumns) -> IntegerModel:
-    """Convert a Booster, or a fitted model of the interface of scikit-learn."""
-    is_light = type(model).__module__.startswith("lightgbm")
-    ensemble = _light(model) if is_light else _extreme(model)
-    return integer_model(ensemble, columns)
+def ensemble_of(model: Any) -> Ensemble:
+    """Return the trees of a Booster, or of a fitted model of the interface of scikit-learn."""
+    return _light(model) if type(model).__module__.startswith("lightgbm") else _extreme(model)
 
 
 def predicted(booster: Any, X: NDArray[Any], converted: IntegerModel) -> NDArray[Any]:

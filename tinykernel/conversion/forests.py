@@ -7,26 +7,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.conversion.columns import ModelColumns
-from tinykernel.conversion.trees import Ensemble, ForeignTree, integer_model
+from tinykernel.conversion.trees import Ensemble, ForeignTree
 from tinykernel.errors import TinykernelError
-from tinykernel.model.integer import IntegerModel
 
 
-def read(model: Any, columns: ModelColumns) -> IntegerModel:
-    """Convert a fitted tree or ensemble."""
+def ensemble_of(model: Any) -> Ensemble:
+    """Return the trees of a fitted tree or ensemble."""
     name = type(model).__name__
     if not any(hasattr(model, part) for part in ("tree_", "estimators_", "_predictors")):
         raise TinykernelError(f"convert: the {name} is not fitted")
     if name.startswith("HistGradient"):
-        ensemble = _histograms(model)
-    elif name.startswith("GradientBoosting"):
-        ensemble = _boosted(model)
-    elif name == "IsolationForest":
-        ensemble = _isolation(model)
-    else:
-        ensemble = _averaged(model)
-    return integer_model(ensemble, columns)
+        return _histograms(model)
+    if name.startswith("GradientBoosting"):
+        return _boosted(model)
+    return _isolation(model) if name == "IsolationForest" else _averaged(model)
 
 
 def _tree(estimator: Any, value: NDArray[np.float64], output: int = 0) -> ForeignTree:
@@ -54,7 +48,8 @@ def _averaged(model: Any) -> Ensemble:
     if not hasattr(model, "classes_"):
         values = [estimator.tree_.value[:, :, 0] / len(trees) for estimator in trees]
         base = np.zeros(model.n_outputs_)
-        return Ensemble([_tree(t, v) for t, v in zip(trees, values, strict=True)], base, None)
+        read = [_tree(t, v) for t, v in zip(trees, values, strict=True)]
+        return Ensemble(read, base, None, share_of="mean")
     classes = tuple(np.asarray(model.classes_).tolist())
     if len(classes) < 2:
         raise TinykernelError("convert: the model knows one class, so all answers are the same")
@@ -135,4 +130,4 @@ def _isolation(model: Any) -> Ensemble:
     # A score -2^(-mean / mean of all) below the offset is a mean depth below a limit.
     every = float(_average_path_length([model._max_samples])[0])
     limit = -np.log2(-model.offset_) * every * len(trees)
-    return Ensemble(trees, np.array([-limit]), (-1, 1), ties_up=True)
+    return Ensemble(trees, np.array([-limit]), (-1, 1), ties_up=True, share_of="limit")

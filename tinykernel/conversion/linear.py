@@ -23,14 +23,13 @@ from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.stages.scale import Scale
 
-_LARGEST = 127  # weight of the linear part
 _MARGIN = 0.25  # of the range of an input, beyond it on both sides
 _MOST = 2**31 - 1
 _SUM = 65000  # of weights and signs, so that a dot product with 16-bit inputs fits int32
 
 
-def read(model: Any, columns: ModelColumns) -> IntegerModel:
-    """Convert a fitted linear model."""
+def read(model: Any, columns: ModelColumns, bits: int = 8) -> IntegerModel:
+    """Convert a fitted linear model, with weights of 2, 4 or 8 bits."""
     if columns.rows is None:
         raise TinykernelError("convert: a linear model needs X, rows with the ranges of its inputs")
     weights, bias = _weights(model)
@@ -42,7 +41,8 @@ def read(model: Any, columns: ModelColumns) -> IntegerModel:
     largest = np.abs(weights).max(axis=0)
     if not np.any(largest > 0) or np.all(np.ptp(rows, axis=0) == 0):
         raise TinykernelError("convert: no input has a weight and varies in X")
-    most = max(1, min(_LARGEST if len(weights) > 1 else 1, _SUM // weights.shape[1]))
+    largest_weight = 2 ** (bits - 1) - 1
+    most = max(1, min(largest_weight if len(weights) > 1 else 1, _SUM // weights.shape[1]))
     fit = _fitted(columns, rows, weights, bias, most, 1.0)
     shift, multiplier = _fixed_point(fit, classes is None)
     step = fit.unit / multiplier

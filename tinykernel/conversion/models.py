@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.conversion.columns import ModelColumns
+from tinykernel.conversion.trees import integer_model
 from tinykernel.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 
@@ -59,7 +60,12 @@ class Change:
 
 
 def convert(
-    model: object, X: ArrayLike | None = None, *, max_change: float = 0.005
+    model: object,
+    X: ArrayLike | None = None,
+    *,
+    max_change: float = 0.005,
+    budget: Any = None,
+    target: str = "cortex-m4",
 ) -> IntegerModel:
     """Return the integer model that computes what a fitted model of another library does.
 
@@ -77,6 +83,11 @@ def convert(
     max_change : float, default=0.005
         Largest share of the rows of `X` whose label may differ; of values, largest mean difference
         over the standard deviation of the values.
+    budget : str, int or Limits, optional
+        Limits as for `tinykernel.train`, which a smaller model keeps to: leaves or weights of fewer
+        bits, then fewer trees. It needs `X`, whose labels say what each step costs.
+    target : str, default="cortex-m4"
+        The processor that the budget is for.
 
     Returns
     -------
@@ -97,9 +108,13 @@ def convert(
     True
     """
     steps, last = _taken_apart(model)
-    _, read = _reader_of(last)
+    module = _reader_of(last)
     columns = ModelColumns.of(steps, model, None if X is None else _rows(X))
-    converted: IntegerModel = read(last, columns)
+    converted = _converted(module, last, columns)
+    if budget is not None:
+        if X is None:
+            raise TinykernelError("convert: a budget needs X, rows that say what each step costs")
+        converted = _within(module, model, last, columns, budget, target)
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
         converted = replace(converted, feature_names=tuple(map(str, names)))
@@ -111,6 +126,34 @@ def convert(
                 "tinykernel"
             )
     return converted
+
+
+def _converted(
+    module: Any, model: Any, columns: ModelColumns, bits: int = 0, trees: int | None = None
+) -> IntegerModel:
+    """Convert with leaves or weights of so many bits, 0 for the usual ones, and the first trees."""
+    if not hasattr(module, "ensemble_of"):
+        linear: IntegerModel = module.read(model, columns, min(bits or 8, 8))
+        return linear
+    ensemble = module.ensemble_of(model)
+    return integer_model(ensemble if trees is None else ensemble.first(trees), columns, bits)
+
+
+def _within(
+    module: Any, whole: object, last: Any, columns: ModelColumns, budget: Any, target: str
+) -> IntegerModel:
+    """Convert within limits."""
+
+    def cost(converted: IntegerModel) -> tuple[float, str]:
+        change = change_of(whole, converted, np.asarray(columns.rows))
+        return change.share, str(change)
+
+    n_trees = module.ensemble_of(last).n_trees if hasattr(module, "ensemble_of") else 0
+    # By name, because it lies above this package.
+    shrinking = import_module("tinykernel.budget.shrinking")
+    read = partial(_converted, module, last, columns)
+    result: IntegerModel = shrinking.within(read, n_trees, budget, target, cost)
+    return result
 
 
 def is_foreign(obj: object) -> bool:
@@ -173,13 +216,12 @@ def _taken_apart(model: object) -> tuple[list[tuple[str, Any]], Any]:
     return [*before, *inner], last
 
 
-def _reader_of(model: Any) -> tuple[str, Callable[..., IntegerModel]]:
-    """Return the family of a model and the function that reads it."""
+def _reader_of(model: Any) -> Any:
+    """Return the module that reads a model."""
     kind, library = type(model).__name__, type(model).__module__.split(".")[0]
     for family, names in _FAMILIES.get(library, {}).items():
         if kind in names:
-            module = import_module(f"tinykernel.conversion.{family}")
-            return family, module.read
+            return import_module(f"tinykernel.conversion.{family}")
     if library == "sklearn" and kind in _DISTILLED:
         raise TinykernelError(
             f"convert: a {kind} holds its training rows, too many for a chip; train a model of "

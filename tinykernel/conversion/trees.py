@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from tinykernel.model.readouts.trees import LARGEST_THRESHOLDS, Trees
 _MOST = 2**31 - 1
 _VECTORS = 1 << 15  # most different vectors of leaves
 _VECTOR_BITS = 16  # of an entry of a vector that is no whole number
+_LARGEST_SHIFT = 15  # of the leaves of a tree
 
 
 @dataclass(frozen=True)
@@ -47,17 +48,41 @@ class Ensemble:
     cast: Callable[[NDArray[Any]], NDArray[Any]] = field(default=lambda x: x.astype(np.float32))
     below: Callable[..., NDArray[np.bool_]] = np.less_equal  # goes left
     ties_up: bool = False  # whether a sum of 0 is the second of two classes
+    #: What changes with fewer trees: leaves of a "mean", or the base of a "limit".
+    share_of: str = ""
+
+    @property
+    def n_trees(self) -> int:
+        """Trees of each output."""
+        return sum(tree.output == 0 for tree in self.trees)
+
+    def first(self, n: int) -> Ensemble:
+        """Return the first trees of each output."""
+        place = dict.fromkeys((tree.output for tree in self.trees), 0)
+        trees = list[ForeignTree]()
+        for tree in self.trees:
+            place[tree.output] += 1
+            if place[tree.output] <= n:
+                trees.append(tree)
+        share = n / self.n_trees
+        if self.share_of == "mean":
+            trees = [replace(tree, value=tree.value / share) for tree in trees]
+        base = self.base * share if self.share_of == "limit" else self.base
+        return replace(self, trees=trees, base=base)
 
 
-def integer_model(ensemble: Ensemble, columns: ModelColumns) -> IntegerModel:
-    """Return the model of an ensemble."""
+def integer_model(ensemble: Ensemble, columns: ModelColumns, leaf_bits: int = 0) -> IntegerModel:
+    """Return the model of an ensemble, with leaves of 4, 8 or 16 bits, or 0: as they are."""
     limits, missing = _limits(ensemble, columns)
     tests, shapes, leaves = _flattened(ensemble, columns, limits, missing)
     sizes, test, left = (np.concatenate(part).astype(np.int64) for part in shapes)
     n_outputs = ensemble.base.size
     is_vector = n_outputs > 1 and leaves[0].shape[1] > 1
-    shift = _shift(ensemble, leaves, is_vector)
+    shift = _shift(ensemble, leaves, is_vector, leaf_bits)
     whole = np.rint(np.ldexp(np.concatenate(leaves), shift)).astype(np.int64)
+    tree_shifts = np.zeros(sizes.size, dtype=np.uint8)
+    if leaf_bits and not is_vector:
+        whole, tree_shifts = _rounded(whole, sizes, leaf_bits)
     output = np.array([tree.output for tree in ensemble.trees])
     vectors = None
     if is_vector:
@@ -78,7 +103,7 @@ def integer_model(ensemble: Ensemble, columns: ModelColumns) -> IntegerModel:
         tests[:, 1] - half,
         sizes,
         output,
-        np.zeros(sizes.size, dtype=np.uint8),
+        tree_shifts,
         test,
         left,
         whole.ravel(),
@@ -192,7 +217,21 @@ def _preorder(
     return inner, leaves, below
 
 
-def _shift(ensemble: Ensemble, leaves: list[NDArray[Any]], is_vector: bool) -> int:
+def _rounded(
+    whole: NDArray[np.int64], sizes: NDArray[np.int64], bits: int
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Round the leaves of each tree to so many bits, and return its shift."""
+    most, shifts, parts = 2 ** (bits - 1) - 1, list[int](), list[NDArray[np.int64]]()
+    for part in np.split(whole, np.cumsum(sizes + 1)[:-1]):
+        top = int(np.abs(part).max())
+        shift = max(0, top.bit_length() - (bits - 1))
+        shift = min(shift, _LARGEST_SHIFT)
+        shifts.append(shift)
+        parts.append(np.clip(np.rint(part / 2.0**shift), -most, most).astype(np.int64))
+    return np.concatenate(parts), np.array(shifts, dtype=np.uint8)
+
+
+def _shift(ensemble: Ensemble, leaves: list[NDArray[Any]], is_vector: bool, leaf_bits: int) -> int:
     """Return the fractional bits of leaves: all that fit, or none of whole numbers."""
     everything = np.concatenate([*[leaf.ravel() for leaf in leaves], ensemble.base])
     if not np.all(np.isfinite(everything)):
@@ -204,7 +243,12 @@ def _shift(ensemble: Ensemble, leaves: list[NDArray[Any]], is_vector: bool) -> i
     shift = int(np.floor(np.log2((_MOST - len(leaves) - 2) / largest)))
     if is_vector:
         top = max(float(np.abs(leaf).max()) for leaf in leaves)
-        shift = min(shift, int(np.floor(np.log2((2**_VECTOR_BITS - 1) / max(top, 1e-30)))))
+        bits = leaf_bits or _VECTOR_BITS
+        shift = min(shift, int(np.floor(np.log2((2**bits - 1) / max(top, 1e-30)))))
+    elif leaf_bits:
+        top = max(float(np.abs(leaf).max()) for leaf in leaves)
+        most = 2.0 ** (leaf_bits - 1 + _LARGEST_SHIFT) - 1
+        shift = min(shift, int(np.floor(np.log2(most / max(top, 1e-30)))))
     return int(np.clip(shift, -LARGEST_SHIFT, LARGEST_SHIFT))
 
 
