@@ -15,6 +15,7 @@ from tinykernel.kinds.selection import select
 from tinykernel.measure.limits import parse_limits
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.stages.components import Components
+from tinykernel.reporting.facts import trials_in_rows
 from tinykernel.training.choice import Candidate
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.trainset import prepare
@@ -78,6 +79,9 @@ def test_the_cheapest_within_a_standard_error_is_taken():
     assert selection.kind is cheap
     finals = {each.spec: each.is_chosen for each in selection.records if each.stage == "final"}
     assert finals == {"cheap": True, "dear": False}
+    rows = trials_in_rows(selection.summary()["records"])
+    assert ("cheap", "cheap", "final", "0.4000", "0.9000", "chosen") in rows
+    assert len(rows) == 4, "one table, which train prints and the page of a model draws"
 
 
 def test_a_kind_far_behind_is_out():
@@ -149,17 +153,17 @@ def test_a_fixed_number_decides_the_kind():
 
 
 def test_values_that_a_straight_line_explains_have_a_line():
-    """It is about as good as ridge regression, though components would fit the budget."""
+    """It is within 3 % of ridge regression, though components would fit the budget."""
     rng = np.random.default_rng(5)
-    X = rng.normal(size=(500, 60)).astype(np.float32)
-    y = X @ rng.normal(size=60) + rng.normal(0, 2.0, 500)
+    X = rng.normal(size=(4400, 60)).astype(np.float32)
+    y = X @ rng.normal(size=60) + rng.normal(0, 2.0, 4400)
     found = train(X[:400], y[:400], budget="6KB", task="numbers", random_state=0, link=False)
     assert found.model.find(Linear) is not None
     assert found.model.find(Components) is None
     design = np.c_[X[:400], np.ones(400)]
     weights = np.linalg.solve(design.T @ design + 8 * np.eye(61), design.T @ y[:400])
-    ridge = np.mean((np.c_[X[400:], np.ones(100)] @ weights - y[400:]) ** 2)
-    assert np.mean((found.model.predict(X[400:]) - y[400:]) ** 2) < 1.06 * ridge
+    ridge = np.mean((np.c_[X[400:], np.ones(4000)] @ weights - y[400:]) ** 2)
+    assert np.mean((found.model.predict(X[400:]) - y[400:]) ** 2) < 1.03 * ridge
 
 
 def test_limits_that_no_kind_keeps_to_are_refused():

@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 
 import tinykernel
 from tinykernel import TinykernelError
+from tinykernel.kinds import Problem
+from tinykernel.kinds.kernels import cells_ahead
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.offset import NARROW, Offset
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.signals.training import cells_ahead
 from tinykernel.training.trainset import prepare
 
 
@@ -53,4 +54,4 @@ def test_training_removes_what_tells_nothing():
     found = tinykernel.train(X, y, groups=group, hop=64, **given).model
     assert [stage.KIND for stage in found.stages] == ["offset", "levels", "kernels", "scale"]
     data = prepare(X.reshape(n, -1), y, groups=group)[1]
-    assert cells_ahead(data, TrainerOptions(), (128, 1)).without_mean
+    assert cells_ahead(Problem(data, TrainerOptions(), (128, 1))).without_mean

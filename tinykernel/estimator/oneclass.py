@@ -24,7 +24,7 @@ from tinykernel.measure.capacity import limits_on
 from tinykernel.measure.limits import Limits
 from tinykernel.model import IntegerModel
 from tinykernel.model.quantization.scaling import raw_dtype_of, to_raw
-from tinykernel.model.readouts.prototypes import LARGEST_MARGIN_LINE
+from tinykernel.model.readouts.prototypes import LARGEST_MARGIN_LINE, Prototypes
 from tinykernel.training.options import TrainerOptions, declared
 from tinykernel.training.options.declarations import option
 from tinykernel.training.options.ranges import at_least
@@ -81,6 +81,8 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
     feature_names_in_ : ndarray of str
         Only when `X` had column names.
     model_ : IntegerModel
+    n_prototypes_ : int
+        Number of prototypes of the model.
     alarms_ : tinykernel.decisions.novelty.Alarms or None
         The guarantee; None where the held-out rows were too few. The threshold is then the
         largest novelty among them.
@@ -155,6 +157,9 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         selection = select(problem, [PrototypesKind(rng)])
         result, _ = deliver(selection, problem, estimated(problem), *measures)
         model, choice = result.machine, selection.choice
+        prototypes = model.find(Prototypes)
+        assert prototypes is not None
+        self.n_prototypes_ = len(prototypes.levels)
         self.areas_ = {} if choice is None else dict(zip(choice.names, choice.scores, strict=True))
         columns = getattr(self, "feature_names_in_", None)
         if problem.shape is None and columns is not None:

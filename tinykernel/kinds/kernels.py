@@ -9,29 +9,39 @@ from typing import ClassVar
 
 import numpy as np
 
+from tinykernel import progress
 from tinykernel.kinds.kind import Kind, Spec, candidate_of
 from tinykernel.kinds.problem import Problem
 from tinykernel.measure.capacity import MOST_KERNELS
 from tinykernel.model import IntegerModel
+from tinykernel.model.grid import Grid
+from tinykernel.model.stages.offset import NARROW, Offset
 from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.training.choice import Candidate
-from tinykernel.training.folds import Fold
+from tinykernel.training.folds import Fold, trial_folds
 from tinykernel.training.loss import WIDE_TEMPERATURES
 from tinykernel.training.readouts.normal_equations import MOST_INPUTS as MOST_COUNTS
+from tinykernel.training.readouts.normal_equations import held_out_error
 from tinykernel.training.result import TrainingResult
+from tinykernel.training.signals.pool import SignalPool
 from tinykernel.training.signals.spectrum import spectrum_of
 from tinykernel.training.signals.training import (
-    CELLS,
     FEW_WINDOWS,
+    RANKING_WINDOWS,
     KernelSettings,
-    cells_ahead,
     fit_windows,
+    signal_plan,
+    signal_scaler,
+    some_rows,
 )
 
 _DEFAULT, _DEFAULT_BITS = 256, 4
 # Widths of weights on counts: with two bits there are more kernels, which pays where they are few.
 # With eight bits, few windows are classified better only where as many kernels fit.
 _BITS, _MOST_BITS, _FEW_KERNELS = (4, 2), 8, 16
+# Cells that compete with one, counts of each in the comparison, and a ratio of squared errors at
+# which more cells are ahead.
+_CELLS, _COMPARED_COUNTS, _AHEAD = 16, 1024, 0.98
 # Cells take the room of kernels, of which a small budget has too few.
 _LEAST_FLASH = 4096
 
@@ -88,7 +98,7 @@ class KernelsKind(Kind[KernelsSpec]):
         if options.cells != "auto":
             settings = replace(settings, cells=int(options.cells))
         elif _chooses_cells(problem) and not on_spectrum:
-            settings = problem.once(_cells)
+            settings = problem.once(cells_ahead)
         n = options.n_kernels or _DEFAULT
         if problem.limits is not None and options.n_kernels is None:
             n = MOST_KERNELS["spectrum" if on_spectrum else "stream" if options.hop else "signal"]
@@ -161,9 +171,42 @@ def _chooses_cells(problem: Problem) -> bool:
         return False
     assert shape is not None
     is_large = limits.flash is None or limits.flash >= _LEAST_FLASH
-    return is_large and len(problem.data.X) > FEW_WINDOWS and shape[0] >= 4 * CELLS
+    return is_large and len(problem.data.X) > FEW_WINDOWS and shape[0] >= 4 * _CELLS
 
 
-def _cells(problem: Problem) -> KernelSettings:
-    assert problem.shape is not None
-    return cells_ahead(problem.data, problem.options, problem.shape)
+def cells_ahead(problem: Problem) -> KernelSettings:
+    """Return the settings of cells that classify held-out windows or groups better.
+
+    16 cells compete with one, and where these are ahead windows less their means with those.
+    """
+    data, options, shape = problem.data, problem.options, problem.shape
+    assert shape is not None
+    data = replace(data, X=data.X[:, : shape[0] * shape[1]])
+    rows, weight = some_rows(data.targets(), data.weight, RANKING_WINDOWS)
+    groups = None if data.groups is None else data.groups[rows]
+    folds = trial_folds(data.codes[rows], groups, 0)
+    choices = [KernelSettings(), KernelSettings(cells=_CELLS)]
+    if data.raw_dtype in NARROW:
+        choices.append(KernelSettings(cells=_CELLS, without_mean=True))
+    best, least = choices[0], np.inf
+    for number, settings in enumerate(choices if folds else []):
+        progress.report("choosing cells", number, len(choices))
+        if settings.without_mean and best.cells == 1:
+            break
+        windows = data
+        if settings.without_mean:
+            grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
+            windows = replace(data, X=Offset().run(data.X, grid), raw_dtype="int32")
+        # Of all windows: a channel may vary in few of them.
+        scaler = signal_scaler(windows.X, windows.raw_dtype, shape)
+        windows = replace(windows, X=windows.X[rows], codes=windows.codes[rows])
+        plan = signal_plan(options, settings, shape, len(rows))
+        bits = min(plan.level_bits, scaler.bits)
+        plan = replace(plan, n_pool=_COMPARED_COUNTS // plan.cells, level_bits=bits)
+        targets = windows.targets()
+        pool = SignalPool(windows.X, (shape[0], shape[1]), scaler, targets, weight, plan)
+        error = held_out_error(pool.inputs, 2 * targets - 1, weight, folds)
+        if error < _AHEAD * least:
+            best, least = settings, error
+    progress.report("choosing cells", len(choices), len(choices))
+    return best

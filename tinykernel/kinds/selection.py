@@ -44,6 +44,11 @@ class RaceRecord:
     score: float
     is_chosen: bool = False
 
+    def entry(self) -> dict[str, Any]:
+        """Return the fields, rounded; what was left out without a result has no loss."""
+        loss = round(self.loss, 4) if np.isfinite(self.loss) else None
+        return asdict(self) | {"loss": loss, "score": round(self.score, 4)}
+
 
 @dataclass(frozen=True, eq=False)
 class Selected:
@@ -68,7 +73,7 @@ class Selected:
             "log_loss_usual": None if usual is None else round(usual, 4),
             "log_loss": None if loss is None else round(loss, 4),
             "interrupted": self.interrupted,
-            "records": [asdict(each) for each in self.records],
+            "records": [record.entry() for record in self.records],
         }
         return summary if self.choice is None else summary | {"contest": self.choice.in_words}
 

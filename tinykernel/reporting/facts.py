@@ -154,7 +154,7 @@ def png_of(pixels: NDArray[np.uint8]) -> bytes:
 # fmt: off
 _SAID = {
     "data", "split", "label", "groups", "training_rows", "target", "budget", "limits", "sizes",
-    "recordings", "inputs", "coding", "search", "accuracy", "evaluation", "calibration",
+    "recordings", "inputs", "coding", "search", "accuracy", "evaluation", "calibration", "trials",
     "calibration_rows", "held_out", "test_size", "one_class",
 }
 # fmt: on
@@ -203,6 +203,24 @@ def search_in_words(search: object) -> str:
         text += f"; log loss {before:.3f} with default values, {after:.3f} with these"
         text += "" if after < before else ": no gain"
     return text + ("; Ctrl-C ended the search" if search.get("interrupted") else "")
+
+
+#: Heads of the columns of `trials_in_rows`.
+TRIAL_COLUMNS = ("kind", "model", "training", "loss", "score", "")
+
+
+def trials_in_rows(trials: object) -> list[tuple[str, ...]]:
+    """Return the trainings that `select` compared, the last one of a spec, as rows of text."""
+    rows: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for trial in trials if isinstance(trials, list) else []:
+        if not isinstance(trial, Mapping):
+            continue
+        kind, spec, stage = (plain(trial.get(name, "")) for name in ("kind", "spec", "stage"))
+        numbers = trial.get("loss"), trial.get("score")
+        loss, score = (f"{x:.4f}" if isinstance(x, int | float) else "behind" for x in numbers)
+        mark = "chosen" if trial.get("is_chosen") is True else ""
+        rows[kind, spec, stage] = kind, spec, stage, loss, score, mark
+    return list(rows.values())
 
 
 def _sizes(about: Mapping[str, Any]) -> list[tuple[str, str]]:

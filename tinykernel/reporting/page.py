@@ -120,6 +120,8 @@ def _about_model(page: ReportPage) -> dict[str, Any]:
         "answered": page.coverage or [],
         "misses": facts.misses_of(page.about),
         "training": facts.training_in_words(page.about, whole=False),
+        "trials": facts.trials_in_rows(page.about.get("trials")),
+        "trial_columns": facts.TRIAL_COLUMNS,
         "trained_rows": trained_rows if isinstance(trained_rows, int) else None,
         "inputs": input_ranges(model, page.about),
         "most_inputs": _MOST_INPUTS,

@@ -11,6 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import tinykernel
 from tinykernel import Classifier, TinykernelError, progress
+from tinykernel.kinds import Problem
+from tinykernel.kinds.kernels import cells_ahead
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.training.inputs import choose_scaler
@@ -19,7 +21,7 @@ from tinykernel.training.options import TrainerOptions
 from tinykernel.training.signals import training as signals_training
 from tinykernel.training.signals.pool import SignalPlan, SignalPool
 from tinykernel.training.signals.spectrum import spectrum_of
-from tinykernel.training.signals.training import cells_ahead, some_rows
+from tinykernel.training.signals.training import some_rows
 from tinykernel.training.trainset import prepare
 
 
@@ -85,13 +87,13 @@ def test_cells_are_chosen_where_the_place_matters(waves):
     assert trained.trainings == 1
     assert trained.sizes.flash > 3500
     data = prepare(waves[0].reshape(-1, 128), waves[1])[1]
-    assert cells_ahead(data, TrainerOptions(random_state=0), (64, 2)).cells == 1
+    assert cells_ahead(Problem(data, TrainerOptions(random_state=0), (64, 2))).cells == 1
     later = waves[1] > 0  # nothing can be held out of two groups of a class each
     halves = prepare(waves[0].reshape(-1, 128), later, groups=later)[1]
-    assert cells_ahead(halves, TrainerOptions(random_state=0), (64, 2)).cells == 1
+    assert cells_ahead(Problem(halves, TrainerOptions(random_state=0), (64, 2))).cells == 1
     flat, heavy = X.reshape(len(X), -1), np.full(len(X), 1e6)  # once an error
     weighted = prepare(flat, y, heavy, groups=group)[1]
-    assert cells_ahead(weighted, TrainerOptions(), (256, 1)).cells == 16
+    assert cells_ahead(Problem(weighted, TrainerOptions(), (256, 1))).cells == 16
     for cells, said in ((121, "too many for windows of 256"), (256, "give 1 to 255")):
         with pytest.raises(TinykernelError, match=said):
             Classifier(cells=cells).fit(X, y)
@@ -197,7 +199,7 @@ def test_a_channel_that_rarely_varies_is_used():
     X[:, :, 0] = rng.normal(0, 100, (650, 64))
     X[-1, 5, 1] = 500
     data = prepare(X.reshape(-1, 128), np.arange(650) % 2)[1]
-    assert cells_ahead(data, TrainerOptions(random_state=0), (64, 2)).cells in (1, 16)
+    assert cells_ahead(Problem(data, TrainerOptions(random_state=0), (64, 2))).cells in (1, 16)
 
 
 def test_chosen_kernels_do_not_hide_that_labels_are_random():

@@ -197,6 +197,7 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         "model_kind": consists_of(model),
         "compared": classifier.search_.get("contest", "") if learned else "",
         "search": (classifier.search_ or None) if learned else None,
+        "trials": classifier.trials_ if learned else [],
         "layout": classifier.layout_ if learned else None,
         "components": classifier.n_components_,
         "iterations": classifier.n_iter_,
@@ -231,8 +232,13 @@ def print_training(
     result: Mapping[str, Any], dataset: Dataset, evaluation: Evaluation | None
 ) -> None:
     """Print the training, and the evaluation on the test rows."""
+    from tinykernel.reporting.facts import TRIAL_COLUMNS, trials_in_rows
+
     print_pairs(_in_words(result, dataset))
     print_notes(dataset.notes)
+    if rows := trials_in_rows(result["trials"]):
+        typer.echo("\nCompared on held-out rows:")
+        print_table(TRIAL_COLUMNS, rows, right=TRIAL_COLUMNS[3:5])
     if evaluation is not None:
         typer.echo("\nOn the test rows:")
         print_all(evaluation)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tinykernel.data.signals import NormalRows
     from tinykernel.decisions.novelty import Alarms
     from tinykernel.estimator import NoveltyDetector
+    from tinykernel.kinds.sizing import Usage
     from tinykernel.measure.limits import Limits
     from tinykernel.measure.report import Report
     from tinykernel.model import IntegerModel
@@ -42,7 +43,7 @@ def train_novelty(options: Mapping[str, Any]) -> None:
             f"{rows.source}: {watch.refusal_}; {output} holds the model anyway, to which a row is "
             "novel that is farther than all held-out rows"
         )
-    threshold, n_prototypes = -int(model.readout.offset[0]), _n_prototypes(model)
+    threshold, n_prototypes = -int(model.readout.offset[0]), watch.n_prototypes_
     if options["as_json"]:
         print_json(
             {
@@ -70,14 +71,6 @@ def train_novelty(options: Mapping[str, Any]) -> None:
             memory = f"{size(sizes.flash)} of flash, {size(sizes.ram)} of RAM ({sizes.source})"
             pairs.append((sizes.target, memory))
         print_pairs([*pairs, ("file", str(output))])
-
-
-def _n_prototypes(model: IntegerModel) -> int:
-    from tinykernel.model.readouts.prototypes import Prototypes
-
-    part = model.find(Prototypes)
-    assert part is not None
-    return len(part.levels)
 
 
 def _rows(options: Mapping[str, Any]) -> NormalRows:
@@ -108,7 +101,7 @@ def _fitted(
 ) -> tuple[NoveltyDetector, Report | None]:
     """Train, with fewer prototypes until the linked model keeps to the budget."""
     from tinykernel.estimator import NoveltyDetector
-    from tinykernel.kinds.sizing import Usage, usage
+    from tinykernel.kinds.sizing import usage
     from tinykernel.measure.report import report
 
     target = options["target"]
@@ -124,12 +117,11 @@ def _fitted(
     )
 
     def linked(model: IntegerModel) -> Usage:
-        if find_target(target).family == "host":
-            return Usage(0.0, "")
         sizes.append(report(model, target, limits))
         return usage(model, limits, target, sizes[-1])
 
-    watch.fit_within(rows.X, rows.group, linked)
+    is_host = find_target(target).family == "host"
+    watch.fit_within(rows.X, rows.group, *(() if is_host else (linked,)))
     if rows.columns is not None:
         watch.model_ = replace(watch.model_, feature_names=rows.columns)
     return watch, sizes[-1] if sizes else None

@@ -135,6 +135,7 @@ def about_training(
     entries = {
         "data": dataset.source,
         "split": dataset.split,
+        "trials": getattr(trained.classifier, "trials_", None) or None,
         **settings,
         "method": trained.method,
         "target": target,

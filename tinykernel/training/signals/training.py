@@ -18,7 +18,7 @@ from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.quantization.scaling import InputScaling
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.beside import MOST_ENTRIES, Beside
-from tinykernel.model.stages.offset import NARROW, Offset
+from tinykernel.model.stages.offset import Offset
 from tinykernel.model.stages.scale import Scale
 from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.training.augment import with_spectra, with_windows
@@ -45,7 +45,6 @@ from tinykernel.training.readouts.normal_equations import (
     Levels,
     decided,
     fit_levels,
-    held_out_error,
     round_to_plane,
     standard_of,
 )
@@ -58,16 +57,14 @@ _Floats = NDArray[np.float32]
 #: A fit to more windows takes time with the cube of the inputs, not of the windows.
 FEW_WINDOWS = 1000
 _FEW_POOL, _FEW_LEVEL_SHARE = 4032, 0.2
-#: Cells that compete with none.
-CELLS = 16
 # Windows a count that a fit by maximum likelihood takes, and those that tell its loss.
 _WINDOWS_A_COUNT, _LOSS_ROWS = 2, 8192
-# With so many counts each, and a ratio of squared errors at which the next choice is ahead.
-_CONTEST_COUNTS, _AHEAD = 1024, 0.98
 # With more cells, kernels are fewer, and those of samples see no level.
 _FEW_CELLS = 2
-# Kernels to choose from, and with cells counts; windows to choose by.
-_POOL, _POOL_OF_CELLS, _RANKING = 1344, 4096, 3000
+# Kernels to choose from, and with cells counts.
+_POOL, _POOL_OF_CELLS = 1344, 4096
+#: Windows that kernels are chosen by.
+RANKING_WINDOWS = 3000
 # Kernels on levels of bands: few see the level itself, which is that of the speaker, too.
 _MIXES = 60
 _ON_LEVELS: dict[str, Any] = {"level_share": 0.1, "level_bits": 8, "dilations": (1, 2, 3, 4, 5)}
@@ -187,7 +184,7 @@ def fit_windows(
         if first is not None:
             data = replace(data.seen(seen), raw_dtype=first.gives(grid).dtype)
         plan = signal_plan(options, settings, shape, len(data.X), data.losses)
-        scaler = _signal_scaler(data.X, data.raw_dtype, shape)
+        scaler = signal_scaler(data.X, data.raw_dtype, shape)
         plan = replace(plan, level_bits=min(plan.level_bits, scaler.bits))
     plan = replace(plan, beside=0 if beside is None else beside.n_entries)
     chosen = _chosen(data, options, seen_shape, plan, scaler, untrained)
@@ -196,42 +193,6 @@ def fit_windows(
     model = chained_model((*before, *stages), grid, data.meaning, chosen.stored)
     model = replace(model, hop=options.hop)
     return TrainingResult(model, chosen.pool.plan, chosen.history)
-
-
-def cells_ahead(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> KernelSettings:
-    """Return the settings of cells that classify held-out windows or groups better.
-
-    16 cells compete with one, and where these are ahead windows less their means with those.
-    """
-    data = replace(data, X=data.X[:, : shape[0] * shape[1]])
-    rows, weight = some_rows(data.targets(), data.weight, _RANKING)
-    groups = None if data.groups is None else data.groups[rows]
-    folds = trial_folds(data.codes[rows], groups, 0)
-    choices = [KernelSettings(), KernelSettings(cells=CELLS)]
-    if data.raw_dtype in NARROW:
-        choices.append(KernelSettings(cells=CELLS, without_mean=True))
-    best, least = choices[0], np.inf
-    for number, settings in enumerate(choices if folds else []):
-        progress.report("choosing cells", number, len(choices))
-        if settings.without_mean and best.cells == 1:
-            break
-        windows = data
-        if settings.without_mean:
-            grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
-            windows = replace(data, X=Offset().run(data.X, grid), raw_dtype="int32")
-        # Of all windows: a channel may vary in few of them.
-        scaler = _signal_scaler(windows.X, windows.raw_dtype, shape)
-        windows = replace(windows, X=windows.X[rows], codes=windows.codes[rows])
-        plan = signal_plan(options, settings, shape, len(rows))
-        bits = min(plan.level_bits, scaler.bits)
-        plan = replace(plan, n_pool=_CONTEST_COUNTS // plan.cells, level_bits=bits)
-        targets = windows.targets()
-        pool = SignalPool(windows.X, (shape[0], shape[1]), scaler, targets, weight, plan)
-        error = held_out_error(pool.inputs, 2 * targets - 1, weight, folds)
-        if error < _AHEAD * least:
-            best, least = settings, error
-    progress.report("choosing cells", len(choices), len(choices))
-    return best
 
 
 def _plan_of_levels(
@@ -263,7 +224,7 @@ def _chosen(
     if closed and len(data.X) <= FEW_WINDOWS and rows.held is None and not untrained:
         return _of_few(data, plan, shape, scaler, rows)
     kinds = rows.targets if closed else np.zeros_like(rows.targets)
-    numbers, weight = some_rows(kinds, rows.weight, _RANKING)
+    numbers, weight = some_rows(kinds, rows.weight, RANKING_WINDOWS)
     pool = SignalPool(rows.rows[numbers], shape, scaler, rows.targets[numbers], weight, plan)
     _, stages = pool.reduced(pool.drawn() if untrained else pool.ranked())
     counts = rows.seen(lambda raw: pool.counts(raw, stages))
@@ -408,7 +369,7 @@ def pooled_signals(
     Returns what the stages take, and the stages.
     """
     plan = signal_plan(options, settings, shape, len(rows))
-    scaler = _signal_scaler(rows, raw_dtype, shape)
+    scaler = signal_scaler(rows, raw_dtype, shape)
     plan = replace(plan, level_bits=min(plan.level_bits, scaler.bits))
     nothing = np.zeros((len(rows), 1), dtype=np.float32)
     pool = SignalPool(rows, (shape[0], shape[1]), scaler, nothing, nothing[:, 0], plan)
@@ -416,7 +377,7 @@ def pooled_signals(
     return stages.taken, stages.then_scaled(pool.stages.largest_count)
 
 
-def _signal_scaler(rows: NDArray[Any], raw_dtype: str, shape: tuple[int, ...]) -> Scale:
+def signal_scaler(rows: NDArray[Any], raw_dtype: str, shape: tuple[int, ...]) -> Scale:
     """Scale each channel by the range of nearly all its samples, and a tenth more."""
     samples = rows[:, : shape[0] * shape[1]].reshape(-1, shape[1])
     bits = 8 if raw_dtype in ("uint8", "int8") else 16
