@@ -169,16 +169,7 @@ def section(
             found.setdefault(kind, []).append(roc_auc_score(split.is_new, values))
         refused, rate = alarms(model, split)
         rates += [] if rate is None else [rate]
-    yield f"## {name}"
-    yield ""
-    yield f"{len(y)} rows, {X.shape[1]} inputs; left out in turn: {len(np.unique(y))} classes."
-    yield ""
-    yield "| AUROC | mean | worst | " + " | ".join(map(str, np.unique(y))) + " |"
-    yield "|---" * (3 + len(np.unique(y))) + "|"
-    for kind, areas in found.items():
-        each = " | ".join(f"{area:.3f}" for area in areas)
-        yield f"| {kind} | {np.mean(areas):.3f} | {min(areas):.3f} | {each} |"
-    yield ""
+    yield from area_table(name, X, np.unique(y).tolist(), found)
     wished = f"At most {100 * FALSE_ALARMS:g} % false alarms, with 95 % confidence:"
     if rates:
         false, true = np.array(rates).T
@@ -192,6 +183,22 @@ def section(
         yield f"{wished} refused, {refused}."
     assert model is not None
     yield from costs(model, Split(X, y, groups, np.unique(y)[-1]))
+
+
+def area_table(
+    name: str, X: Rows, every: list[object], found: dict[str, list[float]]
+) -> Iterator[str]:
+    """Yield the title of a set, and the areas by the class that was left out."""
+    yield f"## {name}"
+    yield ""
+    yield f"{len(X)} rows, {X.shape[1]} inputs; left out in turn: {len(every)} classes."
+    yield ""
+    yield "| AUROC | mean | worst | " + " | ".join(map(str, every)) + " |"
+    yield "|---" * (3 + len(every)) + "|"
+    for kind, areas in found.items():
+        each = " | ".join(f"{area:.3f}" for area in areas)
+        yield f"| {kind} | {np.mean(areas):.3f} | {min(areas):.3f} | {each} |"
+    yield ""
 
 
 def costs(model: tinykernel.IntegerModel, split: Split) -> Iterator[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from _page import page_arguments, print_page
-from novelty import FALSE_ALARMS, TARGETS, Rows, Split, detectors
+from novelty import FALSE_ALARMS, TARGETS, Rows, Split, area_table, detectors
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.metrics import roc_auc_score
 
@@ -63,16 +63,7 @@ def section(name: str, folder: Path) -> Iterator[str]:
         else:
             novel = model.predict(split.rows) == "novel"
             rates.append((novel[~split.is_new].mean(), novel[split.is_new].mean()))
-    yield f"## {name}"
-    yield ""
-    yield f"{len(y)} rows, {X.shape[1]} inputs; left out in turn: {len(every)} classes."
-    yield ""
-    yield "| AUROC | mean | worst | " + " | ".join(map(str, every)) + " |"
-    yield "|---" * (3 + len(every)) + "|"
-    for kind, areas in found.items():
-        each = " | ".join(f"{area:.3f}" for area in areas)
-        yield f"| {kind} | {np.mean(areas):.3f} | {min(areas):.3f} | {each} |"
-    yield ""
+    yield from area_table(name, X, every, found)
     if rates:
         false, true = 100 * np.array(rates).T
         yield (

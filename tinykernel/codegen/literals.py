@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,28 +12,10 @@ from numpy.typing import NDArray
 
 from tinykernel.errors import TinykernelError
 
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _LONGEST_NAME, _WIDTH = 40, 96
-# A model of this name would have a header that hides one of C or of a framework.
-_HEADERS = _names(
-    "arduino assert complex ctype errno fenv float inttypes iso646 limits locale main math setjmp "
-    "signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath "
-    "threads time uchar wchar wctype"
-)
-# Keywords of C and C++: code cannot refer to a project or library of this name.
-_KEYWORDS = _names(
-    "alignas alignof and asm auto bitand bitor bool break case catch char class compl concept "
-    "const constexpr continue decltype default delete do double else enum explicit export extern "
-    "false for friend goto if inline int long mutable namespace new noexcept not nullptr operator "
-    "or private protected public register requires restrict return short signed sizeof static "
-    "struct switch template this throw true try typedef typeid typename union unsigned using "
-    "virtual void volatile while xor"
-)
+_LISTED = Path(__file__).with_name("words.txt").read_text(encoding="ascii").split("\n\n")
+_HEADERS, _KEYWORDS = (frozenset(part.partition("\n")[2].split()) for part in _LISTED)
 # Macros of the programs that test a model: FEATURES_CLASSES would not survive one named FEATURES.
 _MACROS = frozenset({"classes", "features", "scratch_words"})
 

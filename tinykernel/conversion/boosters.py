@@ -92,7 +92,8 @@ def _light_tree(tree: dict[str, Any], output: int, share: float) -> ForeignTree:
 def _extreme(model: Any) -> Ensemble:
     """Return the trees of XGBoost, which compares float32: less than goes left."""
     booster = model.get_booster() if hasattr(model, "get_booster") else model
-    best = getattr(model, "best_iteration", None) if _stopped_early(booster) else None
+    stopped_early = booster.attr("best_iteration") is not None
+    best = getattr(model, "best_iteration", None) if stopped_early else None
     if best is not None:
         booster = booster[: best + 1]
     learner = json.loads(bytes(booster.save_raw("json")))["learner"]
@@ -112,10 +113,6 @@ def _extreme(model: Any) -> Ensemble:
         base = np.log(base / (1 - base))
     base = np.broadcast_to(base, (n,))
     return Ensemble(trees, base, _classes(model, objective, n), below=np.less)
-
-
-def _stopped_early(booster: Any) -> bool:
-    return booster.attr("best_iteration") is not None
 
 
 def _extreme_tree(tree: dict[str, Any], output: int) -> ForeignTree:

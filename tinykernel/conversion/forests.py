@@ -116,11 +116,7 @@ def _isolation(model: Any) -> Ensemble:
     trees = []
     for estimator, columns in zip(model.estimators_, model.estimators_features_, strict=True):
         tree = estimator.tree_
-        depth = np.ones(tree.node_count)
-        for node in range(tree.node_count):
-            for child in (tree.children_left[node], tree.children_right[node]):
-                if child >= 0:
-                    depth[child] = depth[node] + 1
+        depth = tree.compute_node_depths()  # 1 for the root
         length = depth + _average_path_length(tree.n_node_samples) - 1.0
         read = _tree(estimator, length[:, None])
         of_inputs = np.asarray(columns, dtype=np.int64)[read.column]
