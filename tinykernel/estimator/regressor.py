@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator.machines import Budgeted, KernelEstimator, elsewhere
+from tinykernel.model.answers.values import numbered_values
 from tinykernel.training.options import TrainerOptions, declared
 from tinykernel.training.options.fields import MachineParameters, Parameters
 from tinykernel.training.options.regression import RegressorOptions, ValueParameters
@@ -41,8 +42,7 @@ class BaseRegressor(RegressorMixin, KernelEstimator):
         assert isinstance(options, RegressorOptions)
         rows, values, weight = known[0], _columns(known[1]), known[2]
         n = values.shape[1]
-        numbered = [f"value{i}" if n > 1 else "value" for i in range(n)]
-        names = _names(y) or (tuple(numbered) if value_name is None else (value_name,))
+        names = _names(y) or (numbered_values(n) if value_name is None else (value_name,))
         held = None if validation is None else (validation[0], _columns(validation[1]))
         if held is not None and held[1].shape[1] != n:
             raise TinykernelError(
