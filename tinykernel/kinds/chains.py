@@ -43,7 +43,7 @@ class ChannelsSpec(ImageSettings, Spec):
     @property
     def settings(self) -> ImageSettings:
         """The part that decides the training."""
-        return ImageSettings(*(getattr(self, each.name) for each in fields(ImageSettings)))
+        return ImageSettings(*(getattr(self, item.name) for item in fields(ImageSettings)))
 
 
 class ChainsKind(Kind[ChannelsSpec]):

@@ -94,7 +94,7 @@ class ComponentSearch(Generic[RecipeT]):
     def usual(self, recipe: RecipeT) -> RecipeT:
         """Return the same candidate before the search."""
         form = recipe.layout, recipe.linear_bits
-        return next(each for each in self.recipes if (each.layout, each.linear_bits) == form)
+        return next(other for other in self.recipes if (other.layout, other.linear_bits) == form)
 
     def trial(self, recipe: RecipeT, *, final: bool = False) -> tuple[float, float]:
         """Return mean loss and score of a heat on one fold, or of a final on two."""

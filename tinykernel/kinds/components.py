@@ -51,7 +51,7 @@ class ComponentsSpec(Recipe, Spec):
     @property
     def recipe(self) -> Recipe:
         """The part that decides the training."""
-        return Recipe(**{each.name: getattr(self, each.name) for each in fields(Recipe)})
+        return Recipe(**{item.name: getattr(self, item.name) for item in fields(Recipe)})
 
 
 class ComponentsKind(Kind[ComponentsSpec]):
@@ -149,10 +149,10 @@ class ComponentsKind(Kind[ComponentsSpec]):
                 spec = replace(spec, missed=short[0])
             return RaceTrial(spec, *relative(*short), usual_loss=usual)
 
-        for each in search.rounds():
-            best, final = each.best, each.is_final
+        for step in search.rounds():
+            best, final = step.best, step.is_final
             usual = relative(*search.trial(search.usual(best), final=True))[0] if final else None
-            others = [trial(spec, final=final) for spec in each.runners_up]
+            others = [trial(spec, final=final) for spec in step.runners_up]
             yield [trial(best, final=final, usual=usual), *others]
 
     def judge(self, spec: ComponentsSpec, problem: Problem, fold: Fold, share: float) -> Candidate:

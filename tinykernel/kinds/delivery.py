@@ -42,7 +42,8 @@ def deliver(
     while True:
         trainings += 1
         result = kind.fit(spec, problem)
-        over = next((used for each in measures if (used := each(result.machine)).share > 1), None)
+        uses = (measure(result.machine) for measure in measures)
+        over = next((used for used in uses if used.share > 1), None)
         if over is None:
             return result, trainings
         if result.history.interrupted:

@@ -62,7 +62,7 @@ class KernelsSpec(KernelSettings, Spec):
     @property
     def settings(self) -> KernelSettings:
         """The part that decides the training."""
-        return KernelSettings(*(getattr(self, each.name) for each in fields(KernelSettings)))
+        return KernelSettings(*(getattr(self, item.name) for item in fields(KernelSettings)))
 
 
 class KernelsKind(Kind[KernelsSpec]):
@@ -134,15 +134,15 @@ class KernelsKind(Kind[KernelsSpec]):
     def skeleton(self, spec: KernelsSpec, problem: Problem) -> IntegerModel:
         """Return random kernels with random weights."""
         assert problem.shape is not None
-        known = problem.sample, problem.sample_options, spec.settings, problem.shape
-        return fit_windows(*known, untrained=True).machine
+        arguments = problem.sample, problem.sample_options, spec.settings, problem.shape
+        return fit_windows(*arguments, untrained=True).machine
 
     def judge(self, spec: KernelsSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
         """Fit inside a fold, and judge the model outside."""
         assert problem.shape is not None
         data, out = problem.data, fold.outside
-        known = data.of(fold.inside), problem.options, spec.settings, problem.shape
-        model = fit_windows(*known).machine
+        arguments = data.of(fold.inside), problem.options, spec.settings, problem.shape
+        model = fit_windows(*arguments).machine
         totals = model.readout.totals(model.run(model.quantize_inputs(data.X[out])))
         decisions = (totals * model.decision_scale).astype(np.float32)
         return candidate_of(spec, decisions, problem, fold, temperatures=WIDE_TEMPERATURES)

@@ -124,5 +124,5 @@ def candidate_of(
 ) -> Candidate:
     """Judge decisions of the rows outside a fold."""
     data, out = problem.data, fold.outside
-    held = data.truth[out], data.weight[out], data.losses
-    return Candidate.of(str(spec), decisions, *held, **options)
+    truth = data.truth[out], data.weight[out], data.losses
+    return Candidate.of(str(spec), decisions, *truth, **options)

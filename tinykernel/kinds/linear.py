@@ -63,10 +63,10 @@ class LinearKind(Kind[LinearSpec]):
         """Refuse inputs that are no rows of tables, and options that exclude it."""
         if problem.shape is not None:
             return "a linear part alone is for tables"
-        asked = problem.options.model == self.name
-        if not asked and problem.options.linear == "off":
+        is_named = problem.options.model == self.name
+        if not is_named and problem.options.linear == "off":
             return "linear is off"
-        return "" if asked or problem.options.sigma is None else "sigma is for components"
+        return "" if is_named or problem.options.sigma is None else "sigma is for components"
 
     def specs(self, problem: Problem) -> list[LinearSpec]:
         """Return the two widest that fit; `smaller` leads to others."""
@@ -118,19 +118,19 @@ class LinearKind(Kind[LinearSpec]):
         """Train inside a fold."""
         inputs = _inputs(problem, spec.scaler_scope)[1]
         data, inside = problem.data, fold.inside
-        known = inputs[inside], data.targets()[inside], data.weight[inside]
-        held, recipe = inputs[fold.outside], table_recipe(data, problem.options, spec.bits)
+        rows = inputs[inside], data.targets()[inside], data.weight[inside]
+        others, recipe = inputs[fold.outside], table_recipe(data, problem.options, spec.bits)
         decisions: NDArray[np.float32]
         if spec.solver == "ridge":
             groups = None if data.groups is None else data.groups[inside]
             folds = trial_folds(data.codes[inside], groups, recipe.seed)
-            decisions = decided(ridge_levels(*known, folds, spec.bits), held)
+            decisions = decided(ridge_levels(*rows, folds, spec.bits), others)
         else:
             recipe = replace(recipe, n_threads=1, epochs=max(1, round(share * recipe.epochs)))
-            learner = LinearLearner(*known, recipe)
+            learner = LinearLearner(*rows, recipe)
             run_epochs(learner, recipe.epochs, stage=None)
             is_blended = problem.once(_blend, spec.bits, spec.scaler_scope)
-            decisions = decided(blended(learner), held) if is_blended else learner.decide(held)
+            decisions = decided(blended(learner), others) if is_blended else learner.decide(others)
         return candidate_of(spec, decisions, problem, fold)
 
     def fit(self, spec: LinearSpec, problem: Problem) -> TrainingResult:

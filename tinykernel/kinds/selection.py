@@ -90,7 +90,7 @@ def select(problem: Problem, kinds: Sequence[AnyKind]) -> Selected:
     if not problem.folds:
         progress.report(_RACE, 0, None, "too few rows; defaults are taken")
         return Selected(first.kind, first.specs[0])
-    race = _Race(problem, sorted(entrants, key=lambda each: each.kind.cost))
+    race = _Race(problem, sorted(entrants, key=lambda entrant: entrant.kind.cost))
     try:
         race.run()
         return race.selection()
@@ -161,7 +161,7 @@ class _Race:
             entrant.rounds = entrant.kind.tune(entrant.specs, self.problem)
             self._advance(entrant)
         while running := [entrant for entrant in self.entrants if not entrant.is_finished]:
-            entrant = min(running, key=lambda each: each.loss)
+            entrant = min(running, key=lambda entrant: entrant.loss)
             entrant.is_out = self._is_behind(entrant) or self._is_hopeless(entrant)
             if not entrant.is_out:
                 self._advance(entrant)
@@ -174,9 +174,9 @@ class _Race:
             entrant.rounds = None
             return
         entrant.trials, entrant.n_rounds = trials, entrant.n_rounds + 1
-        for each in trials:
-            record = RaceRecord(entrant.kind.name, str(each.spec), "short", each.loss, each.score)
-            self.records.append(record)
+        for trial in trials:
+            result = "short", trial.loss, trial.score
+            self.records.append(RaceRecord(entrant.kind.name, str(trial.spec), *result))
         progress.report(_RACE, len(self.records), None, str(trials[0].spec))
         entrant.is_out = self._is_behind(entrant)
 
@@ -184,12 +184,12 @@ class _Race:
         """Whether a kind is far behind the best, after its rounds so far."""
         behind = entrant.kind.behind
         limit = behind[min(entrant.n_rounds, len(behind)) - 1]
-        return entrant.loss > limit * min(each.loss for each in self.entrants)
+        return entrant.loss > limit * min(other.loss for other in self.entrants)
 
     def leader(self) -> _Entrant | None:
         """Return the kind with the least loss."""
-        known = [entrant for entrant in self.entrants if entrant.trials and not entrant.is_out]
-        return min(known, key=lambda entrant: entrant.loss, default=None)
+        leading = [entrant for entrant in self.entrants if entrant.trials and not entrant.is_out]
+        return min(leading, key=lambda entrant: entrant.loss, default=None)
 
     def _is_hopeless(self, entrant: _Entrant) -> bool:
         """Whether a cheaper kind is far ahead of a shorter training of a costly one."""
@@ -199,7 +199,7 @@ class _Race:
         if problem.of_values or problem.sees_a_part or (problem.is_few and leader.kind.cost):
             return False  # few rows say too little about trees, and cost no time
         pair = [(leader, 1.0), (entrant, _PILOT)]
-        tasks = [(each.kind, each.trials[0].spec, share) for each, share in pair]
+        tasks = [(entrant.kind, entrant.trials[0].spec, share) for entrant, share in pair]
         candidates = self._trained(tasks, [problem.final], None)
         # Both cost the same here: the cheaper one must be ahead by the margin.
         candidates[0] = replace(candidates[0], cost=1)
@@ -208,7 +208,7 @@ class _Race:
 
     def selection(self) -> Selected:
         """Compare the finalists, trained as for delivery."""
-        least = min(each.loss for each in self.entrants)
+        least = min(entrant.loss for entrant in self.entrants)
         leader = self.leader()
         tuned = None if leader is None else leader.kind
         finalists = [
@@ -223,8 +223,8 @@ class _Race:
         trials = [trial for entrant in self.entrants for trial in entrant.trials]
         trial = next((trial for trial in trials if trial.spec == spec), None)
         records = tuple(
-            replace(each, is_chosen=(each.kind, each.spec) == (kind.name, str(spec)))
-            for each in self.records
+            replace(record, is_chosen=(record.kind, record.spec) == (kind.name, str(spec)))
+            for record in self.records
         )
         return Selected(kind, spec, records, self.choice, trial)
 
@@ -232,7 +232,7 @@ class _Race:
         """Train finalists inside folds, and choose by the rows outside; return the place."""
         problem, folds = self.problem, [self.problem.final]
         tasks = [(kind, spec, kind.share) for kind, spec in finalists]
-        parts = [[each] for each in self._trained(tasks, folds, _FINALS)]
+        parts = [[candidate] for candidate in self._trained(tasks, folds, _FINALS)]
         stay = list(range(len(tasks)))
         others = [fold for fold in problem.folds if fold is not problem.final]
         if problem.is_few and others:
@@ -288,7 +288,7 @@ class _Race:
         if tasks:
             costs = [kind.cost_for(spec, self.problem) for kind, spec, _ in tasks]
             pairs = zip(candidates, costs, strict=True)
-            candidates = [replace(each, cost=cost) for each, cost in pairs]
+            candidates = [replace(candidate, cost=cost) for candidate, cost in pairs]
         groups = None if data.groups is None else data.groups[out]
         of_values = self.problem.of_values
         return choose(candidates, data.weight[out], groups, margin=margin, of_values=of_values)

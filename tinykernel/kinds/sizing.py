@@ -54,15 +54,15 @@ def usage(
         text += f"{over} over the budget of {limits.flash}"
         used.append(Usage(needed / max(allowed, 1), text, max(over, 0)))
     memory = (("RAM", sizes.ram, limits.ram), ("stack", sizes.stack, limits.stack))
-    for name, taken, limit in memory:
+    for name, needed, limit in memory:
         if limit is not None:
-            used.append(Usage(taken / limit, f"{taken} bytes of {name} of {limit}"))
+            used.append(Usage(needed / limit, f"{needed} bytes of {name} of {limit}"))
     most = limits.most_instructions(row.cycles[1])
     if most is not None:
-        taken = round(estimate_instructions(model, row) * (1 + instruction_margin(row)))
-        text = f"about {taken} instructions of {most}, margin included"
-        used.append(Usage(taken / most, text))
-    return max(used, key=lambda each: each.share)
+        needed = round(estimate_instructions(model, row) * (1 + instruction_margin(row)))
+        text = f"about {needed} instructions of {most}, margin included"
+        used.append(Usage(needed / most, text))
+    return max(used, key=lambda use: use.share)
 
 
 @dataclass(frozen=True)
@@ -151,8 +151,8 @@ _NEARLY = 0.995
 def no_room(problem: Problem, sizes: Sequence[Sized]) -> TinykernelError:
     """Return the error about limits that no spec keeps to."""
     limits, options, target = problem.limits, problem.options, problem.target
-    unknown = [each.unknown for each in sizes if each.unknown is not None]
-    over = [each.least for each in sizes if each.least is not None]
+    unknown = [size.unknown for size in sizes if size.unknown is not None]
+    over = [size.least for size in sizes if size.least is not None]
     if not over and unknown:
         return unknown[0]
     least = min(over, key=lambda used: used.share, default=Usage(1.0, "more"))
