@@ -231,10 +231,16 @@ def test_sound(open_browser, tmp_path) -> None:
     length = model.input.rows + model.delay + 310 * model.hop
     noise = np.random.default_rng(0).integers(-9000, 9000, length)
     samples = (noise * np.sin(np.arange(length) / 700)).astype("<i2")
-    with wave.open(str(file := tmp_path / "noise.wav"), "wb") as sound:
-        sound.setparams((1, 2, 8000, 0, "NONE", ""))
-        sound.writeframes(samples.tobytes())
-    open_browser.choose_file(".file input", file)
+    files = {"noise": samples, "short": samples[-model.input.rows // 2 :]}
+    for name, part in files.items():
+        with wave.open(str(tmp_path / f"{name}.wav"), "wb") as sound:
+            sound.setparams((1, 2, 8000, 0, "NONE", ""))
+            sound.writeframes(part.tobytes())
+    open_browser.choose_file(".file input", tmp_path / "short.wav")
+    padded = np.pad(files["short"], (0, model.input.rows + model.delay - len(files["short"])))
+    open_browser.wait("document.querySelectorAll('.decisions li').length > 0")
+    assert open_browser.run(_LIST)[:1] == _labels_of(model, padded[:, None])
+    open_browser.choose_file(".file input", tmp_path / "noise.wav")
     labels = _labels_of(model, samples[:, None])
     assert len(labels) >= 300
     open_browser.wait(f"document.querySelectorAll('.decisions li').length === {len(labels)}")
@@ -262,7 +268,9 @@ def test_sensor(open_browser, tmp_path) -> None:
     (tmp_path / "run.csv").write_text("\n".join([f'"{HOSTILE}",time,y,x', *lines]), "utf-8")
     open_browser.choose_file(".file input", tmp_path / "run.csv")
     events = _labels_of(model, samples.astype(model.raw_dtype))
-    open_browser.wait("document.querySelector('.answer p').textContent.includes('1001 decisions')")
+    open_browser.wait(
+        "document.querySelector('.inputs > p').textContent.includes('1001 decisions')"
+    )
     assert len(events) > 20
     assert open_browser.run(_LIST) == events[-400:]
     assert open_browser.console == []

@@ -154,7 +154,7 @@ function showImage(chip, view) {
     create("label", {}, dark, " dark on light"));
   view.inputs.append(create("div", { className: "pair" },
     create("figure", {}, paper, create("figcaption", {}, "Draw here, or drop a picture.")),
-    create("figure", {}, eye, create("figcaption", {}, `The ${columns} x ${rows} pixels that the chip sees.`))), view.tools);
+    create("figure", {}, eye, create("figcaption", {}, `The ${columns} x ${rows} pixels that the chip sees.`))), view.tools, view.message);
   clear();
   return (values, label) => {
     const scaled = Uint8Array.from(values, (value) => (255 * (value - low)) / (high - low || 1));

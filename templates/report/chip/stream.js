@@ -163,6 +163,7 @@ function showStream(chip, view) {
     tops.fill(null);
     [time, decisions, events, waiting] = [0, 0, 0, []];
     list.replaceChildren();
+    view.clear();
     chip.reset();
     if (numbers) chip.setNumbers(numbers.values());
   };
@@ -182,7 +183,12 @@ function showStream(chip, view) {
       push(samples.subarray(i, i + piece));
       await new Promise(requestAnimationFrame);
     }
-    view.say(`${note}: ${decisions} decisions${facts.events ? `, ${events} events` : ""}`);
+    // As in training: zeros follow a recording that is shorter than a window.
+    const least = signal.window * channels;
+    const padding = decisions ? "" : ", with zeros appended to make a window";
+    if (samples.length < least) push(new samples.constructor(least - samples.length));
+    for (let i = 0; decisions === 0 && i < signal.window; i += facts.hop) push(new samples.constructor(facts.hop * channels));
+    view.say(`${note}${padding}: ${decisions} decision${decisions === 1 ? "" : "s"}${facts.events ? `, ${events} events` : ""}`);
   };
   const open = async (file) => {
     try {
@@ -247,7 +253,7 @@ function showStream(chip, view) {
     else if (rate && (channels === 3 || channels === 6)) view.tools.append(button("Motion sensor", move), units);
     view.tools.append(fileInput(signal.sound ? "WAV file" : "CSV file", signal.sound ? "audio/*" : ".csv,text/csv", document.body, open), stop);
   }
-  view.inputs.append(picture, ...(numbers ? numbers.rows : []), view.tools, list);
+  view.inputs.append(picture, ...(numbers ? numbers.rows : []), view.tools, view.message, list);
   return (values, label) => {
     begin();
     waiting = Array.from(values.subarray(0, signal.window * channels));

@@ -92,15 +92,14 @@ function showTable(chip, view) {
   const changed = () => { remark = ""; update(); };
   const fields = facts.fields.map((about) => new Field(about, changed));
   const rows = fields.map((field) => field.row);
-  view.inputs.append(...rows.slice(0, MOST_OPEN));
+  view.inputs.append(view.tools, view.message, ...rows.slice(0, MOST_OPEN));
   if (rows.length > MOST_OPEN) {
     const more = facts.more ? `; ${facts.more} others keep the values of the row` : "";
     view.inputs.append(create("details", {}, create("summary", {}, `${rows.length - MOST_OPEN} more inputs${more}`), ...rows.slice(MOST_OPEN)));
   }
-  view.inputs.append(view.tools);
   if (facts.curves) view.say(facts.classes
-    ? "Beside each input: the label (colour) and its margin (height) if this input alone moves over its range."
-    : "Beside each input: the value if this input alone moves over its range.");
+    ? "Each strip: the label (colour) and its margin (height) if this input alone moves over its range."
+    : "Each strip: the value if this input alone moves over its range.");
   changed();
   return (values, label) => {
     fields.forEach((field) => field.set(values[field.about.at]));

@@ -62,7 +62,7 @@ class View {
     });
     const isLong = this.names().some((name) => name.length > MOST_LETTERS);
     const scores = create("div", { className: isLong ? "scores long" : "scores" }, ...this.bars.map(({ row }) => row));
-    root.append(create("div", { className: "chip" }, this.inputs, create("div", { className: "answer" }, output, scores, this.message)));
+    root.append(create("div", { className: "chip" }, this.inputs, create("div", { className: "answer" }, output, scores)));
   }
 
   names() {
@@ -91,7 +91,7 @@ class View {
       notes.push(answer.label < 0 ? "refused: the margin is too small" : `about ${Math.round((100 * (answer.confidence + 0.5)) / 256)} % of such answers are right`);
       if (decision.novelty !== null) notes.push(answer.novelty > decision.novelty ? "unlike the training data" : "like the training data");
     } else if (classes) {
-      notes.push("the best score");
+      if (!remark) notes.push("the best score");
     } else {
       notes.push(...(intervalOf(values.names, this.numbers(answer))?.slice(1) || []));
     }
@@ -105,6 +105,17 @@ class View {
       bar.style.width = `${(100 * (score - low)) / width}%`;
       value.textContent = values ? short(score * 2 ** -values.shift) : score;
       row.classList.toggle("best", Boolean(classes) && i === best);
+    });
+  }
+
+  /** Show that there is no answer yet. */
+  clear() {
+    this.title.textContent = "–";
+    this.detail.textContent = "";
+    this.bars.forEach(({ bar, value, row }) => {
+      bar.style.width = 0;
+      value.textContent = "";
+      row.classList.remove("best");
     });
   }
 
