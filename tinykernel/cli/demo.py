@@ -11,8 +11,9 @@ import typer
 
 from tinykernel.cli.common.arguments import ForceOption, QuietOption, check_output_folder, option
 
-# Default sigma and noise are good for this data set; a search would take longer.
-_HOW = ("--effort", "quick", "--set", "n_components=1024", "--set", "epochs=60")
+# As images, so that one can draw on the page; one kind of model, since a choice would take longer.
+_KIND = ("--set", "model=separable", "--set", "epochs=20")
+_HOW = ("--image-shape", "8x8", "--budget", "8KB", "--effort", "quick", *_KIND)
 
 
 def demo_command(
