@@ -27,10 +27,10 @@ def tried(monkeypatch):
     return losses, trained
 
 
-def begun() -> ComponentSearch:
+def begun(n_folds: int = 3) -> ComponentSearch:
     """Begin a search on 400 rows."""
     rows = np.arange(400)
-    folds = [Fold(rows[rows % 4 != part], rows[rows % 4 == part]) for part in range(3)]
+    folds = [Fold(rows[rows % 4 != part], rows[rows % 4 == part]) for part in range(n_folds)]
     none = np.zeros((400, 8), dtype=np.float32)
     data = TrialData(none, none, none[:, 0], rows % 2, folds, none.astype(np.int8), 400)
     recipes = [
@@ -68,3 +68,15 @@ def test_runners_up_are_nearly_as_good(tried):
         *_, last = begun().rounds()
         assert last.best.layout == "compact"
         assert [recipe.layout for recipe in last.runners_up] == layouts
+
+
+@pytest.mark.parametrize(("n_folds", "lead"), [(3, 10.0), (1, 1.0)])
+def test_a_linear_part_may_lead_where_rows_are_few(monkeypatch, n_folds, lead):
+    """It is chosen if its loss is less, and not tried with many rows, which have one fold."""
+
+    def fake(data, fold, recipe, cancelled):
+        return 0.3 / recipe.lead / (1 + (recipe.linear_bits == 4)), 0.5
+
+    monkeypatch.setattr(TrialData, "judged", fake)
+    *_, last = begun(n_folds).rounds()
+    assert (last.best.linear_bits, last.best.lead) == (4, lead)

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -76,6 +77,21 @@ def test_signs_and_permutation_are_the_best_draw_of_short_trainings(digits):
         np.testing.assert_array_equal(components.sign, transform.live_sign)
         again = prepared.trained(result.recipe, None, small_code=False).machine
         assert again.fingerprint() == result.machine.fingerprint()
+
+
+def test_components_learn_what_a_leading_linear_part_leaves_over():
+    """On few rows of nearly linear classes components once spoiled the linear part."""
+    X = np.random.default_rng(0).random((1300, 6), dtype=np.float32)
+    y = np.digitize(X[:, 0] + X[:, 1] ** 2, [0.4, 0.7, 1.0, 1.3])
+    usual = Recipe(layout="g4", n_components=512, linear_bits=8, epochs=40, batch_rows=64)
+    _, data = prepare(X[:300], y[:300])
+    losses = []
+    for lead in (1.0, 10.0):
+        recipe = replace(usual, lead=lead, sigma_multiple=2.0)
+        prepared = trainer.Prepared.of(data, TrainerOptions(), recipe)
+        machine = prepared.trained(recipe, None, small_code=False).machine
+        losses.append(np.mean(machine.predict(X[300:]) != y[300:]))
+    assert losses[1] < losses[0] - 0.02
 
 
 def test_a_rare_class_does_not_stop_the_search():

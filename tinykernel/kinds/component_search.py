@@ -27,6 +27,8 @@ _MOST_STEPS = 8
 _FAR_BEHIND = 1.5
 # Noise that is tried, and what is tried where that was the best.
 _FURTHER_NOISE = {0.1: [0.0], 0.5: [0.75]}
+# Lead of a linear part that is tried where rows are few: components learn what it leaves over.
+_LEAD = 10.0
 
 RecipeT = TypeVar("RecipeT", bound=Recipe)
 
@@ -81,7 +83,7 @@ class ComponentSearch(Generic[RecipeT]):
             for other in self.recipes
             if other.layout == recipe.layout and other.linear_bits != recipe.linear_bits
         ]
-        before = self._final([*climbed, *beside])
+        before = self._final([*climbed, *beside, *self._led(beside)])
         recipe = before
         if "noise" not in self.fixed:
             recipe = self._with_best_noise(recipe, list(_FURTHER_NOISE))
@@ -90,6 +92,15 @@ class ComponentSearch(Generic[RecipeT]):
         # Heats are short, and may take too little noise for the better.
         best = self._final([recipe, before, self.usual(recipe)])
         yield SearchRound(best, self._runners_up(best))
+
+    def _led(self, beside: Sequence[RecipeT]) -> list[RecipeT]:
+        """Return the best recipe with a linear part, with a lead, if rows are few."""
+        if not beside or beside[0].losses or len(self.data.folds) == 1:
+            return []
+        best = replace(self._final(beside), lead=_LEAD)
+        if "sigma_multiple" in self.fixed:
+            return [best]
+        return [min((best, self._moved(best, 2.0)), key=self._heat)]
 
     def usual(self, recipe: RecipeT) -> RecipeT:
         """Return the same candidate before the search."""
@@ -152,20 +163,19 @@ class ComponentSearch(Generic[RecipeT]):
         """Multiply or divide sigma by `factor` as long as that helps."""
         if "sigma_multiple" in self.fixed:
             return recipe
-
-        def moved(recipe: RecipeT, by: float) -> RecipeT:
-            return replace(recipe, sigma_multiple=recipe.sigma_multiple * by)
-
         directions, first = (factor, 1 / factor), recipe
-        self._heats([recipe, *(moved(recipe, by) for by in directions)])
+        self._heats([recipe, *(self._moved(recipe, by) for by in directions)])
         for by in directions:
             for _ in range(_MOST_STEPS):
-                if not self._heat(moved(recipe, by)) < self._heat(recipe):
+                if not self._heat(self._moved(recipe, by)) < self._heat(recipe):
                     break
-                recipe = moved(recipe, by)
+                recipe = self._moved(recipe, by)
             if recipe != first:
                 break
         return recipe
+
+    def _moved(self, recipe: RecipeT, by: float) -> RecipeT:
+        return replace(recipe, sigma_multiple=recipe.sigma_multiple * by)
 
     def _with_best_noise(self, recipe: RecipeT, noises: Sequence[float]) -> RecipeT:
         candidates = [recipe, *(replace(recipe, noise=noise) for noise in noises)]
@@ -190,4 +200,5 @@ class ComponentSearch(Generic[RecipeT]):
 
 def _in_words(recipe: Recipe) -> str:
     beside = "" if recipe.linear_bits is None else f" + linear part of {recipe.linear_bits} bits"
+    beside += " that leads" if recipe.lead > 1 else ""
     return f"{recipe.layout}{beside}, sigma x {recipe.sigma_multiple:.3g}, noise {recipe.noise:.3g}"

@@ -25,8 +25,9 @@ from tinykernel.training.trainer import Prepared, untrained
 _DEFAULT = 2048
 # Layouts that are compared for a budget, of classes and of values.
 _LAYOUTS, _LAYOUTS_OF_VALUES = ("compact", "phases", "full"), ("windows", "compact")
-# Bits of a linear part beside components, of classes and of values.
-_BESIDE, _BESIDE_VALUES = 4, 8
+# Bits of a linear part beside components: most of classes, and where they take less than this
+# share of the flash, or are of values.
+_BESIDE, _BESIDE_EXACT, _EXACT_SHARE = 4, 8, 1 / 32
 # With fewer components a linear part is better, where nothing is compared.
 _FEW = 128
 # Code is small where fast code would fill more than this of the flash.
@@ -106,9 +107,13 @@ class ComponentsKind(Kind[ComponentsSpec]):
         if options.linear != "auto":
             return [options.linear_bits(None)]
         if problem.of_values:
-            return [_BESIDE_VALUES]
-        is_compared = self._is_open(problem) and not problem.is_quick and options.sigma is None
-        return [None, _BESIDE] if is_compared else [None]
+            return [_BESIDE_EXACT]
+        if not self._is_open(problem) or problem.is_quick or options.sigma is not None:
+            return [None]
+        assert problem.limits is not None
+        n_weights = problem.data.X.shape[1] * problem.data.targets().shape[1]
+        is_small = n_weights < _EXACT_SHARE * (problem.limits.flash or MOST_CHOSEN)
+        return [None, _BESIDE_EXACT if is_small else _BESIDE]
 
     def resized(self, spec: ComponentsSpec, size: int, problem: Problem) -> ComponentsSpec:
         """Return the spec with so many components, and the epochs that these take."""

@@ -142,7 +142,7 @@ class Learner(Learned):
         self.shadow[:, : self.n_outputs] = np.float32(_WEIGHT_SPREAD) * drawn
         self.offset = np.zeros(padded, dtype=np.float32)
         self.offset[: self.n_outputs] = prior(self.targets, self.weight, recipe.losses)
-        self.gain = np.array([recipe.gain], dtype=np.float32)
+        self.gain = np.array([recipe.gain / recipe.lead], dtype=np.float32)
         self._draw_linear()
 
     def _draw_linear(self) -> None:
@@ -154,7 +154,7 @@ class Learner(Learned):
             mean, spread, unit = input_moments(self.inputs)
             drawn = self.rng.standard_normal(self.linear.shape, dtype=np.float32)
             self.linear = np.float32(0.01) * drawn * (spread > 0).astype(np.float32)[:, np.newaxis]
-            ratio = 8 * np.sqrt(self.recipe.n_components / n) / self.recipe.gain
+            ratio = 8 * np.sqrt(self.recipe.n_components / n) / float(self.gain[0])
             self._linear_mean, self._linear_unit = mean, np.float32(unit * ratio)
 
     def _rounded_linear(self) -> tuple[_Floats, np.float32]:
@@ -256,7 +256,7 @@ class Learner(Learned):
             step,
             step,
             step * _GAIN_STEP,
-            step * _LINEAR_STEP,
+            step * _LINEAR_STEP * self.recipe.lead,
         )
         self._move(dict(zip(_NAMES, steps, strict=True)), factor)
         self.shadow[self.recipe.n_components :] = 0

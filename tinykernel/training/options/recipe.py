@@ -32,6 +32,7 @@ class Recipe:
     peak_step: float = 1.5e-3  # largest step of Adam, for the weights; one cycle.
     gain: float = 2.0  # first value of a in ``logits = a / sqrt(p) (W z) + offset``.
     linear_bits: int | None = None  # {2, 4, 8}, or None without a linear part.
+    lead: float = 1.0  # of the linear part: its steps are so many times larger, the gain smaller.
     seed: int = 0
     draw: int | None = None  # of B and P, by number; None: the first one.
     n_threads: int = 1  # does not change the result.
