@@ -113,28 +113,43 @@ def error_bound(
     return upper_bound(share * wrong, share * answered, risk)
 
 
-def groups_seen(groups: ArrayLike) -> float:
-    """Return how many groups there are; one smaller than the median counts as that fraction.
+def intraclass_correlation(values: NDArray[np.float64], groups: ArrayLike) -> float:
+    """Estimate the part of the variance that lies between groups, 0 to 1.
 
-    Unlike in `kish`, a large group does not reduce what the others count.
+    By moments, with weights after Kleinman (1973): n / (1 + (n - 1) rho) for a group of n rows, so
+    that a large group counts little more than others where groups differ. For shares see Ridout,
+    Demetrio & Firth (1999), "Estimating intraclass correlation for binary data".
 
     Examples
     --------
-    >>> groups_seen([0, 0, 1, 1]), groups_seen([0, 0, 1, 1, 2, 2, 2, 2, 2, 3])
-    (2.0, 3.5)
+    >>> groups = np.array([0, 0, 1, 1])
+    >>> intraclass_correlation(np.array([1.0, 1.0, 0.0, 0.0]), groups)
+    1.0
+    >>> intraclass_correlation(np.array([1.0, 0.0, 1.0, 0.0]), groups)
+    0.0
     """
-    counts = np.unique(np.asarray(groups), return_counts=True)[1]
-    return float(np.minimum(counts / np.median(counts), 1).sum())
+    _, index, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    means, squares = (np.bincount(index, x) / sizes for x in (values, np.square(values)))
+    correlation = 0.1
+    for _ in range(4):
+        weights = sizes / (1 + (sizes - 1) * correlation)
+        part = weights / weights.sum()
+        variance = float(part @ squares - (part @ means) ** 2)
+        free = part * (1 - part)
+        all_between, by_chance = float(free.sum()), float((free / sizes).sum())
+        if variance <= 0 or all_between - by_chance < 1e-12:
+            return 0.0
+        between = float(part @ np.square(means - part @ means)) / variance
+        correlation = min(max((between - by_chance) / (all_between - by_chance), 0.0), 1.0)
+    return correlation
 
 
-def effective_rows(
-    outcome: NDArray[np.float64], groups: ArrayLike, level: float, most: float | None = None
-) -> float:
+def effective_rows(outcome: NDArray[np.float64], groups: ArrayLike, level: float) -> float:
     """Estimate how many independent rows hold as much information as the rows of these groups.
 
     After Korn and Graubard (1998), by the variance between groups and Student's t for their number;
-    at most `most`, by default `most_effective`. Equal outcomes do not tell how alike the rows of a
-    group are: each group then counts as one row.
+    at most `most_effective`. Equal outcomes do not tell how alike the rows of a group are: each
+    group then counts as one row.
     """
     from scipy.special import stdtrit
 
@@ -144,7 +159,7 @@ def effective_rows(
         return number
     factor = stdtrit(n - 1, (1 + level) / 2) / stdtrit(number - 1, (1 + level) / 2)
     effective = share * (1 - share) / error**2 * factor**2
-    return float(np.clip(effective, 1, min(n, most_effective(groups) if most is None else most)))
+    return float(np.clip(effective, 1, min(n, most_effective(groups))))
 
 
 def standard_error(values: NDArray[np.float64], groups: ArrayLike | None) -> float:

@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.decisions import shares
 
+_TAIL = (1 + shares.LEVEL) / 2
+
 
 def interval_in_words(
     interval: tuple[float, float] | None, n_groups: int | None, digits: int | None = 1
@@ -26,16 +28,17 @@ def accuracy_interval(
 ) -> tuple[float, float] | None:
     """Return the 95 % confidence interval of a share, or None for fewer than 8 groups.
 
-    Without groups it is exact (Clopper and Pearson 1934). With groups it is close to that of Korn
-    and Graubard (1998): the exact one for the effective number of independent rows, by the variance
-    between groups and Student's t for their number (Kish 1965). A group counts as at most two
-    rows. `benchmarks/interval_coverage.py` measures the coverage.
+    Without groups it is exact (Clopper and Pearson 1934). With K groups it is the exact one for
+    n / deff (t(n - 1) / t(K - 1))^2 independent rows, t being quantiles of Student (Korn and
+    Graubard 1998), deff the design effect (`_design_effect`). It holds for groups like these: a
+    kind of group of which none is among them is not allowed for, while the promises of `calibrate`
+    allow for it. `benchmarks/interval_coverage.py` measures the coverage and the width.
 
     >>> low, high = accuracy_interval([True] * 90 + [False] * 10)
     >>> round(low, 3), round(high, 3)
     (0.824, 0.951)
     """
-    from scipy.special import betaincinv
+    from scipy.special import betaincinv, stdtrit
 
     if shares.too_few_groups(groups):
         return None
@@ -43,13 +46,28 @@ def accuracy_interval(
     share = float(outcome.mean())
     n = float(outcome.size)
     if groups is not None:
-        n = shares.effective_rows(
-            outcome, groups, shares.LEVEL, shares.ROWS_A_GROUP * shares.groups_seen(groups)
-        )
-    good, tail = share * n, (1 - shares.LEVEL) / 2
+        ratio = stdtrit(n - 1, _TAIL) / stdtrit(len(np.unique(np.asarray(groups))) - 1, _TAIL)
+        n = max(1.0, n / _design_effect(outcome, groups) * ratio**2)
+    good, tail = share * n, 1 - _TAIL
     low = 0.0 if share == 0 else float(betaincinv(good, n - good + 1, tail))
     high = 1.0 if share == 1 else float(betaincinv(good + 1, n - good, 1 - tail))
     return low, high
+
+
+def _design_effect(outcome: NDArray[np.float64], groups: ArrayLike) -> float:
+    """Return how many rows of these groups count as one: 1 + (m - 1) rho (Kish 1965).
+
+    m is the size of the group of a row, on average; rho is the correlation of the rows of a group.
+    Few wrong answers cannot show that rho is small: with w wrong or w right ones, whichever are
+    fewer, a rho of 1 / (1 + 8 w) is assumed of groups of average size; with none each group is one.
+    """
+    n, fewer = outcome.size, min(outcome.sum(), outcome.size - outcome.sum())
+    size = n / shares.kish(groups)
+    if not fewer:
+        return size
+    mean_size = n / len(np.unique(np.asarray(groups)))
+    least = 1 + (mean_size - 1) / (1 + 8 * fewer)
+    return max(float(least), 1 + (size - 1) * shares.intraclass_correlation(outcome, groups))
 
 
 def rmse_interval(
@@ -57,23 +75,26 @@ def rmse_interval(
 ) -> tuple[float, float] | None:
     """Return the 95 % confidence interval of the RMSE on new rows or groups; None for few groups.
 
-    By Student's t for the logarithm of the mean squared error. The mean squared errors of groups
-    are assumed to vary at least like an exponential distribution, which allows for unusual groups;
-    `benchmarks/interval_coverage.py` measures the coverage.
+    By Student's t for the logarithm of the mean squared error, whose variance by groups is that of
+    independent rows times a design effect (Kish 1965).
+    `benchmarks/interval_coverage.py` measures the coverage and the width.
     """
     from scipy.special import stdtrit
 
     if shares.too_few_groups(groups):
         return None
-    squares = np.square(errors)
+    squares, n = np.square(errors), errors.size
     mean = float(squares.mean())
-    number = float(errors.size) if groups is None else shares.kish(groups)
+    number, effect = n, 1.0
+    if groups is not None:
+        number = len(np.unique(np.asarray(groups)))
+        size = n / shares.kish(groups)
+        # Squares are skew: what their correlation seems to be is mostly too small.
+        effect += (size - 1) * min(1.5 * shares.intraclass_correlation(squares, groups), 1.0)
     if mean == 0:
         return 0.0, 0.0
     if number <= 1:
         return 0.0, math.inf
-    error = shares.standard_error(squares, groups) / mean
-    if groups is not None:
-        error = max(error, 1 / math.sqrt(number))
-    factor = math.exp(min(stdtrit(number - 1, 0.975) * error / 2, 700.0))
+    error = shares.standard_error(squares, None) / mean * math.sqrt(effect)
+    factor = math.exp(min(stdtrit(number - 1, _TAIL) * error / 2, 700.0))
     return math.sqrt(mean) / factor, math.sqrt(mean) * factor
