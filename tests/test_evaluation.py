@@ -1,5 +1,7 @@
 """Judging a model: figures against scikit-learn and scipy, baselines, and what is cautioned of."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,7 +18,7 @@ from tinykernel.evaluation import (
     interval_in_words,
 )
 from tinykernel.evaluation.baselines import label_baselines, value_baselines
-from tinykernel.evaluation.cautions import cautions
+from tinykernel.evaluation.cautions import cautions, from_few_groups
 from tinykernel.evaluation.figures import compare_values
 from tinykernel.evaluation.models import evaluate_clips
 
@@ -75,6 +77,16 @@ def test_intervals_of_twelve_groups_hold_and_are_no_wider_than_they_must_be(corr
     low, high, share = np.array(found).T
     assert np.mean((low <= 0.8) & (high >= 0.8)) >= 0.92
     assert (high - low).mean() <= 1.5 * 2 * 1.96 * share.std()
+
+
+def test_labels_of_few_groups_are_named():
+    """Two of 22 records that hold most of a label are named, however many rows they have of all."""
+    labels, groups = np.repeat(["N", "S", "V"], 220), np.arange(660) % 22
+    assert from_few_groups(labels, groups) == ()
+    few = np.where((labels == "S") & (np.arange(660) % 7 > 0), groups % 2, groups)
+    (line,) = from_few_groups(labels, few)
+    assert re.match("8[5-9] % of the rows of 'S' come from 2 of 22 groups: ", line)
+    assert from_few_groups(labels, np.zeros(660)) == ()
 
 
 def test_few_groups_have_no_interval():

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.data.trained_rows import digests
+from tinykernel.decisions.shares import FEWEST_GROUPS
 from tinykernel.evaluation.baselines import FEW_ROWS, drawn_rows
 from tinykernel.evaluation.figures import LabelEvaluation
 from tinykernel.text import count, listed
 
 _RARE = 0.05
 _ENOUGH = 30  # test rows of a rare label, for its recall
+_MOSTLY = 0.8  # of the rows of a label
 _MOST_TRIED = 32  # inputs
 _FEW_INPUTS, _LEAVES = 5, 8  # of a leak of several columns
 _SHARP = 100.0  # weak regularization: labels that follow from a sum are separable
@@ -52,6 +54,29 @@ def cautions(
         )
         lines += [text] if n else []
     return tuple(filter(None, lines))
+
+
+def from_few_groups(labels: NDArray[Any], groups: NDArray[Any]) -> tuple[str, ...]:
+    """Name labels of which a tenth of the groups, or two, has most rows, unlike of other labels.
+
+    >>> labels, groups = np.repeat(["N", "S"], 90), np.arange(180) % 20
+    >>> from_few_groups(labels, groups), from_few_groups(labels, np.where(labels == "S", 3, groups))
+    ((), ("100 % of the rows of 'S' come from 1 of 20 groups: of others its recall is unknown",))
+    """
+    names, index = np.unique(groups, return_inverse=True)
+    few, every, lines = max(2, len(names) // 10), np.bincount(index), []
+    for label in np.unique(labels).tolist() if len(names) >= FEWEST_GROUPS else ():
+        counts = np.bincount(index[labels == label], minlength=len(names))
+        most = np.argsort(-counts, kind="stable")[: min(few, np.count_nonzero(counts))]
+        share = counts[most].sum() / counts.sum()
+        others = every - counts
+        alike = 2 * others[most].sum() > _MOSTLY * others.sum()
+        if counts.sum() >= _ENOUGH and share >= _MOSTLY and not alike:
+            lines.append(
+                f"{100 * share:.0f} % of the rows of {label!r} come from {len(most)} of "
+                f"{len(names)} groups: of others its recall is unknown"
+            )
+    return tuple(lines)
 
 
 def _rare(judged: LabelEvaluation, y_train: NDArray[Any]) -> str:

@@ -13,7 +13,7 @@ from tinykernel.data.ranges import outside
 from tinykernel.decisions.figures import decision_figures
 from tinykernel.evaluation import figures
 from tinykernel.evaluation.baselines import label_baselines, value_baselines
-from tinykernel.evaluation.cautions import cautions
+from tinykernel.evaluation.cautions import cautions, from_few_groups
 from tinykernel.evaluation.intervals import accuracy_interval
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.values import Values
@@ -77,6 +77,7 @@ def evaluate(
         return replace(values, cautions=doubts)
     true, predicted = np.asarray(y), integer.predict(X)
     group = None if groups is None else np.asarray(groups)
+    doubts += () if group is None else from_few_groups(true, group)
     judged = replace(
         figures.compare(true, predicted, integer.classes, groups),
         cautions=doubts,
