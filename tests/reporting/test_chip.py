@@ -254,7 +254,7 @@ def test_sensor(open_browser, tmp_path) -> None:
     """A CSV file of a sensor gives the events of Python, whatever the order of its columns."""
     stage = random_signal_stage(13, hop=4, channels=3)
     model = with_events(local_model(stage, 13), pause=0)
-    about = {"recordings": {"rate": 50.0, "channels": ["x", "y", HOSTILE]}}
+    about = {"recordings": {"rate": 200.0, "channels": ["x", "y", HOSTILE]}}
     about["events"] = {"curve": [{"false_alarms_an_hour": 2.0, "missed": 0.5}]}
     page = _write(tmp_path, model, about)
     open_browser.open(page)
@@ -273,4 +273,15 @@ def test_sensor(open_browser, tmp_path) -> None:
     )
     assert len(events) > 20
     assert open_browser.run(_LIST) == events[-400:]
+    # The motion sensor, at rest: 98.0665 m/s² are 10 g.
+    open_browser.run("document.querySelector('.tools select').value = 'g'")
+    open_browser.run("document.querySelector('.tools button').click()")
+    for event in 2 * ["{ x: 98.0665, y: 98.0665, z: 98.0665 }"]:
+        open_browser.run(
+            "window.dispatchEvent(new DeviceMotionEvent('devicemotion', "
+            f"{{ accelerationIncludingGravity: {event} }}));"
+            "new Promise((later) => setTimeout(later, 500))"
+        )
+    still = np.full((1, model.n_inputs), 10, model.raw_dtype)
+    assert open_browser.run(_SCORES) == model.scores(still)[0].tolist()
     assert open_browser.console == []
