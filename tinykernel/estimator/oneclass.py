@@ -62,11 +62,11 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         Share of the rows, or of groups, held out to set the threshold.
     window_shape : (int, int) or None
         Samples and channels, where rows are windows of a signal. Kernels as those of
-        `tinykernel.Classifier` then count patterns in them, or how loud bands of frequencies are:
-        what finds more simulated anomalies among a quarter of the windows.
+        `tinykernel.Classifier` then count patterns in them, filters when they respond loudly, or
+        bands of frequencies how loud they are: what finds more simulated anomalies.
     n_kernels : int or None
-        Number of kernels that count patterns in windows. None means 128, and lets the bands of
-        windows of whole numbers compete.
+        Number of kernels that count patterns in windows. None means 128, and lets filters compete,
+        and the bands of windows of whole numbers.
     hop : int
         Samples from one window of a stream to the next; 0 for no stream.
     budget : str, int, Limits or None

@@ -25,7 +25,7 @@ from tinykernel.training.folds import Fold
 from tinykernel.training.inputs import choose_scaling
 from tinykernel.training.loop import History
 from tinykernel.training.result import TrainingResult
-from tinykernel.training.signals.normal import SEGMENTS, anomalies, band_stages
+from tinykernel.training.signals.normal import SEGMENTS, anomalies, band_stages, filter_stages
 from tinykernel.training.signals.training import KernelSettings, pooled_signals
 from tinykernel.training.trainset import TrainSet
 
@@ -46,12 +46,14 @@ class PrototypesSpec(Spec):
     n_prototypes: int = 1
     n_kernels: int = 0  # that count patterns in windows; 0 for none.
     segment: int = 0  # length of segments whose bands are counted; 0 for none.
+    has_filters: bool = False  # whose loud responses are counted.
 
     @property
     def front(self) -> str:
         """The stages before the prototypes, in words."""
-        bands = f"bands of {self.segment} samples" if self.segment else "inputs"
-        return "patterns" if self.n_kernels else bands
+        if self.segment:
+            return f"bands of {self.segment} samples"
+        return "filters" if self.has_filters else "patterns" if self.n_kernels else "inputs"
 
     def __str__(self) -> str:
         """Describe it in words."""
@@ -68,7 +70,8 @@ class PrototypesKind(Kind[PrototypesSpec]):
 
     def cost_for(self, spec: PrototypesSpec, problem: Problem) -> int:
         """Rank longer segments first, which separate most frequencies, and patterns last."""
-        return SEGMENTS[::-1].index(spec.segment) if spec.segment else len(SEGMENTS)
+        others = len(SEGMENTS) + (not spec.has_filters)
+        return SEGMENTS[::-1].index(spec.segment) if spec.segment else others
 
     def applies(self, problem: Problem) -> str:
         """Refuse images."""
@@ -84,6 +87,7 @@ class PrototypesKind(Kind[PrototypesSpec]):
             specs = [PrototypesSpec(n_kernels=options.n_kernels or _PATTERNS)]
             if options.n_kernels is None and len(problem.data.X) >= _FEWEST_WINDOWS:
                 specs += [PrototypesSpec(segment=length) for length in SEGMENTS]
+                specs.append(PrototypesSpec(has_filters=True))
         fronts = [(spec, problem.once(_front_of_few, spec)) for spec in specs]
         return [
             replace(spec, n_prototypes=_most_prototypes(problem.data, front, options))
@@ -145,7 +149,7 @@ class _Front:
 
 
 def _front(spec: PrototypesSpec, data: TrainSet, problem: Problem) -> _Front | None:
-    """Fit the stages to normal rows; None where bands are not for these windows."""
+    """Fit the stages to normal rows; None where they are not for these windows."""
     rows, dtype, shape, options = data.X, data.raw_dtype, problem.shape, problem.options
     hop = options.hop
     if shape is None:
@@ -155,7 +159,10 @@ def _front(spec: PrototypesSpec, data: TrainSet, problem: Problem) -> _Front | N
     if spec.n_kernels:
         settings = KernelSettings(n_kernels=spec.n_kernels)
         return _Front(*pooled_signals(rows, dtype, options, settings, shape), hop)
-    front = band_stages(rows, dtype, shape, hop, spec.segment)
+    if spec.has_filters:
+        front = filter_stages(rows, dtype, shape)
+    else:
+        front = band_stages(rows, dtype, shape, hop, spec.segment)
     return None if front is None else _Front(*front, hop)
 
 

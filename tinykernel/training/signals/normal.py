@@ -1,4 +1,4 @@
-"""Windows of normal recordings: bands of their spectrum, and simulated anomalies to choose by."""
+"""Windows of normal recordings: bands, filters, and simulated anomalies to choose by."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.readouts.counts import CountingStages
 from tinykernel.training.signals.spectrum import spectrum_within
+from tinykernel.training.signals.training import signal_scaler
 
 #: Lengths of segments that compete.
 SEGMENTS = (64, 128, 256)
@@ -22,6 +23,13 @@ _THRESHOLDS = 8  # a band
 _USUAL = (0.02, 0.98)  # quantiles of usual levels
 _LEAST_SPAN = 40  # in sums of nine levels
 _TAPS = 9
+# Filters: the places of the taps 2 among -1, after how many samples they repeat, and the thresholds
+# of each, in spans from the middle of what is usual to twice what is loud.
+_FILTERS = ((0, 3, 6), (1, 3, 5), (0, 4, 8), (3, 4, 5))
+_DILATIONS, _MOST_COUNTS = (1, 2, 4), 256
+_STEPS = np.linspace(0.5, 3, 6)
+_FEWEST_POSITIONS = 3  # what usual counts differ by, at least
+_MOST_WINDOWS = 500  # that tell what is usual
 # Simulated anomalies: factor of scaled windows, and of the deviation clipped ones and bursts have.
 _SCALED, _CLIPPED, _BURST = 2.0, 1.0, 3.0
 _BURST_SAMPLES = 24
@@ -58,6 +66,53 @@ def band_stages(
     # Prototypes have 16 levels, so that few positions fill the whole range, too.
     filled = Scale(dtype, 8, *np.array([[0], [(255 << 16) // largest], [largest]]))
     return grid, (spectrum, stages.levels, stages.kernels, filled)
+
+
+def filter_stages(
+    rows: NDArray[np.generic], raw_dtype: str, shape: tuple[int, ...]
+) -> tuple[Grid, tuple[Stage, ...]] | None:
+    """Return stages that count how often filters of samples respond loudly, and what they take.
+
+    Filters of zero mean pass other frequencies each. Their thresholds reach beyond what is usual in
+    rows (n, samples * channels), and each count fills its own range, so that a few loud positions
+    of a thousand tell. Samples may be floats. None where there are too many channels, or windows
+    are too short.
+    """
+    samples, channels = shape
+    steps = _STEPS.size * channels
+    near = [(d, places) for d in _DILATIONS if 16 * d < samples for places in _FILTERS]
+    near = near[: _MOST_COUNTS // steps]
+    if not near:
+        return None
+    scaler = signal_scaler(rows, raw_dtype, shape)
+    grid = Grid.raw(raw_dtype, samples, 1, channels)
+    levels = Levels(scaler, scaler.bits - 8, 1, np.eye(channels, dtype=np.int8))
+    few = rows[:: -(-len(rows) // _MOST_WINDOWS)]
+    signal = levels.run(few, grid).reshape(len(few), samples, channels).astype(np.int64)
+    taps = -np.ones((len(near), _TAPS), np.int8)
+    thresholds = list[NDArray[Any]]()
+    for filter_taps, (dilation, places) in zip(taps, near, strict=True):
+        filter_taps[list(places)] = 2
+        positions = samples - (_TAPS - 1) * dilation
+        late = (signal[:, i * dilation :][:, :positions] for i in range(_TAPS))
+        response = np.asarray(sum(map(np.multiply, filter_taps, late))).reshape(-1, channels)
+        middle, loud = np.quantile(response, [0.5, _USUAL[1]], axis=0)
+        thresholds.append(middle + np.outer(_STEPS, np.maximum(loud - middle, 2)))
+    kernels = Kernels(
+        taps=np.repeat(taps, steps, axis=0)[:, :, np.newaxis],
+        dilation=np.repeat([dilation for dilation, _ in near], steps).astype(np.uint8),
+        channel=np.tile(np.arange(channels), len(near) * _STEPS.size).astype(np.uint8),
+        threshold=np.rint(np.concatenate(thresholds)).astype(np.int32).ravel(),
+        cells=(1, 1),
+    )
+    stages = CountingStages(grid, levels, kernels)
+    counts = kernels.run(levels.run(rows, grid), stages.placed)
+    low, high = np.quantile(counts, _USUAL, axis=0)
+    width = np.maximum(high - low, _FEWEST_POSITIONS)
+    offset = np.rint(np.maximum(low - width, 0)).astype(np.int32)
+    span = np.rint(high + 2 * width - offset).astype(np.uint32)
+    filled = Scale(kernels.gives(stages.placed).dtype, 8, offset, (255 << 16) // span, span)
+    return grid, (levels, kernels, filled)
 
 
 def _thresholds(levels: NDArray[np.int64]) -> Kernels:
