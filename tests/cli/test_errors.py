@@ -120,6 +120,25 @@ def test_completion(monkeypatch):
     assert "complete" in result.stdout, result.output
 
 
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("bench --target cortex-m0,cortex-m3", {"cortex-m0,cortex-m3", "cortex-m0,cortex-m33"}),
+        ("train data.npz -t atm", {"atmega328p"}),
+        ("train --set n_co", {"n_components="}),
+        ("export --set code=", {"code=auto", "code=small"}),
+        ("options epoc", {"epochs"}),
+    ],
+)
+def test_completion_of_targets_and_settings(monkeypatch, typed, expected):
+    """Shells propose targets after a comma too, settings, and the words to choose from."""
+    monkeypatch.setenv("_TINYKERNEL_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"tinykernel {typed}")
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split())))
+    result = CliRunner().invoke(app, [], prog_name="tinykernel")
+    assert expected <= set(result.stdout.split()), result.output
+
+
 def _main(monkeypatch, *arguments, encoding="utf-8"):
     """Run the whole program in this process; return its status and what stdout took."""
     out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)

@@ -38,6 +38,25 @@ def test_report_table(work, tmp_path):
     assert len(several.splitlines()) == 3
 
 
+def test_report_as_markdown(work):
+    """--markdown prints a table with a row for each target, and in bold what does not fit."""
+    command = ("report", work / "gesture.tkm", "--compiler", "none", "--markdown")
+    text = run(*command, "-t", "cortex-m0,cortex-m4", "-t", "esp32").stdout
+    table = [line.split(" | ") for line in text.splitlines() if line.startswith("|")]
+    assert [row[0] for row in table] == [
+        "| target",
+        "| ---",
+        "| cortex-m0",
+        "| cortex-m4",
+        "| esp32",
+    ]
+    assert {len(row) for row in table} == {6}
+    over = run(*command, "--budget", "1KB")
+    assert over.exit_code == 1
+    assert "- **cortex-m4: " in over.stdout
+    assert "give one of them" in failed(*command, "--json", status=2)
+
+
 def test_page(work, tmp_path):
     """--html gives the same accuracy as evaluate, on the same rows, and a status."""
     page, data = tmp_path / "r.html", work / "data.npz"

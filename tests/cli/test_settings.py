@@ -93,6 +93,22 @@ def test_a_file_of_settings_says_the_same_as_options(work, tmp_path) -> None:
     assert (tmp_path / "a.tkm").read_bytes() != (tmp_path / "c.tkm").read_bytes()
 
 
+def test_saved_settings_repeat_a_call(work, tmp_path) -> None:
+    """--save-config writes what was typed, for --config, and replaces no other file."""
+    saved, typed = tmp_path / "a.toml", ("--seed", 3, *QUICK)
+    label = ("--label", 'y_train "\U0001f600"')
+    train = ("train", work / "data.npz", "-q", "-o")
+    assert run(*train, tmp_path / "a.tkm", *typed, "--save-config", saved).exit_code == 0
+    assert run(*train, tmp_path / "b.tkm", "--config", saved).exit_code == 0
+    assert (tmp_path / "a.tkm").read_bytes() == (tmp_path / "b.tkm").read_bytes()
+    run(*train, tmp_path / "c.tkm", "--config", saved, *label, "--save-config", saved)
+    assert SETTINGS["label"].read(read_file(saved)["label"][0]) == label[1]
+    (tmp_path / "other.toml").write_text("[project]\nname = 'x'\n")
+    refused = (*train, tmp_path / "d.tkm", "--save-config", tmp_path / "other.toml")
+    assert "not a table of settings" in failed(*refused)
+    assert "not a settings file" in failed(*train, tmp_path / "d.tkm", "--config", tmp_path / "no")
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

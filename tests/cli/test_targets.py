@@ -1,6 +1,6 @@
 """The list of targets."""
 
-from tests.cli.tools import json_of, run
+from tests.cli.tools import failed, json_of, run
 from tinykernel.codegen.boards import BOARDS
 from tinykernel.codegen.targets import TARGETS
 
@@ -12,6 +12,19 @@ def test_targets():
     assert all(name in table for name in (*TARGETS, "Raspberry Pi Pico 2"))
     row = next(line for line in table.splitlines() if line.startswith("uno "))
     assert row.split()[1:8] == ["atmega328p", "32.0", "KB", "2.0", "KB", "16", "MHz"]
+
+
+def test_tools_of_this_computer(monkeypatch, tmp_path) -> None:
+    """Each target has its compiler and emulator, or what to install; without any, only the last."""
+    for row in json_of("targets", "--tools"):
+        assert (row["install"] is None) == (None not in (row["compiler"], row["emulator"]))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PLATFORMIO_CORE_DIR", str(tmp_path))
+    (row,) = json_of("targets", "--tools", "--target", "esp8266")  # zig does not build for it
+    lacking = {"compiler": None, "emulator": None, "install": "its gcc and qemu"}
+    assert row == {"target": "esp8266"} | lacking
+    assert "its gcc and qemu" in run("targets", "--tools").stdout
+    assert "give one of them" in failed("targets", "--tools", "--fits", __file__, status=2)
 
 
 def test_which_boards_hold_a_model(work) -> None:

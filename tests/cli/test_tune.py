@@ -1,5 +1,6 @@
 """tinykernel tune: a whole session, --pick, and wrong usage."""
 
+import csv
 import json
 
 import pytest
@@ -61,6 +62,24 @@ def test_pick_wanted_all_options_of_the_first_call(work, tuned):
     assert run(*command, *OPTIONS).output == ""
     for other in (sets("epochs=3"), ("--label", "y_train", *sets("epochs=3"))):
         assert "epochs was 2, is 3" in failed(*command, *other)
+
+
+def test_the_curve_as_table_and_picture(work, tuned, require_tool):
+    """--curve writes the points that --json has, one a line, or draws them."""
+    require_tool("matplotlib")
+    command = ("tune", work / "data.npz", "-o", tuned / "again.tkm", "--pick", "3KB", "-q")
+    for name in ("curve.csv", "curve.png"):
+        assert run(*command, "--curve", tuned / name).output == ""
+    with (tuned / "curve.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    points = json.loads((tuned / "out.json").read_text())["points"]
+    for row, point in zip(rows, points, strict=True):
+        assert row["folds"].split() == [str(share) for share in point.pop("folds")]
+        assert {name: row[name] for name in point} == {
+            name: "" if value is None else str(value) for name, value in point.items()
+        }
+    assert (tuned / "curve.png").read_bytes().startswith(b"\x89PNG")
+    assert "use .csv or .png" in failed(*command, "--curve", tuned / "curve.svg")
 
 
 @pytest.mark.parametrize(

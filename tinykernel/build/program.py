@@ -116,11 +116,17 @@ def find_platforms(target: Target, back_end: str = "auto") -> list[Platform]:
     platforms = [platform for platform in by_machine if platform is not None]
     if not platforms:
         raise TinykernelError(
-            f"no compiler and emulator for {target.name} found; install "
-            + _TOOLS.get(target.family, "its gcc and qemu")
-            + (", or 'pip install ziglang unicorn'" if target.zig else "")
+            f"no compiler and emulator for {target.name} found; install {tools_for(target)}"
         )
     return platforms
+
+
+def tools_for(target: Target) -> str:
+    """Name what to install to build and run programs for a target."""
+    if target.family == "host":
+        return "gcc, clang, or 'pip install ziglang'"
+    from_pypi = ", or 'pip install ziglang unicorn'" if target.zig else ""
+    return _TOOLS.get(target.family, "its gcc and qemu") + from_pypi
 
 
 def write_sources(folder: Path, files: dict[str, bytes]) -> list[Path]:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from tinykernel.measure.report import Report
     from tinykernel.reporting import ReportPage
 
+_COLUMNS = ("target", "flash", "RAM", "stack", "fits", "source")
+
 
 def report_command(
     ctx: typer.Context,
@@ -33,6 +35,9 @@ def report_command(
     clock: Annotated[
         str | None, args.option("HZ", "for the page: clocks, e.g. 16MHz,48MHz")
     ] = None,
+    markdown: Annotated[
+        bool, args.flag("--markdown", text="print the result as Markdown, for a merge request")
+    ] = False,
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = False,
 ) -> None:
@@ -49,6 +54,8 @@ def report_command(
 
     if html is not None:
         args.check_output_file(html, (".html", ".htm"), [model])
+    if markdown and as_json:
+        raise typer.BadParameter("not with --json; give one of them", param_hint="--markdown")
     for name, value in (("--data", data), ("--clock", clock)):
         if value is not None and html is None:
             raise typer.BadParameter("needs --html", param_hint=name)
@@ -72,6 +79,8 @@ def report_command(
     if as_json:
         dicts = [result.to_dict() for result in reports]
         print_json(dicts if several else dicts[0])
+    elif markdown:
+        typer.echo(_markdown(model.stem, reports))
     elif not quiet:
         print_report(reports)
     for result in reports:
@@ -103,8 +112,13 @@ def print_report(reports: list[Report]) -> None:
     """Print one target in full, or several in one line each."""
     if len(reports) == 1:
         _print_one(reports[0])
-        return
-    rows = [
+    else:
+        print_table(_COLUMNS, _rows(reports), right=_COLUMNS[1:4])
+
+
+def _rows(reports: list[Report]) -> list[tuple[str, ...]]:
+    """Return the cells of `_COLUMNS` for each target."""
+    return [
         (
             result.target,
             *map(size, (result.flash, result.ram, result.stack)),
@@ -113,8 +127,18 @@ def print_report(reports: list[Report]) -> None:
         )
         for result in reports
     ]
-    numbers = ("flash", "RAM", "stack")
-    print_table(("target", *numbers, "fits", "source"), rows, right=numbers)
+
+
+def _markdown(name: str, reports: list[Report]) -> str:
+    """Return a table of the targets, what does not fit, and what is to know."""
+    rows = [_COLUMNS, ("---", *["--:"] * 3, "---", "---"), *_rows(reports)]
+    table = [f"| {' | '.join(row)} |" for row in rows]
+    remarks = dict.fromkeys(
+        f"- {text}"
+        for result in reports
+        for text in (*(f"**{result.target}: {each}**" for each in result.problems), *result.notes)
+    )
+    return "\n".join([f"### {name}", "", *table, *[""] * bool(remarks), *remarks])
 
 
 def _print_one(result: Report) -> None:

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.arguments import JsonOption, TargetsOption, expand_targets, option
+from tinykernel.cli.common.arguments import (
+    JsonOption,
+    TargetsOption,
+    expand_targets,
+    flag,
+    option,
+)
 from tinykernel.cli.common.output import print_json, print_table, size
 from tinykernel.codegen.boards import BOARDS, boards_of
 from tinykernel.codegen.targets import TARGETS, Target
@@ -22,15 +28,22 @@ def targets_command(
         Path | None, option("MODEL", "list the boards that can hold this model")
     ] = None,
     target: TargetsOption = [],  # noqa: B006
+    tools: Annotated[
+        bool, flag("--tools", text="list the compilers and emulators of this computer")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List processors and boards, or those that hold a model.
+    """List processors, boards or tools, or boards for a model.
 
     --target limits the list to these processors.
     """
     names = expand_targets(target, TARGETS)[0] if target else list(TARGETS)
     chosen = [TARGETS[name] for name in names]
-    if fits is not None:
+    if tools:
+        if fits is not None:
+            raise typer.BadParameter("not with --tools; give one of them", param_hint="--fits")
+        _show_tools(chosen, as_json=as_json)
+    elif fits is not None:
         cores = {each.core for each in chosen if each.family != "host"}
         _show_fits(fits, cores, as_json=as_json)
     elif as_json:
@@ -88,6 +101,29 @@ def _print(targets: list[Target]) -> None:
     ]
     columns = ("board", "target", "flash", "RAM", "clock", "name on the box")
     print_table(columns, rows, right=("flash", "RAM", "clock"))
+
+
+def _show_tools(targets: list[Target], *, as_json: bool) -> None:
+    """Print what was found on this computer for each target, and what to install."""
+    from tinykernel.build.program import find_platforms, tools_for
+    from tinykernel.build.toolchains import find_toolchain
+
+    rows = []
+    for target in targets:
+        chain, emulator, missing = find_toolchain(target), None, None
+        try:
+            platform = find_platforms(target)[0]
+            chain, emulator = platform.chain, platform.emulator or "this computer"
+        except TinykernelError:
+            missing = tools_for(target)
+        compiler = None if chain is None else chain.title
+        row = {"target": target.name, "compiler": compiler, "emulator": emulator}
+        rows.append(row | {"install": missing})
+    if as_json:
+        print_json(rows)
+    else:
+        columns = ("target", "compiler", "emulator", "install")
+        print_table(columns, [[each or "-" for each in row.values()] for row in rows])
 
 
 def _show_fits(path: Path, cores: set[str], *, as_json: bool) -> None:

@@ -17,7 +17,13 @@ from tinykernel.cli.common.evaluation import judged, print_training, summary
 from tinykernel.cli.common.normality import train_novelty
 from tinykernel.cli.common.output import print_json
 from tinykernel.cli.common.rows import about_evaluation, about_training
-from tinykernel.cli.settings.gathering import SetOption, gather, has_settings
+from tinykernel.cli.settings.gathering import (
+    ConfigOption,
+    SaveConfigOption,
+    SetOption,
+    gather,
+    has_settings,
+)
 from tinykernel.cli.settings.table import OF_PAPER, OPTIONS_OF_TRAIN, PAPER, SETTINGS
 from tinykernel.codegen.targets import find_target
 from tinykernel.data.paths import is_pictures
@@ -39,6 +45,8 @@ def train_command(
     output: Annotated[Path, args.option("--output -o MODEL", "model to write: .tkm or .pkl")],
     settings: None = None,
     assignments: SetOption = [],  # noqa: B006
+    config: ConfigOption = None,
+    save_config: SaveConfigOption = None,
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = False,
     **_: Any,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,10 +16,26 @@ from tinykernel.cli import train
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.dataset import dataset_for, is_by_group
-from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, size
+from tinykernel.cli.common.output import (
+    percent,
+    print_json,
+    print_pairs,
+    print_table,
+    size,
+    write_csv,
+)
 from tinykernel.cli.common.rows import about_evaluation, about_training
-from tinykernel.cli.settings.gathering import SetOption, gather, has_settings, typed_settings
+from tinykernel.cli.settings.gathering import (
+    ConfigOption,
+    SaveConfigOption,
+    SetOption,
+    gather,
+    has_settings,
+    typed_settings,
+)
 from tinykernel.codegen.targets import find_target
+from tinykernel.errors import TinykernelError
+from tinykernel.files import write_bytes_atomically
 from tinykernel.measure.limits import Limits
 
 if TYPE_CHECKING:
@@ -35,8 +54,13 @@ def tune_command(
     output: Annotated[
         Path | None, args.option("--output -o MODEL", "file for the recommended model: .tkm")
     ] = None,
+    curve: Annotated[
+        Path | None, args.option("FILE", "accuracy against size: .csv, or .png by matplotlib")
+    ] = None,
     settings: None = None,
     assignments: SetOption = [],  # noqa: B006
+    config: ConfigOption = None,
+    save_config: SaveConfigOption = None,
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = False,
     **_: Any,
@@ -65,6 +89,10 @@ def tune_command(
         args.check_output_file(output, (".tkm",))
     elif options["pick"] is not None:
         raise typer.BadParameter("needs -o MODEL", param_hint="--pick")
+    if curve is not None:
+        args.check_output_file(curve, (".csv", ".png"))
+        if curve.suffix.lower() == ".png" and find_spec("matplotlib") is None:
+            raise TinykernelError(f"{curve}: needs matplotlib; install it, or write a .csv")
     parameters, pick = train.parameters_of(options), options["pick"]
     with showing_progress(quiet), scheduler(options["backend"]):
         dataset, cut, remembered = dataset_for(options, parameters)
@@ -87,6 +115,8 @@ def tune_command(
         typer.echo(f"--pick {size(pick)}: takes {size(chosen.budget)}, {kept}", err=True)
     if output is not None:
         _write(result, chosen, output, dataset, options, remembered | about_evaluation(judged))
+    if curve is not None:
+        _write_curve(result, curve)
     if as_json:
         test = None if judged is None else judged.to_dict()
         print_json(result.to_dict() | {"model": output, "picked": chosen.budget, "test": test})
@@ -119,6 +149,30 @@ def _write(
     about = about_training(trained, dataset, result.target, settings)
     search = result.searches.get(budget)
     save(model, output, about | ({"search": search} if search else {}))
+
+
+def _write_curve(result: TuneResult, path: Path) -> None:
+    """Write a line for each size, or draw accuracy against flash with standard errors."""
+    if path.suffix.lower() == ".csv":
+        rows = [vars(point) | {"folds": " ".join(map(str, point.folds))} for point in result.points]
+        write_csv(path, list(rows[0]), [list(row.values()) for row in rows])
+        return
+    figure = import_module("matplotlib.figure").Figure()
+    axes, file = figure.subplots(), io.BytesIO()
+    flash = [point.flash / 1024 for point in result.points]
+    accuracy, error = (
+        [100 * getattr(point, name) for point in result.points]
+        for name in ("accuracy", "standard_error")
+    )
+    axes.errorbar(flash, accuracy, error, marker="o", capsize=3)
+    best = result.points.index(result.best)
+    axes.plot(
+        flash[best], accuracy[best], "o", markersize=12, fillstyle="none", label="recommended"
+    )
+    axes.set(xlabel="flash (KB)", ylabel=f"{result.score} on held-out rows (%)")
+    axes.legend(loc="lower right")
+    figure.savefig(file, format="png", dpi=150)
+    write_bytes_atomically(path, file.getvalue())
 
 
 def _print(

@@ -16,7 +16,7 @@ from tinykernel.codegen.targets import find_target
 from tinykernel.errors import TinykernelError
 from tinykernel.measure.estimate import least_code
 from tinykernel.measure.instructions import check_counted
-from tinykernel.measure.limits import Limits, parse_limits
+from tinykernel.measure.limits import DEFAULT_BUDGET, Limits, parse_limits
 from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel
 from tinykernel.model.proof import choose_schedules
@@ -32,7 +32,6 @@ MOST_CHOSEN = 32768
 #: 384. A stream has 4 KB of RAM with 512, and pays every kernel with every sample or spectrum.
 MOST_KERNELS = {"signal": 1024, "stream": 512, "spectrum": 2048}
 MOST_CHANNELS = 192
-DEFAULT_BUDGET = "30KB"
 _ROWS_A_CLASS = 4
 # Code differs from compiler to compiler: by up to an eighth of the estimate and some bytes more,
 # with GCC and zig on some forty trained models of each of four targets.

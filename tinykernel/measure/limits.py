@@ -8,6 +8,8 @@ from typing import Any
 
 from tinykernel.errors import TinykernelError
 
+#: Limit of flash of a training without a budget.
+DEFAULT_BUDGET = "30KB"
 _SIZES = {"": 1, "b": 1, "k": 1024, "kb": 1024, "kib": 1024, "m": 1024**2, "mb": 1024**2}
 _COUNTS = {"": 1.0, "k": 1e3, "m": 1e6}
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}

@@ -25,9 +25,8 @@ from tinykernel.data.ranges import input_ranges
 from tinykernel.data.trained_rows import seen_before
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import LabelEvaluation, evaluate, interval_in_words
-from tinykernel.measure.capacity import DEFAULT_BUDGET
 from tinykernel.measure.costs import Cost, cost_on, parse_clocks
-from tinykernel.measure.limits import Limits, parse_limits
+from tinykernel.measure.limits import DEFAULT_BUDGET, Limits, parse_limits
 from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.values import Values

@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from tinykernel.cli.settings import parsing
+from tinykernel.cli.settings.completion import complete_targets
 from tinykernel.cli.settings.table import bounds
 from tinykernel.codegen.targets import find_target
 from tinykernel.data.paths import data_folder, find_data, is_recording
@@ -96,7 +97,12 @@ DataArgument = Annotated[
 ]
 ModelArgument = Annotated[Path, argument("MODEL", "model: .tkm or .pkl", callback=_existing_model)]
 TargetsOption = Annotated[
-    list[str], option("--target -t TARGET", "target processor, several separated by commas, or all")
+    list[str],
+    option(
+        "--target -t TARGET",
+        "target processor, several separated by commas, or all",
+        autocompletion=complete_targets,
+    ),
 ]
 BudgetOption = Annotated[
     Any,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.data.paths import data_folder, find_data, is_pictures
 from tinykernel.errors import TinykernelError
-from tinykernel.measure.capacity import DEFAULT_BUDGET
+from tinykernel.measure.limits import DEFAULT_BUDGET
 from tinykernel.progress import report as say
 from tinykernel.text import listed, similar, visible
 

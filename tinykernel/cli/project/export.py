@@ -10,7 +10,7 @@ import typer
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.output import print_json, print_pairs, size
 from tinykernel.cli.common.rows import ModelFile, open_model, recordings_for, rows_for
-from tinykernel.cli.settings.gathering import SetOption, gather
+from tinykernel.cli.settings.gathering import ConfigOption, SetOption, gather
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import TinykernelError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _SEARCHED = 2000  # rows searched for a refusal
 # Parameters that --check reads from the manifest, or ignores.
-_OF_EXPORTS = ("target", "output", "name", "project_format", "assignments", "force")
+_OF_EXPORTS = ("target", "output", "name", "project_format", "assignments", "config", "force")
 
 
 def export_command(
@@ -55,6 +55,7 @@ def export_command(
         ),
     ] = [],  # noqa: B006
     assignments: SetOption = [],  # noqa: B006
+    config: ConfigOption = None,
     force: args.ForceOption = False,
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = False,

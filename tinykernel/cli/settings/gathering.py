@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -10,8 +11,11 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from tinykernel.cli.common.arguments import check_output_file, option
+from tinykernel.cli.settings.completion import complete_assignments, complete_targets
 from tinykernel.cli.settings.table import PARTS, SETTINGS, Setting
 from tinykernel.errors import TinykernelError
+from tinykernel.files import write_bytes_atomically
 from tinykernel.text import similar
 from tinykernel.training.options.declarations import SUCCESSORS
 
@@ -22,7 +26,16 @@ _Command = TypeVar("_Command", bound=Callable[..., None])
 
 SetOption = Annotated[
     list[str],
-    typer.Option("--set", metavar="NAME=VALUE", help="another setting, see 'tinykernel options'"),
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="another setting, see 'tinykernel options'",
+        autocompletion=complete_assignments,
+    ),
+]
+ConfigOption = Annotated[Path | None, option("FILE", "file of settings, not tinykernel.toml")]
+SaveConfigOption = Annotated[
+    Path | None, option("FILE", "write the settings to a file for --config")
 ]
 
 
@@ -44,9 +57,13 @@ def has_settings(*names: str) -> Callable[[_Command], _Command]:
 
 
 def _parameter(setting: Setting) -> inspect.Parameter:
-    short = {"target": ["-t"]}.get(setting.name, [])
+    is_target = setting.name == "target"
     declared = typer.Option(
-        setting.option, *short, help=setting.help, metavar=setting.kind, show_default=False
+        *(setting.option, *["-t"] * is_target),
+        help=setting.help,
+        metavar=setting.kind,
+        show_default=False,
+        autocompletion=complete_targets if is_target else None,
     )
     return inspect.Parameter(
         setting.name,
@@ -111,15 +128,16 @@ def gather(
 ) -> tuple[dict[str, Any], set[str]]:
     """Read and check the settings of the tables `parts` for a command, except `left_out`.
 
-    `options` are the parameters of the command: settings as text, and ``assignments`` of ``--set``.
-    ``tinykernel.toml`` may be beside `source`; settings of an earlier call, `before`, override it.
+    `options` are the parameters of the command: settings as text, ``assignments`` of ``--set``, and
+    the files of ``--config`` and ``--save-config``. Without the first, ``tinykernel.toml`` may be
+    beside `source`; settings of an earlier call, `before`, override it.
     Returns the values of all settings, and the names of those that are not defaults. Errors name
     the place.
     """
     parts = tuple(parts)
     taken = {n: s for n, s in SETTINGS.items() if s.part in parts and n not in set(left_out)}
-    file = Path(source).parent / _FILE
-    texts = read_file(file) if file.exists() else {}
+    file = options["config"] or Path(source).parent / _FILE
+    texts = read_file(file) if options["config"] or file.exists() else {}
     unused = [name for name in texts if SETTINGS[name].part in parts and name not in taken]
     if unused:
         raise TinykernelError(f"{texts[unused[0]][1]}: {_NOT_HERE}")
@@ -143,7 +161,25 @@ def gather(
             if (values.get(kind) or default) not in allowed:
                 problem = f"only for {kind} {' and '.join(allowed)}; leave it out"
                 raise typer.BadParameter(problem, param_hint=texts[name][1])
+    if options.get("save_config") is not None:
+        _write_file(options["save_config"], {name: texts[name][0] for name in texts})
     return values, typed
+
+
+def _write_file(path: Path, texts: Mapping[str, str]) -> None:
+    """Write settings as text, in the tables of their parts; replace only a file of settings."""
+    check_output_file(path, (".toml",))
+    if path.exists():
+        read_file(path)
+    lines = []
+    for part in dict.fromkeys(SETTINGS[name].part for name in texts):
+        lines.append(f"[{part}]")
+        lines += [
+            f"{name} = {json.dumps(text, ensure_ascii=False)}"
+            for name, text in texts.items()
+            if SETTINGS[name].part == part
+        ]
+    write_bytes_atomically(path, "".join(f"{line}\n" for line in lines).encode("utf-8"))
 
 
 def typed_settings(

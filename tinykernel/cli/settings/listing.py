@@ -8,19 +8,23 @@ import typer
 
 from tinykernel.cli.common.arguments import JsonOption, argument
 from tinykernel.cli.common.output import print_json, print_pairs, print_table
+from tinykernel.cli.settings.completion import complete_settings
 from tinykernel.cli.settings.gathering import known
 from tinykernel.cli.settings.table import METHODS, PARTS, SETTINGS, TASKS, Setting
 
 
 def options_command(
-    names: Annotated[list[str] | None, argument("NAME", "settings to show in full")] = None,
+    names: Annotated[
+        list[str] | None,
+        argument("NAME", "settings to show in full", autocompletion=complete_settings),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """List all settings, or show some in full.
 
-    Give settings with --set NAME=VALUE, or in a file tinykernel.toml next to the data (for export,
-    next to the model). Its tables are [data], [train], [tune] and [export]. The command line takes
-    precedence over the file.
+    Give settings with --set NAME=VALUE, or in a file: --config FILE, by default tinykernel.toml
+    next to the data (for export, next to the model). Its tables are [data], [train], [tune] and
+    [export]. The command line takes precedence over the file.
     """
     chosen = [known(name, name) for name in names] if names else list(SETTINGS.values())
     if as_json:

@@ -207,7 +207,7 @@ _OWN = (
     _train(
         "validation",
         "SHARE",
-        "Share of the training rows that choose the best epoch.",
+        "Share of training rows to choose the epoch.",
         reader=parsing.number(1e-9, 0.4999999, "a share above 0 and below 0.5"),
         range="above 0, below 0.5",
         tasks=_SUPERVISED,
