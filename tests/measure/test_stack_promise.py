@@ -20,17 +20,18 @@ def promised(header: str, column: int) -> dict[str, int]:
     return table
 
 
+# The levels of `report` with and without packed instructions take all models, the others a fifth.
+ALL_MODELS = [(core, "gcc", "-Os") for core in ("cortex-m0", "cortex-m4")]
+A_FIFTH = [
+    *((core, "gcc", "-Os") for core in ("cortex-m3", "cortex-m7", "cortex-m33", "esp32c3")),
+    *(("esp8266", "gcc", "-Os"), ("atmega328p", "gcc", "-Os"), ("esp8266", "gcc", "-O0")),
+    *(("cortex-m0", "gcc", level) for level in ("-O2", "-O3")),
+    *(("cortex-m4", "zig", level) for level in ("-Os", "-Og", "-O0")),
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("core", "kind", "level"),
-    [
-        *((core, "gcc", "-Os") for core in ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7")),
-        *((core, "gcc", "-Os") for core in ("cortex-m33", "esp32c3", "esp8266", "atmega328p")),
-        ("esp8266", "gcc", "-O0"),
-        *(("cortex-m0", "gcc", level) for level in ("-O2", "-O3")),
-        *(("cortex-m4", "zig", level) for level in ("-Os", "-Og", "-O0")),
-    ],
-)
+@pytest.mark.parametrize(("core", "kind", "level"), ALL_MODELS + A_FIFTH)
 def test_no_function_takes_more_stack_than_promised(
     require_platforms, require_toolchain, import_benchmark, tmp_path: Path, core, kind, level
 ) -> None:
@@ -38,7 +39,9 @@ def test_no_function_takes_more_stack_than_promised(
     require_platforms(core)
     require_toolchain(core, kind)
     stack = import_benchmark("stack")
-    models = dict(stack.answering())
+    chosen, models = (core, kind, level), dict(stack.answering())
+    if chosen in A_FIFTH:
+        models = dict([*models.items()][A_FIFTH.index(chosen) % 5 :: 5])
     if core == "atmega328p":  # it has 2 KB of RAM
         models = {name: model for name, model in models.items() if stack.is_small(model)}
     column = {"-Os": 0, "-Og": 3 if kind == "zig" else 0, "-O3": 2, "-O0": 3}.get(level, 1)
@@ -54,4 +57,4 @@ def test_no_function_takes_more_stack_than_promised(
         used |= painted.keys()
     rows = json.loads((resources.folder("templates") / "model" / "stack.json").read_text())["rows"]
     every = {function for row in rows for function in row["functions"]}
-    assert used == every or core == "atmega328p"
+    assert used == every or chosen in A_FIFTH
