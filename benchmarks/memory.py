@@ -77,7 +77,10 @@ def resident(process: int, above: bytes = b"") -> int:
 def run(command: list[str]) -> tuple[int, dict[str, Any]]:
     """Run a command to its end; return its peak memory in bytes, and what it printed as JSON."""
     peak = 0
-    with tempfile.TemporaryFile("w+") as out, subprocess.Popen(command, stdout=out) as child:
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8") as out,
+        subprocess.Popen(command, stdout=out) as child,
+    ):
         while child.poll() is None:
             peak = max(peak, resident(child.pid))
             time.sleep(0.05)

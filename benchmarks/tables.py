@@ -85,7 +85,7 @@ def rows_of(name: str, file: Path) -> tuple[Data, Coding]:
 
 def _label(file: Path) -> str:
     """Return the name of the last column."""
-    with file.open() as stream:
+    with file.open(encoding="utf-8") as stream:
         return stream.readline().strip().split(",")[-1]
 
 

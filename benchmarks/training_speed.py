@@ -49,7 +49,7 @@ def peak() -> float:
 def resident() -> float:
     """Return the memory that this process uses now, in MB; its peak where that is not known."""
     try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
     except OSError:
         return peak()
     return pages * resource.getpagesize() / 2**20

@@ -169,7 +169,7 @@ def fuzz(scale: float | None, log: str | None) -> list[tuple[str, str, str]]:
         said = run(["-m", "tests.fuzz", "--scale", scale]).stdout.splitlines()[-1]
         what = f"`make fuzz FUZZ_SCALE={scale:g}`"
     else:
-        lines = Path(log).read_text().splitlines()
+        lines = Path(log).read_text(encoding="utf-8").splitlines()
         said, what = next(line for line in lines[::-1] if " kernel inputs; " in line), "`make fuzz`"
     counts = said.split("; ")
     names = ("crashes", "uncaught", "sanitizer", "differences", "largest", "longest")

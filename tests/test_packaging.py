@@ -160,7 +160,7 @@ def test_wheel_works_in_empty_environment(wheel, tmp_path) -> None:
     (installed,) = packages.glob("tinykernel-*.dist-info")
     link_requirements(Distribution.at(installed), packages, set())
     if find_toolchain("host").kind == "zig":
-        # No other compiler is there; this is that of the extra "emulate".
+        # No other compiler is there; this is that of the extra "boards".
         zig = importlib.import_module("ziglang")
         (packages / "ziglang").symlink_to(Path(str(zig.__file__)).parent)
     rows = [f"{i % 7},{i % 5},{'left' if i % 7 > i % 5 else 'right'}" for i in range(70)]

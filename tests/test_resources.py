@@ -1,11 +1,46 @@
 """Folders beside the package, its version, and what scripts of others import."""
 
 import importlib.util
+import subprocess
+import sys
 
 import pytest
 
 import tinykernel
+from tests.random_models import random_model
 from tinykernel import resources
+from tinykernel.modelfile import save
+
+# Modules and functions that Windows lacks; what others have loaded before is theirs.
+_BLOCKED = """
+import importlib, os, pkgutil, signal, sys
+import numba, sklearn.linear_model
+for name in ("pty", "tty", "termios", "fcntl", "resource"):
+    sys.modules[name] = None
+for module, name in ((os, "fork"), (os, "killpg"), (signal, "SIGHUP"), (signal, "SIGKILL")):
+    delattr(module, name)
+import tinykernel
+for module in pkgutil.walk_packages(tinykernel.__path__, "tinykernel."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+from tinykernel.board.emulator import _at_port
+try:
+    _at_port(["true"]).__enter__()
+except tinykernel.TinykernelError as error:
+    assert "pseudo terminals" in str(error)
+from tinykernel.cli import app
+for command in sys.argv[1:]:
+    assert app(command.split(), standalone_mode=False) == 0, command
+"""
+
+
+def test_commands_need_nothing_that_windows_lacks(tmp_path) -> None:
+    """All modules can be imported, and commands without a board run; `emulate` says why not."""
+    save(random_model(1, n_features=4, raw_dtype="int16"), tmp_path / "m.tkm")
+    (tmp_path / "d.csv").write_text("a,b,c,d\n1,2,3,4\n", encoding="utf-8")
+    commands = ["targets --json", "options", "inspect m.tkm", "predict m.tkm d.csv"]
+    commands += ["export m.tkm --target cortex-m4 -o out", "report m.tkm --compiler none"]
+    subprocess.run([sys.executable, "-c", _BLOCKED, *commands], cwd=tmp_path, check=True)
 
 
 @pytest.mark.parametrize("name", ["templates", "firmware"])

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import pty
 import subprocess
 import tempfile
-import tty
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -131,6 +129,14 @@ def emulated_sensor(movement: str) -> Iterator[EmulatedBoard]:
 @contextmanager
 def _at_port(command: list[str]) -> Iterator[str]:
     """Start a program at one end of a pseudo terminal; give the name of the other end."""
+    try:
+        import pty
+        import tty
+    except ImportError:
+        raise TinykernelError(
+            "an emulated board needs pseudo terminals, which this system lacks; use Linux, macOS "
+            "or WSL"
+        ) from None
     here, there = pty.openpty()
     # Raw from the beginning, and open here, so that a client may come and go.
     tty.setraw(there)

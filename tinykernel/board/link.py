@@ -27,7 +27,7 @@ def _serial(module: str) -> Any:
         return importlib.import_module(module)
     except ImportError:
         raise TinykernelError(
-            "a serial port needs pyserial; install it with: pip install 'tinykernel[flash]'"
+            "a serial port needs pyserial; install it with: pip install 'tinykernel[boards]'"
         ) from None
 
 

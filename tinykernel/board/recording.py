@@ -267,7 +267,10 @@ class RecordingFile:
         names = [*time_name, *self.sensor.names, *("label", "group")[: len(self.labels)]]
         later = {pause.sample: round(pause.seconds * rate) for pause in self.pauses}
         place = 0
-        with self._part.open() as part, path.open("w", newline="") as file:
+        with (
+            self._part.open(encoding="utf-8") as part,
+            path.open("w", newline="", encoding="utf-8") as file,
+        ):
             csv.writer(file, lineterminator="\n").writerow(names)
             for number, line in enumerate(part):
                 place += later.get(number, 0)

@@ -79,5 +79,8 @@ def _run(command: list[str]) -> int:
         if process.poll() is None:
             # Kill the whole group, as PlatformIO starts compilers and uploaders.
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+                if hasattr(os, "killpg"):
+                    os.killpg(process.pid, signal.SIGKILL)
+                else:  # Windows
+                    process.kill()
             process.wait()
