@@ -31,7 +31,12 @@ from tinykernel.data.ranges import input_ranges
 from tinykernel.evaluation import Baseline, LabelEvaluation
 from tinykernel.evaluation.figures import compare
 from tinykernel.reporting import ReportPage
-from tinykernel.reporting.facts import coverage_of, misses_of, reliability_of
+from tinykernel.reporting.facts import (
+    coverage_of,
+    misses_of,
+    reliability_of,
+    training_in_words,
+)
 
 HOSTILE = '<script>alert(1)</script>|`$x_1$`"\n@all'
 _EMPTY = {"meta", "br", "link"}
@@ -210,6 +215,7 @@ def test_misses_are_drawn_where_a_calibration_kept_them() -> None:
     rows = [(4.0, 0.1), (0.0, 0.9), (2.0, 0.5)]
     curve = [{"false_alarms_an_hour": rate, "missed": missed} for rate, missed in rows]
     found = misses_of({"events": {"curve": curve}})
+    assert training_in_words({"events": {"hits": 4, "curve": curve}}) == [("events", "hits 4")]
     assert found is not None
     assert found.points == ((0.0, 0.9), (0.5, 0.5), (1.0, 0.1))
     for damaged in (None, {}, {"curve": 1}, {"curve": [1]}, {"curve": [{"missed": "x"}]}):

@@ -255,5 +255,6 @@ def _shares(about: Mapping[str, Any]) -> str:
 def plain(value: Any) -> str:
     """Write a value of JSON without its marks."""
     if isinstance(value, dict):
-        return ", ".join(f"{key} {plain(item)}" for key, item in value.items())
+        named = ((key, item) for key, item in value.items() if key != "curve")  # it is drawn
+        return ", ".join(f"{key} {plain(item)}" for key, item in named)
     return ", ".join(map(plain, value)) if isinstance(value, list) else str(value)
