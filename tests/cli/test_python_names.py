@@ -17,7 +17,7 @@ from tinykernel.papers import PaperClassifier
 _FILES = {
     *("data", "model", "output", "label", "missing", "input_type", "test", "seed", "groups"),
     *("as_json", "quiet", "html", "check", "port", "rows", "assignments"),
-    "background",
+    *("background", "config", "save_config", "markdown"),
 }
 # Names that mean something else in one of the two.
 _OTHERWISE = {
