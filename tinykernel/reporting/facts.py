@@ -102,11 +102,13 @@ class Gallery:
 
 def gallery_of(model: IntegerModel, X: ArrayLike, y: ArrayLike) -> Gallery | None:
     """Choose test images; None where the inputs are no images of 1 or 3 channels."""
-    grid, frame, rows = model.input, model.find(Frame), model.input.as_raw(X)
-    if frame is not None:
-        grid, rows = frame.gives(grid), np.asarray(frame.run(rows, grid))
+    frame = model.find(Frame)
+    grid = model.input if frame is None else frame.gives(model.input)
     if grid.kind != "image" or grid.channels not in (1, 3):
         return None
+    rows = model.input.as_raw(X)
+    if frame is not None:
+        rows = np.asarray(frame.run(rows, model.input))
     answers, unsigned = margins(model.scores(X))
     margin, names = unsigned.astype(np.int64), [str(name) for name in model.classes]
     labels = [str(label) for label in np.asarray(y)]
