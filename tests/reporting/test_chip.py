@@ -53,7 +53,7 @@ def _is_clean(page, path: Path) -> None:
     assert page.console == []
     addresses = {address.split(",")[0].split(":")[0] for address in page.requests}
     assert addresses <= {"file", "data", "blob"}
-    assert page.run("document.title") == f"{path.parent.name and 'model'} - tinykernel report"
+    assert page.run("document.title") == "model - tinykernel report"
 
 
 def _set_row(values: list[float]) -> str:
@@ -250,6 +250,14 @@ def test_sound(open_browser, tmp_path) -> None:
     assert open_browser.console == []
 
 
+def test_windows_without_a_stream(open_browser, tmp_path) -> None:
+    """A model of windows that has no hop starts, and shows its examples."""
+    model = replace(local_model(random_signal_stage(13, hop=4, channels=3), 13), hop=0)
+    page = _write(tmp_path, model)
+    open_browser.open(page)
+    _is_clean(open_browser, page)
+
+
 def test_sensor(open_browser, tmp_path) -> None:
     """A CSV file of a sensor gives the events of Python, whatever the order of its columns."""
     stage = random_signal_stage(13, hop=4, channels=3)
@@ -266,6 +274,9 @@ def test_sensor(open_browser, tmp_path) -> None:
     samples = rng.integers(low, high, (model.input.rows + 4000, 3), endpoint=True)
     lines = [f"{z},{i / 50},{y},{x}" for i, (x, y, z) in enumerate(samples.tolist())]
     (tmp_path / "run.csv").write_text("\n".join([f'"{HOSTILE}",time,y,x', *lines]), "utf-8")
+    (tmp_path / "bad.csv").write_text(f'"{HOSTILE}",time,y,x\n1,0,five,2', "utf-8")
+    open_browser.choose_file(".file input", tmp_path / "bad.csv")
+    open_browser.wait("document.querySelector('.inputs > p').textContent.includes('is no number')")
     open_browser.choose_file(".file input", tmp_path / "run.csv")
     events = _labels_of(model, samples.astype(model.raw_dtype))
     open_browser.wait(

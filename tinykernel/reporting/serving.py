@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 _HOST = "127.0.0.1"
 
@@ -13,7 +14,9 @@ def serve_page(page: bytes, ready: Callable[[str], None]) -> None:
     """Serve a page on a free port of 127.0.0.1 until Ctrl-C; `ready` takes its address."""
     server = ThreadingHTTPServer((_HOST, 0), _handler_of(page))
     with server, suppress(KeyboardInterrupt):
-        ready(f"http://{_HOST}:{server.server_port}/")
+        address = f"http://{_HOST}:{server.server_port}/"
+        # A browser of the terminal returns only when it ends.
+        Thread(target=ready, args=(address,), daemon=True).start()
         server.serve_forever()
 
 
@@ -31,7 +34,8 @@ def _handler_of(page: bytes) -> type[BaseHTTPRequestHandler]:
                 self.send_header("Content-Type", "text/html; charset=utf-8")
                 self.send_header("Content-Length", str(len(page)))
                 self.end_headers()
-                self.wfile.write(page)
+                with suppress(ConnectionError):  # the browser went away
+                    self.wfile.write(page)
 
         def log_message(self, *_: object) -> None:
             """Say nothing: the page is for one person."""

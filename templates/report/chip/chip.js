@@ -33,9 +33,10 @@ class Chip {
 
   /** Answer an input of `facts.inputs` raw values: a row, a whole window, an image. */
   predict(values) {
+    if (values.length !== this.input.length) throw new RangeError(`${values.length} values instead of ${this.input.length}`);
     for (let i = 0; i < values.length; i++) this.input[i] = this.raw(values[i]);
     this.core.tk_run();
-    return this.answer();
+    return { ...this.answer(), event: NO_EVENT };
   }
 
   /** Begin a stream, also after a gap. */

@@ -52,7 +52,8 @@ function showImage(chip, view) {
   const { rows, columns, channels, frame, low, high } = facts.image;
   const zoom = Math.max(1, Math.floor(256 / Math.max(rows, columns)));
   const [width, height] = frame ? [frame.width, frame.height] : [columns * zoom, rows * zoom];
-  const paper = create("canvas", { width, height, className: "paper", tabIndex: 0 });
+  const paper = create("canvas", { width, height, className: "paper" });
+  paper.setAttribute("role", "img");
   paper.setAttribute("aria-label", "draw here");
   const pen = paper.getContext("2d", { willReadFrequently: true });
   const eye = create("canvas", { width: columns, height: rows, className: "eye" });
@@ -90,7 +91,13 @@ function showImage(chip, view) {
     const values = frame || (low === 0 && high === 255) ? bytes : Array.from(bytes, (byte) => low + (byte * (high - low)) / 255);
     view.show(chip.predict(values), remark);
   };
+  const stopCamera = () => {
+    video?.srcObject.getTracks().forEach((track) => track.stop());
+    video = null;
+    camera.textContent = "Camera";
+  };
   const clear = () => {
+    stopCamera();
     isExample = false;
     pen.fillStyle = dark.checked ? "#fff" : "#000";
     pen.fillRect(0, 0, width, height);
@@ -111,31 +118,32 @@ function showImage(chip, view) {
   };
   paper.onpointerdown = (event) => { if (isExample) clear(); paper.setPointerCapture(event.pointerId); draw(event); };
   paper.onpointermove = (event) => { if (last) draw(event); };
-  paper.onpointerup = () => { last = null; };
+  paper.onpointerup = paper.onpointercancel = () => { last = null; };
 
   /** Put the centre of a picture, as large as possible, on the paper. */
   const place = (picture, wide, tall) => {
     const scale = Math.max(width / wide, height / tall);
+    pen.fillStyle = "#fff"; // behind what is transparent, as in training
+    pen.fillRect(0, 0, width, height);
+    [pen.imageSmoothingEnabled, pen.imageSmoothingQuality] = [true, "high"];
     pen.drawImage(picture, (width - wide * scale) / 2, (height - tall * scale) / 2, wide * scale, tall * scale);
     update();
   };
   const open = async (file) => {
     try {
       const picture = await createImageBitmap(file);
+      stopCamera();
+      isExample = false;
       place(picture, picture.width, picture.height);
     } catch {
       view.say(`${file.name} is no picture that this browser reads`);
     }
   };
   const camera = button("Camera", async () => {
-    if (video) {
-      video.srcObject.getTracks().forEach((track) => track.stop());
-      video = null;
-      camera.textContent = "Camera";
-      return;
-    }
+    if (video) return stopCamera();
+    camera.disabled = true;
     try {
-      const stream = await navigator.mediaDevices.getUserMedia({ video: true });
+      const stream = await navigator.mediaDevices.getUserMedia({ video: { facingMode: "environment" } });
       video = create("video", { srcObject: stream, muted: true, playsInline: true });
       await video.play();
       camera.textContent = "Stop";
@@ -146,9 +154,11 @@ function showImage(chip, view) {
       };
       next();
     } catch {
-      video = null;
+      stopCamera();
       view.say("No camera here: browsers allow it at https and localhost only. Picture takes a photo, too.");
     }
+    camera.disabled = false;
+    return undefined;
   });
   view.tools.append(button("Clear", clear), fileInput("Picture", "image/*", document.body, open), camera,
     create("label", {}, dark, " dark on light"));
@@ -157,8 +167,13 @@ function showImage(chip, view) {
     create("figure", {}, eye, create("figcaption", {}, `The ${columns} x ${rows} pixels that the chip sees.`))), view.tools, view.message);
   clear();
   return (values, label) => {
-    const scaled = Uint8Array.from(values, (value) => (255 * (value - low)) / (high - low || 1));
-    if (!frame) {
+    const scaled = Uint8ClampedArray.from(values, (value) => (255 * (value - low)) / (high - low || 1));
+    stopCamera();
+    if (frame) {
+      // Its pixels have the format of a camera, which this page only writes.
+      pen.clearRect(0, 0, width, height);
+      glass.clearRect(0, 0, columns, rows);
+    } else {
       paint(scaled);
       pen.imageSmoothingEnabled = false;
       pen.drawImage(eye, 0, 0, width, height);

@@ -50,16 +50,22 @@ function readWav(buffer) {
 /** Read the channels of a table with a header, by their names or as its first numeric columns. */
 function readCsv(text, names, n) {
   const lines = text.split(/\r?\n/).filter((line) => line.trim() && !line.startsWith("#"));
+  if (!lines.length) throw new Error("it is empty");
   const comma = [",", ";", "\t"].find((mark) => lines[0].includes(mark)) || ",";
-  const head = lines[0].split(comma).map((word) => word.trim().replace(/^"|"$/g, ""));
+  const cells = (line) => line.split(comma).map((word) => word.trim().replace(/^"|"$/g, ""));
+  const head = cells(lines[0]);
   const hasHead = head.some((word) => word !== "" && Number.isNaN(Number(word)));
   let columns = names.map((name) => head.indexOf(name));
   if (columns.length !== n || columns.includes(-1)) {
     if (hasHead && names.length === n) throw new Error(`no columns ${names.join(", ")}`);
     columns = Array.from({ length: n }, (_, i) => i);
   }
-  const rows = lines.slice(hasHead ? 1 : 0).map((line) => line.split(comma));
-  return Float32Array.from(rows.flatMap((row) => columns.map((column) => Number(row[column]))));
+  const numberOf = (word) => {
+    if (!word || Number.isNaN(Number(word))) throw new Error(`"${word ?? ""}" is no number`);
+    return Number(word);
+  };
+  // 64 bits: a float32 does not hold every int32.
+  return Float64Array.from(lines.slice(hasHead ? 1 : 0).map(cells).flatMap((row) => columns.map((column) => numberOf(row[column]))));
 }
 
 /** The samples that an analyser has taken since the last time: none twice, none left out. */
@@ -164,6 +170,7 @@ function showStream(chip, view) {
     [time, decisions, events, waiting] = [0, 0, 0, []];
     list.replaceChildren();
     view.clear();
+    if (!facts.hop) return; // windows only: there is no stream to begin
     chip.reset();
     if (numbers) chip.setNumbers(numbers.values());
   };
@@ -177,12 +184,16 @@ function showStream(chip, view) {
   /** Push a file in pieces, so that the page stays alive. */
   const play = async (samples, note) => {
     begin();
+    let isOver = false;
+    setSource(() => { isOver = true; });
     view.say(note);
-    const piece = 4096 * channels;
+    const piece = Math.max(1, Math.floor(4096 / channels)) * channels;
     for (let i = 0; i < samples.length; i += piece) {
       push(samples.subarray(i, i + piece));
       await new Promise(requestAnimationFrame);
+      if (isOver) return;
     }
+    setSource(null);
     // As in training: zeros follow a recording that is shorter than a window.
     const least = signal.window * channels;
     const padding = decisions ? "" : ", with zeros appended to make a window";
@@ -201,14 +212,15 @@ function showStream(chip, view) {
       if (wav && wav.rate === rate && wav.channels === channels) return await play(wav.samples, file.name);
       const sound = await new OfflineAudioContext(1, 1, rate).decodeAudioData(buffer);
       const samples = Int16Array.from(sound.getChannelData(0), (value) => chip.raw(32768 * value));
-      return await play(samples, `${file.name}, resampled to ${rate} Hz by the browser`);
+      return await play(samples, `${file.name}, read by the browser: its first channel, at ${rate} Hz`);
     } catch (error) {
       return view.say(`${file.name} cannot be read: ${error.message}`);
     }
   };
   const listen = async () => {
+    let stream = null;
     try {
-      const stream = await navigator.mediaDevices.getUserMedia({ audio: { echoCancellation: false, noiseSuppression: false, autoGainControl: false } });
+      stream = await navigator.mediaDevices.getUserMedia({ audio: { echoCancellation: false, noiseSuppression: false, autoGainControl: false } });
       const context = new AudioContext({ sampleRate: rate });
       // A worklet would need a script of its own, which the policy of this page forbids.
       const analyser = context.createAnalyser();
@@ -220,6 +232,7 @@ function showStream(chip, view) {
       setSource(() => { clearInterval(timer); stream.getTracks().forEach((track) => track.stop()); context.close(); });
       view.say(`Listening at ${rate} Hz, resampled by the browser.`);
     } catch {
+      stream?.getTracks().forEach((track) => track.stop());
       view.say("No microphone here: browsers allow it at https and localhost only. WAV file takes a recording, too.");
     }
   };

@@ -24,7 +24,8 @@ class Field {
     this.row = create("div", { className: "field" },
       create("span", { className: "name", title: `${name}: ${range}` }, name), this.slider || "", this.value,
       this.missing ? create("label", { className: "gap" }, this.missing, "missing") : "", this.curve);
-    this.set(texts ? 0 : (low + high) / 2);
+    this.current = texts ? 0 : whole ? Math.round((low + high) / 2) : (low + high) / 2;
+    this.set(this.current);
   }
 
   get() {
@@ -33,11 +34,11 @@ class Field {
 
   /** Set the value, and show it in all inputs but the one that it comes from. */
   set(value, source = null) {
-    this.current = value;
     const isGap = this.missing !== null && Object.is(value, Number(this.about.gap));
-    if (this.missing && source === null) this.missing.checked = isGap;
+    if (this.missing) this.missing.checked = isGap;
     if (isGap) return;
-    if (this.value !== source) this.value.value = this.about.texts ? value : Number.isFinite(value) ? Number(value.toPrecision(6)) : "";
+    this.current = value;
+    if (this.value !== source) this.value.value = this.about.texts || this.about.whole ? value : Number.isFinite(value) ? Number(value.toPrecision(6)) : "";
     if (this.slider && this.slider !== source) this.slider.value = value;
   }
 

@@ -36,7 +36,10 @@ function intervalOf(names, numbers) {
 
 /** Ask for a file by a button, or by dropping it anywhere on `place`. */
 function fileInput(text, accept, place, open) {
-  const input = create("input", { type: "file", accept, onchange: () => input.files[0] && open(input.files[0]) });
+  const input = create("input", { type: "file", accept, onchange: () => {
+    if (input.files[0]) open(input.files[0]);
+    input.value = ""; // so that the same file can be chosen again
+  } });
   place.addEventListener("dragover", (event) => event.preventDefault());
   place.addEventListener("drop", (event) => {
     event.preventDefault();
