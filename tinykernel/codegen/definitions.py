@@ -153,5 +153,5 @@ def per_block(macro: str, table: str, values: NDArray[Any], part: str, comment: 
         return [Definition(f"{macro}(block)", f"((uint32_t){choice})", comment)]
     return [
         Definition(f"{macro}(block)", f"((uint32_t){table}[block])", comment),
-        Table(table, smallest_c_type(values), values, part, f"{comment.capitalize()}."),
+        Table(table, smallest_c_type(values), values, part, f"{comment[0].upper()}{comment[1:]}."),
     ]

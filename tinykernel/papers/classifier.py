@@ -44,8 +44,9 @@ class PaperClassifier(MachineClassifier):
     random (RM-BCSIK), W comes from Algorithm 1, and x' are the scaled inputs. The scaler is part of
     the model: the firmware takes raw sensor values of the dtype given to `fit`.
 
-    `tinykernel.TernaryKernelClassifier` learns the components too, and is more accurate in the same
-    memory. This one is the method as published: to compare with, and quick for few rows.
+    It is the method as published, in the form of the firmware: all blocks share B and P, G holds
+    signs, and S is 1. The loss is the squared hinge by default; that of the paper is "hinge".
+    `tinykernel.TernaryKernelClassifier` learns the components too.
 
     The model does not depend on the order of the training rows, on whether a row is repeated or
     has a weight of 2, or on the number of threads.

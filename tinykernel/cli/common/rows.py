@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
 
 _MOST_CLASSES = 200  # of a stored confusion matrix; for 600 classes it takes 2.9 MB
+# What a training of components chose, and what the method of the paper is told.
+_CHOSEN, _OF_PAPERS = ("layout", "sigma", "noise"), ("regularization", "loss", "penalty", "binary")
 _OF_PICTURES = ("name", "label", "groups")
 
 
@@ -131,6 +133,14 @@ def about_training(
 
     sizes = trained.sizes  # not the linked ones, which depend on the compiler
     searched = getattr(trained.classifier, "search_", None) or {}
+    known = ((name, getattr(trained.classifier, f"{name}_", None)) for name in _CHOSEN)
+    chosen = {
+        name: round(value, 4) if isinstance(value, float) else value
+        for name, value in known
+        if value is not None
+    }
+    if trained.method == "paper":
+        chosen |= {name: getattr(trained.classifier, name) for name in _OF_PAPERS}
     draw = (getattr(trained.classifier, "options_", None) or {}).get("draw")
     entries = {
         "data": dataset.source,
@@ -138,6 +148,7 @@ def about_training(
         "trials": getattr(trained.classifier, "trials_", None) or None,
         **settings,
         "method": trained.method,
+        **chosen,
         "target": target,
         "budget": trained.budget,
         "limits": str(trained.limits) if trained.limits and trained.limits.beside_flash else None,

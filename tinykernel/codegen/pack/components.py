@@ -244,7 +244,7 @@ def _pack_windows(stage: Components, layout: Placement) -> Parts:
     if layout.scales is None:
         fields["scales"] = _spread(layout, stage.scale, 1)
     else:
-        comment = "phase scale of each block"
+        comment = "phase scale of each block (S over sigma)"
         parts += per_block("TK_SCALE", "tk_scales", layout.scales, "windows", comment)
     if layout.starts is None:
         fields["starts"] = _spread(layout, stage.start, 0)
@@ -269,7 +269,7 @@ def _pack_windows(stage: Components, layout: Placement) -> Parts:
     groups = np.stack(list(grouped.values()), axis=2)
     # word, group, field, byte
     packed = np.ascontiguousarray(groups).reshape(-1, 4).view("<u4").ravel().astype(np.uint32)
-    comment = f"Phase windows in 1/256 turn: {', '.join(grouped)} of four components, a byte each."
+    comment = f"Phase windows (b, t) in 1/256 turn: {', '.join(grouped)} of four components."
     per_row = 6 if len(grouped) == 3 else 8
     return [*parts, Table("tk_windows", "uint32_t", packed, "windows", comment, per_row)]
 
@@ -301,12 +301,13 @@ def pack_ternary(part: Ternary, offset: NDArray[np.int32], layout: Placement) ->
     if layout.tails is not None:
         comment = "bits of the last word of a block that are no components"
         parts += per_block("TK_TAIL", "tk_tails", layout.tails, "weights", comment)
-    comment = f"Weights of blocks that are counted together, of each output: {planes_said} bits."
-    none = "Score when no component agrees with its weight."
+    comment = f"Weights (W) of blocks that are counted together, by output: {planes_said} bits."
+    none = "Score when no component agrees with its weight (beta, less the sum of |W|)."
+    gain = "Score per agreeing component (2 alpha)."
     return parts + [
         Definition("TK_PLANES", str(n_planes), f"{planes_said} bits of the weights"),
         Table("tk_weights", "uint32_t", packed, "weights", comment),
-        Table("tk_gains", "int32_t", _wrapped(gains), "weights", "Score per agreeing component."),
+        Table("tk_gains", "int32_t", _wrapped(gains), "weights", gain),
         Table("tk_biases", "int32_t", _wrapped(biases), "weights", none),
     ]
 
