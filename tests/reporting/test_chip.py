@@ -84,6 +84,15 @@ def test_table(open_browser, tmp_path) -> None:
     rows[-1, 1] = -7
     assert open_browser.run(_SCORES) == model.scores(rows[-1:])[0].tolist()
     assert open_browser.run("document.images.length") == 0
+    # The policy refuses a script that is not the page's own.
+    title = open_browser.run(
+        "(() => { const script = document.createElement('script');"
+        "script.textContent = 'document.title = 1'; document.head.append(script);"
+        "return document.title; })()"
+    )
+    assert title.endswith("tinykernel report")
+    open_browser.run("new Promise(requestAnimationFrame)")
+    assert any("Content Security Policy" in line for line in open_browser.console)
 
 
 def test_many_inputs(open_browser, tmp_path) -> None:
