@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 
 from tests.random_models import components_of
 from tinykernel import progress
@@ -75,8 +76,9 @@ def test_signs_and_permutation_are_the_best_draw_of_short_trainings(digits):
             transform.permutation.indices(64).tolist()
         )
         np.testing.assert_array_equal(components.sign, transform.live_sign)
-        again = prepared.trained(result.recipe, None, small_code=False).machine
-        assert again.fingerprint() == result.machine.fingerprint()
+        for _ in range(2):  # a training leaves the rows as they were for another
+            again = prepared.trained(result.recipe, None, small_code=False).machine
+            assert again.fingerprint() == result.machine.fingerprint()
 
 
 def test_components_learn_what_a_leading_linear_part_leaves_over():
@@ -92,6 +94,27 @@ def test_components_learn_what_a_leading_linear_part_leaves_over():
         machine = prepared.trained(recipe, None, small_code=False).machine
         losses.append(np.mean(machine.predict(X[300:]) != y[300:]))
     assert losses[1] < losses[0] - 0.02
+
+
+@pytest.mark.parametrize("layout", ["compact", "full"])
+def test_a_second_training_of_the_same_rows_gives_the_same(layout):
+    """Layouts with a start of their own once learned from rows whose mean was gone."""
+    _, data = prepare(*load_iris(return_X_y=True))
+    recipe = Recipe(layout=layout, n_components=64, epochs=4)
+    prepared = trainer.Prepared.of(data, TrainerOptions(), recipe)
+    first, second = (prepared.trained(recipe, None, small_code=False) for _ in range(2))
+    assert first.machine.fingerprint() == second.machine.fingerprint()
+
+
+def test_ctrl_c_in_a_search_of_two_threads_leaves_a_model(digits):
+    """The event that ended the search ends no training after it."""
+    X, _, y, _ = digits
+    _, data = prepare(X[:200], y[:200])
+    options = QUICK | {"effort": "normal", "n_jobs": 2, "n_components": 32, "epochs": 2}
+    problem = Problem(data, TrainerOptions(model="components", **options))
+    selection = select(problem, kinds_for(problem.options))
+    problem.cancelled.set()
+    assert deliver(selection, problem)[0].machine.classes == tuple(range(10))
 
 
 def test_a_rare_class_does_not_stop_the_search():

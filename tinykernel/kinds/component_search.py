@@ -94,7 +94,7 @@ class ComponentSearch(Generic[RecipeT]):
         yield SearchRound(best, self._runners_up(best))
 
     def _led(self, beside: Sequence[RecipeT]) -> list[RecipeT]:
-        """Return the best recipe with a linear part, with a lead, if rows are few."""
+        """Return the best recipe beside a linear part, with a lead; none where one fold judges."""
         if not beside or beside[0].losses or len(self.data.folds) == 1:
             return []
         best = replace(self._final(beside), lead=_LEAD)

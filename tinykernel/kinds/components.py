@@ -176,8 +176,10 @@ class ComponentsKind(Kind[ComponentsSpec]):
         recipe = prepared.adapted(spec.recipe)
         if not problem.is_quick:  # the search has chosen noise and sigma
             recipe = replace(recipe, noise=spec.noise)
-            if recipe.draw is None:
-                recipe = replace(recipe, draw=prepared.best_draw(recipe, problem.cancelled))
+            key = "draw", spec.layout, spec.linear_bits  # a smaller machine keeps it
+            if key not in problem.prepared:
+                problem.prepared[key] = prepared.best_draw(recipe)
+            recipe = replace(recipe, draw=problem.prepared[key])
         return prepared.trained(recipe, options.validation_fraction, small_code=spec.small_code)
 
 

@@ -89,7 +89,8 @@ class CompactMapClassifier(OneVersusRest):
     ``1 / (lambda t)`` of Pegasos on Theta too, which turn all phases many times: here the rate is
     constant, and a step turns the phase of a typical row by at most 0.1 radians. Algorithm 1 counts
     from 1 at each call, which forgets w; here it counts on. Its line 6 prints
-    ``1 / (lambda ||w||)`` for the ``1 / (sqrt(lambda) ||w||)`` of its line 1. The paper has no w_0.
+    ``1 / (lambda ||w||)`` for the ``1 / (sqrt(lambda) ||w||)`` of its line 1. The paper has
+    no w_0, which here counts in ||w||.
 
     Parameters
     ----------

@@ -113,13 +113,14 @@ class Prepared:
         parts = self.transform.scaling, self.transform.scaler.bits, self.data.raw_dtype
         return draw_transform(*parts, np.random.default_rng([self.usual.seed, 8, draw]))
 
-    def best_draw(self, recipe: Recipe, cancelled: threading.Event) -> int:
+    def best_draw(self, recipe: Recipe) -> int | None:
         """Return the draw of B and P with the least loss on held-out rows, by short trainings.
 
         All learn from the same rows, and are judged on the same others. Ctrl-C ends the trials.
+        None says that none were compared.
         """
         if not self.rows.folds:
-            return 0
+            return None
         fold, losses = self.rows.folds[-1], []
         used = np.concatenate([fold.inside, fold.outside])
         place = np.arange(used.size)
@@ -127,24 +128,26 @@ class Prepared:
         targets, weight, truth = (
             part[used] for part in (self.rows.targets, self.rows.weight, self.rows.truth)
         )
-        mixed, inputs, n_rows = self.rows.mixed[used], self.rows.inputs[used], self.rows.n_rows
+        raw, inputs, n_rows = self.data.X[used], self.rows.inputs[used], self.rows.n_rows
+        mixed = self.transform.mixed(raw)
         rows = TrialData(mixed, targets, weight, truth, folds, inputs, n_rows)
-        raw, planned = self.data.X[used], rows.planned(recipe)
+        # An event of its own: Ctrl-C may have set that of the search.
+        planned, cancelled = rows.planned(recipe), threading.Event()
         with suppress(KeyboardInterrupt):
             for draw in range(N_DRAWS):
                 if draw:
                     rows = replace(rows, mixed=self.drawn(draw).mixed(raw))
                 progress.report("choosing B and P", draw, N_DRAWS)
                 losses.append(rows.judged(folds[0], planned, cancelled)[0])
-        return int(np.argmin(losses)) if losses else 0
+        return int(np.argmin(losses)) if len(losses) > 1 else None
 
     def trained(
         self, recipe: Recipe, validation_fraction: float | None, *, small_code: bool
     ) -> TrainingResult:
         """Train on all rows except those that choose the best epoch."""
         data, transform, rows = self.data, self.drawn(recipe.draw), self.rows
-        # In place of those of the first draw, as there may be gigabytes of them.
-        mixed = rows.mixed if recipe.draw is None else transform.mixed(data.X, out=rows.mixed)
+        # In place, as there may be gigabytes of them; a training before has subtracted its mean.
+        mixed = transform.mixed(data.X, out=rows.mixed)
         inputs, targets, weight = rows.inputs, rows.targets, rows.weight
         held = None
         if data.validation is not None:
