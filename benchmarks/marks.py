@@ -2,8 +2,9 @@
 
 Run with ``python benchmarks/marks.py [--data DIR] [--sets all] [--into DIR] [--write FILE]``. DIR
 holds ``usps.npz`` and ``tables/abalone.csv``. Finished rows are kept in ``numbers/marks.json`` of
-the folder. Images are given as tables, without their shape, so that no convolutions compete. The
-SVM has C = 10 and standardized inputs. It takes about ten minutes of two processors.
+the folder. Images are given as tables, without their shape, so that no convolutions compete. C of
+the SVM, 1, 3 or 10, and whether its inputs are standardized are chosen by three folds of the
+training rows. It takes about fifteen minutes of two processors.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from _environment import describe_machine
 from _page import page_arguments, print_page
 from _rows import FinishedRows
 from sklearn.datasets import load_digits, make_classification
-from sklearn.model_selection import train_test_split
-from sklearn.pipeline import make_pipeline
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
@@ -65,8 +66,10 @@ def measure(name: str, seed: int, folder: Path) -> dict[str, Any]:
     budget, _, judged = SETS[name]
     task = {} if judged == "accuracy" else {"task": "numbers"}
     trained = tinykernel.train(X, y, budget=budget, random_state=seed, **task)
-    machine = SVC(C=10) if judged == "accuracy" else SVR(C=10)
-    peer = make_pipeline(StandardScaler(), machine).fit(X, y)
+    machine = SVC() if judged == "accuracy" else SVR()
+    peer = Pipeline([("scaler", StandardScaler()), ("machine", machine)])
+    tried = {"scaler": [StandardScaler(), "passthrough"], "machine__C": [1, 3, 10]}
+    peer = GridSearchCV(peer, tried, cv=3).fit(X, y)
     return {
         "score": round(trained.model.score(X_test, y_test), 4),
         "svm": round(peer.score(X_test, y_test), 4),
@@ -85,9 +88,10 @@ def page(rows: FinishedRows) -> Iterator[str]:
     for name in names:
         splits = [row for key, row in rows.items() if key.startswith(f"{name} ")]
         means[name] = (np.mean([s["score"] for s in splits]), np.mean([s["svm"] for s in splits]))
-    ahead = sum(own >= svm for own, svm in means.values())
-    yield f"In 8 KB, models are at least as good as an RBF SVM of any size on {ahead} of"
-    yield f"{len(names)} tables. Images are given without their shape."
+    leads = [100 * (svm - own) for own, svm in means.values() if svm > own]
+    yield f"An RBF SVM of any size is ahead of models in 8 KB on {len(leads)} of {len(names)}"
+    yield f"tables, by up to {max(leads, default=0.0):.1f} points."
+    yield "Images are given without their shape."
     yield "*letters* are made rows of 26 classes."
     yield ""
     yield "| data | splits | tinykernel | each | RBF SVM | bytes | a model |"
@@ -102,7 +106,8 @@ def page(rows: FinishedRows) -> Iterator[str]:
         model = splits[0]["model"]
         yield f"| {name} | {len(splits)} | {own} | {each} | {svm} | {bytes_of} | {model} |"
     yield ""
-    yield "Of abalone it is R2. Repeat it with `python benchmarks/marks.py --into FOLDER`."
+    yield "Of abalone it is R2. Three folds of the training rows choose C of the SVM, and whether"
+    yield "its inputs are standardized. Repeat it with `python benchmarks/marks.py --into FOLDER`."
 
 
 def main() -> None:
