@@ -52,9 +52,9 @@ _PYTHON_PROGRAMS = {"compote": "idf-component-manager", "pio": "platformio"} | {
 _PYTHON_MODULES = {"SCons": "scons", "serial": "pyserial", "PIL": "pillow"} | {
     name: name
     for name in (
-        *("distributed", "kconfiglib", "matplotlib", "pandas", "platformio", "polars", "pyarrow"),
+        *("distributed", "kconfiglib", "lightgbm", "matplotlib", "pandas", "platformio", "polars"),
     )
-    + ("ruamel.yaml", "soundfile", "unicorn", "ziglang")
+    + ("pyarrow", "ruamel.yaml", "skops", "soundfile", "unicorn", "xgboost", "ziglang")
 }
 
 _FIND_TOOLS = {"require_tool", "require_platforms", "require_toolchain", "require_compiler"}

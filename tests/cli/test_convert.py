@@ -1,7 +1,6 @@
 """`tinykernel convert`: model files of other libraries."""
 
 import importlib
-import os
 
 import numpy as np
 import pytest
@@ -18,11 +17,9 @@ from tinykernel import report
     ("library", "name", "file"),
     [("lightgbm", "LGBMClassifier", "w.txt"), ("xgboost", "XGBClassifier", "w.ubj")],
 )
-def test_a_booster_becomes_a_model_file(library, name, file, tmp_path):
+def test_a_booster_becomes_a_model_file(library, name, file, tmp_path, require_tool):
     """The labels of the file are those of the model that was trained."""
-    if os.environ.get("TINYKERNEL_REQUIRE_TOOLS") == "1":
-        importlib.import_module(library)  # where all tools are required, a missing one fails
-    module = pytest.importorskip(library, reason=f"pip install {library}")
+    module = require_tool(library)
     X, y = load_wine(return_X_y=True)
     quiet = {"verbose": -1} if library == "lightgbm" else {}
     model = getattr(module, name)(n_estimators=5, n_jobs=1, **quiet).fit(X, y)
@@ -34,11 +31,10 @@ def test_a_booster_becomes_a_model_file(library, name, file, tmp_path):
     assert (loaded.predict(X) == model.predict(X)).all()
 
 
-def test_a_linear_model_and_a_budget_take_rows(tmp_path):
+def test_a_linear_model_and_a_budget_take_rows(tmp_path, require_tool):
     """With --data a linear model of a file is converted, and a forest made smaller."""
-    if os.environ.get("TINYKERNEL_REQUIRE_TOOLS") == "1":
-        importlib.import_module("skops")
-    skops = pytest.importorskip("skops.io", reason="pip install skops")
+    require_tool("skops")
+    skops = importlib.import_module("skops.io")
     X, y = load_wine(return_X_y=True)
     np.savez(tmp_path / "wine.npz", X=X, y=y)
     model, output = tmp_path / "m.skops", tmp_path / "m.tkm"

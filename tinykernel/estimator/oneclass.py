@@ -200,8 +200,8 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         normal = raw[~out], np.zeros(int((~out).sum()), np.int64), np.ones(int((~out).sum()))
         data = TrainSet(*normal, CLASSES, raw_dtype, inside)
         check_rows(data, options)
-        held = None if units is None else units[out]
-        return Problem(data, options, shape, limits, self.target), raw[out], held
+        units_out = None if units is None else units[out]
+        return Problem(data, options, shape, limits, self.target), raw[out], units_out
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the negative novelty of rows; larger is more normal.

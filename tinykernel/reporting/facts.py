@@ -68,11 +68,11 @@ def misses_of(about: Mapping[str, Any]) -> Curve | None:
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
         return None
     pairs = [(row.get("false_alarms_an_hour"), row.get("missed")) for row in rows]
-    known = [(x, y) for x, y in pairs if isinstance(x, int | float) and isinstance(y, int | float)]
-    most = max((x for x, _ in known), default=0.0)
+    numbers = [pair for pair in pairs if all(isinstance(end, int | float) for end in pair)]
+    most = max((x for x, _ in numbers), default=0.0)
     if not 0 < most < np.inf:
         return None
-    points = tuple(sorted((x / most, min(max(y, 0.0), 1.0)) for x, y in known))
+    points = tuple(sorted((x / most, min(max(y, 0.0), 1.0)) for x, y in numbers))
     return Curve("false alarms an hour", "missed", ("0", f"{most:.3g}", "0 %", "100 %"), points)
 
 
@@ -128,8 +128,8 @@ def gallery_of(model: IntegerModel, X: ArrayLike, y: ArrayLike) -> Gallery | Non
     wrong = surest[is_wrong[surest]]
     first = {(labels[at], names[answers[at]]): int(at) for at in wrong[::-1]}
     is_small = len(names) <= _MOST_CLASSES and len(first) * pixels[0].size <= _MOST_BYTES
-    each = names if is_small else []
-    pairs = (tuple(picture(first[i, j]) if (i, j) in first else None for j in each) for i in each)
+    axis = names if is_small else []
+    pairs = (tuple(picture(first[i, j]) if (i, j) in first else None for j in axis) for i in axis)
     return Gallery(
         tuple(picture(at) for at in wrong[:_SHOWN].tolist()),
         tuple(picture(at) for at in surest[::-1][:_SHOWN].tolist()),

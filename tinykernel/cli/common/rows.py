@@ -133,10 +133,10 @@ def about_training(
 
     sizes = trained.sizes  # not the linked ones, which depend on the compiler
     searched = getattr(trained.classifier, "search_", None) or {}
-    known = ((name, getattr(trained.classifier, f"{name}_", None)) for name in _CHOSEN)
+    attributes = ((name, getattr(trained.classifier, f"{name}_", None)) for name in _CHOSEN)
     chosen = {
         name: round(value, 4) if isinstance(value, float) else value
-        for name, value in known
+        for name, value in attributes
         if value is not None
     }
     if trained.method == "paper":
