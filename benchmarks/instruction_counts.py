@@ -38,7 +38,7 @@ from tests.separable import separable_model
 from tests.spectra import plane_model, spectral_model
 from tinykernel.codegen.projects import generated_inputs
 from tinykernel.codegen.targets import TARGETS
-from tinykernel.compilers import ProgramTooLarge
+from tinykernel.errors import LinkError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.measure.bench import bench
 from tinykernel.measure.instructions import PRICES, SAME, work_of
@@ -245,7 +245,7 @@ def count(model: IntegerModel, target: str) -> tuple[IntegerModel, dict[str, int
     """Count the instructions of one inference by stage; None where the model is too large."""
     try:
         return model, bench(model, target, X=counted_input(model)).stages
-    except ProgramTooLarge:
+    except LinkError:
         return None
 
 

@@ -30,7 +30,7 @@ from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import find_target
-from tinykernel.compilers import ProgramTooLarge
+from tinykernel.errors import LinkError
 from tinykernel.measure.footprint import stack_bounds
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.decision import Decision
@@ -243,7 +243,7 @@ def _run(compiled: list[_Compiled], platform: Platform, folder: Path) -> list[di
     include = [folder / code.stem / "include" for code in objects]
     try:
         program = build(platform, [source], folder, include=include, objects=objects)
-    except ProgramTooLarge:
+    except LinkError:
         if len(compiled) == 1:
             raise
         half = len(compiled) // 2

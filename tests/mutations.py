@@ -38,7 +38,7 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     # Shifts, bounds and signs of the firmware.
-    Mutation(f"{_C}/tk_trees.h", "> tk_tree_thresholds", ">= tk_tree_thresholds", _kinds("trees")),
+    Mutation(f"{_C}/tk_trees.h", "value > tk_tree_thr", "value >= tk_tree_thr", _kinds("trees")),
     Mutation(f"{_C}/tk_trees.h", "(int32_t)1 << tree[1]", "(int32_t)2 << tree[1]", _kinds("trees")),
     Mutation(f"{_C}/tk_linear.h", "word << 2 * TK", "word << 1 * TK", _kinds("linear")),
     Mutation(f"{_C}/tk_kernels_signal.h", "least - taken)", "least - taken - 1)", _kinds("signal")),

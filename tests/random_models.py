@@ -361,7 +361,7 @@ def one_class(model: IntegerModel, seed: int, n_prototypes: int = 5) -> IntegerM
 
 
 def random_raw(model: IntegerModel, seed: int, n_rows: int) -> NDArray[Any]:
-    """Return raw inputs: mostly inside the ranges, also far outside and at the ends."""
+    """Return raw inputs: mostly inside the ranges, also far outside, at the ends, on thresholds."""
     if not model.input.is_table:
         given = model.input
         samples = n_rows * given.rows * given.columns
@@ -373,7 +373,13 @@ def random_raw(model: IntegerModel, seed: int, n_rows: int) -> NDArray[Any]:
             )
             numbers = entries[:, : model.n_numbers]  # as the first entries look at them
         return np.hstack([raw.reshape(n_rows, given.size), numbers])
-    return _random_values(model.scaler, seed, (n_rows, model.n_features))
+    raw = _random_values(model.scaler, seed, (n_rows, model.n_features))
+    for part in model.readout.parts:
+        if isinstance(part, Trees) and model.scaler.bits == 32 and model.raw_dtype == "float32":
+            order = part.threshold.astype(np.int64)
+            bits = np.where(order < 0, 2**31 - order, order).astype(np.uint32)
+            raw[np.arange(order.size) % n_rows, part.feature] = bits.view(np.float32)
+    return raw
 
 
 def _random_values(scaler: Scale, seed: int, shape: tuple[int, int]) -> NDArray[Any]:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 from numbers import Integral, Real
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError
 
 
 def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
     """Raise TinykernelError for a parameter, called `name`, that is not one of `choices`."""
     if not any(value is choice or value == choice for choice in choices):
         listed = ", ".join(repr(choice) for choice in choices)
-        raise TinykernelError(f"{name} must be one of {listed}; got {value!r}")
+        raise OptionError(f"{name} must be one of {listed}; got {value!r}")
 
 
 def check_count(name: str, value: object, low: int = 1) -> int:
     """Return a whole number of at least `low`; raise TinykernelError for anything else."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < low:
-        raise TinykernelError(f"{name} must be a whole number of at least {low}; got {value!r}")
+        raise OptionError(f"{name} must be a whole number of at least {low}; got {value!r}")
     return int(value)
 
 
@@ -26,7 +26,7 @@ def check_positive(name: str, value: object) -> float:
     """Return a finite number above 0 as float; raise TinykernelError for anything else."""
     number = isinstance(value, Real)
     if isinstance(value, bool) or not number or not 0 < value < math.inf:  # type: ignore[operator]
-        raise TinykernelError(f"{name} must be a positive number; got {value!r}")
+        raise OptionError(f"{name} must be a positive number; got {value!r}")
     return float(value)  # type: ignore[arg-type]
 
 

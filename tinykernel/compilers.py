@@ -11,14 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import LinkError, ToolError
 
 # What the linkers of GCC and LLVM say, and the assertion at the end of firmware/boards/board.ld.
 _TOO_LARGE = re.compile(r"region .*overflowed.*")
-
-
-class ProgramTooLarge(TinykernelError):
-    """A program does not fit the memory of the machine that it is linked for."""
 
 
 def run_command(
@@ -36,11 +32,9 @@ def run_command(
             timeout=timeout,
         )
     except OSError as error:
-        raise TinykernelError(
-            f"{command[0]}: cannot be started ({error.strerror}); install it"
-        ) from None
+        raise ToolError(f"{command[0]}: cannot be started ({error.strerror}); install it") from None
     except subprocess.TimeoutExpired:
-        raise TinykernelError(
+        raise ToolError(
             f"{Path(command[0]).name}: stopped, as it took more than {timeout:.0f} seconds"
         ) from None
 
@@ -79,7 +73,7 @@ class Toolchain:
         )
         if complaint is not None:
             reason = _first_complaint(complaint)
-            raise TinykernelError(f"{self.name}: {source.name} does not compile: {reason}")
+            raise ToolError(f"{self.name}: {source.name} does not compile: {reason}")
 
     def link(
         self,
@@ -90,7 +84,7 @@ class Toolchain:
         flags: Sequence[str] = (),
     ) -> None:
         """Link object files, placed by a linker script, to an ELF file."""
-        # A program too large for the script's memory is a `ProgramTooLarge`.
+        # A program too large for the script's memory is a `LinkError`.
         placed = [] if script is None else ["-T", str(script)]
         complaint = self._run(
             [*self.flags, *self.link_flags, *placed, *flags]
@@ -98,7 +92,7 @@ class Toolchain:
         )
         if complaint is not None:
             too_large = _TOO_LARGE.search(complaint)
-            kind = ProgramTooLarge if too_large else TinykernelError
+            kind = LinkError if too_large else ToolError
             reason = too_large[0] if too_large else _first_complaint(complaint)
             raise kind(f"{self.name}: the program does not link: {reason}")
 

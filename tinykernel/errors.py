@@ -1,4 +1,4 @@
-"""The exception for problems that the user can fix."""
+"""The exceptions for problems that the user can fix."""
 
 from __future__ import annotations
 
@@ -9,10 +9,79 @@ class TinykernelError(ValueError):
     The command line prints the message without a traceback and exits with a status other than 0.
     As a `ValueError` it is also what scikit-learn expects of an estimator that refuses its input.
 
+    Attributes
+    ----------
+    code
+        One word for the sort of problem, the same in every release, where messages may change.
+        The classes of this module name the words: that of `BudgetError` is ``"budget"``.
+
     Examples
     --------
-    >>> raise TinykernelError("model.pkl: no such file; train one with 'tinykernel train'")
-    Traceback (most recent call last):
-        ...
-    tinykernel.errors.TinykernelError: model.pkl: no such file; train one with 'tinykernel train'
+    >>> import tinykernel
+    >>> try:
+    ...     tinykernel.load("model.tkm")
+    ... except tinykernel.TinykernelError as error:
+    ...     print(error.code, "-", error)
+    file - model.tkm: no such file; make one with 'tinykernel train'
     """
+
+    code = "other"
+
+    def __init_subclass__(cls) -> None:
+        cls.code = cls.__name__.removesuffix("Error").lower()
+
+
+class BoardError(TinykernelError):
+    """A board is not connected, does not answer, or sends what it must not."""
+
+
+class BudgetError(TinykernelError):
+    """No model is within the limits, or one is over them."""
+
+
+class ConvertError(TinykernelError):
+    """A model or step of another library that has no counterpart."""
+
+
+class DataError(TinykernelError):
+    """Values, labels, columns or recordings that cannot be used."""
+
+
+class FileError(TinykernelError):
+    """A file or folder cannot be read or written, or something would be lost."""
+
+
+class FormatError(TinykernelError):
+    """A file is damaged, or is not of the format that it should be."""
+
+
+class LinkError(TinykernelError):
+    """A program does not link, because it is too large for the memory of its linker script."""
+
+
+class ModelError(TinykernelError):
+    """Not a model, or one that cannot do what it is to do."""
+
+
+class OptionError(TinykernelError):
+    """A value of an option, or two options together, that are not allowed."""
+
+
+class RangeError(TinykernelError):
+    """A number that could leave its integer type."""
+
+
+class RowsError(TinykernelError):
+    """Too few rows, groups or classes."""
+
+
+class ShapeError(TinykernelError):
+    """An array of another shape or type than needed."""
+
+
+class TargetError(TinykernelError):
+    """A core, board or framework is unknown, or lacks what is asked for."""
+
+
+class ToolError(TinykernelError):
+    """A compiler, emulator or package is missing, or fails."""

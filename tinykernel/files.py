@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import FileError, TinykernelError
 
 #: The file that marks a folder as an export.
 MANIFEST = "manifest.json"
@@ -27,7 +27,7 @@ _PREFIX, _SUFFIX = ".tinykernel-", ".tmp"
 def unwritable(path: Path, error: OSError) -> TinykernelError:
     """Return the error of an output that cannot be written."""
     reason = error.strerror or str(error)
-    return TinykernelError(f"{path}: cannot be written ({reason}); choose another output path")
+    return FileError(f"{path}: cannot be written ({reason}); choose another output path")
 
 
 def _new_file_mode() -> int:
@@ -46,7 +46,7 @@ def write_bytes_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     output = Path(path)
     try:
         if output.is_dir():
-            raise TinykernelError(f"{output}: is a folder; choose another output file")
+            raise FileError(f"{output}: is a folder; choose another output file")
         target = output.resolve()
         mode = target.stat().st_mode if target.exists() else None
         if mode is not None and not stat.S_ISREG(mode):
@@ -166,24 +166,22 @@ def refuse_occupied(path: str | os.PathLike[str], *, force: bool) -> None:
     if not target.exists():
         return
     if not target.is_dir():
-        raise TinykernelError(f"{output}: is a file; choose another output folder")
+        raise FileError(f"{output}: is a file; choose another output folder")
     if not any(target.iterdir()):
         return
     current = Path.cwd()
     if target in (current, *current.parents, home()) or (target / ".git").exists():
-        raise TinykernelError(
+        raise FileError(
             f"{output}: replacing this folder would delete more than an export; "
             "choose a folder inside it"
         )
     if read_manifest(target) is None:
-        raise TinykernelError(
+        raise FileError(
             f"{output}: folder is not an export of tinykernel (it has no {MANIFEST} of one), "
             "so force=True does not replace it; choose another output folder"
         )
     if not force:
-        raise TinykernelError(
-            f"{output}: folder exists and is not empty; add force=True to replace it"
-        )
+        raise FileError(f"{output}: folder exists and is not empty; add force=True to replace it")
 
 
 def home() -> Path | None:
@@ -201,9 +199,7 @@ def refuse_inputs(output: str | os.PathLike[str], inputs: Iterable[str | os.Path
         source = Path(path).resolve()
         if target in (source, *source.parents):
             relation = "is the input" if source == target else f"holds the input {path}"
-            raise TinykernelError(
-                f"{output}: {relation}, which would be lost; choose another output"
-            )
+            raise FileError(f"{output}: {relation}, which would be lost; choose another output")
 
 
 def _put(new: Path, target: Path, old: Path) -> None:

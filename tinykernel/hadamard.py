@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.compiled import njit
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ShapeError
 
 _ArrayT = TypeVar("_ArrayT", bound=NDArray[Any])
 
@@ -33,7 +33,7 @@ _BUTTERFLIES_PER_THREAD = 1 << 20
 def padded_dimension(n_features: int) -> int:
     """Return the padded length of 1 to 65536 inputs: a power of two, at least a 32-bit word."""
     if not 1 <= n_features <= _LARGEST:
-        raise TinykernelError(
+        raise ShapeError(
             f"{n_features} input features: from 1 to {_LARGEST} are supported; "
             "remove or merge features"
         )

@@ -20,8 +20,7 @@ from tinykernel.build.program import (
     find_platforms,
 )
 from tinykernel.codegen.targets import TARGETS, find_target
-from tinykernel.compilers import ProgramTooLarge
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import LinkError, TinykernelError
 from tinykernel.model import IntegerModel
 from tinykernel.model.readouts.ternary import Ternary
 
@@ -122,7 +121,7 @@ def test_too_large_is_said_by_the_linker(tool, back_end, tmp_path, require_tool)
     require_tool("qemu-system-arm" if back_end == "qemu" else "unicorn")
     model = random_model(1, n_features=2048, n_blocks=1, raw_dtype="float32")
     platform = find_platform(find_target("cortex-m0"), MACHINES["microbit"], back_end)
-    with pytest.raises(ProgramTooLarge, match="does not link") as caught:
+    with pytest.raises(LinkError, match="does not link") as caught:
         build_model(model, platform, tmp_path)
     # Neither the path of the linker nor that of the program.
     assert re.search(r"link: region \W?RAM\W.*overflowed", str(caught.value))

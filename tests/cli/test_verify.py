@@ -8,7 +8,7 @@ from tests.cli.tools import QUICK, bare, blobs, failed, json_of, run, table_with
 from tinykernel import load, save
 from tinykernel.build import parity
 from tinykernel.cli.common.arguments import each_that_fits
-from tinykernel.compilers import ProgramTooLarge
+from tinykernel.errors import LinkError
 
 
 def test_verify(work, tmp_path):
@@ -86,7 +86,7 @@ def test_a_target_that_is_too_small_stops_no_other(work, monkeypatch):
 
     def verify(*given, target, **options):
         if target == "atmega328p":
-            raise ProgramTooLarge("does not link")
+            raise LinkError("does not link")
         return real(*given, target=target, **options)
 
     monkeypatch.setattr(parity, "verify", verify)
@@ -103,7 +103,7 @@ def test_targets_of_all_that_are_too_small_are_only_named(capsys) -> None:
 
     def work(name: str) -> str:
         if name == "atmega328p":
-            raise ProgramTooLarge("does not link")
+            raise LinkError("does not link")
         return name
 
     for asked, n_failed in (("host,atmega328p", 1), ("all", 0)):

@@ -15,7 +15,7 @@ from tinykernel.board.link import ConnectedBoard, Link, results_of
 from tinykernel.build import parity
 from tinykernel.build.harness import sections
 from tinykernel.codegen.targets import TARGETS
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import BoardError, ModelError, TinykernelError
 from tinykernel.measure.report import report
 from tinykernel.model import IntegerModel
 from tinykernel.progress import report as say
@@ -63,7 +63,7 @@ def check_model(board: ConnectedBoard, model: IntegerModel) -> None:
     """Refuse a board with another model."""
     expected = model.fingerprint()[:8]
     if board.model != expected:
-        raise TinykernelError(
+        raise ModelError(
             f"{board.link.port}: the board runs model {board.model}, not {expected}; "
             "export this model and flash it"
         )
@@ -94,7 +94,7 @@ def verify_on_board(
     for entry, wanted in expected.items():
         got = outputs[entry]
         if got.shape != wanted.shape:
-            raise TinykernelError(
+            raise BoardError(
                 f"{board.link.port}: {len(got)} instead of {len(wanted)} decisions of a stream "
                 "arrived; check the cable, as bytes may be lost"
             )
@@ -140,7 +140,7 @@ def _scores(
     """Return the scores of decisions: the board prints them less the least one, plus 1."""
     for row in results:
         if len(row) != model.n_scores:
-            raise TinykernelError(
+            raise BoardError(
                 f"{board.link.port}: {len(row)} results arrived where the model has "
                 f"{model.n_scores} scores; check the cable"
             )
@@ -248,4 +248,4 @@ class Decisions:
         )
 
     def _error(self, problem: str) -> TinykernelError:
-        return TinykernelError(f"{self.link.port}: {problem}")
+        return BoardError(f"{self.link.port}: {problem}")

@@ -16,7 +16,7 @@ from tinykernel.build.machines import Machine, machines_for
 from tinykernel.build.program import Platform, Program
 from tinykernel.codegen.projects import exported_files, generated_inputs
 from tinykernel.codegen.targets import Target, find_target
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError, TargetError, ToolError
 from tinykernel.model import IntegerModel
 
 _NAME = "model"
@@ -49,13 +49,11 @@ def _platforms(target: Target) -> list[Platform]:
         return programs.find_platforms(target)
     machines = [machine for machine in machines_for(target) if machine.name in _UARTS]
     if not machines:
-        raise TinykernelError(
-            f"{target.name}: no emulated board has a serial port; use --target host"
-        )
+        raise TargetError(f"{target.name}: no emulated board has a serial port; use --target host")
     rows = [programs.find_platform(target, machine, "qemu") for machine in machines]
     platforms = [platform for platform in rows if platform is not None]
     if not platforms:
-        raise TinykernelError(
+        raise ToolError(
             f"{target.name}: no compiler, or no emulator with a serial port; install its gcc and "
             "QEMU, or use --target host"
         )
@@ -115,7 +113,7 @@ def emulated_board(model: IntegerModel, target: str | Target = "host") -> Iterat
 def emulated_sensor(movement: str) -> Iterator[EmulatedBoard]:
     """Start a sensor that prints x, y and z of a movement, a hundred times a second."""
     if movement not in MOVEMENTS:
-        raise TinykernelError(f"sensor: {movement!r}; choose from {', '.join(MOVEMENTS)}")
+        raise OptionError(f"sensor: {movement!r}; choose from {', '.join(MOVEMENTS)}")
     source = resources.folder("firmware") / "boards" / "host" / "sensor.c"
     (platform,) = programs.find_platforms(find_target("host"))
     with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
@@ -133,7 +131,7 @@ def _at_port(command: list[str]) -> Iterator[str]:
         import pty
         import tty
     except ImportError:
-        raise TinykernelError(
+        raise ToolError(
             "an emulated board needs pseudo terminals, which this system lacks; use Linux, macOS "
             "or WSL"
         ) from None

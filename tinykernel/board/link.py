@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import BoardError, TinykernelError, ToolError
 from tinykernel.text import listed
 
 #: What boards of the exports, MLPerf Tiny's devices and most sketches talk at.
@@ -26,7 +26,7 @@ def _serial(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise TinykernelError(
+        raise ToolError(
             "a serial port needs pyserial; install it with: pip install 'tinykernel[boards]'"
         ) from None
 
@@ -40,10 +40,8 @@ def find_port(port: str | None) -> str:
     if len(boards) == 1:
         return boards[0]
     if boards:
-        raise TinykernelError(
-            f"several boards are connected: {listed(boards)}; choose one with --port"
-        )
-    raise TinykernelError(
+        raise BoardError(f"several boards are connected: {listed(boards)}; choose one with --port")
+    raise BoardError(
         f"no board is connected by USB; connect one, or give --port ({LIST_PORTS} lists them)"
     )
 
@@ -67,7 +65,7 @@ class Link:
         except (*self._failures, ValueError, OverflowError) as error:
             number = getattr(error, "errno", None)  # pyserial's own texts repeat the port
             reason = os.strerror(number) if number else str(error).partition(":")[0]
-            raise TinykernelError(
+            raise BoardError(
                 f"{port}: cannot be opened ({reason}); choose a port that {LIST_PORTS} lists, and "
                 "close other programs that use it"
             ) from None
@@ -119,7 +117,7 @@ class Link:
                 last = time.monotonic()
 
     def _gone(self) -> TinykernelError:
-        return TinykernelError(f"{self.port}: the board was disconnected; check its cable")
+        return BoardError(f"{self.port}: the board was disconnected; check its cable")
 
 
 #: Bytes a command.
@@ -168,7 +166,7 @@ class ConnectedBoard:
         )
 
     def _error(self, problem: str) -> TinykernelError:
-        return TinykernelError(f"{self.link.port}: {problem}")
+        return BoardError(f"{self.link.port}: {problem}")
 
     def _lines(self, seconds: float) -> Iterator[str]:
         """Yield the lines that come within a time, however many they are."""

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 from tinykernel.board.arrivals import Arrivals, Pause
 from tinykernel.board.link import Link
 from tinykernel.board.samples import FASTEST, LARGEST_FRAME, Frames, Lines
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import BoardError, FileError, OptionError, TinykernelError
 from tinykernel.text import count
 
 FORMATS = ("text", "s16le")
@@ -109,7 +109,7 @@ class Sensor:
         if isinstance(data, TinykernelError):
             raise data
         if now - max(self._begun, self.arrivals.latest) > _SILENCE and self.names:
-            raise TinykernelError(
+            raise BoardError(
                 f"{self.link.port}: no sample in {_SILENCE:.0f} seconds; check that the sketch runs"
             )
         return self._batch(now, data)
@@ -156,7 +156,7 @@ class Sensor:
             batch = self.take()
             self._waiting = batch if batch.samples else None
             if time.monotonic() > limit and not self.names:
-                raise TinykernelError(f"{self.link.port}: {self._wrong()}")
+                raise BoardError(f"{self.link.port}: {self._wrong()}")
 
     def _wrong(self) -> str:
         if not self._seen:
@@ -197,7 +197,7 @@ class RecordingFile:
             self._file = self._part.open("xb")
         except OSError as error:
             problem = f"cannot be written ({error.strerror}); choose another folder with --output"
-            raise TinykernelError(f"{self._place}: {problem}") from None
+            raise BoardError(f"{self._place}: {problem}") from None
 
     def take(self, batch: Arrived) -> None:
         """Append samples, or frames."""
@@ -220,7 +220,7 @@ class RecordingFile:
         try:
             yield
         except OSError as error:
-            raise TinykernelError(
+            raise FileError(
                 f"{self.path}: cannot be written ({error.strerror}); the samples so far are in "
                 f"{self._part.name}, beside it"
             ) from None
@@ -315,7 +315,7 @@ def _next_path(folder: Path, label: str, suffix: str) -> Path:
 def check_label(label: str) -> None:
     """Refuse a label that cannot be the name of a folder."""
     if not re.fullmatch(r"\w[\w .+-]*", label) or label != label.strip():
-        raise TinykernelError(
+        raise OptionError(
             f"label {label!r}: begin with a letter or digit, then also spaces, '.', '+' and '-'"
         )
 

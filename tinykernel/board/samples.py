@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tinykernel.data.columns import is_time_name
 from tinykernel.data.formats.tables import LABEL_NAMES
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import BoardError
 
 #: Begins a frame: it counts samples, channels, the number of the first sample, and Hz.
 MAGIC = b"tks1"
@@ -145,7 +145,7 @@ class Frames:
             if (missing or other) and frames:
                 return frames  # this frame comes first in the next call
             if other:
-                raise TinykernelError("the channels or the rate of the packets changed; keep both")
+                raise BoardError("the channels or the rate of the packets changed; keep both")
             self.layout = layout
             self.gap = self.gap or missing > 0
             self.lost += missing if missing < 2**31 else 0  # else the sensor began again

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tinykernel.codegen.plan import pack
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import BudgetError
 from tinykernel.hadamard import padded_dimension
 from tinykernel.kinds.sizing import Usage
 from tinykernel.measure.capacity import DRAWN, MOST_CHOSEN
@@ -47,7 +47,7 @@ def train_drawn(
     if limits is not None and limits.flash is not None:
         least = 0 if is_open else layout.table_bytes(settings["n_components"], *sides)
         if least > limits.flash:
-            raise TinykernelError(
+            raise BudgetError(
                 f"a model of {settings['n_components']} components needs at least {least} bytes of "
                 f"flash on {target}; use fewer n_components or a larger budget"
             )
@@ -66,7 +66,7 @@ def train_drawn(
             return estimator, trainings
         if not is_open or n <= _WORD:
             advice = "give a larger budget" if is_open else "use fewer n_components"
-            raise TinykernelError(f"the trained model needs {used.text}; {advice}")
+            raise BudgetError(f"the trained model needs {used.text}; {advice}")
         tables = max(1, sum(pack(model).table_bytes().values()))
         n_bytes = used.n_bytes or int(np.ceil(tables * (1 - 1 / used.share)))
         n = max(n - (-(-n_bytes * n // tables // _WORD) + 1) * _WORD, _WORD)

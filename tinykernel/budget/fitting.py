@@ -17,7 +17,7 @@ from tinykernel.checks import check_choice
 from tinykernel.codegen.targets import find_target
 from tinykernel.coding.codes import Coding
 from tinykernel.coding.frames import coded_frame
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError, TinykernelError
 from tinykernel.estimator import Classifier, Regressor
 from tinykernel.kinds import kinds_for
 from tinykernel.kinds.delivery import deliver, estimated
@@ -165,14 +165,14 @@ def train(
     True
     """
     if method != LEARNED and not hasattr(method, "method"):
-        raise TinykernelError(f"method: {method!r} is not a class of classifiers; give one")
+        raise OptionError(f"method: {method!r} is not a class of classifiers; give one")
     started = time.perf_counter()
     X, coding, validation = _in_numbers(X, validation)
     options = _options(parameters, task, method)
     if value_name is not None and (task != "numbers" or np.ndim(y) != 1):
-        raise TinykernelError('value_name: only for one value and task "numbers"; leave it out')
+        raise OptionError('value_name: only for one value and task "numbers"; leave it out')
     if method != LEARNED and validation is not None:
-        raise TinykernelError("validation: this method takes none; leave it out")
+        raise OptionError("validation: this method takes none; leave it out")
     optional = {"groups": groups, "validation": validation, "value_name": value_name}
     rows: dict[str, Any] = {name: each for name, each in optional.items() if each is not None}
     linking, is_table = _Linking(target, link), True
@@ -236,7 +236,7 @@ def _options(parameters: Mapping[str, Any], task: str, method: Any) -> dict[str,
         and "n_kernels" in options,
     }
     for text in filter(wrong.get, wrong):
-        raise TinykernelError(text)
+        raise OptionError(text)
     return options
 
 

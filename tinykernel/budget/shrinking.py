@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from tinykernel import progress
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import BudgetError
 from tinykernel.measure.limits import Limits, parse_limits
 from tinykernel.measure.report import Report, report
 from tinykernel.model.integer import IntegerModel
@@ -47,7 +47,7 @@ def within(
     fewer = [_most_trees(partial(measured, bits), n_trees) for bits in (8, 4) if n_trees]
     fitting = [each for each in fewer if each is not None]
     if not fitting:
-        raise TinykernelError(
+        raise BudgetError(
             f"convert: {'; '.join(result.problems)} at the least; give a larger budget"
         )
     return min(fitting, key=lambda each: cost(each)[0])

@@ -16,7 +16,7 @@ from elftools.elf.elffile import ELFFile
 from tinykernel.build.machines import Machine
 from tinykernel.build.simavr import Simavr
 from tinykernel.compilers import run_command
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ToolError
 
 #: Addresses of instructions that are executed one after the other.
 Block: TypeAlias = tuple[int, ...]
@@ -119,7 +119,7 @@ def _translated(machine: Machine, program: Path) -> Iterator[Block]:
 
 def _check_status(machine: Machine, status: int) -> None:
     if status != 0:
-        raise TinykernelError(f"{machine.name}: the program ended with status {status}")
+        raise ToolError(f"{machine.name}: the program ended with status {status}")
 
 
 class _Unicorn:
@@ -169,7 +169,7 @@ class _Unicorn:
             for file in self.files:
                 file.close()
         if self.status < 0:
-            raise TinykernelError(
+            raise ToolError(
                 f"{self.machine.name}: the program did not end within {timeout:.0f} seconds"
             )
         return self.status, self.text

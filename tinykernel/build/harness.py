@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.build.program import Program
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ToolError
 from tinykernel.model import IntegerModel
 
 #: Entries of the generated C, in the order of the harness: scores and label from raw inputs, the
@@ -45,7 +45,7 @@ def run_rows(
         written.append((entry, np.dtype([("values", *values_type)]), n_rows))
     size = sum(count * kind.itemsize + 4 for _, kind, count in written)
     if len(data) != size:
-        raise TinykernelError(f"the program wrote {len(data)} bytes instead of {size}")
+        raise ToolError(f"the program wrote {len(data)} bytes instead of {size}")
     values_of: dict[str, list[NDArray[Any]]] = {}
     stack, at = dict.fromkeys(rows, 0), 0
     for entry, kind, count in written:

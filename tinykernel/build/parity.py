@@ -16,7 +16,7 @@ from tinykernel.build.program import Platform, build_closest, find_platforms
 from tinykernel.build.toolchains import host_toolchain
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.coding.frames import in_numbers
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, ModelError, OptionError, ShapeError
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.decision import margins
 from tinykernel.model.answers.events import NO_EVENT
@@ -120,10 +120,10 @@ def verify(
     raw = integer.as_raw(in_numbers(model, X))
     labels = None if y is None else np.asarray(y)
     if raw.shape[0] == 0:
-        raise TinykernelError("verify: the data have no rows; give at least one")
+        raise DataError("verify: the data have no rows; give at least one")
     shape = (raw.shape[0],)
     if labels is not None and labels.shape[: 1 if integer.is_regressor else None] != shape:
-        raise TinykernelError(f"verify: {labels.shape} labels for {raw.shape[0]} rows")
+        raise ShapeError(f"verify: {labels.shape} labels for {raw.shape[0]} rows")
     platforms = _platforms(row, compiler)
     say("computing in Python", 0, None, count(len(raw), "row"))
     rows = entry_rows(integer, raw, recordings)
@@ -155,7 +155,7 @@ def _platforms(target: Target, compiler: str | Sequence[str] | None) -> list[Pla
     if compiler is None:
         return find_platforms(target)
     if target.family != "host":
-        raise TinykernelError(
+        raise OptionError(
             f"verify: compiler is for the target host, not {target.name}; leave it out"
         )
     return [Platform(host_toolchain([compiler] if isinstance(compiler, str) else compiler))]
@@ -167,7 +167,7 @@ def entry_rows(
     """Return the input of each entry of the C, for rows of raw inputs and streams of samples."""
     if not model.hop:
         if recordings is not None:
-            raise TinykernelError("verify: recordings need a model with a hop; leave them out")
+            raise ModelError("verify: recordings need a model with a hop; leave them out")
         if not model.input.is_table:
             return {"raw": raw}
         return {"raw": raw, "quantized": model.quantize_inputs(raw), "quantize": raw}
@@ -177,7 +177,7 @@ def entry_rows(
     arrays, channels = list(map(np.asarray, recordings)), model.input.channels + model.n_numbers
     for values in arrays:
         if values.ndim != 2 or values.shape[1] != channels:
-            raise TinykernelError(
+            raise ShapeError(
                 f"verify: a recording of shape {values.shape}, but the model takes samples of "
                 f"{count(channels, 'channel')}"
             )

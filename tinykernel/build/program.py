@@ -14,8 +14,8 @@ from tinykernel.build.machines import Machine, machines_for
 from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.sources import render_sources
 from tinykernel.codegen.targets import Target
-from tinykernel.compilers import ProgramTooLarge, Toolchain, run_command
-from tinykernel.errors import TinykernelError
+from tinykernel.compilers import Toolchain, run_command
+from tinykernel.errors import LinkError, ToolError
 from tinykernel.model import IntegerModel
 
 #: Name of the model in the programs built here.
@@ -70,13 +70,13 @@ class Program:
             name = machine.name
             status, text = emulated.run(machine, self.path, back_end=self.platform.back_end)
             if status == emulated.EXIT_FAULT:
-                raise TinykernelError(
+                raise ToolError(
                     f"{name}: the {machine.core} stopped the program: an instruction or an "
                     "address that it does not have"
                 )
         if status != 0:
             reason = (text.strip().splitlines() or ["no message"])[0]
-            raise TinykernelError(f"{name}: the program failed with status {status}: {reason}")
+            raise ToolError(f"{name}: the program failed with status {status}: {reason}")
 
     def trace(self) -> Iterator[emulated.Block]:
         """Run it on its emulated board, and give the blocks of instructions that it executes."""
@@ -107,7 +107,7 @@ def find_platforms(target: Target, back_end: str = "auto") -> list[Platform]:
     if target.family == "host":
         chain = find_toolchain(target)
         if chain is None:
-            raise TinykernelError(
+            raise ToolError(
                 "no C compiler found (looked for gcc, clang, cc and zig); "
                 "install one, for instance with 'pip install ziglang'"
             )
@@ -115,7 +115,7 @@ def find_platforms(target: Target, back_end: str = "auto") -> list[Platform]:
     by_machine = [find_platform(target, machine, back_end) for machine in machines_for(target)]
     platforms = [platform for platform in by_machine if platform is not None]
     if not platforms:
-        raise TinykernelError(
+        raise ToolError(
             f"no compiler and emulator for {target.name} found; install {tools_for(target)}"
         )
     return platforms
@@ -227,6 +227,6 @@ def build_closest(
 def on_closest(platforms: Sequence[Platform], build_for: Callable[[Platform], Program]) -> Program:
     """Build a program for the first of these platforms that is large enough for it."""
     for platform in platforms[:-1]:
-        with contextlib.suppress(ProgramTooLarge):
+        with contextlib.suppress(LinkError):
             return build_for(platform)
     return build_for(platforms[-1])

@@ -11,7 +11,7 @@ from typing import Any
 
 from elftools.elf.elffile import ELFFile
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ToolError
 
 # Registers of the ATmega that firmware/boards/avr/start.c uses: GPIOR0, GPIOR1, GPIOR2.
 _TEXT, _DATA, _STATUS = 0x3E, 0x4A, 0x4B
@@ -54,7 +54,7 @@ class Simavr:
         self.input, self.at, self.output = b"", 0, bytearray()
         self.avr = self.library.avr_make_mcu_by_name(mcu.encode())
         if not self.avr:
-            raise TinykernelError(f"simavr has no {mcu}")
+            raise ToolError(f"simavr has no {mcu}")
         self.library.avr_init(self.avr)
         self.fields = self._find_fields()
         self.callbacks = [
@@ -86,7 +86,7 @@ class Simavr:
         counted = {column: place for place, column in enumerate(zip(*seen, strict=True))}
         counter, cycles = counted.get(tuple(range(0, 16, 2))), counted.get(tuple(range(8)))
         if counter is None or cycles is None:
-            raise TinykernelError("this version of simavr cannot be followed; install simavr 1.6")
+            raise ToolError("this version of simavr cannot be followed; install simavr 1.6")
         self.library.avr_reset(self.avr)
         return 4 * counter, 4 * cycles
 
@@ -112,9 +112,7 @@ class Simavr:
                 if self.status >= 0:
                     break
             if self.status < 0 and time.monotonic() > limit:
-                raise TinykernelError(
-                    f"simavr: the program did not end within {timeout:.0f} seconds"
-                )
+                raise ToolError(f"simavr: the program did not end within {timeout:.0f} seconds")
         (self.folder / "out.bin").write_bytes(self.output)
         return self.status, self.text.decode("ascii", "replace")
 

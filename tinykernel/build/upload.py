@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import FileError, FormatError, ToolError
 from tinykernel.files import is_file_of_export, read_manifest
 
 # PlatformIO waits without end for a package registry that does not answer.
@@ -25,36 +25,34 @@ def upload(
     # `environment` is one of its ``platformio.ini``, by default all. `trust` allows a project that
     # was not written by export, or changed since.
     if not folder.is_dir():
-        raise TinykernelError(
+        raise FileError(
             f"{folder}: no such folder; make it with 'tinykernel export MODEL --target TARGET'"
         )
     if not (folder / "platformio.ini").is_file():
-        raise TinykernelError(
+        raise FormatError(
             f"{folder}: has no platformio.ini; give a folder that 'tinykernel export' wrote"
         )
     if not trust:  # PlatformIO runs code in the files of a project
         advice = "read its platformio.ini, then add --trust"
         if read_manifest(folder) is None:
-            raise TinykernelError(
+            raise FormatError(
                 f"{folder}: not an export of tinykernel, and its build could run any program; "
                 f"{advice}"
             )
         if not is_file_of_export(folder, "platformio.ini"):
-            raise TinykernelError(
-                f"{folder}: platformio.ini was changed since the export; {advice}"
-            )
+            raise FormatError(f"{folder}: platformio.ini was changed since the export; {advice}")
     command = [*_platformio(), "run", "--target", "upload", "--project-dir", str(folder)]
     command += ["--environment", environment] if environment else []
     command += ["--upload-port", port] if port else []
     try:
         status = _run(command)
     except subprocess.TimeoutExpired:
-        raise TinykernelError(
+        raise ToolError(
             f"{folder}: PlatformIO was stopped after {_SECONDS} seconds; run 'pio run' in the "
             "folder to see whether it waits for its package registry"
         ) from None
     if status != 0:
-        raise TinykernelError(
+        raise ToolError(
             f"{folder}: 'pio run -t upload' failed with status {status} (see above); if no board "
             "answered, check its cable and --port; if a package is missing, connect to the "
             "internet"
@@ -67,7 +65,7 @@ def _platformio() -> list[str]:
         return [program]
     if importlib.util.find_spec("platformio") is not None:
         return [sys.executable, "-m", "platformio"]
-    raise TinykernelError("flashing needs PlatformIO; install it with: pip install platformio")
+    raise ToolError("flashing needs PlatformIO; install it with: pip install platformio")
 
 
 def _run(command: list[str]) -> int:

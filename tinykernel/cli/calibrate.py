@@ -23,7 +23,7 @@ from tinykernel.cli.common.rows import (
     without_training,
 )
 from tinykernel.cli.settings import parsing
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, ModelError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,7 +89,7 @@ def calibrate_command(
     opened = open_model(model)
     integer = opened.model
     if integer.is_regressor:
-        raise TinykernelError(f"{model}: predicts values; give a classifier to calibrate")
+        raise ModelError(f"{model}: predicts values; give a classifier to calibrate")
     if known is not None and false_alarms is None:
         raise typer.BadParameter("needs --false-alarms", param_hint="--known")
     wishes: dict[str, Any] = {"max_error": max_error, "coverage": coverage, "per_class": per_class}
@@ -154,9 +154,7 @@ def _events(file: ModelFile, data: str, an_hour: float, confidence: float | None
 
     held = events.recordings_for(file.model, file.about, data)
     if held is None:
-        raise TinykernelError(
-            f"{data}: a rate of false alarms needs recordings, and a model with a hop"
-        )
+        raise ModelError(f"{data}: a rate of false alarms needs recordings, and a model with a hop")
     if not held.is_long:
         judged = rows_to_judge(file, data, unseen=True)
         _refuse_seen(file, judged.rows)
@@ -166,7 +164,7 @@ def _events(file: ModelFile, data: str, an_hour: float, confidence: float | None
         held = without_training(file, data, held)
         used = judging.seen_in_words(file.share_seen(events.some_windows(file.model, held)))
         if used:
-            raise TinykernelError(f"{data}: {used}; give recordings that were not trained on")
+            raise DataError(f"{data}: {used}; give recordings that were not trained on")
     background = events.background_of(file.model, file.about)
     level = events.CONFIDENCE if confidence is None else confidence
     result = events.calibrate_events(file.model, held, background, an_hour, level)
@@ -210,7 +208,7 @@ def _one_class(
             "missing; a model of one class needs it", param_hint="--false-alarms"
         )
     if rows.y is not None and (rows.y != CLASSES[0]).any():
-        raise TinykernelError(f"{rows.source}: has rows that are not {CLASSES[0]!r}; remove them")
+        raise DataError(f"{rows.source}: has rows that are not {CLASSES[0]!r}; remove them")
     new, alarms = calibrate_one_class(
         model, rows.X, false_alarms, confidence=confidence, groups=groups
     )
@@ -223,7 +221,7 @@ def _refuse_seen(file: ModelFile, rows: Rows) -> None:
     """Refuse training rows, on which a model is too sure."""
     used = judging.seen_in_words(file.share_seen(rows.X))
     if used:
-        raise TinykernelError(
+        raise DataError(
             f"{rows.source}: {used}; the promise would not hold for new rows, so give other rows"
         )
 
@@ -236,7 +234,7 @@ def _known_rows(file: ModelFile, data: str, others: Rows) -> tuple[NDArray[Any],
     record = record_of(others.X.reshape(len(others.X), -1))
     share = seen_before(known.X_train.reshape(len(known.X_train), -1), record)
     if share:
-        raise TinykernelError(
+        raise DataError(
             f"--known: {100 * share:.3g} % of the rows of {data} are also used to calibrate; give "
             "the training rows"
         )

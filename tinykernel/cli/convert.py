@@ -12,7 +12,7 @@ import typer
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.data.paths import find_data
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import FileError, FormatError, ToolError
 
 #: By suffix: the library that reads the file.
 _LIBRARIES = {".txt": "lightgbm", ".json": "xgboost", ".ubj": "xgboost", ".skops": "skops"}
@@ -50,18 +50,18 @@ def _read(path: Path) -> Any:
     """Read the model of a file."""
     suffix = path.suffix.lower()
     if suffix in (".pkl", ".pickle", ".joblib"):
-        raise TinykernelError(
+        raise FormatError(
             f"{path}: reading a pickle of another library runs code from it; in Python, write "
             "'import joblib, tinykernel' and "
             f"'tinykernel.save(tinykernel.convert(joblib.load({path.name!r})), \"x.tkm\")'"
         )
     if suffix not in _LIBRARIES:
-        raise TinykernelError(f"{path}: not a file of {', '.join(_LIBRARIES)}")
+        raise FormatError(f"{path}: not a file of {', '.join(_LIBRARIES)}")
     if not path.exists():
-        raise TinykernelError(f"{path}: no such file")
+        raise FileError(f"{path}: no such file")
     library = _LIBRARIES[suffix]
     if find_spec(library) is None:
-        raise TinykernelError(f"{path}: needs {library}; pip install {library}")
+        raise ToolError(f"{path}: needs {library}; pip install {library}")
     try:
         if library != "skops":
             return import_module(library).Booster(model_file=str(path))
@@ -70,4 +70,4 @@ def _read(path: Path) -> Any:
         return skops.load(path, trusted=[name for name in names if name.startswith("sklearn.")])
     except Exception as error:  # each library has errors of its own
         line = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error)
-        raise TinykernelError(f"{path}: {library} cannot read it: {line}") from None
+        raise FormatError(f"{path}: {library} cannot read it: {line}") from None

@@ -10,7 +10,7 @@ import typer
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table
 from tinykernel.cli.common.rows import open_model, rows_to_judge
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ModelError, TinykernelError
 
 if TYPE_CHECKING:
     from tinykernel.decisions import Drift, Expected
@@ -53,11 +53,11 @@ def drift_command(
     try:
         counted = Counters.from_bytes(opened.model, content)
     except TinykernelError as error:
-        raise TinykernelError(f"{counters}: {error}") from None
+        raise type(error)(f"{counters}: {error}") from None
     if data is None:
         known = Expected.from_dict(opened.about.get("held_out"), opened.model.n_classes)
         if known is None:
-            raise TinykernelError(
+            raise ModelError(
                 f"{model}: has no counts of held-out rows; calibrate it, or give such rows with "
                 "--data"
             )

@@ -15,7 +15,7 @@ from tinykernel.cli.common.evaluation import print_notes
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, write_csv
 from tinykernel.cli.common.rows import ModelFile, open_model, rows_for
 from tinykernel.data.paths import data_folder, find_data, is_recording
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ModelError
 from tinykernel.text import count
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _decisions(opened: ModelFile, stream: str) -> list[dict[str, Any]]:
     model = opened.model
     cutting = remembered(opened.about, model)
     if cutting is None:
-        raise TinykernelError(f"{opened.path}: is not a model of signals, which --stream needs")
+        raise ModelError(f"{opened.path}: is not a model of signals, which --stream needs")
     # A stream decides on every window, also on those of several labels.
     background = background_of(model, opened.about)
     cut = cut_for(stream, model, cutting, mixed="majority", background=background)

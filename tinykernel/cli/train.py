@@ -27,7 +27,7 @@ from tinykernel.cli.settings.gathering import (
 from tinykernel.cli.settings.table import OF_PAPER, OPTIONS_OF_TRAIN, PAPER, SETTINGS
 from tinykernel.codegen.targets import find_target
 from tinykernel.data.paths import is_pictures
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError
 from tinykernel.progress import report as say
 from tinykernel.text import count, listed
 
@@ -171,7 +171,7 @@ def _check_background(names: list[str] | None, dataset: Dataset) -> None:
     labels = sorted(set(map(str, dataset.y_train.tolist())))
     for name in names or ():
         if name not in labels:
-            raise TinykernelError(
+            raise OptionError(
                 f"background: {name!r} is not a label; give one of {listed(labels, 8)}"
             )
 

@@ -13,7 +13,7 @@ from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.rows import open_model
 from tinykernel.compilers import zig_command
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ModelError, ToolError
 from tinykernel.files import write_bytes_atomically
 
 
@@ -42,7 +42,7 @@ def try_command(
     from tinykernel.reporting.serving import serve_page
 
     if zig_command() is None:
-        raise TinykernelError("zig is missing, which compiles for browsers: pip install ziglang")
+        raise ToolError("zig is missing, which compiles for browsers: pip install ziglang")
     if output is not None:
         if serve:
             raise typer.BadParameter(
@@ -54,7 +54,7 @@ def try_command(
         options = {"data": data, "compiler": "auto", "clock": None, "budget": None}
         report = page_of(file, [file.target or "cortex-m4"], options)
     if report.chip is None:
-        raise TinykernelError(report.without_chip)
+        raise ModelError(report.without_chip)
     page = report.to_html().encode("utf-8")
     if serve:
         # The port is free by chance, so that its address is said in any case.

@@ -34,7 +34,7 @@ from tinykernel.cli.settings.gathering import (
     typed_settings,
 )
 from tinykernel.codegen.targets import find_target
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ToolError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.measure.limits import Limits
 
@@ -92,7 +92,7 @@ def tune_command(
     if curve is not None:
         args.check_output_file(curve, (".csv", ".png"))
         if curve.suffix.lower() == ".png" and find_spec("matplotlib") is None:
-            raise TinykernelError(f"{curve}: needs matplotlib; install it, or write a .csv")
+            raise ToolError(f"{curve}: needs matplotlib; install it, or write a .csv")
     parameters, pick = train.parameters_of(options), options["pick"]
     with showing_progress(quiet), scheduler(options["backend"]):
         dataset, cut, remembered = dataset_for(options, parameters)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import tinykernel
 from tinykernel.codegen.pack.kernels import sort_kernels
 from tinykernel.codegen.plan import PackedModel, pack
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import RangeError
 from tinykernel.model.bounds import Bounds, exact_stages
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.proof import Range, bound_first, bound_second
@@ -83,7 +83,7 @@ def _bounds(model: IntegerModel, packed: PackedModel, last: Bounds | None) -> li
         bounds[name] = Range(**(vars(bounds[name]) | change))
         low, high = bounds[name].low, bounds[name].high
         if not (low >= -_INT32 and high <= _INT32):
-            raise TinykernelError(f"proof: {name} of the C can reach {low}..{high}")
+            raise RangeError(f"proof: {name} of the C can reach {low}..{high}")
     return list(bounds.values())
 
 

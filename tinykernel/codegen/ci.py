@@ -16,7 +16,7 @@ from tinykernel import resources
 from tinykernel.checks import check_choice
 from tinykernel.codegen.targets import find_target
 from tinykernel.coding.codes import Coding
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError
 from tinykernel.model import IntegerModel
 from tinykernel.modelfile import to_bytes
 
@@ -41,7 +41,7 @@ def render_ci(
     # Without a target it is cortex-m4, without a budget the chip's memory is the limit.
     check_choice("ci", service, tuple(CI_SERVICES))
     if budget is not None and not re.fullmatch(r"[\w.,=@ ]+", str(budget), re.ASCII):
-        raise TinykernelError(
+        raise OptionError(
             f"budget: a workflow cannot check {budget!r}; give a size, as in budget=8KB"
         )
     row = find_target(target or _DEFAULT_TARGET)

@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from tinykernel.codegen.projects import OPTIONS, exported_files
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import FileError, FormatError
 from tinykernel.files import MANIFEST, read_manifest
 
 
@@ -33,9 +33,7 @@ def compare(
     folder, manifest = exports[0]
     for path, (other, _) in zip(paths, exports, strict=True):
         if other != folder:
-            raise TinykernelError(
-                f"{path}: is not in the export {folder}; check one export at a time"
-            )
+            raise FileError(f"{path}: is not in the export {folder}; check one export at a time")
     files = exported_files(model, **_options(folder, manifest), vectors=vectors, about=about)
     del files[MANIFEST]
     places = [Path(os.path.relpath(path.absolute(), folder)).as_posix() for path in paths]
@@ -46,7 +44,7 @@ def compare(
         changed = [n for n in names if n not in missing and not _holds(folder / n, files[n])]
         extra = [n for n in listed if n not in files and os.path.lexists(folder / n)]
     except OSError as error:
-        raise TinykernelError(f"{folder}: cannot be read ({error.strerror})") from None
+        raise FileError(f"{folder}: cannot be read ({error.strerror})") from None
     return folder, len(names), {"changed": changed, "missing": missing, "extra": extra}
 
 
@@ -56,7 +54,7 @@ def _export_of(path: Path) -> tuple[Path, dict[str, Any]]:
         manifest = read_manifest(folder)
         if manifest is not None and isinstance(manifest.get("files"), dict):
             return folder, manifest
-    raise TinykernelError(
+    raise FormatError(
         f"{path}: not an export of tinykernel (there is no {MANIFEST} of one); give the folder "
         "that 'tinykernel export' wrote, or files in it"
     )
@@ -67,7 +65,7 @@ def _options(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
     options = {"name": manifest.get("name"), **(listed if isinstance(listed, dict) else {})}
     is_known = options.keys() <= {"name", *OPTIONS} and "format" in options
     if not is_known or not all(isinstance(value, str) for value in options.values()):
-        raise TinykernelError(
+        raise FormatError(
             f"{folder / MANIFEST}: lists no options of an export; export the model again"
         )
     return {"target": None, **options}

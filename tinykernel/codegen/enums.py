@@ -15,7 +15,7 @@ from tinykernel import resources
 from tinykernel.codegen.literals import float_literal, in_comment, integer_literal, string_literal
 from tinykernel.codegen.macros import is_macro
 from tinykernel.coding.codes import Coding
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import RangeError
 from tinykernel.model.integer import IntegerModel
 
 # C99 distinguishes names by 63 characters; the rest is for a number.
@@ -136,7 +136,7 @@ def _gap(value: float, dtype: str) -> str:
     else:
         limits = np.iinfo(dtype)
         if value != int(value) or not limits.min <= value <= limits.max:
-            raise TinykernelError(f"a missing value is {value:g}, which does not fit {dtype}")
+            raise RangeError(f"a missing value is {value:g}, which does not fit {dtype}")
         literal = integer_literal(int(value))
     return f"({literal})" if literal.startswith("-") else literal
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError, RangeError
 
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _LONGEST_NAME, _WIDTH = 40, 96
@@ -36,7 +36,7 @@ def check_name(name: str) -> str:
         "would be mistaken for a macro of the test programs": name in _MACROS,
     }
     for problem in filter(problems.get, problems):
-        raise TinykernelError(f"name {name!r} {problem}; try {name_from(name)!r}")
+        raise OptionError(f"name {name!r} {problem}; try {name_from(name)!r}")
     return name
 
 
@@ -64,7 +64,7 @@ def float_literal(value: float) -> str:
     """Write a finite number as a C constant that reads back as exactly the same float32."""
     single = np.float32(value)  # nine significant digits identify every float32
     if not np.isfinite(single):
-        raise TinykernelError(f"a constant of the model is {value}, which C cannot write")
+        raise RangeError(f"a constant of the model is {value}, which C cannot write")
     digits = f"{single:.9g}"
     return f"{digits}f" if "." in digits or "e" in digits else f"{digits}.0f"
 

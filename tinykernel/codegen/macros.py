@@ -6,7 +6,7 @@ import fnmatch
 import functools
 from pathlib import Path
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError
 
 _LISTED = Path(__file__).with_name("macros.txt")
 
@@ -37,7 +37,7 @@ def check_macros(name: str, macros: list[str]) -> None:
     for macro in macros:
         first, _, rest = macro.partition("_")
         if rest in _by_first_word().get(first, ()):
-            raise TinykernelError(
+            raise OptionError(
                 f"name {name!r} makes a macro {macro}, which headers of C or of a framework have; "
                 f"try 'my_{name}'"
             )

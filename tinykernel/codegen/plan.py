@@ -18,7 +18,7 @@ from tinykernel.codegen.pack.components import (
 )
 from tinykernel.codegen.pack.kernels import sort_kernels
 from tinykernel.codegen.pack.machine import pack_linear, pack_prototypes, pack_scale, pack_trees
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ModelError
 from tinykernel.model.answers.decision import Decision
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.readouts.linear import Linear
@@ -182,7 +182,7 @@ def _pack_front(model: IntegerModel) -> list[Packed]:
         )
         pack_stage = code_of(stage.KIND).pack
         if pack_stage is None or (isinstance(stage, Beside) and not model.input.is_signal):
-            raise TinykernelError(f"no C for {stage.KIND} in a chain of {model.input.kind}s")
+            raise ModelError(f"no C for {stage.KIND} in a chain of {model.input.kind}s")
         packed.append(pack_stage(stage, place))
         # The rows of whole windows are counted anew for each.
         hop = 0 if isinstance(stage, Offset) else hop // stage.step

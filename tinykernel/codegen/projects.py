@@ -29,7 +29,7 @@ from tinykernel.codegen.targets import Target, board_for, find_target
 from tinykernel.codegen.web import as_script, module_facts, web_module
 from tinykernel.coding.codes import Coding
 from tinykernel.coding.frames import in_numbers
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, OptionError
 from tinykernel.files import MANIFEST, manifest, replace_folder_atomically
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.stages.frame import Frame
@@ -95,7 +95,7 @@ def described(name: str) -> tuple[Path, dict[str, Any]]:
     """Find a project format and read its description."""
     folder = resources.folder("templates") / name
     if name not in formats():
-        raise TinykernelError(f"format: {name!r} is not known; choose from {', '.join(formats())}")
+        raise OptionError(f"format: {name!r} is not known; choose from {', '.join(formats())}")
     description: dict[str, Any] = json.loads((folder / "format.json").read_text(encoding="utf-8"))
     return folder, description
 
@@ -182,7 +182,7 @@ def _render_format(
     folder, description = described(format)
     name = context["name"]
     if name in description["names_taken"]:
-        raise TinykernelError(
+        raise OptionError(
             f"name: {name!r} is used by the files of format {format}; give another, such as "
             f"name=my_{name}"
         )
@@ -212,7 +212,7 @@ def _render_format(
         return files | _render(folder, parts, context | {"camera": camera})
     target, board, framework = chosen
     if framework not in description["frameworks"]:
-        raise TinykernelError(
+        raise OptionError(
             f"framework: {framework!r} has no template in format {format!r}; choose from "
             f"{', '.join(description['frameworks'])}"
         )
@@ -227,12 +227,12 @@ def _chosen(
     """Find target, board and framework; None for a format that fits every target."""
     if is_for_boards(format):
         if target is None:
-            raise TinykernelError(f"format {format!r} is for one target; give --target")
+            raise OptionError(f"format {format!r} is for one target; give --target")
         row = find_target(target)
         return (row, *board_for(row, **options))
     for option, value in {"target": target, **options}.items():
         if value is not None:
-            raise TinykernelError(
+            raise OptionError(
                 f"format {format!r} is the same for every target; leave --{option} out"
             )
     return None
@@ -296,9 +296,9 @@ def exported_files(
         integer_model.check_columns(rows)
         rows = np.asarray(rows)
     if rows.ndim < 2 or rows.shape[0] == 0:
-        raise TinykernelError("test vectors: give at least one row of raw inputs")
+        raise DataError("test vectors: give at least one row of raw inputs")
     if version is not None and (len(version) > 40 or not _VERSION.fullmatch(version)):
-        raise TinykernelError(
+        raise OptionError(
             f"version: {version!r} is not a semantic version; write it as 1.4.0 or 1.4.0-rc.1"
         )
     sources = render_sources(integer_model, name, coding=coding, version=version)
@@ -318,7 +318,7 @@ def exported_files(
             ci, integer_model, files, rows, name=name, target=row, budget=budget, coding=coding
         )
     elif budget is not None:
-        raise TinykernelError("budget: only a CI workflow checks it; give ci, or leave it out")
+        raise OptionError("budget: only a CI workflow checks it; give ci, or leave it out")
     options = {"target": row, "format": format, "version": version, **wanted, "ci": ci}
     options["budget"] = None if budget is None else str(budget)
     renamed = context["constants"].renamed

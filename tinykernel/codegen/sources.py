@@ -21,7 +21,7 @@ from tinykernel.codegen.pack import code_of
 from tinykernel.codegen.plan import PackedModel, pack
 from tinykernel.coding.codes import Coding
 from tinykernel.decisions.counters import COUNTERS_MAGIC, counters_bytes
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError
 from tinykernel.model.answers.decision import Decision, margins
 from tinykernel.model.answers.events import Events
 from tinykernel.model.answers.labels import Labels
@@ -143,11 +143,11 @@ def render_vectors(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, by
     raw = model.as_raw(X)
     scores = model.scores(raw)
     if not 1 <= raw.shape[0] <= _MOST_VECTORS:
-        raise TinykernelError(
+        raise DataError(
             f"test vectors: {raw.shape[0]} rows; give 1 to {_MOST_VECTORS}, as they take flash"
         )
     if not np.all(np.isfinite(raw)):
-        raise TinykernelError("test vectors: a value is not finite; choose other rows")
+        raise DataError("test vectors: a value is not finite; choose other rows")
     decided, decision = list[NDArray[Any]](), model.decision
     if decision is not None:
         margin = margins(scores)[1].view(np.int32)

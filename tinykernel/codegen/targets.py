@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 
 from tinykernel.codegen.boards import BOARDS, Board, boards_of
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import TargetError
 from tinykernel.text import similar
 
 
@@ -191,8 +191,8 @@ def find_target(name: str | Target) -> Target:
         target = _target_of(str(name))
         hint = f"{similar(str(name), TARGETS)} choose from {', '.join(TARGETS)}".lstrip()
         if target is not None:
-            raise TinykernelError(f"{name!r} is a board; give its target, {target}") from None
-        raise TinykernelError(f"unknown target {name!r}; {hint}") from None
+            raise TargetError(f"{name!r} is a board; give its target, {target}") from None
+        raise TargetError(f"unknown target {name!r}; {hint}") from None
 
 
 def _boards(target: Target) -> dict[str, Board]:
@@ -225,14 +225,14 @@ def board_for(
     elif board in _boards(target):
         chosen = _boards(target)[board]
     else:
-        raise TinykernelError(f"board {board!r} {_why_not(target, board)}")
+        raise TargetError(f"board {board!r} {_why_not(target, board)}")
     if chosen.name and not chosen.platform:
-        raise TinykernelError(
+        raise TargetError(
             f"board {chosen.name}: no platform of PlatformIO's registry has it; name your platform "
             "with --set board=PLATFORM:NAME, or export --format library"
         )
     if framework not in (None, *chosen.frameworks):
-        raise TinykernelError(
+        raise TargetError(
             f"framework {framework!r} does not fit target {target.name}"
             + (f" on board {chosen.name}" if chosen.name else "")
             + f"; choose one of {', '.join(chosen.frameworks)}"
@@ -243,13 +243,13 @@ def board_for(
 def _unlisted(target: Target, board: str | None, framework: str | None, platform: str) -> Board:
     """Return a board with the platform that the user names."""
     if board is None or target.family == "host":
-        raise TinykernelError("platform: needs a board, and a target other than host")
+        raise TargetError("platform: needs a board, and a target other than host")
     for word, text in (("board", board), ("platform", platform.replace("@", "").replace("/", ""))):
         if not re.fullmatch(r"[\w.-]+", text, re.ASCII):
-            raise TinykernelError(f"{word} {text!r}: not a name that PlatformIO can have; check it")
+            raise TargetError(f"{word} {text!r}: not a name that PlatformIO can have; check it")
     listed = _boards(target).get(board)
     if listed and listed.platform and listed.platform != platform.partition("@")[0]:
-        raise TinykernelError(
+        raise TargetError(
             f"board {board} belongs to platform {listed.platform}; leave platform out"
         )
     frameworks = listed.frameworks if listed else (framework or "arduino",)

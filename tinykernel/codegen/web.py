@@ -9,7 +9,7 @@ from typing import Any
 
 from tinykernel.codegen.sources import render_single, render_sources, render_web
 from tinykernel.compilers import Toolchain, zig_command
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ToolError
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.values import Values
 
@@ -28,7 +28,7 @@ def web_module(model: IntegerModel, name: str = "model") -> bytes:
     """
     command = zig_command()
     if command is None:
-        raise TinykernelError("a module for the web needs zig; run 'pip install ziglang'")
+        raise ToolError("a module for the web needs zig; run 'pip install ziglang'")
     chain = Toolchain("zig", "", "zig", (*command, "cc"), _FLAGS, _LINK_FLAGS)
     files = render_sources(model, name)
     files |= render_single(files, name) | render_web(model, name)

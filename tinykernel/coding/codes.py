@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError
 from tinykernel.text import count, listed, visible
 
 #: More different texts than this are names, not categories.
@@ -148,7 +148,7 @@ def refuse_new_gaps(X: NDArray[Any], columns: Sequence[str], file: object) -> No
         return
     row, column = (int(i) for i in np.argwhere(np.isnan(X))[0])
     way = ", or train with --missing drop" if file != "X" else ", or train with rows that lack it"
-    raise TinykernelError(
+    raise DataError(
         f"{file}: row {row + 1}, column {columns[column]!r}: the value is missing, which did not "
         f"occur in training; fill it, remove the row{way}"
     )

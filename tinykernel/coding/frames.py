@@ -18,7 +18,7 @@ from tinykernel.coding.cells import (
     whole_numbers,
 )
 from tinykernel.coding.codes import MOST_TEXTS, Coding, coding_of, recoded, refuse_new_gaps
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, ShapeError
 from tinykernel.text import column_names, count, listed, visible
 
 _Rows = NDArray[np.float64]
@@ -41,19 +41,19 @@ def with_names(X: Any) -> Any:
         kind = getattr(getattr(X, "dtype", None), "kind", "")
         if kind in ("c", "m", "M"):
             fault = "Complex data not supported" if kind == "c" else "dates are not numbers"
-            raise TinykernelError(f"X: {fault}; give real numbers")
+            raise DataError(f"X: {fault}; give real numbers")
         if kind == "O" and any(isinstance(cell, list | tuple | np.ndarray) for cell in X.flat):
-            raise TinykernelError("X: a value is itself a list; give one number a column")
+            raise ShapeError("X: a value is itself a list; give one number a column")
         return X
     if 0 in X.shape:
-        raise TinykernelError(
+        raise ShapeError(
             f"X: a frame of {count(X.shape[0], 'row')} and {count(X.shape[1], 'column')}; give "
             "rows and columns"
         )
     names = column_names(X.columns)
     double = next((name for name in names if names.count(name) > 1), None)
     if double is not None:
-        raise TinykernelError(f"X: two columns are called {double!r}; rename one")
+        raise DataError(f"X: two columns are called {double!r}; rename one")
     if list(X.columns) in (names, list(range(len(names)))):
         return X
     return X.set_axis(names, axis=1)
@@ -102,7 +102,7 @@ def uncoded(X: Any) -> Any:
     """Return rows of numbers; text and missing values of a frame are a TinykernelError."""
     rows, coding = coded_frame(X)
     for name in () if coding is None else (*coding.texts, *coding.gaps):
-        raise TinykernelError(f"X: column {name!r} holds text or lacks values; give numbers")
+        raise DataError(f"X: column {name!r} holds text or lacks values; give numbers")
     return rows
 
 
@@ -127,7 +127,7 @@ def _column(column: Any, as_text: bool) -> Column:
     odd = next(filter(_is_no_value, cells), None)
     if odd is not None:
         kind = type(odd).__name__
-        raise TinykernelError(
+        raise DataError(
             f"X: column {column.name!r} holds values of type {kind}; give numbers or text, or "
             "leave it out"
         )
@@ -148,7 +148,7 @@ def _refuse_names(texts: dict[str, tuple[str, ...]], numbers: _Rows, X: Any) -> 
         if len(kinds) > min(MOST_TEXTS, max(2, n // 2)):
             dates = np.asarray(X[name]).dtype.kind in "mM"
             noun, way = ("dates", ", or give numbers, such as hours") if dates else ("texts", "")
-            raise TinykernelError(
+            raise DataError(
                 f"X: column {name!r} holds {len(kinds)} different {noun} in {n} rows; leave it "
                 f"out{way}"
             )
@@ -160,6 +160,6 @@ def _refuse_new_texts(texts: dict[str, tuple[str, ...]], coding: Coding) -> None
         new = next((text for text in kinds if text not in known), None)
         if new is not None:
             shown = listed([visible(text) for text in known], 12) or "numbers"
-            raise TinykernelError(
+            raise DataError(
                 f"X: column {name!r}: {visible(new)[:40]!r} did not occur in training ({shown})"
             )

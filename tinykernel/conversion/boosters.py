@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.conversion.trees import Ensemble, ForeignTree
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ConvertError
 from tinykernel.model.integer import IntegerModel
 
 _BINARY = ("binary", "cross_entropy", "binary:logistic", "binary:hinge")
@@ -47,7 +47,7 @@ def _classes(model: Any, objective: str, n: int) -> tuple[Any, ...] | None:
     if objective in _VALUES:
         return None
     if objective not in (*_BINARY, *_CLASSES):
-        raise TinykernelError(f"convert: the objective {objective!r} is no sum of leaves")
+        raise ConvertError(f"convert: the objective {objective!r} is no sum of leaves")
     known = getattr(model, "classes_", None)
     return tuple(range(max(n, 2))) if known is None else tuple(np.asarray(known).tolist())
 
@@ -78,10 +78,10 @@ def _light_tree(tree: dict[str, Any], output: int, share: float) -> ForeignTree:
             nodes.append((-1, -1, 0, 0.0, True, float(node["leaf_value"]) * share))
             continue
         if node["decision_type"] != "<=":
-            raise TinykernelError("convert: splits by categories are not supported; code them")
+            raise ConvertError("convert: splits by categories are not supported; code them")
         threshold, kind = float(node["threshold"]), node["missing_type"]
         if kind == "Zero":
-            raise TinykernelError("convert: zero_as_missing is not supported")
+            raise ConvertError("convert: zero_as_missing is not supported")
         goes_left = bool(node["default_left"]) if kind == "NaN" else threshold >= 0
         nodes.append((0, 0, int(node["split_feature"]), threshold, goes_left, 0.0))
         waiting += [(node["right_child"], place, 1), (node["left_child"], place, 0)]
@@ -99,7 +99,7 @@ def _extreme(model: Any) -> Ensemble:
     learner = json.loads(bytes(booster.save_raw("json")))["learner"]
     name = learner["gradient_booster"]["name"]
     if name != "gbtree":
-        raise TinykernelError(f"convert: boosters of the kind {name!r} are not supported")
+        raise ConvertError(f"convert: boosters of the kind {name!r} are not supported")
     about, objective = learner["learner_model_param"], learner["objective"]["name"]
     n = max(1, int(about["num_class"]), int(about.get("num_target", 1)))
     content = learner["gradient_booster"]["model"]
@@ -118,7 +118,7 @@ def _extreme(model: Any) -> Ensemble:
 def _extreme_tree(tree: dict[str, Any], output: int) -> ForeignTree:
     """Return a tree of a dump."""
     if np.any(tree.get("split_type", [0])):
-        raise TinykernelError("convert: splits by categories are not supported; code them")
+        raise ConvertError("convert: splits by categories are not supported; code them")
     left = np.array(tree["left_children"], dtype=np.int64)
     condition = np.array(tree["split_conditions"], dtype=np.float32).astype(np.float64)
     return ForeignTree(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ConvertError
 from tinykernel.model.quantization.scaling import raw_dtype_of
 from tinykernel.model.stages.scale import Scale
 
@@ -42,12 +42,12 @@ class ModelColumns:
             if hasattr(step, "get_support"):
                 source = source[step.get_support(indices=True)]
             elif kind not in _RISING or getattr(step, "add_indicator", False):
-                raise TinykernelError(
+                raise ConvertError(
                     f"convert: the step {name!r} ({kind}) is not known; known are "
                     f"{', '.join(_RISING)} and selections of columns"
                 )
             elif kind == "SimpleImputer" and not np.all(np.isfinite(step.statistics_)):
-                raise TinykernelError(f"convert: the step {name!r} drops a column; drop it before")
+                raise ConvertError(f"convert: the step {name!r} drops a column; drop it before")
             taken.append(step)
         dtype = "float32" if rows is None else raw_dtype_of(rows.dtype)
         return ModelColumns(tuple(taken), source, n, dtype, rows)
@@ -142,4 +142,4 @@ def _n_inputs(model: Any) -> int:
     for name in ("num_feature", "num_features"):
         if callable(getattr(model, name, None)):
             return int(getattr(model, name)())
-    raise TinykernelError(f"convert: the {type(model).__name__} is not fitted")
+    raise ConvertError(f"convert: the {type(model).__name__} is not fitted")

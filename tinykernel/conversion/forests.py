@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.conversion.trees import Ensemble, ForeignTree
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ConvertError
 
 
 def ensemble_of(model: Any) -> Ensemble:
     """Return the trees of a fitted tree or ensemble."""
     name = type(model).__name__
     if not any(hasattr(model, part) for part in ("tree_", "estimators_", "_predictors")):
-        raise TinykernelError(f"convert: the {name} is not fitted")
+        raise ConvertError(f"convert: the {name} is not fitted")
     if name.startswith("HistGradient"):
         return _histograms(model)
     if name.startswith("GradientBoosting"):
@@ -44,7 +44,7 @@ def _averaged(model: Any) -> Ensemble:
     """Return a tree, or a forest: the mean of its trees."""
     trees = [model] if hasattr(model, "tree_") else list(model.estimators_)
     if model.n_outputs_ > 1 and hasattr(model, "classes_"):
-        raise TinykernelError("convert: a classifier of several labels a row is not supported")
+        raise ConvertError("convert: a classifier of several labels a row is not supported")
     if not hasattr(model, "classes_"):
         values = [estimator.tree_.value[:, :, 0] / len(trees) for estimator in trees]
         base = np.zeros(model.n_outputs_)
@@ -52,7 +52,7 @@ def _averaged(model: Any) -> Ensemble:
         return Ensemble(read, base, None, share_of="mean")
     classes = tuple(np.asarray(model.classes_).tolist())
     if len(classes) < 2:
-        raise TinykernelError("convert: the model knows one class, so all answers are the same")
+        raise ConvertError("convert: the model knows one class, so all answers are the same")
     shares = [t.tree_.value[:, 0, :] / t.tree_.value[:, 0, :].sum(axis=1)[:, None] for t in trees]
     if len(classes) == 2:
         shares = [share[:, 1:] - share[:, :1] for share in shares]
@@ -67,7 +67,7 @@ def _boosted(model: Any) -> Ensemble:
         "DummyClassifier",
         "DummyRegressor",
     ):
-        raise TinykernelError("convert: an init of its own is not supported")
+        raise ConvertError("convert: an init of its own is not supported")
     start = np.zeros((1, model.n_features_in_), dtype=np.float32)
     base = np.asarray(model._raw_predict_init(start), dtype=np.float64).ravel()
     trees = [
@@ -85,7 +85,7 @@ def _histograms(model: Any) -> Ensemble:
     classes = getattr(model, "classes_", None)
     loss = type(model._loss).__name__
     if classes is None and loss not in ("HalfSquaredError", "AbsoluteError", "PinballLoss"):
-        raise TinykernelError(f"convert: values of the loss {model.loss!r} are no sums of leaves")
+        raise ConvertError(f"convert: values of the loss {model.loss!r} are no sums of leaves")
     base = np.asarray(model._baseline_prediction, dtype=np.float64).ravel()
     trees = []
     for output in range(base.size):
@@ -93,7 +93,7 @@ def _histograms(model: Any) -> Ensemble:
             nodes = stage[output].nodes
             leaf = nodes["is_leaf"].astype(bool)
             if np.any(nodes["is_categorical"]):
-                raise TinykernelError("convert: splits by categories are not supported; code them")
+                raise ConvertError("convert: splits by categories are not supported; code them")
             trees.append(
                 ForeignTree(
                     np.where(leaf, -1, nodes["left"].astype(np.int64)),

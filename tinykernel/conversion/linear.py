@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.conversion.columns import ModelColumns
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ConvertError, DataError
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import Values, numbered_values
 from tinykernel.model.grid import Grid
@@ -31,16 +31,16 @@ _SUM = 65000  # of weights and signs, so that a dot product with 16-bit inputs f
 def read(model: Any, columns: ModelColumns, bits: int = 8) -> IntegerModel:
     """Convert a fitted linear model, with weights of 2, 4 or 8 bits."""
     if columns.rows is None:
-        raise TinykernelError("convert: a linear model needs X, rows with the ranges of its inputs")
+        raise DataError("convert: a linear model needs X, rows with the ranges of its inputs")
     weights, bias = _weights(model)
     classes = getattr(model, "classes_", None)
     weights, bias = _of_inputs(weights, bias, columns)
     rows = columns.rows.astype(np.float64)
     if not np.all(np.isfinite(rows)):
-        raise TinykernelError("convert: X has missing values, which a linear model does not take")
+        raise DataError("convert: X has missing values, which a linear model does not take")
     largest = np.abs(weights).max(axis=0)
     if not np.any(largest > 0) or np.all(np.ptp(rows, axis=0) == 0):
-        raise TinykernelError("convert: no input has a weight and varies in X")
+        raise DataError("convert: no input has a weight and varies in X")
     largest_weight = 2 ** (bits - 1) - 1
     most = max(1, min(largest_weight if len(weights) > 1 else 1, _SUM // weights.shape[1]))
     fit = _fitted(columns, rows, weights, bias, most, 1.0)
@@ -105,21 +105,21 @@ def _weights(model: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     if type(model).__name__ == "GaussianNB":
         return _gaussian(model)
     if not hasattr(model, "coef_"):
-        raise TinykernelError(f"convert: the {type(model).__name__} is not fitted")
+        raise ConvertError(f"convert: the {type(model).__name__} is not fitted")
     weights = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
     bias = np.broadcast_to(np.asarray(model.intercept_, dtype=np.float64), (len(weights),))
     classes = getattr(model, "classes_", None)
     if classes is not None and len(weights) != (len(classes) if len(classes) > 2 else 1):
-        raise TinykernelError("convert: a classifier of several labels a row is not supported")
+        raise ConvertError("convert: a classifier of several labels a row is not supported")
     return weights, bias
 
 
 def _gaussian(model: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the linear discriminant of classes that share their variances."""
     if not hasattr(model, "var_"):
-        raise TinykernelError("convert: the GaussianNB is not fitted")
+        raise ConvertError("convert: the GaussianNB is not fitted")
     if not np.allclose(model.var_, model.var_[:1], rtol=1e-6):
-        raise TinykernelError(
+        raise ConvertError(
             "convert: a GaussianNB is linear only if all classes have the same variances"
         )
     weights = model.theta_ / model.var_[:1]
@@ -137,7 +137,7 @@ def _of_inputs(
         return weights, bias
     for step in columns.steps:
         if getattr(step, "clip", False) or type(step).__name__ == "SimpleImputer":
-            raise TinykernelError(
+            raise ConvertError(
                 f"convert: a {type(step).__name__} before a linear model is supported only "
                 "without clip and missing values"
             )
@@ -180,7 +180,7 @@ def _fixed_point(fit: _Fit, values: bool) -> tuple[int, int]:
     """Return the shift of values and the multiplier of dot products: the finest that fit int32."""
     most = min(4095, int(_MOST / fit.reach) // 2)
     if most < 1:
-        raise TinykernelError("convert: the offset is too large beside the weights")
+        raise ConvertError("convert: the offset is too large beside the weights")
     if not values:
         return 0, most
     shift = int(np.floor(np.log2(most / fit.unit)))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.conversion.columns import ModelColumns
 from tinykernel.conversion.trees import integer_model
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ConvertError, OptionError, ShapeError, TinykernelError
 from tinykernel.model.integer import IntegerModel
 
 #: By library, and by name of the class: the module of this package that reads it.
@@ -113,7 +113,7 @@ def convert(
     converted = _converted(module, last, columns)
     if budget is not None:
         if X is None:
-            raise TinykernelError("convert: a budget needs X, rows that say what each step costs")
+            raise OptionError("convert: a budget needs X, rows that say what each step costs")
         converted = _within(module, model, last, columns, budget, target)
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
@@ -121,7 +121,7 @@ def convert(
     if X is not None:
         change = change_of(model, converted, X)
         if change.share > max_change:
-            raise TinykernelError(
+            raise ConvertError(
                 f"convert: {change}; raise max_change above {change.share:.3g}, or train with "
                 "tinykernel"
             )
@@ -199,7 +199,7 @@ def _answers(model: Any, X: ArrayLike, converted: IntegerModel) -> NDArray[Any]:
 def _rows(X: ArrayLike) -> NDArray[Any]:
     rows = np.asarray(X)
     if rows.ndim != 2 or not len(rows):
-        raise TinykernelError(f"convert: X has the shape {rows.shape}, not (n_rows, n_features)")
+        raise ShapeError(f"convert: X has the shape {rows.shape}, not (n_rows, n_features)")
     return rows
 
 
@@ -223,11 +223,11 @@ def _reader_of(model: Any) -> Any:
         if kind in names:
             return import_module(f"tinykernel.conversion.{family}")
     if library == "sklearn" and kind in _DISTILLED:
-        raise TinykernelError(
+        raise ConvertError(
             f"convert: a {kind} holds its training rows, too many for a chip; train a model of "
             "its predictions instead"
         )
     known = ", ".join(
         sorted({n for t in _FAMILIES.values() for names in t.values() for n in names})
     )
-    raise TinykernelError(f"convert: a {library} {kind} is not known; known are {known}")
+    raise ConvertError(f"convert: a {library} {kind} is not known; known are {known}")

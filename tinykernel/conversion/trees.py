@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.conversion.columns import ModelColumns
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ConvertError
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import LARGEST_SHIFT, Values, numbered_values
 from tinykernel.model.grid import Grid
@@ -88,7 +88,7 @@ def integer_model(ensemble: Ensemble, columns: ModelColumns, leaf_bits: int = 0)
     if is_vector:
         vectors, whole = np.unique(whole, axis=0, return_inverse=True)
         if len(vectors) > _VECTORS:
-            raise TinykernelError(
+            raise ConvertError(
                 f"convert: the leaves have {len(vectors)} different vectors of probabilities; at "
                 f"most {_VECTORS} are supported; train fewer or smaller trees"
             )
@@ -131,7 +131,7 @@ def _limits(
     threshold = np.concatenate([tree.threshold for tree in ensemble.trees])
     inner = np.concatenate([tree.left for tree in ensemble.trees]) >= 0
     if np.any(np.isnan(threshold[inner])):
-        raise TinykernelError("convert: a threshold is NaN")
+        raise ConvertError("convert: a threshold is NaN")
     pairs = np.stack([np.where(inner, column, 0), np.where(inner, threshold, 0)], axis=1)
     unique, place = np.unique(pairs, axis=0, return_inverse=True)
     chosen, value = unique[:, 0].astype(np.intp), unique[:, 1]
@@ -178,10 +178,10 @@ def _flattened(
         leaves.append(tree.value[leaf])
     every = np.concatenate(tests)
     if not len(every):
-        raise TinykernelError("convert: no tree has a threshold, so all answers are the same")
+        raise ConvertError("convert: no tree has a threshold, so all answers are the same")
     unique, place = np.unique(every, axis=0, return_inverse=True)
     if len(unique) > LARGEST_THRESHOLDS:
-        raise TinykernelError(
+        raise ConvertError(
             f"convert: the trees have {len(unique)} thresholds; at most {LARGEST_THRESHOLDS} are "
             "supported; train fewer or smaller trees"
         )
@@ -235,7 +235,7 @@ def _shift(ensemble: Ensemble, leaves: list[NDArray[Any]], is_vector: bool, leaf
     """Return the fractional bits of leaves: all that fit, or none of whole numbers."""
     everything = np.concatenate([*[leaf.ravel() for leaf in leaves], ensemble.base])
     if not np.all(np.isfinite(everything)):
-        raise TinykernelError("convert: a leaf is not a finite number")
+        raise ConvertError("convert: a leaf is not a finite number")
     if ensemble.classes is not None and np.all(everything == np.rint(everything)):
         return 0
     largest = sum(float(np.abs(leaf).max()) for leaf in leaves) + float(np.abs(ensemble.base).max())

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tinykernel.coding.cells import number_of
 from tinykernel.coding.codes import MOST_TEXTS
 from tinykernel.data.formats.tables import FilePart
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError
 from tinykernel.stored import MOST_ROWS
 from tinykernel.text import count, listed, visible
 
@@ -171,7 +171,7 @@ def without_needless(part: FilePart) -> tuple[FilePart, tuple[str, ...]]:
         return part, ()
     which = listed([f"{visible(name)} ({reason})" for name, reason in reasons.items()], 8)
     if len(reasons) == len(part.columns):
-        raise TinykernelError(
+        raise DataError(
             f"{part.file}: no column is left as input: {which}; choose columns with --set "
             f"inputs={','.join(part.columns[:2])}"
         )

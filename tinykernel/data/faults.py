@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tinykernel.coding.cells import number_of
 from tinykernel.coding.codes import Coding, gaps_in_words
 from tinykernel.data.formats import FilePart
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, ShapeError
 from tinykernel.stored import row_blocks
 from tinykernel.text import count, listed, visible
 
@@ -40,19 +40,17 @@ def checked_part(
     X = part.X
     if X.dtype.kind not in "biuf":
         kind = "text" if X.dtype.kind in "US" else f"values of type {X.dtype}"
-        raise TinykernelError(f"{where} holds {kind}; give numbers")
+        raise DataError(f"{where} holds {kind}; give numbers")
     if X.ndim < 2:
-        raise TinykernelError(f"{where} has shape {X.shape}; give two dimensions, rows and inputs")
+        raise ShapeError(f"{where} has shape {X.shape}; give two dimensions, rows and inputs")
     X = X.reshape(X.shape[0], math.prod(X.shape[1:]))
     X = X.astype(np.float32) if X.dtype == np.float16 else X
     if not X.size:
-        raise TinykernelError(
-            f"{where} is empty ({X.shape[0]} rows, {X.shape[1]} inputs); give rows"
-        )
+        raise DataError(f"{where} is empty ({X.shape[0]} rows, {X.shape[1]} inputs); give rows")
     if n_features is not None and X.shape[1] != n_features:
         verb = "takes" if like == "the model" else "has"
         inputs = count(X.shape[1], "input")
-        raise TinykernelError(f"{where} has {inputs}, but {like} {verb} {n_features}")
+        raise ShapeError(f"{where} has {inputs}, but {like} {verb} {n_features}")
     _all_representable(part, X, gaps)
     if gaps and isinstance(X, np.memmap) and any(np.isnan(rows).any() for _, rows in row_blocks(X)):
         X = np.array(X)
@@ -61,7 +59,7 @@ def checked_part(
     for name, array in (("labels", y), ("groups", part.group)):
         if array is not None and array.shape != X.shape[:1]:
             problem = f"has {len(X)} rows but {name} of shape {array.shape}; give one per row"
-            raise TinykernelError(f"{where} {problem}")
+            raise DataError(f"{where} {problem}")
     return replace(part, X=X, y=y)
 
 
@@ -82,7 +80,7 @@ def refuse_new_texts(part: FilePart, coding: Coding) -> None:
         place = f"{part.file}: {part.place(row, j)}"
         text = visible(texts[int(part.X[row, j])])[:40]
         which = "numbers" if known is None else listed([visible(each) for each in known], 12)
-        raise TinykernelError(
+        raise DataError(
             f"{place}: {text!r} did not occur in training ({which}); correct it, or train again"
         )
 
@@ -96,7 +94,7 @@ def without_gaps(part: FilePart) -> tuple[FilePart, tuple[str, ...]]:
     if complete.all():
         return part, ()
     if not complete.any():
-        raise TinykernelError(f"{part.file}: every row has a missing value; keep them")
+        raise DataError(f"{part.file}: every row has a missing value; keep them")
     y, group = (None if array is None else array[complete] for array in (part.y, part.group))
     lines = None if part.lines is None else np.asarray(part.lines)[complete].tolist()
     smaller = replace(part, X=part.X[complete], y=y, group=group, lines=lines)
@@ -110,7 +108,7 @@ def check_columns(part: FilePart, feature_names: Sequence[str] | None) -> None:
     columns = [column.strip() for column in part.columns]
     for number, (column, name) in enumerate(zip(columns, feature_names, strict=True), start=1):
         if column != name:
-            raise TinykernelError(
+            raise DataError(
                 f"{part.file}: input {number} is {column!r} where the model was trained with "
                 f"{name!r}; bring the columns into its order, or rename them"
             )
@@ -131,21 +129,21 @@ def _all_representable(part: FilePart, X: NDArray[Any], gaps: bool) -> None:
             value = rows[row, column]
             where = f"{part.file}: {part.place(first + row, column)}"
             if np.isnan(value):
-                raise TinykernelError(
+                raise DataError(
                     f"{where}: the value is missing (NaN); fill it, remove the row, or train with "
                     "--missing keep or drop"
                 )
             if np.isinf(value):
-                raise TinykernelError(f"{where} is infinite; correct it or remove the row")
+                raise DataError(f"{where} is infinite; correct it or remove the row")
             kind = "a 32-bit float" if X.dtype.kind == "f" else "a 32-bit integer"
-            raise TinykernelError(f"{where} is {value}, which does not fit in {kind}; rescale it")
+            raise DataError(f"{where} is {value}, which does not fit in {kind}; rescale it")
 
 
 def _one_a_row(part: FilePart, y: NDArray[Any], values: bool) -> NDArray[Any]:
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim != 1:
         way = "give one per row" if values else "give one per row (one-hot labels: use argmax)"
-        raise TinykernelError(f"{_labels_of(part, values)} have shape {y.shape}; {way}")
+        raise ShapeError(f"{_labels_of(part, values)} have shape {y.shape}; {way}")
     return y
 
 
@@ -161,25 +159,23 @@ def _clean_labels(part: FilePart, y: NDArray[Any]) -> NDArray[Any]:
         try:
             y = np.char.decode(y, "utf-8")
         except UnicodeDecodeError:
-            raise TinykernelError(
-                f"{_labels_of(part)} are bytes but not UTF-8; convert them"
-            ) from None
+            raise DataError(f"{_labels_of(part)} are bytes but not UTF-8; convert them") from None
     if y.dtype.kind == "f":
         whole = (np.abs(y.astype(np.float64)) < _LARGEST_LABEL) & (y == np.floor(y))  # NaN: False
         if not whole.all():
             row = int((~whole).argmax())
-            raise TinykernelError(
+            raise DataError(
                 f"{_labels_of(part)} are not classes: {part.place(row)} has {y[row]}; give "
                 "integers or text, or --task numbers to predict values"
             )
         y = y.astype(np.int64)
     if y.dtype.kind not in "biuU":
-        raise TinykernelError(f"{_labels_of(part)} have type {y.dtype}; give integers or text")
+        raise ShapeError(f"{_labels_of(part)} have type {y.dtype}; give integers or text")
     if y.dtype.kind == "U":
         try:
             "".join(np.unique(y)).encode()
         except UnicodeEncodeError:
-            raise TinykernelError(
+            raise DataError(
                 f"{_labels_of(part)} hold half of a surrogate pair, which is not text; correct it"
             ) from None
     return y
@@ -189,10 +185,10 @@ def _clean_values(part: FilePart, y: NDArray[Any]) -> NDArray[np.float64]:
     """Return values to predict as finite numbers."""
     where, numbers = _labels_of(part, values=True), _as_numbers(y)
     if numbers is None:
-        raise TinykernelError(f"{where} to predict are not numbers (the first is {shown(y[0])!r})")
+        raise DataError(f"{where} to predict are not numbers (the first is {shown(y[0])!r})")
     if not np.all(np.isfinite(numbers)):
         row = int((~np.isfinite(numbers)).argmax())
-        raise TinykernelError(f"{where}: {part.place(row)} has {y[row]}; remove the row")
+        raise DataError(f"{where}: {part.place(row)} has {y[row]}; remove the row")
     return numbers
 
 
@@ -210,7 +206,7 @@ def refuse_values(part: FilePart, y: NDArray[Any]) -> None:
         return
     numbers = _as_numbers(y)
     if numbers is not None and np.any(numbers != np.rint(numbers)):
-        raise TinykernelError(
+        raise DataError(
             f"{part.file}: the labels are numbers that hardly repeat, such as {shown(y[0])}; give "
             "--task numbers to predict values"
         )
@@ -219,7 +215,7 @@ def refuse_values(part: FilePart, y: NDArray[Any]) -> None:
 def needed_labels(part: FilePart) -> NDArray[Any]:
     """Return the labels of a part; TinykernelError if it has none."""
     if part.y is None:
-        raise TinykernelError(f"{part.file}: {part.name} has no labels; add y{part.name[1:]}")
+        raise DataError(f"{part.file}: {part.name} has no labels; add y{part.name[1:]}")
     return part.y
 
 
@@ -234,7 +230,7 @@ def same_kind(train: FilePart, test: FilePart) -> None:
     y, y_test = needed_labels(train), needed_labels(test)
     if (y.dtype.kind == "U") != (y_test.dtype.kind == "U"):
         kinds = ("text", "numbers") if y.dtype.kind == "U" else ("numbers", "text")
-        raise TinykernelError(
+        raise DataError(
             f"{test.file}: the labels of {train.name} are {kinds[0]} (the first is {shown(y[0])}), "
             f"those of {test.name} {kinds[1]} ({shown(y_test[0])}); give both the same"
         )
@@ -247,7 +243,7 @@ def as_classes(part: FilePart, y: NDArray[Any], classes: Sequence[object]) -> ND
         return y.astype(np.str_)
     if not text and y.dtype.kind == "U":
         known = listed(classes, show=shown)
-        raise TinykernelError(
+        raise DataError(
             f"{part.file}: the labels are text (the first is {shown(y[0])!r}), but the classes of "
             f"the model are numbers ({known}); give labels as numbers"
         )

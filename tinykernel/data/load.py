@@ -19,7 +19,7 @@ from tinykernel.data.formats.tables import Selection
 from tinykernel.data.partition import TEST_PART, Dataset, Rows, as_split, held_out_rows, split_part
 from tinykernel.data.paths import find_data, is_pictures
 from tinykernel.data.pictures import PictureReading, read_pictures
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, OptionError, RowsError
 
 
 def load_data(
@@ -47,7 +47,7 @@ def load_data(
     than two dimensions are flattened in row-major order.
     """
     if not 0 <= test_size < 1:
-        raise TinykernelError(f"test size must be at least 0 and below 1, got {test_size}")
+        raise OptionError(f"test size must be at least 0 and below 1, got {test_size}")
     selection = selection or Selection()
     if pictures is not None or is_pictures(path):
         parts = read_pictures(path, pictures or PictureReading(), to_train=True)
@@ -68,7 +68,7 @@ def _dataset(
     part, test = parts.train, parts.test
     if part is None:
         assert test is not None
-        raise TinykernelError(f"{test.file}: holds test rows only; training needs X_train, y_train")
+        raise DataError(f"{test.file}: holds test rows only; training needs X_train, y_train")
     notes = part.notes
     if selection.coding is not None:
         faults.refuse_new_texts(part, selection.coding)
@@ -81,7 +81,7 @@ def _dataset(
     y = faults.needed_labels(train)
     if not values:
         if (y == y[0]).all():
-            raise TinykernelError(
+            raise RowsError(
                 f"{train.file}: one class only, all {len(y)} training rows have the label "
                 f"{faults.shown(y[0])}; training needs two"
             )
@@ -162,9 +162,7 @@ def _check_type(data: Dataset, input_type: str, limits: tuple[int, int] | None) 
         kind = "not all whole numbers"
         if limits is not None:
             kind = f"whole numbers from {limits[0]} to {limits[1]}"
-        raise TinykernelError(
-            f"{data.source}: the inputs are {kind}, which do not fit {input_type}"
-        )
+        raise DataError(f"{data.source}: the inputs are {kind}, which do not fit {input_type}")
 
 
 def load_rows(
@@ -226,7 +224,7 @@ def _picture_rows(
 ) -> tuple[Rows, FilePart]:
     """Load pictures for a finished model; ignore the labels if none of them is a class."""
     if how is None:
-        raise TinykernelError(
+        raise DataError(
             f"{path}: holds pictures, but the model takes no images of 8 bits; give other data"
         )
     parts = read_pictures(path, how, to_train=False)

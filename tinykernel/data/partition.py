@@ -14,7 +14,7 @@ from tinykernel import stored
 from tinykernel.coding.codes import Coding
 from tinykernel.data.faults import needed_labels, shown
 from tinykernel.data.formats import FilePart
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import RowsError
 from tinykernel.stored import drawn_places, rows_at
 from tinykernel.text import count
 
@@ -28,7 +28,7 @@ def held_out_rows(
     train, test = (_group_split if by_group else _stratified_split)(part, codes, test_size, seed)
     missing = np.setdiff1d(codes, codes[train])
     if missing.size:
-        raise TinykernelError(
+        raise RowsError(
             f"{part.file}: holding out {len(test)} of {len(y)} rows leaves no training row of "
             f"the class {shown(missing[0])}; use a smaller --test"
         )
@@ -42,13 +42,13 @@ def _stratified_split(
 
     labels, counts = np.unique(y, return_counts=True)
     if counts.min() < 2:
-        raise TinykernelError(
+        raise RowsError(
             f"{part.file}: the class {shown(labels[counts.argmin()])} has one row, too few to hold "
             "out a test row; add rows, use --test 0, or for quantities --task numbers"
         )
     n_test = max(int(np.ceil(test_size * len(y))), len(labels))
     if len(y) - n_test < len(labels):
-        raise TinykernelError(
+        raise RowsError(
             f"{part.file}: holding out {n_test} of {len(y)} rows leaves fewer training rows than "
             f"the {len(labels)} classes; use a smaller --test, or for quantities --task numbers"
         )
@@ -65,16 +65,16 @@ def _group_split(
     names, group = np.unique(np.asarray(part.group), return_inverse=True)
     n_parts = min(max(2, round(1 / test_size)), names.size)
     if n_parts < 2:
-        raise TinykernelError(
+        raise RowsError(
             f"{part.file}: all rows are in one group; give at least two, or leave out --groups"
         )
     if np.unique(y, return_counts=True)[1].max() < n_parts:
-        raise TinykernelError(f"{part.file}: too few rows to hold out groups; use --test 0")
+        raise RowsError(f"{part.file}: too few rows to hold out groups; use --test 0")
     parts = [aside for _, aside in group_folds(n_parts, y, group, seed)]
     test = part_of_most_classes(parts, y)
     test = parts[0] if test is None else test
     if not len(test):
-        raise TinykernelError(f"{part.file}: too few groups to hold one out; use --test 0")
+        raise RowsError(f"{part.file}: too few groups to hold one out; use --test 0")
     return np.setdiff1d(np.arange(len(y)), test), test
 
 

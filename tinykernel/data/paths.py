@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import FileError
 
 SOUNDS = (".wav", ".flac", ".ogg")
 _PHOTOS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif")
@@ -23,16 +23,16 @@ def find_data(path: str | os.PathLike[str]) -> Path:
     if file.is_file():
         return file
     if file.is_dir():
-        raise TinykernelError(f"{file}: is a folder; give a data file")
+        raise FileError(f"{file}: is a folder; give a data file")
     folder = os.environ.get("TINYKERNEL_DATA")
     if folder and file.name == str(file):
         shared = Path(folder) / file
         if shared.is_file():
             return shared
-        raise TinykernelError(
+        raise FileError(
             f"{file}: no such file here or in {folder} (TINYKERNEL_DATA); check its name"
         )
-    raise TinykernelError(f"{file}: no such file; check the path")
+    raise FileError(f"{file}: no such file; check the path")
 
 
 def data_folder(path: str | os.PathLike[str]) -> Path | None:
@@ -49,7 +49,7 @@ def files_below(folder: Path) -> Iterator[Path]:
     """Yield the visible files below a folder; a link to a folder above it is not followed."""
 
     def refuse(error: OSError) -> None:
-        raise TinykernelError(f"{error.filename}: cannot be read ({error.strerror})") from None
+        raise FileError(f"{error.filename}: cannot be read ({error.strerror})") from None
 
     for place, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
         here = Path(place).resolve()

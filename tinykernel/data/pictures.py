@@ -18,7 +18,7 @@ from tinykernel.data.formats import FilePart, Parts
 from tinykernel.data.formats.delimited import text_labels
 from tinykernel.data.paths import PICTURES, data_folder, files_with, find_data
 from tinykernel.data.recordings.labels import NamePattern
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, FileError, OptionError, ToolError
 from tinykernel.progress import report as say
 from tinykernel.resizing import resized
 from tinykernel.text import count
@@ -44,7 +44,7 @@ def pillow() -> Any:
     try:
         from PIL import Image
     except ImportError:
-        raise TinykernelError(
+        raise ToolError(
             "pictures need Pillow; install it: pip install 'tinykernel[images]'"
         ) from None
     return Image
@@ -164,7 +164,7 @@ def find_pictures(path: str | os.PathLike[str]) -> PictureFiles:
         return PictureFiles(file, [file], [])
     files = files_with(folder, PICTURES)
     if not files:
-        raise TinykernelError(f"{folder}: holds no pictures ({', '.join(PICTURES)})")
+        raise FileError(f"{folder}: holds no pictures ({', '.join(PICTURES)})")
     unread = files_with(folder, _UNREAD)
     notes = [f"not read: {_pictures(unread)}; convert them to .jpg"] if unread else []
     parts = [file.relative_to(folder).parts[0].lower() for file in files]
@@ -197,7 +197,7 @@ def labels_of(
     fields = [pattern.find(file) for file in files]
     lacking = next((file for file, each in zip(files, fields, strict=True) if each is None), None)
     if lacking is not None and (needed or any(fields)):
-        raise TinykernelError(
+        raise DataError(
             f"{lacking}: its name does not match {pattern.text!r}; move it elsewhere, or give "
             "another --name"
         )
@@ -218,7 +218,7 @@ def _refuse_strays(files: Sequence[Path]) -> None:
     above = {folder for inner in folders for folder in inner.parents}
     stray = next((file for file in files if file.parent in above), None)
     if stray is not None:
-        raise TinykernelError(
+        raise DataError(
             f"{stray}: is not in the folder of a class; move it, or give the place of the label "
             "with --name"
         )
@@ -248,14 +248,14 @@ class PictureReading:
         """Check the fields."""
         if self.name is None and (self.label or self.groups):
             option = "--label" if self.label else "--groups"
-            raise TinykernelError(
+            raise OptionError(
                 f"{option}: pictures have no columns; give its place in their names, as in "
                 "--name '{label}_{person}_*'"
             )
         if self.frame is not None and self.shape is None:
-            raise TinykernelError("frame: needs an image_shape to resize to, such as 32x32x3")
+            raise OptionError("frame: needs an image_shape to resize to, such as 32x32x3")
         if self.shape is not None and self.channels not in (1, 3):
-            raise TinykernelError(
+            raise OptionError(
                 f"image_shape: {self.channels} channels; give 1 (grey) or 3, such as 32x32x3"
             )
 
@@ -348,12 +348,12 @@ def _part(
                 X[len(readable)] = camera.encoded(decoded(file, camera.height, camera.width, 3))
         except BrokenPictureError as error:
             if len(files) == 1:
-                raise TinykernelError(f"{file}: {error}") from None
+                raise DataError(f"{file}: {error}") from None
             broken.append(f"{file.name} ({error})")
         else:
             readable.append(i)
     if not readable:
-        raise TinykernelError(f"{source}: none of {len(files)} pictures can be read: {broken[0]}")
+        raise DataError(f"{source}: none of {len(files)} pictures can be read: {broken[0]}")
     base = source if source.is_dir() else source.parent
     names = [files[i].relative_to(base).as_posix() for i in readable]
     return FilePart(

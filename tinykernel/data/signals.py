@@ -21,7 +21,7 @@ from tinykernel.data.recordings import Windows, windows
 from tinykernel.data.recordings.files import Reading, read_recording
 from tinykernel.data.recordings.labels import NO_SPAN, is_background
 from tinykernel.data.splits import as_dataset, split_recordings
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, FormatError, ModelError, ShapeError, TinykernelError
 from tinykernel.text import count, listed, visible
 
 if TYPE_CHECKING:
@@ -67,11 +67,9 @@ def normal_rows(
     part = checked_part(part)
     _check_one(file.name, part.y)
     if part.beside:
-        raise TinykernelError(
-            f"{file}: a model of one class takes no numbers beside windows; drop them"
-        )
+        raise ShapeError(f"{file}: a model of one class takes no numbers beside windows; drop them")
     if part.texts:
-        raise TinykernelError(
+        raise DataError(
             f"{file}: column {next(iter(part.texts))!r} holds text; a model of one class takes "
             "numbers; leave the column out with --set drop=NAME"
         )
@@ -108,7 +106,7 @@ def _check_one(source: str, labels: Sequence[Any] | NDArray[Any] | None) -> None
     classes = [] if labels is None else np.unique(np.asarray(labels)).tolist()
     if len(classes) > 1:
         shown = listed(classes, 3, repr)
-        raise TinykernelError(
+        raise DataError(
             f"{source}: has rows of {len(classes)} classes ({shown}); give normal rows only"
         )
 
@@ -147,14 +145,14 @@ def _tested_on(path: str, dataset: Dataset, cut: Windows, how: Mapping[str, Any]
     same = {"window": cut.X.shape[1], "hop": cut.hop, "inputs": cut.channels, "drop": ()}
     other = windows(path, **{**how, **same}, labels_needed=False)
     if other.y is None:
-        raise TinykernelError(f"{path}: has no labels; --test needs them")
+        raise DataError(f"{path}: has no labels; --test needs them")
     if (other.y.dtype.kind == "U") != (dataset.y_train.dtype.kind == "U"):
-        raise TinykernelError(
+        raise DataError(
             f"{path}: its labels and those of {cut.source} differ in type; give text or numbers"
         )
     X, kind = other.inputs, dataset.X_train.dtype
     if not np.array_equal(X.astype(kind), X):
-        raise TinykernelError(
+        raise ShapeError(
             f"{path}: its values do not fit {kind}, the type of {cut.source}; convert them"
         )
     n, n_test = len(dataset.y_train), len(X)
@@ -181,7 +179,7 @@ def remembered(about: Mapping[str, Any], model: IntegerModel) -> Reading | None:
         or len(lists[0]) not in (0, model.input.channels)
         or len(lists[1]) != model.n_numbers
     ):
-        raise TinykernelError("the model file's settings of recordings do not fit its model")
+        raise FormatError("the model file's settings of recordings do not fit its model")
     channels, beside = (tuple(map(str, names)) for names in lists)
     return Reading(**known | {"labels_needed": False}, inputs=channels or None, beside=beside)
 
@@ -201,12 +199,12 @@ def cut_for(
     Other channels and another rate are refused.
     """
     if not reading.hop:
-        raise TinykernelError(
+        raise ModelError(
             "the model has no hop, so it takes windows, not recordings; train it with --hop"
         )
     cut = windows(path, **vars(reading) | {"mixed": mixed or reading.mixed})
     if len(cut.channels) != model.input.channels:
-        raise TinykernelError(
+        raise DataError(
             f"{cut.source}: has {count(len(cut.channels), 'channel')}, but the model takes "
             f"{model.input.channels}"
         )
@@ -282,7 +280,7 @@ def labels_to_judge_by(
         return None
     advice = ADVICE_ON_EVENTS if labels == [NO_SPAN] else "give the labels it was trained on"
     theirs, known = (visible(listed(each, 2)) for each in (labels, integer.classes))
-    raise TinykernelError(
+    raise DataError(
         f"{data}: none of its labels ({theirs}) is a class of the model ({known}); {advice}"
     )
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tinykernel.data.partition import Dataset, group_folds, part_of_most_classes
 from tinykernel.data.recordings import Windows
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, OptionError, RowsError
 from tinykernel.text import count
 
 
@@ -24,18 +24,18 @@ def split_recordings(
     first one with the most classes is held out. A `test_size` of 0 holds out none.
     """
     if data.y is None:
-        raise TinykernelError(
+        raise DataError(
             f"{data.source}: has no labels to train on; add them, or name them with --label"
         )
     if not 0 <= test_size < 1:
-        raise TinykernelError(f"test size must be at least 0 and below 1, got {test_size}")
+        raise OptionError(f"test size must be at least 0 and below 1, got {test_size}")
     train = np.ones(len(data.X), bool)
     if test_size == 0:
         return train, ~train
     names, group = np.unique(data.groups, return_inverse=True)
     if len(names) < 2:
         unit = "recording" if len(data.recordings) == 1 else "group"
-        raise TinykernelError(
+        raise RowsError(
             f"{data.source}: has one {unit} only, and its windows are too alike to test on; give "
             "several files, name groups with --groups, or use --test 0"
         )
@@ -43,7 +43,7 @@ def split_recordings(
     n_parts = min(max(2, round(1 / test_size)), len(names))
     test = part_of_most_classes(_parts(n_parts, codes, group, seed), codes)
     if test is None:
-        raise TinykernelError(_why_no_split(data, codes, group))
+        raise RowsError(_why_no_split(data, codes, group))
     train[test] = False
     return train, ~train
 

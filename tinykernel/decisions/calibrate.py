@@ -14,7 +14,7 @@ from tinykernel.decisions.confidence import calibration_error, confidence_table,
 from tinykernel.decisions.counters import as_classifier
 from tinykernel.decisions.novelty import Alarms, alarms, fit_novelty
 from tinykernel.decisions.thresholds import Threshold, by_coverage, by_error
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, ModelError, OptionError, RowsError, ShapeError
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.decision import Decision, margins, softmax
 from tinykernel.text import count
@@ -172,7 +172,7 @@ def calibrate(
     request.check(false_alarms, known)
     integer = as_classifier(model, "calibrate")
     if integer.is_one_class:
-        raise TinykernelError(
+        raise ModelError(
             "calibrate: the model has one class; use tinykernel.estimator.calibrate_one_class"
         )
     X = in_numbers(model, X)
@@ -182,9 +182,7 @@ def calibrate(
     rows = _Rows(margin, answers == labels, given_groups)
     lacking = [name for at, name in enumerate(integer.classes) if not (labels == at).any()]
     if lacking and per_class:
-        raise TinykernelError(
-            f"calibrate: class {lacking[0]!r} has no row; give rows of every class"
-        )
+        raise RowsError(f"calibrate: class {lacking[0]!r} has no row; give rows of every class")
     independent = float(rows.n)
     if rows.groups is not None:
         right = rows.right.astype(np.float64)
@@ -243,11 +241,11 @@ class _Request:
     def check(self, false_alarms: float | None, known: object) -> None:
         """Refuse numbers out of range and options that exclude each other."""
         if self.max_error is not None and self.coverage is not None:
-            raise TinykernelError("calibrate: give a largest error or a coverage, not both")
+            raise OptionError("calibrate: give a largest error or a coverage, not both")
         if self.per_class and self.max_error is None and self.coverage is None:
-            raise TinykernelError("calibrate: per_class needs a largest error or a coverage")
+            raise OptionError("calibrate: per_class needs a largest error or a coverage")
         if known is not None and false_alarms is None:
-            raise TinykernelError("calibrate: known needs false_alarms")
+            raise OptionError("calibrate: known needs false_alarms")
         for name, value in {
             "the largest error": self.max_error,
             "the coverage": self.coverage,
@@ -255,7 +253,7 @@ class _Request:
             "the share of false alarms": false_alarms,
         }.items():
             if value is not None and not 0 < value < 1:
-                raise TinykernelError(f"calibrate: {name} must be above 0 and below 1; got {value}")
+                raise OptionError(f"calibrate: {name} must be above 0 and below 1; got {value}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,14 +284,14 @@ def _checked(
     """Return the positions of labels in the classes, and groups, of n rows."""
     names = np.asarray(y)
     if names.shape != (n,) or not n:
-        raise TinykernelError(f"calibrate: {names.shape} labels for {n} rows; give one per row")
+        raise ShapeError(f"calibrate: {names.shape} labels for {n} rows; give one per row")
     index = {label: number for number, label in enumerate(model.classes)}
     unknown = next((label for label in names.tolist() if label not in index), None)
     if unknown is not None:
-        raise TinykernelError(f"calibrate: {unknown!r} is not a class of the model; leave it out")
+        raise DataError(f"calibrate: {unknown!r} is not a class of the model; leave it out")
     group = None if groups is None else np.asarray(groups)
     if group is not None and group.shape != names.shape:
-        raise TinykernelError(f"calibrate: {group.shape} groups for {n} rows; give one per row")
+        raise ShapeError(f"calibrate: {group.shape} groups for {n} rows; give one per row")
     return np.array([index[label] for label in names.tolist()], dtype=np.intp), group
 
 
@@ -315,12 +313,12 @@ def _choices(
 def _choice(rows: _Rows, request: _Request, share: float) -> Threshold:
     """Choose a threshold, or explain why there is none."""
     if not rows.n:
-        raise TinykernelError(f"calibrate: no row is answered{rows.answer}; give more rows")
+        raise RowsError(f"calibrate: no row is answered{rows.answer}; give more rows")
     outcome, risk = (rows.margin, rows.right), request.risk
     if request.max_error is not None:
         chosen, best = by_error(*outcome, request.max_error, risk, share, rows.groups)
         if chosen is None:
-            raise TinykernelError(_why_none(rows, request, best, share))
+            raise RowsError(_why_none(rows, request, best, share))
         return chosen
     if request.coverage is None:
         wrong = int((~rows.right).sum())
@@ -333,7 +331,7 @@ def _choice(rows: _Rows, request: _Request, share: float) -> Threshold:
         units = rows.title
         if rows.groups is not None:
             units = units.replace(f"{rows.n} rows", f"{rows.n_groups} groups")
-        raise TinykernelError(
+        raise RowsError(
             f"calibrate: {units} are too few for a coverage of {_percent(request.coverage)}; at "
             f"least {needed} are needed; give more"
         )

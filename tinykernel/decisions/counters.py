@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import FormatError, ModelError
 from tinykernel.model import IntegerModel, as_integer_model
 
 #: The first and the second word.
@@ -25,7 +25,7 @@ def as_classifier(model: object, name: str) -> IntegerModel:
     """Return the integers of a model of classes; refuse a regressor."""
     integer = as_integer_model(model)
     if integer.is_regressor:
-        raise TinykernelError(f"{name}: the model predicts values, not classes; give a classifier")
+        raise ModelError(f"{name}: the model predicts values, not classes; give a classifier")
     return integer
 
 
@@ -167,21 +167,19 @@ class Counters:
         counters = cls(model)
         words: list[int] = np.frombuffer(data[: len(data) // 4 * 4], dtype="<u4").tolist()
         if len(words) < _WORDS or words[0] != COUNTERS_MAGIC:
-            raise TinykernelError("not counters; give the bytes of NAME_counters_t")
+            raise FormatError("not counters; give the bytes of NAME_counters_t")
         if words[1] != FORMAT:
-            raise TinykernelError(f"counters of format {words[1]}, but this version reads {FORMAT}")
+            raise FormatError(f"counters of format {words[1]}, but this version reads {FORMAT}")
         fingerprint = fingerprint_word(counters.model)
         size = counters_bytes(counters.model.n_classes)
         if words[2] != fingerprint:
-            raise TinykernelError(
+            raise ModelError(
                 f"counters of model {words[2]:08x}, but this one is {fingerprint:08x}; give its own"
             )
         if len(data) != size:
-            raise TinykernelError(
-                f"counters of {len(data)} bytes instead of {size}; read them again"
-            )
+            raise FormatError(f"counters of {len(data)} bytes instead of {size}; read them again")
         if not counters._take(words):
-            raise TinykernelError(
+            raise FormatError(
                 "the counters are damaged, or were read while they were updated; read them again"
             )
         return counters

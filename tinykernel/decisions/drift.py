@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.decisions.counters import Counters, as_classifier, saturated
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, OptionError, RowsError
 from tinykernel.model.answers.decision import margins
 
 #: The fewest independent decisions for a comparison.
@@ -58,7 +58,7 @@ def expected_counts(model: object, X: ArrayLike) -> Expected:
     integer = as_classifier(model, "drift")
     scores = integer.scores(X)
     if not len(scores):
-        raise TinykernelError("drift: the data have no rows; give at least one")
+        raise DataError("drift: the data have no rows; give at least one")
     answers, margin = margins(scores)
     if integer.decision is not None:
         answers = integer.decision.decide(scores)
@@ -151,10 +151,10 @@ def drift(
     from scipy.special import chdtrc
 
     if not 0 < false_alarm < 1:
-        raise TinykernelError(f"drift: the risk must be above 0 and below 1; got {false_alarm}")
+        raise OptionError(f"drift: the risk must be above 0 and below 1; got {false_alarm}")
     n = counters.decisions
     if n == 0:
-        raise TinykernelError("drift: the device has counted no decision yet; read it later")
+        raise RowsError("drift: the device has counted no decision yet; read it later")
     here = np.array([*counters.labels, counters.refusals], dtype=np.float64)
     there = np.array([*expected.labels, expected.refusals], dtype=np.float64)
     count = float(n) if independent else _independent(counters, there / expected.rows)

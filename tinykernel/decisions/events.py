@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import RowsError
 from tinykernel.model.answers.events import LARGEST_SUM, NO_EVENT, Events, sums_over
 from tinykernel.model.integer import IntegerModel
 from tinykernel.text import count
@@ -214,7 +214,7 @@ def choose_events(
     """
     hours = hours_of(streams)
     if most_often(0, hours, confidence) > an_hour:
-        raise TinykernelError(
+        raise RowsError(
             f"{hours:.2g} hours without a false alarm promise no less than "
             f"{most_often(0, hours, confidence):.2g} an hour; give more recordings, or a larger "
             "rate"
@@ -243,7 +243,7 @@ def choose_events(
             chosen = replace(model, events=trial.events(every[number] * factor))
             best = EventCalibration(chosen, heard, hours, most, wide)
     if best is None:
-        raise TinykernelError(
+        raise RowsError(
             f"no thresholds keep false alarms at {an_hour:g} an hour; give more recordings, or a "
             "larger rate"
         )

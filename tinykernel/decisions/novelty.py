@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.decisions import shares
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import RowsError, ShapeError
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.decision import margins, nearer, novelties
 from tinykernel.model.readouts.prototypes import LARGEST_MARGIN_LINE, coarse, distances
@@ -163,7 +163,7 @@ def alarms(
     while count < n and shares.upper_bound(share * count, share * n, risk) <= wished:
         count += 1
     if not count or shares.too_few_groups(groups):
-        raise TinykernelError(_too_few(n, share, groups, wished, risk, beside))
+        raise RowsError(_too_few(n, share, groups, wished, risk, beside))
     threshold = int(values[count - 1])
     return Alarms(
         threshold,
@@ -204,7 +204,7 @@ def fit_prototypes(model: IntegerModel, X: ArrayLike, y: ArrayLike) -> NDArray[n
     labels = np.asarray(y)
     inputs = model.quantize_inputs(X)
     if labels.shape != (len(inputs),) or not len(inputs):
-        raise TinykernelError(
+        raise ShapeError(
             f"calibrate: {labels.shape} labels for {len(inputs)} known rows; give one per row"
         )
     rows, rng = coarse(inputs), np.random.default_rng(0)

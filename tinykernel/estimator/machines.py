@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from tinykernel.codegen.targets import find_target
 from tinykernel.coding.frames import coded_frame, in_numbers
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError
 from tinykernel.kinds import Problem, kinds_for
 from tinykernel.kinds.delivery import deliver, estimated
 from tinykernel.kinds.problem import check_rows
@@ -294,7 +294,7 @@ class KernelEstimator(MachineEstimator):
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Check validation rows and their labels or values."""
         if not isinstance(validation, tuple | list) or len(validation) != 2:
-            raise TinykernelError(f"validation: give a pair (X, y) of rows and {self.TARGET}")
+            raise OptionError(f"validation: give a pair (X, y) of rows and {self.TARGET}")
         pair = flat(in_numbers(self, validation[0]))[0], validation[1]
         rows, known = validate_data(self, *pair, dtype="numeric", reset=False, **self.CHECKS)
         return rows, known

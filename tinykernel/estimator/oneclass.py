@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tinykernel.coding.frames import uncoded
 from tinykernel.decisions.novelty import Alarms, alarms
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError, RowsError, TinykernelError
 from tinykernel.estimator.machines import DEFAULT_TARGET, flat
 from tinykernel.kinds import Problem
 from tinykernel.kinds.delivery import Measure, deliver, estimated
@@ -150,7 +150,7 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         for name in ("false_alarms", "calibration_size"):
             value = getattr(self, name)
             if not 0 < value < 1:
-                raise TinykernelError(f"{name}: {value}; give a share above 0 and below 1")
+                raise OptionError(f"{name}: {value}; give a share above 0 and below 1")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         rng = np.random.default_rng([seed, 7])
         problem, raw, names = self._problem(X, groups, seed, rng)
@@ -192,7 +192,7 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         units = None if groups is None else np.asarray(groups)
         codes = None if units is None else group_codes(units, everyone)
         if units is not None and codes is None:
-            raise TinykernelError("groups: all rows are in one group; give at least two groups")
+            raise RowsError("groups: all rows are in one group; give at least two groups")
         out = _held_out(len(raw), codes, self.calibration_size, rng)
         inside = None if codes is None else group_codes(codes[~out], everyone[~out])
         if codes is not None and inside is None:  # of one group nothing can be held out

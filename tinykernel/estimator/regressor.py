@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ShapeError
 from tinykernel.estimator.machines import Budgeted, KernelEstimator, elsewhere
 from tinykernel.model.answers.values import numbered_values
 from tinykernel.training.options import TrainerOptions, declared
@@ -45,7 +45,7 @@ class BaseRegressor(RegressorMixin, KernelEstimator):
         names = _names(y) or (numbered_values(n) if value_name is None else (value_name,))
         held = None if validation is None else (validation[0], _columns(validation[1]))
         if held is not None and held[1].shape[1] != n:
-            raise TinykernelError(
+            raise ShapeError(
                 f"validation: {held[1].shape[1]} values per row; give {n}, as in training"
             )
         data = prepare_values(rows, values, weight, options, names, validation=held, **beside)

@@ -23,7 +23,7 @@ from tinykernel.decisions.events import (
     judged,
     most_often,
 )
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, RowsError
 from tinykernel.model.answers.events import LARGEST_SUM
 from tinykernel.model.arrays import raw_values
 from tinykernel.model.integer import IntegerModel
@@ -102,7 +102,7 @@ def recordings_for(model: IntegerModel, about: Mapping[str, Any], path: str) -> 
     say("reading", 0, None, path)
     data = labelled_recordings(path, reading)
     if data.recordings[0].X.shape[1] != model.input.channels + model.n_numbers:
-        raise TinykernelError(
+        raise DataError(
             f"{data.source}: has other channels than the model; give recordings like those of the "
             "training"
         )
@@ -136,7 +136,7 @@ def calibrate_events(
         clips = count(len(data.recordings), "clip")
         joined = f" joined from {clips} of {count(groups, 'group')} of"
         if hours * 3600 * (data.rate or 0) * model.input.channels > _MOST_JOINED:
-            raise TinykernelError(
+            raise RowsError(
                 f"{an_hour:.3g} false alarms an hour take {hours:.3g} hours of joined clips, more "
                 "than fit into memory; give a larger rate, or long recordings with labels"
             )
@@ -177,15 +177,13 @@ def _windows_of(model: IntegerModel, recording: Recording) -> NDArray[Any]:
 def streams_of(model: IntegerModel, data: Recordings, background: Sequence[object]) -> list[Stream]:
     """Compute the scores of all decisions of recordings; labels that are no class have no span."""
     if data.rate is None:
-        raise TinykernelError(f"{data.source}: has no sampling rate; give --set rate=HZ")
+        raise DataError(f"{data.source}: has no sampling rate; give --set rate=HZ")
     long = [each for each in data.recordings if len(each.X) >= model.input.rows]
     if not long:
-        raise TinykernelError(
-            f"{data.source}: no recording is as long as a window; give longer ones"
-        )
+        raise DataError(f"{data.source}: no recording is as long as a window; give longer ones")
     labels = {str(span.label) for each in long for span in each.spans}
     if labels and labels.isdisjoint(map(str, model.classes)):
-        raise TinykernelError(
+        raise DataError(
             f"{data.source}: no label is a class of the model: {listed(sorted(labels), 5)}; "
             "correct the labels"
         )

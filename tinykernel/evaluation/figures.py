@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.decisions.figures import DecisionFigures
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, ShapeError
 from tinykernel.evaluation.intervals import accuracy_interval, rmse_interval
 
 
@@ -245,7 +245,7 @@ def _one_a_row(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return labels or values, and their predictions; refuse other than one per row."""
     if true.ndim != 1 or true.shape != answers.shape or not true.size:
-        raise TinykernelError(
+        raise ShapeError(
             f"{name}: shape {true.shape} for predictions of shape {answers.shape}; give one per row"
         )
     return true, answers
@@ -257,7 +257,7 @@ def _check_kinds(true: Sequence[Any], known: Sequence[Any]) -> None:
     if len(kinds[0] | kinds[1]) > 1:
         names = {False: "numbers", True: "text"}
         of_rows, of_model = (" and ".join(names[kind] for kind in sorted(each)) for each in kinds)
-        raise TinykernelError(
+        raise DataError(
             f"labels: they are {of_rows} (the first is {true[0]!r}), but those of the model are "
             f"{of_model} ({known[0]!r}); give labels of that type"
         )

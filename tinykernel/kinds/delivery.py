@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tinykernel.codegen.plan import pack
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import BudgetError, TinykernelError
 from tinykernel.kinds.problem import Problem
 from tinykernel.kinds.selection import Selected
 from tinykernel.kinds.sizing import Usage, usage
@@ -47,7 +47,7 @@ def deliver(
         if over is None:
             return result, trainings
         if result.history.interrupted:
-            raise TinykernelError(
+            raise BudgetError(
                 "training was interrupted and is not repeated with fewer components; the model "
                 f"needs {over.text}; give a larger budget"
             )
@@ -59,5 +59,5 @@ def deliver(
             smaller = kind.smaller(spec, n_bytes, result.machine, problem)
             advice = "give a larger budget"
         if smaller is None:
-            raise TinykernelError(f"the trained model needs {over.text}; {advice}")
+            raise BudgetError(f"the trained model needs {over.text}; {advice}")
         spec = smaller

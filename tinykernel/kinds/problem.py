@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.checks import thread_count
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import BudgetError, OptionError, ShapeError, TinykernelError
 from tinykernel.measure.capacity import decisive_report, some_rows
 from tinykernel.measure.limits import Limits
 from tinykernel.measure.report import Report
@@ -148,12 +148,12 @@ def too_small(problem: Problem, needed: int) -> TinykernelError:
     assert problem.limits is not None
     flash = problem.limits.flash or 0
     if needed <= flash:
-        return TinykernelError(
+        return BudgetError(
             f"no model for this data is within {problem.limits} on {problem.target}; give a larger "
             "budget"
         )
     shape = "" if problem.shape else ", or the shape if rows are signals or images"
-    return TinykernelError(
+    return BudgetError(
         f"no model for this data fits into {count(flash, 'byte')} on {problem.target}: the "
         f"smallest one needs about {needed} bytes; give a larger budget{shape}"
     )
@@ -163,7 +163,7 @@ def check_rows(data: TrainSet, options: TrainerOptions) -> None:
     """Refuse options that do not fit the rows."""
     _check_width(options, data.X.shape[1])
     if data.validation is not None and options.validation_fraction is not None:
-        raise TinykernelError("validation_fraction: validation rows are given, too; leave one out")
+        raise OptionError("validation_fraction: validation rows are given, too; leave one out")
 
 
 def _check_width(options: TrainerOptions, n_inputs: int) -> None:
@@ -171,7 +171,7 @@ def _check_width(options: TrainerOptions, n_inputs: int) -> None:
     if options.frame is not None and options.image_shape is not None:
         frame = Frame.of(options.frame, (*options.image_shape, 1)[:3])
         if frame.taken.size != n_inputs:
-            raise TinykernelError(
+            raise ShapeError(
                 f"frame: {options.frame} makes {frame.taken.size} bytes, but rows have {n_inputs}"
             )
         return
@@ -179,7 +179,7 @@ def _check_width(options: TrainerOptions, n_inputs: int) -> None:
         shape = getattr(options, name)
         if shape is not None and np.prod(shape) + options.beside != n_inputs:
             beside = f" and {options.beside} beside" if options.beside else ""
-            raise TinykernelError(
+            raise ShapeError(
                 f"{name}: {' x '.join(map(str, shape))} makes {np.prod(shape)} values{beside}, but "
                 f"rows have {n_inputs} inputs"
             )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.decisions.novelty import as_levels, nearest_means, places
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ModelError
 from tinykernel.kinds.kind import Kind, Spec
 from tinykernel.kinds.problem import Problem
 from tinykernel.model import IntegerModel
@@ -191,5 +191,5 @@ def novelty_of(model: IntegerModel, X: Any) -> NDArray[np.int32]:
     """Return the distance of rows to the nearest prototype."""
     prototypes = model.find(Prototypes)
     if prototypes is None:
-        raise TinykernelError("calibrate: not a model of one class; use tinykernel.calibrate")
+        raise ModelError("calibrate: not a model of one class; use tinykernel.calibrate")
     return distances(model.quantize_inputs(X), prototypes.levels)

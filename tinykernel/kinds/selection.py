@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tinykernel import progress
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError
 from tinykernel.kinds.kind import AnyKind, RaceTrial, Spec
 from tinykernel.kinds.problem import Problem
 from tinykernel.kinds.sizing import no_room, sized
@@ -136,7 +136,7 @@ def _entrants(problem: Problem, kinds: Sequence[AnyKind]) -> list[_Entrant]:
     applying = [kind for kind in kinds if not refused[kind.name]]
     if not applying:
         name = "image_shape" if problem.options.image_shape else "model"
-        raise TinykernelError(f"{name}: {refused[kinds[-1].name]}")
+        raise OptionError(f"{name}: {refused[kinds[-1].name]}")
     progress.report("finding what fits", 0, None)
     sizes = [sized(kind, problem) for kind in applying]
     pairs = zip(applying, sizes, strict=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tinykernel.codegen.targets import find_target
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import BudgetError, TinykernelError
 from tinykernel.kinds.kind import AnyKind, Spec
 from tinykernel.kinds.problem import Problem, too_small
 from tinykernel.measure.capacity import allowed_bytes, decisive_report, needed_bytes
@@ -160,13 +160,13 @@ def no_room(problem: Problem, sizes: Sequence[Sized]) -> TinykernelError:
     if options.is_sized:
         names = "n_components", "n_kernels", "n_channels", "n_prototypes"
         name = next(name for name in names if getattr(options, name, None) is not None)
-        return TinykernelError(
+        return BudgetError(
             f"a model of {getattr(options, name)} {name.removeprefix('n_')} needs {least.text}; "
             f"use fewer {name} or a larger budget"
         )
     if least.n_bytes and limits.flash is not None:
         return too_small(problem, limits.flash + least.n_bytes)
-    return TinykernelError(
+    return BudgetError(
         f"no model for this data is within {limits} on {target}: the last one tried needs "
         f"{least.text}; give a larger budget"
     )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tinykernel.codegen.pack.machine import tree_bytes
 from tinykernel.codegen.targets import find_target
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import RowsError
 from tinykernel.kinds.kind import Kind, RaceTrial, Spec, candidate_of
 from tinykernel.kinds.problem import Problem, too_small
 from tinykernel.measure.capacity import allowed_bytes, needed_bytes
@@ -129,7 +129,7 @@ class TreesKind(Kind[TreesSpec]):
     def tune(self, specs: Sequence[TreesSpec], problem: Problem) -> Iterator[list[RaceTrial]]:
         """Search options of trees."""
         if not problem.folds:
-            raise TinykernelError("trees: too few rows of a class to choose the number of trees")
+            raise RowsError("trees: too few rows of a class to choose the number of trees")
         for spec in specs:
             if spec.options is not None:
                 continue

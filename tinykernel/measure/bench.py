@@ -17,7 +17,7 @@ from tinykernel.build.harness import write_rows
 from tinykernel.build.program import MODEL, Program, build_closest, find_platforms
 from tinykernel.codegen.projects import generated_inputs
 from tinykernel.codegen.targets import Target, find_target
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ModelError, TargetError, ToolError
 from tinykernel.measure.limits import parse_clock
 from tinykernel.measure.stages import FIRST_STAGES, STAGES, function_ranges, stage_map
 from tinykernel.model import IntegerModel, as_integer_model
@@ -164,7 +164,7 @@ def bench(
     row = find_target(target)
     hertz = None if clock is None else parse_clock(clock)
     if row.family == "host":
-        raise TinykernelError(
+        raise TargetError(
             "target host: instructions are counted on microcontrollers; choose one, e.g. cortex-m4"
         )
     integer_model = as_integer_model(model)
@@ -221,7 +221,7 @@ def _stream_cost(program: Program, model: IntegerModel) -> StreamCost | None:
         [call.total() for call in calls] for calls in count_calls(program, names, _HARNESS)
     )
     if len(pushes) != n_samples + model.delay or len(decisions) != 2:
-        raise TinykernelError("the emulator's trace does not show every call of the stream")
+        raise ToolError("the emulator's trace does not show every call of the stream")
     steady = pushes[-model.hop :]
     mean, event = round(sum(steady) / len(steady), 1), max(events, default=0)
     return StreamCost(mean, max(pushes), max(decisions + scores), model.hop, event)
@@ -230,10 +230,10 @@ def _stream_cost(program: Program, model: IntegerModel) -> StreamCost | None:
 def _count(program: Program, function: str) -> dict[str, int]:
     """Run a program and count the instructions of the first call of a function, by stage."""
     if f"{MODEL}_{function}" not in function_ranges(program.path):
-        raise TinykernelError(f"bench: the model has no function {function}")
+        raise ModelError(f"bench: the model has no function {function}")
     (calls,) = count_calls(program, [f"{MODEL}_{function}"], _HARNESS)
     if not calls:
-        raise TinykernelError("the emulator's trace shows no inference")
+        raise ToolError("the emulator's trace shows no inference")
     return {name: calls[0][name] for name in STAGES if calls[0][name] or name not in FIRST_STAGES}
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.codegen.targets import find_target
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import BudgetError, TargetError, TinykernelError
 from tinykernel.measure.estimate import least_code
 from tinykernel.measure.instructions import check_counted
 from tinykernel.measure.limits import DEFAULT_BUDGET, Limits, parse_limits
@@ -86,7 +86,7 @@ def refuse_less_than_code(flash: int | None, target: str) -> None:
     code = least_code(target)
     least = _with_margin(code, code)
     if flash < least:
-        raise TinykernelError(
+        raise BudgetError(
             f"no model fits into {count(flash, 'byte')} on {target}: code alone takes {least} or "
             "more; give a larger budget"
         )
@@ -134,7 +134,7 @@ def limits_on(
     if budget is None:
         return None if is_sized or not on_chip else parse_limits(DEFAULT_BUDGET)
     if not on_chip:
-        raise TinykernelError(f"budget: {target} has no flash to measure; choose a microcontroller")
+        raise TargetError(f"budget: {target} has no flash to measure; choose a microcontroller")
     limits = parse_limits(budget)
     if limits.flash is None and not is_sized:
         limits = replace(limits, flash=parse_limits(DEFAULT_BUDGET).flash)

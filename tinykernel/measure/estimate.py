@@ -13,7 +13,7 @@ from typing import Any
 
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.targets import Target, find_target
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import TargetError
 from tinykernel.measure.footprint import FLASH_PARTS, Footprint, flash_parts
 from tinykernel.measure.instructions import SAME
 from tinykernel.model import IntegerModel
@@ -103,7 +103,7 @@ def estimate_footprint(model: IntegerModel, target: str | Target) -> Footprint:
     row = find_target(target)
     measured = _code_sizes().get(SAME.get(row.name, row.name))
     if measured is None:
-        raise TinykernelError(
+        raise TargetError(
             f"no code sizes were measured for target {row.name}; install a compiler for it, or add "
             "the target in benchmarks/code_size.py"
         )

@@ -14,7 +14,7 @@ from typing import Any
 from tinykernel.codegen.pack import Facts, code_of
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.targets import TARGETS, Target, find_target
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import TargetError
 from tinykernel.model import IntegerModel
 from tinykernel.model.readouts.trees import Trees
 
@@ -69,7 +69,7 @@ def check_counted(target: str | Target) -> dict[str, dict[str, float]]:
     """Return the prices of a target; a TinykernelError says that its core was not measured."""
     row = find_target(target)
     if row.name not in _measured():
-        raise TinykernelError(
+        raise TargetError(
             f"no instructions were counted for target {row.name}; leave time and instructions out "
             "of the budget, or add the target in benchmarks/instruction_counts.py"
         )
@@ -104,7 +104,7 @@ def estimate_instructions(model: IntegerModel, target: str | Target) -> int:
     for stage, pieces in work_of(model).items():
         for piece, times in pieces.items():
             if piece not in prices.get(stage, {}):
-                raise TinykernelError(
+                raise TargetError(
                     f"instructions of models like this one ({piece}) were not counted for target "
                     f"{row.name}; leave time and instructions out of the budget"
                 )

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, fields
 from typing import Any
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError
 
 #: Limit of flash of a training without a budget.
 DEFAULT_BUDGET = "30KB"
@@ -32,9 +32,7 @@ def parse_size(text: str | int) -> int:
     """Read a size in bytes: a number with B, KB (1024 bytes) or MB, without a unit in bytes."""
     size = int(_read(str(text), _SIZES))
     if size <= 0:
-        raise TinykernelError(
-            f"{text!r} is not a size; write bytes, KB or MB, as in 500, 30KB or 1MB"
-        )
+        raise OptionError(f"{text!r} is not a size; write bytes, KB or MB, as in 500, 30KB or 1MB")
     return size
 
 
@@ -42,7 +40,7 @@ def parse_clock(text: str | float) -> float:
     """Read a clock frequency, a number of hertz or text with its unit; return hertz."""
     hertz = _read(text, _HERTZ) if isinstance(text, str) else float(text)
     if not 0 < hertz < float("inf"):
-        raise TinykernelError(
+        raise OptionError(
             f"{text!r} is not a clock frequency; write one with its unit, as in 80MHz"
         )
     return hertz
@@ -102,11 +100,11 @@ def parse_limits(text: str | int | Limits) -> Limits:
     for part in text.split(","):
         key, _, value = (piece.strip() for piece in part.partition("="))
         if key not in _KEYS:
-            raise TinykernelError(
+            raise OptionError(
                 f"budget: {key!r} is not known; write {', '.join(_KEYS)}, as in {_EXAMPLE}"
             )
         if key in limits:
-            raise TinykernelError(f"budget: {key} is given twice; give it once")
+            raise OptionError(f"budget: {key} is given twice; give it once")
         limits |= _value(key, value)
     return Limits(**limits)
 
@@ -116,18 +114,18 @@ def _value(key: str, text: str) -> dict[str, Any]:
         duration, at, clock = (piece.strip() for piece in text.partition("@"))
         seconds = _read(duration, _SECONDS)
         if seconds <= 0:
-            raise TinykernelError(f"budget: time={text}: write s, ms or us, as in time=2ms@80MHz")
+            raise OptionError(f"budget: time={text}: write s, ms or us, as in time=2ms@80MHz")
         if not at:
-            raise TinykernelError(f"budget: time={text}: write the clock, as in time={text}@80MHz")
+            raise OptionError(f"budget: time={text}: write the clock, as in time={text}@80MHz")
         return {"time": seconds, "clock": parse_clock(clock)}
     if key == "instructions":
         count = int(_read(text, _COUNTS))
         if count <= 0:
-            raise TinykernelError(f"budget: instructions={text}: write a number, as in 200k")
+            raise OptionError(f"budget: instructions={text}: write a number, as in 200k")
         return {key: count}
     if text.isdecimal():
-        raise TinykernelError(f"budget: {key}={text}: write the unit, as in {text}B or {text}KB")
+        raise OptionError(f"budget: {key}={text}: write the unit, as in {text}B or {text}KB")
     size = int(_read(text, _SIZES))
     if size <= 0:
-        raise TinykernelError(f"budget: {key}={text}: write a size, as in {key}=8KB")
+        raise OptionError(f"budget: {key}={text}: write a size, as in {key}=8KB")
     return {key: size}

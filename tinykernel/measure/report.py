@@ -9,7 +9,7 @@ from typing import Any
 from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.targets import TARGETS, Target, find_target
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError, TargetError, ToolError
 from tinykernel.measure.estimate import estimate_footprint
 from tinykernel.measure.footprint import measure_footprint
 from tinykernel.measure.instructions import estimate_instructions
@@ -170,16 +170,16 @@ def report(
     row = find_target(target)
     limits = None if budget is None else parse_limits(budget)
     if compiler not in ("auto", "none", "gcc", "zig"):
-        raise TinykernelError(f"compiler: {compiler!r}; choose from auto, none, gcc, zig")
+        raise OptionError(f"compiler: {compiler!r}; choose from auto, none, gcc, zig")
     if row.family == "host":
-        raise TinykernelError(
+        raise TargetError(
             f"target {row.name} has no memory report; choose a microcontroller, e.g. cortex-m4"
         )
     integer_model = as_integer_model(model)
     kind = compiler if compiler in ("gcc", "zig") else None
     chain = None if compiler == "none" else find_toolchain(row, kind)
     if kind is not None and chain is None:
-        raise TinykernelError(f"no {kind} for {row.name} is installed; use --compiler none")
+        raise ToolError(f"no {kind} for {row.name} is installed; use --compiler none")
     if chain is None:
         footprint = estimate_footprint(integer_model, row)
     else:

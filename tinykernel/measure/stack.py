@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Symbol, SymbolTableSection
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ToolError
 from tinykernel.measure.decoders import DECODERS, Effect, MachineState
 
 
@@ -230,11 +230,11 @@ def worst_case_stack(functions: dict[str, Function], roots: Iterable[str]) -> St
             return done[members]
         if members & set(above):
             path = " -> ".join([*above, name])
-            raise TinykernelError(f"no stack bound: the code is recursive ({path})")
+            raise ToolError(f"no stack bound: the code is recursive ({path})")
         for member in sorted(members):
             if functions[member].problem:
                 caller = above[-1] if above else "the application"
-                raise TinykernelError(
+                raise ToolError(
                     f"no stack bound for {member} (reached from {caller}): "
                     f"{functions[member].problem}"
                 )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, ModelError, ShapeError
 
 
 def wrong_shape(name: str, have: tuple[int, ...], want: tuple[int | None, ...]) -> str:
@@ -29,17 +29,17 @@ def checked_array(
     try:
         values = np.asarray(value)
     except (TypeError, ValueError):
-        raise TinykernelError(f"integer model: {name} is not an array of numbers") from None
+        raise ModelError(f"integer model: {name} is not an array of numbers") from None
     if values.dtype.kind not in "biuf":
-        raise TinykernelError(f"integer model: {name} is not an array of numbers")
+        raise ModelError(f"integer model: {name} is not an array of numbers")
     problem = wrong_shape(name, values.shape, shape)
     if problem:
-        raise TinykernelError(f"integer model: {problem}")
+        raise ModelError(f"integer model: {problem}")
     with np.errstate(invalid="ignore", over="ignore"):
         array = np.array(values, dtype=np.dtype(dtype), order="C", copy=True)
         unchanged = np.array_equal(array, values)
     if not unchanged or not np.all(np.isfinite(array)):
-        raise TinykernelError(f"integer model: {name} holds a value that is not a finite {dtype}")
+        raise ModelError(f"integer model: {name} holds a value that is not a finite {dtype}")
     array.setflags(write=False)
     return array
 
@@ -49,12 +49,12 @@ def raw_values(X: ArrayLike, dtype: str) -> NDArray[Any]:
     # Floats are rounded to float32; an integer that does not fit is an error.
     values = np.asarray(X)
     if values.dtype.kind in "cmM":
-        raise TinykernelError(f"inputs: values of type {values.dtype}; give real numbers")
+        raise ShapeError(f"inputs: values of type {values.dtype}; give real numbers")
     if values.dtype.kind not in "biuf":
         try:
             values = values.astype(np.float64)
         except (TypeError, ValueError):
-            raise TinykernelError(
+            raise ShapeError(
                 "inputs: not an array of numbers; for a frame with text use the fitted estimator, "
                 "which codes text as numbers"
             ) from None
@@ -63,7 +63,7 @@ def raw_values(X: ArrayLike, dtype: str) -> NDArray[Any]:
         wrong = np.zeros(1, dtype=bool) if dtype == "float32" else raw != values
     if np.any(wrong):
         row, column = np.argwhere(wrong)[0][:2]
-        raise TinykernelError(
+        raise DataError(
             f"inputs: row {row}, column {column} is {values[row, column]}, which is not {dtype} "
             "as in training; convert it"
         )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ShapeError
 from tinykernel.model.arrays import raw_values
 from tinykernel.model.record import Record, limits
 from tinykernel.text import count
@@ -97,7 +97,7 @@ class Grid(Record):
         shapes = ((self.size + more,),) if more else ((self.size,), self.shape, whole)
         if values.ndim < 2 or values.shape[1:] not in shapes:
             taken = f"{self.title}, then {more} beside them" if more else self.title
-            raise TinykernelError(f"inputs: shape {values.shape}, but the model takes {taken}")
+            raise ShapeError(f"inputs: shape {values.shape}, but the model takes {taken}")
         return raw_values(values.reshape(values.shape[0], self.size + more), self.dtype)
 
     @property

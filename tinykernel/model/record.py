@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ModelError, TinykernelError
 from tinykernel.model.arrays import checked_array, wrong_shape
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
@@ -50,7 +50,7 @@ class Field:
         if not self.many:
             return self._plain(owner, value)
         if not isinstance(value, (tuple, list)):
-            raise TinykernelError(f"{owner}: {self.name} is no tuple")
+            raise ModelError(f"{owner}: {self.name} is no tuple")
         return tuple(self._plain(owner, item) for item in value)
 
     def wrong(self, value: Any, sizes: dict[str, int]) -> str:
@@ -85,21 +85,21 @@ class Field:
         if not names & {cls.__name__ for cls in classes}:
             article = "an" if self.dtype[0] in "aeiouAEIOU" else "a"
             named = {"int": "integer", "str": "text"}.get(self.dtype, self.dtype)
-            raise TinykernelError(f"{owner}: {self.name} is not {article} {named}")
+            raise ModelError(f"{owner}: {self.name} is not {article} {named}")
         if self.dtype == "float" and not np.isfinite(plain):
-            raise TinykernelError(f"{owner}: {self.name} is not a finite number")
+            raise ModelError(f"{owner}: {self.name} is not a finite number")
         return plain
 
 
 def _label(owner: str, value: object, plain: Any) -> Any:
     """Return a class label as a Python value that JSON can hold."""
     if not isinstance(plain, (str, int, float)):
-        raise TinykernelError(
+        raise ModelError(
             f"{owner}: a class is a {type(value).__name__}; "
             "labels are strings, integers, floats or booleans"
         )
     if isinstance(plain, float) and not np.isfinite(plain):
-        raise TinykernelError(f"{owner}: class {value!r} is not a finite number")
+        raise ModelError(f"{owner}: class {value!r} is not a finite number")
     return plain
 
 
@@ -161,7 +161,7 @@ class Record:
 
     def refuse(self, problem: str) -> TinykernelError:
         """Return the error that says what is wrong with this record."""
-        return TinykernelError(f"{self.OWNER}: {problem}")
+        return ModelError(f"{self.OWNER}: {problem}")
 
     def require(self, name: str, low: int, high: int) -> None:
         """Refuse an integer that is out of range."""

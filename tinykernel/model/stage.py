@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import RangeError
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range
 from tinykernel.model.record import Record
@@ -98,7 +98,7 @@ def proved(ranges: Iterable[Range], owner: str, remedy: str) -> tuple[Range, ...
     bounds = tuple(ranges)
     for bound in bounds:
         if not bound.fits:
-            raise TinykernelError(
+            raise RangeError(
                 f"{owner}: {bound.stage} can reach {bound.low}..{bound.high}, allowed are "
                 f"{bound.limit_low}..{bound.limit_high}; {remedy}"
             )

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tinykernel.conversion import is_foreign
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import FileError, FormatError, ModelError, TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.quantization.pipelines import is_pipeline
@@ -132,7 +132,7 @@ def about(path: str | os.PathLike[str]) -> dict[str, Any]:
         header, _ = read_container(_container_in(Path(path)))
         said = header.get("about", {})
         if not isinstance(said, dict) or not is_plain(said):
-            raise TinykernelError(_HEADER_DAMAGED)
+            raise FormatError(_HEADER_DAMAGED)
         return said
 
 
@@ -150,7 +150,7 @@ def _named(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except TinykernelError as error:
-        raise TinykernelError(f"{Path(path)}: {error}") from None
+        raise type(error)(f"{Path(path)}: {error}") from None
 
 
 def _container_in(path: Path) -> bytes:
@@ -159,22 +159,22 @@ def _container_in(path: Path) -> bytes:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):  # not even opened
-            raise TinykernelError("cannot be read (not a regular file)")
+            raise FileError("cannot be read (not a regular file)")
         if status.st_size > LARGEST:
-            raise TinykernelError(f"longer than {LARGEST >> 20} MiB, which no model is")
+            raise FileError(f"longer than {LARGEST >> 20} MiB, which no model is")
         with path.open("rb") as stream:
             data = stream.read(LARGEST + 1)  # it may have grown
     except FileNotFoundError:
-        raise TinykernelError("no such file; make one with 'tinykernel train'") from None
+        raise FileError("no such file; make one with 'tinykernel train'") from None
     except OSError as error:
-        raise TinykernelError(f"cannot be read ({error.strerror or error})") from None
+        raise FileError(f"cannot be read ({error.strerror or error})") from None
     if is_container:
         return data
     call = _CALL.match(data)
     begin = call.end() if call else 0
     end = begin + int.from_bytes(call[1] or call[2], "little") if call else 0
     if not _CALL_END.fullmatch(data, end):
-        raise TinykernelError(
+        raise FormatError(
             "refused, and nothing in it was run: truncated, or not the pickle of one tinykernel "
             "model; save the model as .tkm with tinykernel.save"
         )
@@ -183,7 +183,7 @@ def _container_in(path: Path) -> bytes:
 
 def _is_container(path: Path) -> bool:
     if path.suffix.lower() not in (".tkm", ".pkl"):
-        raise TinykernelError("not a model file; give a name that ends in .tkm or .pkl")
+        raise FileError("not a model file; give a name that ends in .tkm or .pkl")
     return path.suffix.lower() == ".tkm"
 
 
@@ -199,7 +199,7 @@ def to_bytes(obj: object, about: Mapping[str, Any] | None = None) -> bytes:
         problem += "an IntegerModel"
         if name in CLASSES:
             problem = "a part of a model; save the whole model"
-        raise TinykernelError(f"a {name} is {problem}")
+        raise ModelError(f"a {name} is {problem}")
     header = {
         "kind": KINDS[name],
         "package_version": tinykernel.__version__,
@@ -211,7 +211,7 @@ def to_bytes(obj: object, about: Mapping[str, Any] | None = None) -> bytes:
         about = {"coding": coding, "inputs": list(obj.feature_names_in_), **(about or {})}  # type: ignore[attr-defined]
     if about:
         if not is_plain(dict(about)):
-            raise TinykernelError("about: give text, finite numbers, lists and dicts of them only")
+            raise ModelError("about: give text, finite numbers, lists and dicts of them only")
         header["about"] = dict(about)
     return write_container(header, arrays)
 
@@ -227,9 +227,9 @@ def _from_bytes(data: bytes) -> Any:
     except TinykernelError:
         raise
     except (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError):
-        raise TinykernelError(_HEADER_DAMAGED) from None
+        raise FormatError(_HEADER_DAMAGED) from None
     if _integer_model(obj).fingerprint() != header.get("fingerprint"):
-        raise TinykernelError(
+        raise FormatError(
             "gives another integer model than when it was saved (fingerprint differs): the file is "
             "damaged, or this version of tinykernel quantizes differently; train or save it again"
         )
@@ -244,7 +244,7 @@ def _integer_model(obj: object) -> IntegerModel:
     except TinykernelError:
         raise
     except (ArithmeticError, LookupError, TypeError, ValueError):
-        raise TinykernelError("damaged: its machine cannot be quantized; train it again") from None
+        raise FormatError("damaged: its machine cannot be quantized; train it again") from None
 
 
 class ModelFileMixin:

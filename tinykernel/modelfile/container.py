@@ -17,7 +17,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import FileError, FormatError
 
 FORMAT = "tinykernel-model"
 #: The format that is written and read.
@@ -47,7 +47,7 @@ def write_container(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> 
             npy.write_array(member, array.astype(array.dtype.newbyteorder("<")), allow_pickle=False)
             _write_member(archive, f"{name}.npy", member.getvalue())
     if max(stream.tell() / LARGEST, len(text) / _LARGEST_HEADER, len(arrays) / _MOST_MEMBERS) >= 1:
-        raise TinykernelError("too large for a model file, which holds 64 MiB")
+        raise FileError("too large for a model file, which holds 64 MiB")
     return stream.getvalue()
 
 
@@ -61,16 +61,16 @@ def _write_member(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 def read_container(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the header and the arrays of a container; TinykernelError where it is damaged."""
     if len(data) > LARGEST:
-        raise TinykernelError(f"longer than {LARGEST >> 20} MiB, which no model is")
+        raise FileError(f"longer than {LARGEST >> 20} MiB, which no model is")
     members = _members(data)
     if _HEADER not in members:
-        raise TinykernelError("not a tinykernel model; make one with 'tinykernel train'")
+        raise FormatError("not a tinykernel model; make one with 'tinykernel train'")
     header = _read_header(members.pop(_HEADER))
     return header, {name.removesuffix(".npy"): _read_array(raw) for name, raw in members.items()}
 
 
 def _damaged(problem: str = "truncated or damaged") -> NoReturn:
-    raise TinykernelError(f"{problem}; save the model again")
+    raise FormatError(f"{problem}; save the model again")
 
 
 def _members(data: bytes) -> dict[str, bytes]:
@@ -97,7 +97,7 @@ def _read_header(data: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         _damaged("its header is damaged")
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise TinykernelError("not a tinykernel model; make one with 'tinykernel train'")
+        raise FormatError("not a tinykernel model; make one with 'tinykernel train'")
     version = header.get("version")
     if type(version) is not int or version < 1:
         _damaged("its header states no version")
@@ -106,7 +106,7 @@ def _read_header(data: bytes) -> dict[str, Any]:
         if version > VERSION:
             age, remedy = "a newer", "upgrade tinykernel"
         formats = f"(format {version}, this one reads {VERSION})"
-        raise TinykernelError(f"written by {age} tinykernel {formats}; {remedy}")
+        raise FormatError(f"written by {age} tinykernel {formats}; {remedy}")
     return header
 
 

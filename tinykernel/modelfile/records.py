@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import FormatError, ModelError
 from tinykernel.modelfile import schema
 from tinykernel.modelfile.container import plain_dtype
 from tinykernel.modelfile.schema import CLASSES, CLASSIFIERS, DEEPEST, FITTED, Arrays
@@ -30,10 +30,10 @@ def encode_record(obj: Any, place: str, arrays: Arrays) -> Any:
     if name in CLASSIFIERS:
         params, attributes = obj.get_params(deep=False), vars(obj)
         if "machine_" not in attributes:
-            raise TinykernelError("the classifier is not fitted; call fit before saving it")
+            raise ModelError("the classifier is not fitted; call fit before saving it")
         for key in attributes:
             if key not in params and not FITTED.fullmatch(key) and key != "_quantized":
-                raise TinykernelError(f"holds {key!r}, which a model file cannot; delete it")
+                raise ModelError(f"holds {key!r}, which a model file cannot; delete it")
         fields = {key: value for key, value in attributes.items() if not key.startswith("_")}
         fields = params | fields
         schema.check_classifier(fields, set(params))
@@ -55,7 +55,7 @@ def _encode(value: Any, place: str, arrays: Arrays, depth: int = DEEPEST // 2) -
     (1, array([0., 0.]))
     """
     if depth == 0:
-        raise TinykernelError(f"{place} is nested too deeply for a model file")
+        raise ModelError(f"{place} is nested too deeply for a model file")
     if name_of(value) in CLASSES:
         return encode_record(value, place, arrays)
     if isinstance(value, np.generic):
@@ -76,7 +76,7 @@ def _encode(value: Any, place: str, arrays: Arrays, depth: int = DEEPEST // 2) -
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufU":
         arrays[place] = value
         return {"array": place}
-    raise TinykernelError(
+    raise ModelError(
         f"{place} is a {type(value).__name__}, which a model file cannot hold; use plain values, "
         "e.g. an integer as random_state, or save classifier.quantize()"
     )
@@ -142,13 +142,13 @@ def decode_record(name: str, encoded: dict[str, Any], arrays: Arrays) -> Any:
 
 def _decode_part(name: str, key: str, allowed: Iterable[str], content: Any, arrays: Arrays) -> Any:
     if not isinstance(content, dict) or "record" not in content:
-        raise TinykernelError(
+        raise FormatError(
             f"damaged {name}: {key} is no {' or '.join(allowed)}; save the model again"
         )
     part, inner = content["record"]
     bases = [cls.__name__ for cls in getattr(CLASSES.get(part), "__mro__", ())]
     if not {part, *bases} & set(allowed):
-        raise TinykernelError(f"damaged {name}: {key!a} is a {part!a}")
+        raise FormatError(f"damaged {name}: {key!a} is a {part!a}")
     return decode_record(part, inner, arrays)
 
 
@@ -166,7 +166,7 @@ def _make_classifier(name: str, fields: dict[str, Any]) -> Any:
     fitted = {key: value for key, value in fields.items() if FITTED.fullmatch(key)}
     unknown = sorted(fields.keys() - params.keys() - fitted.keys())
     if unknown:
-        raise TinykernelError(f"holds the unknown parameter {unknown[0]!a}; train it again")
+        raise FormatError(f"holds the unknown parameter {unknown[0]!a}; train it again")
     classifier = cls(**params)
     for key, value in fitted.items():
         setattr(classifier, key, value)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import FormatError
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.decision import Decision
 from tinykernel.model.answers.events import Events
@@ -64,14 +64,14 @@ def check_fields(name: str, fields: dict[str, Any]) -> None:
     missing = {key for key in known.keys() - fields.keys() if not known[key].optional}
     for key in sorted(missing) + sorted(fields.keys() - known.keys()):
         problem = "is unknown" if key in fields else "is missing"
-        raise TinykernelError(f"damaged {name}: {key!a} {problem}; save the model again")
+        raise FormatError(f"damaged {name}: {key!a} {problem}; save the model again")
 
 
 def check_classifier(fields: dict[str, Any], params: set[str]) -> None:
     """Check that the attributes of a classifier are those of its machine."""
     machine, labels = fields.get("machine_"), fields.get("classes_")
     if not isinstance(machine, IntegerModel):
-        raise TinykernelError("damaged classifier: it holds no fitted machine")
+        raise FormatError("damaged classifier: it holds no fitted machine")
     names = fields.get("feature_names_in_")
     is_column = isinstance(names, np.ndarray) and names.shape == (machine.n_inputs,)
     are_names = names is None or (is_column and all(map(is_text, names.tolist())))
@@ -83,10 +83,10 @@ def check_classifier(fields: dict[str, Any], params: set[str]) -> None:
         "feature_names_in_": not are_names,
     }
     for name in filter(wrong.get, wrong):
-        raise TinykernelError(f"damaged classifier: {name} does not go with its machine")
+        raise FormatError(f"damaged classifier: {name} does not go with its machine")
     for name in fields.keys() - params:
         if not re.fullmatch("[a-z][a-z0-9_]*", name):
-            raise TinykernelError(f"damaged classifier: it holds {name!a}")
+            raise FormatError(f"damaged classifier: it holds {name!a}")
 
 
 def is_plain(value: Any, depth: int = DEEPEST) -> bool:

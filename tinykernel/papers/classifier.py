@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from tinykernel.checks import check_count, check_positive, thread_count
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError
 from tinykernel.estimator.machines import MachineClassifier
 from tinykernel.model import IntegerModel, choose_schedules
 from tinykernel.model.grid import Grid
@@ -165,7 +165,7 @@ class PaperClassifier(MachineClassifier):
     def _check(self) -> None:
         """Refuse values that are not allowed."""
         if check_count("n_components", self.n_components) > _MOST_COMPONENTS:
-            raise TinykernelError(
+            raise OptionError(
                 f"n_components must be at most {_MOST_COMPONENTS}; got {self.n_components}"
             )
         check_count("max_iter", self.max_iter)

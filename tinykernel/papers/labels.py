@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import RowsError
 
 FLOATS = (np.float64, np.float32)
 
@@ -21,7 +21,7 @@ def label_matrix(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64]]:
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        raise TinykernelError("y has one class; give labels of two or more")
+        raise RowsError("y has one class; give labels of two or more")
     Y = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
     return classes, Y[:, 1:] if len(classes) == 2 else Y
 

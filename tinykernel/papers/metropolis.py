@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from tinykernel.checks import check_count
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError
 
 LogDensity = Callable[[NDArray[np.float64]], NDArray[Any]]
 _WALKS = 64
@@ -62,7 +62,7 @@ def metropolis_hastings(
     rng, here = check_random_state(random_state), np.zeros((walks, d))
     height = _heights(log_density, here)
     if np.isneginf(height).any():
-        raise TinykernelError("log_density is -infinity at the origin, where the walks start")
+        raise OptionError("log_density is -infinity at the origin, where the walks start")
     samples, accepted = np.empty((rounds, walks, d)), 0
     for turn in range(-burn_in, n_steps):
         proposal = here + 2.38 / np.sqrt(d) * rng.standard_normal(here.shape)
@@ -79,7 +79,7 @@ def _heights(log_density: LogDensity, points: NDArray[np.float64]) -> NDArray[np
     """Call the user's function, and check what it returns."""
     values = np.asarray(log_density(points), dtype=np.float64)
     if values.shape != (len(points),) or np.isnan(values).any() or np.isposinf(values).any():
-        raise TinykernelError(
+        raise OptionError(
             f"log_density must return {len(points)} numbers, finite or -infinity, for positions of "
             f"shape {points.shape}"
         )

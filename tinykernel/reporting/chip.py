@@ -16,7 +16,7 @@ from tinykernel.codegen.projects import generated_inputs
 from tinykernel.codegen.web import as_script, module_facts, web_module
 from tinykernel.coding.codes import Coding
 from tinykernel.data.ranges import InputRange, input_ends, number_ends, recordings_of
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import BudgetError
 from tinykernel.model import IntegerModel
 from tinykernel.model.stages.frame import Frame
 from tinykernel.text import size
@@ -65,7 +65,7 @@ def chip_in_page(
     """
     module = web_module(model)
     if len(module) > _MOST_MODULE:
-        raise TinykernelError(
+        raise BudgetError(
             f"a module of {size(len(module))} is too large for a page; use 'tinykernel export "
             "--format web'"
         )

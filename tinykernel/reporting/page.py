@@ -23,7 +23,7 @@ from tinykernel.codegen.targets import TARGETS, find_target
 from tinykernel.coding.frames import in_numbers
 from tinykernel.data.ranges import input_ranges
 from tinykernel.data.trained_rows import seen_before
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError, TinykernelError
 from tinykernel.evaluation import LabelEvaluation, evaluate, interval_in_words
 from tinykernel.measure.costs import Cost, cost_on, parse_clocks
 from tinykernel.measure.limits import DEFAULT_BUDGET, Limits, parse_limits
@@ -267,7 +267,7 @@ def report_page(
     about = {} if file is None else modelfile.about(file)
     integer = as_integer_model(model if file is None else modelfile.load(file))
     if integer.is_regressor and data is not None:
-        raise TinykernelError(
+        raise OptionError(
             "data: a page evaluates classifiers only; leave it out, and use tinykernel.evaluate "
             "for a regressor"
         )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from tinykernel.elementary import cosines, sines
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.training.options import TrainerOptions
@@ -149,7 +149,7 @@ def with_windows(data: TrainSet, grid: Grid, options: TrainerOptions) -> TrainSe
     """Append varied copies to windows of samples."""
     augmentation = Augmentation.of(options.augment)
     if augmentation.affine:
-        raise TinykernelError("augment: affine is for images and spectra; leave it out")
+        raise OptionError("augment: affine is for images and spectra; leave it out")
     if augmentation == Augmentation():
         return data
     return _stacked(data, [data.X, _varied(data.X, grid, augmentation, _drawn_by(options))])
@@ -169,7 +169,7 @@ def with_spectra(
     """
     asked = Augmentation.of(options.augment)
     if asked.rotate:
-        raise TinykernelError("augment: rotate excludes a spectrum; give spectrum=off")
+        raise OptionError("augment: rotate excludes a spectrum; give spectrum=off")
     known, made, rng = data.seen(seen), first.gives(grid), _drawn_by(options)
     blocks, frames = [known.X], round(asked.shift / first.hop)
     of_samples = replace(asked, affine=0.0, shift=0 if frames else asked.shift)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import RowsError
 
 _TRIAL_ROWS = 16000
 _TRIAL_PART, _MOST_TRIAL_ROWS = 6, 50000
@@ -77,7 +77,7 @@ def _dealt_rows(codes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[n
 def _dealt_groups(groups: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
     names, index = np.unique(np.asarray(groups), return_inverse=True)
     if names.size < 2:
-        raise TinykernelError("groups: all rows are in one group; give at least two groups")
+        raise RowsError("groups: all rows are in one group; give at least two groups")
     dealt = rng.permutation(np.arange(names.size) % min(_PARTS, names.size))
     return np.asarray(dealt[index], dtype=np.int64)
 
@@ -108,7 +108,7 @@ def hold_out(
         # Groups until the share is reached, the one that passes it included.
         out = np.isin(index, order[np.cumsum(sizes) - sizes < share * codes.size])
     if not out.any() or np.unique(codes[~out]).size < np.unique(codes).size:
-        raise TinykernelError(
+        raise RowsError(
             f"validation: {codes.size} rows are too few, or in too few groups, to hold out "
             f"{share:g} of them"
         )

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.checks import check_choice, check_positive
 from tinykernel.compiled import njit
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, OptionError, RowsError, ShapeError, TinykernelError
 from tinykernel.model.quantization.scaling import raw_dtype_of, to_raw
 from tinykernel.model.quantization.units import ValueUnits
 from tinykernel.text import listed
@@ -131,7 +131,7 @@ def prepare(
     """
     weight = np.ones(len(y)) if sample_weight is None else sample_weight
     if not weight.any():
-        raise TinykernelError("sample_weight: all weights are 0; give some rows a weight")
+        raise DataError("sample_weight: all weights are 0; give some rows a weight")
     raw_dtype = raw_dtype_of(X.dtype)
     used = weight > 0
     rows, labels, row_weight = to_raw(X, raw_dtype), y, weight
@@ -140,9 +140,7 @@ def prepare(
     classes, codes = np.unique(labels, return_inverse=True)
     names = tuple(classes.tolist())
     if len(names) < 2:
-        raise TinykernelError(
-            f"y holds one class only ({names[0]!r}); a classifier needs two classes"
-        )
+        raise RowsError(f"y holds one class only ({names[0]!r}); a classifier needs two classes")
     group = None if groups is None else group_codes(groups, used)
     rows, codes, weight, group = canonical_rows(rows, codes.astype(np.int64), row_weight, group)
     return classes, TrainSet(
@@ -211,7 +209,7 @@ def group_codes(groups: ArrayLike, used: NDArray[np.bool_]) -> NDArray[np.int64]
     """Return the number of the group of each row that is used; None for a single group."""
     names = np.asarray(groups)
     if names.shape != used.shape:
-        raise TinykernelError(
+        raise ShapeError(
             f"groups: shape {names.shape}; give a name or number for each of the {used.size} rows"
         )
     _, codes = np.unique(names[used], return_inverse=True)
@@ -234,12 +232,12 @@ def class_weights(
         for label, value in class_weight.items():
             if label not in known:
                 labels = listed(classes, 12)
-                raise TinykernelError(
+                raise OptionError(
                     f"class_weight: {label!r} is not a label in y; choose from {labels}"
                 )
             weight = check_positive(f"class_weight of {label!r}", value)
             if not 1 / _LARGEST_WEIGHT <= weight <= _LARGEST_WEIGHT:
-                raise TinykernelError(
+                raise OptionError(
                     f"class_weight of {label!r} must be from {1 / _LARGEST_WEIGHT:g} to "
                     f"{_LARGEST_WEIGHT:g}; got {value!r}"
                 )
@@ -253,14 +251,14 @@ def class_weights(
 def raw_validation(X: NDArray[Any], raw_dtype: str) -> NDArray[Any]:
     """Bring validation rows into the raw type of the training rows."""
     if X.dtype.kind == "f" and raw_dtype != "float32" and not np.array_equal(X, np.rint(X)):
-        raise TinykernelError(
+        raise DataError(
             f"validation: its rows are not whole numbers, but the training rows are {raw_dtype}; "
             "give both in one type"
         )
     try:
         return to_raw(X, raw_dtype)
     except TinykernelError as error:
-        raise TinykernelError(f"validation: {error}") from None
+        raise DataError(f"validation: {error}") from None
 
 
 def _validation(
@@ -270,7 +268,7 @@ def _validation(
     rows = raw_validation(X, raw_dtype)
     unknown = np.setdiff1d(y, classes)
     if unknown.size:
-        raise TinykernelError(
+        raise DataError(
             f"validation: the label {unknown.tolist()[0]!r} is not in the training rows"
         )
     return rows, np.searchsorted(classes, y).astype(np.int64)
@@ -295,7 +293,7 @@ def prepare_values(
 ) -> TrainSet:
     """Bring rows X and values y (n, n_values) into the canonical form, as `trainset.prepare`."""
     if not sample_weight.any():
-        raise TinykernelError("sample_weight: all weights are 0; give some rows a weight")
+        raise DataError("sample_weight: all weights are 0; give some rows a weight")
     used = sample_weight > 0
     raw_dtype = raw_dtype_of(X.dtype)
     rows, known = to_raw(X, raw_dtype)[used], y[used]
@@ -342,7 +340,7 @@ def _units(
         centre = np.einsum("i,ij->j", share, values)
         spread = np.sqrt(np.einsum("i,ij->j", share, np.square(values - centre)))
     if not (np.all(np.isfinite(centre)) and np.all(np.isfinite(spread))):
-        raise TinykernelError("y: its values are too large; give them in another unit")
+        raise DataError("y: its values are too large; give them in another unit")
     # Equal values may differ from their mean by rounding.
     spread = np.where(spread > 1e-12 * np.abs(centre), spread, 0.0)
     times = len(options.levels())

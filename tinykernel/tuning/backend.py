@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from joblib import parallel_config
 from joblib.parallel import get_active_backend
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ToolError
 
 SECONDS = 10  # to wait for an answer of the scheduler
 
@@ -28,11 +28,11 @@ def scheduler(address: str | None) -> Iterator[None]:
     try:
         from distributed import Client
     except ImportError:
-        raise TinykernelError("backend: install Dask: pip install distributed") from None
+        raise ToolError("backend: install Dask: pip install distributed") from None
     try:
         client = Client(address, timeout=SECONDS)  # type: ignore[no-untyped-call,unused-ignore]
     except (OSError, ValueError) as error:
-        raise TinykernelError(
+        raise ToolError(
             f"backend {address}: no scheduler answers ({error}); give an address such as "
             "tcp://127.0.0.1:8786, and start 'dask scheduler' there"
         ) from None

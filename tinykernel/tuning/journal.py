@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import FileError, FormatError, TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.measure.capacity import decisive_report
 from tinykernel.modelfile import load, save
@@ -35,9 +35,7 @@ class Journal:
     def read(self) -> list[Outcome]:
         """Return the stored outcomes; TinykernelError if damaged or of another tuning."""
         if self.folder.exists() and not self.folder.is_dir():
-            raise TinykernelError(
-                f"{self.folder}: is a file; remove it, as the journal needs a folder"
-            )
+            raise FileError(f"{self.folder}: is a file; remove it, as the journal needs a folder")
         if not self.folder.exists() or not any(self.folder.iterdir()):
             return []
         self._check_header()
@@ -64,7 +62,7 @@ class Journal:
     def _check_header(self) -> None:
         file = self.folder / _HEADER
         if not file.exists():
-            raise TinykernelError(f"{self.folder}: not a journal of tinykernel tune; {_ADVICE}")
+            raise FormatError(f"{self.folder}: not a journal of tinykernel tune; {_ADVICE}")
         before, now = _read(file), self._header
         names = _differing(before, now)
         old, new = before.get("options", {}), now["options"]
@@ -73,7 +71,7 @@ class Journal:
             for name in _differing(old, new)
         ]
         if names:
-            raise TinykernelError(
+            raise FormatError(
                 f"{self.folder}: is the journal of another tuning: {', '.join(problems)}; repeat "
                 f"its options, {_ADVICE}"
             )
@@ -126,7 +124,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _damaged(file: Path) -> TinykernelError:
-    return TinykernelError(f"{file}: this part of the journal is damaged; {_ADVICE}")
+    return FormatError(f"{file}: this part of the journal is damaged; {_ADVICE}")
 
 
 def _check(content: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import BudgetError
 from tinykernel.measure.limits import parse_size
 from tinykernel.measure.report import Report
 from tinykernel.model import IntegerModel
@@ -100,7 +100,7 @@ class TuneResult:
         fitting = [point for point in self.points if point.budget <= limit]
         if not fitting:
             known = ", ".join(kilobytes(point.budget) for point in self.points)
-            raise TinykernelError(f"no model has {kilobytes(limit)} or less; choose from {known}")
+            raise BudgetError(f"no model has {kilobytes(limit)} or less; choose from {known}")
         return fitting[-1]
 
     def to_dict(self) -> dict[str, Any]:

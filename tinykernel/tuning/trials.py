@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tinykernel import progress
 from tinykernel.budget import TrainResult, train
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import RowsError, TargetError, TinykernelError
 from tinykernel.measure.costs import cost_on
 from tinykernel.measure.limits import Limits
 from tinykernel.measure.report import Report
@@ -82,7 +82,7 @@ def deal_folds(
         kind, most = StratifiedGroupKFold, min(most, np.unique(groups).size)
     if most < 2:
         problem = "rows have one label each" if groups is None else "all rows are in one group"
-        raise TinykernelError(f"{problem}: nothing can be held out; give more data")
+        raise RowsError(f"{problem}: nothing can be held out; give more data")
     folds = np.empty(len(y), dtype=np.int64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a class with fewer rows than folds
@@ -152,7 +152,7 @@ def _judged(work: Work, trial: Trial, trained: TrainResult) -> Outcome:
 def _final(work: Work, trial: Trial, trained: TrainResult) -> Outcome:
     sizes = trained.sizes or trained.memory
     if sizes is None:
-        raise TinykernelError(f"the size of a model on {work.target} is not known")
+        raise TargetError(f"the size of a model on {work.target} is not known")
     cost = cost_on(trained.model, work.target)
     return Outcome(
         trial,

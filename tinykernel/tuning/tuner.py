@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from tinykernel.checks import check_count
 from tinykernel.codegen.targets import find_target
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import BudgetError, OptionError, ShapeError, TargetError
 from tinykernel.measure.limits import Limits, parse_limits, parse_size
 from tinykernel.tuning.backend import is_remote
 from tinykernel.tuning.curve import curve, kilobytes, smallest_good
@@ -102,7 +102,7 @@ def tune(
     options = {name: value for name, value in parameters.items() if value is not None}
     is_learned = options.get("method", "learned") == "learned"
     for name in options.keys() & (_NOT_TUNED if is_learned else _NOT_TUNED - {"loss"}):
-        raise TinykernelError(
+        raise OptionError(
             f"{name}: not an option of tune, which compares sizes of classifiers; leave it out"
         )
     check_count("n_folds", n_folds, 2)
@@ -110,9 +110,9 @@ def tune(
     named = None if groups is None else np.asarray(groups)
     for name, array in (("y", labels), ("groups", named)):
         if array is not None and array.shape != (len(rows),):
-            raise TinykernelError(f"{name}: shape {array.shape}; give one value per row of X")
+            raise ShapeError(f"{name}: shape {array.shape}; give one value per row of X")
     if find_target(target).family == "host":
-        raise TinykernelError(f"target {target} has no flash to measure; choose a microcontroller")
+        raise TargetError(f"target {target} has no flash to measure; choose a microcontroller")
     # Without a seed trials could not be compared, nor the journal continued.
     seed = options.setdefault("random_state", 0)
     folds = deal_folds(labels, named, n_folds, seed)
@@ -151,7 +151,7 @@ def _sizes(budget: int | None, sizes: Sequence[str | int] | None) -> list[int]:
     over = [size for size in tried if budget is not None and size > limit]
     if over or not tried:
         problem = f"{kilobytes(over[0])} is above the budget" if over else "none given"
-        raise TinykernelError(f"sizes: {problem}; give sizes up to the budget")
+        raise OptionError(f"sizes: {problem}; give sizes up to the budget")
     return tried
 
 
@@ -161,9 +161,9 @@ def _result(run: Run, target: str, *, balanced: bool) -> TuneResult:
         if run.stopped == "interrupted":
             raise KeyboardInterrupt
         if refused and not run.stopped:
-            raise TinykernelError(refused[max(refused)])
+            raise BudgetError(refused[max(refused)])
         where = "" if run.journal is None else f"; {run.journal.folder} keeps what is finished"
-        raise TinykernelError(
+        raise BudgetError(
             f"{run.stopped} before the first size was finished{where}; give more time"
         )
     best, highest = smallest_good(points)

@@ -15,7 +15,7 @@ from tinykernel.cli.settings.completion import complete_targets
 from tinykernel.cli.settings.table import bounds
 from tinykernel.codegen.targets import find_target
 from tinykernel.data.paths import data_folder, find_data, is_recording
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import FileError, LinkError, TinykernelError
 from tinykernel.files import is_unchanged_export, refuse_inputs, refuse_occupied, unwritable
 from tinykernel.measure.limits import parse_limits
 
@@ -83,7 +83,7 @@ def existing_data(path: str | None) -> str | None:
 
 def _existing_model(path: Path | None) -> Path | None:
     if path is not None and path.suffix.lower() in MODEL_SUFFIXES and not path.exists():
-        raise TinykernelError(f"{path}: no such file; make one with 'tinykernel train'")
+        raise FileError(f"{path}: no such file; make one with 'tinykernel train'")
     return path
 
 
@@ -156,14 +156,12 @@ def each_that_fits(
 
     Targets of ``all`` that are too small are only named.
     """
-    from tinykernel.compilers import ProgramTooLarge
-
     named = {name for value in asked for name in value.split(",")}
     results, too_small = list[_Result](), list[str]()
     for name in names:
         try:
             results.append(work(name))
-        except ProgramTooLarge as error:
+        except LinkError as error:
             if len(names) == 1:
                 raise
             line = f"{name}: skipped, the model is too large for the chip: {error}"
@@ -181,18 +179,16 @@ def check_output_file(
     refuse_inputs(path, inputs)
     if suffixes and path.suffix.lower() not in suffixes:
         known = " or ".join(suffixes)
-        raise TinykernelError(f"{path}: cannot write this file type; use {known}")
+        raise FileError(f"{path}: cannot write this file type; use {known}")
     if path.is_dir():
-        raise TinykernelError(f"{path}: is a folder; give a file name")
+        raise FileError(f"{path}: is a folder; give a file name")
     begins = _BEGINS.get(path.suffix.lower())
     if begins is not None and path.is_file():
         with path.open("rb") as stream:
             if not stream.read(2).startswith(begins):
-                raise TinykernelError(
-                    f"{path}: is not a model, and is not replaced; choose another name"
-                )
+                raise FileError(f"{path}: is not a model, and is not replaced; choose another name")
     if not path.parent.is_dir():
-        raise TinykernelError(f"{path}: its folder does not exist; create it first")
+        raise FileError(f"{path}: its folder does not exist; create it first")
     _check_writable(path.parent, path)
 
 
@@ -203,10 +199,10 @@ def check_output_folder(path: Path, *, force: bool, inputs: Iterable[Path] = ())
     try:
         refuse_occupied(path, force=force)
     except OSError as error:
-        raise TinykernelError(f"{path}: cannot be read ({error.strerror})") from None
+        raise FileError(f"{path}: cannot be read ({error.strerror})") from None
     parent = next(folder for folder in path.absolute().parents if folder.exists())
     if not parent.is_dir():
-        raise TinykernelError(f"{path}: {parent} is a file, not a folder; choose another folder")
+        raise FileError(f"{path}: {parent} is a file, not a folder; choose another folder")
     _check_writable(parent, path)
     return force
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tinykernel.cli.settings.table import SETTINGS
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, OptionError
 from tinykernel.progress import report as say
 from tinykernel.text import count
 
@@ -106,7 +106,7 @@ def dataset_for(
         remembered = {"pictures": pictures.remembered}
     if isinstance(test, str):
         if dataset.X_test is not None:
-            raise TinykernelError(f"{options['data']}: has a test part; leave out --test FILE")
+            raise OptionError(f"{options['data']}: has a test part; leave out --test FILE")
         rows = other_rows(test, options, dataset)
         assert rows.y is not None
         n, place = len(dataset.y_train), f"{rows.part} of {rows.source}"
@@ -201,7 +201,7 @@ def _tables(
     )
     if dataset.beside:
         if window is None or options["beside"] not in (None, dataset.beside):
-            raise TinykernelError(
+            raise DataError(
                 f"{options['data']}: has an array beside of {dataset.beside} numbers a window; "
                 "give --window-shape, and no other --set beside"
             )
@@ -224,7 +224,7 @@ def shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:
         text = "x".join(map(str, dataset.shape))
         window = f"--window-shape {text} (a signal) or " if len(dataset.shape) == 2 else ""
         if dataset.X_train.shape[1] > _MOST_PLAIN:
-            raise TinykernelError(
+            raise DataError(
                 f"{options['data']}: rows of {text} are too many inputs for a search; give "
                 f"{window}--image-shape {text}"
             )
@@ -286,5 +286,5 @@ def other_rows(file: str, options: Mapping[str, Any], dataset: Dataset) -> Rows:
         pictures=pictures,
     )
     if rows.y is None:
-        raise TinykernelError(f"{file}: has no labels; --test needs them")
+        raise DataError(f"{file}: has no labels; --test needs them")
     return rows

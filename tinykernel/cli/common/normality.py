@@ -13,7 +13,7 @@ from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import print_notes
 from tinykernel.cli.common.output import print_json, print_pairs, size
 from tinykernel.codegen.targets import find_target
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError
 from tinykernel.progress import report as say
 from tinykernel.text import count
 
@@ -39,7 +39,7 @@ def train_novelty(options: Mapping[str, Any]) -> None:
     model = watch.quantize()
     save(model, output, _about(rows, watch, options))
     if watch.alarms_ is None:
-        raise TinykernelError(
+        raise DataError(
             f"{rows.source}: {watch.refusal_}; {output} holds the model anyway, to which a row is "
             "novel that is farther than all held-out rows"
         )
@@ -83,9 +83,7 @@ def _rows(options: Mapping[str, Any]) -> NormalRows:
     if is_cut(options):
         return normal_recordings(data, **cutting_of(options))
     if is_pictures(data):
-        raise TinykernelError(
-            f"{data}: a model of one class takes rows or recordings, not pictures"
-        )
+        raise DataError(f"{data}: a model of one class takes rows or recordings, not pictures")
     if options["missing"] is not None:
         raise typer.BadParameter(
             "not an option for rows of one class; leave it out", param_hint="--missing"

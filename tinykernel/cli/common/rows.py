@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.data.paths import data_folder, find_data, is_pictures
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, TinykernelError
 from tinykernel.measure.limits import DEFAULT_BUDGET
 from tinykernel.progress import report as say
 from tinykernel.text import listed, similar, visible
@@ -218,13 +218,13 @@ def rows_to_judge(
         if is_pictures(data):
             problem = "no picture is in the folder of a class "
             problem += f"({visible(listed(file.model.classes, 4))}); rename its folder"
-        raise TinykernelError(f"{data}: {problem}")
+        raise DataError(f"{data}: {problem}")
     if train is not None:
         training = training_part(file, train)
     labels = labels_to_judge_by(file.model, data, rows.y)
     if labels is None and needs_labels:
         known = " and ".join(map(str, file.model.classes))
-        raise TinykernelError(f"{data}: the model is judged by the labels {known}; give these")
+        raise DataError(f"{data}: the model is judged by the labels {known}; give these")
     seen = _seen(rows, training, file)
     if seen.any() and not seen.all() and (unseen or (rows.part != TEST_PART and training is None)):
         note = f"left out: {int(seen.sum())} of {len(seen)} rows, which equal training rows"

@@ -12,7 +12,7 @@ from tinykernel.cli.common.output import print_json, print_pairs, size
 from tinykernel.cli.common.rows import ModelFile, open_model, recordings_for, rows_for
 from tinykernel.cli.settings.gathering import ConfigOption, SetOption, gather
 from tinykernel.codegen.targets import Target, find_target
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import BudgetError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -171,7 +171,7 @@ def _check_memory(opened: ModelFile, target: Target) -> None:
         return
     exact = report(opened.model, target)  # an estimate may be too large
     if not exact.fits:
-        raise TinykernelError(
+        raise BudgetError(
             f"{target.name}: {'; '.join(exact.problems)}; choose a larger chip, train with a "
             "smaller --budget, or write it all the same with --force"
         )

@@ -14,7 +14,7 @@ import typer
 from tinykernel.cli.common.arguments import check_output_file, option
 from tinykernel.cli.settings.completion import complete_assignments, complete_targets
 from tinykernel.cli.settings.table import PARTS, SETTINGS, Setting
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import FormatError, OptionError, TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.text import similar
 from tinykernel.training.options.declarations import SUCCESSORS
@@ -80,23 +80,23 @@ def read_file(path: Path) -> dict[str, tuple[str, str]]:
     else:
         import tomli as tomllib
     if not path.is_file() or path.stat().st_size > _LARGEST_FILE:
-        raise TinykernelError(f"{path}: not a settings file of at most 1 MB; give another")
+        raise FormatError(f"{path}: not a settings file of at most 1 MB; give another")
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise TinykernelError(f"{path}: not valid TOML ({error}); correct it") from None
+        raise FormatError(f"{path}: not valid TOML ({error}); correct it") from None
     except RecursionError:
-        raise TinykernelError(f"{path}: nested too deeply; write NAME = VALUE") from None
+        raise FormatError(f"{path}: nested too deeply; write NAME = VALUE") from None
     texts = {}
     for part, table in tables.items():
         if part not in PARTS or not isinstance(table, dict):
-            raise TinykernelError(
+            raise OptionError(
                 f"{path}: [{part}] is not a table of settings; choose from [{'], ['.join(PARTS)}]"
             )
         for name, value in table.items():
             place = f"{path}: [{part}] {name}"
             if known(name, place).part != part:
-                raise TinykernelError(f"{place}: belongs in [{SETTINGS[name].part}]; move it there")
+                raise OptionError(f"{place}: belongs in [{SETTINGS[name].part}]; move it there")
             texts[name] = (_text(value), place)
     return texts
 
@@ -107,7 +107,7 @@ def known(name: str, place: str) -> Setting:
         return SETTINGS[name]
     hint = SUCCESSORS.get(name) or similar(name.replace("-", "_"), SETTINGS)
     hint = hint or "'tinykernel options' lists all"
-    raise TinykernelError(f"{place}: no such setting; {hint}")
+    raise OptionError(f"{place}: no such setting; {hint}")
 
 
 def _text(value: Any) -> str:
@@ -140,7 +140,7 @@ def gather(
     texts = read_file(file) if options["config"] or file.exists() else {}
     unused = [name for name in texts if SETTINGS[name].part in parts and name not in taken]
     if unused:
-        raise TinykernelError(f"{texts[unused[0]][1]}: {_NOT_HERE}")
+        raise OptionError(f"{texts[unused[0]][1]}: {_NOT_HERE}")
     texts = {name: text for name, text in texts.items() if name in taken}
     texts |= {name: (text, "the journal") for name, text in before.items() if name in taken}
     texts |= typed_settings(options, taken)
@@ -152,7 +152,7 @@ def gather(
             problem = str(error).removeprefix(name).removeprefix(":").strip()
             if place.startswith("--"):
                 raise typer.BadParameter(problem, param_hint=place) from None
-            raise TinykernelError(f"{place}: {problem}") from None
+            raise OptionError(f"{place}: {problem}") from None
     typed = {name for name in texts if values[name] is not None}
     for name in sorted(typed):
         setting = SETTINGS[name]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError
 from tinykernel.measure.limits import parse_size
 
 # Default amounts of augmentations.
@@ -54,7 +54,7 @@ def choice(*names: str, **others: str) -> Reader:
 
     def read(text: str) -> str:
         if text not in names and text not in others:
-            raise TinykernelError(f"{text!r}: choose from {', '.join(names)}")
+            raise OptionError(f"{text!r}: choose from {', '.join(names)}")
         return others.get(text, text)
 
     return read
@@ -74,7 +74,7 @@ def number(low: float, high: float, wanted: str, kind: type = float) -> Reader:
         except ValueError:
             value = None
         if value is None or not low <= value <= high:
-            raise TinykernelError(f"{text!r}: give {wanted}")
+            raise OptionError(f"{text!r}: give {wanted}")
         return value
 
     return read
@@ -118,7 +118,7 @@ def shape(form: str, lengths: tuple[int, ...], example: str) -> Reader:
         sides = re.fullmatch(rf"{_WHOLE}(?:[x,]{_WHOLE})*", text.strip().lower())
         numbers = tuple(map(int, re.split("[x,]", text.strip().lower()))) if sides else ()
         if len(numbers) not in lengths:
-            raise TinykernelError(f"{text!r}: write {form}, as in {example}")
+            raise OptionError(f"{text!r}: write {form}, as in {example}")
         return numbers
 
     return read
@@ -132,7 +132,7 @@ def augmentation(text: str) -> dict[str, float] | None:
         whole = match is not None and match[1] == "shift" and "." in (match[2] or "")
         if match is None or match[1] not in _USUAL or whole:
             known = ", ".join(f"{kind}:{usual:g}" for kind, usual in _USUAL.items())
-            raise TinykernelError(f"{part!r}: write KIND or KIND:AMOUNT, such as {known}")
+            raise OptionError(f"{part!r}: write KIND or KIND:AMOUNT, such as {known}")
         amount = _USUAL[match[1]] if match[2] is None else float(match[2])
         amounts[match[1]] = int(amount) if match[1] == "shift" else amount
     return amounts or None
@@ -154,7 +154,7 @@ def share_or_rate(text: str) -> float:
     except (KeyError, ValueError):
         return share(text)
     if not 0 < rate <= 3600:
-        raise TinykernelError(f"{text!r}: write a rate of at most one a second, as 1/h or 12/day")
+        raise OptionError(f"{text!r}: write a rate of at most one a second, as 1/h or 12/day")
     return rate
 
 
@@ -166,7 +166,7 @@ def share(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < 1:
-        raise TinykernelError(f"{text!r}: write a share such as 1% or 0.01")
+        raise OptionError(f"{text!r}: write a share such as 1% or 0.01")
     return value
 
 
@@ -174,7 +174,7 @@ def seconds(text: str) -> float:
     """Read a time, as 90s, 10m or 2h."""
     match = re.fullmatch(rf"\s*({_WHOLE}(?:\.\d+)?)\s*([a-z]*)\s*", text)
     if match is None or match[2] not in _UNITS or float(match[1]) <= 0:
-        raise TinykernelError(f"{text!r}: write a time, as in 90s, 10m or 2h")
+        raise OptionError(f"{text!r}: write a time, as in 90s, 10m or 2h")
     return float(match[1]) * _UNITS[match[2]]
 
 

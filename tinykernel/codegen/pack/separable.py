@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tinykernel.codegen.definitions import declared_number
 from tinykernel.codegen.pack import Code, Packed, Place
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ModelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.separable import POINT, SINGLE, Layer, Separable
 
@@ -88,7 +88,7 @@ def _of_4_bits(layers: list[Layer], kind: str, n: int) -> NDArray[np.int64]:
     for layer in layers:
         if layer.kind == kind:
             if layer.weights.min() < -8 or layer.weights.max() > 7:
-                raise TinykernelError(
+                raise ModelError(
                     "separable: no C for weights of more than 4 bits behind the first layer"
                 )
             nibbles = layer.weights.reshape(len(layer.weights), -1).astype(np.int64) & 15

@@ -8,7 +8,7 @@ from tinykernel.data.formats.delimited import read_table
 from tinykernel.data.formats.numpy_files import read_npy, read_npz
 from tinykernel.data.formats.parquet import read_parquet
 from tinykernel.data.formats.tables import ColumnChooser, FilePart, Parts, Selection, part_of
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import FileError, FormatError, OptionError
 
 __all__ = ["FORMATS", "FilePart", "Parts", "read_parts"]
 
@@ -37,7 +37,7 @@ def read_parts(
     suffix = path.suffix.lower()
     selection = selection or Selection()
     if selection.names_columns and suffix in (".npz", ".npy"):
-        raise TinykernelError(f"{path}: has no columns; leave out inputs and drop, or give a table")
+        raise OptionError(f"{path}: has no columns; leave out inputs and drop, or give a table")
     chooser = ColumnChooser(path, label, labels_needed, n_features, groups, selection, keep_all)
     try:
         if suffix == ".npz":
@@ -50,7 +50,7 @@ def read_parts(
             return Parts(read_parquet(path, chooser, in_pieces), None)
     except OSError as error:
         reason = error.strerror or "damaged or cut short"
-        raise TinykernelError(f"{path}: cannot be read ({reason})") from None
-    raise TinykernelError(
+        raise FileError(f"{path}: cannot be read ({reason})") from None
+    raise FormatError(
         f"{path}: cannot be read as data; give a file that ends in {', '.join(FORMATS)}"
     )

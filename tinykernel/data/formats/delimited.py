@@ -26,7 +26,7 @@ from tinykernel.coding.cells import (
     packed,
 )
 from tinykernel.data.formats import tables
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import FormatError
 from tinykernel.text import count
 
 _Array = NDArray[Any]
@@ -125,7 +125,7 @@ def _lines(path: Path, stream: Any) -> Iterator[str]:
     for number in itertools.count(1):
         line = stream.readline(_LONGEST_LINE + 1)
         if len(line) > _LONGEST_LINE:
-            raise TinykernelError(
+            raise FormatError(
                 f"{path}: line {number} is longer than {_LONGEST_LINE} characters; give a table"
             )
         if not line:
@@ -144,10 +144,8 @@ def _rows(path: Path, lines: Iterable[str], mark: str) -> Iterator[tuple[int, li
                 yield last, cells
     except csv.Error as error:
         if "unexpected end" in str(error):
-            raise TinykernelError(
-                f"{path}: line {last + 1}: a quote is not closed; close it"
-            ) from None
-        raise TinykernelError(f"{path}: line {reader.line_num}: {error}") from None
+            raise FormatError(f"{path}: line {last + 1}: a quote is not closed; close it") from None
+        raise FormatError(f"{path}: line {reader.line_num}: {error}") from None
 
 
 def _is_header(cells: Sequence[str], known: frozenset[str]) -> bool:
@@ -168,7 +166,7 @@ def _names(
     line, cells = next(rows, (0, []))
     names = [" ".join(cell.split()) for cell in cells]
     if not any(names):
-        raise TinykernelError(f"{path}: is empty; it needs a header line and rows of numbers")
+        raise FormatError(f"{path}: is empty; it needs a header line and rows of numbers")
     is_header = _is_header(names, frozenset({*tables.LABEL_NAMES, *known}))
     if not is_header:
         rows, names = chain([(line, cells)], rows), [""] * len(names)
@@ -189,7 +187,7 @@ def read_table(path: Path, known: Iterable[str] = ()) -> TextTable:
             notes = () if has_header else (f"the file has no header line; {called}",)
             return _table(path, names, rows, mark, notes)
     except UnicodeError:
-        raise TinykernelError(
+        raise FormatError(
             f"{path}: is not text in UTF-8; save it as CSV UTF-8, or write a copy with iconv -f "
             f"cp1252 -t utf-8 {path.name} > utf8_{path.name}"
         ) from None
@@ -210,7 +208,7 @@ def _table(
             if len(cells) > n and not any(cell.strip() for cell in cells[n:]):
                 del cells[n:]  # marks at the end of a line
             if len(cells) != n:
-                raise TinykernelError(
+                raise FormatError(
                     f"{path}: row {len(numbers)} (line {line}): has {count(len(cells), 'value')}, "
                     f"the header has {n}; correct or remove it"
                 )

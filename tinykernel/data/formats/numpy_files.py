@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tinykernel import stored
 from tinykernel.data.formats.tables import FilePart, Parts
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, FormatError, ShapeError
 from tinykernel.text import similar
 
 
@@ -31,7 +31,7 @@ def _one_line(problem: str) -> Iterator[None]:
     except (MemoryError, OSError):
         raise
     except Exception:
-        raise TinykernelError(problem) from None
+        raise FormatError(problem) from None
 
 
 def _array(path: Path, name: str, stream: Any, length: int, in_pieces: bool = False) -> Any:
@@ -61,11 +61,11 @@ def _checked_header(
         read = npy.read_array_header_1_0 if first else npy.read_array_header_2_0
         shape, by_columns, dtype = read(stream)
     if dtype.hasobject:
-        raise TinykernelError(
+        raise FormatError(
             f"{where} is an array of Python objects; save it with a number or string dtype"
         )
     if math.prod(shape) * dtype.itemsize > length - stream.tell():
-        raise TinykernelError(problem)
+        raise FormatError(problem)
     is_plain = dtype.kind in "biuf" and dtype != np.float16 and all(n > 0 for n in shape)
     return (shape, dtype) if len(shape) > 1 and not by_columns and is_plain else None
 
@@ -77,7 +77,7 @@ def open_npz(path: Path) -> Iterator[Any]:
         with _one_line(f"{path}: is not a readable .npz file"):
             archive = np.load(stream, allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise TinykernelError(f"{path}: is not an .npz file; rename it if it is an .npy file")
+            raise FormatError(f"{path}: is not an .npz file; rename it if it is an .npy file")
         with archive:
             yield archive
 
@@ -100,9 +100,7 @@ def read_npz(
         for name in (label, groups):
             if needed and name is not None and name.lower() not in names:
                 hint = f"{similar(name, archive.files, repr)} it holds".lstrip()
-                raise TinykernelError(
-                    f"{path}: has no array {name!r}; {hint} {', '.join(archive.files)}"
-                )
+                raise DataError(f"{path}: has no array {name!r}; {hint} {', '.join(archive.files)}")
         return _npz_parts(path, archive, label, groups, in_pieces)
 
 
@@ -131,7 +129,7 @@ def _npz_parts(
     test = part("_test", "y_test")
     train = part("_train", "y_train") or part("", label or "y")
     if train is None and test is None:
-        raise TinykernelError(
+        raise DataError(
             f"{path}: needs the arrays X_train, y_train, X_test, y_test or X, y; "
             f"it holds {', '.join(archive.files) or 'nothing'}"
         )
@@ -154,7 +152,7 @@ def _with_numbers(path: Path, X: Any, beside: NDArray[Any]) -> NDArray[Any]:
                 "such as tenths, or a wider type of X"
             )
     if problem:
-        raise TinykernelError(f"{path}: {problem}")
+        raise ShapeError(f"{path}: {problem}")
     return np.hstack([X.reshape(len(X), -1), beside.reshape(len(X), -1).astype(X.dtype)])
 
 
@@ -169,7 +167,7 @@ def read_npy(
 ) -> Parts:
     """Read an array and its labels."""
     if groups is not None:
-        raise TinykernelError(f"{path}: has no groups; save X, y and {groups} in an .npz")
+        raise DataError(f"{path}: has no groups; save X, y and {groups} in an .npz")
 
     def load(file: Path, in_pieces: bool = False) -> Any:
         with file.open("rb") as stream:
@@ -181,7 +179,7 @@ def read_npy(
         labels = path.with_name(label)
     if labels is None or not labels.exists():
         if labels_needed or label is not None:
-            raise TinykernelError(
+            raise DataError(
                 f"{path}: there is no file {labels or 'of labels'}; name the labels with --label "
                 "FILE.npy, or call the two files NAME_X.npy and NAME_y.npy"
             )

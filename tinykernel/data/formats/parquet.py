@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tinykernel import stored
 from tinykernel.coding.cells import Column, column_of, joined, packed
 from tinykernel.data.formats.tables import ColumnChooser, FilePart, part_of, refuse_doubles
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, FormatError, ToolError
 
 _Array = NDArray[Any]
 _Result = TypeVar("_Result")
@@ -37,7 +37,7 @@ def parquet_table(
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        raise TinykernelError(
+        raise ToolError(
             f"{path}: reading .parquet needs pyarrow; install it (pip install pyarrow) or save "
             "the data as .npz or .csv"
         ) from None
@@ -47,7 +47,7 @@ def parquet_table(
         result = None if pieces is None else pieces(pq.ParquetFile(path))
         return use(pq.read_table(path)) if result is None else result
     except (pa.ArrowException, UnicodeError):
-        raise TinykernelError(f"{path}: is not a readable .parquet file; save it again") from None
+        raise FormatError(f"{path}: is not a readable .parquet file; save it again") from None
 
 
 def _stored_part(path: Path, file: Any, chooser: ColumnChooser) -> FilePart | None:
@@ -170,7 +170,7 @@ def _names(path: Path, name: str, column: Any) -> _Array:
 
     column = _decoded(column)
     if pa.types.is_nested(column.type):
-        raise TinykernelError(
+        raise DataError(
             f"{path}: column {name!r} holds values of type {column.type}; give one number or text "
             "a row"
         )
@@ -180,7 +180,5 @@ def _names(path: Path, name: str, column: Any) -> _Array:
     try:
         texts = [v.decode() if isinstance(v, bytes) else str(v) for v in values.tolist()]
     except UnicodeDecodeError:
-        raise TinykernelError(
-            f"{path}: column {name!r} holds bytes but not UTF-8; convert it"
-        ) from None
+        raise DataError(f"{path}: column {name!r} holds bytes but not UTF-8; convert it") from None
     return np.array(texts, dtype=np.str_)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tinykernel.checks import check_choice
 from tinykernel.coding.codes import Coding
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, TinykernelError
 from tinykernel.text import listed, similar, visible
 
 
@@ -43,16 +43,14 @@ class Selection:
             if name not in columns:
                 raise no_column(file, name, columns)
             if columns.index(name) in others:
-                raise TinykernelError(
-                    f"{file}: column {name!r} is the label or the group; choose inputs"
-                )
+                raise DataError(f"{file}: column {name!r} is the label or the group; choose inputs")
         if self.inputs is not None and len(set(self.inputs)) < len(self.inputs):
-            raise TinykernelError(f"{file}: inputs names a column twice; name it once")
+            raise DataError(f"{file}: inputs names a column twice; name it once")
         names = columns if self.inputs is None else self.inputs
         places = [columns.index(name) for name in names if name not in self.drop]
         places = [place for place in places if place not in others]
         if not places and self.names_columns:
-            raise TinykernelError(f"{file}: no column is left as input; drop fewer")
+            raise DataError(f"{file}: no column is left as input; drop fewer")
         return places
 
 
@@ -134,7 +132,7 @@ class ColumnChooser:
         group = None if self.groups is None else self._named(self.groups, columns)
         label = self._label(columns, group)
         if group is not None and label == group:
-            raise TinykernelError(
+            raise DataError(
                 f"{self.path}: column {self.groups!r} is label and group; choose another --groups"
             )
         others = [position for position in (label, group) if position is not None]
@@ -166,7 +164,7 @@ class ColumnChooser:
             return places[0]
         if not self.needed and not places:
             return None
-        raise TinykernelError(
+        raise DataError(
             f"{self.path}: say which column holds the labels with --label COLUMN{self.other_way}; "
             f"columns: {listed(columns, 12)}"
         )
@@ -174,7 +172,7 @@ class ColumnChooser:
 
 def no_column(file: object, name: str, columns: Sequence[str]) -> TinykernelError:
     """Return the error about a column that a table lacks."""
-    return TinykernelError(f"{file}: has no column called {name!r}; {those_there(name, columns)}")
+    return DataError(f"{file}: has no column called {name!r}; {those_there(name, columns)}")
 
 
 def those_there(name: str, columns: Sequence[str]) -> str:
@@ -186,7 +184,7 @@ def refuse_doubles(path: Path, names: Sequence[str]) -> None:
     """Refuse a table with two columns of one name."""
     double = next((name for name, n in Counter(names).items() if n > 1), None)
     if double is not None:
-        raise TinykernelError(f"{path}: two columns are called {double!r}; rename one")
+        raise DataError(f"{path}: two columns are called {double!r}; rename one")
 
 
 def part_of(table: Any, chooser: ColumnChooser) -> FilePart:
@@ -200,7 +198,7 @@ def part_of(table: Any, chooser: ColumnChooser) -> FilePart:
         if n_lacking and (chooser.keep_all or (n_lacking == n and not chooser.needed)):
             y = None
         elif n_lacking and n_lacking == n:
-            raise TinykernelError(
+            raise DataError(
                 f"{path}: column {names[place]!r}: every label is missing; choose another --label"
             )
         elif n_lacking:
@@ -215,7 +213,7 @@ def part_of(table: Any, chooser: ColumnChooser) -> FilePart:
             row = int(lacking.argmax())
             number = row + 1 if numbers is None else int(numbers[row])
             line = "" if table.lines is None else f" (line {table.lines[row]})"
-            raise TinykernelError(
+            raise DataError(
                 f"{path}: row {number}{line}, column {names[group_place]!r}: the group is missing; "
                 "fill it"
             )

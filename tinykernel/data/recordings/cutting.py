@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tinykernel.data.recordings.files import Reading
 from tinykernel.data.recordings.tracks import Track, majority
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError
 from tinykernel.text import count
 
 
@@ -168,11 +168,9 @@ def long_enough(
             taken.append(_padded(track, window - len(track.X)))
             padded += 1
     if not taken:
-        raise TinykernelError(
-            f"{source}: every recording is shorter than a window; give --set short=pad"
-        )
+        raise DataError(f"{source}: every recording is shorter than a window; give --set short=pad")
     if reading.beside and padded:
-        raise TinykernelError(
+        raise DataError(
             f"{source}: a recording is shorter than a window, and cannot be padded with numbers "
             "beside it; give --set short=drop"
         )
@@ -227,7 +225,7 @@ def cut(tracks: Sequence[Track], window: int, hop: int, reading: Reading, source
     pieces = [_piece(track, window, hop, reading, dropped) for track in tracks]
     counts = [len(piece.starts) for piece in pieces]
     if not sum(counts):
-        raise TinykernelError(
+        raise DataError(
             f"{source}: no window is left: {dropped['mixed']} have several labels, "
             f"{dropped['missing']} missing values; give a shorter --window"
         )
@@ -275,7 +273,7 @@ def _piece(track: Track, window: int, hop: int, reading: Reading, lost: dict[str
         longest = max(end - first for first, end in segments)
         of_time = f" of column {track.time!r}" * (track.time is not None)
         gaps = f" (at most {longest} between gaps{of_time})" if len(segments) > 1 else ""
-        raise TinykernelError(
+        raise DataError(
             f"{track.table.file}: a window of {window} samples is longer than the recording, "
             f"which has {len(track.X)} samples{gaps}; give a shorter --window"
         )
@@ -284,7 +282,7 @@ def _piece(track: Track, window: int, hop: int, reading: Reading, lost: dict[str
     lost_before = np.concatenate(([0], np.cumsum(track.lost)))
     holed = (lost_before[starts + window] > lost_before[starts]) & keep
     if reading.missing == "error" and holed.any():
-        raise TinykernelError(_first_hole(track, int(starts[holed.argmax()])))
+        raise DataError(_first_hole(track, int(starts[holed.argmax()])))
     lost["short"] += len(segments) - len(np.unique(segment))
     lost["mixed"] += int((~keep).sum())
     lost["missing"] += int(holed.sum())

@@ -28,7 +28,7 @@ from tinykernel.data.recordings.labels import (
     read_label_file,
 )
 from tinykernel.data.recordings.wav import read_coded, read_wav, resampled
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, FileError, FormatError, OptionError, ShapeError
 from tinykernel.text import listed
 
 _MOST_TIMES = 64  # largest ratio of rates in resampling
@@ -65,13 +65,11 @@ class Reading:
             object.__setattr__(self, "rate", check_positive("rate", self.rate))
         for name, value in (("inputs", self.inputs), ("drop", self.drop)):
             if isinstance(value, str):
-                raise TinykernelError(f"{name} must be a list of names; got the text {value!r}")
+                raise OptionError(f"{name} must be a list of names; got the text {value!r}")
         columns = [*(self.inputs or ()), *self.beside]
         double = next((name for name in columns if columns.count(name) > 1), None)
         if double is not None:
-            raise TinykernelError(
-                f"inputs and beside name the column {double!r} twice; name it once"
-            )
+            raise OptionError(f"inputs and beside name the column {double!r} twice; name it once")
 
 
 @dataclass(eq=False)
@@ -95,7 +93,7 @@ class Columns:
         """Return a sound at another rate."""
         assert self.rate is not None
         if not self.rate / _MOST_TIMES <= rate <= self.rate * _MOST_TIMES:
-            raise TinykernelError(
+            raise OptionError(
                 f"{self.file}: has {self.rate:g} Hz, too far from rate={rate:g}; give another"
             )
         samples = resampled(np.column_stack(list(self.columns.values())), self.rate, rate)
@@ -153,9 +151,7 @@ def find_recordings(path: str | os.PathLike[str]) -> tuple[list[Path], Path]:
     labels = {file.with_suffix(".csv") for file in files if file.suffix.lower() in SOUNDS}
     files = [file for file in files if file not in labels]
     if not files:
-        raise TinykernelError(
-            f"{folder}: holds no recordings or pictures ({', '.join(RECORDINGS)})"
-        )
+        raise FileError(f"{folder}: holds no recordings or pictures ({', '.join(RECORDINGS)})")
     return files, folder
 
 
@@ -174,7 +170,7 @@ def read_recording(path: Path, reading: Reading) -> Columns:
     table = _read(path, inside)
     fields = pattern.find(path)
     if fields is None and reading.labels_needed:
-        raise TinykernelError(
+        raise DataError(
             f"{path}: its name does not match {reading.name!r}; move it elsewhere, or give "
             "another --name"
         )
@@ -211,8 +207,8 @@ def _read(path: Path, reading: Reading) -> Columns:
             )
     except OSError as error:
         reason = error.strerror or "damaged or cut short"
-        raise TinykernelError(f"{path}: cannot be read ({reason})") from None
-    raise TinykernelError(
+        raise FormatError(f"{path}: cannot be read ({reason})") from None
+    raise FormatError(
         f"{path}: cannot be read as a recording; give a file that ends in {', '.join(RECORDINGS)}"
     )
 
@@ -236,7 +232,7 @@ def _from_table(table: TextTable | ArrowTable, chooser: ColumnChooser, time: str
             data[name] = np.full(len(column.values), faults[name][1][:1] or " ")
     y, groups = (None if i is None else table.texts(i) for i in (label, group))
     if not all(map(len, data.values())):
-        raise TinykernelError(f"{table.path}: has no rows below its header; remove it")
+        raise DataError(f"{table.path}: has no rows below its header; remove it")
     return Columns(table.path, data, y, groups, table.lines, faults=faults)
 
 
@@ -265,20 +261,20 @@ def _from_npz(path: Path, reading: Reading) -> Columns:
         arrays = {name: npz_array(path, archive, name) for name in archive.files}
     lower = {name.lower(): name for name in arrays}
     if "x" not in lower:
-        raise TinykernelError(
+        raise DataError(
             f"{path}: has no array X of shape (samples, channels); it holds "
             f"{listed(list(arrays), 12) or 'nothing'}"
         )
     X = arrays[lower["x"]]
     X = X[:, np.newaxis] if X.ndim == 1 else X
     if X.ndim != 2 or X.dtype.kind not in "biuf" or not X.size:
-        raise TinykernelError(
+        raise ShapeError(
             f"{path}: X has shape {X.shape} and type {X.dtype}; it must hold numbers of shape "
             "(samples, channels); windows that are cut already take --window-shape, not --window"
         )
     y = _one_a_row(path, arrays, reading.label, lower.get("y"), len(X))
     if y is None and reading.labels_needed:
-        raise TinykernelError(f"{path}: has no labels; add the array y or name one with --label")
+        raise DataError(f"{path}: has no labels; add the array y or name one with --label")
     usual = next((lower[name] for name in ("group", "groups") if name in lower), None)
     group = _one_a_row(path, arrays, reading.groups, usual, len(X))
     names, rate = _channel_names(path, arrays, X.shape[1]), _rate(path, arrays)
@@ -295,7 +291,7 @@ def _channel_names(path: Path, arrays: dict[str, NDArray[Any]], n: int) -> tuple
         return tuple(f"channel {i}" for i in range(1, n + 1))
     names = tuple(map(str, arrays["channels"].ravel()))
     if len(names) != n:
-        raise TinykernelError(f"{path}: has {n} channels but {len(names)} names; give one each")
+        raise DataError(f"{path}: has {n} channels but {len(names)} names; give one each")
     return names
 
 
@@ -305,7 +301,7 @@ def _rate(path: Path, arrays: dict[str, NDArray[Any]]) -> float | None:
         return None
     rate = arrays["rate"]
     if rate.size != 1 or rate.dtype.kind not in "iuf" or not 0 < float(rate.ravel()[0]) < np.inf:
-        raise TinykernelError(f"{path}: the array rate is not one positive number; give it in Hz")
+        raise DataError(f"{path}: the array rate is not one positive number; give it in Hz")
     return float(rate.ravel()[0])
 
 
@@ -317,10 +313,10 @@ def _one_a_row(
     if name is None:
         return None
     if name not in arrays:
-        raise TinykernelError(f"{path}: has no array {name!r}; it holds {listed(list(arrays), 12)}")
+        raise DataError(f"{path}: has no array {name!r}; it holds {listed(list(arrays), 12)}")
     values = arrays[name]
     if values.shape != (n,) or values.dtype.kind not in "biufU":
-        raise TinykernelError(
+        raise ShapeError(
             f"{path}: {name} has shape {values.shape} and type {values.dtype}; X needs {n} "
             "numbers or texts"
         )
@@ -330,13 +326,13 @@ def _one_a_row(
 def _from_sound(path: Path, reading: Reading) -> Columns:
     for option, value in (("--label", reading.label), ("--groups", reading.groups)):
         if value is not None:
-            raise TinykernelError(
+            raise OptionError(
                 f"{path}: a sound has no column {value!r}; leave out {option}, or give its place "
                 f"in the file name, as in --name '{{{value}}}_*'"
             )
     X, rate = read_wav(path) if path.suffix.lower() == ".wav" else read_coded(path)
     if not len(X):
-        raise TinykernelError(f"{path}: holds no samples; remove it")
+        raise DataError(f"{path}: holds no samples; remove it")
     columns = {f"channel {i + 1}": X[:, i] for i in range(X.shape[1])}
     y, spans = of_all(path.resolve().parent.name, len(X)), read_label_file(path, rate, len(X))
     table = Columns(path, columns, y, rate=rate, keeps_type=True, is_sound=True)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tinykernel.coding.cells import number_of
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, FormatError, OptionError
 
 _LABELS = ("label", "class", "target", "word", "y")
 #: Names of columns and parts of paths that say groups.
@@ -56,7 +56,7 @@ class NamePattern:
         fields = [name for name in _PARTS.findall(self.text) if name]
         are_braced = not set(_PARTS.sub("", self.text)) & set("{}")
         if len(set(fields)) < len(fields) or "}{" in self.text or not are_braced:
-            raise TinykernelError(
+            raise OptionError(
                 f"--name {self.text!r}: write each field once, as {{label}}, with text between them"
             )
         for role, known in (("label", _LABELS), ("group", GROUPS)):
@@ -68,7 +68,7 @@ class NamePattern:
                     self, role, next((name for name in known if name in fields), None)
                 )
         if self.label is None and self.group is None:
-            raise TinykernelError(
+            raise OptionError(
                 f"--name {self.text!r}: no field is the label or a group; call them {{label}} and "
                 "{group}, or name other fields with --label and --groups"
             )
@@ -121,12 +121,12 @@ def read_label_file(sound: Path, rate: float, n: int) -> tuple[Span, ...] | None
     for line, (start, end, label) in _rows(file):
         times = [number_of(text) for text in (start, end)]
         if None in times or not 0 <= times[0] <= times[1] < np.inf:  # type: ignore[operator]
-            raise TinykernelError(
+            raise FormatError(
                 f"{file}: line {line}: {start!r} to {end!r} is not a span of seconds; correct it"
             )
         first, last = (round(float(time) * rate) for time in times if time is not None)
         if first >= n or last > n + rate * _ROUNDED:
-            raise TinykernelError(
+            raise DataError(
                 f"{file}: line {line}: {end} s is after the end of {sound.name}, {n / rate:.6g} s; "
                 "correct it"
             )
@@ -135,7 +135,7 @@ def read_label_file(sound: Path, rate: float, n: int) -> tuple[Span, ...] | None
     spans.sort(key=lambda span: span.first)
     for before, after in pairwise(spans):
         if after.first < before.end:
-            raise TinykernelError(
+            raise DataError(
                 f"{file}: lines {lines[before]} and {lines[after]} overlap; give each moment one "
                 "label"
             )
@@ -150,9 +150,7 @@ def _rows(file: Path) -> list[tuple[int, list[str]]]:
         with suppress(ValueError, TypeError, KeyError):
             entries = json.loads("\n".join(text))
             return [(i, [str(entry[name]) for name in names]) for i, entry in enumerate(entries, 1)]
-        raise TinykernelError(
-            f"{file}: is not a list of objects with start, end and label; correct it"
-        )
+        raise FormatError(f"{file}: is not a list of objects with start, end and label; correct it")
     if file.suffix == ".txt":  # Audacity writes a second line, from a backslash on, for a band
         split = (line.split("\t") for line in text)
         lines = [(i, row) for i, row in enumerate(split, 1) if row[0].strip() not in ("", "\\")]
@@ -160,11 +158,11 @@ def _rows(file: Path) -> list[tuple[int, list[str]]]:
         lines = [(i, row) for i, row in enumerate(csv.reader(text), 1) if row]
         header = [name.strip().lower() for name in lines.pop(0)[1]] if lines else []
     if not set(names) <= set(header):
-        raise TinykernelError(f"{file}: needs a header with start, end and label; write one")
+        raise FormatError(f"{file}: needs a header with start, end and label; write one")
     places = [header.index(name) for name in names]
     short = next((i for i, row in lines if len(row) <= max(places)), None)
     if short is not None:
-        raise TinykernelError(
+        raise FormatError(
             f"{file}: line {short}: has too few columns; correct it, or move the file if it holds "
             "no labels"
         )

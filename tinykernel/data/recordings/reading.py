@@ -18,7 +18,7 @@ from tinykernel.data.recordings.files import Columns, Reading, find_recordings, 
 from tinykernel.data.recordings.labels import Span
 from tinykernel.data.recordings.spans import Recording, Recordings
 from tinykernel.data.recordings.tracks import Track, alike, read_tracks
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, OptionError, RowsError
 from tinykernel.progress import report as say
 
 
@@ -133,7 +133,7 @@ def windows(
         tables = [table.without_gaps() for table in tables]
     windows = _cut(tables, names, reading, source)
     if labels_needed and windows.y is not None and (windows.y == windows.y[0]).all():
-        raise TinykernelError(
+        raise RowsError(
             f"{source}: one class only, all {len(windows.y)} windows have the label "
             f"{windows.y[0]}; training needs two"
         )
@@ -226,7 +226,7 @@ def _files(
     """Return the files, their names, and a name for all."""
     paths = [recordings] if isinstance(recordings, (str, os.PathLike)) else list(recordings)
     if not paths:
-        raise TinykernelError("no recordings are given; give at least one")
+        raise DataError("no recordings are given; give at least one")
     files, names = list[Path](), list[str]()
     for path in paths:
         below, folder = find_recordings(path)
@@ -236,7 +236,7 @@ def _files(
         names = [str(file) for file in files]
     repeated = [file for file, count in Counter(f.resolve() for f in files).items() if count > 1]
     if repeated:
-        raise TinykernelError(f"{repeated[0]}: is given twice; give it once")
+        raise DataError(f"{repeated[0]}: is given twice; give it once")
     source = Path(paths[0]).name or str(paths[0])
     return files, names, source if len(paths) == 1 else f"{source} and {len(paths) - 1} more"
 
@@ -245,7 +245,7 @@ def _lengths(track: Track, reading: Reading) -> tuple[int, int]:
     """Return window and hop in samples."""
     window, hop = reading.window, reading.hop
     if window is None:
-        raise TinykernelError(
+        raise DataError(
             f"{track.table.file}: is a recording; give the window length, as in --window 2s"
         )
     samples = _samples("window", window, track)
@@ -253,7 +253,7 @@ def _lengths(track: Track, reading: Reading) -> tuple[int, int]:
         return samples, max(1, samples // 2)
     step = _samples("hop", hop, track)
     if step > samples:
-        raise TinykernelError(
+        raise OptionError(
             f"hop: {step} samples are longer than the window of {samples}; give a shorter one"
         )
     return samples, step
@@ -264,19 +264,19 @@ def _samples(name: str, length: str | int, track: Track) -> int:
     text = str(length) if isinstance(length, (str, int, np.integer)) else ""
     match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d*)?|\.\d+)\s*(s|ms|)\s*", text)
     if match is None or isinstance(length, bool) or (not match[2] and not match[1].isdecimal()):
-        raise TinykernelError(
+        raise OptionError(
             f"{name} must be a time like '2.56s' or '2560ms', or a number of samples; got "
             f"{length!r}"
         )
     if not match[2]:
         count = int(match[1])
     elif track.rate is None:
-        raise TinykernelError(
+        raise OptionError(
             f"{track.table.file}: the sampling rate is not known; give --set rate=HZ, add the unit "
             f"to the name of the column of times (time_ms), or give {name} in samples"
         )
     else:
         count = round(float(match[1]) * (1 if match[2] == "s" else 1e-3) * track.rate)
     if count < 1:
-        raise TinykernelError(f"{name} must be at least one sample; got {length!r}")
+        raise OptionError(f"{name} must be at least one sample; got {length!r}")
     return count

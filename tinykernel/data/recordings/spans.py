@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.data.recordings.labels import Span, is_background
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError
 
 #: Windows of a joined recording for each clip in it: ten seconds for words of one second.
 SLOT = 10
@@ -41,7 +41,7 @@ class Recordings:
     def hours(self) -> float:
         """Their length."""
         if self.rate is None:
-            raise TinykernelError(f"{self.source}: has no sampling rate; give --set rate=HZ")
+            raise DataError(f"{self.source}: has no sampling rate; give --set rate=HZ")
         return float(sum(len(each.X) for each in self.recordings) / self.rate / 3600)
 
 
@@ -58,7 +58,7 @@ def join_clips(
     are no command, take part in the slots, and have no span.
     """
     if clips.rate is None:
-        raise TinykernelError(f"{clips.source}: has no sampling rate; give --set rate=HZ")
+        raise DataError(f"{clips.source}: has no sampling rate; give --set rate=HZ")
     rng, total = np.random.default_rng(seed), round(hours * 3600 * clips.rate)
     by_label: dict[Any, list[Recording]] = {}
     for clip in clips.recordings:
@@ -70,7 +70,7 @@ def join_clips(
     X = np.zeros((max(total // slot, 1) * slot, clips.recordings[0].X.shape[1]), kind)
     names, spans, groups = [label for label in by_label if label not in still], [], []
     if not names:
-        raise TinykernelError(f"{clips.source}: every clip is background; give clips of events")
+        raise DataError(f"{clips.source}: every clip is background; give clips of events")
     for first in range(0, len(X), slot):
         label = names[rng.integers(len(names))]
         clip = by_label[label][rng.integers(len(by_label[label]))]

@@ -14,7 +14,7 @@ from tinykernel.data import columns as kinds
 from tinykernel.data.formats.delimited import text_labels
 from tinykernel.data.formats.tables import those_there
 from tinykernel.data.recordings.files import NO_LABEL, Columns, Reading
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError
 from tinykernel.text import listed
 
 _RATE_TOLERANCE = 0.02
@@ -74,7 +74,7 @@ def _refuse_lacking(table: Columns, names: Iterable[str], among: Collection[str]
     lacking = next((name for name in names if name not in among), None)
     if lacking is not None:
         which = those_there(lacking, list(among))
-        raise TinykernelError(f"{table.file}: has no column {lacking!r} {use}; {which}")
+        raise DataError(f"{table.file}: has no column {lacking!r} {use}; {which}")
 
 
 def _time_column(table: Columns, columns: dict[str, NDArray[Any]], named: str | None) -> str | None:
@@ -89,18 +89,14 @@ def _time_column(table: Columns, columns: dict[str, NDArray[Any]], named: str | 
         texts = [str(value) for value in values.tolist()]
         row = next((i for i, text in enumerate(texts) if number_of(text) is None), 0)
         cell = table.faults.get(named, (0, texts[row]))[1]
-        raise TinykernelError(
+        raise DataError(
             f"{where}, but row {row + 1} holds {cell[:40]!r}; leave it out with --set drop={named}"
         )
     lost = np.isnat(values) if values.dtype.kind == "M" else ~np.isfinite(values)
     if lost.any():
-        raise TinykernelError(
-            f"{table.place(int(lost.argmax()), named)}: the time is missing; fill it"
-        )
+        raise DataError(f"{table.place(int(lost.argmax()), named)}: the time is missing; fill it")
     if len(values) > 1 and not kinds.mostly_increasing(values, _begin_again(table, values)):
-        raise TinykernelError(
-            f"{where}, but does not increase; leave it out with --set drop={named}"
-        )
+        raise DataError(f"{where}, but does not increase; leave it out with --set drop={named}")
     return named
 
 
@@ -134,16 +130,16 @@ def _channels(
     chosen = tuple(name for name in columns if name != clock) if inputs is None else tuple(inputs)
     _refuse_lacking(table, chosen, columns, "to take as an input")
     if not chosen:
-        raise TinykernelError(f"{table.file}: has no channels; columns: {_listed(columns)}")
+        raise DataError(f"{table.file}: has no channels; columns: {_listed(columns)}")
     if first is not None and set(chosen) != set(first.channels):
-        raise TinykernelError(
+        raise DataError(
             f"{table.file}: has the channels {_listed(chosen)}, {first.table.file} has "
             f"{_listed(first.channels)}; choose common ones with --set inputs=NAMES"
         )
     for name in chosen:
         if name in table.faults or columns[name].dtype.kind not in "biuf":
             row, cell = table.faults.get(name, (0, str(columns[name][0])))
-            raise TinykernelError(
+            raise DataError(
                 f"{table.place(row, name)}: {cell[:40]!r} is not a number; name the labels "
                 f"with --label, or leave the column out with --set drop={name}"
             )
@@ -158,7 +154,7 @@ def _matrix(
     if X.dtype.kind != "f":
         return X, _all_false(X)
     for row, column in np.argwhere(np.isinf(X))[:1]:
-        raise TinykernelError(f"{table.place(row, channels[column])}: is infinite; correct it")
+        raise DataError(f"{table.place(row, channels[column])}: is infinite; correct it")
     holes = np.isnan(X).any(axis=1)
     return np.nan_to_num(X) if holes.any() else X, holes
 
@@ -173,7 +169,7 @@ def _numbers_last(track: Track, names: Sequence[str]) -> Track:
     _refuse_lacking(track.table, names, track.channels, "of numbers beside a window")
     channels = tuple(name for name in track.channels if name not in names)
     if not channels:
-        raise TinykernelError(
+        raise DataError(
             f"{track.table.file}: beside leaves no channel; columns: {_listed(track.channels)}"
         )
     order = [track.channels.index(name) for name in (*channels, *names)]
@@ -193,7 +189,7 @@ def _clock(
         return None, rate, np.empty(0, np.intp)
     median = float(np.median(steps))
     if median <= 0:
-        raise TinykernelError(
+        raise DataError(
             f"{table.file}: most times of the column {name!r} repeat, which hides gaps; "
             f"leave it out with --set drop={name} and --set rate=HZ"
         )
@@ -220,9 +216,7 @@ def agreed(table: Columns, who: str, measured: float | None, asked: float | None
     """Return the rate of a file, or if it has none that of the user."""
     if measured is None or asked is None or alike(measured, asked):
         return asked if measured is None else measured
-    raise TinykernelError(
-        f"{table.file}: {who} {measured:g} Hz, but {asked:g} Hz is given; correct it"
-    )
+    raise DataError(f"{table.file}: {who} {measured:g} Hz, but {asked:g} Hz is given; correct it")
 
 
 def _same_rates(tracks: Sequence[Track]) -> None:
@@ -230,13 +224,13 @@ def _same_rates(tracks: Sequence[Track]) -> None:
     for track in tracks[1:]:
         if (track.rate is None) != (first.rate is None):
             lacking, other = (track, first) if track.rate is None else (first, track)
-            raise TinykernelError(
+            raise DataError(
                 f"{lacking.table.file}: has no sampling rate, but {other.table.file} has "
                 f"{other.rate:g} Hz; give --set rate=HZ"
             )
         if track.rate is not None and first.rate is not None and not alike(track.rate, first.rate):
             way = "; give --set rate=HZ" if track.table.is_sound else ""
-            raise TinykernelError(
+            raise DataError(
                 f"{track.table.file}: has {track.rate:g} Hz, {first.table.file} has "
                 f"{first.rate:g} Hz; all recordings must have one sampling rate{way}"
             )
@@ -251,7 +245,7 @@ def _refuse_counters(tracks: Sequence[Track]) -> None:
         if not suspects:
             return
     name, reason = next(iter(suspects.items()))
-    raise TinykernelError(
+    raise DataError(
         f"{tracks[0].table.file}: the column {name!r} {reason}; leave it out with --set "
         f"drop={name}, say with --set time={name} that it holds times, or keep it with --set "
         "inputs=NAMES"
@@ -273,7 +267,7 @@ def _give_type(tracks: Sequence[Track]) -> None:
         for track in tracks:
             for row, column in np.argwhere(np.abs(track.X.astype(np.float64)) > _LARGEST)[:1]:
                 place = track.table.place(row, track.channels[column])
-                raise TinykernelError(f"{place}: does not fit in a 32-bit float; rescale it")
+                raise DataError(f"{place}: does not fit in a 32-bit float; rescale it")
     for track in tracks:
         track.X = track.X.astype(kind, copy=False)
 
@@ -295,7 +289,7 @@ def clean_labels(tables: Sequence[Columns]) -> list[tuple[NDArray[Any] | None, N
         broken = next((text for text in known if not float(text).is_integer()), largest)
         held = zip(tables, codes, strict=True)
         file = next(t.file for t, code in held if code is not None and broken in code[0])
-        raise TinykernelError(
+        raise DataError(
             f"{file}: the labels are not classes: one is {broken}; give integers or text"
         )
     value = dict(zip(known, values.tolist(), strict=True))

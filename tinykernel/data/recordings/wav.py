@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, FormatError, ToolError
 
 _FULL = 1 << 15
 # Floats above 1 are clipped; larger ones have another unit and are refused.
@@ -30,9 +30,9 @@ def read_wav(path: Path) -> tuple[NDArray[np.int16], float]:
         raise
     except Exception as error:  # scipy raises any exception for damaged bytes
         reason = "cut short" if "premature" in str(error) else str(error) or "damaged"
-        raise TinykernelError(f"{path}: is not a PCM or float WAV file ({reason})") from None
+        raise FormatError(f"{path}: is not a PCM or float WAV file ({reason})") from None
     if rate <= 0 or samples.ndim > 2:
-        raise TinykernelError(f"{path}: is damaged or cut short")
+        raise FormatError(f"{path}: is damaged or cut short")
     # Not reshape: a .wav may hold no samples.
     return as_int16(path, samples if samples.ndim == 2 else samples[:, None]), float(rate)
 
@@ -42,15 +42,15 @@ def read_coded(path: Path) -> tuple[NDArray[np.int16], float]:
     try:
         import soundfile
     except ImportError:
-        raise TinykernelError(
+        raise ToolError(
             f"{path}: needs soundfile; install it (pip install soundfile) or save a .wav"
         ) from None
     except OSError as error:  # it may need a library of the system
-        raise TinykernelError(f"{path}: soundfile does not work ({error}); save a .wav") from None
+        raise ToolError(f"{path}: soundfile does not work ({error}); save a .wav") from None
     try:
         samples, rate = soundfile.read(path, dtype="int16", always_2d=True)
     except soundfile.SoundFileError as error:
-        raise TinykernelError(f"{path}: is not a sound that soundfile can read ({error})") from None
+        raise FormatError(f"{path}: is not a sound that soundfile can read ({error})") from None
     return samples, float(rate)
 
 
@@ -72,8 +72,8 @@ def as_int16(path: Path, samples: NDArray[Any]) -> NDArray[np.int16]:
         return (samples >> (8 * samples.dtype.itemsize - 16)).astype(np.int16)
     loudest = float(np.abs(samples).max(initial=0))
     if not np.isfinite(loudest):
-        raise TinykernelError(f"{path}: holds NaN or infinite samples; correct it")
+        raise DataError(f"{path}: holds NaN or infinite samples; correct it")
     if loudest > _LOUDEST:
-        raise TinykernelError(f"{path}: has floats up to {loudest:g}; scale it to -1 to 1")
+        raise DataError(f"{path}: has floats up to {loudest:g}; scale it to -1 to 1")
     whole = np.floor(samples.astype(np.float64) * _FULL)
     return np.clip(whole, -_FULL, _FULL - 1).astype(np.int16)

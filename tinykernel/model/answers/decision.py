@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.elementary import exps
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ModelError
 from tinykernel.model.readouts.prototypes import LARGEST_MARGIN_LINE, check_distances, most_steps
 from tinykernel.model.record import Matrix, Record, limits
 
@@ -125,7 +125,7 @@ class Decision(Record):
     def is_novel(self, novelty: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Return whether rows of this novelty look like no class."""
         if self.novelty_threshold is None:
-            raise TinykernelError(
+            raise ModelError(
                 "the model has no threshold of novelty; set it with tinykernel calibrate "
                 "--false-alarms"
             )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ModelError, ShapeError
 from tinykernel.model.answers.decision import Decision, margins, nearer, novelties
 from tinykernel.model.answers.events import Events
 from tinykernel.model.answers.labels import Labels
@@ -64,7 +64,7 @@ class Predictions(Chain):
         if self.feature_names is None:
             numbers = [int(name) for name in names if name.isdecimal()]
             if len(numbers) == len(names) and numbers != sorted(numbers):
-                raise TinykernelError(
+                raise ShapeError(
                     f"inputs: the numbers of the columns, {listed(numbers)}, are not in order; "
                     "sort them as in training"
                 )
@@ -76,7 +76,7 @@ class Predictions(Chain):
         else:
             lacking = [name for name in self.feature_names if name not in names]
             problem = f"lack {lacking[0]!r}" if lacking else f"are {len(names)}"
-        raise TinykernelError(
+        raise ShapeError(
             f"inputs: the columns {problem}; the model takes {len(self.feature_names)}; give "
             "X[list(model.feature_names)]"
         )
@@ -96,15 +96,15 @@ class Predictions(Chain):
         """
         values = np.asarray(Q)
         if values.dtype.kind not in "biu":
-            raise TinykernelError(f"quantized inputs: {values.dtype} instead of {self.input_dtype}")
+            raise ShapeError(f"quantized inputs: {values.dtype} instead of {self.input_dtype}")
         if values.ndim != 2 or values.shape[1] != self.n_features:
-            raise TinykernelError(
+            raise ShapeError(
                 f"inputs: shape {values.shape}, but the model takes rows of "
                 f"{self.n_features} inputs"
             )
         quantized = values.astype(self.input_dtype)
         if not np.array_equal(quantized, values):
-            raise TinykernelError(f"quantized inputs: a value does not fit {self.input_dtype}")
+            raise ShapeError(f"quantized inputs: a value does not fit {self.input_dtype}")
         quantized[:, sorted(self.quantized_grid.constant)] = 0
         return quantized
 
@@ -185,7 +185,7 @@ class Predictions(Chain):
         """
         labels, true = self.predict(X), np.asarray(y)
         if true.shape != labels.shape or not true.size:
-            raise TinykernelError(f"score: {len(labels)} rows and labels of shape {true.shape}")
+            raise ShapeError(f"score: {len(labels)} rows and labels of shape {true.shape}")
         if isinstance(self.answers, Values):
             from sklearn.metrics import r2_score
 
@@ -215,7 +215,7 @@ class Predictions(Chain):
         prototypes see `Decision`. Of a regressor it is a TinykernelError.
         """
         if isinstance(self.answers, Values):
-            raise TinykernelError("novelty: the model predicts values, not classes")
+            raise ModelError("novelty: the model predicts values, not classes")
         if self.decision is None:
             return novelties(self.scores(X))
         return self.novelty_quantized(self.quantize_inputs(X))
@@ -249,5 +249,5 @@ class Predictions(Chain):
     def _decides(self) -> Decision:
         """Return what decides; a TinykernelError says that the model was not calibrated."""
         if self.decision is None:
-            raise TinykernelError("the model was not calibrated; run tinykernel calibrate")
+            raise ModelError("the model was not calibrated; run tinykernel calibrate")
         return self.decision

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ConvertError, ModelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stages.scale import Scale
 
@@ -87,7 +87,7 @@ def as_integer_model(obj: object) -> IntegerModel:
     convert = import_module("tinykernel.conversion")  # by name, because it lies above this package
     if convert.is_foreign(obj):
         return convert.convert(obj)  # type: ignore[no-any-return]
-    raise TinykernelError(
+    raise ModelError(
         f"a {type(obj).__name__} is no model; give an IntegerModel, a fitted "
         "TernaryKernelClassifier, or a model that tinykernel.convert knows"
     )
@@ -107,7 +107,7 @@ def fold(pipeline: Any, model: IntegerModel) -> IntegerModel:
     for name, step in pipeline.steps[:-1]:
         line = _followed(line, f"pipeline: the step {name!r}", step)
     if not model.input.is_table:
-        raise TinykernelError("pipeline: a model of signals or images takes raw values only")
+        raise ConvertError("pipeline: a model of signals or images takes raw values only")
     selects = not np.array_equal(line.column, np.arange(n))
     columns = None
     if names is not None or selects:
@@ -127,7 +127,7 @@ def _followed(line: _Line, place: str, step: Any) -> _Line:
             line = _followed(line, f"{place}, step {name!r}", inner)
         return line
     if not type(step).__module__.startswith("sklearn."):
-        raise TinykernelError(f"{place} ({kind}) is not known; use {_FOLDED}")
+        raise ConvertError(f"{place} ({kind}) is not known; use {_FOLDED}")
     if kind == "StandardScaler":
         gain = 1.0 if step.scale_ is None else 1 / step.scale_
         return line.then(everything, gain, 0.0 if not step.with_mean else -step.mean_ * gain)
@@ -138,12 +138,12 @@ def _followed(line: _Line, place: str, step: Any) -> _Line:
     if kind == "ColumnTransformer":
         return _columns(line, place, step)
     if kind in ("OrdinalEncoder", "OneHotEncoder", "SimpleImputer"):
-        raise TinykernelError(
+        raise ConvertError(
             f"{place} ({kind}) cannot be folded; leave it out: columns of text and missing values "
             "of a frame are coded by the classifier"
         )
     reason = " with clip=True" if kind == "MinMaxScaler" else ""
-    raise TinykernelError(f"{place} ({kind}{reason}) cannot be folded; use {_FOLDED}")
+    raise ConvertError(f"{place} ({kind}{reason}) cannot be folded; use {_FOLDED}")
 
 
 def _columns(line: _Line, place: str, step: Any) -> _Line:
@@ -158,9 +158,9 @@ def _columns(line: _Line, place: str, step: Any) -> _Line:
         step_of_part = None if is_plain else inner
         parts.append(_followed(line.then(chosen), f"{place}, part {name!r}", step_of_part))
     if step.transformer_weights:
-        raise TinykernelError(f"{place} (ColumnTransformer with weights) cannot be folded")
+        raise ConvertError(f"{place} (ColumnTransformer with weights) cannot be folded")
     if not parts:
-        raise TinykernelError(f"{place} (ColumnTransformer) leaves no column")
+        raise ConvertError(f"{place} (ColumnTransformer) leaves no column")
     names = ("column", "gain", "shift")
     return _Line(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
@@ -182,12 +182,12 @@ def _folded(scaler: Scale, line: _Line) -> Scale:
     if np.all(line.gain == 1) and np.all(line.shift == 0):
         return scaler
     if not scaler.is_float:
-        raise TinykernelError("pipeline: a scaled input is not float32; train on floats")
+        raise ConvertError("pipeline: a scaled input is not float32; train on floats")
     # z - offset = gain * (x - (offset - shift) / gain)
     offset = (scaler.offset.astype(np.float64) - line.shift) / line.gain
     multiplier = scaler.multiplier.astype(np.float64) * line.gain
     if not (np.all(np.isfinite(offset)) and np.all(np.isfinite(multiplier))):
-        raise TinykernelError("pipeline: a scaling is not finite")
+        raise ConvertError("pipeline: a scaling is not finite")
     constant = scaler.multiplier == 0
     offset = np.where(constant, 0, offset)
     return Scale(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError
 
 _KEPT = ("uint8", "int8", "uint16", "int16")
 
@@ -21,7 +21,7 @@ def raw_dtype_of(dtype: np.dtype[Any]) -> str:
         return "uint8"
     if dtype.kind in "iu":
         return dtype.name if dtype.name in _KEPT else "int32"
-    raise TinykernelError(f"X: values of type {dtype} are not numbers that firmware can take")
+    raise DataError(f"X: values of type {dtype} are not numbers that firmware can take")
 
 
 def to_raw(X: NDArray[Any], raw_dtype: str) -> NDArray[Any]:
@@ -32,7 +32,7 @@ def to_raw(X: NDArray[Any], raw_dtype: str) -> NDArray[Any]:
     low, high = float(limits.min), float(limits.max)
     if X.dtype != dtype and X.size and (X.min().item() < low or X.max().item() > high):
         row, column = np.argwhere(np.less(X, low) | np.greater(X, high))[0].tolist()
-        raise TinykernelError(
+        raise DataError(
             f"X: row {row}, column {column} is {X[row, column]}, which {raw_dtype}, the widest "
             "type the firmware takes, cannot hold; rescale the column"
         )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, RangeError
 from tinykernel.model.answers.values import LARGEST_SHIFT, Values
 
 _Array = NDArray[Any]
@@ -57,7 +57,7 @@ def to_fixed_point(
     real = np.where(bounds > 0, real, 0.0)
     start = units.offset + units.scale * offset
     if not (np.all(np.isfinite(real)) and np.all(np.isfinite(start))):
-        raise TinykernelError("regressor: the values are too large; give them in another unit")
+        raise DataError("regressor: the values are too large; give them in another unit")
     shift = _finest(real, bounds, start)
     factors, rounded = np.rint(real * 2.0**shift), np.rint(start * 2.0**shift)
     error = (np.abs(factors - real * 2.0**shift) * bounds).sum(axis=0) + 1
@@ -65,7 +65,7 @@ def to_fixed_point(
         remedy = "give outputs that differ much in size a model each"
         if start.size == 1:
             remedy = "give the difference from the mean, or fewer inputs to the linear part"
-        raise TinykernelError(f"regressor: 32 bits are too few for the values; {remedy}")
+        raise RangeError(f"regressor: 32 bits are too few for the values; {remedy}")
     return FixedSums(
         factors[0].astype(np.int32),
         factors[1].astype(np.int32),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import RangeError
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range, range_of
 from tinykernel.model.record import Matrix, limits
@@ -51,7 +51,7 @@ def most_steps(gain: int) -> int:
 def check_distances(prototypes: NDArray[np.int8]) -> None:
     """Refuse prototypes to which a distance can leave int32."""
     if farthest(prototypes) > LARGEST_MARGIN_LINE:
-        raise TinykernelError(
+        raise RangeError(
             "integer model: the distance to a prototype of "
             f"{prototypes.shape[1]} inputs can leave int32"
         )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError, ShapeError
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stages.convolutions import MOST_CHANNELS
@@ -78,7 +78,7 @@ class PreparedImages:
         if options.frame is not None:
             frame = Frame.of(options.frame, shape)
             if data.raw_dtype != "uint8":
-                raise TinykernelError(
+                raise ShapeError(
                     f"frame: rows of a camera are uint8, not {data.raw_dtype}; convert them"
                 )
             data = data.seen(lambda frames: frame.run(frames, frame.taken))
@@ -100,10 +100,10 @@ class PreparedImages:
             refused = no_separable(shape, is_coarse=settings.is_coarse)
         if refused:
             name = "image_shape" if options.model == "auto" else "model"
-            raise TinykernelError(f"{name}: {refused}")
+            raise OptionError(f"{name}: {refused}")
         n = settings.n_channels
         if n > MOST_CHANNELS:
-            raise TinykernelError(f"n_channels: {n}; give at most {MOST_CHANNELS}")
+            raise OptionError(f"n_channels: {n}; give at most {MOST_CHANNELS}")
         epochs = _EPOCHS if settings.is_separable else _EPOCHS_OF_CHAINS
         linear = linear_recipe(options, len(rows.rows), settings.bits, epochs, self.data.losses)
         if settings.is_separable and options.epochs is None:

@@ -8,7 +8,7 @@ from functools import wraps
 from textwrap import fill
 from typing import Any, TypeVar
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError
 from tinykernel.text import similar
 
 _ClassT = TypeVar("_ClassT", bound=type)
@@ -69,7 +69,7 @@ def check_reads(options: Any, readers: Sequence[str]) -> None:
         idle = isinstance(value, Hashable) and value in each.metadata["idle"]
         if reads and not idle and not set(reads) & set(readers):
             hint = _HINTS.get(reads, f"not an option of {readers[0]}; leave it out")
-            raise TinykernelError(f"{each.name}: {hint}")
+            raise OptionError(f"{each.name}: {hint}")
 
 
 def declared(cls: _ClassT) -> _ClassT:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tinykernel.checks import check_positive
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError, ShapeError
 from tinykernel.training.options import ranges
 from tinykernel.training.options.declarations import (
     CHAINS,
@@ -275,12 +275,12 @@ class TrainerOptions(ClassParameters, Parameters):
     def _check_shape(self) -> None:
         """Refuse two shapes, and shifts of more than half an input."""
         if self.window_shape is not None and self.image_shape is not None:
-            raise TinykernelError("window_shape, image_shape: give one of them")
+            raise OptionError("window_shape, image_shape: give one of them")
         shift = int((self.augment or {}).get("shift", 0))
         sides = (self.image_shape or ())[:2] or (self.window_shape or ())[:1]
         if sides and shift > max(sides) // 2:
             unit = "samples" if self.image_shape is None else "pixels"
-            raise TinykernelError(
+            raise OptionError(
                 f"augment: a shift of {shift} {unit} is more than half of "
                 f"{' x '.join(map(str, sides))}; give at most {max(sides) // 2}"
             )
@@ -291,7 +291,7 @@ class TrainerOptions(ClassParameters, Parameters):
             return False
         if self.spectrum != "auto":
             if self.rate is None:
-                raise TinykernelError("spectrum: give the samples a second, as in rate=16000")
+                raise OptionError("spectrum: give the samples a second, as in rate=16000")
             return True
         known = self.rate is not None and self.rate >= LEAST_RATE
         return known and shape[0] >= LEAST_SAMPLES and not raw_dtype.startswith("float")
@@ -308,9 +308,7 @@ class TrainerOptions(ClassParameters, Parameters):
         if self.image_shape is not None and len(shape) == 2:
             shape = (*shape, 1)
         if self.frame is None and sides is not None and math.prod(sides) != math.prod(shape):
-            raise TinykernelError(
-                f"inputs have the shape {sides}, but {shape} is given; correct it"
-            )
+            raise ShapeError(f"inputs have the shape {sides}, but {shape} is given; correct it")
         return shape
 
     def check_for(self, shape: tuple[int, ...] | None) -> None:
@@ -319,13 +317,11 @@ class TrainerOptions(ClassParameters, Parameters):
         varied, of = _VARIED[kind]
         for key, amount in (self.augment or {}).items():
             if amount and key not in varied:
-                raise TinykernelError(f"augment: {key} is not for {of}")
+                raise OptionError(f"augment: {key} is not for {of}")
         named = self.model
         if named != "auto" and KIND_OF_MODEL.get(named, named) not in KINDS_OF_SIDES[kind]:
             kinds = ", ".join(KINDS_OF_SIDES[kind])
-            raise TinykernelError(
-                f"model: {named} is not for {of if kind else 'tables'}; give {kinds}"
-            )
+            raise OptionError(f"model: {named} is not for {of if kind else 'tables'}; give {kinds}")
         check_reads(self, self._readers(kind))
         channels = 0 if shape is None else shape[-1]
         rotated = bool((self.augment or {}).get("rotate"))
@@ -341,7 +337,7 @@ class TrainerOptions(ClassParameters, Parameters):
         }
         for text, is_wrong in wrong.items():
             if is_wrong:
-                raise TinykernelError(text)
+                raise OptionError(text)
 
     def _readers(self, n_sides: int | None) -> tuple[str, ...]:
         """Return the readers of options for a shape, and the kind of model that is asked for."""

@@ -9,7 +9,7 @@ from numbers import Real
 from typing import Any
 
 from tinykernel.checks import check_choice, check_count
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError
 from tinykernel.training.options.forms import PRESETS, is_layout
 
 LINEAR_BITS = (2, 4, 8)
@@ -57,7 +57,7 @@ def between(low: float, high: float, text: str, *, open_ends: bool = False) -> C
         inside = isinstance(value, Real) and not isinstance(value, bool)
         inside = inside and (low < value < high if open_ends else low <= value <= high)
         if not inside:
-            raise TinykernelError(f"{name} must be a number {text}; got {value!r}")
+            raise OptionError(f"{name} must be a number {text}; got {value!r}")
 
     return Check(check, text.removeprefix("from "))
 
@@ -65,7 +65,7 @@ def between(low: float, high: float, text: str, *, open_ends: bool = False) -> C
 def layout(name: str, value: Any) -> None:
     """Check the name of a layout."""
     if not isinstance(value, str) or (value != "auto" and not is_layout(value)):
-        raise TinykernelError(
+        raise OptionError(
             f"{name}: {value!r} is not a layout; give {', '.join(PRESETS)}, or widths as g4-b8"
         )
 
@@ -73,17 +73,17 @@ def layout(name: str, value: Any) -> None:
 def components(name: str, value: Any) -> None:
     """Check a number of components."""
     if isinstance(value, Mapping):
-        raise TinykernelError(f"{name}: give one number, and the layout by layout")
+        raise OptionError(f"{name}: give one number, and the layout by layout")
     if value == 0 and not isinstance(value, bool):
-        raise TinykernelError(f'{name}: 0 is for a linear part alone; give model="linear"')
+        raise OptionError(f'{name}: 0 is for a linear part alone; give model="linear"')
     if check_count(name, value) > MOST_COMPONENTS:
-        raise TinykernelError(f"{name} must be at most {MOST_COMPONENTS}; got {value}")
+        raise OptionError(f"{name} must be at most {MOST_COMPONENTS}; got {value}")
 
 
 def augmentation(name: str, value: Any) -> None:
     """Check a mapping of augmentations to amounts."""
     if not isinstance(value, Mapping):
-        raise TinykernelError(f'{name}: give a mapping such as {{"shift": 1}} or None')
+        raise OptionError(f'{name}: give a mapping such as {{"shift": 1}} or None')
     for key, amount in value.items():
         if key == "shift":
             check_count(f"{name}: shift", amount, 0)
@@ -92,7 +92,7 @@ def augmentation(name: str, value: Any) -> None:
             between(0, most, f"from 0 to {most}")(f"{name}: {key}", amount)
         else:
             known = ", ".join(AUGMENTATIONS)
-            raise TinykernelError(f"{name}: {key!r} is not known; give one of {known}")
+            raise OptionError(f"{name}: {key!r} is not known; give one of {known}")
 
 
 def sides(form: str, *lengths: int) -> Check:
@@ -101,7 +101,7 @@ def sides(form: str, *lengths: int) -> Check:
     def check(name: str, value: Any) -> None:
         is_list = hasattr(value, "__len__") and not isinstance(value, str)
         if not is_list or len(value) not in lengths:
-            raise TinykernelError(f"{name}: {value!r}; give {form}")
+            raise OptionError(f"{name}: {value!r}; give {form}")
         for side in value:
             check_count(name, side)
 
@@ -111,13 +111,13 @@ def sides(form: str, *lengths: int) -> Check:
 def frame(name: str, value: Any) -> None:
     """Check the description of frames of a camera."""
     if not isinstance(value, str) or not re.fullmatch(r"[1-9]\d{0,3}x[1-9]\d{0,3}:\w+", value):
-        raise TinykernelError(f"{name}: {value!r}; write WIDTHxHEIGHT:FORMAT, as 160x120:rgb565")
+        raise OptionError(f"{name}: {value!r}; write WIDTHxHEIGHT:FORMAT, as 160x120:rgb565")
 
 
 def spectrum(name: str, value: Any) -> None:
     """Check the description of the frames of a spectrum."""
     if not isinstance(value, str) or not re.fullmatch(r"auto|off|on|\d+/\d+/\d+", value):
-        raise TinykernelError(
+        raise OptionError(
             f"{name} must be auto, off, on, or length/hop/bands of segments such as 512/320/12; "
             f"got {value!r}"
         )
@@ -126,13 +126,13 @@ def spectrum(name: str, value: Any) -> None:
 def cells(name: str, value: Any) -> None:
     """Check a number of cells."""
     if value != "auto" and check_count(name, value) > MOST_CELLS:
-        raise TinykernelError(f"{name}: {value}; give 1 to {MOST_CELLS}")
+        raise OptionError(f"{name}: {value}; give 1 to {MOST_CELLS}")
 
 
 def class_weight(name: str, value: Any) -> None:
     """Check the weights of classes."""
     if not isinstance(value, Mapping) and value != "balanced":
-        raise TinykernelError(
+        raise OptionError(
             f"{name} must be balanced, or weights of labels as in yes:2,no:1; got {value!r}"
         )
 
@@ -150,4 +150,4 @@ def seed(name: str, value: Any) -> None:
 
         check_random_state(value)
     elif value is not None and not 0 <= value <= LARGEST_SEED:
-        raise TinykernelError(f"{name} must be from 0 to {LARGEST_SEED}; got {value!r}")
+        raise OptionError(f"{name} must be from 0 to {LARGEST_SEED}; got {value!r}")

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from tinykernel.checks import check_count, thread_count
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError
 from tinykernel.training.options.fields import TrainerOptions
 from tinykernel.training.options.forms import DEFAULT_LAYOUT, is_layout
 
@@ -42,12 +42,12 @@ class Recipe:
     def __post_init__(self) -> None:
         """Refuse values that are not allowed."""
         if not is_layout(self.layout):
-            raise TinykernelError(f"layout: {self.layout!r} is not a layout")
+            raise OptionError(f"layout: {self.layout!r} is not a layout")
         check_count("n_components", self.n_components, 0)
         for name in ("epochs", "n_threads"):
             check_count(name, getattr(self, name))
         if self.batch_rows % _WORD or self.batch_rows < _WORD:
-            raise TinykernelError(f"batch_rows: {self.batch_rows}; give a multiple of {_WORD}")
+            raise OptionError(f"batch_rows: {self.batch_rows}; give a multiple of {_WORD}")
 
 
 def recipe_for(

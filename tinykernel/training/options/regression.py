@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError
 from tinykernel.training.options.declarations import KERNELS, SEPARABLE, declared, option
 from tinykernel.training.options.fields import TrainerOptions
 
@@ -23,7 +23,7 @@ def _loss(name: str, value: Any) -> None:
     levels = list(value) if is_list else []
     good = all(isinstance(q, Real) and not isinstance(q, int) and 0 < float(q) < 1 for q in levels)
     if not levels or not good or sorted(set(levels)) != levels:
-        raise TinykernelError(
+        raise OptionError(
             f"{name}: {value!r}; give {', '.join(LOSSES)}, or levels of quantiles above 0 and "
             "below 1, ascending, e.g. (0.1, 0.5, 0.9)"
         )

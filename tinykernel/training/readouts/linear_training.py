@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from tinykernel.checks import thread_count
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, RangeError, TinykernelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stage import Stage
@@ -103,7 +103,7 @@ def check_channels(scaler: Scale) -> None:
     """Refuse a channel that never varies."""
     if np.any(scaler.multiplier == 0):
         channel = int(np.argmax(scaler.multiplier == 0))
-        raise TinykernelError(f"X: channel {channel} never varies (the first is 0); leave it out")
+        raise DataError(f"X: channel {channel} never varies (the first is 0); leave it out")
 
 
 def chained_model(
@@ -146,7 +146,7 @@ def linear_of_table(data: TrainSet, scaler: Scale, stored: Levels, bits: int) ->
         taken = Grid.table(data.raw_dtype, data.X.shape[1])
         return linear_model((scaler,), taken, data.meaning, *stored)
     except TinykernelError as error:
-        raise TinykernelError(
+        raise RangeError(
             f"linear: the sums of {data.X.shape[1]} inputs of {scaler.bits} bits and weights of "
             f"{bits} bits may pass 32 bits; give linear=4 or 2"
         ) from error

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel import progress
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, RangeError
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import Values
 from tinykernel.model.grid import Grid
@@ -301,7 +301,7 @@ def tree_model(rows: TreeData, trial: TreeTrial) -> IntegerModel:
     bins, forest = rows.planted(trial.options, slice(None), lines)
     grown(forest, rows.room, trial.n_trees)
     if not forest.trees:
-        raise TinykernelError("trees: no threshold of any input separates the rows")
+        raise DataError("trees: no threshold of any input separates the rows")
     trees, unit = packed(forest, bins)
     taken = Grid.table(data.raw_dtype, data.X.shape[1])
     worth = dots = np.zeros(len(unit))
@@ -343,7 +343,7 @@ def _in_integers(
     smallest = float(min(unit.min(), worth[worth > 0].min(initial=np.inf)))
     exact = [np.rint(x / smallest) for x in (unit, worth, offset)]
     if max(np.abs(x).max() for x in exact) >= _LARGEST_MULTIPLIER:
-        raise TinykernelError("trees: the leaves differ by too much for 32 bits")
+        raise RangeError("trees: the leaves differ by too much for 32 bits")
     first, second, third = (x.astype(np.int32) for x in exact)
     return (first, second), third, Labels(tuple(data.classes)), smallest
 

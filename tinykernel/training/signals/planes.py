@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError
 from tinykernel.model.grid import Grid
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.separable import MOST_CHANNELS
@@ -108,7 +108,7 @@ def plane_plan(
 ) -> SeparablePlan:
     """Return the plan of convolutions whose last block has n channels."""
     if n > MOST_CHANNELS:
-        raise TinykernelError(f"n_channels: {n}; give at most {MOST_CHANNELS}")
+        raise OptionError(f"n_channels: {n}; give at most {MOST_CHANNELS}")
     linear = linear_recipe(options, n_rows, bits, _EPOCHS, losses)
     channels = [max(4, 4 * round(part * n / _PARTS / 4)) for part, _ in _BLOCKS[:-1]]
     return SeparablePlan((*channels, n), tuple(step for _, step in _BLOCKS), linear=linear)

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from tinykernel import progress
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.plane import Plane
 from tinykernel.training.loop import History
@@ -37,7 +37,7 @@ def fit_planes(
     refused = "" if not options.beside else "numbers beside a window go with kernels only"
     refused = refused or no_planes(grid, first, options.augment)
     if refused:
-        raise TinykernelError(f"model: {refused}")
+        raise OptionError(f"model: {refused}")
     assert first is not None
     progress.report("spectra", 0, None)
     seed = int(check_random_state(options.random_state).randint(2**31 - 1))

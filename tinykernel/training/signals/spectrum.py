@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError, TinykernelError
 from tinykernel.model.stages.spectrum import LENGTHS, Spectrum
 from tinykernel.training.options import TrainerOptions
 
@@ -38,7 +38,7 @@ def band_edges(rate: float, length: int, bands: int) -> NDArray[np.int64]:
     [2, 8, 14, 20, 26, 32]
     """
     if bands > length // 2 - 2:
-        raise TinykernelError(
+        raise OptionError(
             f"spectrum: {bands} bands of a segment of {length} samples are too many; give fewer"
         )
     if rate >= _SOUND_HZ:
@@ -65,13 +65,13 @@ def spectrum_for(asked: str, rate: float, samples: int, hop: int, bands: int = B
         length, step, bands = map(int, numbers.groups())
         if length not in LENGTHS:
             lengths = ", ".join(map(str, LENGTHS[:-1])) + f" or {LENGTHS[-1]}"
-            raise TinykernelError(f"spectrum: segments have {lengths} samples, not {length}")
+            raise OptionError(f"spectrum: segments have {lengths} samples, not {length}")
         if not 1 <= step <= length or not 1 <= bands <= 64:
-            raise TinykernelError(
+            raise OptionError(
                 f"spectrum: segments of {length} have a hop of 1 to {length} and 1 to 64 bands"
             )
         if hop and hop % step:
-            raise TinykernelError(
+            raise OptionError(
                 f"spectrum: the hop of windows, {hop} samples, is no multiple of that of segments, "
                 f"{step}"
             )
@@ -80,7 +80,7 @@ def spectrum_for(asked: str, rate: float, samples: int, hop: int, bands: int = B
     edges = band_edges(rate, length, bands).astype(np.uint16)
     stage = Spectrum(length, step, edges, _LOG_BITS, _FLOOR)
     if samples < length or stage.frames(samples) < _FEWEST:
-        raise TinykernelError(
+        raise OptionError(
             f"spectrum: a window of {samples} samples has too few segments of {length}; give a "
             "longer --window, or spectrum=LENGTH/HOP/BANDS with shorter segments"
         )
@@ -136,7 +136,7 @@ def _frames_for(rate: float, samples: int, hop: int) -> tuple[int, int]:
         return shorter[-1], _frame_hops(shorter[-1], 0)[0]  # refused, for too few frames
     near = sorted(range(1, samples + 1), key=lambda n: (abs(n - hop), -n))
     other = next((n for n in near if _frames_within(shorter, samples, n)), LENGTHS[0])
-    raise TinykernelError(
+    raise OptionError(
         f"spectrum: a hop of {hop} samples has no divisor of {LENGTHS[0] // 4} to {length}, for "
         f"the hop of segments; give --hop {other}"
     )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel import progress
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, OptionError, ShapeError
 from tinykernel.model.grid import Grid
 from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.quantization.scaling import InputScaling
@@ -121,15 +121,15 @@ def signal_plan(
     """Return how kernels for signals are chosen; windows have so many of the unit."""
     samples = shape[0]
     if samples < 12:
-        raise TinykernelError(
+        raise ShapeError(
             f"windows of {samples} samples are too short for kernels of nine; give 12 or more"
         )
     if options.hop > samples:
-        raise TinykernelError(f"hop: {options.hop}; give at most a window, {samples} samples")
+        raise OptionError(f"hop: {options.hop}; give at most a window, {samples} samples")
     average = 2 if samples >= 64 and samples % 2 == 0 and options.hop % 2 == 0 else 1
     n, cells = settings.n_kernels, settings.cells
     if samples // average < 8 + cells:
-        raise TinykernelError(
+        raise OptionError(
             f"cells: {cells} are too many for windows of {samples} {unit}; give fewer"
         )
     plan = SignalPlan(
@@ -242,7 +242,7 @@ def _check_counts(plan: SignalPlan) -> None:
     """Refuse more counts than their normal equations have memory for."""
     n = plan.n_kernels
     if n * plan.cells + plan.beside > MOST_INPUTS:
-        raise TinykernelError(
+        raise OptionError(
             f"n_kernels: {n} kernels of {plan.cells} cells make {n * plan.cells} counts, and "
             f"there is memory for {MOST_INPUTS}; give at most {MOST_INPUTS // plan.cells}"
         )
@@ -399,11 +399,11 @@ def with_levels(
         return None, data
     size = shape[0] * shape[1]
     if data.X.shape[1] - size != options.beside:
-        raise TinykernelError(
+        raise OptionError(
             "beside: give rows of the values of a window and its numbers, with a window_shape"
         )
     if options.beside > _MOST_NUMBERS:
-        raise TinykernelError(f"beside: {options.beside} numbers; give at most {_MOST_NUMBERS}")
+        raise OptionError(f"beside: {options.beside} numbers; give at most {_MOST_NUMBERS}")
     stage = _beside(data.X[:, size:], data.raw_dtype)
 
     def levels(rows: NDArray[Any]) -> NDArray[Any]:
@@ -424,7 +424,7 @@ def _beside(numbers: NDArray[Any], raw_dtype: str) -> Beside:
         if edges.size < 2:
             edges = np.unique([values.min(), values.max()])
         if edges.size < 2:
-            raise TinykernelError(
+            raise DataError(
                 f"X: number {number} beside never varies (the first is 0); leave it out"
             )
         ranges += pairwise(edges.tolist())
