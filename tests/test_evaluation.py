@@ -9,13 +9,17 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 from sklearn import metrics
 
+from tests.frames import frame_model
 from tinykernel.data.trained_rows import KEPT, record_of, seen_before
 from tinykernel.decisions.shares import intraclass_correlation, is_positive
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import (
+    Baseline,
     accuracy_interval,
     compare,
+    evaluate,
     interval_in_words,
+    models,
 )
 from tinykernel.evaluation.baselines import label_baselines, value_baselines
 from tinykernel.evaluation.cautions import cautions, from_few_groups
@@ -140,6 +144,27 @@ def test_baselines():
             (X[train], rare[train]), (X[test], rare[test]), alarms, class_weight=weight
         )
         assert found["majority"].as_good == equal
+
+
+def test_baselines_learn_from_the_resized_image():
+    """Simple models of a camera see 1024 means of areas at most, never the bytes of frames."""
+    model = frame_model(0, 40, 48)
+    X = RNG.integers(0, 256, (30, model.n_inputs)).astype(np.uint8)
+    y = np.arange(30) % 2
+    learned = []
+
+    def look(train, test, *_, **__):
+        learned[:] = train[0], test[0]
+        return {"linear": Baseline("a linear model", 1, 30, {}, "", "", False, False, False)}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(models, "label_baselines", look)
+        found = evaluate(model, X[:9], y[:9], train=(X, y))
+    assert found.baselines["linear"].name == "on 32 x 32 pixels, a linear model"
+    images = model.stages[0].run(X, model.input).reshape(30, 40, 48).astype(float)
+    assert learned[0].shape == (30, 1024)
+    assert learned[1].shape == (9, 1024)
+    np.testing.assert_array_equal(learned[0].sum(axis=1), 1024 * images.sum(axis=(1, 2)))
 
 
 def test_a_tree_that_is_far_better_is_told():

@@ -124,6 +124,7 @@ def test_a_verdict_over_few_groups_calls_no_worse_model_as_good(capsys):
     found = replace(judged, baselines={"majority": chance})
     print_verdict(found)
     assert capsys.readouterr().out == (
+        "baselines  always 'ok' 33.00 %\n"
         "2 groups are too few to conclude that the model is better on others\n"
     )
     found = replace(found, n_groups=None)

@@ -97,6 +97,23 @@ def test_the_model_is_saved_before_it_is_judged(data, tmp_path, monkeypatch):
     assert load(file).n_classes == 3
 
 
+def test_an_interrupted_comparison_loses_nothing(data, tmp_path, monkeypatch):
+    """The accuracy is printed and the model saved before simple models are trained."""
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    file = tmp_path / "m.tkm"
+    run("train", data, "-o", tmp_path / "whole.tkm", *QUICK[:-1])
+    monkeypatch.setattr("tinykernel.evaluation.models.label_baselines", interrupt)
+    result = run("train", data, "-o", file, *QUICK[:-1])
+    assert result.exit_code == 0
+    assert "\naccuracy " in result.stdout
+    assert f"saved     {file}\n" in result.stdout
+    assert "not compared with simple models" in result.stderr
+    assert load(file).fingerprint() == load(tmp_path / "whole.tkm").fingerprint()
+
+
 def test_paper(data, tmp_path):
     """method=paper takes seed, components, sigma, and what Algorithm 1 minimises."""
     given = (*sets("method=paper", "sigma=1", "n_jobs=1", "n_components=64"), "--seed", 5, "-q")

@@ -58,7 +58,8 @@ def evaluate_command(
     if quiet:
         return
     print_pairs([("data", f"{rows.part} of {rows.source}")])
-    judging.print_all(result)
+    judging.print_figures(result)
+    judging.print_verdict(result)
     if clips is not None:
         right = f"{percent(clips.accuracy)} of {count(clips.rows, 'recording')}"
         typer.echo(f"one answer a recording, from the sum of its windows' scores: {right}")

@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinykernel.cli.common.arguments import (
-    JsonOption,
-    TargetsOption,
-    expand_targets,
-    flag,
-    option,
-)
+from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.output import print_json, print_table, size
 from tinykernel.codegen.boards import BOARDS, boards_of
 from tinykernel.codegen.targets import TARGETS, Target
@@ -25,19 +19,19 @@ if TYPE_CHECKING:
 
 def targets_command(
     fits: Annotated[
-        Path | None, option("MODEL", "list the boards that can hold this model")
+        Path | None, args.option("MODEL", "list the boards that can hold this model")
     ] = None,
-    target: TargetsOption = [],  # noqa: B006
+    target: args.TargetsOption = [],  # noqa: B006
     tools: Annotated[
-        bool, flag("--tools", text="list the compilers and emulators of this computer")
+        bool, args.flag("--tools", text="list the compilers and emulators of this computer")
     ] = False,
-    as_json: JsonOption = False,
+    as_json: args.JsonOption = False,
 ) -> None:
     """List processors, boards or tools, or boards for a model.
 
     --target limits the list to these processors.
     """
-    names = expand_targets(target, TARGETS)[0] if target else list(TARGETS)
+    names = args.expand_targets(target, TARGETS)[0] if target else list(TARGETS)
     chosen = [TARGETS[name] for name in names]
     if tools:
         if fits is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,17 +14,11 @@ import typer
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.dataset import dataset_for, groups_hint, is_by_group, shape_hint
-from tinykernel.cli.common.evaluation import judged, print_training, summary
+from tinykernel.cli.common.evaluation import judged, print_training, print_verdict, summary
 from tinykernel.cli.common.normality import train_novelty
 from tinykernel.cli.common.output import print_json
 from tinykernel.cli.common.rows import about_evaluation, about_training
-from tinykernel.cli.settings.gathering import (
-    ConfigOption,
-    SaveConfigOption,
-    SetOption,
-    gather,
-    has_settings,
-)
+from tinykernel.cli.settings import gathering
 from tinykernel.cli.settings.table import OF_PAPER, OPTIONS_OF_TRAIN, PAPER, SETTINGS
 from tinykernel.codegen.targets import find_target
 from tinykernel.data.paths import is_pictures
@@ -38,15 +33,15 @@ if TYPE_CHECKING:
     from tinykernel.model import IntegerModel
 
 
-@has_settings(*OPTIONS_OF_TRAIN)
+@gathering.has_settings(*OPTIONS_OF_TRAIN)
 def train_command(
     ctx: typer.Context,
     data: args.DataArgument,
     output: Annotated[Path, args.option("--output -o MODEL", "model to write: .tkm or .pkl")],
     settings: None = None,
-    assignments: SetOption = [],  # noqa: B006
-    config: ConfigOption = None,
-    save_config: SaveConfigOption = None,
+    assignments: gathering.SetOption = [],  # noqa: B006
+    config: gathering.ConfigOption = None,
+    save_config: gathering.SaveConfigOption = None,
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = False,
     **_: Any,
@@ -59,7 +54,7 @@ def train_command(
     epoch, and keeps the best model so far.
     """
     args.check_output_file(output, args.MODEL_SUFFIXES)
-    values, typed = gather(ctx.params, ("data", "train"), data)
+    values, typed = gathering.gather(ctx.params, ("data", "train"), data)
     options = values | {"data": data, "output": output, "as_json": as_json, "quiet": quiet}
     _check(options, typed)
     if options["task"] == "novelty":
@@ -67,12 +62,18 @@ def train_command(
         return
     begun = time.monotonic()
     with showing_progress(quiet):
-        result, dataset, evaluation = _trained(options)
+        training, result = _trained(options)
     result["seconds"] = round(time.monotonic() - begun, 3)
+    dataset, evaluation = training.dataset, training.evaluation
+    if not as_json and not quiet:
+        print_training(result, dataset, evaluation)
+    if evaluation is not None:
+        evaluation = _with_baselines(training, evaluation, options)
+        result |= training.save()
     if as_json:
         print_json(result | {"evaluation": None if evaluation is None else evaluation.to_dict()})
-    elif not quiet:
-        print_training(result, dataset, evaluation)
+    elif not quiet and evaluation is not None:
+        print_verdict(evaluation)
     if result["interrupted"]:
         typer.echo(
             f"training was interrupted after {count(result['iterations'], 'epoch')}; {output} has "
@@ -81,8 +82,28 @@ def train_command(
         )
 
 
-def _trained(options: dict[str, Any]) -> tuple[dict[str, Any], Dataset, Evaluation | None]:
-    """Read, train, save and judge; the first result is that of ``--json``."""
+@dataclass
+class _Training:
+    """A trained model, its data, and what the model file says about them."""
+
+    trained: TrainResult
+    dataset: Dataset
+    output: Path
+    about: dict[str, Any]
+    evaluation: Evaluation | None = None  # on the test rows
+
+    def save(self) -> dict[str, Any]:
+        """Write the model: the integer model as .tkm, else the estimator."""
+        from tinykernel.modelfile import save
+
+        is_whole = self.output.suffix.lower() == ".tkm"
+        content = self.trained.model if is_whole else self.trained.classifier
+        save(content, self.output, self.about | about_evaluation(self.evaluation))
+        return {"model": self.output, "bytes": self.output.stat().st_size}
+
+
+def _trained(options: dict[str, Any]) -> tuple[_Training, dict[str, Any]]:
+    """Read, train, save and judge; also return the result of ``--json``."""
     output = options["output"]
     parameters = parameters_of(options)
     dataset, cut, remembered = dataset_for(options, parameters, choose_size=True)
@@ -95,28 +116,48 @@ def _trained(options: dict[str, Any]) -> tuple[dict[str, Any], Dataset, Evaluati
             typer.echo(f"hint: {line}", err=True)
     trained = _train(dataset, parameters, options, is_by_group(options, dataset, cut))
     # Saved at once, so that a later error does not lose the model.
-    about = about_training(
-        trained, dataset, options["target"], remembered_settings(options) | remembered
-    )
-    result = summary(trained, dataset) | _save(trained, output, about)
+    settings = remembered_settings(options) | remembered
+    about = about_training(trained, dataset, options["target"], settings)
+    training = _Training(trained, dataset, output, about)
+    result = summary(trained, dataset) | training.save()
     result |= {"hint": hint or None, "notes": list(dataset.notes)}
     result["recordings"] = None if cut is None else str(cut)
     try:
         say("judging", 0, None)
-        evaluation = judge_test_rows(
-            trained.model,
-            dataset,
-            train=(dataset.X_train, dataset.y_train),
-            class_weight=balanced_or_none(options),
-        )
-        result |= judged(trained, dataset, evaluation)
+        training.evaluation = judge_test_rows(trained.model, dataset)
+        result |= judged(trained, dataset, training.evaluation)
     except BaseException:
         typer.echo(f"{output} holds the trained model; it was not evaluated", err=True)
         raise
     names = [f"{part}_{measure}" for part in ("train", "test") for measure in ("accuracy", "r2")]
     known = {name: float(result[name]) for name in names if result.get(name) is not None}
-    about |= {"accuracy": known} | about_evaluation(evaluation)
-    return result | _save(trained, output, about), dataset, evaluation
+    about["accuracy"] = known
+    return training, result | training.save()
+
+
+def _with_baselines(
+    training: _Training, evaluation: Evaluation, options: Mapping[str, Any]
+) -> Evaluation:
+    """Compare with simple models, until Ctrl-C: all else is printed and saved."""
+    from tinykernel.evaluation.models import with_baselines
+
+    dataset = training.dataset
+    assert dataset.X_test is not None
+    assert dataset.y_test is not None
+    try:
+        with showing_progress(options["quiet"]):
+            training.evaluation = with_baselines(
+                evaluation,
+                training.trained.model,
+                dataset.X_test,
+                dataset.y_test,
+                (dataset.X_train, dataset.y_train),
+                groups=dataset.group_test,
+                class_weight=balanced_or_none(options),
+            )
+    except KeyboardInterrupt:
+        typer.echo("interrupted: not compared with simple models", err=True)
+    return training.evaluation or evaluation
 
 
 def parameters_of(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,12 +250,3 @@ def judge_test_rows(model: IntegerModel, dataset: Dataset, **options: Any) -> Ev
     if dataset.X_test is None or dataset.y_test is None:
         return None
     return evaluate(model, dataset.X_test, dataset.y_test, groups=dataset.group_test, **options)
-
-
-def _save(trained: TrainResult, output: Path, about: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the model: the integer model as .tkm, else the estimator."""
-    from tinykernel.modelfile import save
-
-    held = trained.model if output.suffix.lower() == ".tkm" else trained.classifier
-    save(held, output, about)
-    return {"model": output, "bytes": output.stat().st_size}

@@ -25,14 +25,7 @@ from tinykernel.cli.common.output import (
     write_csv,
 )
 from tinykernel.cli.common.rows import about_evaluation, about_training
-from tinykernel.cli.settings.gathering import (
-    ConfigOption,
-    SaveConfigOption,
-    SetOption,
-    gather,
-    has_settings,
-    typed_settings,
-)
+from tinykernel.cli.settings import gathering
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import ToolError
 from tinykernel.files import write_bytes_atomically
@@ -47,7 +40,7 @@ if TYPE_CHECKING:
 _LEFT_OUT = (*("n_components", "n_kernels", "validation", "task", "false_alarms", "loss"),)
 
 
-@has_settings("label", "groups", "budget", "target", "max_time", "pick")
+@gathering.has_settings("label", "groups", "budget", "target", "max_time", "pick")
 def tune_command(
     ctx: typer.Context,
     data: args.DataArgument,
@@ -58,9 +51,9 @@ def tune_command(
         Path | None, args.option("FILE", "accuracy against size: .csv, or .png by matplotlib")
     ] = None,
     settings: None = None,
-    assignments: SetOption = [],  # noqa: B006
-    config: ConfigOption = None,
-    save_config: SaveConfigOption = None,
+    assignments: gathering.SetOption = [],  # noqa: B006
+    config: gathering.ConfigOption = None,
+    save_config: gathering.SaveConfigOption = None,
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = False,
     **_: Any,
@@ -73,13 +66,15 @@ def tune_command(
     the settings of train.
     """
     folder = (output or Path("x")).parent / f"{Path(data).stem}.tune"
-    call = {name: text for name, (text, _) in typed_settings(ctx.params).items()}
+    call = {name: text for name, (text, _) in gathering.typed_settings(ctx.params).items()}
     before: dict[str, str] = {}
     if "pick" in call:  # its options need not be repeated
         from tinykernel.tuning.journal import read_call
 
         before = read_call(folder)
-    options, _typed = gather(ctx.params, ("data", "train", "tune"), data, _LEFT_OUT, before)
+    options, _typed = gathering.gather(
+        ctx.params, ("data", "train", "tune"), data, _LEFT_OUT, before
+    )
     options |= {"data": data, "output": output, "task": "classes"}
     find_target(options["target"])
     from tinykernel.tuning import journal, tune

@@ -15,6 +15,7 @@ from tinykernel.progress import report as say
 from tinykernel.stored import drawn_places
 
 _LINEAR_ROWS = 20_000  # of a linear model; more hardly change it
+_LINEAR_WORK = 2e8  # rows times weights at most, which take seconds
 _PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1)
 _RIDGE_PENALTIES = np.logspace(-3, 4, 15)
 #: A decision tree of 63 splits at most, each of an input, a threshold and two steps.
@@ -51,7 +52,7 @@ def label_baselines(
     labels, counts = np.unique(y, return_counts=True)
     most = labels[counts.argmax()]
     outputs = 1 if len(labels) == 2 else len(labels)
-    drawn = drawn_rows(X, y, _LINEAR_ROWS)
+    drawn = drawn_rows(X, y, _linear_rows(X.shape[1] * outputs))
     linear = _linear_answers(*drawn, X_test, lambda X, y: _logistic(X, y, class_weight))
     balanced = class_weight == "balanced"
     weight = compute_sample_weight("balanced", true) if balanced else None
@@ -81,7 +82,7 @@ def value_baselines(
     from sklearn.linear_model import RidgeCV
 
     (X, y), (X_test, true) = train, test
-    drawn = drawn_rows(X, y, _LINEAR_ROWS)
+    drawn = drawn_rows(X, y, _linear_rows(X.shape[1]))
     linear = _linear_answers(*drawn, X_test, RidgeCV(_RIDGE_PENALTIES).fit)
     few = _tree_rows(X)
     return _compared(
@@ -137,6 +138,10 @@ def _linear_answers(
     unit = np.abs(model.coef_).max(axis=-1, keepdims=True) / 127
     model.coef_ = np.rint(model.coef_ / np.where(unit > 0, unit, 1)) * unit
     return np.asarray(model.predict(scaler.transform(np.asarray(X_test, dtype=np.float64))))
+
+
+def _linear_rows(n_weights: int) -> int:
+    return int(np.clip(_LINEAR_WORK // n_weights, FEW_ROWS, _LINEAR_ROWS))
 
 
 def _tree_rows(X: NDArray[Any]) -> int:

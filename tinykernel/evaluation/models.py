@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,13 @@ from tinykernel.evaluation.cautions import cautions, from_few_groups
 from tinykernel.evaluation.intervals import accuracy_interval
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.values import Values
+from tinykernel.model.grid import Grid
+from tinykernel.model.stages.frame import Frame
 from tinykernel.model.stages.spectrum import Spectrum
+from tinykernel.resizing import area_sums
+
+# Values that simple models learn from, of images; and how many of these are resized at a time.
+_MOST_VALUES, _IMAGES_AT_ONCE = 1024, 256
 
 
 def evaluate(
@@ -42,7 +50,7 @@ def evaluate(
         Which person, record or batch each row belongs to.
     train : (X, y), optional
         The training rows, for the baselines and cautions. Where the model begins with a spectrum,
-        the baselines learn from its levels.
+        the baselines learn from its levels; of images of more values from 1024 means of areas.
     class_weight : {None, "balanced"}
         Class weights of the training, for the baselines.
 
@@ -70,77 +78,119 @@ def evaluate(
     X = integer.as_raw(in_numbers(model, X))
     # The names of the channels of a signal are not in the model; the command line knows them.
     doubts = () if integer.input.is_signal else outside(integer, X)
-    if train is not None:
-        train = integer.as_raw(in_numbers(model, train[0])), np.asarray(train[1])
-    if integer.is_regressor:
-        values = _of_values(integer, X, np.asarray(y, dtype=np.float64), groups, train)
-        return replace(values, cautions=doubts)
-    true, predicted = np.asarray(y), integer.predict(X)
     group = None if groups is None else np.asarray(groups)
-    doubts += () if group is None else from_few_groups(true, group)
-    judged = replace(
-        figures.compare(true, predicted, integer.classes, groups),
-        cautions=doubts,
-        decisions=decision_figures(
+    judged: figures.Evaluation
+    if integer.is_regressor:
+        judged = _of_values(integer, X, np.asarray(y, dtype=np.float64), group)
+    else:
+        doubts += () if group is None else from_few_groups(np.asarray(y), group)
+        judged = figures.compare(np.asarray(y), integer.predict(X), integer.classes, group)
+        decisions = decision_figures(
             integer,
             X,
-            true,
+            np.asarray(y),
             lambda rows, wrong: accuracy_interval(wrong, None if group is None else group[rows]),
-        ),
-    )
+        )
+        judged = replace(judged, decisions=decisions)
+    judged = replace(judged, cautions=doubts)
     if train is None:
         return judged
-    learned, held = (_levels(integer, train[0]), train[1]), (_levels(integer, X), true)
-    baselines = label_baselines(learned, held, predicted, groups=groups, class_weight=class_weight)
-    return replace(
-        judged,
-        baselines=_named(integer, baselines),
-        cautions=doubts
-        + cautions(
-            judged, *train, X, names=integer.feature_names, samples=not integer.input.is_table
-        ),
-    )
+    train = in_numbers(model, train[0]), train[1]
+    return with_baselines(judged, integer, X, y, train, groups=group, class_weight=class_weight)
+
+
+def with_baselines(
+    judged: figures.Evaluation,
+    model: IntegerModel,
+    X: ArrayLike,
+    y: ArrayLike,
+    train: tuple[ArrayLike, ArrayLike],
+    *,
+    groups: ArrayLike | None = None,
+    class_weight: str | None = None,
+) -> figures.Evaluation:
+    """Return what `evaluate` found without `train`, with the baselines and cautions of these."""
+    X, y, rows = model.as_raw(X), np.asarray(y), model.as_raw(train[0])
+    view, truth = _View(model), np.asarray(train[1])
+    simple, tested = view.of(rows), view.of(X)
+    if isinstance(judged, figures.ValueEvaluation):
+        floats = (simple, truth.astype(np.float64)), (tested, y.astype(np.float64))
+        baselines = value_baselines(*floats, _middle(model, X), groups=groups)
+        return replace(judged, baselines=view.named(baselines))
+    assert isinstance(judged, figures.LabelEvaluation)
+    options: dict[str, Any] = {"groups": groups, "class_weight": class_weight}
+    baselines = label_baselines((simple, truth), (tested, y), model.predict(X), **options)
+    is_table, names = model.input.is_table, model.feature_names
+    doubts = cautions(judged, rows, truth, X, names=names, samples=not is_table)
+    return replace(judged, baselines=view.named(baselines), cautions=(*judged.cautions, *doubts))
 
 
 def _of_values(
-    model: IntegerModel,
-    X: NDArray[Any],
-    y: NDArray[np.float64],
-    groups: ArrayLike | None,
-    train: tuple[NDArray[Any], NDArray[Any]] | None,
+    model: IntegerModel, X: NDArray[Any], y: NDArray[np.float64], groups: ArrayLike | None
 ) -> figures.ValueEvaluation:
     """Compare values; of several quantiles the middle one."""
     assert isinstance(model.answers, Values)
+    judged = figures.compare_values(y, _middle(model, X), groups)
     outputs = np.asarray(model.predict(X)).reshape(len(y), -1)
-    middle = outputs[:, outputs.shape[1] // 2]
-    judged = figures.compare_values(y, middle, groups)
     if outputs.shape[1] > 1:
         below = zip(model.answers.names, outputs.T, strict=True)
         judged = replace(judged, coverage={name: float(np.mean(y <= at)) for name, at in below})
-    if train is None:
-        return judged
-    learned = _levels(model, train[0]), train[1].astype(np.float64)
-    rows = learned, (_levels(model, X), y)
-    return replace(judged, baselines=_named(model, value_baselines(*rows, middle, groups=groups)))
+    return judged
 
 
-def _levels(model: IntegerModel, X: NDArray[Any]) -> NDArray[Any]:
-    """Return the levels of the spectrum of windows; rows as they are where there is no spectrum.
+def _middle(model: IntegerModel, X: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the predicted values, of several quantiles the middle one."""
+    outputs = np.asarray(model.predict(X)).reshape(len(X), -1)
+    middle: NDArray[np.float64] = outputs[:, outputs.shape[1] // 2]
+    return middle
 
-    A linear model of 16,000 samples says nothing about words, and takes long.
+
+@dataclass(frozen=True)
+class _View:
+    """What simple models learn from: levels of a spectrum, few pixels, or rows as they are.
+
+    A linear model of 16,000 samples says nothing about words, and takes long; so does one of the
+    bytes of a frame.
     """
-    first = model.stages[0] if model.stages else None
-    return first.run(X, model.input) if isinstance(first, Spectrum) else X
 
+    model: IntegerModel
 
-def _named(model: IntegerModel, simple: dict[str, figures.Baseline]) -> dict[str, figures.Baseline]:
-    """Say of baselines that learn from a spectrum that they do."""
-    if not model.find(Spectrum):
-        return simple
-    return {
-        key: each if not each.n_bytes else replace(each, name=f"on the spectrum, {each.name}")
-        for key, each in simple.items()
-    }
+    @cached_property
+    def first(self) -> Spectrum | Frame | None:
+        """The stage in front of the simple models."""
+        first = self.model.stages[0] if self.model.stages else None
+        return first if isinstance(first, Spectrum | Frame) else None
+
+    @cached_property
+    def size(self) -> tuple[Grid, int, int]:
+        """The values behind it, and the rows and columns of pixels that are left of them."""
+        grid = self.model.input if self.first is None else self.first.gives(self.model.input)
+        side = grid.size if grid.size <= _MOST_VALUES else isqrt(_MOST_VALUES // grid.channels)
+        return grid, min(grid.rows, side), min(grid.columns, side)
+
+    def of(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Return rows as the simple models see them."""
+        grid, rows, columns = self.size
+        X = X if self.first is None else np.asarray(self.first.run(X, self.model.input))
+        if grid.kind != "image" or (rows, columns) == (grid.rows, grid.columns):
+            return X
+        small = []
+        for part in np.array_split(X, -(-len(X) // _IMAGES_AT_ONCE)):
+            pixels = part.reshape(-1, grid.rows, grid.columns, grid.channels)
+            sums = area_sums(pixels.transpose(1, 2, 0, 3), rows).transpose(1, 2, 0, 3)
+            small.append(area_sums(sums, columns).transpose(1, 2, 0, 3).reshape(len(part), -1))
+        return np.concatenate(small)
+
+    def named(self, simple: dict[str, figures.Baseline]) -> dict[str, figures.Baseline]:
+        """Say of baselines what they learn from."""
+        grid, rows, columns = self.size
+        is_small = grid.kind == "image" and (rows, columns) != (grid.rows, grid.columns)
+        where = f"on {columns} x {rows} pixels, " if is_small else ""
+        where = "on the spectrum, " if isinstance(self.first, Spectrum) else where
+        return {
+            key: replace(each, name=f"{where}{each.name}") if each.n_bytes else each
+            for key, each in simple.items()
+        }
 
 
 def evaluate_clips(

@@ -26,8 +26,6 @@ def evaluation_in_words(evaluation: Evaluation) -> list[tuple[str, str]]:
     rows = count(evaluation.rows, "row")
     if evaluation.n_groups is not None:
         rows += f" of {count(evaluation.n_groups, 'group')}"
-    beside = (f"{_named(each)} {_figure(each)}" for each in evaluation.baselines.values())
-    baselines = ("baselines", "; ".join(beside))
     if isinstance(evaluation, ValueEvaluation):
         interval = interval_in_words(evaluation.interval, evaluation.n_groups, None)
         shares = evaluation.coverage.items()
@@ -36,10 +34,9 @@ def evaluation_in_words(evaluation: Evaluation) -> list[tuple[str, str]]:
             ("MAE", f"{evaluation.mae:.4g}"),
             ("R2", f"{evaluation.r2:.4f}"),
             ("rows", ", ".join(f"{percent(share)} at most {name}" for name, share in shares)),
-            baselines,
         ]
     assert isinstance(evaluation, LabelEvaluation)
-    return [*_labels_in_words(evaluation, rows), baselines, *_decisions_in_words(evaluation)]
+    return [*_labels_in_words(evaluation, rows), *_decisions_in_words(evaluation)]
 
 
 def _labels_in_words(evaluation: LabelEvaluation, rows: str) -> list[tuple[str, str]]:
@@ -123,9 +120,11 @@ def print_classes(evaluation: LabelEvaluation) -> None:
 
 
 def print_verdict(evaluation: Evaluation) -> None:
-    """Print the baselines that do as well or better, and all cautions."""
+    """Print the baselines, which of them do as well or better, and all cautions."""
     few = evaluation.too_few_groups
     baselines = evaluation.baselines.values()
+    beside = (f"{_named(each)} {_figure(each)}" for each in baselines)
+    print_pairs([("baselines", "; ".join(beside))])
     better = [each for each in baselines if each.better]
     others = [each for each in baselines if each.as_good and not each.better]
     if better:
@@ -157,14 +156,13 @@ def print_notes(lines: Iterable[str], kind: str = "note") -> None:
         typer.echo(f"{kind}: {visible(line)}")
 
 
-def print_all(evaluation: Evaluation) -> None:
-    """Print figures, classes if any, and verdict."""
+def print_figures(evaluation: Evaluation) -> None:
+    """Print figures and classes."""
     from tinykernel.evaluation import LabelEvaluation
 
     print_pairs(evaluation_in_words(evaluation))
     if isinstance(evaluation, LabelEvaluation):
         print_classes(evaluation)
-    print_verdict(evaluation)
 
 
 def seen_in_words(share: float | None, where: str = "in training") -> str:
@@ -231,7 +229,7 @@ def judged(trained: TrainResult, dataset: Dataset, evaluation: Evaluation | None
 def print_training(
     result: Mapping[str, Any], dataset: Dataset, evaluation: Evaluation | None
 ) -> None:
-    """Print the training, and the evaluation on the test rows."""
+    """Print the training, and the figures of the test rows."""
     from tinykernel.reporting.facts import TRIAL_COLUMNS, trials_in_rows
 
     print_pairs(_in_words(result, dataset))
@@ -241,7 +239,7 @@ def print_training(
         print_table(TRIAL_COLUMNS, rows, right=TRIAL_COLUMNS[3:5])
     if evaluation is not None:
         typer.echo("\nOn the test rows:")
-        print_all(evaluation)
+        print_figures(evaluation)
 
 
 def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, str]]:
@@ -269,7 +267,7 @@ def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, st
         ("test", right("test")),
         *(_sizes_in_words(result) if "flash" in result else []),
         ("time", f"{result['seconds']:.1f} s in all"),
-        ("file", f"{result['model']} ({size(result['bytes'])})"),
+        ("saved", str(result["model"])),
     ]
 
 
