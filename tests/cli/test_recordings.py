@@ -265,6 +265,28 @@ def test_what_has_no_label_is_background_in_a_stream(recorded, tmp_path) -> None
     assert {row["true"] for row in decisions} == {"slow", "fast"}
 
 
+def test_what_has_no_label_is_background_in_training_and_judging(recorded, tmp_path) -> None:
+    """A gap in the labels takes the label of background: by its words, or the one that is named."""
+    (tmp_path / "rec").mkdir()
+    for at in range(4):
+        text = [row.replace("fast", "fast" if at < 3 else "noise") for row in lines(at)]
+        gap = range(100, 300) if at < 2 else ()
+        rows = [row[: row.rindex(",") + 1] if i in gap else row for i, row in enumerate(text)]
+        write(tmp_path / "rec" / f"{at}.csv", rows)
+    train = ("train", tmp_path / "rec", *CUT, *QUICK, "-o")
+    found = json_of(*train, tmp_path / "noise.tkm")
+    assert set(found["evaluation"]["classes"]) == {"fast", "noise", "slow"}
+    json_of(*train, tmp_path / "slow.tkm", "--set", "background=slow")
+    for model, still in (("noise", "noise"), ("slow", "slow")):
+        judged = json_of("evaluate", tmp_path / f"{model}.tkm", tmp_path / "rec" / "0.csv")
+        before = np.array(judged["confusion"]).sum(axis=1)
+        assert before[judged["classes"].index(still)] >= 10
+    write(tmp_path / "rec" / "3.csv", lines(3))  # no label is background any more
+    assert "the label is missing" in failed(*train, tmp_path / "x.tkm")
+    decisions = json_of("predict", recorded / "m.tkm", "--stream", tmp_path / "rec" / "0.csv")
+    assert "background" in {row["true"] for row in decisions["decisions"]}
+
+
 def test_sounds_without_background_have_a_note(tmp_path) -> None:
     """Silence becomes a word: with the two ways out. A folder of silence is one of them."""
     note = "no class is background, so silence and noise become one of the words"

@@ -150,6 +150,7 @@ class _Done(NamedTuple):
 
 def _events(file: ModelFile, data: str, an_hour: float, confidence: float | None) -> _Done:
     """Choose the events of a stream on recordings that were not trained on."""
+    from tinykernel.data.signals import background_of
     from tinykernel.evaluation import events
 
     held = events.recordings_for(file.model, file.about, data)
@@ -165,7 +166,7 @@ def _events(file: ModelFile, data: str, an_hour: float, confidence: float | None
         used = judging.seen_in_words(file.share_seen(events.some_windows(file.model, held)))
         if used:
             raise DataError(f"{data}: {used}; give recordings that were not trained on")
-    background = events.background_of(file.model, file.about)
+    background = background_of(file.model, file.about)
     level = events.CONFIDENCE if confidence is None else confidence
     result = events.calibrate_events(file.model, held, background, an_hour, level)
     facts = result.to_dict()

@@ -153,8 +153,7 @@ def _decisions(opened: ModelFile, stream: str) -> list[dict[str, Any]]:
     """Decide at every hop of recordings; events are those of each stretch without gaps."""
     import numpy as np
 
-    from tinykernel.data.signals import cut_for, remembered
-    from tinykernel.evaluation.events import background_of
+    from tinykernel.data.signals import background_of, cut_for, remembered
 
     model = opened.model
     cutting = remembered(opened.about, model)
@@ -162,7 +161,7 @@ def _decisions(opened: ModelFile, stream: str) -> list[dict[str, Any]]:
         raise ModelError(f"{opened.path}: is not a model of signals, which --stream needs")
     # A stream decides on every window, also on those of several labels.
     background = background_of(model, opened.about)
-    cut = cut_for(stream, model, cutting, mixed="majority", background=background)
+    cut = cut_for(stream, model, cutting, background, mixed="majority")
     for note in cut.notes:
         typer.echo(f"note: {note}", err=True)
     n, scores = len(cut.X), model.scores(cut.inputs)

@@ -19,7 +19,7 @@ from tinykernel.data.partition import Dataset, Rows
 from tinykernel.data.paths import SOUNDS, find_data, is_recording
 from tinykernel.data.recordings import Windows, windows
 from tinykernel.data.recordings.files import Reading, read_recording
-from tinykernel.data.recordings.labels import NO_SPAN, is_background
+from tinykernel.data.recordings.labels import NO_SPAN, background_among, is_background
 from tinykernel.data.splits import as_dataset, split_recordings
 from tinykernel.errors import DataError, FormatError, ModelError, ShapeError, TinykernelError
 from tinykernel.text import count, listed, visible
@@ -184,17 +184,25 @@ def remembered(about: Mapping[str, Any], model: IntegerModel) -> Reading | None:
     return Reading(**known | {"labels_needed": False}, inputs=channels or None, beside=beside)
 
 
+def background_of(model: IntegerModel, about: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the classes that make no event: those of the training, or those named so."""
+    names = about.get("background")
+    if isinstance(names, list):
+        return tuple(label for label in model.classes if str(label) in names)
+    return tuple(label for label in model.classes if is_background(label))
+
+
 def cut_for(
     path: str,
     model: IntegerModel,
     reading: Reading,
+    background: Sequence[object],
     *,
     mixed: str | None = None,
-    background: Sequence[object] = (),
 ) -> Windows:
     """Cut recordings as for the training of a model; `mixed` overrides `reading.mixed`.
 
-    What has no label is of the first class of `background`, or of one that is called so.
+    What has no label is of one of the classes of `background`.
 
     Other channels and another rate are refused.
     """
@@ -202,22 +210,24 @@ def cut_for(
         raise ModelError(
             "the model has no hop, so it takes windows, not recordings; train it with --hop"
         )
-    cut = windows(path, **vars(reading) | {"mixed": mixed or reading.mixed})
+    still = background_among(model.classes, background)
+    how = {"mixed": mixed or reading.mixed, "background": () if still is None else (still,)}
+    cut = windows(path, **vars(reading) | how)
     if len(cut.channels) != model.input.channels:
         raise DataError(
             f"{cut.source}: has {count(len(cut.channels), 'channel')}, but the model takes "
             f"{model.input.channels}"
         )
-    return replace(cut, y=_as_classes(cut, model, background, in_names=mixed is not None))
+    return replace(cut, y=_as_classes(cut, model, still, in_names=mixed is not None))
 
 
 def _as_classes(
-    cut: Windows, model: IntegerModel, named: Sequence[object], in_names: bool
+    cut: Windows, model: IntegerModel, still: str | None, in_names: bool
 ) -> NDArray[Any] | None:
     """Return labels in the type of the classes; None without labels.
 
-    A label of background, also that of what no span labels, becomes the model's class of
-    background. With `in_names` sounds may lie in any folder.
+    A label of background, also that of what no span labels, becomes the class `still`. With
+    `in_names` sounds may lie in any folder.
     """
     if cut.y is None:
         return None
@@ -226,9 +236,7 @@ def _as_classes(
     if not texts and y.dtype.kind == "U":  # integers, and background between them
         known = {str(label): label for label in model.classes}
         y = np.array([known.get(text, text) for text in y.tolist()], dtype=object)
-    background = next(
-        (each for each in model.classes if each in named or is_background(each)), None
-    )
+    background = next((each for each in model.classes if str(each) == still), None)
     others = [each for each in set(y.tolist()) - set(model.classes) if is_background(each)]
     if others and background is not None:
         y = np.where(np.isin(y, others), background, y)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.data.recordings.labels import is_background
 from tinykernel.data.recordings.reading import labelled_recordings
 from tinykernel.data.recordings.spans import Recording, Recordings, join_clips
 from tinykernel.data.signals import remembered, takes_recordings
@@ -107,14 +106,6 @@ def recordings_for(model: IntegerModel, about: Mapping[str, Any], path: str) -> 
             "training"
         )
     return data
-
-
-def background_of(model: IntegerModel, about: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the classes that make no event: those of the training, or those named so."""
-    names = about.get("background")
-    if isinstance(names, list):
-        return tuple(label for label in model.classes if str(label) in names)
-    return tuple(label for label in model.classes if is_background(label))
 
 
 def calibrate_events(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MOST_PLAIN = 8192
 _OF_RECORDINGS = (
     *("label", "groups", "inputs", "window", "hop"),
-    *("rate", "time", "name", "short", "beside"),
+    *("rate", "time", "name", "short", "beside", "background"),
 )
 _NOT_OF_PICTURES = (
     *("inputs", "drop", "missing", "input_type", "window", "hop", "rate", "time", "short"),
@@ -69,7 +69,7 @@ def cutting_of(options: Mapping[str, Any]) -> dict[str, Any]:
             f"{missing!r}: choose drop or error for recordings", param_hint="--missing"
         )
     cutting = {name: options[name] for name in _OF_RECORDINGS}
-    cutting["beside"] = tuple(cutting["beside"] or ())
+    cutting |= {name: tuple(cutting[name] or ()) for name in ("beside", "background")}
     return cutting | {"drop": options["drop"] or (), "missing": missing}
 
 

@@ -54,6 +54,7 @@ class Reading:
     missing: str = "error"
     short: str | None = None
     beside: Sequence[str] = ()
+    background: Sequence[str] = ()
     labels_needed: bool = True
 
     def __post_init__(self) -> None:
@@ -105,24 +106,33 @@ class Columns:
         made = replace(self, columns=columns, y=y, group=group, spans=spans)
         return replace(made, rate=rate, own_rate=self.rate)
 
-    def with_labels(self) -> Columns:
-        """Return it with a label a sample in place of spans; what is in none is background."""
-        if self.spans is None:
-            return self
-        longest = max([len(NO_SPAN), *(len(span.label) for span in self.spans)])
-        y = np.full(self.n_rows, NO_SPAN, f"U{longest}")
-        for span in self.spans:
-            y[span.first : span.end] = span.label
-        return replace(self, y=y, spans=None)
+    def with_labels(self, still: str | None) -> Columns:
+        """Return it with a label a sample: what has none is `still`, if that is a label.
 
-    def without_gaps(self) -> Columns:
-        """Return it with missing labels as background, unless all of them are missing."""
-        if self.y is None:
+        Outside of the spans of a sound it is `NO_SPAN` otherwise; a file without any label stays.
+        """
+        if self.spans is not None:
+            still = still or NO_SPAN
+            longest = max([len(still), *(len(span.label) for span in self.spans)])
+            y = np.full(self.n_rows, still, f"U{longest}")
+            for span in self.spans:
+                y[span.first : span.end] = span.label
+            return replace(self, y=y, spans=None)
+        if self.y is None or still is None or not any(self.y.strides):
             return self
         missing = np.isin(np.char.lower(self.y.astype(np.str_)), NO_LABEL)
         if missing.all() or not missing.any():
             return self
-        return replace(self, y=np.where(missing, NO_SPAN, self.y))
+        return replace(self, y=np.where(missing, still, self.y))
+
+    def labels(self) -> set[str]:
+        """Return the labels in it, also empty ones."""
+        if self.spans is not None:
+            return {span.label for span in self.spans}
+        if self.y is None:
+            return set()
+        # The samples of a sound share the memory of one label.
+        return set(np.unique(self.y[: None if any(self.y.strides) else 1]).tolist())
 
     @property
     def n_rows(self) -> int:

@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -35,6 +36,21 @@ def is_background(label: object) -> bool:
     """
     parts = re.findall(r"[^\W_]+", str(label).lower())
     return bool(parts) and _BACKGROUND.issuperset(parts)
+
+
+def background_among(labels: Iterable[object], named: Sequence[object] = ()) -> str | None:
+    """Return the label of what has no label: one of those named, or else whose words say so.
+
+    >>> background_among(["yes", "unknown", "silence"], ["unknown", "silence"])
+    'silence'
+    >>> background_among(["yes", "no"], ["yes"]), background_among(["yes", "no"])
+    ('yes', None)
+    """
+    names = set(map(str, named))
+    fits = [
+        str(label) for label in labels if (str(label) in names if names else is_background(label))
+    ]
+    return min(fits, key=lambda label: (not is_background(label), label), default=None)
 
 
 @dataclass(frozen=True)

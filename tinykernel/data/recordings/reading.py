@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tinykernel.data.recordings.cutting import Windows, cut, long_enough, segments_of
 from tinykernel.data.recordings.files import Columns, Reading, find_recordings, read_recording
-from tinykernel.data.recordings.labels import Span
+from tinykernel.data.recordings.labels import NO_SPAN, Span, background_among
 from tinykernel.data.recordings.spans import Recording, Recordings
 from tinykernel.data.recordings.tracks import Track, alike, read_tracks
 from tinykernel.errors import DataError, OptionError, RowsError
@@ -38,6 +38,7 @@ def windows(
     missing: str = "error",
     short: str | None = None,
     beside: Sequence[str] = (),
+    background: Sequence[str] = (),
     labels_needed: bool = True,
 ) -> Windows:
     r"""Cut recordings into windows.
@@ -93,6 +94,10 @@ def windows(
     beside : sequence of str, default=()
         Columns that are not channels but numbers beside a window, such as a temperature; the value
         at its last sample is used.
+    background : sequence of str, default=()
+        Labels of background; if none is given, those whose words say so, as silence or noise do.
+        Samples without a label, in recordings where others have one, are background if a label
+        is. Where labels are not needed, `background` may hold others than those of the files.
     labels_needed : bool, default=True
         Whether a file without labels, or with one label only, is an error.
 
@@ -128,9 +133,11 @@ def windows(
     reading = Reading(**options)
     tables, names, source = _tables(recordings, reading)
     say("cutting windows", 0, None)
-    tables = [table.with_labels() for table in tables]
+    labels = {each for table in tables for each in table.labels()}
+    still = background_among(labels if labels_needed else {*labels, *background}, background)
     if mixed == "majority" and not labels_needed:  # a stream, which has no holes
-        tables = [table.without_gaps() for table in tables]
+        still = still or NO_SPAN
+    tables = [table.with_labels(still) for table in tables]
     windows = _cut(tables, names, reading, source)
     if labels_needed and windows.y is not None and (windows.y == windows.y[0]).all():
         raise RowsError(
