@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from tests.firmware.local_models import SIGNALS, with_events
 from tinykernel.build.parity import verify
 from tinykernel.errors import TinykernelError
-from tinykernel.model.answers.events import LARGEST_SUM, NO_EVENT, Events
+from tinykernel.model.answers.events import LARGEST_SUM, NO_EVENT, Events, EventState
 
 SCORES = st.integers(1, 60).flatmap(
     lambda n: st.integers(2, 4).flatmap(
@@ -60,6 +60,10 @@ def test_events_follow_the_rule(scores, shift, pause, data):
     expected, most = _slow(events, scores)
     assert events.follow(scores).tolist() == expected
     assert most <= LARGEST_SUM
+    ends = sorted(data.draw(st.lists(st.integers(0, len(scores)), max_size=4)))
+    state = EventState(scores.shape[1])
+    parts = [events.follow(part, state) for part in np.split(scores, ends)]
+    assert np.concatenate(parts).tolist() == expected  # a stream in pieces
 
 
 @pytest.mark.parametrize(

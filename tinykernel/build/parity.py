@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,9 @@ from tinykernel.model.answers.decision import margins
 from tinykernel.model.answers.events import NO_EVENT
 from tinykernel.model.answers.values import Values
 from tinykernel.model.arrays import raw_values
-from tinykernel.model.stages.beside import as_rows, as_windows
+from tinykernel.model.stages.beside import as_windows
 from tinykernel.progress import report as say
 from tinykernel.text import count
-
-_HOPS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -191,8 +189,12 @@ def expected_values(model: IntegerModel, entries: Inputs) -> dict[str, NDArray[A
         if entry == "quantize":
             expected[entry] = np.asarray(entries["quantized"])
         elif entry == "stream":
-            none = _with_labels(model, np.zeros((0, model.n_features), dtype=model.input_dtype))
-            parts = [np.concatenate([none, *_of_stream(model, samples)]) for samples in inputs]
+            none = np.zeros((0, model.n_features), dtype=model.input_dtype)
+            each = (
+                np.concatenate([none, *model.stream_inputs(samples, model.hop)])
+                for samples in inputs
+            )
+            parts = [_with_labels(model, Q) for Q in each]
             if model.events is not None:
                 scores = [np.ascontiguousarray(part[:, : model.n_scores]) for part in parts]
                 events = [model.events.follow(part) for part in scores]
@@ -218,17 +220,6 @@ def _with_labels(model: IntegerModel, Q: NDArray[Any]) -> NDArray[np.int32]:
             novelty = model.novelty_quantized(Q, scores)
             columns += [novelty, decision.is_novel(novelty)]
     return np.column_stack(columns).astype(np.int32)
-
-
-def _of_stream(model: IntegerModel, samples: NDArray[Any]) -> Iterator[NDArray[np.int32]]:
-    """Yield what Python computes for the windows of a recording, one every hop, a few at a time."""
-    # All windows of a long recording with a short hop would fill the memory.
-    window = model.input.rows
-    if len(samples) >= window:
-        view = np.lib.stride_tricks.sliding_window_view(samples, window, axis=0)[:: model.hop]
-        for first in range(0, len(view), _HOPS_AT_ONCE):
-            windows = view[first : first + _HOPS_AT_ONCE].transpose(0, 2, 1)
-            yield _with_labels(model, model.quantize_inputs(as_rows(windows, model.n_numbers)))
 
 
 def compare(

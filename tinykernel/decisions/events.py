@@ -259,7 +259,8 @@ class _DecayedStreams:
         self.streams, self.silent, self.shift, self.pause = streams, silent, shift, pause
         self.followed, self.groups = [], []
         for stream in streams:
-            self.followed.append(sums_over(stream.scores, silent, shift))
+            before = np.zeros(stream.scores.shape[1], np.int64)
+            self.followed.append(sums_over(stream.scores, silent, shift, before))
             at = np.searchsorted(stream.groups[:, 0], stream.ends, side="right") - 1
             self.groups.append(stream.groups[np.maximum(at, 0), 1])
 

@@ -32,7 +32,6 @@ from tinykernel.text import count, listed
 
 #: Usual confidence level of a promised rate: that of 95 % costs half of the hits.
 CONFIDENCE = 0.8
-_HOPS_AT_ONCE = 1024
 _ALARMS = 5.0  # in joined clips, at the promised rate
 _MOST_JOINED = 2**31  # values of joined clips
 _FEW_WINDOWS = 256  # of each recording, to recognise the training
@@ -189,17 +188,14 @@ def _stream(
     names: list[str],
     second: int,
 ) -> Stream:
-    view, scores = _windows_of(model, recording), []
-    for first in range(0, len(view), _HOPS_AT_ONCE):
-        say("listening", first, len(view), recording.name)
-        windows = view[first : first + _HOPS_AT_ONCE].transpose(0, 2, 1)
-        scores.append(model.scores(as_rows(windows, model.n_numbers)))
+    say("listening", 0, None, recording.name)
+    scores = model.stream_scores(recording.X)
     classes = {label: at for at, label in enumerate(model.classes) if label not in background}
     spans = [(s.first, s.end, classes[s.label]) for s in recording.spans if s.label in classes]
     groups = [(span.first, names.index(str(span.label))) for span in recording.groups]
     return Stream(
-        np.concatenate(scores),
-        np.arange(len(view)) * model.hop + model.input.rows - 1,
+        scores,
+        np.arange(len(scores)) * model.hop + model.input.rows - 1,
         np.array(spans, np.int64).reshape(-1, 3),
         np.array(groups, np.int64).reshape(-1, 2),
         len(recording.X),

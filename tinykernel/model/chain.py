@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.model.grid import Grid
+from tinykernel.model.grid import LARGEST, Grid
 from tinykernel.model.record import Record
 from tinykernel.model.stage import Part, Stage
 from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.scale import Scale
 from tinykernel.model.stages.spectrum import Spectrum
 
+# Of windows of a stream, where they have nothing more in common.
+_VALUES_AT_ONCE = 1 << 22
 _Piece = TypeVar("_Piece", bound=Stage | Part)
 
 
@@ -130,9 +133,45 @@ class Chain(Record):
 
     def scaled(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Run the chain on rows of raw values, up to the stage scale."""
-        named = self._named(rows)
+        return self._run_from(0, self._named(rows))
+
+    def stream_inputs(self, samples: NDArray[Any], hop: int) -> Iterator[NDArray[Any]]:
+        """Yield the quantized inputs of all windows of a stream, a few thousand at a time.
+
+        `samples`, of `raw_dtype`, have the shape (n, channels and numbers beside). A window begins
+        every `hop` samples. Rows that windows have in common are computed once.
+        """
+        rows = self.input.rows
+        n = (len(samples) - rows) // hop + 1
+        within = max(0, LARGEST // samples.shape[1] - rows) // hop + 1
+        at_once = max(1, min(within, _VALUES_AT_ONCE // self.grids()[self._n_shared].size))
+        for first in range(0, n, at_once):
+            last = min(first + at_once, n) - 1
+            yield self._scaled_windows(samples[first * hop : last * hop + rows], hop)
+
+    @property
+    def _n_shared(self) -> int:
+        """Number of stages, from the first one, whose rows the windows of a stream share."""
+        return next(i for i, stage in enumerate(self.stages) if not stage.SHARES)
+
+    def _scaled_windows(self, samples: NDArray[Any], hop: int) -> NDArray[Any]:
+        """Do as `scaled` for the windows of a stretch, from its first sample to its last."""
+        rows, numbers = np.split(samples, [self.input.channels], axis=1)
+        numbers, shared = numbers[self.input.rows - 1 :: hop], self._n_shared
+        for stage, grid in zip(self.stages[:shared], self.grids(), strict=False):
+            long = stage.run(rows.reshape(1, -1), replace(grid, rows=len(rows)))
+            hop //= stage.step
+            rows = long.reshape((len(rows) - grid.rows) // stage.step + stage.gives(grid).rows, -1)
+        grid = self.grids()[shared]
+        windows = np.lib.stride_tricks.sliding_window_view(rows, grid.rows, axis=0)[::hop]
+        values = windows.transpose(0, 2, 1).reshape(len(windows), -1)
+        return self._run_from(shared, {"input": values, "numbers": numbers})
+
+    def _run_from(self, first: int, named: dict[str, NDArray[Any]]) -> NDArray[Any]:
+        """Run the stages from one to the stage scale."""
         values = named["input"]
-        for stage, grid in zip(self.stages[: self._entry], self.grids(), strict=False):
+        stages, grids = self.stages[first : self._entry], self.grids()[first:]
+        for stage, grid in zip(stages, grids, strict=False):
             if isinstance(stage, Beside):
                 values = np.hstack([values, named["numbers"]])
             values = stage.run(values, grid)

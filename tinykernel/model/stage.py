@@ -45,6 +45,8 @@ class Stage(Piece):
     #: Its ports: what it can stand behind, and what it gives. A chain begins with "samples".
     TAKES: ClassVar[tuple[str, ...]]
     GIVES: ClassVar[str]
+    #: Whether the windows of a stream have rows of it in common.
+    SHARES: ClassVar[bool] = False
 
     @property
     def step(self) -> int:

@@ -69,28 +69,39 @@ class Events(Record):
         if not self.thresholds.any():
             raise self.refuse("every class is background, so nothing can happen")
 
-    def follow(self, scores: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Return the event of each decision of a stream, from its beginning: a label or `NO_EVENT`.
+    def follow(
+        self, scores: NDArray[np.int32], state: EventState | None = None
+    ) -> NDArray[np.int64]:
+        """Return the event of each decision of a stream: a label or `NO_EVENT`.
 
-        `scores` has one row a decision. Sums are followed by `sums_over`.
+        `scores` has one row a decision. They begin the stream, or go on from `state`, which then
+        has what comes next. Sums are followed by `sums_over`.
         """
-        return self.of_sums(*sums_over(scores, self.thresholds == 0, self.shift))
+        state = EventState(scores.shape[1]) if state is None else state
+        labels, sums = sums_over(scores, self.thresholds == 0, self.shift, state.sums)
+        return self.of_sums(labels, sums, state)
 
-    def of_sums(self, labels: NDArray[np.intp], sums: NDArray[np.int64]) -> NDArray[np.int64]:
+    def of_sums(
+        self,
+        labels: NDArray[np.intp],
+        sums: NDArray[np.int64],
+        state: EventState | None = None,
+    ) -> NDArray[np.int64]:
         """Return the events of decisions whose labels and sums are known."""
-        thresholds, made = self.thresholds.astype(np.int64), np.full(len(labels), NO_EVENT)
+        state = EventState(sums.shape[1]) if state is None else state
+        thresholds, events = self.thresholds.astype(np.int64), np.full(len(labels), NO_EVENT)
         gathered = sums[np.arange(len(labels)), labels]
         least = thresholds[labels]
-        wait_until, held, since = 0, -1, 0
+        wait_until, since = state.wait, 0
         for at in np.flatnonzero((least > 0) & (gathered >= least)).tolist():
             label = int(labels[at])
-            # Whether the sum of the class that is held has fallen since it was looked at.
-            if held >= 0 and (sums[since : at + 1, held] < thresholds[held] >> 1).any():
-                held = -1
+            state.let_fall(sums[since : at + 1], thresholds)
             since = at + 1
-            if at >= wait_until and held != label:
-                made[at], held, wait_until = label, label, at + 1 + self.pause
-        return made.astype(np.int64)
+            if at >= wait_until and state.held != label:
+                events[at], state.held, wait_until = label, label, at + 1 + self.pause
+        state.let_fall(sums[since:], thresholds)
+        state.wait = max(wait_until - len(labels), 0)
+        return events.astype(np.int64)
 
     def facts(self) -> dict[str, Any]:
         """Return the fields, as JSON takes them."""
@@ -111,10 +122,26 @@ class Events(Record):
         ]
 
 
+class EventState:
+    """Where a stream is, from one stretch of decisions to the next."""
+
+    def __init__(self, n_classes: int) -> None:
+        self.sums = np.zeros(n_classes, np.int64)
+        self.wait, self.held = 0, -1
+
+    def let_fall(self, sums: NDArray[np.int64], thresholds: NDArray[np.int64]) -> None:
+        """Forget the class of the last event once its sum has fallen."""
+        if self.held >= 0 and (sums[:, self.held] < thresholds[self.held] >> 1).any():
+            self.held = -1
+
+
 def sums_over(
-    scores: NDArray[np.int32], silent: NDArray[np.bool_], shift: int
+    scores: NDArray[np.int32], silent: NDArray[np.bool_], shift: int, total: NDArray[np.int64]
 ) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-    """Return the label of each decision, and the sums of `Events` after it, (n, n_classes)."""
+    """Return the label of each decision, and the sums of `Events` after it, (n, n_classes).
+
+    `total` has the sums before the first decision, then those after the last one.
+    """
     labels, margin = margins(scores)
     wide, largest = scores.astype(np.int64), scores.max(axis=1).astype(np.int64)
     second = largest - margin
@@ -123,7 +150,7 @@ def sums_over(
     other = np.where(is_label, second[:, np.newaxis], largest[:, np.newaxis])
     gaps = wide - rest - (np.maximum(other - rest, 0) >> 1)
     taken = np.clip(gaps, 0, LARGEST_SUM >> shift)
-    sums, total = np.empty_like(taken), np.zeros(taken.shape[1], np.int64)
+    sums = np.empty_like(taken)
     for at, added in enumerate(taken):
         total += added - (total >> shift)
         sums[at] = total

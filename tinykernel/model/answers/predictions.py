@@ -13,6 +13,7 @@ from tinykernel.model.answers.decision import Decision, margins, nearer, novelti
 from tinykernel.model.answers.events import Events
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import Values
+from tinykernel.model.arrays import raw_values
 from tinykernel.model.chain import Chain
 from tinykernel.model.readouts.prototypes import distances
 from tinykernel.model.readouts.readout import Readout
@@ -135,6 +136,28 @@ class Predictions(Chain):
             If the shape is wrong or a value does not fit the raw type.
         """
         return self.scores_quantized(self.quantize_inputs(X))
+
+    def stream_scores(self, samples: ArrayLike) -> NDArray[np.int32]:
+        """Compute the scores of all decisions of a stream, from its first sample.
+
+        Parameters
+        ----------
+        samples : array-like, shape (n_samples, n_channels), or with numbers beside more columns
+
+        Returns
+        -------
+        ndarray of int32, shape (n_decisions, n_scores)
+            Equal to `scores` of the windows, one every `hop` samples; what windows have in common
+            is computed once.
+
+        Raises
+        ------
+        TinykernelError
+            If a value does not fit the raw type.
+        """
+        windows = list(self.stream_inputs(raw_values(samples, self.raw_dtype), self.hop))
+        inputs = np.concatenate([np.zeros((0, self.n_features), self.input_dtype), *windows])
+        return self.scores_quantized(inputs)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the outputs in the units of the training.

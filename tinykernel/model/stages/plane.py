@@ -27,6 +27,7 @@ class Plane(Stage):
     KIND = "plane"
     TAKES = ("rows",)
     GIVES = "levels"
+    SHARES = True
 
     def gives(self, grid: Grid) -> Grid:
         if not grid.is_signal or grid.dtype != "uint8" or grid.low != 0 or grid.channels < 2:

@@ -88,6 +88,7 @@ class Spectrum(Stage):
     KIND = "spectrum"
     TAKES = ("samples",)
     GIVES = "rows"
+    SHARES = True
 
     length: int  # of `LENGTHS`
     hop: int  # 1 to `length`
