@@ -51,7 +51,7 @@ def results(run: Run) -> dict[str, Any]:
         k = times * data[name].X.shape[1]
         row = [f"{name} ({'' if times == 1 else times}d)"]
         for paper, projection, T in zip(
-            papers, ("dense", "circulant", "circulant"), (1, 1, turns), strict=True
+            papers, ("dense", "circulant", "circulant"), (0, 0, turns), strict=True
         ):
             models = (learned(name, k, s, projection=projection, n_turns=T) for s in range(draws))
             row.append(beside(paper, [score(model, data[name]) for model in models]))
@@ -61,7 +61,7 @@ def results(run: Run) -> dict[str, Any]:
     cells = []
     for ax, (name, part) in zip(axes.flat, data.items(), strict=True):
         lines = [
-            ["random Fourier", *(score(learned(name, k, 0, n_turns=1), part) for k in sizes)],
+            ["random Fourier", *(score(learned(name, k, 0, n_turns=0), part) for k in sizes)],
             ["CNM to the kernel", *(kernel_score(run, part, sigma[name], k) for k in sizes)],
             ["CNM", *(score(learned(name, k, 0), part) for k in sizes)],
         ]

@@ -61,9 +61,19 @@ def test_learned_maps_beat_random_ones(projection) -> None:
     X, y = load_digits(return_X_y=True)
     X, X_test, y, y_test = train_test_split(X, y, random_state=0, stratify=y)
     how = {"n_components": 16, "projection": projection, "sigma": 30.0, "random_state": 0}
-    random, learned = (CompactMapClassifier(n_turns=T, **how).fit(X, y) for T in (1, 10))
+    random, learned = (CompactMapClassifier(n_turns=T, **how).fit(X, y) for T in (0, 10))
     assert learned.score(X_test, y_test) > random.score(X_test, y_test) + 0.1
     assert learned.score(X_test, y_test) > 0.85
+
+
+def test_every_turn_ends_with_steps_on_the_map(monkeypatch) -> None:
+    """Algorithm 3 takes T1 steps on w and T2 on Theta in each of T turns; 0 turns learn no map."""
+    X, y, seen = np.arange(8.0).reshape(4, 2), [0, 1, 0, 1], []
+    monkeypatch.setattr(CompactMapClassifier, "_learn_map", lambda *_: seen.append(1))
+    for turns in (0, 1, 3):
+        CompactMapClassifier(n_components=2, n_turns=turns, n_steps=5, batch_size=2).fit(X, y)
+        assert len(seen) == 5 * turns
+        seen.clear()
 
 
 @pytest.mark.parametrize("penalty", ["l2", "l1"])

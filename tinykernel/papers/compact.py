@@ -107,7 +107,7 @@ class CompactMapClassifier(OneVersusRest):
     penalty_weight : float
         mu.
     n_turns, n_steps, batch_size : int
-        T, T1 = T2, and M. A small T is the early stopping of section 6.1.
+        T, where 0 leaves the map random; T1 = T2; and M. A small T is the early stopping of 6.1.
     random_state : int, RandomState or None
 
     Attributes
@@ -142,7 +142,7 @@ class CompactMapClassifier(OneVersusRest):
         check_choice("projection", self.projection, ("dense", "circulant"))
         check_choice("penalty", self.penalty, (None, "l2", "l1"))
         for name in ("n_components", "n_turns", "n_steps", "batch_size"):
-            check_count(name, getattr(self, name))
+            check_count(name, getattr(self, name), 0 if name == "n_turns" else 1)
         for name in ("sigma", "regularization", "penalty_weight"):
             check_positive(name, getattr(self, name))
         self.classes_, Y = label_matrix(labels)
@@ -169,7 +169,7 @@ class CompactMapClassifier(OneVersusRest):
             Z = np.hstack([Z, np.ones((len(Z), 1))]).astype(X.dtype)
             W = W - hinge_gradient(W, Z, Y[batch], price) / (price * t)
             W /= np.maximum(1, np.sqrt(price) * np.linalg.norm(W, axis=0))
-            if t % T1 == 0 and t < T * T1:
+            if t % T1 == 0 and t <= T * T1:
                 for _ in range(T1):
                     self._learn_map(learned, W, X, Y, rng)
             if t > (T + _FINAL / 2) * T1:
