@@ -1,7 +1,5 @@
 """The page of accuracy per byte: rows, their table and picture."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path

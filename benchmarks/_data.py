@@ -1,7 +1,5 @@
 """The data sets of the benchmarks: their splits, and the options of `train` for each."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from zipfile import ZipFile

@@ -1,7 +1,5 @@
 """Where a benchmark ran: one line for the top of its page."""
 
-from __future__ import annotations
-
 import datetime
 import os
 import platform

@@ -10,8 +10,6 @@ Or B is learned as weights are, straight through: its signs are those of float s
 moves by the gradient with respect to B.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any

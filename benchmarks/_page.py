@@ -1,7 +1,5 @@
 """What scripts that print a page share: their arguments, and a copy of what they print."""
 
-from __future__ import annotations
-
 import argparse
 import os
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Rows that take long to measure: each is kept in a file as soon as it is finished."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -8,8 +8,6 @@ bytes of tables. It learns from 70 % of the rows, drawn by the seed, and is judg
 the integers of the firmware.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache

@@ -18,8 +18,6 @@ A linear SVM and the exact RBF SVM, of any size, stand beside.
 keeps the models, so that a row of several trainings goes on where it ended.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -7,8 +7,6 @@ that helps, a linear part. All are judged on the test rows: 20 % by seed 0, or t
 row that is finished is kept in ``numbers/choice.json`` of the folder.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from pathlib import Path

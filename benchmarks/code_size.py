@@ -10,8 +10,6 @@ some minutes; ``--cores`` keeps the rows of the others. The sizes are those of `
 ridge regression, which spreads what the sample cannot tell apart.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import functools

@@ -7,8 +7,6 @@ instructions are counted in the emulator. The code of micromlgen is C++ only aro
 these are compiled as C.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import importlib.util

@@ -5,8 +5,6 @@ write, and everything that is not a sentence: code blocks, tables, headings, and
 a link. The limits stand in tests/test_prose.py.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any, NamedTuple

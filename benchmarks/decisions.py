@@ -6,8 +6,6 @@ calibrates it on the other, and judges its decisions on the test rows, which not
 ``--picture FILE.svg`` draws errors against coverage of a model of scikit-learn's digits instead.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path

@@ -9,8 +9,6 @@ seconds at a random gain, over silence of at most a tenth of its loudness, which
 recorded between words. ``--work FOLDER`` keeps models and scores.
 """
 
-from __future__ import annotations
-
 import argparse
 import pickle
 import sys

@@ -12,8 +12,6 @@ models are those of ``code_size.py``. What a piece of work costs is fitted by le
 relative error, stage by stage, with no price below zero.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from dataclasses import replace

@@ -5,8 +5,6 @@ of which a share is bad; models are nothing but the rate at which they are right
 data are needed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 

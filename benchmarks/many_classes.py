@@ -5,8 +5,6 @@ Run with ``python benchmarks/many_classes.py [--data DIR] [--budgets 8KB,16KB]``
 most 10 windows a class are for training and 40 for testing: 64 classes, 621 and 1,865 windows.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -7,8 +7,6 @@ the SVM, 1, 3 or 10, and whether its inputs are standardized are chosen by three
 training rows. It takes about fifteen minutes of two processors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

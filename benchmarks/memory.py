@@ -9,8 +9,6 @@ there and every finished row in ``numbers/memory.json``; rows that are there are
 Ends with status 1 where a row is over the limit.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -6,8 +6,6 @@ known classes and all rows of the class left out. DIR holds ``gas_drift.npz`` an
 whose test rows are of other batches or persons than those of the training.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path

@@ -7,8 +7,6 @@ and splits are those of ``novelty.py``, without the labels: all classes but one 
 ``gas_drift.npz`` and ``har_raw.npz``, whose test rows are of other batches or persons.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

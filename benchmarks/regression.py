@@ -12,8 +12,6 @@ window of vibration (256 samples); whole bearings are held out, also where somet
 It is a model of a machine, not a machine.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 import warnings

@@ -8,8 +8,6 @@ arguments, on its official training part. MiniRocket is the published accuracy o
 (10,000 float features). A linear model and an RBF SVM of scikit-learn are trained in the same run.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from datetime import date

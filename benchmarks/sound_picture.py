@@ -3,8 +3,6 @@
 python benchmarks/sound_picture.py words.tkm words/open/11_1.wav docs/images/sound.png
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

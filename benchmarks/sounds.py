@@ -9,8 +9,6 @@ Rows of the page that are not asked for stay. ``--work FOLDER`` keeps folds, so 
 where it ended.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import json

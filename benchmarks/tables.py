@@ -10,8 +10,6 @@ SVM with C = 10 on standardized inputs, text as one-hot; HistGradientBoosting wi
 forest that emlearn converts to C, where that is installed, in the same budget.
 """
 
-from __future__ import annotations
-
 import json
 import resource
 import subprocess

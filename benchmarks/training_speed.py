@@ -9,8 +9,6 @@ comes first. ``--write FOLDER`` leaves ``training-speed.md`` there. Ends with st
 misses its limit.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

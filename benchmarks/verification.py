@@ -4,8 +4,6 @@ Runs the proofs, and a share of the fuzzing if asked; --fuzz-log takes the outpu
 a `make fuzz` that was run before. Needs a checkout: random models are those of the tests.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import importlib

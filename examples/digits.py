@@ -10,8 +10,6 @@ to FOLDER (default: ``digits-firmware``). It prints::
     project:         digits-firmware
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

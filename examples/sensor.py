@@ -24,8 +24,6 @@ prints, after half a minute::
     project:         sensor-firmware
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

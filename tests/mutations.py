@@ -6,8 +6,6 @@ that have to notice it are those of `make test` in the files that stand beside i
 all of `make test` for each; ``-k WORD`` takes only changes of files whose name has it.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

@@ -3,8 +3,6 @@
 Importing the command line takes a moment, in which Ctrl-C would show a traceback.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Checks of the values that a user gives for parameters."""
 
-from __future__ import annotations
-
 import math
 from numbers import Integral, Real
 

@@ -1,7 +1,5 @@
 """Compilers of any make, and how they are run: all the same way."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import shutil

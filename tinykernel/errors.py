@@ -1,7 +1,5 @@
 """The exceptions for problems that the user can fix."""
 
-from __future__ import annotations
-
 
 class TinykernelError(ValueError):
     """A problem in what the user gave: one line that says what, where, and what to do.

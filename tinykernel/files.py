@@ -1,7 +1,5 @@
 """Write files atomically: an interrupted run leaves no half-written file under its name."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -3,8 +3,6 @@
 The receiver is a context variable, so that fits in different threads do not mix.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

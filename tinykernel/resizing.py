@@ -10,8 +10,6 @@ covers i * N to (i + 1) * N, pixel y covers y * n to (y + 1) * n. The overlaps o
 N, so a result is the mean of the area, rounded half up. A smaller picture repeats its pixels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rows that may lie in a file, as `numpy.memmap`, when they are too many for memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

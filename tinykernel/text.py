@@ -1,7 +1,5 @@
 """Text from users' data, such as labels and column names, made safe to show."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any

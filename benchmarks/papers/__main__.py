@@ -5,8 +5,6 @@ Run with ``python -m benchmarks.papers [TABLE ...] [--quick] [--data DIR]``. DIR
 and draws) too if ``--write`` names another folder.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import os

@@ -1,7 +1,5 @@
 """001, Lei & Lan 2021: binary embedding and ternary weights."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

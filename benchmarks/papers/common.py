@@ -1,7 +1,5 @@
 """Rows, widths, choices, tables and pictures of the papers' benchmarks."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

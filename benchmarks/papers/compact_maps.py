@@ -1,7 +1,5 @@
 """004, Yu et al. 2015: compact nonlinear maps and circulant extensions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import matplotlib.pyplot as plt

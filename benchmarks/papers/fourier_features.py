@@ -1,7 +1,5 @@
 """002, Qi 2020: two moons by random Fourier features."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """000, Zhang 2022: features optimised by kernel alignment."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import matplotlib.pyplot as plt

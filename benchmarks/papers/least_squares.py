@@ -1,7 +1,5 @@
 """003, Ganesh 2020: kernel least squares on MNIST 7 against 9."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import matplotlib.pyplot as plt

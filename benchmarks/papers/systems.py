@@ -1,7 +1,5 @@
 """All systems of the papers, scikit-learn's and this project's, on the same rows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import matplotlib.pyplot as plt

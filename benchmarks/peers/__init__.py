@@ -12,8 +12,6 @@ What is built is linked for Cortex-M4 as a model of tinykernel is, runs over the
 computer, and its instructions are counted in the emulator.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Boosted trees, whose bytes are estimated."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

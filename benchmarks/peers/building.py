@@ -1,7 +1,5 @@
 """Build other classifiers in C, run them on this computer and count their instructions."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import tempfile

@@ -1,7 +1,5 @@
 """Classifiers of scikit-learn that emlearn converts to C."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import importlib

@@ -1,7 +1,5 @@
 """Which rows the others learn from, and choose by."""
 
-from __future__ import annotations
-
 import numpy as np
 from _data import Data
 

@@ -1,7 +1,5 @@
 """tinykernel.train: the model fits, uses its budget, and what was found is kept."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits

@@ -1,7 +1,5 @@
 """tinykernel calibrate: what it prints and writes, and when it refuses."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """tinykernel evaluate, and the same judgement in train and verify."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

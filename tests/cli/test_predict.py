@@ -1,7 +1,5 @@
 """Labels and scores of a model."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.cli.tools import arrays, failed, json_of, run

@@ -1,7 +1,5 @@
 """Decisions: promises that hold, and one line where the rows do not suffice."""
 
-from __future__ import annotations
-
 import dataclasses
 from importlib import import_module
 from typing import Any

@@ -1,7 +1,5 @@
 """Events against what was said: the count of hits and alarms, and thresholds for a rate."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Counters and drift of a device: what they count, find and refuse."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Novelty: what looks like no class, with a rate of false alarms that was promised."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

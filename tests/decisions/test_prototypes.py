@@ -1,7 +1,5 @@
 """Novelty by prototypes and margin: what it computes, and what it is fitted to."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

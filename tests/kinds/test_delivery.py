@@ -1,7 +1,5 @@
 """A model over a limit is trained again, smaller, and `train` calls what the architecture says."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

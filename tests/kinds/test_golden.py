@@ -1,7 +1,5 @@
 """For a fixed spec and seed a model has the same bytes, whatever else changes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits

@@ -1,7 +1,5 @@
 """`select`: which kinds race, which are trained in full, and by which rule one is taken."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

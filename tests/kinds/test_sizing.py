@@ -1,7 +1,5 @@
 """Sizes of specs: the largest within the limits, found with few untrained models."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits

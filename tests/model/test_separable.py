@@ -1,7 +1,5 @@
 """Separable convolutions: the arithmetic against a slow version, and its proved ranges."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

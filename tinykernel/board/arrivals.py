@@ -1,7 +1,5 @@
 """When samples arrive: the rate of a sensor, and its pauses."""
 
-from __future__ import annotations
-
 import math
 from array import array
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """C against Python on a board: rows that are sent, and live decisions; time and stack."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """A board on this computer: the program that answers, in QEMU or as a process."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile

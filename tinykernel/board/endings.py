@@ -1,7 +1,5 @@
 """What ends a command that waits for a board."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager

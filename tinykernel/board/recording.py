@@ -1,7 +1,5 @@
 """Recordings of a sensor: read without a pause, and written one file each."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io

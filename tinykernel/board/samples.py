@@ -1,7 +1,5 @@
 """The output of sketches: numbers per line, or frames of 16-bit samples."""
 
-from __future__ import annotations
-
 import math
 import re
 import struct

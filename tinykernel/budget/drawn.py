@@ -1,7 +1,5 @@
 """Other methods, whose components are drawn: as many as fit a budget."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any

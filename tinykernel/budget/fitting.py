@@ -1,7 +1,5 @@
 """`train`: select the best model that fits a budget, fit it, link it."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Mapping, Sequence

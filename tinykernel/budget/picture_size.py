@@ -1,7 +1,5 @@
 """The size to which pictures are resized, chosen on held-out pictures."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

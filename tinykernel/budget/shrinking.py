@@ -1,7 +1,5 @@
 """A converted model within a budget: coarser leaves or weights, then fewer trees."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The files that programs built with harness.c of firmware/boards read and write."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

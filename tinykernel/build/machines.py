@@ -1,7 +1,5 @@
 """The table of emulated machines on which generated firmware is run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from tinykernel.codegen.targets import Target, find_target

@@ -1,7 +1,5 @@
 """C against Python, bit for bit: build the exported C, run every row, compare every score."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """From sources to a program that runs on this computer or on an emulated board."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence

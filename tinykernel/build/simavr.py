@@ -1,7 +1,5 @@
 """Running a program on an emulated AVR, by the library of simavr."""
 
-from __future__ import annotations
-
 import ctypes
 import ctypes.util
 import struct

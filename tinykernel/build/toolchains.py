@@ -1,7 +1,5 @@
 """Finding the compilers of a machine for each target."""
 
-from __future__ import annotations
-
 import functools
 import os
 import re

@@ -1,7 +1,5 @@
 """Put a project on a board with PlatformIO."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import os

@@ -4,8 +4,6 @@ Commands import scikit-learn and numba inside, so that ``--help``, ``targets`` a
 are fast.
 """
 
-from __future__ import annotations
-
 import io
 import sys
 import warnings

@@ -1,7 +1,5 @@
 """Convert a model file of another library."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path

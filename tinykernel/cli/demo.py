@@ -1,7 +1,5 @@
 """The full workflow on scikit-learn's digits: train, export, verify, report."""
 
-from __future__ import annotations
-
 import shlex
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Judge a model on labelled rows."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import typer

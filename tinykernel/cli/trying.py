@@ -1,7 +1,5 @@
 """Try a model in a browser before any board is flashed."""
 
-from __future__ import annotations
-
 import tempfile
 import webbrowser
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Compare the C with Python, score by score."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Annotated, Any
 

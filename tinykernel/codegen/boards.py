@@ -3,8 +3,6 @@
 Versions of platforms are pinned in ``templates/platformio/format.json``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

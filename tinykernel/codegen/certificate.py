@@ -1,7 +1,5 @@
 """The proof that nothing overflows, as a file that ``firmware/check_proof.py`` checks against C."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """The workflow by which a firmware repository checks its model on every commit."""
 
-from __future__ import annotations
-
 import io
 import re
 import shlex

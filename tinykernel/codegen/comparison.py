@@ -1,7 +1,5 @@
 """An export compared with what a model generates now."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Mapping, Sequence

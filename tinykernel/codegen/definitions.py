@@ -1,7 +1,5 @@
 """Macros and constant arrays of a generated source, and how bits are put into words."""
 
-from __future__ import annotations
-
 import functools
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Short descriptions of a model for headers, pages and terminals."""
 
-from __future__ import annotations
-
 from tinykernel.codegen.pack.machine import weight_bits
 from tinykernel.model import IntegerModel
 from tinykernel.model.readouts.linear import Linear

@@ -1,7 +1,5 @@
 """Classes, inputs, text and missing values as C constants: enums, and a macro for a gap."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import re

@@ -1,7 +1,5 @@
 """Names, numbers and strings written in C: the same text on every machine."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path

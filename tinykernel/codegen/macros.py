@@ -1,7 +1,5 @@
 """Macros that headers of C libraries and frameworks may define before that of a model."""
 
-from __future__ import annotations
-
 import fnmatch
 import functools
 from pathlib import Path

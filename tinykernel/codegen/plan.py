@@ -1,7 +1,5 @@
 """Lossless layout of an `IntegerModel`: the tables that ``tk_contract.h`` names, and the memory."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ A project format is a folder in ``templates/`` with a ``format.json``. Files end
 Jinja templates, others are copied; ``NAME`` in a path is the name of the model.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

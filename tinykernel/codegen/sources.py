@@ -1,7 +1,5 @@
 """The C sources of a model: what every project format contains."""
 
-from __future__ import annotations
-
 import json
 import re
 import textwrap

@@ -1,7 +1,5 @@
 """The table of targets: to add a processor, add one row to `_ROWS`, and its boards."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The C of a model as a WebAssembly module: a browser runs the firmware itself."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from pathlib import Path

@@ -1,3 +1,1 @@
 """Text and missing values of tables as numbers, in files and in frames of pandas or polars."""
-
-from __future__ import annotations

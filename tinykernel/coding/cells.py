@@ -1,7 +1,5 @@
 """The cells of a column of a table: numbers, or text of which each different one has a number."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

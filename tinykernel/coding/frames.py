@@ -1,7 +1,5 @@
 """Frames of pandas and polars: text and missing values become numbers as those of files do."""
 
-from __future__ import annotations
-
 from collections.abc import Sized
 from numbers import Complex, Real
 from typing import Any

@@ -1,7 +1,5 @@
 """Boosted trees of LightGBM and XGBoost, as their own dumps have them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

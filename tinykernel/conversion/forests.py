@@ -1,7 +1,5 @@
 """Trees and ensembles of trees of scikit-learn."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

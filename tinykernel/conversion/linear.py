@@ -5,8 +5,6 @@ the same in levels, hence what is left to the linear part are weights within -12
 where there is one output.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`convert`: a model of another library as an integer model, and what that changed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module

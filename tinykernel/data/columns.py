@@ -1,7 +1,5 @@
 """Columns that are not inputs: times, counters, identifiers, and columns without information."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

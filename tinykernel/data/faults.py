@@ -1,7 +1,5 @@
 """Checks of the rows and labels of a data file."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

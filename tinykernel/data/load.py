@@ -1,7 +1,5 @@
 """Load and check data files: `load_data` for training, `load_rows` for a finished model."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import replace

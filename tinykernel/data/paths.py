@@ -3,8 +3,6 @@
 The command line imports this module before anything heavy.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

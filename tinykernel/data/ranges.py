@@ -1,7 +1,5 @@
 """The ranges of inputs that a model was trained on, and rows outside them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby

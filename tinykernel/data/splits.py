@@ -1,7 +1,5 @@
 """Hold out whole recordings to test on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -5,8 +5,6 @@ distinct elements in a data stream"). Of the digests of other rows in the same r
 is in the record estimates the share of training rows. Up to `KEPT` training rows it is exact.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from typing import Any

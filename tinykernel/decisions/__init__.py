@@ -5,8 +5,6 @@ scores into probabilities, and `calibrate` combines them. On a device `counters`
 `drift` compares them with those on held-out rows.
 """
 
-from __future__ import annotations
-
 from tinykernel.decisions.calibrate import Calibration, calibrate
 from tinykernel.decisions.counters import Counters
 from tinykernel.decisions.drift import Drift, Expected, drift, expected_counts

@@ -1,7 +1,5 @@
 """Fit the decision part of a model to rows that it was not trained on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

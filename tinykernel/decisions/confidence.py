@@ -1,7 +1,5 @@
 """From scores to probabilities, and how far those are from the truth."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

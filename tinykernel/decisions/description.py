@@ -1,7 +1,5 @@
 """The decision part of a model, and how it was calibrated, for people and as JSON types."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tinykernel.decisions.calibrate import Calibration

@@ -6,8 +6,6 @@ span of another class is confused. All others are false alarms. TensorFlow's str
 speech commands also distinguishes wrong words from false positives.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Coverage, error and calibration of a model's decisions on labelled rows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The threshold of novelty, for rows that look like no class, with a promised false-alarm rate."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 

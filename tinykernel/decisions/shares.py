@@ -1,7 +1,5 @@
 """Exact bounds of a share on new rows, by rows or by groups."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Minimum margins for an answer, chosen on rows that the model was not trained on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """scikit-learn estimators: classifiers, regressors, and novelty detection."""
 
-from __future__ import annotations
-
 from tinykernel.estimator.classifier import Classifier, TernaryKernelClassifier
 from tinykernel.estimator.oneclass import NoveltyDetector, calibrate_one_class
 from tinykernel.estimator.regressor import Regressor, TernaryKernelRegressor

@@ -1,7 +1,5 @@
 """The classifier: a scikit-learn estimator that becomes firmware."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

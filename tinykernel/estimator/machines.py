@@ -1,7 +1,5 @@
 """Common parts of the estimators: input checks, training, the integer model."""
 
-from __future__ import annotations
-
 import warnings
 from abc import abstractmethod
 from dataclasses import asdict, dataclass, fields, replace

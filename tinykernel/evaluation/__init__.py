@@ -1,7 +1,5 @@
 """Judge models: `evaluate`, simple models on the same rows, confidence intervals, cautions."""
 
-from __future__ import annotations
-
 from tinykernel.evaluation.figures import (
     Baseline,
     Evaluation,

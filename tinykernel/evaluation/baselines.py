@@ -1,7 +1,5 @@
 """Simple models of few bytes, trained on the same rows, for comparison."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any

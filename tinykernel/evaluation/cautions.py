@@ -1,7 +1,5 @@
 """Reasons why an accuracy may mean less than it seems."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

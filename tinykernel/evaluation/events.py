@@ -1,7 +1,5 @@
 """How good the events of a model are, on labelled recordings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

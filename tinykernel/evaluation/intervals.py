@@ -1,7 +1,5 @@
 """Confidence intervals of accuracies and errors, for new rows or new groups."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

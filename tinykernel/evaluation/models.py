@@ -1,7 +1,5 @@
 """Judge a model on labelled rows, with baselines and cautions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isqrt

@@ -3,8 +3,6 @@
 `KINDS` has all of them; `select` chooses one, of a size and with settings, for a `Problem`.
 """
 
-from __future__ import annotations
-
 from tinykernel.kinds.chains import ChainsKind
 from tinykernel.kinds.components import ComponentsKind
 from tinykernel.kinds.kernels import KernelsKind

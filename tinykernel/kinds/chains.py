@@ -1,7 +1,5 @@
 """Chains of convolutions and a hidden layer, for images of one channel."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 

@@ -4,8 +4,6 @@ It changes one setting after the other. Most trials are heats: one fold, and hal
 Finals have all components, as a layout with smaller components has more of them.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The kernel machine: binary components, perhaps with a linear part beside them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace

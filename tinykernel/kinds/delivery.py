@@ -1,7 +1,5 @@
 """Training as for delivery: the chosen spec, and smaller ones while the model is over a limit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Kernels of signals: counts of windows, and a linear part on these."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace

@@ -1,7 +1,5 @@
 """A linear part alone, on the inputs of a table."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar

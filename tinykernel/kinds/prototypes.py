@@ -1,7 +1,5 @@
 """Prototypes of normal rows: the distance to the nearest one says how novel a row is."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar

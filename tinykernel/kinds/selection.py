@@ -6,8 +6,6 @@ out. Finalists are trained as they will be delivered on the same rows, and `choi
 by the losses on held-out rows: the cheapest one within one standard error of the best.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace

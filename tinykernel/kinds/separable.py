@@ -1,7 +1,5 @@
 """Separable convolutions: of images, and of signals whose spectrum is an image."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """The largest spec whose untrained model is within the limits."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

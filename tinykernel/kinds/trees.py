@@ -1,7 +1,5 @@
 """Boosted trees, or one tree for each output."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar

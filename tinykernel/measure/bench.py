@@ -1,7 +1,5 @@
 """How many instructions an inference takes, counted one by one in an emulator."""
 
-from __future__ import annotations
-
 import tempfile
 from collections import Counter
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ The size hardly depends on what was learned, so an untrained model is measured: 
 with a margin, so that models do not depend on the installed compiler.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

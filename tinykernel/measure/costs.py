@@ -1,7 +1,5 @@
 """Time of one inference: instructions and a clock."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from tinykernel.codegen.targets import find_target

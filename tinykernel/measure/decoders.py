@@ -7,8 +7,6 @@ Set Manual (chapters 2 and 16), Xtensa Instruction Set Architecture Reference Ma
 AVR Instruction Set Manual (chapter 5).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

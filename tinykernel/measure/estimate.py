@@ -4,8 +4,6 @@
 property by least squares, and writes ``code_sizes.json``.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from pathlib import Path

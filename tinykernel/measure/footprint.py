@@ -1,7 +1,5 @@
 """The memory of a model on a chip, read from a linked program."""
 
-from __future__ import annotations
-
 import bisect
 import tempfile
 from collections.abc import Sequence

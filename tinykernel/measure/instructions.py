@@ -4,8 +4,6 @@
 each piece of work on a core, and writes ``instruction_counts.json``.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Limits of flash, RAM, stack and time, read from the text of a budget."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, fields
 from typing import Any

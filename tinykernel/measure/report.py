@@ -1,7 +1,5 @@
 """Whether a model fits a target: flash, RAM and worst-case stack, linked or estimated."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any

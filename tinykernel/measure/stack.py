@@ -1,7 +1,5 @@
 """The worst-case stack of a function, read from the machine code of a linked program."""
 
-from __future__ import annotations
-
 import bisect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field

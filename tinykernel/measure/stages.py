@@ -1,7 +1,5 @@
 """Which stage of an inference each instruction of a program belongs to, from its debug data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The integer model: arithmetic, proof of its ranges, quantization and serialisation."""
 
-from __future__ import annotations
-
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.proof import Range, choose_schedules
 from tinykernel.model.quantization.pipelines import as_integer_model, quantize

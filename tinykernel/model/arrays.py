@@ -1,7 +1,5 @@
 """Checked, read-only arrays for the frozen dataclasses of this package, and labels of scores."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

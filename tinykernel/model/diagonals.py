@@ -1,7 +1,5 @@
 """The three ways in which an `IntegerModel` holds G."""
 
-from __future__ import annotations
-
 #: Largest magnitude in a diagonal, by kind.
 LARGEST = {"int8": 127, "int4": 7, "sign": 1}
 

@@ -1,7 +1,5 @@
 """The proof that no intermediate value overflows, and the shift schedules chosen by it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Records: dataclasses whose fields are listed once, for checks, files and fingerprints."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import re

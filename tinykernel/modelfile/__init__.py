@@ -4,8 +4,6 @@ A model is written and read by the fields of its records, arrays in a container,
 pickled classifier is one call, `_from_bytes` of the bytes of a .tkm: .pkl files need no unpickler.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import re

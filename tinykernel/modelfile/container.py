@@ -4,8 +4,6 @@ Members are stored uncompressed with fixed times: equal content gives equal byte
 no more memory than a few times the length of the file.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import math

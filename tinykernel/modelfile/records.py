@@ -1,7 +1,5 @@
 """Models as JSON and arrays, and back."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 from importlib import import_module

@@ -1,7 +1,5 @@
 """What a model file may hold: the classes, and what each of their fields must be."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any

@@ -3,8 +3,6 @@
 003, Ganesh 2020, needs nothing but `SpectralFeatures` and scikit-learn.
 """
 
-from __future__ import annotations
-
 from tinykernel.papers.alignment import KernelAlignment
 from tinykernel.papers.binary import BinaryCodes
 from tinykernel.papers.circulant import CirculantFeatures

@@ -1,7 +1,5 @@
 """Kernel alignment: a distribution of random features, learned from labels (000, section 3.2)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Circulant maps: a projection by circular convolutions, through the FFT (004, section 8)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Fastfood: random features by the fast Walsh-Hadamard transform (000 (9)-(14); 001 (3)-(4))."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

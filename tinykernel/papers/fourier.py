@@ -1,7 +1,5 @@
 """Random Fourier features of a shift-invariant kernel, from its spectral density (002; 004, 3)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """Labels of +-1, a column a class (000 (25)), and what classifiers with such outputs share."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any
 

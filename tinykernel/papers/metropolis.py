@@ -1,7 +1,5 @@
 """Metropolis-Hastings: frequencies of a spectral density that has no sampler of its own (002)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

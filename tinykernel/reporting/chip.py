@@ -1,7 +1,5 @@
 """The firmware in a page: the module of a model, facts for its inputs, and rows that prove it."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections.abc import Mapping

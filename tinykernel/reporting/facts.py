@@ -1,7 +1,5 @@
 """Facts on a report page: input ranges, margins, test images, the training."""
 
-from __future__ import annotations
-
 import base64
 import struct
 import zlib

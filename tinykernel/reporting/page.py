@@ -1,7 +1,5 @@
 """The report page of a model, as self-contained HTML."""
 
-from __future__ import annotations
-
 import html
 import itertools
 import os

@@ -1,7 +1,5 @@
 """Serve one page to the browser of this computer, and to nobody else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

@@ -1,7 +1,5 @@
 """Which rows the trainer holds out: to choose hyper-parameters, and to choose an epoch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any

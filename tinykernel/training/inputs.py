@@ -1,7 +1,5 @@
 """The part of the model that is computed once per data set: scaler and ``P H B x``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

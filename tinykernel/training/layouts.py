@@ -1,7 +1,5 @@
 """The layouts: how many bits each learned number of a component takes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

@@ -1,7 +1,5 @@
 """The epochs of a training: history, best state, Ctrl-C."""
 
-from __future__ import annotations
-
 import math
 import time
 from abc import ABC, abstractmethod

@@ -6,8 +6,6 @@ a number for each output: 0 is half the squared error; a level q between 0 and 1
 loss, ``q e`` of an error ``e = target - f`` above 0, else ``(q - 1) e`` (Koenker & Bassett 1978).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Independent trainings in threads of their own; their number does not change what they give."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

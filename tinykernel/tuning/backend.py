@@ -1,7 +1,5 @@
 """Where trials run: in threads here, or on the workers of a Dask scheduler, through joblib."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """The curve of accuracy against size, its front, and the smallest model that is good enough."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

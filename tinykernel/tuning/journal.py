@@ -5,8 +5,6 @@ each trial, and a model file for each final training. The file of a trial is wri
 atomically.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

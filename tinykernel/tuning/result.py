@@ -1,7 +1,5 @@
 """The result of a tuning: the curve, its models, and the recommendation."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Run trials in parallel within the time limit, and store finished ones."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence

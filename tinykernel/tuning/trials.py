@@ -1,7 +1,5 @@
 """One training of a tuning: a size, and held-out rows."""
 
-from __future__ import annotations
-
 import threading
 import time
 import warnings

@@ -1,7 +1,5 @@
 """`tune`: train over a range of sizes, judge them on held-out rows, recommend one."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Training of separable convolutions: the integers of the stage, and that it learns."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Blends of learned weights with discriminants: their choice, and what they decide."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Ridge regression in closed form: against the normal equations, and against leaving rows out."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Discriminants: against scikit-learn's, and through the weights that the firmware holds."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st

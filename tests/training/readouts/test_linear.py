@@ -1,7 +1,5 @@
 """Training of a linear part: learned as it is stored."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris

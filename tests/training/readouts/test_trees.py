@@ -1,7 +1,5 @@
 """Training of trees: the same on every machine, within its bytes, and only where it is ahead."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

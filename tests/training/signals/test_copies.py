@@ -1,7 +1,5 @@
 """Varied copies of windows, before and after a spectrum."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Training with numbers beside the windows of a signal."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Convolutions on spectra: how these are varied, what is learned, and when they are chosen."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Training on windows of signals: what is learned is what the model computes."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Run the program of an export on an emulated board, at a local port."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from pathlib import Path

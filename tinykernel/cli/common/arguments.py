@@ -1,7 +1,5 @@
 """Arguments and options shared by commands, and checks before long work."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from math import inf

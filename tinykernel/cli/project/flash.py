@@ -1,7 +1,5 @@
 """Put an exported project on a board."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

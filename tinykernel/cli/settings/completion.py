@@ -1,7 +1,5 @@
 """What a shell proposes for targets and settings."""
 
-from __future__ import annotations
-
 from tinykernel.cli.settings.table import SETTINGS
 from tinykernel.codegen.targets import TARGETS
 

@@ -1,7 +1,5 @@
 """Settings from the options of a command, ``--set`` and ``tinykernel.toml``."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import sys

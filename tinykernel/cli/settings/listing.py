@@ -1,7 +1,5 @@
 """List all settings of ``train``, ``tune`` and ``export``."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

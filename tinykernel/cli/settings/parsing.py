@@ -1,7 +1,5 @@
 """Readers of the text of settings."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Those of the trainer are the fields of its options (`tinykernel.training.options`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import Field, dataclass, fields

@@ -1,7 +1,5 @@
 """Lossless storage of stages and of parts of the read-out."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

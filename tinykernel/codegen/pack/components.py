@@ -17,8 +17,6 @@
   for five words of components: bit k of each is a bit of the code of five weights (`FIVES`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Storage of the stages before the kernels, and of numbers beside a window."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

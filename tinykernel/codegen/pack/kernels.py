@@ -4,8 +4,6 @@ Kernels are sorted by dilation and mixed channel, as those that read the same va
 follow each other. Without components the machine is sorted with them; else a table holds the order.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

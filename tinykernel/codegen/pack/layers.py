@@ -1,7 +1,5 @@
 """Storage of convolutions, and of the hidden layer that follows them."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

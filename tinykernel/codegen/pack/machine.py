@@ -1,7 +1,5 @@
 """Storage of the scale, of the linear part, of trees and of prototypes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Storage of separable convolutions: weights of 8 and of 4 bits, and a word per unit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Read a data file by its suffix: .npz, .npy pairs, .csv, .tsv and .parquet."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tinykernel.data.formats.delimited import read_table

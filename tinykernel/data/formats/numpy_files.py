@@ -1,7 +1,5 @@
 """NumPy files: .npz archives, and .npy with the labels in another file."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

@@ -1,7 +1,5 @@
 """Rows of a file, not yet checked, and which columns of a table are labels, groups and inputs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Recordings to windows: `reading` leads; `files`, `tracks` and `cutting` do the steps."""
 
-from __future__ import annotations
-
 from tinykernel.data.recordings.cutting import Stretch, Windows, window_starts
 from tinykernel.data.recordings.reading import windows
 

@@ -4,8 +4,6 @@ A window never spans a gap in time nor the end of a recording. Window w of a str
 starts at its sample w * hop, as in the firmware.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise

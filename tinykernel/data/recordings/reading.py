@@ -1,7 +1,5 @@
 """From files of recordings to windows."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Long recordings with labelled spans, and recordings joined of clips."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Channels, times and labels of recordings, and checks that recordings match."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

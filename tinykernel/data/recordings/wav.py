@@ -1,7 +1,5 @@
 """Read sound files as 16-bit samples, and resample them."""
 
-from __future__ import annotations
-
 import warnings
 from fractions import Fraction
 from pathlib import Path

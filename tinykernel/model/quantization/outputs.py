@@ -1,7 +1,5 @@
 """What outputs add up, in whole numbers: multipliers, offsets and the worth of a unit."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 

@@ -1,7 +1,5 @@
 """Components in the numbers of the firmware: their phase windows in 8 bits."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

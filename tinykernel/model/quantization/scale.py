@@ -1,7 +1,5 @@
 """The float scaler as an `Scale`: first part of the quantization."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

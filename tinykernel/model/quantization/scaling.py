@@ -1,7 +1,5 @@
 """The scaler of the inputs in floats, and which raw types the firmware takes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

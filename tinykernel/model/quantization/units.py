@@ -1,7 +1,5 @@
 """What the scores of a regressor mean: values, in floats and in fixed point."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

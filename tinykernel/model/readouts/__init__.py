@@ -1,7 +1,5 @@
 """The parts of a read-out, one file each, and what they add up to."""
 
-from __future__ import annotations
-
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.readouts.prototypes import Prototypes
 from tinykernel.model.readouts.ternary import Ternary

@@ -1,7 +1,5 @@
 """The stages of a chain, one file each: specification, arithmetic and proof."""
 
-from __future__ import annotations
-
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.components import Components

@@ -19,8 +19,6 @@ gives the same bits; sums over the rows of a group are those of `eights`. Kernel
 the function that Python calls.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from tinykernel.hadamard import LANES, fwht_lanes

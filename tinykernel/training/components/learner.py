@@ -1,7 +1,5 @@
 """The training loop of components: learned parameters, mini-batches, Adam, best state."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError

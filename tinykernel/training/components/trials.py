@@ -1,7 +1,5 @@
 """Short trainings of components on held-out rows, by which hyper-parameters are compared."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -11,8 +11,6 @@ All these numbers are exact in float32. Rounding has straight-through gradients;
 the projection ``y = worth * v``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

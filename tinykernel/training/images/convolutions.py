@@ -6,8 +6,6 @@ layer are -1, 0 or 1 (Hubara et al. 2016; the form of network is that of BitNetM
 shifts and clipping have straight-through gradients.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar

@@ -10,8 +10,6 @@ of the largest one that keeps every sum below 2**24. So the order of additions d
 bit, and BLAS can be used.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field

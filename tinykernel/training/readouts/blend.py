@@ -6,8 +6,6 @@ inputs: their mean costs the firmware nothing. Of har with persons left out (sev
 loss is 0.206 learned, 0.206 by discriminants, and 0.181 blended.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import partial
 

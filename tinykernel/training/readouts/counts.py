@@ -1,7 +1,5 @@
 """The stages that count, and the scaling of counts to bytes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any

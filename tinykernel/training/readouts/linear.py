@@ -8,8 +8,6 @@ Levels are rounded from a float shadow, which takes the gradient of V. The mean 
 offsets of the model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

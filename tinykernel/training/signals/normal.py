@@ -1,7 +1,5 @@
 """Windows of normal recordings: bands, filters, and simulated anomalies to choose by."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

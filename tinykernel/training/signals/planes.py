@@ -4,8 +4,6 @@ Levels are logarithms, so that a factor of loudness is a sum, and noise in a ban
 louder. All is done in whole numbers, the same on every processor.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

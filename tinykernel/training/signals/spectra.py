@@ -1,7 +1,5 @@
 """Training of separable convolutions on the spectra of signals."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

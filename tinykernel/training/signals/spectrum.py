@@ -1,7 +1,5 @@
 """Which spectrum suits a signal: the frames, their hop, and the bands."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

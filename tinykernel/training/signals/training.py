@@ -1,7 +1,5 @@
 """Training of signals: kernels are chosen from a pool, then the linear part is learned."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, replace
 from itertools import pairwise

@@ -6,8 +6,6 @@ directions (`directions`). The trainer learns the predictions of this fit, which
 the rows and for random rows around them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
