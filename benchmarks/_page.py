@@ -19,12 +19,18 @@ def page_arguments(description: str | None, sets: str) -> argparse.ArgumentParse
     return parser
 
 
+def _printed(lines: Iterable[str]) -> list[str]:
+    """Print lines as they come, and return them."""
+    printed = []
+    for line in lines:
+        print(line, flush=True)
+        printed.append(line)
+    return printed
+
+
 def print_page(page: Iterable[str], file: Path | None) -> None:
     """Print lines as they come; at the end write them to a file, where one is given."""
-    lines = []
-    for line in page:
-        print(line, flush=True)
-        lines.append(line)
+    lines = _printed(page)
     if file is not None:
         write_bytes_atomically(file, ("\n".join(lines) + "\n").encode())
 
@@ -52,10 +58,7 @@ def draw_dots(rows: dict[str, dict[str, float]], title: str, file: Path) -> None
 
 def print_section(section: Iterable[str], file: Path | None) -> None:
     """Print the lines of a section, title first; it takes its place in the page, or its end."""
-    lines = []
-    for line in section:
-        print(line, flush=True)
-        lines.append(line)
+    lines = _printed(section)
     if file is not None:
         before, _, old = file.read_text().partition(f"{lines[0]}\n")
         lines[:0] = [before.rstrip("\n"), ""] if before else []

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from _data import Data, load
 from _environment import describe_machine
-from _page import page_arguments, print_page
-from _rows import FinishedRows
+from _rows import FinishedRows, measure_sets
 from sklearn.datasets import load_digits, make_classification
 from sklearn.model_selection import train_test_split
 from tables import BALANCED, VALUES, rows_of
@@ -121,7 +120,6 @@ def measure(name: str, folder: Path) -> dict[str, Any]:
         "chosen": taken,
         "best": best,
         "behind": round(float(behind), 2),
-        "said": chosen.classifier.search_.get("contest", ""),
         "flash": None if chosen.memory is None else chosen.memory.flash,
         "search": round(searched, 1),
         "seconds": round(seconds, 1),
@@ -169,16 +167,5 @@ def page(finished: FinishedRows) -> Iterator[str]:
     yield f"of it in {near}. Repeat it with `python benchmarks/choice.py --into FOLDER`."
 
 
-def main() -> None:
-    """Measure the rows that are not there yet, then print the page."""
-    parser = page_arguments(__doc__, "all")
-    parser.add_argument("--into", type=Path, help="folder of the finished rows")
-    args = parser.parse_args()
-    finished = FinishedRows(args.into, "choice")
-    for name in SETS if args.sets == "all" else filter(None, args.sets.split(",")):
-        finished.measure(name, measure, name, Path(args.data))
-    print_page(page(finished), args.write)
-
-
 if __name__ == "__main__":
-    main()
+    measure_sets(__doc__, "choice", SETS, measure, page)

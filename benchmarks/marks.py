@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 from _environment import describe_machine
-from _page import page_arguments, print_page
-from _rows import FinishedRows
+from _rows import FinishedRows, measure_sets
 from sklearn.datasets import load_digits, make_classification
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import Pipeline
@@ -108,17 +107,5 @@ def page(rows: FinishedRows) -> Iterator[str]:
     yield "its inputs are standardized. Repeat it with `python benchmarks/marks.py --into FOLDER`."
 
 
-def main() -> None:
-    """Measure the rows that are not there yet, then print the page."""
-    parser = page_arguments(__doc__, "all")
-    parser.add_argument("--into", type=Path, help="folder of the finished rows")
-    args = parser.parse_args()
-    rows = FinishedRows(args.into, "marks")
-    for name in SETS if args.sets == "all" else filter(None, args.sets.split(",")):
-        for seed in range(SETS[name][1]):
-            rows.measure(f"{name} {seed}", measure, name, seed, Path(args.data))
-    print_page(page(rows), args.write)
-
-
 if __name__ == "__main__":
-    main()
+    measure_sets(__doc__, "marks", SETS, measure, page, lambda name: SETS[name][1])

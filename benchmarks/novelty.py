@@ -15,7 +15,7 @@ import numpy as np
 from _page import page_arguments, print_page
 from numpy.typing import NDArray
 from sklearn.covariance import LedoitWolf
-from sklearn.datasets import load_digits, load_wine
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedGroupKFold, train_test_split
@@ -168,19 +168,33 @@ def section(
         refused, rate = alarms(model, split)
         rates += [] if rate is None else [rate]
     yield from area_table(name, X, np.unique(y).tolist(), found)
-    wished = f"At most {100 * FALSE_ALARMS:g} % false alarms, with 95 % confidence:"
-    if rates:
-        false, true = np.array(rates).T
-        yield (
-            f"{wished} {100 * false.mean():.2f} % of test rows of known classes were taken for "
-            f"novel (at most {100 * false.max():.2f} % with one class left out), and "
-            f"{100 * true.mean():.1f} % of the rows of the class left out "
-            f"({100 * true.min():.1f} to {100 * true.max():.1f} %)."
-        )
-    else:
-        yield f"{wished} refused, {refused}."
+    yield promise(rates, refused, "known classes")
     assert model is not None
     yield from costs(model, Split(X, y, groups, np.unique(y)[-1]))
+
+
+def promise(rates: list[tuple[float, float]], refused: str, what: str) -> str:
+    """Say what became of the promised rate of false alarms: shares of false and of true ones."""
+    wished = f"At most {100 * FALSE_ALARMS:g} % false alarms, with 95 % confidence:"
+    if not rates:
+        return f"{wished} refused, {refused}."
+    false, true = 100 * np.array(rates).T
+    return (
+        f"{wished} {false.mean():.2f} % of test rows of {what} were taken for novel (at most "
+        f"{false.max():.2f} % with one class left out), and {true.mean():.1f} % of the rows of the "
+        f"class left out ({true.min():.1f} to {true.max():.1f} %)."
+    )
+
+
+def rows_of(name: str, folder: Path) -> tuple[Rows, Rows, Rows | None]:
+    """Return rows, labels and groups of a set."""
+    if name in ("digits", "wine", "tumours"):
+        load = {"digits": load_digits, "wine": load_wine, "tumours": load_breast_cancer}[name]
+        X, y = load(return_X_y=True)
+        return X.astype(np.float32), y, None
+    data = load_data(folder / f"{name}.npz", groups="group")
+    assert data.group_train is not None
+    return data.X_train, data.y_train, data.group_train
 
 
 def area_table(
@@ -248,18 +262,8 @@ def page(folder: Path, sets: list[str]) -> Iterator[str]:
     yield "[decisions.md](../decisions.md)."
     for name in sets:
         yield ""
-        if name == "digits":
-            X, y = load_digits(return_X_y=True)
-            yield from section(name, X, y, None, _components)
-        elif name == "wine":
-            X, y = load_wine(return_X_y=True)
-            yield from section(name, X.astype(np.float32), y, None, _components)
-        else:
-            data = load_data(folder / f"{name}.npz", groups="group")
-            X, y, group = data.X_train, data.y_train, data.group_train
-            assert group is not None
-            train = _windows if name == "har_raw" else _components
-            yield from section(name, X, y, group, train)
+        train = _windows if name == "har_raw" else _components
+        yield from section(name, *rows_of(name, folder), train)
 
 
 def main() -> None:

@@ -12,15 +12,13 @@ from pathlib import Path
 
 import numpy as np
 from _page import page_arguments, print_page
-from novelty import FALSE_ALARMS, TARGETS, Rows, Split, area_table, detectors
+from novelty import FALSE_ALARMS, TARGETS, Rows, Split, area_table, detectors, promise, rows_of
 from sklearn.covariance import LedoitWolf
-from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.metrics import roc_auc_score
 
 import tinykernel
 from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.targets import find_target
-from tinykernel.data.load import load_data
 from tinykernel.errors import TinykernelError
 from tinykernel.estimator import NoveltyDetector, calibrate_one_class
 from tinykernel.measure.footprint import measure_footprint
@@ -29,21 +27,10 @@ from tinykernel.model.readouts.prototypes import Prototypes
 _DETECTORS = ("IsolationForest", "OneClassSVM", "Mahalanobis")
 
 
-def rows_of(name: str, folder: Path) -> tuple[Rows, Rows, Rows | None, list[object]]:
-    """Return rows, labels, groups and the classes to leave out, one after the other."""
-    if name in ("digits", "wine", "tumours"):
-        load = {"digits": load_digits, "wine": load_wine, "tumours": load_breast_cancer}[name]
-        X, y = load(return_X_y=True)
-        out = [0] if name == "tumours" else np.unique(y).tolist()
-        return X.astype(np.float32), y, None, out
-    data = load_data(folder / f"{name}.npz", groups="group")
-    assert data.group_train is not None
-    return data.X_train, data.y_train, data.group_train, np.unique(data.y_train).tolist()
-
-
 def section(name: str, folder: Path) -> Iterator[str]:
     """Yield the tables of one set."""
-    X, y, groups, every = rows_of(name, folder)
+    X, y, groups = rows_of(name, folder)
+    every = [0] if name == "tumours" else np.unique(y).tolist()
     found: dict[str, list[float]] = {}
     rates, refusal = [], ""
     for out in every:
@@ -64,16 +51,7 @@ def section(name: str, folder: Path) -> Iterator[str]:
             novel = model.predict(split.rows) == "novel"
             rates.append((novel[~split.is_new].mean(), novel[split.is_new].mean()))
     yield from area_table(name, X, every, found)
-    if rates:
-        false, true = 100 * np.array(rates).T
-        yield (
-            f"At most {100 * FALSE_ALARMS:g} % false alarms, with 95 % confidence: "
-            f"{false.mean():.2f} % of test rows of what is normal were taken for novel (at most "
-            f"{false.max():.2f} %), and {true.mean():.1f} % of the rows of the class left out "
-            f"({true.min():.1f} to {true.max():.1f} %)."
-        )
-    else:
-        yield f"At most {100 * FALSE_ALARMS:g} % false alarms: refused, {refusal}."
+    yield promise(rates, refusal, "what is normal")
     yield from costs(model, split.rows[-100:])
 
 

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from _data import Data, load
 from _environment import describe_machine
-from _page import draw_dots, page_arguments, print_page
-from _rows import FinishedRows
+from _page import draw_dots
+from _rows import FinishedRows, measure_sets
 from peers import available
 from peers.converted import emlearn_trees
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -172,7 +172,6 @@ def measure(name: str, folder: Path) -> dict[str, Any]:
     simple = {peer: told(judged["baselines"][peer]) for peer in ("tree", "linear")}
     return {
         "model": trained["model_kind"],
-        "compared": trained["compared"],
         "found": told(judged),
         "flash": trained["flash"],
         "instructions": counted["instructions"],
@@ -247,18 +246,7 @@ def _cell(figures: list[float] | None) -> str:
     return f"{figures[0]:.3f}" if len(figures) == 1 else " / ".join(f"{f:.1f}" for f in figures)
 
 
-def main() -> None:
-    """Measure the rows that are not there yet, then print the page."""
-    parser = page_arguments(__doc__, "all")
-    parser.add_argument("--into", type=Path, help="folder of the finished rows")
-    args = parser.parse_args()
-    rows = FinishedRows(args.into, "tables")
-    for name in SETS if args.sets == "all" else filter(None, args.sets.split(",")):
-        rows.measure(name, measure, name, Path(args.data))
-    print_page(page(rows), args.write)
-    if args.write is not None:
-        picture(rows, args.write.with_suffix(".png"))
-
-
 if __name__ == "__main__":
-    main()
+    measured, written = measure_sets(__doc__, "tables", SETS, measure, page)
+    if written is not None:
+        picture(measured, written.with_suffix(".png"))
