@@ -48,7 +48,7 @@ def test_functions_are_compiled_once(cache) -> None:
     assert entry.suffix == ".tkc"
 
 
-def test_import_failed_where_no_folder_can_be_written(cache, monkeypatch) -> None:
+def test_import_works_where_no_folder_can_be_written(cache, monkeypatch) -> None:
     """Read-only containers have no place for a cache: functions are compiled in every process."""
 
     def fail(_: object) -> None:

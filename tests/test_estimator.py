@@ -61,7 +61,7 @@ def test_every_option_is_documented_and_a_parameter():
 
 
 def test_a_wrong_name_is_answered_with_the_right_one():
-    """``n_component=3`` once got Python's bare TypeError."""
+    """``n_component=3`` is answered with the name that is meant."""
     with pytest.raises(TypeError, match="did you mean n_components"):
         TernaryKernelClassifier(n_component=3)
     with pytest.raises(TypeError, match=r"^TernaryKernelClassifier: give parameters by name"):

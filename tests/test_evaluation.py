@@ -274,7 +274,7 @@ def test_samples_of_a_window_are_not_suspicious():
 
 @pytest.mark.parametrize(("y", "got"), [((0, 1), ("a", "b")), (("0", "1"), (0, 1))])
 def test_labels_of_another_kind_are_refused(y, got):
-    """Text beside numbers once ended in a KeyError; nothing says which label stands for which."""
+    """Text beside numbers is refused: nothing says which label stands for which."""
     with pytest.raises(TinykernelError, match="give labels of that type") as error:
         compare(y, got, classes=got)
     assert "\n" not in str(error.value)

@@ -115,7 +115,7 @@ def test_a_model_remembers_its_training(tmp_path):
 
 
 def test_a_verdict_over_few_groups_calls_no_worse_model_as_good(capsys):
-    """33 % was 'not clearly worse' beside 100 %, over two machines."""
+    """33 % beside 100 % is not called as good, however few machines there are."""
     figures = {"accuracy": 0.33, "balanced_accuracy": 0.33}
     chance = Baseline("always 'ok'", 0, 9, figures, "accuracy", "", True, True, False)
     judged = compare([0, 1], [0, 1], groups=[0, 1])

@@ -23,7 +23,7 @@ def test_plain_progress_is_sparse():
 
 
 def test_a_phase_without_steps_shows_itself():
-    """Linking or an emulator was silent for minutes: it is named after two seconds, then again."""
+    """Linking, or an emulator, is named after two seconds, then again."""
     now = [0.0]
     written: list[str] = []
     lines = PlainLines(written.append, clock=lambda: now[0])

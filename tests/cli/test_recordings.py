@@ -101,7 +101,7 @@ def test_evaluate_takes_recordings(recorded):
 
 
 def test_labels_of_another_kind_are_an_error(recorded, tmp_path):
-    """They were once dropped without a word, and with them the accuracy."""
+    """Labels are not dropped without a word, nor is the accuracy."""
     rows = [line.replace("slow", "walk").replace("fast", "run") for line in lines(0)]
     write(tmp_path / "other.csv", rows)
     for command in ("verify", "evaluate"):

@@ -26,7 +26,7 @@ def test_verify(work, tmp_path):
     assert (unlabelled["accuracy"], unlabelled["differences"]) == (None, 0)
 
 
-def test_one_test_part_had_three_accuracies(tmp_path):
+def test_a_test_part_has_one_accuracy(tmp_path):
     """Rows that equal training rows count, as in published figures, in every command."""
     X, y = blobs(120, 0)
     X_test, y_test = blobs(60, 1)

@@ -15,7 +15,7 @@ from tinykernel.codegen.enums import constants_of
 from tinykernel.codegen.projects import exported_files
 from tinykernel.codegen.sources import render_sources
 from tinykernel.coding.codes import Coding
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError, RangeError
 from tinykernel.model.answers.labels import Labels
 from tinykernel.modelfile import about, load
 
@@ -173,7 +173,7 @@ def test_name_of_a_macro_gets_an_underscore_and_the_manifest_says_so() -> None:
 def test_name_whose_own_macros_are_those_of_another_header_is_refused() -> None:
     """INT8_WIDTH is one of stdint.h: an image needs another name, a table need not."""
     image = convolution_model(1)
-    with pytest.raises(TinykernelError, match=r"'int8' makes a macro INT8_WIDTH.*try 'my_int8'"):
+    with pytest.raises(OptionError, match=r"'int8' makes a macro INT8_WIDTH.*try 'my_int8'"):
         render_sources(image, "int8")
     render_sources(random_model(1), "int8")
 
@@ -205,7 +205,7 @@ def test_missing_value_has_the_type_of_the_inputs() -> None:
         ("T_TABLE_MISSING", "(-7)"),
     ]
     for value in (-129.0, 0.5):
-        with pytest.raises(TinykernelError, match="which does not fit int8"):
+        with pytest.raises(RangeError):
             constants_of(Coding({}, {"m": value}), small, "t")
 
 

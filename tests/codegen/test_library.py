@@ -26,7 +26,7 @@ from tinykernel.board.link import results_of
 from tinykernel.board.samples import Lines
 from tinykernel.codegen.projects import export, exported_files, formats
 from tinykernel.codegen.targets import find_target
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError
 from tinykernel.model import IntegerModel
 from tinykernel.model.stages.frame import Frame
 
@@ -139,11 +139,11 @@ def test_platformio_project_has_only_files_that_are_read(target: str) -> None:
 def test_formats_for_every_target_take_none(format: str) -> None:
     """An option that changes nothing is an error, not ignored."""
     for options in ({"board": "pico"}, {"framework": "arduino"}, {"platform": "ststm32"}):
-        with pytest.raises(TinykernelError, match=r"leave --\w+ out"):
+        with pytest.raises(OptionError):
             exported_files(random_model(1), None, format=format, **options)
-    with pytest.raises(TinykernelError, match="leave --target out"):
+    with pytest.raises(OptionError):
         exported_files(random_model(1), "esp32", format=format)
-    with pytest.raises(TinykernelError, match="give --target"):
+    with pytest.raises(OptionError):
         exported_files(random_model(1), None)
 
 

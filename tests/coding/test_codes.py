@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tinykernel.coding.codes import Coding, coding_of, recoded
 from tinykernel.data.formats.tables import Selection
 from tinykernel.data.load import load_data, load_rows
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError
 
 _COLOURS = ("red", "blue", "none", "?", "green")
 
@@ -49,10 +49,10 @@ def test_numbers_of_an_earlier_training_hold(tmp_path):
     other.write_text(f"{header}\nblue,no,3\ngreen,yes,?\n")
     assert load_rows(other, selection=selection).X.tolist() == [[0, 0, 3], [1, 1, -1]]
     other.write_text(f"{header}\nblue,no,3\npink,yes,1\n")
-    with pytest.raises(TinykernelError, match=r"row 2 .*column 'colour': 'pink' did not occur in"):
+    with pytest.raises(DataError, match=r"row 2 .*column 'colour': 'pink' did not occur in"):
         load_rows(other, selection=selection)
     other.write_text(f"{header}\nblue,NA,3\n")
-    with pytest.raises(TinykernelError, match=r"row 1, column 'ripe': .*, or train with --missing"):
+    with pytest.raises(DataError, match=r"row 1, column 'ripe': .*, or train with --missing"):
         load_rows(other, selection=selection)
 
 
@@ -68,7 +68,7 @@ def test_rows_without_the_columns_of_the_coding_raised_an_exception(tmp_path):
         data.X_train,
     )
     (tmp_path / "b.csv").write_text("colour,ripe,mass\nblue,no,3\n")
-    with pytest.raises(TinykernelError, match="input 3 is 'mass' where the model was trained with"):
+    with pytest.raises(DataError, match="input 3 is 'mass' where the model was trained with"):
         load_rows(tmp_path / "b.csv", **how)
 
 

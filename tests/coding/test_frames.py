@@ -18,7 +18,7 @@ from tinykernel import (
     verify,
 )
 from tinykernel.coding.codes import Coding
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError, ShapeError, TinykernelError
 from tinykernel.modelfile import about
 
 _SMALL = {"n_components": 64, "effort": "quick", "random_state": 0}
@@ -77,20 +77,20 @@ def test_estimators_code_frames_and_remember_how(frame, tmp_path):
     assert calibrate(plain, X, y).rows == len(X)
     export(plain, None, tmp_path / "fruit", name="fruit", format="library", vectors=X[:4])
     assert "FRUIT_COLOUR_RED" in (tmp_path / "fruit" / "src" / "fruit.h").read_text()
-    with pytest.raises(TinykernelError, match="for a frame with text use the fitted estimator"):
+    with pytest.raises(ShapeError):
         plain.quantize().predict(X)
     assert np.array_equal(plain.predict(other[5:9]), same.predict(X[5:9]))
     with pytest.raises(ValueError, match="feature names"):
         plain.predict(X[X.columns[::-1]])
-    with pytest.raises(TinykernelError, match="column 'colour': 'pink' did not occur in training"):
+    with pytest.raises(DataError):
         plain.predict(X.assign(colour="pink"))
-    with pytest.raises(TinykernelError, match="column 'ripe': the value is missing"):
+    with pytest.raises(DataError):
         plain.predict(X.assign(ripe=None))
     values = np.arange(len(X)) % 7 + 0.5
     numbers = TernaryKernelRegressor(epochs=5, **_SMALL).fit(X, values)
     assert set(numbers.coding_["texts"]) == {"colour", "ripe"}
     names = X.assign(colour=[f"n{i}" for i in range(len(X))])
-    with pytest.raises(TinykernelError, match="'colour' holds 80 different texts in 80 rows"):
+    with pytest.raises(DataError, match="'colour' holds 80 different texts in 80 rows"):
         TernaryKernelClassifier(**_SMALL).fit(names, y)
     plain.fit(X[["ripe"]].eq("yes"), y)
     assert not hasattr(plain, "coding_")
@@ -104,9 +104,9 @@ def test_a_coding_is_that_of_the_training_rows(require_tool):
     classifier = TernaryKernelClassifier(**_SMALL).fit(X, X["a"] > 0)
     gap = X.copy()
     gap.loc[3, "b"] = np.nan
-    with pytest.raises(TinykernelError, match=r"row 4, column 'b': the value is missing"):
+    with pytest.raises(DataError, match=r"row 4, column 'b': the value is missing"):
         classifier.predict(gap)
-    with pytest.raises(TinykernelError, match=r"column 'b': 'x' did not occur in training"):
+    with pytest.raises(DataError):
         classifier.predict(X.assign(b="x"))
 
 
@@ -174,9 +174,9 @@ def test_names_of_any_type_keep_their_order(require_tool):
             assert len(fitted.predict(rows)) == len(X)
             with pytest.raises(ValueError, match="order"):
                 fitted.predict(other)
-            with pytest.raises(TinykernelError, match="order"):
+            with pytest.raises(ShapeError):
                 fitted.quantize().predict(other)
     plain = TernaryKernelClassifier(epochs=1, **_SMALL).fit(X, y)
     for model in (plain, plain.quantize()):
-        with pytest.raises(TinykernelError, match="in another order"):
+        with pytest.raises(ShapeError):
             evaluate(model, X[["c", "b", "a"]], y)

@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
 from tinykernel.conversion import change_of, convert
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ConvertError
 
 SETS = {"cancer": load_breast_cancer, "wine": load_wine}
 
@@ -64,5 +64,5 @@ def test_other_boosters_are_refused(library: str, options: Any, message: str) ->
     """An objective whose answers are no sums, and boosters without trees."""
     X, y = load_diabetes(return_X_y=True)
     model = _model(library, "Regressor", **options).fit(X, y)
-    with pytest.raises(TinykernelError, match=message):
+    with pytest.raises(ConvertError, match=message):
         convert(model)

@@ -32,7 +32,7 @@ from tinykernel.conversion import convert
 from tinykernel.conversion.columns import ModelColumns
 from tinykernel.conversion.forests import ensemble_of
 from tinykernel.conversion.trees import integer_model
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import BudgetError, ConvertError, OptionError
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages.scale import order_of
 
@@ -196,7 +196,7 @@ def test_a_forest_is_exported_reported_and_saved_as_it_is(tmp_path: Any) -> None
 )
 def test_what_cannot_be_converted_is_named(model: Any, message: str) -> None:
     """One line says what is not supported."""
-    with pytest.raises(TinykernelError, match=message):
+    with pytest.raises(ConvertError, match=message):
         convert(model)
 
 
@@ -239,7 +239,7 @@ def test_a_budget_that_is_too_small_is_one_line():
     """It says how much is too much; without rows nobody could say what a step costs."""
     X, y = load_digits(return_X_y=True)
     forest = RandomForestClassifier(5, random_state=0).fit(X, y)
-    with pytest.raises(TinykernelError, match="give a larger budget"):
+    with pytest.raises(BudgetError):
         convert(forest, X, budget=900)
-    with pytest.raises(TinykernelError, match="a budget needs X"):
+    with pytest.raises(OptionError):
         convert(forest, budget="8KB")

@@ -102,7 +102,7 @@ def test_damaged_parquet(tmp_path, require_tool) -> None:
 
 
 def test_quote_that_is_not_closed(tmp_path) -> None:
-    """The rest of the table was printed as the name of a class."""
+    """The rest of the table is not printed as the name of a class."""
     file = tmp_path / "a.csv"
     file.write_text('a,label\n1,up\n2,"down\n' + "3,up\n4,down\n" * 200)
     assert "line 3: a quote is not closed" in refused(file)

@@ -89,7 +89,7 @@ def test_columns_that_lose_their_digits_are_named():
 
 
 def test_baselines_get_the_digits_of_the_model():
-    """A linear model in 64 bits was said to be better than the 32 bits of the firmware."""
+    """A linear model is judged in the 32 bits that the firmware has, too."""
     X = 101_325_000 + RNG.choice([-1, 1], (200, 1)) + np.c_[RNG.normal(size=200)] / 9
     X, y = np.c_[X, RNG.normal(size=200)], (X[:, 0] > 101_325_000).astype(int)
     model = Classifier(n_components=32, effort="quick", epochs=2, random_state=0)

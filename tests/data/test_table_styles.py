@@ -11,7 +11,7 @@ from tests.cli.tools import failed, run
 from tests.data.test_selection import TINY
 from tinykernel import load
 from tinykernel.data.load import load_data, load_rows
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import DataError
 
 _HEADER = ("x", "z", "label")
 
@@ -187,5 +187,5 @@ def test_a_row_without_a_group_is_counted_apart(tmp_path):
     """The message names the third row of the file, and its line."""
     table = tmp_path / "t.csv"
     table.write_text("x,who,label\n1,a,no\n2,a,\n3,,yes\n4,b,no\n")
-    with pytest.raises(TinykernelError, match=r"row 3 \(line 4\), column 'who': the group"):
+    with pytest.raises(DataError, match=r"row 3 \(line 4\), column 'who': the group"):
         load_data(table, groups="who")

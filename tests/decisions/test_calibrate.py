@@ -14,7 +14,7 @@ from tinykernel.decisions.confidence import calibration_error, fit_temperature
 from tinykernel.decisions.description import calibration_in_words
 from tinykernel.decisions.shares import conformal_levels, rows_needed, upper_bound
 from tinykernel.decisions.thresholds import by_coverage, by_error
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ModelError, RowsError, TinykernelError
 from tinykernel.model.answers.decision import Decision, softmax
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.record import contents
@@ -131,7 +131,7 @@ def test_groups_that_are_alike_count_as_fewer_rows(rows) -> None:
     levels = conformal_levels(np.repeat(group, 10), 3000)
     assert levels.sum() == pytest.approx(300 / 301)
     y = np.where(np.arange(3000) < 200, np.roll(y, 1), y)  # one of the groups is different
-    with pytest.raises(TinykernelError, match="of 15 groups count as"):
+    with pytest.raises(RowsError):
         calibrate(model, X, y, groups=np.arange(3000) // 200, max_error=0.02)
     margin = np.arange(3000, dtype=np.uint32)
     assert by_coverage(margin, margin > 0, 0.999, 0.05, 1.0, levels) is None
@@ -152,7 +152,7 @@ def test_probabilities_are_calibrated(rows) -> None:
 
 
 def test_a_temperature_that_makes_probabilities_worse_is_not_kept(rows, monkeypatch) -> None:
-    """The likeliest probabilities had six times the error of those of the model itself."""
+    """The likeliest probabilities have no larger error than those of the model itself."""
     model, X, y = rows
     # The package has a function of this module's name.
     module = import_module("tinykernel.decisions.calibrate")
@@ -219,8 +219,8 @@ def test_wrong_decision_parts_are_refused(rows) -> None:
         {"temperature": 0.0},
         {"table": found.decision.table[::-1]},
     ):
-        with pytest.raises(TinykernelError, match=r"^decision: "):
+        with pytest.raises(ModelError):
             dataclasses.replace(found.decision, **change)
     two = Decision(**{**vars(found.decision), "thresholds": np.zeros(2, np.uint32)})
-    with pytest.raises(TinykernelError, match="2 thresholds for 3 classes"):
+    with pytest.raises(ModelError):
         dataclasses.replace(model, decision=two)

@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from tests.random_models import random_model, random_raw
 from tinykernel import Classifier, calibrate, load
 from tinykernel.decisions.novelty import MOST_BYTES, FittedNovelty, fit_margin_line, fit_prototypes
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ModelError, OptionError, RowsError
 from tinykernel.model.answers.decision import margins
 from tinykernel.model.stages.components import Components
 from tinykernel.modelfile import save
@@ -96,13 +96,13 @@ def test_bad_decisions_are_refused(tmp_path) -> None:
         {"margin_line": (1, 0, 0)},
         {"margin_line": (1, 1, 32)},
     ):
-        with pytest.raises(TinykernelError, match="holds what it must not"):
+        with pytest.raises(ModelError):
             replace(decision, **wrong)
-    with pytest.raises(TinykernelError, match=r"prototypes holds 8, allowed are -8\.\.7"):
+    with pytest.raises(ModelError):
         replace(decision, prototypes=np.full_like(decision.prototypes, 8))
-    with pytest.raises(TinykernelError, match="prototypes of 3 inputs"):
+    with pytest.raises(ModelError):
         replace(found, decision=replace(decision, prototypes=decision.prototypes[:, :3]))
-    with pytest.raises(TinykernelError, match="0 rows beside 40 that tell what a margin"):
+    with pytest.raises(RowsError):
         calibrate(model, X[:40], y[:40], false_alarms=0.05, known=(X, y))
-    with pytest.raises(TinykernelError, match="known needs"):
+    with pytest.raises(OptionError):
         calibrate(model, X, y, known=(X, y))

@@ -84,7 +84,7 @@ def test_chains_do_not_take_long(budget):
 
 
 def test_few_windows_have_weights_of_eight_bits_where_as_many_kernels_fit():
-    """Weights of 1024 kernels once had 4 bits at any budget."""
+    """Weights of 1024 kernels have 8 bits where the budget has room."""
     rng, y = np.random.default_rng(0), np.arange(24) % 2
     X = rng.normal(0, 50, (24, 48)).cumsum(axis=1) + 9 * np.arange(48) * y[:, None]
     for budget, bits in (("16KB", 8), ("4KB", 4)):

@@ -9,7 +9,7 @@ from tests.spectra import spectral_model
 from tinykernel.build.machines import MACHINES
 from tinykernel.build.program import build, find_platform
 from tinykernel.codegen.targets import find_target
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError, TargetError
 from tinykernel.measure import bench as bench_module
 from tinykernel.measure.bench import bench
 from tinykernel.measure.instructions import estimate_instructions
@@ -111,7 +111,7 @@ def test_unicorn_counts_about_the_same(require_tool) -> None:
 
 def test_host_is_refused() -> None:
     """What an inference costs this computer says nothing about a chip."""
-    with pytest.raises(TinykernelError, match="counted on microcontrollers"):
+    with pytest.raises(TargetError):
         bench(random_model(1), "host")
 
 
@@ -126,7 +126,7 @@ def test_clock(text, hertz) -> None:
 @pytest.mark.parametrize("text", ["", "fast", "80", "0Hz", "80 MB", "-1MHz"])
 def test_wrong_clock(text) -> None:
     """A clock that cannot be read must not give a time."""
-    with pytest.raises(TinykernelError, match="80MHz"):
+    with pytest.raises(OptionError):
         parse_clock(text)
 
 

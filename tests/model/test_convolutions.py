@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.convolutions import convolution_model, random_convolutions, random_dense
 from tinykernel.codegen.description import consists_of
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ModelError, RangeError
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.model.stages.dense import Dense
@@ -108,15 +108,15 @@ def test_units_are_those_computed_one_by_one(seed, bits):
 def test_grids_that_do_not_fit_are_refused():
     """Too small an image, other values, and sums that could leave 32 bits have one clear line."""
     whole = Convolutions(np.ones((2, 2, 3, 3)), [[0, 1]] * 2, [2, 2], [True, False])
-    with pytest.raises(TinykernelError, match="9 layers of 2 channels; 8 of 256 are the most"):
+    with pytest.raises(ModelError):
         Convolutions(np.ones((9, 2, 3, 3)), [[0, 1]] * 9, [2] * 9, [False] * 9)
-    with pytest.raises(TinykernelError, match="an image of 7 x 9 is too small for 2 layers"):
+    with pytest.raises(ModelError):
         whole.gives(Grid(7, 9, 1, "uint8", 0, 255))
-    with pytest.raises(TinykernelError, match="takes one channel of uint8, not 2 of uint8"):
+    with pytest.raises(ModelError):
         whole.gives(Grid(20, 9, 2, "uint8", 0, 255))
-    with pytest.raises(TinykernelError, match="takes 3 values of uint8, not 72 of uint8"):
+    with pytest.raises(ModelError):
         Dense(np.ones((1, 3)), [0], 0).gives(GRID)
-    with pytest.raises(TinykernelError, match="sum of a unit can reach"):
+    with pytest.raises(RangeError):
         Dense(np.ones((1, 72)), [2**31 - 1], 0).ranges(GRID)
 
 

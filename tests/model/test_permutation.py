@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ModelError
 from tinykernel.model.permutation import Permutation
 
 
@@ -39,5 +39,5 @@ def test_identity_counts_up() -> None:
 )
 def test_refuses_what_is_no_permutation(arguments: dict[str, object], message: str) -> None:
     """Parameters that describe no permutation are one clear line."""
-    with pytest.raises(TinykernelError, match=message):
+    with pytest.raises(ModelError, match=message):
         Permutation(**arguments)  # type: ignore[arg-type]

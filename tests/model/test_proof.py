@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 from scipy.linalg import hadamard
 
 from tests.random_models import changed, make_model, models, random_model, random_quantized
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ModelError, RangeError
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model import IntegerModel, bounds, choose_schedules
 from tinykernel.model.diagonals import LARGEST, SHIFTS
@@ -144,7 +144,7 @@ def test_a_schedule_that_could_overflow_is_refused() -> None:
     model = next(m for m in map(make_model, range(99)) if any(m.find(Components).halve_second))
     own = model.find(Components)
     never = (False,) * own.log2_dimension
-    with pytest.raises(TinykernelError, match=r"second transform, stage \d+ can reach"):
+    with pytest.raises(RangeError):
         changed(model, dataclasses.replace(own, halve_second=never))
 
 
@@ -204,5 +204,5 @@ def test_rows_are_limited() -> None:
     """A file of 60 MB would ask for a proof of gigabytes."""
     own = make_model(0).find(Components)
     shape = ((1 << 20) // own.dimension + 1, own.dimension)
-    with pytest.raises(TinykernelError, match="at most 1048576"):
+    with pytest.raises(ModelError):
         dataclasses.replace(own, diagonal=np.ones(shape), row_kept=np.ones(shape, dtype=bool))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import tinykernel
 from tests.random_models import random_raw, random_trees, tree_model
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ModelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.readouts.trees import Trees
 
@@ -71,7 +71,7 @@ def test_what_is_no_tree_is_refused(change, message):
     whole = Trees([0, 1], [3, -5], [2], [0], [1], [0, 1], [1, 0], [-7, 1, 4], [10])
     types = {"leaves": np.int8}
     changed = {name: np.array(v, types.get(name, np.uint8)) for name, v in change.items()}
-    with pytest.raises(TinykernelError, match=message):
+    with pytest.raises(ModelError, match=message):
         replace(whole, **changed)
 
 

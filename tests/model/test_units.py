@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinykernel import TinykernelError
+from tinykernel.errors import ModelError
 from tinykernel.model.answers.values import Values
 from tinykernel.model.quantization.units import ValueUnits, to_fixed_point
 
@@ -47,5 +48,5 @@ def _is_coarse(centre: float, spread: float, reach: float, terms: int) -> bool:
 def test_what_a_fixed_point_refuses():
     """Names and shift are checked where they are made."""
     for names, shift in (((), 0), (("a", "a"), 0), ((1,), 0), (("a",), 1.5), (("a",), 300)):
-        with pytest.raises(TinykernelError):
+        with pytest.raises(ModelError):
             Values(names, shift)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import FileError
 from tinykernel.estimator import TernaryKernelClassifier
 from tinykernel.modelfile import load
 
@@ -30,7 +30,7 @@ def as_file(tmp_path: Path, data: bytes, suffix: str = "tkm") -> Path:
 
 def refusal(path: Path) -> str:
     """Return the one line with which a file is refused."""
-    with pytest.raises(TinykernelError) as caught:
+    with pytest.raises(FileError) as caught:
         load(path)
     message = str(caught.value)
     assert message.startswith(f"{path}: ")

@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 from tests.modelfile.files import SUFFIXES, X, fit
 from tests.random_models import make_model, models, random_quantized
 from tinykernel import modelfile
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import ModelError, TinykernelError
 from tinykernel.estimator import TernaryKernelClassifier
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.record import PLAIN
@@ -118,5 +118,5 @@ def test_what_a_file_says_about_its_model(suffix, tmp_path):
     assert modelfile.about(tmp_path / f"without.{suffix}") == {}
     assert load(tmp_path / f"with.{suffix}") == model
     for wrong in ({"a": float("nan")}, {1: "a"}, {"a": object()}, {"a": "\ud800"}):
-        with pytest.raises(TinykernelError, match="about"):
+        with pytest.raises(ModelError):
             save(model, tmp_path / f"wrong.{suffix}", wrong)

@@ -12,7 +12,7 @@ from sklearn.datasets import load_iris
 
 from tests.random_models import components_of
 from tinykernel import progress
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError
 from tinykernel.kinds import Problem, kinds_for
 from tinykernel.kinds.delivery import deliver
 from tinykernel.kinds.selection import select
@@ -82,7 +82,7 @@ def test_signs_and_permutation_are_the_best_draw_of_short_trainings(digits):
 
 
 def test_components_learn_what_a_leading_linear_part_leaves_over():
-    """On few rows of nearly linear classes components once spoiled the linear part."""
+    """On few rows of nearly linear classes components do not spoil the linear part."""
     X = np.random.default_rng(0).random((1300, 6), dtype=np.float32)
     y = np.digitize(X[:, 0] + X[:, 1] ** 2, [0.4, 0.7, 1.0, 1.3])
     usual = Recipe(layout="g4", n_components=512, linear_bits=8, epochs=40, batch_rows=64)
@@ -98,7 +98,7 @@ def test_components_learn_what_a_leading_linear_part_leaves_over():
 
 @pytest.mark.parametrize("layout", ["compact", "full"])
 def test_a_second_training_of_the_same_rows_gives_the_same(layout):
-    """Layouts with a start of their own once learned from rows whose mean was gone."""
+    """Layouts with a start of their own learn from rows that keep their mean."""
     _, data = prepare(*load_iris(return_X_y=True))
     recipe = Recipe(layout=layout, n_components=64, epochs=4)
     prepared = trainer.Prepared.of(data, TrainerOptions(), recipe)
@@ -118,7 +118,7 @@ def test_ctrl_c_in_a_search_of_two_threads_leaves_a_model(digits):
 
 
 def test_a_rare_class_does_not_stop_the_search():
-    """One row of a class cannot be held out; this once ended in an error about groups."""
+    """One row of a class cannot be held out, so the search holds out others."""
     rng = np.random.default_rng(0)
     X, y = rng.random((101, 4)), np.append(np.zeros(100, int), 1)
     result = fit(X, y, n_components=32, epochs=1, effort="normal")
@@ -192,7 +192,7 @@ def test_offsets_start_alike_on_any_number_of_blas_threads():
 def test_recipes_are_checked():
     """Numbers that cannot work are refused."""
     for wrong in ({"batch_rows": 100}, {"epochs": 0}, {"layout": "tiny"}):
-        with pytest.raises(TinykernelError, match=next(iter(wrong))):
+        with pytest.raises(OptionError, match=next(iter(wrong))):
             Recipe(**wrong)
 
 

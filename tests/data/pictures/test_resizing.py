@@ -62,7 +62,7 @@ def test_the_crop_is_centred_and_has_the_ratio(height, width, rows, columns):
 
 
 def test_strips_of_a_high_picture_add_up():
-    """A picture of more rows than are summed at a time: strips once could not share a pixel."""
+    """A picture of more rows than are summed at a time: strips share a pixel."""
     picture = np.random.default_rng(0).integers(0, 256, (130, 3, 1), np.uint8)
     assert crop_box(130, 3, 46, 1) == (0, 0, 130, 2)
     found = resized(lambda first, end: picture[first:end], 130, 3, 46, 1)

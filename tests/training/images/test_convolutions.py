@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.lib.stride_tricks import sliding_window_view
 
 import tinykernel
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError
 from tinykernel.estimator import Classifier, Regressor
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.convolutions import Convolutions
@@ -199,5 +199,5 @@ def test_what_has_no_convolutions_is_refused(options, words):
     """Protects one clear line before the training."""
     X = np.zeros((8, np.prod(options.get("image_shape", (256,)))), dtype=np.uint8)
     X[::2] = 9
-    with pytest.raises(TinykernelError, match=words):
+    with pytest.raises(OptionError, match=words):
         Classifier(epochs=1, **options).fit(X, np.arange(8) % 2)

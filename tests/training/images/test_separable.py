@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tinykernel.errors import TinykernelError
+from tinykernel.errors import OptionError
 from tinykernel.estimator import Classifier
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.separable import Separable
@@ -95,5 +95,5 @@ def test_images_without_separable_convolutions(shape, words):
     """What has no network is refused in one line before the training."""
     X = np.zeros((8, *shape), np.uint8)
     X[::2] += 3
-    with pytest.raises(TinykernelError, match=words):
+    with pytest.raises(OptionError, match=words):
         Classifier(n_channels=8, **OPTIONS).fit(X, np.arange(8) % 2)

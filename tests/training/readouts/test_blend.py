@@ -150,7 +150,7 @@ def test_one_group_left_beside_validation_rows_is_trained() -> None:
 
 
 def test_weights_of_any_size_keep_products_exact() -> None:
-    """Rows that occur often have large weights; the assertion of exact products once failed."""
+    """Rows that occur often have large weights, of which products are exact, too."""
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 2, 3000)
     rows = (rng.integers(-9000, 9000, (3000, 3)) + 20000 * (2 * codes[:, None] - 1)).astype(

@@ -75,7 +75,7 @@ def test_penalty_is_that_of_the_least_error_left_out() -> None:
 
 
 def test_rounding_is_not_ruled_by_inputs_that_hardly_vary() -> None:
-    """Levels of 4 bits keep a fit whose inputs vary by 1 and by 100; it once lost 45 points."""
+    """Levels of 4 bits keep a fit whose inputs vary by 1 and by 100."""
     rng = np.random.default_rng(3)
     inputs = np.column_stack([rng.integers(0, 256, (60, 20)), rng.random((60, 20)) < 0.03])
     targets = np.where(inputs[:, :1] + inputs[:, 1:2] > 255, 1.0, -1.0)

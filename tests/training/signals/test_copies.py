@@ -56,7 +56,7 @@ def test_copies_stay_in_the_group_of_their_window():
 
 @pytest.mark.parametrize("spectrum", [True, False])
 def test_rows_kept_aside_included_varied_copies(spectrum):
-    """A model was judged by copies that no device will see; neither does it learn from these."""
+    """A model is neither judged by copies that no device will see, nor learns from these."""
     data = windows(20)
     copies, options = varied(data, {"noise": 0.5}, validation_fraction=0.25)
     if not spectrum:

@@ -5,6 +5,7 @@ import pytest
 
 from tinykernel import Classifier, TinykernelError, train
 from tinykernel.build.parity import verify
+from tinykernel.errors import DataError, OptionError
 from tinykernel.model import as_integer_model
 from tinykernel.model.stages.beside import Beside
 from tinykernel.training.readouts.closed_form import fit_standardised
@@ -86,12 +87,12 @@ def test_windows_without_their_numbers_are_one_line():
     X, y = rows_of(60)
     still = X.copy()
     still[:, -1] = 7
-    with pytest.raises(TinykernelError, match="number 1 beside never varies"):
+    with pytest.raises(DataError):
         fitted(still, y, beside=2)
     options = {"random_state": 0}
-    with pytest.raises(TinykernelError, match="beside: give rows"):
+    with pytest.raises(OptionError):
         Classifier(**options, beside=1).fit(X[:, :64].reshape(60, 64, 1), y)
-    with pytest.raises(TinykernelError, match="65 numbers; give at most 64"):
+    with pytest.raises(OptionError):
         fitted(np.hstack([X[:, :64], np.tile(X[:, 64:65], 65)]), y, beside=65)
 
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import tinykernel
 from tests.training.signals.test_training import chirps
-from tinykernel import Classifier, TinykernelError
+from tinykernel import Classifier
+from tinykernel.errors import OptionError
 from tinykernel.training.augment import Augmentation
 from tinykernel.training.signals.planes import _ADDED, _hidden, _moved, _noisy, varied
 
@@ -62,5 +63,5 @@ def test_convolutions_on_spectra_end_to_end(tmp_path):
 )
 def test_what_spectra_cannot_have_is_refused(change, said):
     """Each ends in one line that says what to change."""
-    with pytest.raises(TinykernelError, match=said):
+    with pytest.raises(OptionError, match=said):
         Classifier(**SOUND | OPTIONS | change).fit(*chirps(24, 0))
