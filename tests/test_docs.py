@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shlex
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -9,13 +10,15 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.firmware.compiling import WARNINGS
 from tests.frames import frame_model
 from tests.random_fronts import local_model, random_signal_stage
 from tests.random_models import random_model
-from tests.sessions import ROOT, blocks
-from tinykernel import export
+from tests.sessions import ROOT, blocks, commands
+from tinykernel import export, save
+from tinykernel.cli import app
 
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 _FENCED = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
@@ -76,6 +79,28 @@ def test_python_blocks(block, tmp_path, monkeypatch) -> None:
     """Examples in the documentation run; X and y may be taken as given."""
     monkeypatch.chdir(tmp_path)
     exec(compile(_PYTHON_SETUP + block.text, str(block), "exec"), {"__name__": "__main__"})
+
+
+def test_errors_are_those_of_the_page(tmp_path, monkeypatch) -> None:
+    """Each error that the page about errors shows is what its command prints."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("serial.tools.list_ports.comports", list)
+    fruit = [f"red,{40 + i},{11.6 + i / 7},{'plum' if i % 2 else 'apple'}\n" for i in range(60)]
+    header = "colour,grams,sugar,kind\n"
+    Path("fruit.csv").write_text(header + "".join(fruit), encoding="utf-8")
+    Path("apples.csv").write_text(header + "".join(fruit[:6:2]), encoding="utf-8")
+    Path("new.csv").write_text("x,y\n1,2\n", encoding="utf-8")
+    Path("motion").mkdir()
+    Path("motion/rest.csv").write_text("x,y,z\n" + 300 * "1,2,3\n", encoding="utf-8")
+    save(random_model(1, n_features=4, raw_dtype="float32"), "gesture.tkm")
+    shown = blocks(ROOT / "docs" / "troubleshooting.md", "console")
+    assert len(shown) == 10
+    for block in shown:
+        (command,) = commands(block)
+        words = shlex.split(command.command.removesuffix(" | tail -1"))
+        done = CliRunner().invoke(app, words[1:])
+        assert done.exit_code != 0
+        assert done.stderr.splitlines()[-1] == command.output[0]
 
 
 @pytest.fixture(scope="module")

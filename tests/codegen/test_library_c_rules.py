@@ -1,4 +1,4 @@
-"""docs/c-interface.md explains what the misra add-on of cppcheck reports on the generated C."""
+"""docs/c-rules.md explains what the misra add-on of cppcheck reports on the generated C."""
 
 import re
 import subprocess
@@ -47,7 +47,7 @@ def reported(source: Path, *options: str) -> set[str]:
 def test_misra_deviations_are_explained(tmp_path: Path, require_tool: Callable[[str], Any]) -> None:
     """Nobody finds a deviation that is not written down."""
     require_tool("cppcheck")
-    text = (ROOT / "docs" / "c-interface.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "c-rules.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([\d., ]+) \|", text, re.MULTILINE)
     explained = {rule for row in rows for rule in row.split(", ")}
     model = local_model(random_signal_stage(1), 1)

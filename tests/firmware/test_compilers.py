@@ -150,10 +150,10 @@ def _tidied(program: str, tmp_path: Path, checks: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["windows by row", "bitmap", "phases"])
 def test_clang_tidy(require_tool: Callable[[str], str], tmp_path: Path, kind: str) -> None:
-    """The checks bugprone and cert find nothing but what docs/c-interface.md explains."""
+    """The checks bugprone and cert find nothing but what docs/c-rules.md explains."""
     program = require_tool("clang-tidy")
     _project(tmp_path, kind)
-    text = (Path(__file__).parents[2] / "docs" / "c-interface.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "c-rules.md").read_text(encoding="utf-8")
     explained = re.findall(
         r"^\| `((?:bugprone|cert|clang-analyzer)-[\w.-]+)` \|", text, re.MULTILINE
     )
