@@ -16,7 +16,7 @@ import sys
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))  # python -I leaves it out
-from proof_bounds import INT32, need, outputs, stages, witnessed
+from proof_bounds import INT32, STAGES, need, outputs, stages, witnessed
 from proof_memory import memory
 
 NUMBER = r"(?:-?(?:0x[0-9a-f]+|0|[1-9]\d*)u?|\(-2147483647 - 1\))"
@@ -144,10 +144,10 @@ class Source:
         self.most_count = np.iinfo(source["raw"] or "uint8").max
         self.seen, self.table, self.kind = dict(self.text), {}, {}
         headers = re.findall(r'"(tk_\w+\.h)"', source["headers"] or "")
-        need(len(headers) == len(structs), "headers of other stages")
+        of_structs = [(f"{STAGES[kind][0]}.h", kind, body) for kind, _, body in structs]
+        need(headers == [*dict.fromkeys(row[0] for row in of_structs)], "headers of other stages")
         self.chain = [
-            (kind, members(path.with_name(header), kind, body))
-            for header, (kind, _, body) in zip(headers, structs, strict=True)
+            (kind, members(path.with_name(header), kind, body)) for header, kind, body in of_structs
         ]
         for _, name, body in structs:
             self.seen[name] = re.sub(r"\s", "", body).rstrip(",")

@@ -265,7 +265,9 @@ def dense(c, k, before):
     w = c.fields(k["weights"], places, k["bits"]).reshape(k["units"], -1)[:, : k["values"]]
     low, high = (c.table[k["biases"]] + top * f(w, 0).sum(axis=1) for f in ENDS)
     yield "sum of a unit", low, high, INT32
-    yield "unit", 0, np.clip(high >> k["shift"], 0, 255), (0, 255)
+    units = np.clip(high >> k["shift"], 0, 255)
+    yield "unit", 0, units, (0, 255)
+    k["top"] = max(1, np.max(units))
 
 
 def beside(c, k, before):
@@ -294,7 +296,7 @@ STAGES = {
     "tk_signal": ("tk_kernels_signal", kernels, ("levels",), "counts"),
     "tk_convolutions": ("tk_convolutions", convolutions, ("levels",), "maps"),
     "tk_separable": ("tk_separable", separable, ("levels",), "units"),
-    "tk_dense": ("tk_dense", dense, ("maps",), "units"),
+    "tk_dense": ("tk_dense", dense, ("maps", "levels", "units"), "units"),
     "tk_beside": ("tk_beside", beside, ("counts",), "counts"),
 }
 

@@ -153,6 +153,9 @@ def events(c):
 def memory(c):
     """Return the words of scratch and, for a stream, those of its scratch and its state."""
     needs = [STAGES[kind](c, k) for kind, k in c.chain]
+    for need_of, (kind, k) in zip(needs, c.chain[1:], strict=False):
+        if kind == "tk_dense":  # it reads words of weights
+            need_of["scratch"] = 8 * blocks_of(k["values"], 32)
     kinds = "first", "state", "stream"
     total = {kind: sum(need_of.get(kind, 0) for need_of in needs) for kind in kinds}
     scratch = [need_of.get("scratch", 0) for need_of in needs]

@@ -1,4 +1,4 @@
-"""Models with random convolutions, and a hidden layer or none."""
+"""Models with random convolutions or hidden layers."""
 
 from typing import Any
 
@@ -66,3 +66,16 @@ def convolution_model(
         stages.append(random_dense(seed, stages[1].gives(levels), units, unit_bits))
     options = {"weight_bits": weight_bits, "components": components}
     return model_behind(given, tuple(stages), seed, **options)
+
+
+def dense_model(
+    seed: int, units: tuple[int, ...], bits: int = 8, *, n: int = 0, **front_fields: Any
+) -> IntegerModel:
+    """Return a model of hidden layers alone, of a table of n inputs, or of an image."""
+    table = {"height": 1, "width": 1, "channels": n} if n else {}
+    given, first = random_levels(seed, **table, **front_fields)
+    stages, grid = [first], first.gives(given)
+    for layer, size in enumerate(units):
+        stages.append(random_dense(seed + layer, grid, size, bits))
+        grid = stages[-1].gives(grid)
+    return model_behind(given, tuple(stages), seed, weight_bits=8)

@@ -362,7 +362,7 @@ def one_class(model: IntegerModel, seed: int, n_prototypes: int = 5) -> IntegerM
 
 def random_raw(model: IntegerModel, seed: int, n_rows: int) -> NDArray[Any]:
     """Return raw inputs: mostly inside the ranges, also far outside, at the ends, on thresholds."""
-    if not model.input.is_table:
+    if not model.takes_quantized:
         given = model.input
         samples = n_rows * given.rows * given.columns
         raw = _random_values(model.raw_scaler, seed, (samples, given.channels))

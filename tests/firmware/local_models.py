@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tests.convolutions import convolution_model
+from tests.convolutions import convolution_model, dense_model
 from tests.frames import frame_model
 from tests.random_fronts import local_model, offset_model, random_beside, random_signal_stage
 from tests.random_models import random_model, with_linear
@@ -116,6 +116,11 @@ CONVOLUTIONS: dict[str, Callable[[], IntegerModel]] = {
         4, (7, 9), (0, 0, 0), units=40, unit_bits=1, components=True
     ),
 }
+DENSE: dict[str, Callable[[], IntegerModel]] = {
+    "table of floats": lambda: dense_model(1, (12, 40, 5), n=70, raw_dtype="float32"),
+    "table of int32": lambda: dense_model(2, (7,), 4, n=3, raw_dtype="int32"),
+    "image, averaged": lambda: dense_model(3, (33, 3), 2, average=2),
+}
 FRAMES: dict[str, Callable[[], IntegerModel]] = {
     "grey": lambda: frame_model(1, 12, 16),
     "colours": lambda: frame_model(2, 9, 8, 3),
@@ -130,5 +135,6 @@ ALL = (
     | {f"offset, {name}": make for name, make in OFFSETS.items()}
     | {f"frame, {name}": make for name, make in FRAMES.items()}
     | {f"convolutions, {name}": make for name, make in CONVOLUTIONS.items()}
+    | {f"dense, {name}": make for name, make in DENSE.items()}
     | {f"separable, {name}": make for name, make in SEPARABLE.items()}
 )

@@ -50,7 +50,7 @@ def build(model: IntegerModel, variant: tuple[str, ...], folder: Path) -> Path:
     include = []
     for name in ("fast", "plain"):
         include += write_sources(folder / name, render_sources(model, name))
-    names = ["-DQUANTIZED_ENTRIES=1"] if model.input.is_table else []
+    names = ["-DQUANTIZED_ENTRIES=1"] if model.takes_quantized else []
     if model.hop:
         names.append("-DSTREAM_ENTRIES=1")
     flags = [*_FLAGS, *names, *(f"-I{path}" for path in include)]

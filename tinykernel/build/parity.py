@@ -164,7 +164,7 @@ def entry_rows(
     if not model.hop:
         if recordings is not None:
             raise ModelError("verify: recordings need a model with a hop; leave them out")
-        if not model.input.is_table:
+        if not model.takes_quantized:
             return {"raw": raw}
         return {"raw": raw, "quantized": model.quantize_inputs(raw), "quantize": raw}
     if recordings is None:

@@ -179,7 +179,7 @@ def build(
 def harness_flags(model: IntegerModel, name: str) -> list[str]:
     """Return the options by which harness.c knows a model and what it has."""
     flags = [f"-DMODEL_HEADER={name}.h", f"-DMODEL={name}", f"-DMODEL_UPPER={name.upper()}"]
-    if model.input.is_table:
+    if model.takes_quantized:
         flags.append("-DQUANTIZED_ENTRIES=1")
     elif model.hop:
         flags.append("-DSTREAM_ENTRIES=1")

@@ -70,19 +70,17 @@ def _source(packed: PackedModel) -> dict[str, str]:
 
 def _bounds(model: IntegerModel, packed: PackedModel, last: Bounds | None) -> list[Range]:
     """Return the bounds as the C allows them."""
-    bounds = {stage.stage: stage for stage in model.ranges()}
-    changes = {}
+    changes = dict[str, dict[str, int]]()
     if any(struct.kind == "tk_signal" for struct in packed.structs):
         changes = {"count": {"limit_high": int(np.iinfo(model.scaler.raw_dtype).max)}}
     if last is not None:
         changes |= {"scale times row": _ends(255 * last.low, 255 * last.high)}
         changes |= _of_ternary(model, packed)
-    for name, change in changes.items():
-        bounds[name] = Range(**(vars(bounds[name]) | change))
-        low, high = bounds[name].low, bounds[name].high
-        if not (low >= -_INT32 and high <= _INT32):
-            raise RangeError(f"proof: {name} of the C can reach {low}..{high}")
-    return list(bounds.values())
+    bounds = [Range(**(vars(b) | changes.get(b.stage, {}))) for b in model.ranges()]
+    for b in bounds:
+        if b.stage in changes and not (b.low >= -_INT32 and b.high <= _INT32):
+            raise RangeError(f"proof: {b.stage} of the C can reach {b.low}..{b.high}")
+    return bounds
 
 
 def _ends(low: NDArray[Any], high: NDArray[Any]) -> dict[str, int]:

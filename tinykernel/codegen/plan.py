@@ -1,6 +1,6 @@
 """Lossless layout of an `IntegerModel`: the tables that ``tk_contract.h`` names, and the memory."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages.beside import Beside
 from tinykernel.model.stages.components import Components
+from tinykernel.model.stages.dense import Dense
 from tinykernel.model.stages.offset import Offset
 
 #: Version of the macros and tables, TK_RUNTIME_FORMAT of the runtime: a model does not compile with
@@ -63,8 +64,9 @@ def pack(model: IntegerModel) -> PackedModel:
     before = model.stages.index(model.scaler)
     parts, layout, machine_words = _pack_machine(model)
     front = _pack_front(model)
+    headers = (next(iter(code_of(stage.KIND).headers)) for stage in model.stages[:before])
     if front:
-        kind = ("2", "signals") if model.input.is_signal else ("1", "images")
+        kind = ("2", "signals") if model.input.is_signal else ("1", "images and tables")
         kind = ("3", "frames of a camera") if model.stages[0].GIVES == "image" else kind
         parts += [Definition("TK_STAGES", *kind), *(p for stage in front for p in stage.parts)]
     first = max(machine_words, sum(stage.first_words for stage in front))
@@ -85,7 +87,7 @@ def pack(model: IntegerModel) -> PackedModel:
         tables=tuple(part for part in parts if isinstance(part, Table)),
         structs=tuple(part for part in parts if isinstance(part, Struct)),
         n_words=np.zeros(0, dtype=np.int64) if layout is None else layout.n_words,
-        headers=tuple(next(iter(code_of(stage.KIND).headers)) for stage in model.stages[:before]),
+        headers=tuple(dict.fromkeys(headers)),
         places=_places(front),
         scratch_words=stream + window,
         state_words=state,
@@ -179,9 +181,13 @@ def _pack_front(model: IntegerModel) -> list[Packed]:
             number, grid, hop or grid.rows, calls, model.hop > 0, following, model.input.is_signal
         )
         pack_stage = code_of(stage.KIND).pack
-        if pack_stage is None or (isinstance(stage, Beside) and not model.input.is_signal):
+        other = Dense if model.input.is_signal else Beside
+        if pack_stage is None or isinstance(stage, other):
             raise ModelError(f"no C for {stage.KIND} in a chain of {model.input.kind}s")
         packed.append(pack_stage(stage, place))
+        if isinstance(following, Dense):  # it reads words of weights
+            room = -(-following.weights.shape[1] // WORD) * WORD
+            packed[-1] = replace(packed[-1], more_words=room // 4)
         # The rows of whole windows are counted anew for each.
         hop = 0 if isinstance(stage, Offset) else hop // stage.step
     return packed

@@ -268,7 +268,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         **vars(packed),
         "made": made_of(model),
         "stages": {stage.KIND: stage for stage in model.stages},
-        "sizes": [grid.size for grid in model.grids()],
+        "grids": model.grids(),
         "kind": model.input.kind if packed.structs else "",
         "first": model.stages[0] if model.stages[0].GIVES == "rows" else None,
         "lines": model.stages[0].GIVES == "image",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.errors import ConvertError
+from tinykernel.errors import ConvertError, DataError
 from tinykernel.model.quantization.scaling import raw_dtype_of
 from tinykernel.model.stages.scale import Scale
 
@@ -51,6 +51,14 @@ class ModelColumns:
             taken.append(step)
         dtype = "float32" if rows is None else raw_dtype_of(rows.dtype)
         return ModelColumns(tuple(taken), source, n, dtype, rows)
+
+    def finite_rows(self, kind: str) -> NDArray[Any]:
+        """Return the raw rows, which a model of that name needs without missing values."""
+        if self.rows is None:
+            raise DataError(f"convert: a {kind} needs X, rows with the ranges of its inputs")
+        if not np.all(np.isfinite(self.rows)):
+            raise DataError(f"convert: X has missing values, which a {kind} does not take")
+        return self.rows
 
     def seen(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Return what the model sees of raw rows."""

@@ -28,14 +28,19 @@ _SUM = 65000  # of weights and signs, so that a dot product with 16-bit inputs f
 
 def read(model: Any, columns: ModelColumns, bits: int = 8) -> IntegerModel:
     """Convert a fitted linear model, with weights of 2, 4 or 8 bits."""
-    if columns.rows is None:
-        raise DataError("convert: a linear model needs X, rows with the ranges of its inputs")
-    weights, bias = _weights(model)
-    classes = getattr(model, "classes_", None)
-    weights, bias = _of_inputs(weights, bias, columns)
-    rows = columns.rows.astype(np.float64)
-    if not np.all(np.isfinite(rows)):
-        raise DataError("convert: X has missing values, which a linear model does not take")
+    return of_weights(*_weights(model), getattr(model, "classes_", None), columns, bits)
+
+
+def of_weights(
+    weights: NDArray[np.float64],
+    bias: NDArray[np.float64],
+    classes: Any,
+    columns: ModelColumns,
+    bits: int,
+) -> IntegerModel:
+    """Convert weights of columns, shape (n_outputs, n_columns); `classes` is None of values."""
+    rows = columns.finite_rows("linear model").astype(np.float64)
+    weights, bias = of_inputs(weights, bias, columns)
     largest = np.abs(weights).max(axis=0)
     if not np.any(largest > 0) or np.all(np.ptp(rows, axis=0) == 0):
         raise DataError("convert: no input has a weight and varies in X")
@@ -127,7 +132,7 @@ def _gaussian(model: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return weights, bias
 
 
-def _of_inputs(
+def of_inputs(
     weights: NDArray[np.float64], bias: NDArray[np.float64], columns: ModelColumns
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return weights and offsets of raw inputs, where steps before the model are straight lines."""

@@ -30,6 +30,7 @@ _FAMILIES: dict[str, dict[str, tuple[str, ...]]] = {
             *("GradientBoostingRegressor", "HistGradientBoostingClassifier"),
             *("HistGradientBoostingRegressor", "IsolationForest"),
         ),
+        "networks": ("MLPClassifier", "MLPRegressor"),
     },
     "lightgbm": {"boosters": ("LGBMClassifier", "LGBMRegressor", "Booster")},
     "xgboost": {
@@ -68,16 +69,17 @@ def convert(
     """Return the integer model that computes what a fitted model of another library does.
 
     Trees stay exactly as they are: every row of `X` falls on the same side of each threshold.
-    Weights of linear models are rounded.
+    Weights of linear models and networks are rounded.
 
     Parameters
     ----------
     model : fitted model, or a Pipeline that ends in one
-        Of scikit-learn a linear model, a tree, or an ensemble of trees; a model or Booster of
-        LightGBM or XGBoost. Before it may stand scalers, imputers and selections of columns.
+        Of scikit-learn a linear model, a perceptron, a tree, or an ensemble of trees; a model or
+        Booster of LightGBM or XGBoost. Before it may stand scalers, imputers and selections of
+        columns.
     X : array-like, shape (n_rows, n_features), optional
         Raw rows, as the model was trained on. Their type is that of the inputs of the firmware,
-        float32 without `X`. Linear models need them for the ranges of the inputs.
+        float32 without `X`. Linear models and networks need them for the ranges of inputs.
     max_change : float, default=0.005
         Largest share of the rows of `X` whose label may differ; of values, largest mean difference
         over the standard deviation of the values.

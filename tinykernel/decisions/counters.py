@@ -41,7 +41,7 @@ def saturated(model: IntegerModel, X: ArrayLike) -> NDArray[np.int64]:
     numbers beside a window do not count. X are rows as for `IntegerModel.as_raw`.
     """
     raw, scaler = model.as_raw(X), model.raw_scaler
-    if model.input.is_table:
+    if model.takes_quantized:
         q, high = model.quantize_inputs(raw), model.quantized_grid.high
         ends = (q == ~high) | (q == high)
     else:

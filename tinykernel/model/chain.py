@@ -76,6 +76,11 @@ class Chain(Record):
         return 1 + next(i for i, stage in enumerate(self.stages) if isinstance(stage, Scale))
 
     @property
+    def takes_quantized(self) -> bool:
+        """Whether the firmware also takes quantized inputs: no stage is before the scale."""
+        return self._entry == 1
+
+    @property
     def quantized_grid(self) -> Grid:
         """What the stage scale gives: the quantized inputs."""
         return self.grids()[self._entry]

@@ -34,9 +34,10 @@ class IntegerModel(Predictions):
     before it gives, checks it, and proves from its range alone that nothing overflows. The chains
     are as follows, with the class that specifies each step:
 
-    * a table: ``Scale``, and ``Components`` where there are any;
+    * a table: ``Scale``, and ``Components`` where there are any; or ``Levels``, one or more
+      ``Dense``, then ``Scale``;
     * a signal: ``Levels``, ``Kernels``, then the same as for a table;
-    * an image: ``Levels``, ``Separable``, or ``Convolutions`` and ``Dense`` if any, then ``Scale``;
+    * an image: ``Levels``, ``Separable`` or ``Convolutions``, ``Dense`` if any, then ``Scale``;
     * windows of a signal, their means subtracted: ``Offset``, then the same as for a signal;
     * a sound or a vibration: ``Spectrum``, then the same as for a signal;
     * a signal with numbers beside it: ``Beside`` after its ``Kernels``.

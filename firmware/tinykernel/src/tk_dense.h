@@ -42,9 +42,11 @@ TK_INLINE uint32_t tk_dense_word(const TK_FLASH struct tk_dense *k, uint32_t wor
     return sum;
 }
 
-/* Compute units[] from values[], which are padded with zeros to whole words of weights. */
-TK_INLINE void tk_dense_run(const TK_FLASH struct tk_dense *k, uint8_t *values, uint8_t *units)
+/* Compute the units from values[], which are padded with zeros to whole words of weights. Returns
+ * the units, which follow the memory of the values. */
+TK_INLINE uint8_t *tk_dense_run(const TK_FLASH struct tk_dense *k, uint8_t *values)
 {
+    uint8_t *const units = values + ((k->values + 31u) & ~31u);
     const TK_FLASH uint32_t *weights = k->weights;
     const uint32_t each = 32u / k->bits;
     uint32_t i;
@@ -61,6 +63,7 @@ TK_INLINE void tk_dense_run(const TK_FLASH struct tk_dense *k, uint8_t *values, 
         } while (value < values + k->values);
         units[i] = (uint8_t)tk_clipped((int32_t)sum, k->shift);
     }
+    return units;
 }
 
 #endif

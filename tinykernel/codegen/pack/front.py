@@ -135,7 +135,8 @@ def _mix_codes(stage: Levels) -> NDArray[np.int64] | None:
 
 
 def _work_of_levels(stage: Levels, grid: Grid, facts: Facts) -> Work:
-    kind, raw = grid.kind, "float" if stage.scaler.is_float else "integer"
+    kind = "signal" if grid.is_signal else "image"
+    raw = "float" if stage.scaler.is_float else "integer"
     made = stage.gives(grid)
     return {
         "local": {

@@ -30,7 +30,7 @@ class Dense(Stage):
     """
 
     KIND = "dense"
-    TAKES = ("maps",)
+    TAKES = ("maps", "levels", "units")
     GIVES = "units"
 
     weights: Matrix[np.int8] = field(metadata=limits(-127, 127, "units", None))

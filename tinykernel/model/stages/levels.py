@@ -1,4 +1,4 @@
-"""Levels: raw values of signals and images to a few bits, averaged, their channels mixed."""
+"""Levels: raw values to a few bits; of signals and images averaged, their channels mixed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from tinykernel.model.stages.scale import Scale
 class Levels(Stage):
     """The stage *levels*: the input of kernels, integers from 0 to `top`.
 
-    It takes a signal (one column) or an image of raw values. ``>>`` rounds down.
+    It takes a signal (one column), an image, or a table (whose values are channels) of raw values.
+    ``>>`` rounds down.
 
     **1. Levels.** ``e = (q + 2**(bits - 1)) >> level_shift`` where q is what `scaler` makes of a
     raw value. So e is in ``0..top``, ``top = 2**(bits - level_shift) - 1``.
@@ -50,8 +51,9 @@ class Levels(Stage):
     def check(self) -> None:
         self.require("level_shift", 0, self.scaler.bits - 1)
         channels = self.mix.shape[1]
-        if channels > 64:
-            raise self.refuse(f"{channels} channels; 64 are the most")
+        most = 64 if np.any(self.mix != np.eye(*self.mix.shape)) else 1024
+        if channels > most:
+            raise self.refuse(f"{channels} channels; {most} are the most")
         if any(array.shape[0] not in (1, channels) for array in self.scaler.arrays.values()):
             raise self.refuse(f"scaler does not fit {channels} channels")
         if np.any(self.scaler.multiplier == 0):

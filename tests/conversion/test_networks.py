@@ -1,0 +1,88 @@
+"""Perceptrons of scikit-learn after conversion."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import tinykernel
+from tinykernel.conversion import change_of, convert
+from tinykernel.conversion.layers import levels_of
+from tinykernel.errors import TinykernelError
+from tinykernel.model.grid import Grid
+
+
+def _fitted(load, kind=MLPClassifier, dtype="float32", **options):
+    X, y = load(return_X_y=True)
+    X = X.astype(dtype)
+    options = {"random_state": 0, "max_iter": 80, "hidden_layer_sizes": (24, 12)} | options
+    return make_pipeline(StandardScaler(), kind(**options)).fit(X, y), X
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("target", ["host", "cortex-m0plus", "atmega328p"])
+@pytest.mark.parametrize("load", [load_digits, load_breast_cancer])
+def test_few_labels_change_and_c_agrees(load, target, require_platforms):
+    """Two hidden layers on floats and on integers: 0.5 % of the labels at most, equal scores."""
+    require_platforms(target)
+    model, X = _fitted(load, dtype="float32" if load is load_digits else "int16")
+    converted = convert(model, X)
+    assert change_of(model, converted, X).share <= 0.005
+    assert tinykernel.verify(converted, X[:40], target=target).differences == 0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_values_change_by_less_than_a_hundredth():
+    """A perceptron of one or two values keeps them within 1 % of their deviation, on average."""
+    model, X = _fitted(load_diabetes, MLPRegressor, max_iter=600)
+    converted = convert(model, X, max_change=0.01)
+    assert tinykernel.verify(converted, X[:40]).differences == 0
+    both = MLPRegressor(hidden_layer_sizes=(9,), random_state=0, max_iter=600)
+    both.fit(X, np.stack([model.predict(X), 90 * X[:, 0]], axis=1))
+    assert convert(both, X, max_change=0.01).predict(X).shape == (len(X), 2)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_layers_without_a_bend_are_one_linear_part():
+    """With activation "identity" nothing is between the layers, so one dot product is left."""
+    model, X = _fitted(load_digits, activation="identity", max_iter=30)
+    converted = convert(model, X)
+    assert [stage.KIND for stage in converted.stages] == ["scale"]
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.sampled_from(["float32", "uint8", "int16", "int32"]),
+    st.lists(st.integers(-(2**31), 2**31 - 1), min_size=2, max_size=20, unique=True),
+)
+def test_levels_stand_for_the_values(dtype, values):
+    """A level times its step is within one step of the value, and exact of few integers."""
+    values = np.array(values, dtype=np.int64)
+    rows = values[:, None].astype(dtype)
+    _, signal = levels_of(rows, Grid.table(dtype, 1))
+    off = np.abs(signal.low + signal.step * signal.levels - rows)
+    assert off.max() <= 1.01 * signal.step[0]
+    if dtype != "float32" and np.ptp(rows.astype(np.int64)) <= 255:
+        assert off.max() == 0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("options", "with_rows", "message"),
+    [
+        ({"activation": "tanh"}, True, "the activation 'tanh' of the MLPClassifier"),
+        ({}, False, "a network needs X"),
+    ],
+)
+def test_what_cannot_be_converted_is_named(options, with_rows, message):
+    """Another activation, and missing rows."""
+    model, X = _fitted(load_digits, max_iter=1, **options)
+    with pytest.raises(TinykernelError, match=message):
+        convert(model, X if with_rows else None)
+    several = MLPClassifier(max_iter=1).fit(X, np.stack([X[:, 2] > 3, X[:, 3] > 3], axis=1))
+    with pytest.raises(TinykernelError, match="several labels a row"):
+        convert(several, X)
