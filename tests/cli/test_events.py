@@ -1,8 +1,12 @@
 """From clips to events: calibrate on joined clips, evaluate a labelled long recording."""
 
+import io
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +15,7 @@ from scipy.io import wavfile
 from tests.cli.tools import failed, json_of, run
 from tinykernel import load
 from tinykernel.build.parity import verify
+from tinykernel.data.recordings import streams
 from tinykernel.model.answers.labels import Labels
 from tinykernel.modelfile import about, save
 
@@ -83,6 +88,71 @@ def test_from_clips_to_events(told):
     assert (result.differences, result.events > 0) == (0, True)
 
 
+def test_a_stream_through_a_pipe(told, monkeypatch):
+    """Standard input, with a header or raw, gives the decisions of the file, in whatever pieces."""
+    _, samples = wavfile.read(told / "long" / "day.wav")
+    stream = ("predict", told / "e.tkm", "--stream")
+    expected = json_of(*stream, told / "long" / "day.wav")["decisions"]
+    assert {row["true"] for row in expected} == {"low", "high", "other", "noise"}
+    header = (told / "long" / "day.wav").read_bytes()[:44]
+    endless = header[:40] + b"\xff\xff\xff\xff"
+    for content in (samples.tobytes(), header + samples.tobytes(), endless + samples.tobytes()):
+        monkeypatch.setattr(streams, "sys", _pipe(content))
+        rows = json_of(*stream, "-")["decisions"]
+        keys = ("sample", "time", "label", "event")
+        assert [[row[k] for k in keys] for row in rows] == [
+            [row[k] for k in keys] for row in expected
+        ]
+    monkeypatch.setattr(streams, "sys", _pipe(samples.tobytes()))
+    shown = run(*stream, "-").stdout.splitlines()
+    n = sum(row["event"] is not None for row in expected)
+    assert (shown[0].split(), len(shown), shown[-1]) == (
+        ["time", "event"],
+        n + 2,
+        f"{n} events in {len(expected)} decisions",
+    )
+    other = header[:24] + (8000).to_bytes(4, "little") + header[28:]
+    for content, fault in (
+        (other + samples.tobytes(), "standard input: the file says 8000 Hz, but 2000 Hz is given"),
+        (b"RIFF1234WAVE", "standard input: is not a PCM or float WAV file (cut short)"),
+        (b"", "holds no samples"),
+    ):
+        monkeypatch.setattr(streams, "sys", _pipe(content))
+        assert fault in failed(*stream, "-")
+
+
+def _pipe(content: bytes) -> SimpleNamespace:
+    """Standard input that gives a few bytes at a time, and cannot be wound back."""
+
+    class Pipe(io.BytesIO):
+        def read1(self, n: int | None = -1) -> bytes:
+            return super().read(min(n or 0, 70001))
+
+        def seekable(self) -> bool:
+            return False
+
+    return SimpleNamespace(stdin=SimpleNamespace(buffer=Pipe(content)))
+
+
+def test_long_recordings_take_little_memory(told, tmp_path):
+    """An hour takes little more memory than a minute; its events are those of the whole."""
+    rate, samples = wavfile.read(told / "long" / "day.wav")
+    wavfile.write(tmp_path / "hour.wav", rate, np.tile(samples, 30))
+    program = (
+        "import resource, sys; from tinykernel.cli import main\n"
+        "try: main()\n"
+        "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+    )
+    peaks, events = [], []
+    for sound in (told / "long" / "day.wav", tmp_path / "hour.wav"):
+        command = [sys.executable, "-c", program, "predict", told / "e.tkm", "--stream", sound]
+        ended = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True)
+        peaks.append(int(ended.stderr.split()[-1]) / 1024)
+        events.append(len(ended.stdout.splitlines()) - 2)
+    assert peaks[1] < peaks[0] + 30  # MB; the samples of an hour as windows have 144 MB
+    assert 29 * events[0] <= events[1] <= 31 * events[0]
+
+
 def test_other_files_of_labels(told, tmp_path):
     """Audacity's labels and JSON give the same figures; what is not a span is one clear line."""
     sound, rows = told / "long" / "day.wav", (told / "long" / "day.csv").read_text().split()[1:]
@@ -122,7 +192,7 @@ def test_background_of_a_long_recording_is_right(told, tmp_path):
     assert advice in run("evaluate", told / "m.tkm", tmp_path).stdout
     answers = Labels(("high", "low", "tone", "other"))
     model = replace(load(told / "m.tkm"), answers=answers)
-    save(model, tmp_path / "m.tkm", about(told / "m.tkm"))
+    save(model, tmp_path / "m.tkm", about(told / "m.tkm") | {"background": None})
     assert advice in failed("evaluate", tmp_path / "m.tkm", tmp_path / "day.wav")
     found = json_of("evaluate", tmp_path / "m.tkm", told / "long")
     assert (found["accuracy"], found["rows"]) == (1.0, 22)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import islice
+import contextlib
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -12,16 +14,23 @@ import typer
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import print_notes
-from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, write_csv
-from tinykernel.cli.common.rows import ModelFile, open_model, rows_for
+from tinykernel.cli.common.output import (
+    percent,
+    print_json,
+    print_json_list,
+    print_pairs,
+    print_table,
+    write_csv,
+)
+from tinykernel.cli.common.rows import open_model, rows_for
 from tinykernel.data.paths import data_folder, find_data, is_recording
-from tinykernel.errors import ModelError
-from tinykernel.text import count
+from tinykernel.text import count, visible
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tinykernel.data.partition import Rows
+    from tinykernel.evaluation.streams import StreamDecisions
     from tinykernel.model import IntegerModel
 
 _ROWS_SHOWN = 20
@@ -40,7 +49,9 @@ def predict_command(
     stream: Annotated[
         str | None,
         args.option(
-            "FILE", "recording, or a folder of recordings; prints events, or a decision per hop"
+            "FILE",
+            "recording, folder of recordings, or - for a .wav or raw 16-bit samples at standard "
+            "input; prints events, or a decision per hop",
         ),
     ] = None,
     as_json: args.JsonOption = False,
@@ -55,14 +66,15 @@ def predict_command(
     if source is None or (data is not None and stream is not None):
         raise typer.BadParameter("give DATA or --stream FILE", param_hint="DATA")
     if output is not None:
-        is_as_written = data_folder(source) or is_recording(source)
+        is_as_written = source == "-" or data_folder(source) or is_recording(source)
         read = Path(source) if is_as_written else find_data(source)
         args.check_output_file(output, (".csv",), inputs=[read])
     opened = open_model(model)
     if stream is not None:
-        with showing_progress(quiet):
-            table = _decisions(opened, stream)
-        _show_decisions(opened.model.classes, table, output, as_json, quiet)
+        from tinykernel.evaluation.streams import StreamDecisions
+
+        decisions = StreamDecisions(opened.model, opened.about, stream)
+        _follow(decisions, output, data_folder(stream) is not None, as_json, quiet)
         return
     with showing_progress(quiet):
         rows = rows_for(opened, source, keep_all=True)
@@ -149,69 +161,62 @@ def _or_refused(label: object) -> str:
     return "refused" if label is None else str(label)
 
 
-def _decisions(opened: ModelFile, stream: str) -> list[dict[str, Any]]:
-    """Decide at every hop of recordings; events are those of each stretch without gaps."""
-    import numpy as np
-
-    from tinykernel.data.signals import background_of, cut_for, remembered
-
-    model = opened.model
-    cutting = remembered(opened.about, model)
-    if cutting is None:
-        raise ModelError(f"{opened.path}: is not a model of signals, which --stream needs")
-    # A stream decides on every window, also on those of several labels.
-    background = background_of(model, opened.about)
-    cut = cut_for(stream, model, cutting, background, mixed="majority")
-    for note in cut.notes:
-        typer.echo(f"note: {note}", err=True)
-    n, scores = len(cut.X), model.scores(cut.inputs)
-    labels = model.answers.predict(scores)
-    columns: dict[str, Any] = {
-        "recording": [cut.recordings[i] for i in cut.recording],
-        "sample": (cut.starts + cut.X.shape[1] - 1).tolist(),
-        "time": [None] * n if cut.end_times is None else cut.end_times.tolist(),
-        "label": list(labels),
-        "true": [None] * n if cut.y is None else cut.y.tolist(),
-    }
-    if model.events is not None:
-        ends = np.flatnonzero(np.diff(cut.segments)) + 1
-        events = [model.events.follow(part) for part in np.split(scores, ends)]
-        at = np.concatenate(events).tolist()
-        columns["event"] = [None if i < 0 else model.classes[i] for i in at]
-    if model.decision is not None:
-        columns["decision"], columns["confidence"] = _decided(model, scores)
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
-def _show_decisions(
-    classes: Sequence[object],
-    table: list[dict[str, Any]],
-    output: Path | None,
-    as_json: bool,
-    quiet: bool,
+def _follow(
+    source: StreamDecisions, output: Path | None, folder: bool, as_json: bool, quiet: bool
 ) -> None:
-    """Print decisions, or the events among them, or write all to a file."""
-    first, several = table[0], len({row["recording"] for row in table}) > 1
-    where = ["recording"] * several + ["sample" if first["time"] is None else "time"]
-    more = [name for name in ("event", "decision", "confidence") if name in first]
-    columns = [*where, "label", *more, *(["true"] * (first["true"] is not None))]
-    if output is not None:
-        named = [row | {"decision": _or_refused(row.get("decision"))} for row in table]
-        write_csv(output, columns, ([row[name] for name in columns] for row in named))
+    """Print decisions, or the events among them, as they come, or write all to a file."""
+    with showing_progress(quiet):  # functions are compiled for the first ones
+        parts = iter(source)
+        begin = next(parts)
+    table = _StreamTable(source.model, begin[0], folder)
+
+    lines = list[list[Any]]()
+
+    def shown() -> Iterator[list[dict[str, Any]]]:
+        with contextlib.suppress(KeyboardInterrupt):  # so a pipe may end
+            for rows in chain([begin], parts):
+                if not as_json and not quiet:
+                    table.show(rows)
+                if output is not None:
+                    named = (row | {"decision": _or_refused(row.get("decision"))} for row in rows)
+                    lines.extend([row[name] for name in table.columns] for row in named)
+                yield rows
+
     if as_json:
-        print_json({"decisions": table})
-    elif not quiet:
-        events = [row for row in table if row.get("event") is not None]
-        if "event" in first:
-            columns = [*where, "event", *columns[len(where) + 2 :]]
-        shown = []
-        for row in events if "event" in first else table:
-            cells = (row[name] for name in columns)
-            shown.append([f"{x:.2f}" if isinstance(x, float) else _or_refused(x) for x in cells])
-        print_table(columns, shown, right=("time", "sample", "confidence"))
-        judged = [row for row in table if row["true"] in classes]
-        if "event" in first:
-            typer.echo(f"{count(len(events), 'event')} in {count(len(table), 'decision')}")
-        elif judged:
-            share = sum(row["label"] == row["true"] for row in judged) / len(judged)
-            typer.echo(f"label right in {percent(share)} of {count(len(judged), 'decision')}")
+        print_json_list("decisions", shown())
+    else:
+        deque(shown(), maxlen=0)
+    if output is not None:
+        write_csv(output, table.columns, lines)
+    for note in source.notes:
+        typer.echo(f"note: {note}", err=True)
+    if not as_json and not quiet and source.summary:
+        typer.echo(source.summary)
+
+
+class _StreamTable:
+    """A table whose rows are printed as they come."""
+
+    def __init__(self, model: IntegerModel, first: Mapping[str, Any], folder: bool) -> None:
+        is_of_events = "event" in first
+        where = ["recording"] * folder + ["sample" if first["time"] is None else "time"]
+        more = [name for name in ("event", "decision", "confidence") if name in first]
+        self.columns = [*where, "label", *more, *["true"] * (first["true"] is not None)]
+        shown = [name for name in self.columns if name != "label" or not is_of_events]
+        widest = max(len(str(label)) for label in (*model.classes, "refused"))
+        widths = {"recording": len(first["recording"]), "time": 7, "sample": 9}
+        self.widths = {name: max(len(name), widths.get(name, widest)) for name in shown}
+        self.wanted, self.is_begun = "event" if is_of_events else "label", False
+
+    def show(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Print a line a decision, or an event, below the names of the columns."""
+        names = [] if self.is_begun else [{name: name for name in self.widths}]
+        self.is_begun = True
+        for row in (*names, *(row for row in rows if row[self.wanted] is not None)):
+            cells = []
+            for name, width in self.widths.items():
+                x = row[name]
+                text = f"{x:.2f}" if isinstance(x, float) else visible(_or_refused(x))
+                is_number = name in ("time", "sample", "confidence")
+                cells.append(text.rjust(width) if is_number else text.ljust(width))
+            typer.echo("    ".join(cells).rstrip())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -167,9 +167,10 @@ def remembered(about: Mapping[str, Any], model: IntegerModel) -> Reading | None:
     if not model.input.is_signal:
         return None
     lengths: dict[str, Any] = {"window": model.input.rows, "hop": model.hop}
+    still = tuple(map(str, background_of(model, about)))
     cutting = about.get("recordings")
     if not isinstance(cutting, dict):
-        return Reading(**lengths, labels_needed=False)
+        return Reading(**lengths, background=still, labels_needed=False)
     cutting = {"channels": [], "beside": [], **lengths, **cutting}
     lists = [cutting.pop("channels"), cutting.pop("beside")]
     known = {field.name: cutting[field.name] for field in fields(Reading) if field.name in cutting}
@@ -181,7 +182,8 @@ def remembered(about: Mapping[str, Any], model: IntegerModel) -> Reading | None:
     ):
         raise FormatError("the model file's settings of recordings do not fit its model")
     channels, beside = (tuple(map(str, names)) for names in lists)
-    return Reading(**known | {"labels_needed": False}, inputs=channels or None, beside=beside)
+    known |= {"labels_needed": False, "inputs": channels or None, "beside": beside}
+    return Reading(**known, background=still)
 
 
 def background_of(model: IntegerModel, about: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -193,16 +195,9 @@ def background_of(model: IntegerModel, about: Mapping[str, Any]) -> tuple[Any, .
 
 
 def cut_for(
-    path: str,
-    model: IntegerModel,
-    reading: Reading,
-    background: Sequence[object],
-    *,
-    mixed: str | None = None,
+    path: str, model: IntegerModel, reading: Reading, *, mixed: str | None = None
 ) -> Windows:
     """Cut recordings as for the training of a model; `mixed` overrides `reading.mixed`.
-
-    What has no label is of one of the classes of `background`.
 
     Other channels and another rate are refused.
     """
@@ -210,38 +205,41 @@ def cut_for(
         raise ModelError(
             "the model has no hop, so it takes windows, not recordings; train it with --hop"
         )
-    still = background_among(model.classes, background)
-    how = {"mixed": mixed or reading.mixed, "background": () if still is None else (still,)}
-    cut = windows(path, **vars(reading) | how)
+    cut = windows(path, **vars(reading) | {"mixed": mixed or reading.mixed})
     if len(cut.channels) != model.input.channels:
-        raise DataError(
+        raise ShapeError(
             f"{cut.source}: has {count(len(cut.channels), 'channel')}, but the model takes "
             f"{model.input.channels}"
         )
-    return replace(cut, y=_as_classes(cut, model, still, in_names=mixed is not None))
-
-
-def _as_classes(
-    cut: Windows, model: IntegerModel, still: str | None, in_names: bool
-) -> NDArray[Any] | None:
-    """Return labels in the type of the classes; None without labels.
-
-    A label of background, also that of what no span labels, becomes the class `still`. With
-    `in_names` sounds may lie in any folder.
-    """
     if cut.y is None:
+        return cut
+    labels, of_window = np.unique(cut.y, return_inverse=True)
+    known = as_classes(labels.tolist(), model, reading, mixed is not None and _are_sounds(cut))
+    if known is None:
+        return replace(cut, y=None)
+    values = list(known.values())
+    kind = object if len(set(map(type, values))) > 1 else None
+    return replace(cut, y=np.array(values, dtype=kind)[of_window])
+
+
+def as_classes(
+    labels: Iterable[object], model: IntegerModel, reading: Reading, in_names: bool
+) -> dict[str, Any] | None:
+    """Return the classes of labels, by the text of a label; one of no class stays as it is.
+
+    A label of background, also that of what no span labels, becomes a class of background. With
+    `in_names` labels are folders of sounds, which may have any name: None where none is a class.
+    """
+    classes = {str(label): label for label in model.classes}
+    still = background_among(model.classes, reading.background) or ""
+    texts, known = isinstance(model.classes[0], str), dict[str, Any]()
+    for label in labels:
+        name = str(label)
+        is_still = name not in classes and still and is_background(label)
+        known[name] = classes.get(still if is_still else name, name if texts else label)
+    if in_names and not any(map(is_background, known)) and not set(known) & set(classes):
         return None
-    texts = isinstance(model.classes[0], str)
-    y = cut.y.astype(np.str_) if texts and cut.y.dtype.kind != "U" else cut.y
-    if not texts and y.dtype.kind == "U":  # integers, and background between them
-        known = {str(label): label for label in model.classes}
-        y = np.array([known.get(text, text) for text in y.tolist()], dtype=object)
-    background = next((each for each in model.classes if str(each) == still), None)
-    others = [each for each in set(y.tolist()) - set(model.classes) if is_background(each)]
-    if others and background is not None:
-        y = np.where(np.isin(y, others), background, y)
-    strange = in_names and _are_sounds(cut) and not set(y.tolist()) & set(model.classes)
-    return None if strange and not any(map(is_background, y.tolist())) else y
+    return known
 
 
 def _are_sounds(cut: Windows) -> bool:

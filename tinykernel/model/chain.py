@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.hadamard import useful_threads
 from tinykernel.model.grid import LARGEST, Grid
 from tinykernel.model.record import Record
 from tinykernel.model.stage import Part, Stage
@@ -150,9 +152,10 @@ class Chain(Record):
         n = (len(samples) - rows) // hop + 1
         within = max(0, LARGEST // samples.shape[1] - rows) // hop + 1
         at_once = max(1, min(within, _VALUES_AT_ONCE // self.grids()[self._n_shared].size))
-        for first in range(0, n, at_once):
-            last = min(first + at_once, n) - 1
-            yield self._scaled_windows(samples[first * hop : last * hop + rows], hop)
+        ends = [min(first + at_once, n) - 1 for first in range(0, n, at_once)]
+        parts = [samples[at * at_once * hop : end * hop + rows] for at, end in enumerate(ends)]
+        with ThreadPoolExecutor(min(len(parts), useful_threads(n * self.input.size)) or 1) as pool:
+            yield from pool.map(lambda part: self._scaled_windows(part, hop), parts)
 
     @property
     def _n_shared(self) -> int:

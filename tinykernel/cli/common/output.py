@@ -219,6 +219,18 @@ def print_json(value: Any) -> None:
     print(json.dumps(_plain(value), allow_nan=False), flush=True)
 
 
+def print_json_list(name: str, parts: Iterable[Sequence[Any]]) -> None:
+    """Print one JSON object with a list of all entries on stdout, as soon as they are there."""
+    print(f'{{"{name}": [', end="")
+    between = ""
+    for entries in parts:
+        for entry in entries:
+            print(between + json.dumps(_plain(entry), allow_nan=False), end="")
+            between = ", "
+        sys.stdout.flush()
+    print("]}", flush=True)
+
+
 def finish_output(status: int) -> int:
     """Flush stdout and return the exit status: a full disk is an error, a closed pipe is quiet."""
     try:

@@ -294,8 +294,7 @@ def recordings_for(file: ModelFile, data: str, *, mixed: str | None = None) -> W
     cutting = signals.remembered(file.about, file.model)
     if cutting is None or not signals.takes_recordings(data, file.model, file.about):
         return None
-    background = signals.background_of(file.model, file.about)
-    return signals.cut_for(data, file.model, cutting, background, mixed=mixed)
+    return signals.cut_for(data, file.model, cutting, mixed=mixed)
 
 
 def training_part(file: ModelFile, data: str, test_size: float = 0.0, seed: int = 0) -> Dataset:

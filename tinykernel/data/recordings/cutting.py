@@ -4,7 +4,7 @@ A window never spans a gap in time nor the end of a recording. Window w of a str
 starts at its sample w * hop, as in the firmware.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -118,30 +118,36 @@ class Windows:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on resampled, padded and dropped recordings, windows and channels."""
-        taken, others = ", ".join(self.channels), ", ".join(self.not_taken)
-        resampled = f"resampled to {self.rate or 0:g} Hz: {count(self.resampled, 'sound')}"
-        lines = {
-            resampled: self.resampled,
-            f"padded to a window: {count(self.padded, 'recording')}": self.padded,
-            f"left out: {self.left_out}": self.left_out,
-            f"of the sounds {taken} is taken, and not {others}": others,
-        }
-        return tuple(line for line, holds in lines.items() if holds)
+        counts = {"resampled": self.resampled, "padded": self.padded, **self.dropped}
+        return notes_on(counts, self.rate, self.channels, self.not_taken, self.time)
 
-    @property
-    def left_out(self) -> str:
-        """Text on dropped windows by reason; empty if there are none."""
-        gaps = "" if self.time is None else f" between gaps of column {self.time!r}"
-        reasons = (
-            ("mixed", "window", "of several labels"),
-            ("missing", "window", "with missing values"),
-            ("short", "stretch", f"too short for a window{gaps}"),
-        )
-        return ", ".join(
-            f"{count(self.dropped[key], unit)} {reason}"
-            for key, unit, reason in reasons
-            if self.dropped[key]
-        )
+
+def notes_on(
+    counts: Mapping[str, int],
+    rate: float | None,
+    taken: Sequence[str],
+    others: Sequence[str],
+    time: str | None,
+) -> tuple[str, ...]:
+    """Return notes for people: `counts` are of sounds and recordings, and as `Windows.dropped`."""
+    gaps = "" if time is None else f" between gaps of column {time!r}"
+    reasons = (
+        ("mixed", "window", "of several labels"),
+        ("missing", "window", "with missing values"),
+        ("short", "stretch", f"too short for a window{gaps}"),
+    )
+    dropped = ", ".join(
+        f"{count(counts[key], unit)} {reason}" for key, unit, reason in reasons if counts.get(key)
+    )
+    lines = {
+        f"resampled to {rate or 0:g} Hz: {count(counts['resampled'], 'sound')}": counts[
+            "resampled"
+        ],
+        f"padded to a window: {count(counts['padded'], 'recording')}": counts["padded"],
+        f"left out: {dropped}": dropped,
+        f"of the sounds {', '.join(taken)} is taken, and not {', '.join(others)}": others,
+    }
+    return tuple(line for line, holds in lines.items() if holds)
 
 
 def window_starts(
@@ -275,12 +281,12 @@ def _piece(track: Track, window: int, hop: int, reading: Reading, lost: dict[str
             f"{track.table.file}: a window of {window} samples is longer than the recording, "
             f"which has {len(track.X)} samples{gaps}; give a shorter --window"
         )
-    y, several = _window_labels(track.y, starts, window)
+    y, several = window_labels(track.y, starts, window)
     keep = ~several if reading.mixed == "drop" else np.ones(len(starts), bool)
     lost_before = np.concatenate(([0], np.cumsum(track.lost)))
     holed = (lost_before[starts + window] > lost_before[starts]) & keep
     if reading.missing == "error" and holed.any():
-        raise DataError(_first_hole(track, int(starts[holed.argmax()])))
+        raise DataError(first_hole(track, int(starts[holed.argmax()])))
     lost["short"] += len(segments) - len(np.unique(segment))
     lost["mixed"] += int((~keep).sum())
     lost["missing"] += int(holed.sum())
@@ -295,18 +301,18 @@ def _piece(track: Track, window: int, hop: int, reading: Reading, lost: dict[str
         segment[keep],
         len(segments),
         starts,
-        _times(track, starts + window - 1),
+        times_at(track, starts + window - 1),
     )
 
 
-def _times(track: Track, places: NDArray[np.int64]) -> NDArray[np.float64] | None:
+def times_at(track: Track, places: NDArray[np.int64]) -> NDArray[np.float64] | None:
     """Return the times of samples, also from the rate alone."""
     if track.times is not None:
         return track.times[places]
     return None if track.time is not None or track.rate is None else places / track.rate
 
 
-def _window_labels(
+def window_labels(
     y: NDArray[Any] | None, starts: NDArray[np.int64], window: int
 ) -> tuple[NDArray[Any] | None, NDArray[np.bool_]]:
     """Return the most frequent label of every window, and a mask of those with several."""
@@ -320,7 +326,7 @@ def _window_labels(
     return labels, several
 
 
-def _first_hole(track: Track, start: int) -> str:
+def first_hole(track: Track, start: int) -> str:
     """Return an error about the first missing value or label of a window."""
     row = start + int(track.lost[start:].argmax())
     columns, cell, name = track.table.columns, "label", None

@@ -165,10 +165,13 @@ def find_recordings(path: str | os.PathLike[str]) -> tuple[list[Path], Path]:
     return files, folder
 
 
-def read_recording(path: Path, reading: Reading) -> Columns:
-    """Read one file; label and group in its name replace those in the file."""
+def read_recording(path: Path, reading: Reading, *, samples: bool = True) -> Columns:
+    """Read one file; label and group in its name replace those in the file.
+
+    A .wav may be read without its samples, which then are 0.
+    """
     if reading.name is None:
-        return _read(path, reading)
+        return _read(path, reading, samples)
     pattern = NamePattern(reading.name, reading.label, reading.groups)
     has_label, has_group = pattern.label is not None, pattern.group is not None
     inside = replace(
@@ -177,7 +180,7 @@ def read_recording(path: Path, reading: Reading) -> Columns:
         groups=None if has_group else reading.groups,
         labels_needed=reading.labels_needed and not has_label,
     )
-    table = _read(path, inside)
+    table = _read(path, inside, samples)
     fields = pattern.find(path)
     if fields is None and reading.labels_needed:
         raise DataError(
@@ -194,13 +197,13 @@ def read_recording(path: Path, reading: Reading) -> Columns:
     return table
 
 
-def _read(path: Path, reading: Reading) -> Columns:
+def _read(path: Path, reading: Reading, samples: bool) -> Columns:
     suffix = path.suffix.lower()
     try:
         if suffix == ".npz":
             return _from_npz(path, reading)
         if suffix in SOUNDS:
-            return _from_sound(path, reading)
+            return _from_sound(path, reading, samples)
         chooser = ColumnChooser(
             path,
             reading.label,
@@ -333,14 +336,14 @@ def _one_a_row(
     return values.astype(np.str_)
 
 
-def _from_sound(path: Path, reading: Reading) -> Columns:
+def _from_sound(path: Path, reading: Reading, samples: bool) -> Columns:
     for option, value in (("--label", reading.label), ("--groups", reading.groups)):
         if value is not None:
             raise OptionError(
                 f"{path}: a sound has no column {value!r}; leave out {option}, or give its place "
                 f"in the file name, as in --name '{{{value}}}_*'"
             )
-    X, rate = read_wav(path) if path.suffix.lower() == ".wav" else read_coded(path)
+    X, rate = read_wav(path, samples) if path.suffix.lower() == ".wav" else read_coded(path)
     if not len(X):
         raise DataError(f"{path}: holds no samples; remove it")
     columns = {f"channel {i + 1}": X[:, i] for i in range(X.shape[1])}

@@ -188,7 +188,7 @@ def _tables(
     recordings: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], reading: Reading
 ) -> tuple[list[Columns], list[str], str]:
     """Read files, sounds at the rate asked for; also return their names, and one for all."""
-    files, names, source = _files(recordings)
+    files, names, source = find_all(recordings)
     tables, rate = list[Columns](), reading.rate
     for file, title in zip(files, names, strict=True):
         say("reading", len(tables), len(files), title)
@@ -225,7 +225,7 @@ def _shared(tables: Sequence[Columns]) -> list[str] | None:
     return shared if any(len(table.columns) > len(shared) for table in tables) else None
 
 
-def _files(
+def find_all(
     recordings: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
 ) -> tuple[list[Path], list[str], str]:
     """Return the files, their names, and a name for all."""

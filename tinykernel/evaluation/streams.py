@@ -1,0 +1,173 @@
+"""StreamDecisions and events along recordings, as soon as their samples are there."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.data.recordings.cutting import first_hole, notes_on, window_labels
+from tinykernel.data.recordings.streams import Excerpt, pieces
+from tinykernel.data.signals import as_classes, remembered
+from tinykernel.errors import DataError, ModelError, ShapeError
+from tinykernel.model.answers.events import EventState
+from tinykernel.model.integer import IntegerModel
+from tinykernel.text import count, percent
+
+Rows = list[dict[str, Any]]
+_Arrays = dict[str, NDArray[Any]]
+
+
+class StreamDecisions:
+    """The decisions of a model along recordings, or of samples that come through a pipe."""
+
+    def __init__(self, model: IntegerModel, about: Mapping[str, Any], path: str) -> None:
+        reading = remembered(about, model)
+        if reading is None:
+            raise ModelError(f"{path}: --stream needs a model of signals; give one")
+        if not model.hop:
+            raise ModelError(
+                "the model has no hop, so it takes windows, not recordings; train it with --hop"
+            )
+        self.model, self.reading, self.path = model, reading, path
+        self._counts = Counter[str]()
+        self._channels: dict[str, bool] = {}  # of sounds, and whether they are taken
+
+    def __iter__(self) -> Iterator[Rows]:
+        """Yield the decisions of each piece of a recording that has any, a dictionary each."""
+        source = pieces(self.path, self.reading, self.model.input.channels)
+        for _, parts in groupby(source, lambda piece: piece.name):
+            yield from self._of_recording(parts)
+            self._counts["recordings"] += 1
+        if not self._counts["recordings"]:
+            raise DataError(f"{self.path}: holds no samples; give a recording")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done to the recordings so far; see `Windows`."""
+        taken = [name for name, is_taken in self._channels.items() if is_taken]
+        others = [name for name, is_taken in self._channels.items() if not is_taken]
+        return notes_on(self._counts, self.reading.rate, taken, others, self.reading.time)
+
+    @property
+    def summary(self) -> str:
+        """How many events there were, or how many decisions are right, so far."""
+        counts = self._counts
+        if self.model.events is not None:
+            return f"{count(counts['events'], 'event')} in {count(counts['decisions'], 'decision')}"
+        if not counts["judged"]:
+            return ""
+        share = percent(counts["right"] / counts["judged"])
+        return f"label right in {share} of {count(counts['judged'], 'decision')}"
+
+    def _count(self, rows: Rows) -> Rows:
+        judged = [row for row in rows if row["true"] in self.model.classes]
+        self._counts["decisions"] += len(rows)
+        self._counts["events"] += sum(row.get("event") is not None for row in rows)
+        self._counts["judged"] += len(judged)
+        self._counts["right"] += sum(row["label"] == row["true"] for row in judged)
+        return rows
+
+    def _of_recording(self, parts: Iterable[Excerpt]) -> Iterator[Rows]:
+        """Decide along a recording; one shorter than a window is padded, dropped or refused."""
+        rest, state, n = _Arrays(), EventState(self.model.n_classes), 0
+        for piece in parts:
+            self._check(piece)
+            if piece.begins:
+                rest, state = _Arrays(), EventState(self.model.n_classes)
+            rest = {
+                name: np.concatenate([rest.get(name, values[:0]), values])
+                for name, values in self._arrays(piece).items()
+            }
+            rows, rest = self._decided(piece, rest, state)
+            n += len(rows)
+            if rows:
+                yield rows
+            elif not piece.track.table.is_sound:
+                self._counts["short"] += 1
+        if n:
+            return
+        is_sound, lacking = piece.track.table.is_sound, self.model.input.rows - len(rest["X"])
+        if self.reading.short == "pad" or (self.reading.short is None and is_sound):
+            longer = {
+                name: np.pad(x, (0, lacking), "edge") for name, x in rest.items() if x.ndim == 1
+            }
+            longer["X"] = np.pad(rest["X"], ((0, lacking), (0, 0)))
+            self._counts["padded"] += 1
+            yield self._decided(piece, longer, state)[0]
+        elif self.reading.short is None:
+            raise DataError(
+                f"{piece.name}: a window of {self.model.input.rows} samples is longer than the "
+                f"recording, or than its stretches without a gap; give a longer one"
+            )
+
+    def _check(self, piece: Excerpt) -> None:
+        """Refuse other channels than the model takes, and note what is done to sounds."""
+        here, wanted = piece.track.X.shape[1], self.model.input.channels + self.model.n_numbers
+        if here != wanted:
+            raise ShapeError(
+                f"{piece.name}: has {count(here, 'channel')}, but the model takes {wanted}"
+            )
+        table = piece.track.table
+        if table.is_sound and not piece.first:
+            self._counts["resampled"] += table.own_rate is not None
+            self._channels |= {name: name in piece.track.channels for name in table.columns}
+
+    def _arrays(self, piece: Excerpt) -> _Arrays:
+        """Return what decisions need of a piece; the labels of its samples as classes."""
+        track, arrays = piece.track, _Arrays()
+        arrays["X"], arrays["lost"] = track.X, track.holes
+        arrays["sample"] = piece.first + np.arange(len(track.X))
+        if track.times is not None:
+            arrays["time"] = track.times
+        if track.y is not None and not track.unlabelled.all():
+            labels, of_sample = np.unique(track.y, return_inverse=True)
+            names = {*piece.labels, *map(str, labels.tolist())}
+            known = as_classes(names, self.model, self.reading, track.table.is_sound)
+            if known is not None:
+                values = [known[str(label)] for label in labels.tolist()]
+                arrays["true"] = np.array(values, dtype=object)[of_sample]
+        return arrays
+
+    def _decided(self, piece: Excerpt, arrays: _Arrays, state: EventState) -> tuple[Rows, _Arrays]:
+        """Decide on all windows of samples; also return the samples of later ones."""
+        model, window = self.model, self.model.input.rows
+        starts = np.arange(0, len(arrays["X"]) - window + 1, model.hop)
+        rest = {name: values[len(starts) * model.hop :] for name, values in arrays.items()}
+        scores = model.stream_scores(arrays["X"])
+        lost = np.concatenate(([0], np.cumsum(arrays["lost"])))
+        whole = lost[starts + window] == lost[starts]
+        if not whole.all() and self.reading.missing == "error":
+            raise DataError(first_hole(piece.track, int(starts[whole.argmin()])))
+        self._counts["missing"] += int((~whole).sum())
+        starts, scores = starts[whole], scores[whole]
+        ends, n = starts + window - 1, len(starts)
+        columns: dict[str, Any] = {"recording": [piece.name] * n}
+        columns["sample"] = arrays["sample"][ends].tolist()
+        columns["time"] = self._times(piece, arrays, ends)
+        columns["label"] = list(model.answers.predict(scores))
+        columns["true"] = [None] * n
+        if "true" in arrays:
+            columns["true"] = window_labels(arrays["true"], starts, window)[0].tolist()  # type: ignore[union-attr]
+        if model.events is not None:
+            at = model.events.follow(scores, state).tolist()
+            columns["event"] = [None if i < 0 else model.classes[i] for i in at]
+        if model.decision is not None:
+            chosen = model.decision.decide(scores).tolist()
+            columns["decision"] = [None if i < 0 else model.classes[i] for i in chosen]
+            columns["confidence"] = model.decision.confidence(scores).tolist()
+        lines = zip(*columns.values(), strict=True)
+        return self._count([dict(zip(columns, line, strict=True)) for line in lines]), rest
+
+    def _times(
+        self, piece: Excerpt, arrays: _Arrays, ends: NDArray[np.int64]
+    ) -> list[float | None]:
+        """Return the times of samples, also from the rate alone; None where that is not known."""
+        if "time" in arrays:
+            return list(arrays["time"][ends].tolist())
+        rate = None if piece.track.time is not None else piece.track.rate
+        if rate is None:
+            return [None] * len(ends)
+        return list((arrays["sample"][ends] / rate).tolist())
