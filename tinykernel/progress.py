@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+#: The stage whose messages say what will be done, and until when: all of them are shown.
+PLAN = "plan"
+
 
 @dataclass(frozen=True)
 class Progress:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tinykernel.budget.drawn import train_drawn
-from tinykernel.checks import check_choice
+from tinykernel.checks import check_choice, check_positive
 from tinykernel.codegen.targets import find_target
 from tinykernel.coding.codes import Coding
 from tinykernel.coding.frames import coded_frame
@@ -29,6 +29,8 @@ from tinykernel.model import IntegerModel, as_integer_model
 #: The method of this package. Any other is a class of classifiers, whose components are drawn.
 LEARNED = "learned"
 TASKS = ("classes", "numbers")
+#: Seconds of a training with max_time="auto": of signals and images, and of tables.
+USUAL_SECONDS = (600.0, 60.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +91,7 @@ def train(
     feature_names: Sequence[str] | None = None,
     value_name: str | None = None,
     link: bool = True,
+    max_time: float | str | None = None,
     **parameters: Any,
 ) -> TrainResult:
     """Train the best model that fits a budget of flash.
@@ -128,6 +131,11 @@ def train(
     link : bool, default=True
         With a budget: whether to link the trained model where there is a compiler, so that `memory`
         is not an estimate. The model is the same without, unless it is over the budget as linked.
+    max_time : float or "auto", optional
+        Seconds after which the training is to end: the search ends earlier, and trainings have
+        fewer epochs. Then the result depends on the speed of the computer, and ``effort`` of the
+        classifier becomes the numbers that make the same model again without a clock. "auto" is
+        600 for signals and images and 60 for tables, if `epochs` is not set.
     **parameters
         Of `Classifier` or `Regressor`; those that are None have their defaults. Kinds of models
         compete, each at the largest size that keeps to the budget (`tinykernel.kinds`); with
@@ -182,10 +190,17 @@ def train(
             **options,
         )
         problem, attributes = estimator.problem(X, y, sample_weight, **rows)
+        if max_time == "auto":
+            max_time = None if problem.options.epochs else USUAL_SECONDS[problem.shape is None]
+        if max_time is not None:
+            passed = time.perf_counter() - started
+            problem.pace.limit(max(check_positive("max_time", max_time) - passed, 0.0))
         selection = select(problem, kinds_for(problem.options))
         linking.limits, is_table = problem.limits, problem.shape is None
         result, trainings = deliver(selection, problem, estimated(problem), linking.measure)
         estimator.take(result, selection, problem, attributes)
+        if problem.pace.is_limiting:
+            estimator.effort = str(problem.pace.effort)
     else:
         linking.limits = limits_on(budget, target, is_sized="n_components" in options)
         known = linking.limits, target, linking.measure

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel import progress
-from tinykernel.budget.fitting import train
+from tinykernel.budget.fitting import USUAL_SECONDS, train
 from tinykernel.errors import TinykernelError
 from tinykernel.resizing import resized
 from tinykernel.training.choice import Candidate, choose
@@ -20,6 +20,7 @@ from tinykernel.training.trainset import class_weights
 # Pictures of the short trainings: with fewer, chance decides; with more it takes minutes.
 _FEWEST_PICTURES, _MOST_PICTURES, _EPOCHS = 200, 1200, 16
 _HELD_OUT = 0.25
+_SHARE_OF_TIME = 0.06  # of a training with a time limit, for each size.
 
 
 def choose_side(
@@ -51,6 +52,8 @@ def choose_side(
     except TinykernelError:
         return usual, ""  # a class or a group has too few pictures
     options = training | {"effort": "quick", "link": False, "random_state": seed}
+    if (limit := training.get("max_time")) is not None:
+        options["max_time"] = _SHARE_OF_TIME * (USUAL_SECONDS[0] if limit == "auto" else limit)
     options["epochs"] = min(_EPOCHS, training.get("epochs") or _EPOCHS)
     trials = _Trials(images[used], y[used], codes, part, out, weight, options)
     at = max(1, sides.index(usual))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tinykernel.cli.common import arguments as args
+from tinykernel.cli.common import dataset as reading
 from tinykernel.cli.common.bars import showing_progress
-from tinykernel.cli.common.dataset import dataset_for, groups_hint, is_by_group, shape_hint
 from tinykernel.cli.common.evaluation import judged, print_training, print_verdict, summary
 from tinykernel.cli.common.normality import train_novelty
 from tinykernel.cli.common.output import print_json
@@ -60,7 +60,7 @@ def train_command(
     if options["task"] == "novelty":
         train_novelty(options)
         return
-    begun = time.monotonic()
+    begun = options["begun"] = time.monotonic()
     with showing_progress(quiet):
         training, result = _trained(options)
     result["seconds"] = round(time.monotonic() - begun, 3)
@@ -74,6 +74,10 @@ def train_command(
         print_json(result | {"evaluation": None if evaluation is None else evaluation.to_dict()})
     elif not quiet and evaluation is not None:
         print_verdict(evaluation)
+    if result["effort"] != options["effort"] and not quiet:
+        shape = "x".join(map(str, options["image_shape"] or ()))
+        how = f"--max-time none --effort {result['effort']}{shape and ' --image-shape '}{shape}"
+        typer.echo(f"note: time was short; {how} trains the same bytes without a clock", err=True)
     if result["interrupted"]:
         typer.echo(
             f"training was interrupted after {count(result['iterations'], 'epoch')}; {output} has "
@@ -106,20 +110,21 @@ def _trained(options: dict[str, Any]) -> tuple[_Training, dict[str, Any]]:
     """Read, train, save and judge; also return the result of ``--json``."""
     output = options["output"]
     parameters = parameters_of(options)
-    dataset, cut, remembered = dataset_for(options, parameters, choose_size=True)
+    dataset, cut, remembered = reading.dataset_for(options, parameters, choose_size=True)
     _check_background(options["background"], dataset)
     options["image_shape"] = parameters.get("image_shape")
-    hint = shape_hint(dataset, options)
+    hint = reading.shape_hint(dataset, options)
     # Before the training, which may take minutes if the shape is not known.
-    for line in (hint, groups_hint(dataset)):
+    for line in (hint, reading.groups_hint(dataset)):
         if line and not options["quiet"]:
             typer.echo(f"hint: {line}", err=True)
-    trained = _train(dataset, parameters, options, is_by_group(options, dataset, cut))
+    trained = _train(dataset, parameters, options, reading.is_by_group(options, dataset, cut))
     # Saved at once, so that a later error does not lose the model.
+    effort = getattr(trained.classifier, "effort", options["effort"])
     settings = remembered_settings(options) | remembered
-    about = about_training(trained, dataset, options["target"], settings)
+    about = about_training(trained, dataset, options["target"], settings | {"effort": effort})
     training = _Training(trained, dataset, output, about)
-    result = summary(trained, dataset) | training.save()
+    result = summary(trained, dataset) | training.save() | {"effort": effort}
     result |= {"hint": hint or None, "notes": list(dataset.notes)}
     result["recordings"] = None if cut is None else str(cut)
     try:
@@ -130,8 +135,7 @@ def _trained(options: dict[str, Any]) -> tuple[_Training, dict[str, Any]]:
         typer.echo(f"{output} holds the trained model; it was not evaluated", err=True)
         raise
     names = [f"{part}_{measure}" for part in ("train", "test") for measure in ("accuracy", "r2")]
-    known = {name: float(result[name]) for name in names if result.get(name) is not None}
-    about["accuracy"] = known
+    about["accuracy"] = {name: result[name] for name in names if result.get(name) is not None}
     return training, result | training.save()
 
 
@@ -239,6 +243,7 @@ def _train(
             feature_names=dataset.columns,
             task=options["task"],
             value_name=dataset.label if options["task"] == "numbers" else None,
+            max_time=reading.time_limit(options),
             **parameters,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
@@ -14,16 +15,9 @@ import typer
 
 from tinykernel.cli import train
 from tinykernel.cli.common import arguments as args
+from tinykernel.cli.common import output as out
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.dataset import dataset_for, is_by_group
-from tinykernel.cli.common.output import (
-    percent,
-    print_json,
-    print_pairs,
-    print_table,
-    size,
-    write_csv,
-)
 from tinykernel.cli.common.rows import about_evaluation, about_training
 from tinykernel.cli.settings import gathering
 from tinykernel.codegen.targets import find_target
@@ -94,7 +88,8 @@ def tune_command(
         result = tune(
             dataset.X_train,
             dataset.y_train,
-            **{name: options[name] for name in ("target", "budget", "sizes", "max_time")},
+            **{name: options[name] for name in ("target", "budget", "sizes")},
+            max_time=None if options["max_time"] == math.inf else options["max_time"],
             groups=dataset.group_train if is_by_group(options, dataset, cut) else None,
             n_folds=options["folds"],
             journal=folder,
@@ -107,14 +102,14 @@ def tune_command(
         judged = train.judge_test_rows(model, dataset, class_weight=weight)
     if pick not in (None, chosen.budget):
         kept = "the largest size of the journal that fits"
-        typer.echo(f"--pick {size(pick)}: takes {size(chosen.budget)}, {kept}", err=True)
+        typer.echo(f"--pick {out.size(pick)}: takes {out.size(chosen.budget)}, {kept}", err=True)
     if output is not None:
         _write(result, chosen, output, dataset, options, remembered | about_evaluation(judged))
     if curve is not None:
         _write_curve(result, curve)
     if as_json:
         test = None if judged is None else judged.to_dict()
-        print_json(result.to_dict() | {"model": output, "picked": chosen.budget, "test": test})
+        out.print_json(result.to_dict() | {"model": output, "picked": chosen.budget, "test": test})
     elif not quiet:
         _print(result, chosen, dataset, judged, output)
     if result.stopped and pick is None:
@@ -150,7 +145,7 @@ def _write_curve(result: TuneResult, path: Path) -> None:
     """Write a line for each size, or draw accuracy against flash with standard errors."""
     if path.suffix.lower() == ".csv":
         rows = [vars(point) | {"folds": " ".join(map(str, point.folds))} for point in result.points]
-        write_csv(path, list(rows[0]), [list(row.values()) for row in rows])
+        out.write_csv(path, list(rows[0]), [list(row.values()) for row in rows])
         return
     figure = import_module("matplotlib.figure").Figure()
     axes, file = figure.subplots(), io.BytesIO()
@@ -179,13 +174,13 @@ def _print(
 ) -> None:
     from tinykernel.codegen.description import consists_of
 
-    print_pairs([("data", f"{dataset.source}: {dataset.split}"), ("target", result.target)])
+    out.print_pairs([("data", f"{dataset.source}: {dataset.split}"), ("target", result.target)])
     numbers = ("budget", result.score, "standard error", "folds", "flash", "RAM", "instructions")
     rows = [
         (
-            size(point.budget),
-            percent(point.accuracy),
-            percent(point.standard_error),
+            out.size(point.budget),
+            out.percent(point.accuracy),
+            out.percent(point.standard_error),
             f"{100 * min(point.folds):.1f} to {100 * max(point.folds):.1f}",
             str(point.flash),
             str(point.ram),
@@ -195,9 +190,9 @@ def _print(
         )
         for point in result.points
     ]
-    print_table((*numbers, "front", "model"), rows, right=numbers)
+    out.print_table((*numbers, "front", "model"), rows, right=numbers)
     for n_bytes, why in result.left_out.items():
-        typer.echo(f"note: {size(n_bytes)}: {why}")
+        typer.echo(f"note: {out.size(n_bytes)}: {why}")
     for how in dict.fromkeys(point.counted for point in result.points):
         typer.echo(f"instructions: {how}")
     for how in dict.fromkeys(point.measured for point in result.points):
@@ -207,11 +202,10 @@ def _print(
         from tinykernel.evaluation import LabelEvaluation, interval_in_words
 
         assert isinstance(judged, LabelEvaluation)  # values are not tuned
-        balanced = f"has a balanced accuracy of {percent(judged.balanced_accuracy)}, and "
-        typer.echo(
-            f"On the test rows the model of {size(chosen.budget)} "
-            f"{'' if result.score == 'accuracy' else balanced}answers {percent(judged.accuracy)} "
-            f"right, {interval_in_words(judged.interval, judged.n_groups)}."
-        )
+        how = f"answers {out.percent(judged.accuracy)} right"
+        if result.score != "accuracy":
+            how = f"has a balanced accuracy of {out.percent(judged.balanced_accuracy)}, and {how}"
+        sure = interval_in_words(judged.interval, judged.n_groups)
+        typer.echo(f"On the test rows the model of {out.size(chosen.budget)} {how}, {sure}.")
     if output is not None:
-        typer.echo(f"{output} holds the model of {size(chosen.budget)}")
+        typer.echo(f"{output} holds the model of {out.size(chosen.budget)}")

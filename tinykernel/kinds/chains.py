@@ -66,6 +66,10 @@ class ChainsKind(Kind[ChannelsSpec]):
             n = int(np.clip(most, _FEWEST, MOST_CHANNELS))
         return [ChannelsSpec(n, options.linear_bits(shape) or 4)]
 
+    def epochs(self, spec: ChannelsSpec, problem: Problem) -> int:
+        """Return the epochs that images take."""
+        return epochs_of_images(spec, problem)
+
     def skeleton(self, spec: ChannelsSpec, problem: Problem) -> IntegerModel:
         """Return convolutions of random values."""
         return untrained_images(spec.settings, problem)
@@ -76,7 +80,19 @@ class ChainsKind(Kind[ChannelsSpec]):
 
     def fit(self, spec: ChannelsSpec, problem: Problem) -> TrainingResult:
         """Learn convolutions."""
-        return problem.once(prepared_images, problem.options.validation_fraction).fit(spec.settings)
+        return fit_images(spec, problem)
+
+
+def epochs_of_images(spec: ChannelsSpec, problem: Problem) -> int:
+    """Return the epochs that convolutions of images take."""
+    prepared = problem.once(prepared_images, problem.options.validation_fraction)
+    return prepared.epochs(spec.settings, len(prepared.rows.rows))
+
+
+def fit_images(spec: ChannelsSpec, problem: Problem) -> TrainingResult:
+    """Learn convolutions of all images."""
+    prepared = problem.once(prepared_images, problem.options.validation_fraction)
+    return prepared.fit(spec.settings, problem.pace.effort.final)
 
 
 def prepared_images(problem: Problem, validation_fraction: float | None) -> PreparedImages:

@@ -6,7 +6,7 @@ Finals have all components, as a layout with smaller components has more of them
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic, TypeVar
@@ -53,6 +53,8 @@ class ComponentSearch(Generic[RecipeT]):
     fixed: frozenset[str]
     #: Ends the trainings that run.
     cancelled: threading.Event
+    #: Whether one more trial may be made; the first one always is.
+    goes_on: Callable[[], bool] = lambda: True
     #: Loss and score of short trainings, by what was trained and the number of the fold.
     judged: dict[tuple[Recipe, int], tuple[float, float]] = field(default_factory=dict)
     #: All that were in a final.
@@ -68,6 +70,8 @@ class ComponentSearch(Generic[RecipeT]):
         bare = [recipe for recipe in self.recipes if recipe.linear_bits is None] or self.recipes
         climbed: list[RecipeT] = []
         for number, recipe in enumerate(bare):
+            if number and not self.goes_on():
+                break
             self._left = 5 * (len(bare) - number) + 2 * len(self.recipes) + 7
             if climbed:  # sigma of the layout before is a good start
                 recipe = replace(recipe, sigma_multiple=climbed[-1].sigma_multiple)
@@ -75,6 +79,10 @@ class ComponentSearch(Generic[RecipeT]):
             if not number:
                 self.trial(climbed[0])
                 yield SearchRound(climbed[0], is_final=False)
+        if not self.goes_on():
+            if len(climbed) > 1:
+                yield SearchRound(min(climbed, key=self._heat), is_final=False)
+            return
         beside = [
             replace(other, sigma_multiple=recipe.sigma_multiple)
             for recipe in climbed
@@ -159,12 +167,14 @@ class ComponentSearch(Generic[RecipeT]):
 
     def _climb(self, recipe: RecipeT, factor: float) -> RecipeT:
         """Multiply or divide sigma by `factor` as long as that helps."""
-        if "sigma_multiple" in self.fixed:
+        if "sigma_multiple" in self.fixed or not self.goes_on():
             return recipe
         directions, first = (factor, 1 / factor), recipe
         self._heats([recipe, *(self._moved(recipe, by) for by in directions)])
         for by in directions:
             for _ in range(_MOST_STEPS):
+                if not self.goes_on():
+                    return recipe
                 if not self._heat(self._moved(recipe, by)) < self._heat(recipe):
                     break
                 recipe = self._moved(recipe, by)
@@ -176,13 +186,15 @@ class ComponentSearch(Generic[RecipeT]):
         return replace(recipe, sigma_multiple=recipe.sigma_multiple * by)
 
     def _with_best_noise(self, recipe: RecipeT, noises: Sequence[float]) -> RecipeT:
-        candidates = [recipe, *(replace(recipe, noise=noise) for noise in noises)]
+        others = (replace(recipe, noise=noise) for noise in noises)
+        candidates = [recipe, *(other for other in others if self.goes_on())]
         self._heats(candidates)
         return min(candidates, key=self._heat)
 
     def _final(self, candidates: Sequence[RecipeT]) -> RecipeT:
-        """Return the best of recipes at their full size."""
-        distinct = list(dict.fromkeys(candidates))
+        """Return the best of recipes at their full size, the first ones if little time is left."""
+        first, *others = dict.fromkeys(candidates)
+        distinct = [first, *(other for other in others if self.goes_on())]
         self.finalists |= dict.fromkeys(distinct)
         return min(distinct, key=self._full) if len(distinct) > 1 else distinct[0]
 

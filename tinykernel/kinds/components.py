@@ -19,6 +19,7 @@ from tinykernel.training.options import MOST_COMPONENTS
 from tinykernel.training.options.recipe import Recipe, recipe_for, usual_epochs
 from tinykernel.training.result import TrainingResult
 from tinykernel.training.trainer import Prepared, untrained
+from tinykernel.training.values.smooth import MOST_ROWS
 
 _DEFAULT = 2048
 # Layouts that are compared for a budget, of classes and of values.
@@ -119,6 +120,10 @@ class ComponentsKind(Kind[ComponentsSpec]):
         epochs = problem.options.epochs or usual_epochs(len(problem.data.X), n)
         return replace(spec, n_components=size, epochs=epochs)
 
+    def epochs(self, spec: ComponentsSpec, problem: Problem) -> int:
+        """Return the epochs; none for the rows of a smooth fit, which are few."""
+        return 0 if problem.of_values and len(problem.data.X) <= MOST_ROWS else spec.epochs
+
     def skeleton(self, spec: ComponentsSpec, problem: Problem) -> IntegerModel:
         """Return components of random values."""
         form = spec.layout, spec.linear_bits, spec.small_code
@@ -143,7 +148,8 @@ class ComponentsKind(Kind[ComponentsSpec]):
         if problem.options.sigma is not None:
             fixed.add("sigma_multiple")
         adapted = [prepared.adapted(spec) for spec in specs]
-        search = ComponentSearch(prepared.rows, adapted, frozenset(fixed), problem.cancelled)
+        pace = problem.pace.goes_on
+        search = ComponentSearch(prepared.rows, adapted, frozenset(fixed), problem.cancelled, pace)
         relative = prepared.relative_to_values
 
         def trial(spec: ComponentsSpec, *, final: bool, usual: float | None = None) -> RaceTrial:
@@ -154,7 +160,9 @@ class ComponentsKind(Kind[ComponentsSpec]):
 
         for step in search.rounds():
             best, final = step.best, step.is_final
-            usual = relative(*search.trial(search.usual(best), final=True))[0] if final else None
+            usual = None
+            if final and problem.pace.goes_on():
+                usual = relative(*search.trial(search.usual(best), final=True))[0]
             others = [trial(spec, final=final) for spec in step.runners_up]
             yield [trial(best, final=final, usual=usual), *others]
 
@@ -172,6 +180,7 @@ class ComponentsKind(Kind[ComponentsSpec]):
         """Train components, and a linear part beside them."""
         prepared, options = problem.once(_prepared), problem.options
         recipe = prepared.adapted(spec.recipe)
+        recipe = replace(recipe, epochs=problem.shortened(recipe.epochs))
         if not problem.is_quick:  # the search has chosen noise and sigma
             recipe = replace(recipe, noise=spec.noise)
             key = "draw", spec.layout, spec.linear_bits  # a smaller machine keeps it
@@ -185,7 +194,9 @@ def _prepared(problem: Problem) -> Prepared:
     """Return the rows as components learn them."""
     data, options = problem.data, problem.options
     size = {"layout": options.usual_layout, "n_components": _DEFAULT, "linear_bits": None}
-    return Prepared.of(data, options, recipe_for(options, len(data.X), data.losses, **size))
+    prepared = Prepared.of(data, options, recipe_for(options, len(data.X), data.losses, **size))
+    rows = replace(prepared.rows, share=problem.pace.effort.share)
+    return replace(prepared, rows=rows)
 
 
 def _largest(

@@ -37,6 +37,7 @@ def deliver(
     a limit, it is not repeated.
     """
     spec, kind, trainings = selection.spec, selection.kind, 0
+    problem.pace.last(kind, spec, problem)
     while True:
         trainings += 1
         result = kind.fit(spec, problem)

@@ -79,6 +79,10 @@ class Kind(ABC, Generic[SpecT]):
     def skeleton(self, spec: SpecT, problem: Problem) -> IntegerModel:
         """Return an untrained model that is as large as a trained one."""
 
+    def epochs(self, spec: SpecT, problem: Problem) -> int:
+        """Return the epochs of a training; 0 if it has none, or takes little time."""
+        return 0
+
     def contenders(self, sized: Sequence[SpecT], problem: Problem) -> Sequence[SpecT]:
         """Return those of the specs that fit the budget which are worth comparing."""
         return sized

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tinykernel.checks import thread_count
 from tinykernel.errors import BudgetError, OptionError, ShapeError, TinykernelError
+from tinykernel.kinds.pace import Pace
 from tinykernel.measure.capacity import decisive_report, some_rows
 from tinykernel.measure.limits import Limits
 from tinykernel.measure.report import Report
@@ -21,6 +22,7 @@ from tinykernel.model.stages.frame import Frame
 from tinykernel.text import count
 from tinykernel.training.folds import Fold, final_fold, trial_folds
 from tinykernel.training.options import TrainerOptions
+from tinykernel.training.options.effort import Effort
 from tinykernel.training.options.recipe import seed_of
 from tinykernel.training.trainset import TrainSet
 
@@ -66,6 +68,15 @@ class Problem:
             self.prepared[key] = function(self, *arguments)
         return self.prepared[key]  # type: ignore[no-any-return]
 
+    @property
+    def pace(self) -> Pace:
+        """How much of the search and of the training is done, and how much was."""
+        return self.once(_pace)
+
+    def shortened(self, epochs: int) -> int:
+        """Return the epochs of a final training."""
+        return max(1, round(self.pace.effort.final * epochs))
+
     def alone(self) -> Problem:
         """Return the problem for trainings with one thread each."""
         return replace(self, options=replace(self.options, n_jobs=1))
@@ -110,13 +121,18 @@ class Problem:
     @cached_property
     def sample(self) -> TrainSet:
         """Rows of every class, and all extremes: enough to know the size of a model."""
+        return self.drawn(0)
+
+    def drawn(self, n_rows: int) -> TrainSet:
+        """Return the `sample`, and so many rows more."""
         data, shape = self.data, self.shape
         n = data.X.shape[1]
         # A channel has one scale, whatever the pixel or sample; frames of a camera are bytes.
         whole = shape is not None and n == np.prod(shape)
         n_channels = shape[-1] if shape and whole else 1 if shape and len(shape) == 3 else None
         rows = some_rows(data.X, data.codes, n_channels=n_channels)
-        return replace(data.of(rows), groups=None)
+        more = np.random.default_rng(0).permutation(len(data.X))[:n_rows]
+        return replace(data.of(np.union1d(rows, more)), groups=None)
 
     @property
     def sample_options(self) -> TrainerOptions:
@@ -126,6 +142,10 @@ class Problem:
     def report(self, model: IntegerModel) -> Report:
         """Return the sizes of a model on the target, by which trainings decide."""
         return decisive_report(model, self.target)
+
+
+def _pace(problem: Problem) -> Pace:
+    return Pace(Effort.of(problem.options.effort))
 
 
 def _trial_folds(problem: Problem) -> list[Fold]:

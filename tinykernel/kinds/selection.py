@@ -88,6 +88,8 @@ def select(problem: Problem, kinds: Sequence[AnyKind]) -> Selected:
     if not problem.folds:
         progress.report(_RACE, 0, None, "too few rows; defaults are taken")
         return Selected(first.kind, first.specs[0])
+    tasks = [(entrant.kind, spec) for entrant in entrants for spec in entrant.specs]
+    problem.pace.lay_out(tasks, problem)
     race = _Race(problem, sorted(entrants, key=lambda entrant: entrant.kind.cost))
     try:
         race.run()
@@ -119,9 +121,18 @@ class _Entrant:
     def is_finished(self) -> bool:
         return self.rounds is None or self.is_out
 
-    def is_near(self, least: float) -> bool:
-        """Whether it may be a finalist, which what was not tuned always is."""
-        return not self.n_rounds or self.loss <= self.kind.behind[-1] * least
+    def is_near(self, least: float, is_cut: bool) -> bool:
+        """Whether it may be a finalist, which what was not tuned always is.
+
+        Where the search was cut, kinds have had few of their rounds.
+        """
+        limit = self.kind.behind[self.place if is_cut else -1]
+        return not self.n_rounds or self.loss <= limit * least
+
+    @property
+    def place(self) -> int:
+        """The place in `behind` after the rounds so far."""
+        return min(self.n_rounds, len(self.kind.behind)) - 1
 
     @property
     def finalists(self) -> list[Spec]:
@@ -159,6 +170,8 @@ class _Race:
             entrant.rounds = entrant.kind.tune(entrant.specs, self.problem)
             self._advance(entrant)
         while running := [entrant for entrant in self.entrants if not entrant.is_finished]:
+            if not self.problem.pace.goes_on():
+                break
             entrant = min(running, key=lambda entrant: entrant.loss)
             entrant.is_out = self._is_behind(entrant) or self._is_hopeless(entrant)
             if not entrant.is_out:
@@ -180,8 +193,7 @@ class _Race:
 
     def _is_behind(self, entrant: _Entrant) -> bool:
         """Whether a kind is far behind the best, after its rounds so far."""
-        behind = entrant.kind.behind
-        limit = behind[min(entrant.n_rounds, len(behind)) - 1]
+        limit = entrant.kind.behind[entrant.place]
         return entrant.loss > limit * min(other.loss for other in self.entrants)
 
     def leader(self) -> _Entrant | None:
@@ -212,7 +224,7 @@ class _Race:
         finalists = [
             (entrant.kind, spec)
             for entrant in self.entrants
-            if not entrant.is_out and entrant.is_near(least)
+            if not entrant.is_out and entrant.is_near(least, self.problem.pace.is_cut)
             for spec in entrant.finalists
         ]
         # What one kind has tuned it has compared, too.
@@ -229,7 +241,8 @@ class _Race:
     def _final(self, finalists: list[tuple[AnyKind, Spec]]) -> int:
         """Train finalists inside folds, and choose by the rows outside; return the place."""
         problem, folds = self.problem, [self.problem.final]
-        tasks = [(kind, spec, kind.share) for kind, spec in finalists]
+        share = problem.pace.effort.share
+        tasks = [(kind, spec, share * kind.share) for kind, spec in finalists]
         parts = [[candidate] for candidate in self._trained(tasks, folds, _FINALS)]
         stay = list(range(len(tasks)))
         others = [fold for fold in problem.folds if fold is not problem.final]

@@ -9,8 +9,9 @@ import numpy as np
 from tinykernel.kinds.chains import (
     SHARE,
     ChannelsSpec,
+    epochs_of_images,
+    fit_images,
     judged_images,
-    prepared_images,
     untrained_images,
 )
 from tinykernel.kinds.kernels import spectrum_of_kernels
@@ -81,6 +82,14 @@ class SeparableKind(Kind[ChannelsSpec]):
             return [spec for spec in sized if spec.n_channels >= _FEWEST_CHANNELS]
         return [spec for spec in sized if not spec.is_coarse or spec.n_channels > fine]
 
+    def epochs(self, spec: ChannelsSpec, problem: Problem) -> int:
+        """Return the epochs."""
+        assert problem.shape is not None
+        if len(problem.shape) == 3:
+            return epochs_of_images(spec, problem)
+        n_rows = len(problem.data.X)
+        return plane_plan(problem.options, spec.n_channels, n_rows, spec.bits).linear.epochs
+
     def skeleton(self, spec: ChannelsSpec, problem: Problem) -> IntegerModel:
         """Return convolutions of random values."""
         assert problem.shape is not None
@@ -110,6 +119,8 @@ class SeparableKind(Kind[ChannelsSpec]):
         shape = problem.shape
         assert shape is not None
         if len(shape) == 3:
-            fraction = problem.options.validation_fraction
-            return problem.once(prepared_images, fraction).fit(spec.settings)
-        return fit_planes(problem.data, problem.options, spec.n_channels, spec.bits, shape)
+            return fit_images(spec, problem)
+        options = problem.options
+        if problem.pace.effort.final < 1:
+            options = replace(options, epochs=problem.shortened(self.epochs(spec, problem)))
+        return fit_planes(problem.data, options, spec.n_channels, spec.bits, shape)

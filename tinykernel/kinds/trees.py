@@ -132,7 +132,8 @@ class TreesKind(Kind[TreesSpec]):
             if spec.options is not None:
                 continue
             rows = problem.once(_rows, spec.n_bytes, spec.n_steps)
-            for best in rounds(rows, problem.folds, problem.cancelled):
+            work = rows, problem.folds, problem.cancelled
+            for best in rounds(*work, problem.pace.goes_on):
                 tuned = replace(
                     spec, options=best.options, n_trees=best.n_trees, log_loss=best.log_loss
                 )
@@ -150,7 +151,7 @@ class TreesKind(Kind[TreesSpec]):
         is_searched = not problem.is_quick and problem.options.model != "tree"
         if is_searched and problem.sees_a_part:
             whole = [Fold(_others(fold.outside, rows.data), fold.outside) for fold in folds]
-            trial = searched_again(rows, whole, trial)
+            trial = searched_again(rows, whole, trial, problem.pace.goes_on)
         model = tree_model(rows, trial)
         # The loss is that on held-out rows.
         return TrainingResult(model, trial.recipe, History([{"loss": trial.log_loss}]))

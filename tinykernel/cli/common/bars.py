@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tinykernel.progress import PLAN
+
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
@@ -26,7 +28,7 @@ def showing_progress(quiet: bool) -> Iterator[None]:
         latest: list[Progress] = []
 
         def show_stage(progress: Progress) -> None:
-            latest[:] = [progress]
+            latest[:] = [progress] if progress.stage != PLAN else latest
             show(progress)
 
         def show_compilation(progress: Progress) -> None:
@@ -77,6 +79,9 @@ class PlainLines:
         """Receive a message."""
         if self._latest is None or self._latest.stage != progress.stage:
             self._entered = self._clock()
+        if progress.stage == PLAN:
+            self._write(progress.message)
+            return
         self._latest = progress
         self.tick()
 
@@ -120,6 +125,9 @@ def _bars() -> Iterator[Callable[[Progress], None]]:
     stages: dict[str, TaskID] = {}
 
     def observe(progress: Progress) -> None:
+        if progress.stage == PLAN:
+            bars.console.print(progress.message)
+            return
         if progress.stage not in stages:
             for task in bars.tasks:  # a stage may end before its total
                 bars.update(task.id, total=task.completed)

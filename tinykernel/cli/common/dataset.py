@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import os
 import re
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -33,6 +36,7 @@ _NOT_OF_PICTURES = (
     *("inputs", "drop", "missing", "input_type", "window", "hop", "rate", "time", "short"),
     *("beside", "window_shape"),
 )
+_LEAST_SECONDS = 1.0  # of a training, where reading took all the time.
 _NOT_CUT = "not an option for recordings; leave it out"
 
 
@@ -120,6 +124,15 @@ def dataset_for(
     return dataset, None, remembered
 
 
+def time_limit(options: Mapping[str, Any]) -> float | str | None:
+    """Return what is left of --max-time; without one, what the environment says."""
+    limit = options["max_time"]
+    if limit is None:
+        return None if os.environ.get("TINYKERNEL_MAX_TIME") == "none" else "auto"
+    left = limit - (time.monotonic() - options["begun"])
+    return None if limit == math.inf else max(left, _LEAST_SECONDS)
+
+
 def _pictures(
     options: Mapping[str, Any],
     parameters: Mapping[str, Any],
@@ -147,6 +160,7 @@ def _pictures(
         min(pictures.side, sides[-1]),
         groups=dataset.group_train,
         **{name: options[name] for name in ("seed", "budget", "target")},
+        max_time=time_limit(options),
         **parameters,
     )
     if side != sides[-1]:

@@ -169,10 +169,12 @@ def share(text: str) -> float:
 
 
 def seconds(text: str) -> float:
-    """Read a time, as 90s, 10m or 2h."""
+    """Read a time, as 90s, 10m or 2h; none is infinite."""
+    if text.strip() == "none":
+        return math.inf
     match = re.fullmatch(rf"\s*({_WHOLE}(?:\.\d+)?)\s*([a-z]*)\s*", text)
     if match is None or match[2] not in _UNITS or float(match[1]) <= 0:
-        raise OptionError(f"{text!r}: write a time, as in 90s, 10m or 2h")
+        raise OptionError(f"{text!r}: write a time, as in 90s, 10m or 2h, or none")
     return float(match[1]) * _UNITS[match[2]]
 
 

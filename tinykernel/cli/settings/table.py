@@ -28,7 +28,17 @@ OF_PAPER = {
 #: Settings with an option of `train`, in the order of its help.
 OPTIONS_OF_TRAIN = (
     *("label", "groups", "name", "task", "budget", "target", "window", "hop", "window_shape"),
-    *("image_shape", "augment", "class_weight", "missing", "effort", "validation", "test", "seed"),
+    *(
+        "image_shape",
+        "augment",
+        "class_weight",
+        "missing",
+        "effort",
+        "validation",
+        "test",
+        "seed",
+        "max_time",
+    ),
 )
 _SUPERVISED = (CLASSES, NUMBERS)
 _BY_DEFAULT = re.compile(r"By default (.*?)\.(?: |$)")
@@ -195,6 +205,15 @@ _OWN = (
         "target", "TARGET", "Target processor; 'tinykernel targets' lists all.", default="cortex-m4"
     ),
     _train(
+        "max_time",
+        "TIME",
+        "Time limit, such as 90s, 10m or 2h. By default 10m for pictures and signals, 1m for "
+        "tables, none for tune and if epochs are set. none: search and train as long as it helps. "
+        "The search and the epochs are laid out to end in time, by the speed of this computer; "
+        "tune starts no training that would probably end later.",
+        reader=parsing.seconds,
+    ),
+    _train(
         "seed",
         "int",
         "Random seed.",
@@ -245,12 +264,6 @@ _OWN = (
         range="above 0, below 1",
         default=0.01,
         tasks=(NOVELTY,),
-    ),
-    _tune(
-        "max_time",
-        "TIME",
-        "Time limit, such as 90s, 10m or 2h. No training starts that would probably end later.",
-        reader=parsing.seconds,
     ),
     _tune(
         "pick",

@@ -34,6 +34,7 @@ class TrialData:
     folds: Sequence[Fold]
     inputs: NDArray[Any]  # (n, n_features): quantized inputs.
     n_rows: int  # of the training that follows.
+    share: float = 1.0  # of the usual epochs.
 
     def planned(self, recipe: Recipe, *, final: bool = False) -> Recipe:
         """Return how a heat of a recipe is trained, or a final, which has all components.
@@ -47,7 +48,7 @@ class TrialData:
         most = _MOST_AT_FULL_SIZE if final else min(most, p // 2 // _WORD * _WORD)
         size = min(p, max(most, d))
         share = _FINAL / min(FOLDS_OF_A_FINAL, n_folds) if final else _HEAT
-        epochs = round(share * recipe.epochs * self.n_rows / n * p / size)
+        epochs = round(share * self.share * recipe.epochs * self.n_rows / n * p / size)
         epochs = min(epochs, _MOST_STEPS * recipe.batch_rows // n)
         epochs = int(np.clip(epochs, _FEWEST_EPOCHS, _MOST_EPOCHS))
         return replace(recipe, n_components=size, epochs=epochs, peak_step=2 * recipe.peak_step)

@@ -31,6 +31,7 @@ from tinykernel.training.images.separable import (
 from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.options import TrainerOptions
+from tinykernel.training.readouts.linear import LinearRecipe
 from tinykernel.training.readouts.linear_training import (
     TrainingRows,
     chained_model,
@@ -104,10 +105,7 @@ class PreparedImages:
         n = settings.n_channels
         if n > MOST_CHANNELS:
             raise OptionError(f"n_channels: {n}; give at most {MOST_CHANNELS}")
-        epochs = _EPOCHS if settings.is_separable else _EPOCHS_OF_CHAINS
-        linear = linear_recipe(options, len(rows.rows), settings.bits, epochs, self.data.losses)
-        if settings.is_separable and options.epochs is None:
-            linear = replace(linear, epochs=min(linear.epochs, _MOST_EPOCHS))
+        linear = self._recipe(settings, len(rows.rows))
         varied = _VARIED if settings.is_separable else _VARIED_CHAINS
         augmentation = Augmentation.of(varied if options.augment is None else options.augment)
         known = rows.rows, rows.targets, rows.weight
@@ -115,6 +113,18 @@ class PreparedImages:
             plan = separable_plan(shape, n, linear, is_coarse=settings.is_coarse)
             return SeparableLearner(*known, plan, augmentation)
         return ConvolutionLearner(*known, convolution_plan(shape, n, linear), augmentation)
+
+    def _recipe(self, settings: ImageSettings, n_rows: int) -> LinearRecipe:
+        """Return the recipe of the linear part, with the epochs of all."""
+        options, epochs = self.options, _EPOCHS if settings.is_separable else _EPOCHS_OF_CHAINS
+        linear = linear_recipe(options, n_rows, settings.bits, epochs, self.data.losses)
+        if settings.is_separable and options.epochs is None:
+            linear = replace(linear, epochs=min(linear.epochs, _MOST_EPOCHS))
+        return linear
+
+    def epochs(self, settings: ImageSettings, n_rows: int) -> int:
+        """Return the epochs that so many images take."""
+        return self._recipe(settings, n_rows).epochs
 
     def model(self, learner: ImageLearner) -> IntegerModel:
         """Return the model of a learner."""
@@ -124,19 +134,24 @@ class PreparedImages:
             return model
         return replace(model, input=self.frame.taken, stages=(self.frame, *model.stages))
 
-    def fit(self, settings: ImageSettings) -> TrainingResult:
-        """Learn convolutions."""
-        learner = self.learner(settings)
+    def fit(self, settings: ImageSettings, share: float = 1.0) -> TrainingResult:
+        """Learn convolutions, for a share of the epochs."""
+        learner = self._shortened(self.learner(settings), share)
         learner.stages(self.scaler)  # what cannot be is refused before the long training
         history = run_training(learner, self.rows)
         return TrainingResult(self.model(learner), learner.plan, history)
+
+    @staticmethod
+    def _shortened(learner: ImageLearner, share: float) -> ImageLearner:
+        epochs = int(np.ceil(learner.recipe.epochs * share))
+        learner.recipe = replace(learner.recipe, epochs=epochs)
+        learner.plan = replace(learner.plan, linear=learner.recipe)
+        return learner
 
     def decisions(self, settings: ImageSettings, fold: Fold, share: float) -> NDArray[np.float32]:
         """Train on the rows inside a fold for a share of the epochs, and decide those outside."""
         rows, inside = self.rows, fold.inside
         part = TrainingRows(rows.rows[inside], rows.targets[inside], rows.weight[inside], None)
-        learner = self.learner(settings, part)
-        epochs = int(np.ceil(learner.recipe.epochs * share))
-        learner.recipe = replace(learner.recipe, epochs=epochs)
-        run_epochs(learner, epochs, stage=None)
+        learner = self._shortened(self.learner(settings, part), share)
+        run_epochs(learner, learner.recipe.epochs, stage=None)
         return learner.decide(learner.seen(rows.rows[fold.outside]))

@@ -27,6 +27,7 @@ from tinykernel.training.options.declarations import (
     declared,
     option,
 )
+from tinykernel.training.options.effort import check_effort
 from tinykernel.training.options.forms import DEFAULT_LAYOUT
 from tinykernel.training.options.ranges import (
     KIND_OF_MODEL,
@@ -88,10 +89,12 @@ class MachineParameters:
     )
     effort: str = option(
         "normal",
-        one_of("quick", "normal"),
+        check_effort,
         'Search effort. "normal": choose sigma and the training noise '
         "by short trainings on part of the rows, which take about as long as the final training. "
-        '"quick": use default values, and choose only the layout.',
+        '"quick": use default values, and choose only the layout. Three numbers are what a '
+        "training in limited time printed: the share of the epochs of trainings that compare, how "
+        "many settings these try, and the share of the epochs of the final training.",
     )
     linear: int | str = option(
         "auto",

@@ -226,6 +226,8 @@ class _TreeSearch:
     data: TreeData
     folds: Sequence[Fold]
     cancelled: threading.Event = field(default_factory=threading.Event)
+    #: Whether one more trial may be made; the first one always is.
+    goes_on: Callable[[], bool] = lambda: True
     trials: list[TreeTrial] = field(default_factory=list)
     lines: dict[int, LinearPart] = field(default_factory=dict)
 
@@ -257,33 +259,46 @@ class _TreeSearch:
         """Try changes one after the other on the best so far."""
         for change in changes:
             options = replace(best.options, **change)
-            if not any(_grow_the_same(known, options) for known in self.trials):
+            is_new = not any(_grow_the_same(known, options) for known in self.trials)
+            if is_new and self.goes_on():
                 best = min(best, self.attempt(options), key=lambda trial: trial.log_loss)
         return best
 
 
 def rounds(
-    data: TreeData, folds: Sequence[Fold], cancelled: threading.Event
+    data: TreeData,
+    folds: Sequence[Fold],
+    cancelled: threading.Event,
+    goes_on: Callable[[], bool] = lambda: True,
 ) -> Iterator[TreeTrial]:
     """Yield the best options on held-out rows: first ones, of all sizes of trees, of all."""
-    search = _TreeSearch(data, folds, cancelled)
+    search = _TreeSearch(data, folds, cancelled, goes_on)
     best = search.attempt(TreeOptions(leaves=_LEAVES[0]))
     yield best
+    if not goes_on():
+        return
     sizes = [{"leaves": n} for n in _LEAVES[1:] if n * _LEAST_LEAF_BYTES <= data.room.n_bytes]
     best = search.climb(best, sizes)
     yield best
     best = search.climb(best, _CHANGES)
     # Dot products of the linear part must stay far below 32 bits.
     largest = data.Q.shape[1] * 127 * 2 ** (8 * data.Q.itemsize - 1)
-    if np.isinf(data.room.steps) and largest < _LARGEST_DOT:
+    if np.isinf(data.room.steps) and largest < _LARGEST_DOT and goes_on():
         both = search.attempt(replace(best.options, lines=True))
         best = search.climb(both, _CHANGES_OF_BOTH) if both.log_loss < best.log_loss else best
     yield best
 
 
-def searched_again(data: TreeData, folds: Sequence[Fold], best: TreeTrial) -> TreeTrial:
+def searched_again(
+    data: TreeData,
+    folds: Sequence[Fold],
+    best: TreeTrial,
+    goes_on: Callable[[], bool] = lambda: True,
+) -> TreeTrial:
     """Return options for many more rows than `best` was chosen with, starting at larger trees."""
-    search = _TreeSearch(data, folds)
+    if not goes_on():
+        return best
+    search = _TreeSearch(data, folds, goes_on=goes_on)
     first = search.attempt(replace(best.options, **_OF_MANY_ROWS))
     return search.climb(first, _CHANGES_OF_MANY_ROWS)
 

@@ -22,7 +22,7 @@ from tinykernel.training.trainset import TrainSet
 from tinykernel.training.values.ridge import Ridge, WeightedRows
 
 # Fewer rows do not determine a width; with more, a fit takes long, and noise does less harm.
-_FEWEST_ROWS, _MOST_ROWS = 30, 4000
+_FEWEST_ROWS, MOST_ROWS = 30, 4000
 _ROWS_TO_LEARN, _MOST_OF_ONE = 16000, 16
 # Deviation of drawn rows from a row, in deviations of each input.
 _DISTANCE = 0.3
@@ -81,7 +81,7 @@ def smoothed(
 ) -> tuple[TrainSet, Recipe, Smooth | None]:
     """Replace few rows with squared errors by rows of a smooth fit; other data get None."""
     n = len(data.X)
-    if data.quantity is None or any(data.quantity.losses) or not _FEWEST_ROWS <= n <= _MOST_ROWS:
+    if data.quantity is None or any(data.quantity.losses) or not _FEWEST_ROWS <= n <= MOST_ROWS:
         return data, recipe, None
     low, high = data.X.min(axis=0), data.X.max(axis=0)
     centre = data.X.mean(axis=0, dtype=np.float64)

@@ -1,0 +1,103 @@
+"""Training in limited time: what ends early, and how the same bytes are made without a clock."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from tinykernel import progress, train
+from tinykernel.errors import TinykernelError
+from tinykernel.kinds import pace
+from tinykernel.kinds.pace import Pace
+from tinykernel.training.options.effort import Effort
+
+X, y = load_digits(return_X_y=True)
+X, y = X.astype(np.uint8)[:400], y[:400] % 3
+PLANNED = {"budget": "3KB", "link": False, "random_state": 0}
+
+
+class Clock:
+    """Seconds that pass at each look."""
+
+    def __init__(self, step: float) -> None:
+        self.now, self.step = 0.0, step
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+@pytest.mark.parametrize("text", ["normal", "0.25/12/0.4", "0.5/all/1", "1/0/0.01"])
+def test_an_effort_is_read_as_it_is_written(text):
+    """What a training prints is what the option takes."""
+    effort = Effort.of(text)
+    assert Effort.of(str(effort)) == effort
+
+
+@pytest.mark.parametrize("text", ["", "slow", "0/1/1", "1/1", "1/x/1", "2/1/1", "1/-1/1", None])
+def test_other_efforts_are_refused(text):
+    """One line says what may be given."""
+    with pytest.raises(TinykernelError, match=r"effort: .* give normal, quick, or"):
+        Effort.of(text)
+
+
+def test_trials_end_before_the_next_one_would_be_too_late(monkeypatch):
+    """45 of 100 seconds are for trials; their number alone ends them as early again."""
+    monkeypatch.setattr(pace, "_clock", Clock(10.0))
+    limited = Pace()
+    limited.limit(100.0)
+    assert [limited.goes_on() for _ in range(6)] == [True, True, True, False, False, False]
+    assert limited.effort == Effort(trials=3)
+    again = Pace(limited.effort)
+    assert [again.goes_on() for _ in range(6)] == [True, True, True, False, False, False]
+    assert limited.is_limiting
+    assert not again.is_limiting
+
+
+def test_epochs_are_those_that_fit(monkeypatch):
+    """The share is rounded down, and is whole where there is time enough."""
+    kind = SimpleNamespace(name="kind", share=1.0, epochs=lambda spec, problem: 50)
+    other = SimpleNamespace(name="other", share=1.0, epochs=lambda spec, problem: 0)
+    monkeypatch.setattr(pace, "_clock", Clock(0.0))
+    monkeypatch.setattr(pace, "_seconds", lambda kind, *_: 100.0 * (kind.name == "kind"))
+    for seconds, share, final, epochs in ((60.0, 0.13, 0.53, 26), (1000.0, 1.0, 1.0, 50)):
+        said = []
+        limited = Pace()
+        limited.limit(seconds)
+        with progress.observing(said.append):
+            limited.lay_out([(kind, "a"), (other, "b")], SimpleNamespace(is_few=False))
+            limited.last(kind, "a", SimpleNamespace(is_few=False))
+        assert (limited.effort.share, limited.effort.final) == (share, final)
+        assert [each.stage for each in said] == [progress.PLAN] * 2
+        assert f"a: {epochs} of 50 epochs, until about" in said[1].message
+
+
+def test_the_effort_of_a_limited_training_makes_the_same_bytes(monkeypatch):
+    """Whatever the clock has cut, three numbers make the model again, with other threads too."""
+    monkeypatch.setattr(pace, "_clock", Clock(1.0))
+    limited = train(X, y, max_time=60.0, **PLANNED)
+    effort = limited.classifier.effort
+    assert Effort.of(effort).trials < 60
+    again = train(X, y, effort=effort, n_jobs=2, **PLANNED)
+    assert again.model.fingerprint() == limited.model.fingerprint()
+    assert again.classifier.effort == effort
+
+
+def test_a_limit_that_is_far_away_changes_nothing(monkeypatch):
+    """A small table has the same bytes on every computer that is not far too slow."""
+    monkeypatch.setattr(pace, "_clock", Clock(0.0))
+    usual = train(X, y, model="trees", **PLANNED)
+    limited = train(X, y, model="trees", max_time="auto", **PLANNED)
+    assert limited.model.fingerprint() == usual.model.fingerprint()
+    assert limited.classifier.effort == "normal"
+
+
+def test_images_take_a_share_of_their_epochs():
+    """The final share shortens the schedule of convolutions."""
+    shape = {"image_shape": (8, 8), "model": "chains", "n_channels": 8, "random_state": 0}
+    short = train(X, y, effort="1/0/0.02", **shape)
+    assert short.classifier.n_iter_ == short.classifier.options_["linear"]["epochs"]
+    assert short.classifier.n_iter_ == np.ceil(0.02 * 300)

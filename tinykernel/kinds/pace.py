@@ -1,0 +1,125 @@
+"""The time of a training: an effort that ends in time, laid out by measured speeds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import floor
+from typing import TYPE_CHECKING
+
+from tinykernel import progress
+from tinykernel.text import listed
+from tinykernel.training.options.effort import NAMED, Effort
+
+if TYPE_CHECKING:
+    from tinykernel.kinds.kind import AnyKind, Spec
+    from tinykernel.kinds.problem import Problem
+
+# Shares of the time: until when settings are searched, for finalists and the final training, and
+# until when that should end, as speeds vary.
+_SEARCH, _REST, _END = 0.45, 0.4, 0.92
+# Longest last steps: packing, and linking where there is a compiler.
+_LAST_SECONDS = 2.0
+# Epochs and rows of a training that measures the speed.
+_PILOT_EPOCHS, _PILOT_ROWS = 2, 256
+_clock = time.monotonic
+
+
+@dataclass(eq=False)
+class Pace:
+    """An effort, and the time that limits it.
+
+    Without a limit the effort decides alone, and the clock is never read. With one, `effort` ends
+    as the numbers by which the same bytes can be made again.
+    """
+
+    effort: Effort = NAMED["normal"]
+    seconds: float | None = None
+    n_trials: int = 0
+    whole: Effort = NAMED["normal"]  # before the time shortened it.
+    _end: float = 0.0
+    _last: float = 0.0
+
+    def limit(self, seconds: float) -> None:
+        """Limit the time from now on."""
+        self.seconds, self.whole = seconds, self.effort
+        self._last = _clock()
+        self._end = self._last + seconds
+
+    @property
+    def is_limiting(self) -> bool:
+        """Whether the time has shortened something."""
+        return self.seconds is not None and self.effort != self.whole
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether no more trials of settings are made."""
+        return self.n_trials >= self.effort.trials
+
+    def goes_on(self) -> bool:
+        """Whether one more trial of settings is made."""
+        if self.is_cut:
+            return False
+        if self.seconds is not None:
+            now = _clock()
+            if 2 * now - self._last > self._end - (1 - _SEARCH) * self.seconds:
+                self.effort = replace(self.effort, trials=self.n_trials)
+                return False
+            self._last = now
+        self.n_trials += 1
+        return True
+
+    def lay_out(self, tasks: Sequence[tuple[AnyKind, Spec]], problem: Problem) -> None:
+        """Choose the share of the epochs by which kinds are compared."""
+        if self.seconds is None:
+            return
+        first = {kind.name: (kind, spec) for kind, spec in reversed(tasks)}
+        if len(tasks) > 1:
+            times = {name: _seconds(*task, problem) for name, task in first.items()}
+            finals = sum(first[name][0].share * seconds for name, seconds in times.items())
+            whole = max(times.values()) + (3.0 if problem.is_few else 0.75) * finals
+            share = _rounded(_REST * self.seconds / whole) if whole else 1.0
+            self.effort = replace(self.effort, share=min(self.effort.share, share))
+        self._last = _clock()
+        doing = f"{listed(list(first))} compete, then the best one trains"
+        if len(first) == 1:
+            doing = f"{next(iter(first))}: settings are searched, then it trains"
+        ends = _at(self._end - self._last)
+        progress.report(progress.PLAN, 0, None, f"{doing}, until {ends} at the latest")
+
+    def last(self, kind: AnyKind, spec: Spec, problem: Problem) -> None:
+        """Choose the share of the epochs of the final training."""
+        if self.seconds is None:
+            return
+        epochs, seconds = kind.epochs(spec, problem), _seconds(kind, spec, problem)
+        left = self._end - (1 - _END) * self.seconds - _LAST_SECONDS - _clock()
+        if seconds:
+            share = min(self.effort.final, _rounded(left / seconds))
+            self.effort = replace(self.effort, final=share)
+            planned = f"{max(1, round(share * epochs))} of {epochs} epochs"
+            ends = _at(share * seconds + _LAST_SECONDS)
+            progress.report(progress.PLAN, 0, None, f"{spec}: {planned}, until about {ends}")
+
+
+def _at(left: float) -> str:
+    """Return the time of day in so many seconds."""
+    return time.strftime("%H:%M:%S", time.localtime(time.time() + left))
+
+
+def _rounded(share: float) -> float:
+    """Round a share down, so that few digits tell it."""
+    return min(1.0, max(0.01, floor(share * 100) / 100))
+
+
+def _seconds(kind: AnyKind, spec: Spec, problem: Problem) -> float:
+    """Return how long all epochs take, by two epochs of few rows; 0 of what has none."""
+    n_epochs = kind.epochs(spec, problem)
+    if not n_epochs:
+        return 0.0
+    options = replace(problem.sample_options, effort="quick", epochs=_PILOT_EPOCHS)
+    few = replace(problem, data=problem.drawn(_PILOT_ROWS), options=options, prepared={})
+    with progress.observing(None):
+        result = kind.fit(kind.resized(spec, spec.size, few), few)
+    seconds = result.history.epochs[-1]["seconds"]
+    return seconds * n_epochs * len(problem.data.X) / len(few.data.X)

@@ -1,0 +1,58 @@
+"""How much of a search and of a training is done, in plain numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from tinykernel.errors import OptionError
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Trainings that compare, and the final one, as far as they are done.
+
+    As text ``share/trials/final``:
+
+    >>> Effort.of("0.25/12/0.4").trials, str(Effort(0.5))
+    (12, '0.5/all/1')
+    """
+
+    share: float = 1.0  # of the usual epochs, in trainings that compare.
+    trials: float = inf  # of settings, after the first of each kind.
+    final: float = 1.0  # of the usual epochs, in the final training.
+
+    @staticmethod
+    def of(text: str) -> Effort:
+        """Read a name or three numbers."""
+        if text in NAMED:
+            return NAMED[text]
+        try:
+            share, trials, final = str(text).split("/")
+            effort = Effort(float(share), inf if trials == "all" else int(trials), float(final))
+        except ValueError:
+            effort = Effort(0.0)
+        if not (0 < effort.share <= 1 and 0 < effort.final <= 1 and effort.trials >= 0):
+            raise OptionError(
+                f"effort: {text!r}; give normal, quick, or what a training in limited time has "
+                "printed, as 0.25/12/0.4"
+            )
+        return effort
+
+    def __str__(self) -> str:
+        """Return the text that `of` reads."""
+        trials = "all" if self.trials == inf else f"{self.trials:.0f}"
+        return f"{self.share:g}/{trials}/{self.final:g}"
+
+
+#: Efforts with a name.
+NAMED = {"normal": Effort(), "quick": Effort()}
+
+
+def check_effort(name: str, value: Any) -> None:
+    """Refuse what is no effort."""
+    Effort.of(value)
+
+
+check_effort.kind = '{"normal", "quick"} or SHARE/TRIALS/SHARE'  # type: ignore[attr-defined]
