@@ -217,9 +217,10 @@ def separable_sample(index: int) -> IntegerModel:
 
 
 def plane_sample(index: int) -> IntegerModel:
-    """Draw a model with separable convolutions of spectra."""
+    """Draw a model with separable convolutions of spectra; every other one goes with the stream."""
     _, pick = _draws(9, index)
     blocks = pick((4,), (8, 8), (8, 12, 16), (8, 12, 16, 16, 20))
+    row_strides = (None, (2, 1, 1, 1, 1)[: len(blocks)])[index % 2]
     return plane_model(
         index,
         blocks,
@@ -230,6 +231,7 @@ def plane_sample(index: int) -> IntegerModel:
         frames=pick(20, 49),
         dtype=pick("int16", "int16", "uint8"),
         bands=pick(8, 12, 20),
+        row_strides=row_strides,
     )
 
 

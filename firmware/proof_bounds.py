@@ -151,7 +151,8 @@ def offset(c, s, before):
 
 def plane(c, k, before):
     """Yield name, lowest, highest and limits of the rows of a window; set the top of `k`."""
-    need(c.sensor == "uint8_t" and k["bands"] == before["bands"] > 1, "rows of another type")
+    bands = before["bands"] * before["channels"]
+    need(c.sensor == "uint8_t" and k["bands"] == bands > 1, "rows of another type")
     need(k["rows"] > 1 and k["hop"] > 0, "windows without rows")
     k["top"] = 255
     yield "value of the plane", 0, 255, (0, 255)
@@ -227,7 +228,8 @@ def separable(c, k, levels):
     need(all(c.kind[k[name]] == kind for name, kind in kinds.items()), "tables of another type")
     shape = c.table[k["shape"]].reshape(k["blocks"], 2)
     counts, units = (1 + shape[:, 0]).tolist(), c.table[k["units"]]
-    need(set(shape[:, 1].tolist()) <= {1, 2}, "strides")
+    strides = np.stack([shape[:, 1] >> 4, shape[:, 1] & 15], axis=1)
+    need(set(strides.ravel().tolist()) <= {1, 2}, "strides")
     rows, columns, layers, before = k["rows"], k["columns"], [], k["given"]
     first = c.fields(k["first"], np.array([0, 16, 8, 24]), 8).reshape(counts[0], -1)
     layers.append(first[:, : 9 * before].reshape(counts[0], 9, before))
@@ -240,8 +242,11 @@ def separable(c, k, levels):
         width = -(-before // 8) * 8
         layers.append(point[: after * width].reshape(after, width)[:, :before])
         single, point = single[before:], point[after * width :]
-    for stride in shape[:, 1].tolist():
-        rows, columns = -(-rows // stride), -(-columns // stride)
+    above = int(k["window"] == 0)  # rows of zeros
+    for down, across in strides.tolist():
+        rows, columns = (rows + 2 * above - 3) // down + 1, -(-columns // across)
+    need(rows > 0 and k["window"] in (0, rows), "a window of other rows")
+    need(above or (c("STAGES") == 2 and columns <= 257), "sums of a row are too large")
     need(k["factor"] == 65536 // (rows * columns), "the factor of means")
     top = np.full(k["given"], levels["top"])
     for layer, w in enumerate(layers):

@@ -78,16 +78,19 @@ def convolutions(c, k):
 def separable(c, k):
     shape = c.table[k["shape"]].reshape(k["blocks"], 2).tolist()
     columns, channels, size, halves = k["columns"], k["given"], 0, 8 * blocks_of(9 * k["given"], 4)
-    for block, (less_one, stride) in enumerate(shape):
+    for block, (less_one, strides) in enumerate(shape):
         size += 3 * columns * channels
-        columns = blocks_of(columns, stride)
+        columns = blocks_of(columns, strides & 15)
         if block:
             halves = max(halves, blocks_of(columns, 4) * 64 * blocks_of(channels, 8))
         channels = less_one + 1
     need(k["halves"] == halves, "a row of another length")
     words = c.declared("tk_separable.h", "TK_BLOCK_WORDS") * (k["blocks"] + 1)
     words += blocks_of(size + columns * channels, 4)
-    first, scratch = channels + halves // 4 + words, blocks_of(channels, 4)
+    sums = 2 + channels + blocks_of(k["window"] * channels, 2)
+    first, scratch = sums + halves // 4 + words, blocks_of(channels, 4)
+    if k["window"]:
+        return {"state": first, "scratch": scratch}
     # For a signal all of it follows the state of a window.
     if c("STAGES") == 2:
         return {"scratch": first + scratch}
@@ -95,8 +98,9 @@ def separable(c, k):
 
 
 def plane(c, k):
-    """Words of the rows of a window."""
-    return {"state": 2 + blocks_of(k["rows"] * k["bands"], 4)}
+    """Words of the rows of a window, or of a count where convolutions go through a stream."""
+    streams = any(k.get("window") for kind, k in c.chain if kind == "tk_separable")
+    return {"state": 1 if streams else 2 + blocks_of(k["rows"] * k["bands"], 4)}
 
 
 def dense(c, k):

@@ -12,7 +12,11 @@ from tinykernel.model.stages.separable import Separable
 
 
 def random_separable(
-    seed: int, given: Grid, channels: tuple[int, ...], strides: tuple[int, ...]
+    seed: int,
+    given: Grid,
+    channels: tuple[int, ...],
+    strides: tuple[int, ...],
+    row_strides: tuple[int, ...] | None = None,
 ) -> Separable:
     """Return layers whose values are often inside of 0..255, with biases of all sizes."""
     rng = np.random.default_rng([seed, 2])
@@ -28,9 +32,9 @@ def random_separable(
         biases = rng.integers(-int(reach / 4) - 1, int(reach / 2) + 2, n)
         units.append((biases, multipliers, np.clip(shifts + rng.integers(-1, 2, n), 0, 24)))
         high = 255.0
-    biases, multipliers, shifts = (np.concatenate(each) for each in zip(*units, strict=True))
     flat = np.concatenate([each.ravel() for each in weights])
-    return Separable(channels, strides, given.channels, flat, biases, multipliers, shifts)
+    of_units = (np.concatenate(each) for each in zip(*units, strict=True))
+    return Separable(channels, strides, given.channels, flat, *of_units, row_strides)
 
 
 def separable_model(

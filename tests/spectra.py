@@ -83,11 +83,12 @@ def plane_model(
     strides: tuple[int, ...] = (1, 2),
     output: Mapping[str, int] | None = None,
     hop: int = 6,
+    row_strides: tuple[int, ...] | None = None,
     **changes: Any,
 ) -> IntegerModel:
     """Return the same with separable convolutions, whose stream decides every `hop` frames."""
     model = spectral_model(seed, **changes)
     plane = Plane().gives(model.grids()[1])
-    stages = (model.stages[0], Plane(), random_separable(seed, plane, blocks, strides))
+    stages = (model.stages[0], Plane(), random_separable(seed, plane, blocks, strides, row_strides))
     found = model_behind(model.input, stages, seed, **output or {})
     return replace(found, hop=hop * model.stages[0].step)

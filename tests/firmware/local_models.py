@@ -85,6 +85,15 @@ SPECTRA: dict[str, Callable[[], IntegerModel]] = {
     "planes apart": lambda: plane_model(
         3, output={"n_classes": 2}, frames=16, dilations=(1,), hop=17
     ),
+    "planes of a stream": lambda: plane_model(
+        1, (3, 9, 4), (2, 1, 2), frames=23, hop=2, row_strides=(2, 1, 1)
+    ),
+    "planes of a stream, steps at once": lambda: plane_model(
+        2, (6, 5), (2, 1), channels=4, dtype="int8", cells=(1, 1), hop=20, row_strides=(2, 2)
+    ),
+    "planes of a stream of one block": lambda: plane_model(
+        3, (6,), (1,), hop=1, dtype="uint8", row_strides=(1,)
+    ),
 }
 OFFSETS: dict[str, Callable[[], IntegerModel]] = {
     "int16": lambda: offset_model(1),

@@ -208,7 +208,10 @@ def test_a_stream_of_more_samples_than_a_counter_holds(kind, status):
 
 @pytest.mark.parametrize(
     "name",
-    ["spectrum, kernels in turns", "signal, averaged", "offset, numbers beside", "offset, int16"],
+    [
+        *("spectrum, kernels in turns", "spectrum, planes of a stream", "signal, averaged"),
+        *("offset, numbers beside", "offset, int16"),
+    ],
 )
 def test_a_question_at_another_time_spoiled_a_later_decision(name, status):
     """A stream may be asked before the last row of a window is counted, or after the next one.

@@ -14,19 +14,17 @@ from tinykernel.kinds.chains import (
     judged_images,
     untrained_images,
 )
-from tinykernel.kinds.kernels import spectrum_of_kernels
 from tinykernel.kinds.kind import Kind, candidate_of
 from tinykernel.kinds.problem import Problem
 from tinykernel.measure.capacity import MOST_CHANNELS
 from tinykernel.model import IntegerModel
-from tinykernel.model.grid import Grid
 from tinykernel.training.choice import Candidate
 from tinykernel.training.folds import Fold
 from tinykernel.training.images.separable import no_separable
 from tinykernel.training.loss import WIDE_TEMPERATURES
 from tinykernel.training.result import TrainingResult
-from tinykernel.training.signals.planes import no_planes, plane_plan
-from tinykernel.training.signals.spectra import fit_planes
+from tinykernel.training.signals.planes import plane_plan
+from tinykernel.training.signals.spectra import fit_planes, spectrum_of_planes
 
 _DEFAULT, _DEFAULT_OF_SPECTRA = 32, 64
 # On spectra, few windows or channels teach or tell too little; more channels train slowly.
@@ -47,10 +45,7 @@ class SeparableKind(Kind[ChannelsSpec]):
             return "separable convolutions are for images and signals"
         if len(shape) == 3:
             return no_separable(shape)
-        grid = Grid.raw(problem.data.raw_dtype, shape[0], 1, shape[1])
-        if options.beside:
-            return "numbers beside a window go with kernels only"
-        refused = no_planes(grid, problem.once(spectrum_of_kernels)[0], options.augment)
+        _, refused = spectrum_of_planes(options, shape, problem.data.raw_dtype)
         if refused or options.model == self.name:
             return refused
         if problem.of_values or problem.is_quick or len(problem.data.X) < _FEWEST_WINDOWS:

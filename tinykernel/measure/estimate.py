@@ -64,6 +64,7 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
     if separable is not None:
         counts["separable of one block"] = separable.channels.size == 1
         counts["separable of one channel"] = separable.given == 1
+        counts["separable in a stream"] = separable.row_strides is not None
     components = model.find(Components)
     if components is not None:
         counts |= _component_properties(components, value)

@@ -170,10 +170,8 @@ class Chain(Record):
             long = stage.run(rows.reshape(1, -1), replace(grid, rows=len(rows)))
             hop //= stage.step
             rows = long.reshape((len(rows) - grid.rows) // stage.step + stage.gives(grid).rows, -1)
-        grid = self.grids()[shared]
-        windows = np.lib.stride_tricks.sliding_window_view(rows, grid.rows, axis=0)[::hop]
-        values = windows.transpose(0, 2, 1).reshape(len(windows), -1)
-        return self._run_from(shared, {"input": values, "numbers": numbers})
+        values = self.stages[shared].run_windows(rows, self.grids()[shared], hop)
+        return self._run_from(shared + 1, {"input": values, "numbers": numbers})
 
     def _run_from(self, first: int, named: dict[str, NDArray[Any]]) -> NDArray[Any]:
         """Run the stages from one to the stage scale."""

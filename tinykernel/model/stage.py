@@ -75,6 +75,11 @@ class Stage(Piece):
     def run(self, values: NDArray[Any], grid: Grid) -> NDArray[Any]:
         """Compute rows of values, shape (n, rows * columns * channels), in the same form."""
 
+    def run_windows(self, rows: NDArray[Any], grid: Grid, hop: int) -> NDArray[Any]:
+        """Run on all windows of a stream of rows (m, channels), one every `hop` rows."""
+        windows = np.lib.stride_tricks.sliding_window_view(rows, grid.rows, axis=0)[::hop]
+        return self.run(windows.transpose(0, 2, 1).reshape(len(windows), -1), grid)
+
 
 class Part(Piece):
     """A part of the read-out: it adds to the totals, one number an output."""

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stage "plane": the rows of a window as an image, for separable convolutions.
  *
- * State: the words TK_PLANE_*, then the rows of levels of the newest window, one byte per level. */
+ * State: the words TK_PLANE_*, then the rows of levels of the newest window, one byte per level.
+ * Convolutions of a stream store what they need themselves; the state is then TK_PLANE_LEFT. */
 #ifndef TK_PLANE_H
 #define TK_PLANE_H
 
@@ -14,35 +15,40 @@ struct tk_plane {
 };
 
 enum {
-    TK_PLANE_AT,   /* index of the oldest row */
     TK_PLANE_LEFT, /* rows until the next window ends */
+    TK_PLANE_AT,   /* index of the oldest row */
     TK_PLANE_ROWS
 };
 
-/* Initialise the state. */
-TK_INLINE void tk_plane_init(const TK_FLASH struct tk_plane *plane, uint32_t *state)
+/* Count a row. Returns 1 if a window ends with it. */
+TK_INLINE int tk_plane_ends(const TK_FLASH struct tk_plane *plane, uint32_t *state)
 {
-    state[TK_PLANE_AT] = 0u;
-    state[TK_PLANE_LEFT] = plane->rows;
-}
-
-/* Store the next row. Returns 1 if a window ends with it; the window begins at TK_PLANE_AT. */
-TK_INLINE int tk_plane_push(const TK_FLASH struct tk_plane *plane, uint32_t *state,
-                            const uint8_t *row)
-{
-    uint8_t *const stored = (uint8_t *)(state + TK_PLANE_ROWS) + state[TK_PLANE_AT] * plane->bands;
-    uint32_t b;
-    for (b = 0u; b < plane->bands; ++b) {
-        stored[b] = row[b];
-    }
-    if (++state[TK_PLANE_AT] == plane->rows) {
-        state[TK_PLANE_AT] = 0u;
-    }
     if (--state[TK_PLANE_LEFT] != 0u) {
         return 0;
     }
     state[TK_PLANE_LEFT] = plane->hop;
     return 1;
+}
+
+/* Copy a row of levels. */
+TK_INLINE void tk_plane_copy(const TK_FLASH struct tk_plane *plane, const uint8_t *row,
+                             uint8_t *out)
+{
+    uint32_t b;
+    for (b = 0u; b < plane->bands; ++b) {
+        out[b] = row[b];
+    }
+}
+
+/* Store the next row. */
+TK_INLINE void tk_plane_push(const TK_FLASH struct tk_plane *plane, uint32_t *state,
+                             const uint8_t *row)
+{
+    tk_plane_copy(plane, row,
+                  (uint8_t *)(state + TK_PLANE_ROWS) + state[TK_PLANE_AT] * plane->bands);
+    if (++state[TK_PLANE_AT] == plane->rows) {
+        state[TK_PLANE_AT] = 0u;
+    }
 }
 
 /* Run convolutions on that window: made[] gets the mean of each channel; memory is scratch. */
@@ -54,16 +60,15 @@ TK_INLINE void tk_plane_run(const TK_FLASH struct tk_separable *k,
     uint32_t at = state[TK_PLANE_AT];
     uint32_t left = plane->rows;
     tk_separable_init(k, memory);
-    do {
-        const uint8_t *const row = rows + at * plane->bands;
-        uint8_t *const out = tk_separable_next(k, memory);
-        uint32_t b;
-        for (b = 0u; b < plane->bands; ++b) {
-            out[b] = row[b];
+    while (left != 0u || tk_separable_end(k, memory) != 0) {
+        if (left != 0u) {
+            tk_plane_copy(plane, rows + at * plane->bands, tk_separable_next(k, memory));
+            at = at + 1u == plane->rows ? 0u : at + 1u;
+            --left;
         }
-        tk_separable_push(k, memory);
-        at = at + 1u == plane->rows ? 0u : at + 1u;
-    } while (--left != 0u);
+        while (tk_separable_step(k, memory) != 0) {
+        }
+    }
     tk_separable_means(k, memory, made);
 }
 

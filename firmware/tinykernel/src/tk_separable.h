@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stage "separable": blocks of separable convolutions, which process an image row by row.
+/* Stage "separable": blocks of separable convolutions, of an image or of an endless stream.
  *
- * A block stores three rows of its input, as bytes with the channels of a position side by side. It
- * computes a row as soon as it has the input rows for it. Later blocks run first, so that no row is
- * overwritten before it is used. The inputs of a dot product are converted to 16-bit values, padded
- * with zeros: a word holds two values of a position for the first layer, else one value of two
- * positions.
+ * A block stores the last three rows of its input, as bytes with the channels of a position side by
+ * side, and computes each row as soon as it has these. Above and below an image are rows of zeros.
+ * The rows of the last block are added up; a stream subtracts those that leave its window. The
+ * inputs of a dot product are converted to 16-bit values, padded with zeros: a word holds two
+ * values of a position for the first layer, else one value of two positions.
  *
  * first[] has for each channel 9 * given weights of 8 bits, those of a position side by side; four
  * of them are bytes 0, 2, 1 and 3 of a word. single[] has for each channel of a block nine weights
@@ -21,16 +21,17 @@
 #define TK_BLOCK_ROWS 3u
 
 /* Words of a tk_block_t. The code generator and the checker of proofs read this number here. */
-#define TK_BLOCK_WORDS 11u
+#define TK_BLOCK_WORDS 10u
 
 struct tk_separable {
-    uint32_t rows;                 /* of the image, 2 or more */
+    uint32_t rows;                 /* of the image, 2 or more; of a stream, those of a window */
     uint32_t columns;              /* of the image, 2 or more */
     uint32_t given;                /* channels of the image */
     uint32_t blocks;               /* number of blocks, 1..16 */
+    uint32_t window;               /* rows of the last block that a stream adds up; 0 of images */
     uint32_t halves;               /* bytes of the converted inputs, a multiple of 4 */
     uint32_t factor;               /* mean of all positions = sum * factor / 65536 */
-    const TK_FLASH uint8_t *shape; /* for each block its channels less 1, then its stride */
+    const TK_FLASH uint8_t *shape; /* channels less 1, and strides of columns, plus 16 of rows */
     const TK_FLASH uint32_t *first;
     const TK_FLASH uint8_t *single;
     const TK_FLASH uint32_t *points;
@@ -40,18 +41,26 @@ struct tk_separable {
 /* A block, or the output of the last one. */
 typedef struct {
     uint32_t ring;     /* bytes from this structure to the stored input rows */
-    uint32_t rows;     /* of the input */
     uint32_t columns;  /* of the input */
     uint32_t channels; /* of the input */
-    uint32_t stride;   /* 1 or 2 */
-    uint32_t keeps;    /* number of input rows that are stored */
-    uint32_t received; /* number of input rows so far */
-    uint32_t made;     /* number of output rows so far */
+    uint32_t across;   /* stride of columns, 1 or 2 */
+    uint32_t down;     /* stride of rows, 1 or 2 */
+    uint32_t at;       /* where the next input row is stored, 0..2; later the oldest row */
+    uint32_t wait;     /* number of input rows until the next output row */
     uint32_t single;   /* where its data begin in single[], points[] and units[] */
     uint32_t points;
     uint32_t units;
 } tk_block_t;
 TK_ASSERT(block_words, sizeof(tk_block_t) == 4u * TK_BLOCK_WORDS);
+
+/* Memory: these words, a sum for each channel of the last block, for a stream the sums of each row
+ * of the window (uint16_t), the converted inputs, the blocks, and their rows. */
+enum {
+    TK_SEPARABLE_NEXT, /* block that has a new input row; the number of blocks: a row to add up */
+    TK_SEPARABLE_AT,   /* row of the window that is the oldest; of an image blocks that ended */
+    TK_SEPARABLE_SUMS
+};
+#define TK_SEPARABLE_IDLE (~(uint32_t)0)
 
 /* Number of words that hold the 4-bit weights of `channels` channels. */
 TK_INLINE uint32_t tk_separable_words(uint32_t channels)
@@ -141,26 +150,44 @@ TK_INLINE int32_t tk_separable_dot8(const TK_FLASH uint32_t *weights, const uint
     return sum;
 }
 
-/* Input row y < 65536 of a block, which stores the newest 3 rows or 1. */
-TK_INLINE uint8_t *tk_separable_row(tk_block_t *block, uint32_t y, uint32_t keeps)
+/* Stored row 0..2 of a block; the output of the last block has only row 0. */
+TK_INLINE uint8_t *tk_separable_row(tk_block_t *block, uint32_t place)
 {
-    const uint32_t place = keeps == 1u ? 0u : y - 3u * (y * 43691u >> 17);
     return (uint8_t *)(void *)block + block->ring + place * (block->columns * block->channels);
 }
 
-/* Convert the 3 x 3 positions around row and column, with all channels, to halves. */
-TK_INLINE void tk_separable_patch(tk_block_t *block, uint32_t row, uint32_t column, tk_u16 *halves)
+/* Set the next input row of a block to zeros. */
+TK_INLINE void tk_separable_blank(tk_block_t *block)
+{
+    uint8_t *const row = tk_separable_row(block, block->at);
+    uint32_t i;
+    for (i = 0u; i < block->columns * block->channels; ++i) {
+        row[i] = 0u;
+    }
+}
+
+/* Find the three stored rows, the oldest one first. */
+TK_INLINE void tk_separable_rows(tk_block_t *block, const uint8_t **rows)
+{
+    uint32_t place = block->at;
+    uint32_t i;
+    for (i = 0u; i < TK_BLOCK_ROWS; ++i) {
+        rows[i] = tk_separable_row(block, place);
+        place = place == TK_BLOCK_ROWS - 1u ? 0u : place + 1u;
+    }
+}
+
+/* Convert the 3 x 3 positions around a column, with all channels, to halves. */
+TK_INLINE void tk_separable_patch(const tk_block_t *block, const uint8_t *const *rows,
+                                  uint32_t column, tk_u16 *halves)
 {
     uint32_t i;
     for (i = 0u; i < 3u; ++i) {
-        const uint32_t y = row + i - 1u; /* wraps around above the first row */
-        const uint8_t *const line =
-            tk_separable_row(block, y < block->rows ? y : row, TK_BLOCK_ROWS);
         uint32_t j;
         for (j = 0u; j < 3u; ++j) {
-            const uint32_t x = column + j - 1u;
-            const uint8_t *const seen = line + (x < block->columns ? x : 0u) * block->channels;
-            const uint32_t inside = y < block->rows && x < block->columns ? 255u : 0u;
+            const uint32_t x = column + j - 1u; /* wraps around before the first column */
+            const uint32_t inside = x < block->columns ? 255u : 0u;
+            const uint8_t *const seen = rows[i] + (inside != 0u ? x : 0u) * block->channels;
             uint32_t c;
             for (c = 0u; c < block->channels; ++c) {
                 *halves++ = (tk_u16)(seen[c] & inside);
@@ -185,13 +212,14 @@ TK_SHARED void tk_separable_mixed(const TK_FLASH struct tk_separable *k, const u
 TK_INLINE void tk_separable_first(const TK_FLASH struct tk_separable *k, tk_block_t *block,
                                   uint32_t channels, uint32_t *halves, uint8_t *out)
 {
-    const uint32_t row = block->made * block->stride;
     const uint32_t words = (9u * k->given + 3u) / 4u;
+    const uint8_t *rows[TK_BLOCK_ROWS];
     uint32_t column;
-    for (column = 0u; column < block->columns; column += block->stride) {
+    tk_separable_rows(block, rows);
+    for (column = 0u; column < block->columns; column += block->across) {
         halves[2u * words - 1u] = 0u;
         halves[2u * words - 2u] = 0u;
-        tk_separable_patch(block, row, column, (tk_u16 *)halves);
+        tk_separable_patch(block, rows, column, (tk_u16 *)halves);
         tk_separable_mixed(k, halves, words, channels, out);
         out += channels;
     }
@@ -229,7 +257,7 @@ TK_SHARED void tk_separable_line(const tk_block_t *block, const uint8_t *const *
                 left = 4u;
                 out += next;
             }
-            wait = block->stride;
+            wait = block->across;
         }
         if (at == end) {
             return;
@@ -254,24 +282,17 @@ TK_INLINE void tk_separable_single(const TK_FLASH struct tk_separable *k, tk_blo
 {
     const TK_FLASH uint8_t *code = k->single + block->single;
     const TK_FLASH uint32_t *const units = k->units + block->units;
-    const uint32_t row = block->made * block->stride;
-    const uint32_t above = row == 0u ? 0u : ~0u; /* masks weights of rows outside the image */
-    const uint32_t below = row + 1u == block->rows ? 0u : ~0u;
-    const uint8_t *rows[3];
+    const uint8_t *rows[TK_BLOCK_ROWS];
     uint32_t c;
-    uint32_t i;
-    for (i = 0u; i < 3u; ++i) {
-        const uint32_t y = row + i - 1u;
-        rows[i] = tk_separable_row(block, y < block->rows ? y : row, TK_BLOCK_ROWS);
-    }
+    tk_separable_rows(block, rows);
     for (c = 0u; c < block->channels; ++c) {
         uint32_t taps[6];
-        taps[0] = above & (tk_separable_tap(code, 0u) + (tk_separable_tap(code, 1u) << 16));
-        taps[1] = above & tk_separable_tap(code, 2u);
+        taps[0] = tk_separable_tap(code, 0u) + (tk_separable_tap(code, 1u) << 16);
+        taps[1] = tk_separable_tap(code, 2u);
         taps[2] = tk_separable_tap(code, 3u) + (tk_separable_tap(code, 4u) << 16);
         taps[3] = tk_separable_tap(code, 5u);
-        taps[4] = below & (tk_separable_tap(code, 6u) + (tk_separable_tap(code, 7u) << 16));
-        taps[5] = below & tk_separable_tap(code, 8u);
+        taps[4] = tk_separable_tap(code, 6u) + (tk_separable_tap(code, 7u) << 16);
+        taps[5] = tk_separable_tap(code, 8u);
         code += 5;
         tk_separable_line(block, rows, taps, units[c], 4u * (pitch - 1u), halves);
         halves += 4;
@@ -307,12 +328,12 @@ TK_INLINE void tk_separable_point(const TK_FLASH struct tk_separable *k, const t
     }
 }
 
-/* Compute the next row of a block, as an input row of the next one. */
+/* Compute a row of a block from its stored rows, as an input row of the next one. */
 TK_INLINE void tk_separable_make(const TK_FLASH struct tk_separable *k, tk_block_t *block,
                                  uint32_t is_first, uint32_t *halves)
 {
     tk_block_t *const next = block + 1;
-    uint8_t *const out = tk_separable_row(next, next->received, next->keeps);
+    uint8_t *const out = tk_separable_row(next, next->at);
     if (is_first != 0u) {
         tk_separable_first(k, block, next->channels, halves, out);
     } else {
@@ -321,117 +342,157 @@ TK_INLINE void tk_separable_make(const TK_FLASH struct tk_separable *k, tk_block
         tk_separable_single(k, block, pitch, (tk_u16 *)halves);
         tk_separable_point(k, block, halves, next->columns, next->channels, out);
     }
-    ++block->made;
-    ++next->received;
 }
 
-/* Whether a block has the input rows for its next row. */
-TK_INLINE int tk_separable_ready(tk_block_t *block)
+/* Channels of the last block. */
+TK_INLINE uint32_t tk_separable_channels(const TK_FLASH struct tk_separable *k)
 {
-    const uint32_t row = block->made * block->stride;
-    return row < block->rows && (block->received > row + 1u || block->received == block->rows);
+    return k->shape[2u * k->blocks - 2u] + 1u;
 }
 
-/* Initialise the blocks; their rows follow them in memory. */
-TK_INLINE void tk_separable_begin(const TK_FLASH struct tk_separable *k, tk_block_t *block)
+/* The converted inputs. */
+TK_INLINE uint32_t *tk_separable_halves(const TK_FLASH struct tk_separable *k, uint32_t *memory)
 {
+    const uint32_t channels = tk_separable_channels(k);
+    return memory + TK_SEPARABLE_SUMS + channels + (k->window * channels + 1u) / 2u;
+}
+
+/* The blocks. */
+TK_INLINE tk_block_t *tk_separable_blocks(const TK_FLASH struct tk_separable *k, uint32_t *memory)
+{
+    return (tk_block_t *)(void *)(tk_separable_halves(k, memory) + k->halves / 4u);
+}
+
+/* Begin an image or a stream. An image has a row of zeros above. */
+TK_INLINE void tk_separable_init(const TK_FLASH struct tk_separable *k, uint32_t *memory)
+{
+    tk_block_t *block = tk_separable_blocks(k, memory);
     uint32_t place = (k->blocks + 1u) * (uint32_t)sizeof(tk_block_t);
     uint32_t single = 0u;
     uint32_t points = 0u;
     uint32_t units = 0u;
-    uint32_t rows = k->rows;
     uint32_t columns = k->columns;
     uint32_t channels = k->given;
     uint32_t b;
-    for (b = 0u; b <= k->blocks; ++b, ++block) {
-        const uint32_t stride = b < k->blocks ? k->shape[2u * b + 1u] : 1u;
-        const uint32_t gives = b < k->blocks ? k->shape[2u * b] + 1u : 0u;
+    tk_clear(memory, (uint32_t)(tk_separable_halves(k, memory) - memory));
+    memory[TK_SEPARABLE_NEXT] = TK_SEPARABLE_IDLE;
+    for (b = 0u; b < k->blocks; ++b, ++block) {
+        const uint32_t gives = k->shape[2u * b] + 1u;
+        const uint32_t strides = k->shape[2u * b + 1u];
         block->ring = place;
-        block->rows = rows;
         block->columns = columns;
         block->channels = channels;
-        block->stride = stride;
-        block->keeps = b < k->blocks ? TK_BLOCK_ROWS : 1u;
-        block->received = 0u;
-        block->made = 0u;
+        block->across = strides & 15u;
+        block->down = strides >> 4;
+        block->at = 0u;
+        block->wait = TK_BLOCK_ROWS;
         block->single = single;
         block->points = points;
         block->units = units;
-        place += block->keeps * columns * channels - (uint32_t)sizeof(tk_block_t);
+        if (k->window == 0u) {
+            tk_separable_blank(block);
+            block->at = 1u;
+            block->wait = TK_BLOCK_ROWS - 1u;
+        }
+        place += TK_BLOCK_ROWS * columns * channels - (uint32_t)sizeof(tk_block_t);
         if (b != 0u) {
             single += 5u * channels;
             points += gives * tk_separable_words(channels);
             units += channels;
         }
         units += gives;
-        rows = (rows + stride - 1u) >> (stride - 1u);
-        columns = (columns + stride - 1u) >> (stride - 1u);
+        columns = (columns + block->across - 1u) >> (block->across - 1u);
         channels = gives;
     }
+    block->ring = place;
+    block->columns = columns;
+    block->channels = channels;
+    block->at = 0u;
 }
 
-/* Compute all rows that can be computed; sums[] has the sum of all positions so far by channel. */
-TK_INLINE void tk_separable_drain(const TK_FLASH struct tk_separable *k, tk_block_t *blocks,
-                                  uint32_t *halves, uint32_t *sums)
+/* Add a row of the last block to the sums, and subtract the one that leaves the window. */
+TK_INLINE void tk_separable_add(const TK_FLASH struct tk_separable *k, tk_block_t *last,
+                                uint32_t *memory)
 {
-    tk_block_t *const last = blocks + k->blocks;
-    tk_block_t *block = last;
-    while (block != blocks) {
-        --block;
-        if (tk_separable_ready(block) == 0) {
-            continue;
+    uint32_t *sum = memory + TK_SEPARABLE_SUMS;
+    tk_u16 *old = (tk_u16 *)(sum + last->channels) + memory[TK_SEPARABLE_AT] * last->channels;
+    uint32_t c;
+    for (c = 0u; c < last->channels; ++c) {
+        const uint8_t *value = tk_separable_row(last, 0u) + c;
+        uint32_t added = 0u;
+        uint32_t x;
+        for (x = 0u; x < last->columns; ++x) {
+            added += *value;
+            value += last->channels;
         }
-        tk_separable_make(k, block, (uint32_t)(block == blocks), halves);
-        if (block + 1 == last) {
-            const uint8_t *value = tk_separable_row(last, 0u, 1u);
-            uint32_t x;
-            for (x = 0u; x < last->columns; ++x) {
-                uint32_t c;
-                for (c = 0u; c < last->channels; ++c) {
-                    sums[c] += *value++;
-                }
-            }
+        *sum += added;
+        if (k->window != 0u) {
+            *sum -= *old;
+            *old++ = (tk_u16)added;
         }
-        block = last;
+        ++sum;
+    }
+    if (k->window != 0u && ++memory[TK_SEPARABLE_AT] == k->window) {
+        memory[TK_SEPARABLE_AT] = 0u;
     }
 }
 
-/* The blocks in the memory of an image: sums, halves, blocks, rows. */
-TK_INLINE tk_block_t *tk_separable_blocks(const TK_FLASH struct tk_separable *k, uint32_t *memory)
+/* Compute a row of one block, if there is an input row for it. Returns 0 if there was none. */
+TK_INLINE int tk_separable_step(const TK_FLASH struct tk_separable *k, uint32_t *memory)
 {
-    const uint32_t channels = k->shape[2u * k->blocks - 2u] + 1u;
-    return (tk_block_t *)(void *)(memory + channels + k->halves / 4u);
+    uint32_t *const next = memory + TK_SEPARABLE_NEXT;
+    tk_block_t *block = tk_separable_blocks(k, memory);
+    if (*next == TK_SEPARABLE_IDLE) {
+        return 0;
+    }
+    block += *next;
+    if (*next == k->blocks) {
+        tk_separable_add(k, block, memory);
+        *next = TK_SEPARABLE_IDLE;
+        return 1;
+    }
+    block->at = block->at == TK_BLOCK_ROWS - 1u ? 0u : block->at + 1u;
+    if (--block->wait != 0u) {
+        *next = TK_SEPARABLE_IDLE;
+        return 1;
+    }
+    block->wait = block->down;
+    tk_separable_make(k, block, (uint32_t)(*next == 0u), tk_separable_halves(k, memory));
+    ++*next;
+    return 1;
 }
 
-/* Begin an image. */
-TK_INLINE void tk_separable_init(const TK_FLASH struct tk_separable *k, uint32_t *memory)
-{
-    tk_clear(memory, k->shape[2u * k->blocks - 2u] + 1u);
-    tk_separable_begin(k, tk_separable_blocks(k, memory));
-}
-
-/* Where the levels of the next row are to be written. */
+/* Take the next row. Returns where its levels are to be written, before any step. */
 TK_INLINE uint8_t *tk_separable_next(const TK_FLASH struct tk_separable *k, uint32_t *memory)
 {
     tk_block_t *const block = tk_separable_blocks(k, memory);
-    return tk_separable_row(block, block->received++, TK_BLOCK_ROWS);
+    memory[TK_SEPARABLE_NEXT] = 0u;
+    return tk_separable_row(block, block->at);
 }
 
-/* Process that row. */
-TK_INLINE void tk_separable_push(const TK_FLASH struct tk_separable *k, uint32_t *memory)
+/* Push the zeros below an image, block by block. Returns 1 if steps are to follow, 0 at last. */
+TK_INLINE int tk_separable_end(const TK_FLASH struct tk_separable *k, uint32_t *memory)
 {
-    const uint32_t channels = k->shape[2u * k->blocks - 2u] + 1u;
-    tk_separable_drain(k, tk_separable_blocks(k, memory), memory + channels, memory);
+    uint32_t *const ended = memory + TK_SEPARABLE_AT;
+    while (*ended != k->blocks) {
+        tk_block_t *const block = tk_separable_blocks(k, memory) + *ended;
+        memory[TK_SEPARABLE_NEXT] = (*ended)++;
+        if (block->wait == 1u) {
+            tk_separable_blank(block);
+            return 1;
+        }
+    }
+    return 0;
 }
 
 /* Means of the channels of the last block, to made[]. */
 TK_INLINE void tk_separable_means(const TK_FLASH struct tk_separable *k, const uint32_t *memory,
                                   uint8_t *made)
 {
-    const uint32_t channels = k->shape[2u * k->blocks - 2u] + 1u;
+    const uint32_t channels = tk_separable_channels(k);
     uint32_t c;
     for (c = 0u; c < channels; ++c) {
-        made[c] = (uint8_t)(memory[c] * k->factor >> 16);
+        made[c] = (uint8_t)(memory[TK_SEPARABLE_SUMS + c] * k->factor >> 16);
     }
 }
 

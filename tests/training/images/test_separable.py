@@ -30,14 +30,16 @@ def colours(n, side=12, seed=0):
     return X, y
 
 
-@pytest.mark.parametrize("average", [1, 2])
-def test_training_sees_what_the_stages_compute(average):
+@pytest.mark.parametrize(("average", "row_strides"), [(1, None), (2, None), (1, (2, 1, 1))])
+def test_training_sees_what_the_stages_compute(average, row_strides):
     """Protects that the linear part is learned on the integers of the firmware, odd sides too."""
     X, y = colours(64, 13)
     raw = X.reshape(64, -1)
     scaler = choose_scaler(raw.reshape(-1, 3), "uint8", 8, "channel")
     plan = SeparablePlan(
-        (5, 8, 6), (1, 2, 2), average, linear=LinearRecipe(epochs=2, batch_rows=32)
+        *((5, 8, 6), (1, 2, 2), average),
+        linear=LinearRecipe(epochs=2, batch_rows=32),
+        row_strides=row_strides,
     )
     images = as_levels(raw, scaler, (13, 13, 3))
     targets, weight = np.eye(2, dtype=np.float32)[y], np.ones(64, np.float32)

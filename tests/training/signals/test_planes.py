@@ -38,16 +38,18 @@ def test_each_variation_is_the_described_one(seed, n, frames):
     assert _ADDED.tolist() == np.rint(exact).tolist()
 
 
-def test_convolutions_on_spectra_end_to_end(tmp_path):
+@pytest.mark.parametrize("streaming", ["off", "on"])
+def test_convolutions_on_spectra_end_to_end(tmp_path, streaming):
     """Protects what is learned: accuracy, the same with any number of threads, the file."""
     X, y = chirps(160, 0)
-    model = Classifier(**SOUND, **OPTIONS, n_channels=8, epochs=12).fit(X, y)
+    options = SOUND | OPTIONS | {"n_channels": 8, "epochs": 12, "streaming": streaming}
+    model = Classifier(**options).fit(X, y)
     assert model.score(*chirps(100, 1)) > 0.75
     integer = model.quantize()
     kinds = [stage.KIND for stage in integer.stages]
     assert kinds == ["spectrum", "plane", "separable", "scale"]
-    same = Classifier(**SOUND, **OPTIONS, n_channels=8, epochs=12, n_jobs=1)
-    assert same.fit(X, y).quantize() == integer
+    assert integer.stages[2].step == {"off": 1, "on": 2}[streaming]
+    assert Classifier(**options, n_jobs=1).fit(X, y).quantize() == integer
     tinykernel.save(integer, tmp_path / "m.tkm")
     assert tinykernel.load(tmp_path / "m.tkm") == integer
 
@@ -56,6 +58,11 @@ def test_convolutions_on_spectra_end_to_end(tmp_path):
     ("change", "said"),
     [
         ({"spectrum": "off"}, "these have none; give spectrum=on"),
+        (
+            {"streaming": "on", "hop": 192},
+            "192 samples, is no multiple of that of segments, 64, ti",
+        ),
+        ({"streaming": "on", "model": "kernels"}, "streaming: only for separable convolutions of"),
         ({"model": "chains"}, "chains is not for signals"),
         ({"augment": {"noise": 0.1}}, "augment noise is for kernels"),
         ({"n_channels": 300}, "n_channels: 300; give at most 256"),

@@ -13,6 +13,7 @@ from tinykernel.model.stages.frame import FORMATS, Frame
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.offset import Offset, mean_shift
 from tinykernel.model.stages.plane import Plane
+from tinykernel.model.stages.separable import Separable
 from tinykernel.model.stages.spectrum import Spectrum
 
 
@@ -87,11 +88,12 @@ def pack_spectrum(stage: Spectrum, place: Place) -> Packed:
 
 def pack_plane(stage: Plane, place: Place) -> Packed:
     """Store the shape; see ``tk_plane.h`` for the state."""
-    grid = place.grid
+    grid, following = place.grid, place.following
+    streams = isinstance(following, Separable) and following.row_strides is not None
     return Packed(
         place.structure("plane", stage, {}, rows=grid.rows, bands=grid.channels, hop=place.hop),
-        # Two numbers, and the rows of a window.
-        state_words=2 + -(-grid.size // 4),
+        # Two numbers and the rows of a window, or what a stream counts.
+        state_words=1 if streams else 2 + -(-grid.size // 4),
     )
 
 

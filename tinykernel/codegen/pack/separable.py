@@ -17,20 +17,26 @@ _KEPT_ROWS = 3  # of the input of a block
 def pack_separable(stage: Separable, place: Place) -> Packed:
     """Store the layers; the formats are those of ``tk_separable.h``."""
     grid, layers = place.grid, stage.layers
-    shape = np.stack([stage.channels - 1, stage.strides], axis=1).astype(np.uint8).ravel()
+    streams = stage.row_strides is not None
+    if streams and not place.is_signal:
+        raise ModelError("separable: no C for images without rows of zeros")
+    down, across = np.transpose([layer.steps for layer in layers if layer.kind != POINT])
+    shape = np.stack([stage.channels - 1, across + 16 * down], axis=1).astype(np.uint8).ravel()
     # Five bytes a channel of a single layer, words of a point layer.
     single, points = _of_4_bits(layers, SINGLE, 2), _of_4_bits(layers, POINT, 8)
     rows: dict[str, tuple[str, NDArray[Any], str]] = {
-        "shape": ("uint8_t", shape, "Channels less 1 and stride of each block."),
+        "shape": ("uint8_t", shape, "Channels less 1 and strides of each block."),
         "first": ("uint32_t", _first(layers[0]), "Weights of the first layer."),
         "single": ("uint8_t", single.astype(np.uint8), "Weights of the single layers."),
         "points": ("uint32_t", points.astype(np.uint32), "Weights of the point layers."),
         "units": ("uint32_t", _units(layers), "Bias, multiplier and shift of each unit."),
     }
     halves, made = _halves(stage, grid), int(stage.channels[-1])
-    memory, counts = made + halves // 4 + _words(stage, grid), -(-made // 4)
-    # A signal keeps the window in a state, and all that is found of it behind that.
-    first = 0 if place.is_signal else memory
+    window = stage.sizes(grid)[-1][0] if streams else 0
+    memory = 2 + made + -(-window * made // 2) + halves // 4 + _words(stage, grid)
+    # Of a window of a signal, what is found of it is behind the state that keeps the window.
+    first = 0 if place.is_signal or streams else memory
+    more = 0 if streams else memory - first
     return Packed(
         place.structure(
             "separable",
@@ -40,11 +46,13 @@ def pack_separable(stage: Separable, place: Place) -> Packed:
             columns=grid.columns,
             given=grid.channels,
             blocks=stage.channels.size,
+            window=window,
             halves=halves,
             factor=stage.factor(grid),
         ),
         first_words=first,
-        more_words=memory - first + counts,
+        more_words=more + -(-made // 4),
+        state_words=memory if streams else 0,
     )
 
 

@@ -18,7 +18,7 @@ class Plane(Stage):
 
     It takes a signal of uint8 from 0 up and changes no value: row t and channel b are row t and
     column b of the image, which convolutions go through. A stream keeps the newest rows of a
-    window, and a decision goes through all of them.
+    window, and a decision goes through all of them; or the convolutions stream themselves.
 
     >>> Plane().gives(Grid(49, 1, 20, "uint8", 0, 255)).shape
     (49, 20)

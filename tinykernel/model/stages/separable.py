@@ -20,6 +20,8 @@ _MOST_BLOCKS = 16
 #: Of a block.
 MOST_CHANNELS = 256
 _LARGEST_BIAS = (1 << 19) - 1
+#: Columns of bytes whose sum has 16 bits.
+MOST_SUMMED = 257
 MIXED, SINGLE, POINT = "mixed", "single", "point"
 
 
@@ -28,7 +30,8 @@ class Layer:
     """One layer of `Separable`."""
 
     kind: str  # "mixed", "single" or "point"
-    stride: int
+    steps: tuple[int, int]  # strides of rows and of columns
+    above: int  # rows of zeros above and below: 1, or 0 in a stream
     # (channels, 3, 3, channels before), (channels, 3, 3) or (channels, channels before)
     weights: NDArray[np.int8]
     biases: NDArray[np.int32]  # (channels,), as multipliers and shifts
@@ -47,6 +50,12 @@ class Separable(Stage):
         mixed   a = biases[c] + sum over i, j, d of w[i, j, d] * f[y + i - 1, x + j - 1, d]
         single  a = biases[c] + sum over i, j of w[i, j] * f[y + i - 1, x + j - 1, c]
         point   a = biases[c] + sum over d of w[d] * f[y, x, d]
+
+    With `row_strides` the rows are time: these are the strides of rows, and `strides` those of
+    columns. No zeros are above and below: ``y + i`` takes the place of ``y + i - 1``, so that a row
+    depends on the input rows ``y .. y + 2`` alone. A stream computes each row of each block once,
+    however many windows it lies in; its state are three rows of each block, and the sums of as many
+    last rows as a window has.
 
         g[y, x, c] = min(max((a * multipliers[c]) >> shifts[c], 0), 255)
 
@@ -74,32 +83,40 @@ class Separable(Stage):
     biases: NDArray[np.int32] = field(metadata=limits(-_LARGEST_BIAS, _LARGEST_BIAS, "units"))
     multipliers: NDArray[np.uint8] = field(metadata=limits(0, 127, "units"))
     shifts: NDArray[np.uint8] = field(metadata=limits(0, 24, "units"))
+    # of a stream
+    row_strides: NDArray[np.uint8] | None = field(default=None, metadata=limits(1, 2, "blocks"))
 
     def check(self) -> None:
         if self.channels.size > _MOST_BLOCKS:
             raise self.refuse(f"{self.channels.size} blocks, allowed are 1..{_MOST_BLOCKS}")
-        shapes = list(self._shapes())
-        units, weights = sum(s[0] for _, _, s in shapes), sum(prod(s) for _, _, s in shapes)
+        shapes = [shape for _, _, shape in self._shapes()]
+        units, weights = sum(shape[0] for shape in shapes), sum(map(prod, shapes))
         self.require_shape("weights", (weights,))
         self.require_shape("biases", (units,))
 
-    def _shapes(self) -> Iterator[tuple[str, int, tuple[int, ...]]]:
-        """Yield kind, stride and shape of the weights of each layer."""
+    @property
+    def step(self) -> int:
+        return 1 if self.row_strides is None else int(np.prod(self.row_strides))
+
+    def _shapes(self) -> Iterator[tuple[str, tuple[int, int], tuple[int, ...]]]:
+        """Yield kind, strides and shape of the weights of each layer."""
         numbers = [self.given, *map(int, self.channels)]
-        yield MIXED, int(self.strides[0]), (numbers[1], 3, 3, numbers[0])
+        rows = self.strides if self.row_strides is None else self.row_strides
+        steps = list(zip(rows.tolist(), self.strides.tolist(), strict=True))
+        yield MIXED, steps[0], (numbers[1], 3, 3, numbers[0])
         for block in range(1, len(self.channels)):
-            yield SINGLE, int(self.strides[block]), (numbers[block], 3, 3)
-            yield POINT, 1, (numbers[block + 1], numbers[block])
+            yield SINGLE, steps[block], (numbers[block], 3, 3)
+            yield POINT, (1, 1), (numbers[block + 1], numbers[block])
 
     @property
     def layers(self) -> list[Layer]:
         """All layers, in their order."""
         layers, weight, unit = [], 0, 0
-        for kind, stride, shape in self._shapes():
+        for kind, steps, shape in self._shapes():
             weights = self.weights[weight : weight + prod(shape)].reshape(shape)
             units = slice(unit, unit + shape[0])
             parts = self.biases[units], self.multipliers[units], self.shifts[units]
-            layers.append(Layer(kind, stride, weights, *parts))
+            layers.append(Layer(kind, steps, int(self.row_strides is None), weights, *parts))
             weight, unit = weight + prod(shape), unit + shape[0]
         return layers
 
@@ -111,11 +128,18 @@ class Separable(Stage):
 
     def sizes(self, grid: Grid) -> list[tuple[int, int]]:
         """Return the rows and columns after each layer."""
-        sizes, rows, columns = [], grid.rows, grid.columns
-        for _, stride, _ in self._shapes():
-            rows, columns = -(-rows // stride), -(-columns // stride)
-            sizes.append((rows, columns))
+        sizes, size = [], (grid.rows, grid.columns)
+        for layer in self.layers:
+            size = size_after(layer.kind, layer.steps, layer.above, *size)
+            sizes.append(size)
         return sizes
+
+    def largest_step(self, grid: Grid, of_all: bool) -> int:
+        """Return the products of a row of the largest block, or of a row of all blocks."""
+        layers = zip(self.layers, self.sizes(grid), strict=True)
+        products = [columns * layer.weights.size for layer, (_, columns) in layers]
+        blocks = [products[0], *map(sum, zip(products[1::2], products[2::2], strict=True))]
+        return (sum if of_all else max)(blocks)
 
     def factor(self, grid: Grid) -> int:
         """Return the multiplier of the sum of all positions, over 65536."""
@@ -127,21 +151,40 @@ class Separable(Stage):
             raise self.refuse(
                 f"takes {self.given} channels of uint8, not {grid.channels} of {grid.dtype}"
             )
-        if grid.columns < 2 or grid.rows < 2 or self.factor(grid) < 1:
-            raise self.refuse("takes an image, of which at most 65536 positions are left")
+        sizes = [(grid.rows, grid.columns), *self.sizes(grid)]
+        if grid.columns < 2 or min(grid.rows - 1, *map(min, sizes)) < 1 or self.factor(grid) < 1:
+            raise self.refuse("takes an image, of which 1 to 65536 positions are left")
+        if self.row_strides is not None and sizes[-1][1] > MOST_SUMMED:
+            raise self.refuse(f"at most {MOST_SUMMED} columns of a stream may be left")
         return Grid(1, 1, int(self.channels[-1]), "uint8", 0, max(1, self._ends(grid)[-1][2]))
 
     def run(self, values: NDArray[Any], grid: Grid) -> NDArray[Any]:
         out = np.empty((len(values), self.gives(grid).size), dtype=np.uint8)
         at_once = max(1, _VALUES_AT_ONCE // (grid.rows * grid.columns * int(max(self.channels))))
         for first in range(0, len(values), at_once):
-            maps = values[first : first + at_once]
-            maps = maps.reshape(-1, grid.rows, grid.columns, grid.channels)
-            for layer in self.layers:
-                maps = _values(layer, maps)
+            part = values[first : first + at_once]
+            maps = self._maps(part.reshape(-1, grid.rows, grid.columns, grid.channels))
             sums = maps.sum(axis=(1, 2), dtype=np.int64)
             out[first : first + at_once] = sums * self.factor(grid) >> 16
         return out
+
+    def run_windows(self, rows: NDArray[Any], grid: Grid, hop: int) -> NDArray[Any]:
+        """Run on all windows of a stream; each row of a block is computed once if it streams."""
+        if self.row_strides is None:
+            return super().run_windows(rows, grid, hop)
+        maps = self._maps(rows.reshape(1, -1, grid.columns, grid.channels))
+        sums = maps[0].sum(axis=1, dtype=np.int64)
+        sums = np.cumsum(np.vstack([0 * sums[:1], sums]), axis=0)
+        window, apart = self.sizes(grid)[-1][0], hop // self.step
+        sums = sums[window::apart] - sums[:-window:apart]
+        means: NDArray[np.uint8] = (sums * self.factor(grid) >> 16).astype(np.uint8)
+        return means
+
+    def _maps(self, maps: NDArray[Any]) -> NDArray[np.uint8]:
+        """Return the output of the last layer for images (n, rows, columns, channels)."""
+        for layer in self.layers:
+            maps = _values(layer, maps)
+        return maps
 
     def _ends(self, grid: Grid) -> list[tuple[int, int, int]]:
         """Return of each layer the least and largest ``a * multiplier``, and the largest value."""
@@ -181,9 +224,22 @@ class Separable(Stage):
         return work
 
 
+def size_after(
+    kind: str, steps: tuple[int, int], above: int, rows: int, columns: int
+) -> tuple[int, int]:
+    """Return the rows and columns that a layer makes of others; none where there are too few.
+
+    >>> size_after(SINGLE, (2, 2), 1, 9, 8), size_after(SINGLE, (2, 1), 0, 9, 8)
+    ((5, 4), (4, 8))
+    """
+    if kind == POINT:
+        return rows, columns
+    return max(0, (rows + 2 * above - 3) // steps[0] + 1), -(-columns // steps[1])
+
+
 def _values(layer: Layer, maps: NDArray[Any]) -> NDArray[np.uint8]:
     """Return what a layer makes of images (n, rows, columns, channels)."""
-    stride, n = layer.stride, len(layer.biases)
+    (down, across), n = layer.steps, len(layer.biases)
     # Whole numbers below 2**24 or 2**53, whatever the order of additions.
     largest = 255 * int(np.abs(layer.weights.astype(np.int64)).reshape(n, -1).sum(axis=1).max())
     exact: type[np.floating[Any]] = np.float32 if largest < 1 << 24 else np.float64
@@ -191,12 +247,12 @@ def _values(layer: Layer, maps: NDArray[Any]) -> NDArray[np.uint8]:
     if layer.kind == POINT:
         total = maps.astype(exact) @ weights.T
     else:
-        rows, columns = maps.shape[1:3]
-        padded = np.pad(maps, ((0, 0), (1, 1), (1, 1), (0, 0))).astype(exact)
-        high, wide = -(-rows // stride), -(-columns // stride)
+        high, wide = size_after(layer.kind, layer.steps, layer.above, *maps.shape[1:3])
+        around = (layer.above, layer.above)
+        padded = np.pad(maps, ((0, 0), around, (1, 1), (0, 0))).astype(exact)
         total = np.zeros((len(maps), high, wide, n), exact)
         for i, j in np.ndindex(3, 3):
-            seen = padded[:, i : i + rows : stride, j : j + columns : stride]
+            seen = padded[:, i::down, j::across][:, :high, :wide]
             part = weights[:, i, j]
             total += seen @ part.T if layer.kind == MIXED else seen * part
     kind = np.int32 if exact is np.float32 else np.int64

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
-from tinykernel.model.stages.separable import MIXED, POINT, SINGLE, Separable
+from tinykernel.model.stages.separable import MIXED, POINT, SINGLE, Separable, size_after
 from tinykernel.training.augment import Augmentation
 from tinykernel.training.images import separable_passes as passes
 from tinykernel.training.images.convolutions import ImageLearner
@@ -64,11 +64,13 @@ class SeparablePlan:
     # Share of a step of which weights lose as much of themselves (Loshchilov & Hutter 2019).
     decay: float = 0.01
     smoothing: float = 0.05  # share of a label that all classes get (Szegedy et al. 2016).
+    row_strides: tuple[int, ...] | None = None  # of a stream.
 
 
 class _Layer(NamedTuple):
     kind: str
-    stride: int
+    steps: tuple[int, int]  # strides of rows and of columns
+    above: int  # rows of zeros above, if not of kind "point"
     bits: int
     shape: tuple[int, int]  # inputs of a sum, channels
     weights: slice
@@ -144,15 +146,16 @@ class SeparableLearner(ImageLearner):
     def _sum(self, layer: _Layer, levels: _Floats, maps: _Floats) -> tuple[_Floats, _Floats]:
         """Return what the sums of a layer are taken of, and the sums (n, positions, channels)."""
         n, rows, columns, channels = maps.shape
-        high, wide = -(-rows // layer.stride), -(-columns // layer.stride)
+        high, wide = size_after(layer.kind, layer.steps, layer.above, rows, columns)
+        steps = *layer.steps, layer.above
         if layer.kind == SINGLE:
             sums = np.empty((n, high, wide, channels), dtype=np.float32)
-            self._each(passes.single_sums, n, maps, levels, layer.stride, sums)
+            self._each(passes.single_sums, n, maps, levels, steps, sums)
             return maps, sums
         seen = maps
         if layer.kind == MIXED:
             seen = np.empty((n, high, wide, 9 * channels), dtype=np.float32)
-            self._each(passes.patches, n, maps, layer.stride, seen)
+            self._each(passes.patches, n, maps, steps, seen)
         sums = np.empty((n, high, wide, levels.shape[1]), dtype=np.float32)
         self._each(_matrix_sums, n, seen, levels, sums)
         return seen, sums
@@ -271,7 +274,8 @@ class SeparableLearner(ImageLearner):
         levels, seen, d_maps = passed.levels, passed.seen, d
         if layer.kind == SINGLE:
             d_maps, by_image = np.empty_like(seen), np.empty((n, *layer.shape), np.float32)
-            self._each(passes.single_back, n, seen, levels, layer.stride, d, d_maps, by_image)
+            steps = *layer.steps, layer.above
+            self._each(passes.single_back, n, seen, levels, steps, d, d_maps, by_image)
             d_levels = _added(by_image)
         else:
             unit, products = _exact_unit(float(most.max()), levels), list[NDArray[np.float64]]()
@@ -307,6 +311,7 @@ class SeparableLearner(ImageLearner):
             biases.astype(np.int32),
             multipliers.astype(np.uint8),
             shifts.astype(np.uint8),
+            None if plan.row_strides is None else np.array(plan.row_strides, dtype=np.uint8),
         )
         return stage, count_scaler("uint8", _TOP)
 
@@ -318,14 +323,17 @@ class SeparableLearner(ImageLearner):
 
 def _layers_of(plan: SeparablePlan, n_channels: int) -> list[_Layer]:
     layers, weight, unit, before = list[_Layer](), 0, 0, n_channels
-    for block, (channels, stride) in enumerate(zip(plan.channels, plan.strides, strict=True)):
-        kinds = [(MIXED, stride, (9 * before, channels))]
+    above = int(plan.row_strides is None)
+    strides = zip(plan.row_strides or plan.strides, plan.strides, strict=True)
+    for block, (channels, step) in enumerate(zip(plan.channels, strides, strict=True)):
+        kinds = [(MIXED, step, (9 * before, channels))]
         if block:
-            kinds = [(SINGLE, stride, (9, before)), (POINT, 1, (before, channels))]
-        for kind, step, shape in kinds:
+            kinds = [(SINGLE, step, (9, before)), (POINT, (1, 1), (before, channels))]
+        for kind, steps, shape in kinds:
             bits = plan.bits if block else plan.first_bits
             weights = slice(weight, weight + shape[0] * shape[1])
-            layers.append(_Layer(kind, step, bits, shape, weights, slice(unit, unit + shape[1])))
+            units = slice(unit, unit + shape[1])
+            layers.append(_Layer(kind, steps, above, bits, shape, weights, units))
             weight, unit = weights.stop, unit + shape[1]
         before = channels
     return layers

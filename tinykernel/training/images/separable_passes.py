@@ -1,6 +1,7 @@
 """Compiled kernels of the trainer for separable convolutions, on maps (n, rows, columns, channels).
 
-Maps are float32 that hold integers. Sums over images are returned per image, so that neither
+Maps are float32 that hold integers. `steps` are the strides of rows and of columns, and the rows of
+zeros above. Sums over images are returned per image, so that neither
 threads nor processors change the order of additions. Matrix products are of integers below 2**24
 (or 2**53 in float64), so they do not depend on the order of additions.
 """
@@ -34,14 +35,15 @@ def gather_images(begin, end, images, rows, moves, out):  # type: ignore[no-unty
 
 
 @njit(nogil=True, error_model="numpy")
-def patches(begin, end, maps, stride, out):  # type: ignore[no-untyped-def]
+def patches(begin, end, maps, steps, out):  # type: ignore[no-untyped-def]
     """Write the inputs of 3 x 3 kernels of all channels: out (n, rows, columns, 9 * channels)."""
     height, width, n_channels = maps.shape[1:]
+    down, across, above = steps
     for b in range(begin, end):
         for y in range(out.shape[1]):
             for x in range(out.shape[2]):
                 for k in range(9):
-                    v, u = y * stride + k // 3 - 1, x * stride + k % 3 - 1
+                    v, u = y * down + k // 3 - above, x * across + k % 3 - 1
                     part = out[b, y, x, k * n_channels : (k + 1) * n_channels]
                     is_inside = 0 <= v < height and 0 <= u < width
                     for c in range(n_channels):
@@ -49,16 +51,17 @@ def patches(begin, end, maps, stride, out):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, error_model="numpy")
-def single_sums(begin, end, maps, weights, stride, out):  # type: ignore[no-untyped-def]
+def single_sums(begin, end, maps, weights, steps, out):  # type: ignore[no-untyped-def]
     """Slide kernels (9, channels) over maps, each over its own channel."""
     height, width, n_channels = maps.shape[1:]
+    down, across, above = steps
     for b in range(begin, end):
         for y in range(out.shape[1]):
             for x in range(out.shape[2]):
                 total = out[b, y, x]
                 total[:] = 0
                 for k in range(9):
-                    v, u = y * stride + k // 3 - 1, x * stride + k % 3 - 1
+                    v, u = y * down + k // 3 - above, x * across + k % 3 - 1
                     if 0 <= v < height and 0 <= u < width:
                         seen, tap = maps[b, v, u], weights[k]
                         for c in range(n_channels):
@@ -67,10 +70,11 @@ def single_sums(begin, end, maps, weights, stride, out):  # type: ignore[no-unty
 
 @njit(nogil=True, error_model="numpy")
 def single_back(  # type: ignore[no-untyped-def]
-    begin, end, maps, weights, stride, d_sums, d_maps, d_weights
+    begin, end, maps, weights, steps, d_sums, d_maps, d_weights
 ):
     """Write the gradients of maps, and of weights by image: d_weights (n, 9, channels)."""
     height, width, n_channels = maps.shape[1:]
+    down, across, above = steps
     for b in range(begin, end):
         d_maps[b] = 0
         d_weights[b] = 0
@@ -78,7 +82,7 @@ def single_back(  # type: ignore[no-untyped-def]
             for x in range(d_sums.shape[2]):
                 d = d_sums[b, y, x]
                 for k in range(9):
-                    v, u = y * stride + k // 3 - 1, x * stride + k % 3 - 1
+                    v, u = y * down + k // 3 - above, x * across + k % 3 - 1
                     if 0 <= v < height and 0 <= u < width:
                         seen, back, tap = maps[b, v, u], d_maps[b, v, u], weights[k]
                         gradient = d_weights[b, k]

@@ -216,6 +216,12 @@ class Parameters(MachineParameters):
         reads=(WINDOWS,),
         idle=("off",),
     )
+    streaming: str = option(
+        "off",
+        one_of("off", "on"),
+        "Separable convolutions of a spectrum: whether a stream computes each segment once and can "
+        "decide at every other one. Else each decision computes all segments of its window.",
+    )
     beside: int = option(
         0,
         at_least(0),
@@ -331,6 +337,9 @@ class TrainerOptions(ClassParameters, Parameters):
         wrong = {
             "frame: only for images; give the image_shape, as 32x32x3": self.frame is not None
             and self.image_shape is None,
+            "streaming: only for separable convolutions of signals; leave it out": (
+                self.streaming == "on" and (kind != 2 or named not in ("auto", SEPARABLE))
+            ),
             "linear: signals and images need a linear part; leave linear out": shape is not None
             and self.linear == "off",
             "linear: off is the opposite of model=linear; leave one out": named == "linear"

@@ -21,8 +21,11 @@ from tinykernel.training.readouts.linear_training import linear_recipe
 
 # Epochs for 60,000 windows.
 _EPOCHS = 10
-# Of each block the channels as shares of the last one's, and the stride.
-_BLOCKS = ((5, 2), (8, 1), (11, 1), (16, 2), (16, 1))
+# Of each block the channels as shares of the last one's, and the strides of segments and of bands.
+_BLOCKS = ((5, 2, 2), (8, 1, 1), (11, 1, 1), (16, 2, 2), (16, 1, 1))
+# Those of a stream, which can decide at every other segment.
+_OF_STREAMS = ((5, 2, 2), (8, 1, 1), (11, 1, 2), (16, 1, 2), (16, 1, 1))
+EVERY = 2
 _PARTS = 16
 _MOST_FRAMES = 192
 # How much spectra are varied at strength 1: a share of the frames and of the bands that they are
@@ -108,8 +111,11 @@ def plane_plan(
     if n > MOST_CHANNELS:
         raise OptionError(f"n_channels: {n}; give at most {MOST_CHANNELS}")
     linear = linear_recipe(options, n_rows, bits, _EPOCHS, losses)
-    channels = [max(4, 4 * round(part * n / _PARTS / 4)) for part, _ in _BLOCKS[:-1]]
-    return SeparablePlan((*channels, n), tuple(step for _, step in _BLOCKS), linear=linear)
+    streams = options.streaming == "on"
+    parts, down, across = zip(*(_OF_STREAMS if streams else _BLOCKS), strict=True)
+    channels = [max(4, 4 * round(part * n / _PARTS / 4)) for part in parts[:-1]]
+    rows = down if streams else None
+    return SeparablePlan((*channels, n), across, linear=linear, row_strides=rows)
 
 
 def no_planes(grid: Grid, first: Stage | None, augment: Any) -> str:

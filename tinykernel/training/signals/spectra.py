@@ -9,13 +9,32 @@ from tinykernel import progress
 from tinykernel.errors import OptionError
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.plane import Plane
+from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.training.loop import History
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts import linear_training
 from tinykernel.training.result import TrainingResult
-from tinykernel.training.signals.planes import PlaneLearner, no_planes, plane_plan, variation_of
+from tinykernel.training.signals.planes import (
+    EVERY,
+    PlaneLearner,
+    no_planes,
+    plane_plan,
+    variation_of,
+)
 from tinykernel.training.signals.spectrum import BANDS_OF_PLANES, spectrum_of
 from tinykernel.training.trainset import TrainSet
+
+
+def spectrum_of_planes(
+    options: TrainerOptions, shape: tuple[int, ...], raw_dtype: str
+) -> tuple[Spectrum | None, str]:
+    """Return the spectrum of windows of (samples, channels), or why they have no convolutions."""
+    every = EVERY if options.streaming == "on" else 1
+    first, refused = spectrum_of(options, shape, raw_dtype, BANDS_OF_PLANES, every)
+    grid = Grid.raw(raw_dtype, shape[0], 1, shape[1])
+    if options.beside:
+        refused = "numbers beside a window go with kernels only"
+    return first, refused or no_planes(grid, first, options.augment)
 
 
 def fit_planes(
@@ -31,9 +50,7 @@ def fit_planes(
     The last block has `n_channels`; the linear part has weights of so many bits.
     """
     grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
-    first, _ = spectrum_of(options, shape, data.raw_dtype, BANDS_OF_PLANES)
-    refused = "" if not options.beside else "numbers beside a window go with kernels only"
-    refused = refused or no_planes(grid, first, options.augment)
+    first, refused = spectrum_of_planes(options, shape, data.raw_dtype)
     if refused:
         raise OptionError(f"model: {refused}")
     assert first is not None

@@ -50,11 +50,13 @@ def band_edges(rate: float, length: int, bands: int) -> NDArray[np.int64]:
     return np.minimum(up, length // 2 - steps[::-1])
 
 
-def spectrum_for(asked: str, rate: float, samples: int, hop: int, bands: int = BANDS) -> Spectrum:
+def spectrum_for(
+    asked: str, rate: float, samples: int, hop: int, bands: int = BANDS, every: int = 1
+) -> Spectrum:
     """Return the spectrum of windows of so many samples, one every `hop` in a stream (or 0).
 
     `asked` is "on", "auto", or "LENGTH/HOP/BANDS" of the frames, the rate in samples a second;
-    `bands` are those of the first two.
+    `bands` are those of the first two. Windows begin with one of `every` so many frames.
     Frames that would not fall on those of the windows of a stream, or too few, are a
     TinykernelError.
     """
@@ -68,13 +70,15 @@ def spectrum_for(asked: str, rate: float, samples: int, hop: int, bands: int = B
             raise OptionError(
                 f"spectrum: segments of {length} have a hop of 1 to {length} and 1 to 64 bands"
             )
-        if hop and hop % step:
+        if hop and hop % (every * step):
             raise OptionError(
                 f"spectrum: the hop of windows, {hop} samples, is no multiple of that of segments, "
-                f"{step}"
+                f"{step}{f', times {every}' * (every > 1)}"
             )
+    elif hop % every:
+        raise OptionError(f"spectrum: a hop of {hop} samples is no multiple of {every}")
     else:
-        length, step = _frames_for(rate, samples, hop)
+        length, step = _frames_for(rate, samples, hop // every)
     edges = band_edges(rate, length, bands).astype(np.uint16)
     stage = Spectrum(length, step, edges, _LOG_BITS, _FLOOR)
     if samples < length or stage.frames(samples) < _FEWEST:
@@ -100,11 +104,15 @@ def spectrum_within(length: int, samples: int, hop: int, bands: int) -> Spectrum
 
 
 def spectrum_of(
-    options: TrainerOptions, shape: tuple[int, ...], raw_dtype: str, bands: int = BANDS
+    options: TrainerOptions,
+    shape: tuple[int, ...],
+    raw_dtype: str,
+    bands: int = BANDS,
+    every: int = 1,
 ) -> tuple[Spectrum | None, str]:
     """Return the spectrum of windows; where "auto" finds none for sound, a line that says why.
 
-    `bands` are those of a spectrum whose bands the options do not say.
+    `bands` are those of a spectrum whose bands the options do not say; `every` as above.
     """
     if not options.has_spectrum(shape, raw_dtype):
         return None, ""
@@ -112,7 +120,7 @@ def spectrum_of(
     if options.spectrum == "auto" and (options.augment or {}).get("rotate"):
         return None, "no spectrum: --augment rotate goes with none; leave it out to have one"
     try:
-        stage = spectrum_for(options.spectrum, options.rate, shape[0], options.hop, bands)
+        stage = spectrum_for(options.spectrum, options.rate, shape[0], options.hop, bands, every)
     except TinykernelError as error:
         if options.spectrum != "auto":
             raise
