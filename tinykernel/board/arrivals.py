@@ -21,11 +21,7 @@ class Pause:
 
 
 class Arrivals:
-    """The times at which samples arrived.
-
-    `samples` counts all. Samples that come late, and then at once, are no pause: a driver or a
-    radio had kept them.
-    """
+    """The times of samples; what a driver kept and gives at once later is no pause."""
 
     def __init__(self) -> None:
         self.samples = 0

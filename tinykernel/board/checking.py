@@ -187,11 +187,7 @@ def decide(model: IntegerModel, scores: list[int], seconds: float) -> LiveDecisi
 
 
 class Decisions:
-    """The decisions that a board prints, until it falls silent.
-
-    `damaged` counts lines with other than the model's number of scores of 32 bits; they are left
-    out.
-    """
+    """The decisions that a board prints, until it falls silent; `damaged` counts other lines."""
 
     def __init__(self, link: Link, model: IntegerModel) -> None:
         self.link, self.model = link, model

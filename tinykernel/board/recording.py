@@ -42,10 +42,7 @@ class Arrived:
 
 
 class Sensor:
-    """The samples of a port, read by a thread so that none waits in a full buffer.
-
-    `arrivals` has their times, `ranges` the least and the largest value of each channel.
-    """
+    """The samples of a port, their times and ranges; a thread reads, so none waits in a buffer."""
 
     def __init__(self, link: Link, form: str = "text") -> None:
         self.link, self.form = link, form
@@ -178,10 +175,7 @@ class Sensor:
 
 
 class RecordingFile:
-    """A recording that is being written, under a hidden name until it is whole.
-
-    It becomes ``folder/LABEL/LABEL-N``, with N the next free number.
-    """
+    """A recording that is being written, hidden until it is whole: then LABEL/LABEL-N."""
 
     def __init__(self, folder: Path, label: str, group: str | None, sensor: Sensor) -> None:
         self.sensor, self.labels = sensor, [label] if group is None else [label, group]
@@ -331,11 +325,7 @@ def sensor_at(port: str, baud: int, form: str) -> Iterator[Sensor]:
 
 
 class Recorder:
-    """Makes one recording after the other from a sensor.
-
-    A gap in frames ends a recording and begins another one; so each file is complete. `paths` are
-    the files.
-    """
+    """Makes one recording after the other, into `paths`; a gap in frames begins another one."""
 
     def __init__(
         self, sensor: Sensor, folder: Path, group: str | None = None, rate: float | None = None

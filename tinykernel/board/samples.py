@@ -73,10 +73,7 @@ class Lines:
         self._early: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
 
     def take(self, data: bytes, *, is_end: bool = False) -> list[tuple[str, ...]]:
-        """Return the samples that are complete with these bytes.
-
-        A line without an end is none, as it may be cut.
-        """
+        """Return the samples that are complete with these bytes: of whole lines."""
         *lines, self._rest = (self._rest[-_LONGEST_LINE:] + data).split(b"\n")
         if lines and self._first:
             lines, self._first = lines[1:], False  # the port was opened within this line

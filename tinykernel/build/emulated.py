@@ -90,10 +90,7 @@ def trace(machine: Machine, program: Path, *, back_end: str = "qemu") -> Iterato
 
 
 def _translated(machine: Machine, program: Path) -> Iterator[Block]:
-    """Read a log of QEMU: each block as it is translated, then a line for each execution.
-
-    No block is chained to the next one, so that each execution is logged.
-    """
+    """Read a log of QEMU: each block as it is translated, then a line for each execution."""
     log = program.parent / "trace.log"
     status, _ = run(
         machine, program, options=["-d", "in_asm,exec,nochain", "-D", str(log)], timeout=600.0

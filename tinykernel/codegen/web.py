@@ -17,13 +17,7 @@ _LINK_FLAGS = ("-Wl,--no-entry", "-Wl,--strip-all")
 
 
 def web_module(model: IntegerModel, name: str = "model") -> bytes:
-    """Compile the C of a model, with the entries ``tk_*`` that chip.js calls.
-
-    Raises
-    ------
-    TinykernelError
-        If zig is missing.
-    """
+    """Compile the C of a model with the entries of chip.js; TinykernelError without zig."""
     command = zig_command()
     if command is None:
         raise ToolError("a module for the web needs zig; run 'pip install ziglang'")

@@ -154,11 +154,7 @@ def lost_digits(X: NDArray[Any], names: Sequence[str]) -> tuple[str, ...]:
 
 
 def without_needless(part: FilePart) -> tuple[FilePart, tuple[str, ...]]:
-    """Drop the columns of a table that are not inputs, and return notes on them.
-
-    These are nearly empty or constant columns, text that differs in nearly every row, and those of
-    `suspicious_inputs`.
-    """
+    """Drop nearly empty, constant and suspicious columns and unique text; return notes."""
     assert part.columns is not None
     X = part.X[:MOST_ROWS]
     if not len(X) or X.dtype.kind not in "biuf":

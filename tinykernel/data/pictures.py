@@ -186,10 +186,7 @@ def _pictures(files: Sequence[Path]) -> str:
 def labels_of(
     files: Sequence[Path], pattern: NamePattern | None, *, needed: bool
 ) -> tuple[list[str] | None, list[str] | None]:
-    """Return a label and a group for each picture; None where the names have none.
-
-    Without a label in the pattern, the label is the name of the folder.
-    """
+    """Return a label, by default of the folder, and a group each; None where names have none."""
     if pattern is None and needed:
         _refuse_strays(files)
     if pattern is None:

@@ -108,11 +108,7 @@ def _rare(judged: LabelEvaluation, y_train: NDArray[Any]) -> str:
 
 
 def _leaks(X: NDArray[Any], y: NDArray[Any], names: Sequence[str] | None) -> str:
-    """Name inputs that predict nearly everything, alone or a few together.
-
-    Such as an id, a time, the label itself, or flags that were written after it. Small models are
-    trained on half of the rows and tested on the rest.
-    """
+    """Name inputs, such as an id or the label itself, by which small models tell nearly all."""
     X, y = drawn_rows(X, y, FEW_ROWS)
     half = np.arange(len(y)) % 2 > 0
     counts = np.unique(y, return_counts=True)[1]

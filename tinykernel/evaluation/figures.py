@@ -46,25 +46,15 @@ class Baseline:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Evaluation(ABC):
-    """How good a model is on labelled rows.
+    """How good a model is on labelled rows."""
 
-    Parameters
-    ----------
-    n_groups : int or None
-        Number of people, records or batches that the rows come from, where it is known.
-    interval : tuple of float or None
-        95 % confidence interval of the accuracy or RMSE on new rows, approximate for new groups;
-        None for fewer than 8 groups.
-    baselines : dict of str to Baseline
-        "majority" or "mean", "linear" and "tree"; empty without training rows.
-    cautions : tuple of str
-        Reasons why the figures may mislead, one line each.
-    """
-
-    n_groups: int | None
+    n_groups: int | None  # people, records or batches that the rows come from, where known.
+    # 95 % confidence interval of the accuracy or RMSE on new rows, approximate for new groups;
+    # None for fewer than 8 groups.
     interval: tuple[float, float] | None
+    # "majority" or "mean", "linear" and "tree"; empty without training rows.
     baselines: dict[str, Baseline] = field(default_factory=dict)
-    cautions: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()  # why the figures may mislead, a line each.
 
     @property
     @abstractmethod

@@ -43,10 +43,7 @@ DRAWN = Layout(diagonal_kind="sign", start_bits=8, width_bits=8, ternary=True)
 def some_rows(
     X: NDArray[Any], codes: NDArray[np.int64], n_channels: int | None = None
 ) -> NDArray[np.int64]:
-    """Choose rows of every class and all extremes, on which the form of the scaler depends.
-
-    The extremes are those of inputs, or of channels, which come one after the other.
-    """
+    """Choose rows of every class and the extremes of all inputs, or of channels in turn."""
     # Values have strata in place of classes, some of which may have no rows.
     codes = np.unique(codes, return_inverse=True)[1]
     order = np.argsort(codes, kind="stable")

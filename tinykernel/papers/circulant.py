@@ -11,11 +11,7 @@ from tinykernel.papers.fourier import CosineMap
 
 
 def circulant_projection(X: NDArray[Any], vectors: NDArray[Any], k: int) -> NDArray[Any]:
-    """Return the first k entries of ``[circ(r_1) x; circ(r_2) x; ...]`` of each row.
-
-    ``circ(r) x`` is the circular convolution of r and x (004 (12)-(14)), computed by the FFT (15);
-    the transform of x serves all vectors r, shape (m, d).
-    """
+    """Return the first k entries of ``[circ(r_1) x; circ(r_2) x; ...]`` (004 (12)-(15)), by FFT."""
     spectra = rfft(X)[:, None] * rfft(vectors.astype(X.dtype))
     return np.asarray(irfft(spectra, n=X.shape[1]).reshape(len(X), -1)[:, :k])
 

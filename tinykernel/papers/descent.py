@@ -142,10 +142,7 @@ def visit(problem, order, price, short, weights, sums):  # type: ignore[no-untyp
 def scaled(
     problem: TernaryProblem, sums: NDArray[np.int32], price: float, alpha: float, beta: float
 ) -> tuple[float, float]:
-    """Minimise (7) over alpha and beta at fixed weights, which is (8).
-
-    By Newton's method, or by Powell's for the hinge loss, which has no second derivative.
-    """
+    """Minimise (8) over alpha and beta by Newton's method; the hinge loss by Powell's."""
     y, share, h = problem.y, problem.share, sums.astype(np.float64)
     value = problem.objective(h, price, alpha, beta)
     if problem.loss == "hinge":
@@ -178,10 +175,7 @@ def scaled(
 
 
 def first_weights(problem: TernaryProblem) -> NDArray[np.int8]:
-    """Return the sign of the correlation of each feature with y; 0 where it is weak.
-
-    The paper begins with the signs of a linear SVM (12), which ends equally accurate.
-    """
+    """Return the signs of correlations with y; like those of (12), of a linear SVM, and faster."""
     up = problem.y > 0
     towards = np.where(up, 1 / problem.share[up].sum(), -1 / problem.share[~up].sum())
     by_row = problem.share * towards
@@ -199,10 +193,7 @@ def learn_output(
     seed: int,
     start: tuple[NDArray[np.int8], float] | None = None,
 ) -> Output:
-    """Learn one output by Algorithm 1: alpha by (8), then each weight by (10)-(11), and again.
-
-    `regularization` is lambda, `start` weights and alpha. Weights are visited in random order.
-    """
+    """Learn one output by Algorithm 1; `start` are weights and alpha, lambda `regularization`."""
     signs, y, share = problem.signs, problem.y, problem.share
     weights, alpha = start or (first_weights(problem), 1.0 / np.sqrt(len(signs)))
     rng, alpha, beta = np.random.default_rng(seed), max(alpha, _SMALLEST_ALPHA), 0.0

@@ -52,15 +52,7 @@ def chip_in_page(
     rows: tuple[ArrayLike, ArrayLike | None] | None = None,
     instructions: int | None = None,
 ) -> ChipInPage:
-    """Compile a model for a page.
-
-    `rows` (X, y) are shown and prove it, else generated ones do; an answer takes `instructions`.
-
-    Raises
-    ------
-    TinykernelError
-        If zig is missing, or the module is too large for a page.
-    """
+    """Compile a model for a page, with rows that prove it; TinykernelError if too large."""
     module = web_module(model)
     if len(module) > _MOST_MODULE:
         raise BudgetError(

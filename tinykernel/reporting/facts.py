@@ -18,10 +18,7 @@ from tinykernel.model.stages.frame import Frame
 def coverage_of(
     model: IntegerModel, X: ArrayLike, y: ArrayLike, shares: Sequence[float]
 ) -> list[tuple[int, float, float]]:
-    """Return least margin, share and error of the answers, with at least these shares of them.
-
-    Those of the largest margins are given; rows of the same margin are answered together.
-    """
+    """Return least margin, share and error of the answers with at least these shares of them."""
     labels, margin = margins(model.scores(X))
     wrong = np.array(model.classes)[labels] != np.asarray(y)
     falling = np.sort(margin)[::-1]
@@ -42,10 +39,7 @@ class Curve:
 
 
 def reliability_of(model: IntegerModel, X: ArrayLike, y: ArrayLike) -> Curve | None:
-    """Return how often answers of a confidence are right; None without confidences.
-
-    Answers in the order of their confidence are cut into ten parts, or fewer of few rows.
-    """
+    """Return how often answers of a confidence are right, by tenths of them."""
     if model.decision is None or not len(np.asarray(y)):
         return None
     scores = model.scores(X)

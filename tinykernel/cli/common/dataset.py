@@ -92,10 +92,7 @@ def pictures_of(options: Mapping[str, Any]) -> PictureReading | None:
 def dataset_for(
     options: Mapping[str, Any], parameters: dict[str, Any], *, choose_size: bool = False
 ) -> tuple[Dataset, Windows | None, dict[str, Any]]:
-    """Load rows, or cut recordings; add to `parameters`, and return entries for the model file.
-
-    `choose_size` compares sizes of pictures, where none is given.
-    """
+    """Load rows or cut recordings, add to `parameters`; return entries for the file, too."""
     say("reading", 0, None, options["data"])
     test = options["test"]
     split = {"test_size": 0.0 if isinstance(test, str) else test, "seed": options["seed"]}

@@ -44,10 +44,7 @@ _ADVICE = {errno.ENOENT: "check the path", errno.EACCES: "check its permissions"
 
 
 class ErrorGroup(TyperGroup):
-    """The root command: exit code 1 for errors, 2 for wrong usage, 130 for Ctrl-C.
-
-    With the environment variable ``TINYKERNEL_DEBUG`` errors show their traceback.
-    """
+    """The root command: exit code 1, 2 or 130; TINYKERNEL_DEBUG shows tracebacks."""
 
     has_said_so = False
 

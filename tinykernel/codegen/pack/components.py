@@ -328,11 +328,7 @@ def _weights_of(
 
 
 def five_of(code: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the five digits that a byte stands for, 2 for a weight of 0; shape (5, ...).
-
-    It is the trit block of ASTC (Khronos Data Format Specification 1.3, 23.12), whose cases are
-    sums and products of bits: tk_scores.h decodes 32 bytes, one a bit of eight words, at once.
-    """
+    """Return the five digits of a byte, (5, ...): a trit block of ASTC (Khronos, 23.12)."""
     t = [code >> k & 1 for k in range(8)]
     three = t[4] & t[3] & t[2]
     c = [t[0], t[1], *(t[k] & ~(three & ~t[k + 3]) for k in (2, 3, 4))]

@@ -146,10 +146,7 @@ class Kernels(Stage):
 
 @njit(nogil=True)
 def count_windows(begin, end, levels, kernels, n_cells, out):  # type: ignore[no-untyped-def]
-    """Add up steps 1 and 2 of some windows; `levels` (n, n_mixed, rows).
-
-    kernels: ends, rows and values of taps, dilations, channels, thresholds.
-    """
+    """Add up steps 1 and 2 of windows (n, n_mixed, rows)."""
     ends, places, taps, dilations, channels, thresholds = kernels
     rows = levels.shape[2]
     responses = np.empty(rows, dtype=np.int32)
