@@ -36,11 +36,9 @@ def _new_file_mode() -> int:
 
 
 def write_bytes_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write `data` to a temporary file beside `path`, then rename it to `path`.
-
-    An existing file keeps its permissions, a symbolic link its target. A device or named pipe
-    (``/dev/stdout``) is written directly. A missing or read-only folder is a TinykernelError.
-    """
+    """Write `data` to a temporary file beside `path`, then rename it to `path`."""
+    # An existing file keeps its permissions, a symbolic link its target. A device or named pipe
+    # (``/dev/stdout``) is written directly. A missing or read-only folder is a TinykernelError.
     output = Path(path)
     try:
         if output.is_dir():
@@ -155,11 +153,9 @@ def is_file_of_export(folder: Path, name: str) -> bool:
 
 
 def refuse_occupied(path: str | os.PathLike[str], *, force: bool) -> None:
-    """Refuse an output folder that must not be replaced: a file, or a folder that is not empty.
-
-    Without `force` any such folder is refused, with it those that are not an export of
-    tinykernel, and the working folder or one above it, the home folder, and repositories.
-    """
+    """Refuse an output folder that must not be replaced: a file, or a folder that is not empty."""
+    # Without `force` any such folder is refused, with it those that are not an export of
+    # tinykernel, and the working folder or one above it, the home folder, and repositories.
     output, target = Path(path), Path(path).resolve()
     if not target.exists():
         return

@@ -43,10 +43,9 @@ class Arrivals:
             self._counts.append(self.samples)
 
     def measured(self) -> tuple[float, list[Pause]]:
-        """Return the rate without the pauses, in Hz, and the pauses.
-
-        The rate is 0 where it is unknown: of fewer than three arrivals, or within a quarter second.
-        """
+        """Return the rate without the pauses, in Hz, and the pauses."""
+        # The rate is 0 where it is unknown: of fewer than three arrivals, or within a quarter
+        # second.
         times, counts = np.array(self._times), np.array(self._counts)
         if len(times) < 3 or times[-1] - times[0] < _BRIEF:
             return 0.0, []

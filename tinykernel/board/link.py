@@ -95,10 +95,8 @@ class Link:
             raise self._gone() from None
 
     def line(self, seconds: float) -> str | None:
-        """Return the next line without its end; None where none ends within the time.
-
-        Of a line that is too long there is only the end.
-        """
+        """Return the next line without its end; None where none ends within the time."""
+        # Of a line that is too long there is only the end.
         limit = time.monotonic() + seconds
         while b"\n" not in self._waiting:
             if time.monotonic() > limit:

@@ -227,11 +227,9 @@ class RecordingFile:
         return [pause for pause in renumbered if 0 < pause.sample < self.samples]
 
     def finish(self, rate: float) -> list[Path]:
-        """Write the file with its times and label: none where there are no samples.
-
-        Where the rate is 0, it has no times. A pause is a gap in time, and begins another .wav
-        file.
-        """
+        """Write the file with its times and label: none where there are no samples."""
+        # Where the rate is 0, it has no times. A pause is a gap in time, and begins another .wav
+        # file.
         paths: list[Path] = []
         with self._writing():
             self._file.close()

@@ -228,11 +228,9 @@ def compare(
     predicted: NDArray[Any] | None = None,
     **where: str,
 ) -> VerifyResult:
-    """Compare the results of the C for all entries with those of Python.
-
-    `predicted` are the labels that the C gave for raw inputs, by default those behind its scores;
-    `where` are fields of the result.
-    """
+    """Compare the results of the C for all entries with those of Python."""
+    # `predicted` are the labels that the C gave for raw inputs, by default those behind its scores;
+    # `where` are fields of the result.
     n_differences, first = 0, None
     for entry, got in values.items():
         places = np.argwhere(expected[entry] != got)

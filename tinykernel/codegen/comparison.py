@@ -20,11 +20,9 @@ def compare(
     vectors: ArrayLike | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> tuple[Path, int, dict[str, list[str]]]:
-    """Render an export again, and compare it byte by byte.
-
-    Returns the export, the number of files that the model generates there, and those that are
-    changed, missing, or extra, which the model does not generate.
-    """
+    """Render an export again, and compare it byte by byte."""
+    # Returns the export, the number of files that the model generates there, and those that are
+    # changed, missing, or extra, which the model does not generate.
     # The options are those of its manifest, which itself is not compared. `paths` are the export,
     # or folders and files in it. Files neither generated nor in the manifest are ignored.
     exports = [_export_of(path) for path in paths]

@@ -30,11 +30,9 @@ def is_frame(X: object) -> bool:
 
 
 def with_names(X: Any) -> Any:
-    """Return a frame with text as names of columns, and other rows unchanged.
-
-    Names that number the columns stay. Empty frames, names that occur twice, dates in an array and
-    complex numbers are a TinykernelError.
-    """
+    """Return a frame with text as names of columns, and other rows unchanged."""
+    # Names that number the columns stay. Empty frames, names that occur twice, dates in an array
+    # and complex numbers are a TinykernelError.
     if not is_frame(X):
         kind = getattr(getattr(X, "dtype", None), "kind", "")
         if kind in ("c", "m", "M"):

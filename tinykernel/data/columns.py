@@ -72,11 +72,9 @@ def strictly_monotone(values: NDArray[Any]) -> bool:
 
 
 def mostly_increasing(values: NDArray[Any], is_start: NDArray[np.bool_] | None = None) -> bool:
-    """Whether numbers usually rise and rarely fall, as times of several sessions do.
-
-    Falls do not count where `is_start`, shape (n - 1,), says that something else begins, if that
-    has ten values on average.
-    """
+    """Whether numbers usually rise and rarely fall, as times of several sessions do."""
+    # Falls do not count where `is_start`, shape (n - 1,), says that something else begins, if that
+    # has ten values on average.
     rises = np.count_nonzero(values[1:] > values[:-1])
     fall = values[1:] < values[:-1]
     falls = np.count_nonzero(fall)

@@ -29,11 +29,9 @@ def checked_part(
     gaps: bool = False,
     values: bool = False,
 ) -> FilePart:
-    """Check a part of a file; return it with 2-D numbers X and clean labels or values y.
-
-    Rows must have `n_features`, as `like` has; with `gaps` values may be missing (NaN), with
-    `values` y holds values. X with missing values is read into memory.
-    """
+    """Check a part of a file; return it with 2-D numbers X and clean labels or values y."""
+    # Rows must have `n_features`, as `like` has; with `gaps` values may be missing (NaN), with
+    # `values` y holds values. X with missing values is read into memory.
     where = f"{part.file}: {part.name}".rstrip(": ")
     X = part.X
     if X.dtype.kind not in "biuf":

@@ -81,10 +81,8 @@ def _group_split(
 def part_of_most_classes(
     parts: Iterable[NDArray[np.intp]], y: NDArray[Any]
 ) -> NDArray[np.intp] | None:
-    """Return the first part with the most classes, of those that leave rows of every class.
-
-    The first fold of the splitter gets the groups whose classes are the most unusual.
-    """
+    """Return the first part with the most classes, of those that leave rows of every class."""
+    # The first fold of the splitter gets the groups whose classes are the most unusual.
     codes, best, most = np.unique(y, return_inverse=True)[1], None, 0
     for part in parts:
         n, left = np.unique(codes[part]).size, np.unique(np.delete(codes, part)).size

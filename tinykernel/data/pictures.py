@@ -277,11 +277,9 @@ class PictureReading:
 
 
 def read_pictures(path: str | os.PathLike[str], how: PictureReading, *, to_train: bool) -> Parts:
-    """Read a picture, or a folder of pictures, which may have the parts train and test.
-
-    X is uint8 (n, rows, columns, channels), of frames (n, height, width, bytes). Without `to_train`
-    labels are optional, and only the test part is read, where there is one.
-    """
+    """Read a picture, or a folder of pictures, which may have the parts train and test."""
+    # X is uint8 (n, rows, columns, channels), of frames (n, height, width, bytes). Without
+    # `to_train` labels are optional, and only the test part is read, where there is one.
     pillow()
     files = find_pictures(path)
     notes = files.notes

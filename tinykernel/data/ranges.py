@@ -56,11 +56,9 @@ def number_ends(model: IntegerModel, about: Mapping[str, Any]) -> list[InputRang
 def outside(
     model: IntegerModel, X: NDArray[Any], about: Mapping[str, Any] | None = None
 ) -> tuple[str, ...]:
-    """Say which inputs of rows are far outside their range, probably for another unit.
-
-    An input is named if more than half of its values are outside, or a twentieth by more than the
-    range is wide; and of a table if all inputs that vary keep to 0.5 % of their ranges.
-    """
+    """Say which inputs of rows are far outside their range, probably for another unit."""
+    # An input is named if more than half of its values are outside, or a twentieth by more than the
+    # range is wide; and of a table if all inputs that vary keep to 0.5 % of their ranges.
     if model.stages[0].raw_scaler is None or not len(X):
         return ()
     channels, rows = model.input.channels, np.asarray(X).reshape(len(X), -1)

@@ -126,11 +126,9 @@ def cutting_of(cut: Windows, how: Mapping[str, Any]) -> dict[str, Any]:
 def load_recordings(
     path: str, *, test_size: float, seed: int, test: str | None = None, **how: Any
 ) -> tuple[Dataset, Windows, dict[str, Any]]:
-    """Cut recordings to train on, and hold out whole ones, or cut those of `test`.
-
-    Size and seed are those of `split_recordings`, `how` parameters of `windows`. Returns the
-    dataset, the windows, and the settings for `remembered`.
-    """
+    """Cut recordings to train on, and hold out whole ones, or cut those of `test`."""
+    # Size and seed are those of `split_recordings`, `how` parameters of `windows`. Returns the
+    # dataset, the windows, and the settings for `remembered`.
     cut = windows(path, **how)
     shape = cut.X.shape[1], len(cut.channels)
     dataset = replace(as_dataset(cut, 0.0 if test else test_size, seed), shape=shape)

@@ -112,11 +112,9 @@ def calibrate_events(
     an_hour: float,
     confidence: float = CONFIDENCE,
 ) -> EventCalibration:
-    """Choose the events of a model on long recordings, or on clips that are joined.
-
-    Clips are joined to as many hours as promise the rate with one false alarm, and at least to
-    those in which five are promised.
-    """
+    """Choose the events of a model on long recordings, or on clips that are joined."""
+    # Clips are joined to as many hours as promise the rate with one false alarm, and at least to
+    # those in which five are promised.
     source, joined = data.source, ""
     groups = len({span.label for each in data.recordings for span in each.groups})
     if not data.is_long:

@@ -209,11 +209,9 @@ def compare(
     classes: Sequence[Any] | None = None,
     groups: ArrayLike | None = None,
 ) -> LabelEvaluation:
-    """Compare true labels y (n,) with predictions.
-
-    `classes` are the labels of the model in its order, by default all labels, sorted. Rows of a
-    group are alike, so `groups` widen the interval.
-    """
+    """Compare true labels y (n,) with predictions."""
+    # `classes` are the labels of the model in its order, by default all labels, sorted. Rows of a
+    # group are alike, so `groups` widen the interval.
     true, answers = _one_a_row("labels", np.asarray(y), np.asarray(predicted))
     known = [] if classes is None else list(classes)
     _check_kinds(true.tolist(), [*answers.tolist(), *known])

@@ -143,11 +143,9 @@ class Chain(Record):
         return self._run_from(0, self._named(rows))
 
     def stream_inputs(self, samples: NDArray[Any], hop: int) -> Iterator[NDArray[Any]]:
-        """Yield the quantized inputs of all windows of a stream, a few thousand at a time.
-
-        `samples`, of `raw_dtype`, have the shape (n, channels and numbers beside). A window begins
-        every `hop` samples. Rows that windows have in common are computed once.
-        """
+        """Yield the quantized inputs of all windows of a stream, a few thousand at a time."""
+        # `samples`, of `raw_dtype`, have the shape (n, channels and numbers beside). A window
+        # begins every `hop` samples. Rows that windows have in common are computed once.
         rows = self.input.rows
         n = (len(samples) - rows) // hop + 1
         within = max(0, LARGEST // samples.shape[1] - rows) // hop + 1

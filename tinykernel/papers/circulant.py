@@ -17,11 +17,9 @@ def circulant_projection(X: NDArray[Any], vectors: NDArray[Any], k: int) -> NDAr
 
 
 def circulant_gradient(X: NDArray[Any], slopes: NDArray[Any], n_vectors: int) -> NDArray[Any]:
-    """Return the gradient for the vectors of `circulant_projection`, given that for its outputs.
-
-    004 (17): the circular correlation ``sum_rows s_1(rev(x)) * g``, with the g of one circulant
-    matrix and 0 for outputs that were cut off. The sum over rows comes before the inverse FFT.
-    """
+    """Return the gradient for the vectors of `circulant_projection`, given that for its outputs."""
+    # 004 (17): the circular correlation ``sum_rows s_1(rev(x)) * g``, with the g of one circulant
+    # matrix and 0 for outputs that were cut off. The sum over rows comes before the inverse FFT.
     n, d = X.shape
     padded = np.zeros((n, n_vectors * d), dtype=X.dtype)
     padded[:, : slopes.shape[1]] = slopes

@@ -31,11 +31,9 @@ def hinge_gradient(
 
 
 def map_slopes(W: NDArray[Any], angles: NDArray[Any], Y: NDArray[Any]) -> NDArray[Any]:
-    """Differentiate the mean hinge loss of ``w . Z(x) + w_0`` by the angles (004 (9), (16)).
-
-    Z is ``sqrt(2 / k) cos(angles)`` and the last row of W is w_0. A dense map has the gradient
-    ``X' slopes``. (004 (9) leaves out the factor sqrt(2 / k) of its (4).)
-    """
+    """Differentiate the mean hinge loss of ``w . Z(x) + w_0`` by the angles (004 (9), (16))."""
+    # Z is ``sqrt(2 / k) cos(angles)`` and the last row of W is w_0. A dense map has the gradient
+    # ``X' slopes``. (004 (9) leaves out the factor sqrt(2 / k) of its (4).)
     n, k = angles.shape
     factor = np.sqrt(2 / k)
     active = np.where(Y * (factor * np.cos(angles) @ W[:k] + W[k]) < 1, Y, 0)
@@ -43,10 +41,8 @@ def map_slopes(W: NDArray[Any], angles: NDArray[Any], Y: NDArray[Any]) -> NDArra
 
 
 def kernel_slopes(K: NDArray[Any], angles: NDArray[Any]) -> NDArray[Any]:
-    """Differentiate ``1/n^2 sum_ij (K_ij - Z(x_i) . Z(x_j))^2`` by the angles (004 (10)-(11)).
-
-    (11) prints x_i for its last factor, x, and theta for Theta, and leaves out 1 / n^2.
-    """
+    """Differentiate ``1/n^2 sum_ij (K_ij - Z(x_i) . Z(x_j))^2`` by the angles (004 (10)-(11))."""
+    # (11) prints x_i for its last factor, x, and theta for Theta, and leaves out 1 / n^2.
     n, k = angles.shape
     Z = np.sqrt(2 / k) * np.cos(angles)
     return np.asarray(4 / n**2 * np.sqrt(2 / k) * np.sin(angles) * ((K - Z @ Z.T) @ Z))

@@ -42,10 +42,8 @@ def share_option(text: str, *, default: str = "") -> Any:
 
 
 def option(usage: str, text: str, *, default: str = "", range: str = "", **more: Any) -> Any:
-    """Return an option with a value; `default` and `range` are for the help.
-
-    `usage` is ``"--target -t TARGET"``, or ``"TARGET"`` where the name is that of the parameter.
-    """
+    """Return an option with a value; `default` and `range` are for the help."""
+    # `usage` is ``"--target -t TARGET"``, or ``"TARGET"`` where the name is that of the parameter.
     *names, metavar = usage.split()
     if default:
         more["show_default"] = False
@@ -150,10 +148,8 @@ def expand_targets(texts: Sequence[str], everything: Iterable[str]) -> tuple[lis
 def each_that_fits(
     names: Sequence[str], asked: Sequence[str], work: Callable[[str], _Result]
 ) -> tuple[list[_Result], list[str]]:
-    """Do the work for each target; return results, and a line for each that is too small.
-
-    Targets of ``all`` that are too small are only named.
-    """
+    """Do the work for each target; return results, and a line for each that is too small."""
+    # Targets of ``all`` that are too small are only named.
     named = {name for value in asked for name in value.split(",")}
     results, too_small = list[_Result](), list[str]()
     for name in names:

@@ -200,11 +200,9 @@ def rows_to_judge(
     needs_labels: bool = True,
     unseen: bool = False,
 ) -> Judged:
-    """Load the test part of DATA, or the rows held out by training, else all rows.
-
-    Rows that equal training rows are dropped, except from a test part, unless `unseen`. `train` is
-    the file of the training rows, if not `data`. Labels none of which is a class are refused.
-    """
+    """Load the test part of DATA, or the rows held out by training, else all rows."""
+    # Rows that equal training rows are dropped, except from a test part, unless `unseen`. `train`
+    # is the file of the training rows, if not `data`. Labels none of which is a class are refused.
     from tinykernel.data.partition import TEST_PART
     from tinykernel.data.signals import labels_to_judge_by, without_background
 

@@ -107,10 +107,8 @@ class Columns:
         return replace(made, rate=rate, own_rate=self.rate)
 
     def with_labels(self, still: str | None) -> Columns:
-        """Return it with a label a sample: what has none is `still`, if that is a label.
-
-        Outside of the spans of a sound it is `NO_SPAN` otherwise; a file without any label stays.
-        """
+        """Return it with a label a sample: what has none is `still`, if that is a label."""
+        # Outside of the spans of a sound it is `NO_SPAN` otherwise; a file without any label stays.
         if self.spans is not None:
             still = still or NO_SPAN
             longest = max([len(still), *(len(span.label) for span in self.spans)])

@@ -73,11 +73,9 @@ def quantize(obj: object, feature_names: tuple[str, ...] | None = None) -> Integ
 
 
 def as_integer_model(obj: object) -> IntegerModel:
-    """Return the integer model of a fitted classifier, or of a Pipeline that ends in one.
-
-    Scaling and column selection before the classifier become part of the model, see
-    `fold`. A TinykernelError names another object, or a step that cannot be folded.
-    """
+    """Return the integer model of a fitted classifier, or of a Pipeline that ends in one."""
+    # Scaling and column selection before the classifier become part of the model, see `fold`. A
+    # TinykernelError names another object, or a step that cannot be folded.
     if is_pipeline(obj) and hasattr(obj.steps[-1][1], "quantize"):  # type: ignore[attr-defined]
         return fold(obj, as_integer_model(obj.steps[-1][1]))  # type: ignore[attr-defined]
     # By method, because the estimator lies above this package.
