@@ -16,12 +16,7 @@ ARGUMENTS = {
     "fashion_mnist": ("--image-shape", "28x28", "--augment", "affine:0.3,flip"),
     "usps": ("--image-shape", "16x16", "--augment", "affine"),
     "cifar10_photos": ("--image-shape", "32x32x3", "--augment", "affine:0.3,flip"),
-    "cifar10_coarse": (
-        "--image-shape",
-        "32x32x3",
-        "--augment",
-        "affine:0.3,flip",
-    ),
+    "cifar10_coarse": ("--image-shape", "32x32x3", "--augment", "affine:0.3,flip"),
     "har_raw": ("--groups", "group_train", "--window-shape", "128x6", "--augment", "rotate:0.15"),
     "har": ("--groups", "group_train"),
     "covtype": (),

@@ -57,12 +57,7 @@ def rows(name: str, folder: Path) -> tuple[Data, dict[str, Any]]:
     else:
         n, inputs, informative, classes, apart = MADE[name]
         X, y = make_classification(
-            n,
-            inputs,
-            n_informative=informative,
-            n_classes=classes,
-            class_sep=apart,
-            random_state=0,
+            n, inputs, n_informative=informative, n_classes=classes, class_sep=apart, random_state=0
         )
         X = X.astype(np.float32)
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.2, stratify=y, random_state=0)

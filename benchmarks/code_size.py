@@ -25,12 +25,7 @@ import numpy as np
 
 from tests.convolutions import convolution_model
 from tests.frames import frame_model
-from tests.random_fronts import (
-    local_model,
-    offset_model,
-    random_beside,
-    random_signal_stage,
-)
+from tests.random_fronts import local_model, offset_model, random_beside, random_signal_stage
 from tests.random_models import changed, one_class, random_model, tree_model, with_linear
 from tests.separable import separable_model
 from tests.spectra import plane_model, spectral_model

@@ -241,10 +241,7 @@ def mnist(folder: Path) -> list[Check]:
     with np.load(folder / "mnist.npz", allow_pickle=False) as data:
         X, y, X_test, y_test = (data[k] for k in ("X_train", "y_train", "X_test", "y_test"))
     options = TrainerOptions(
-        n_components=MNIST_COMPONENTS,
-        epochs=MNIST_EPOCHS,
-        effort="quick",
-        random_state=0,
+        n_components=MNIST_COMPONENTS, epochs=MNIST_EPOCHS, effort="quick", random_state=0
     )
     problem, kind = Problem(prepare(X, y)[1], options), ComponentsKind()
     found = kind.fit(kind.specs(problem)[0], problem)

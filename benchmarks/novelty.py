@@ -82,12 +82,7 @@ def _components(split: Split) -> tinykernel.IntegerModel:
 
 def _windows(split: Split) -> tinykernel.IntegerModel:
     return tinykernel.train(
-        split.X,
-        split.y,
-        budget="4KB",
-        window_shape=(128, 6),
-        groups=split.groups,
-        random_state=0,
+        split.X, split.y, budget="4KB", window_shape=(128, 6), groups=split.groups, random_state=0
     ).model
 
 

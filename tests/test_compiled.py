@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from numba.core import config
@@ -50,11 +51,11 @@ def test_functions_are_compiled_once(cache) -> None:
 
 def test_import_works_where_no_folder_can_be_written(cache, monkeypatch) -> None:
     """Read-only containers have no place for a cache: functions are compiled in every process."""
-
-    def fail(_: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(_CacheLocator, "ensure_cache_path", fail)
+    monkeypatch.setattr(
+        _CacheLocator,
+        "ensure_cache_path",
+        Mock(side_effect=PermissionError(13, "Permission denied")),
+    )
     assert triple()(2) == 6
     assert entries(cache) == []
 
@@ -103,11 +104,7 @@ def test_processes_share_a_cache_that_is_being_written(tmp_path) -> None:
 
 def test_commands_run_with_a_full_cache_disk(cache, monkeypatch) -> None:
     """What cannot be kept is used all the same, and no part of it stays."""
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", full)
+    monkeypatch.setattr(os, "replace", Mock(side_effect=OSError(28, "No space left on device")))
     assert triple()(2) == 6
     assert entries(cache) == []
 

@@ -3,6 +3,7 @@
 import dataclasses
 import pickle
 import warnings
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -169,11 +170,9 @@ def test_ctrl_c_before_there_is_a_model(rows, monkeypatch):
     X, y, _, _ = rows
     few = y < 3
     model = quick().fit(X[few], np.array(["a", "b", "c"])[y[few]])
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("tinykernel.training.components.learner.Learner.epoch", interrupt)
+    monkeypatch.setattr(
+        "tinykernel.training.components.learner.Learner.epoch", Mock(side_effect=KeyboardInterrupt)
+    )
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[few], np.array(["x", "y", "z"])[y[few]])
     assert set(model.predict(X)) == {"a", "b", "c"}

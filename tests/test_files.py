@@ -5,9 +5,11 @@ import shutil
 import signal
 import stat
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from tests.refusals import refused
 from tinykernel import files
 from tinykernel.build import toolchains
 from tinykernel.errors import FileError, TinykernelError
@@ -79,30 +81,24 @@ def test_impossible_path_is_one_clear_line(tmp_path, name) -> None:
     assert "\n" not in str(caught.value)
     assert contents(tmp_path) == {"file": b""}
     if len(name) == 300:
-        with pytest.raises(FileError):
-            replace_folder_atomically(tmp_path / name, {"a": b""})
+        refused(FileError, replace_folder_atomically, tmp_path / name, {"a": b""})
 
 
 def test_failed_write_leaves_old_file(tmp_path, monkeypatch) -> None:
     """When the disk is full the old content stays and no temporary file is left."""
     (tmp_path / "model.tkm").write_bytes(b"old")
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(files.os, "replace", full)
-    with pytest.raises(FileError):
-        write_bytes_atomically(tmp_path / "model.tkm", b"new")
+    monkeypatch.setattr(
+        files.os, "replace", Mock(side_effect=OSError(28, "No space left on device"))
+    )
+    refused(FileError, write_bytes_atomically, tmp_path / "model.tkm", b"new")
     assert contents(tmp_path) == {"model.tkm": b"old"}
 
 
 def test_file_in_place_of_a_folder_is_refused(tmp_path) -> None:
     """A file is never replaced by a folder, not even by force."""
     (tmp_path / "out").write_bytes(b"precious")
-    with pytest.raises(FileError):
-        replace_folder_atomically(tmp_path / "out", {"a": b""}, force=True)
-    with pytest.raises(FileError):
-        replace_folder_atomically(tmp_path / "out" / "below", {"a": b""})
+    refused(FileError, replace_folder_atomically, tmp_path / "out", {"a": b""}, force=True)
+    refused(FileError, replace_folder_atomically, tmp_path / "out" / "below", {"a": b""})
     assert contents(tmp_path) == {"out": b"precious"}
 
 
@@ -117,8 +113,7 @@ def test_force_spares_what_nobody_means(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     before = contents(tmp_path)
     for path in (".", "..", "../..", "../../home", "../../repository"):
-        with pytest.raises(FileError):
-            replace_folder_atomically(path, {"a": b""}, force=True)
+        refused(FileError, replace_folder_atomically, path, {"a": b""}, force=True)
     assert contents(tmp_path) == before
 
 
@@ -170,8 +165,7 @@ def test_failed_filling_leaves_the_folder_empty(tmp_path, monkeypatch) -> None:
         real(source, destination)
 
     monkeypatch.setattr(files.os, "replace", fail_for_b)
-    with pytest.raises(FileError):
-        replace_folder_atomically(tmp_path / "out", {"a": b"1", "b": b"2"})
+    refused(FileError, replace_folder_atomically, tmp_path / "out", {"a": b"1", "b": b"2"})
     assert [path.name for path in tmp_path.rglob("*")] == ["out"]
 
 
@@ -184,8 +178,7 @@ def test_only_exports_are_replaced(tmp_path) -> None:
         if mark is not None:
             (data / MANIFEST).write_bytes(mark)
         before = contents(tmp_path)
-        with pytest.raises(FileError):
-            replace_folder_atomically(data, {"a": b""}, force=True)
+        refused(FileError, replace_folder_atomically, data, {"a": b""}, force=True)
         assert contents(tmp_path) == before
 
 
@@ -194,8 +187,7 @@ def test_output_that_is_an_input_is_refused(tmp_path) -> None:
     (tmp_path / "b.csv").write_bytes(b"precious")
     (tmp_path / "link.csv").symlink_to("b.csv")
     for output in (tmp_path / "b.csv", tmp_path / "link.csv", tmp_path):
-        with pytest.raises(FileError):
-            refuse_inputs(output, [tmp_path / "other.csv", tmp_path / "b.csv"])
+        refused(FileError, refuse_inputs, output, [tmp_path / "other.csv", tmp_path / "b.csv"])
     refuse_inputs(tmp_path / "c.csv", [tmp_path / "b.csv"])
 
 
@@ -245,11 +237,9 @@ def _die_at_renaming(n_renamings: int) -> None:
 
 def test_a_user_without_a_home_can_export(tmp_path, monkeypatch) -> None:
     """A number without an entry among the users is common in containers; it gave tracebacks."""
-
-    def nobody() -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.setattr(Path, "home", nobody)
+    monkeypatch.setattr(
+        Path, "home", Mock(side_effect=RuntimeError("Could not determine home directory."))
+    )
     monkeypatch.delenv("PLATFORMIO_CORE_DIR", raising=False)
     for _ in range(2):
         replace_folder_atomically(tmp_path / "out", {"a.c": b"", **MARK}, force=True)

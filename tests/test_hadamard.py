@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy.linalg import hadamard
 
 import tinykernel.hadamard as hadamard_module
+from tests.refusals import refused
 from tinykernel.errors import ShapeError
 from tinykernel.hadamard import fwht, fwht_halving, padded_dimension, run_on_rows, useful_threads
 
@@ -137,5 +138,4 @@ def test_padded_dimension(n) -> None:
 @pytest.mark.parametrize("n", [0, -1, 65537])
 def test_padded_dimension_refuses(n) -> None:
     """Outside 1..65536 the message names the number and the limit."""
-    with pytest.raises(ShapeError):
-        padded_dimension(n)
+    refused(ShapeError, padded_dimension, n)

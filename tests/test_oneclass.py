@@ -9,6 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tests.firmware.test_host import SANITISERS
 from tests.random_models import changed
+from tests.refusals import refused
 from tinykernel import NoveltyDetector, calibrate, export, load, save, verify
 from tinykernel.errors import ModelError, RowsError, TinykernelError
 from tinykernel.estimator import calibrate_one_class
@@ -112,20 +113,16 @@ def test_bad_input(digits, watch) -> None:
     ):
         with pytest.raises(TinykernelError, match=words):
             NoveltyDetector(**options).fit(known)
-    with pytest.raises(RowsError):
-        NoveltyDetector().fit(known, groups=np.zeros(len(known)))
-    with pytest.raises(ModelError):
-        calibrate_one_class(_two_classes(model), known, 0.05)
-    with pytest.raises(ModelError):
-        calibrate(model, known, np.full(len(known), "normal"))
+    refused(RowsError, NoveltyDetector().fit, known, groups=np.zeros(len(known)))
+    refused(ModelError, calibrate_one_class, _two_classes(model), known, 0.05)
+    refused(ModelError, calibrate, model, known, np.full(len(known), "normal"))
     for wrong in (
         lambda: changed(model, answers=Labels(("a", "b", "c"))),
         lambda: changed(model, offset=[-(2**31)]),
         lambda: changed(model, Prototypes(np.full((1, 64), 8))),
         lambda: replace(model, readout=Readout((), model.readout.offset)),
     ):
-        with pytest.raises(TinykernelError):
-            wrong()
+        refused(TinykernelError, wrong)
 
 
 def _two_classes(model: IntegerModel) -> IntegerModel:

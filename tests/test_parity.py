@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.random_models import random_model, random_quantized, random_raw
+from tests.refusals import refused
 from tinykernel.build.parity import compare, verify
 from tinykernel.codegen import sources
 from tinykernel.errors import TinykernelError, ToolError
@@ -77,8 +78,7 @@ def test_no_compiler(monkeypatch, tmp_path) -> None:
     """Without any compiler the message says how to get one."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ToolError):
-        verify(random_model(1), np.zeros((2, 20), np.uint8))
+    refused(ToolError, verify, random_model(1), np.zeros((2, 20), np.uint8))
 
 
 @pytest.mark.parametrize("entry", ["raw", "quantized", "quantize"])

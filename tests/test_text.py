@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.cli.tools import blobs, run
+from tests.cli.tools import blobs, run, succeeded
 from tests.random_fronts import local_model, random_signal_stage
 from tests.random_models import random_model
 from tinykernel import Classifier, save
@@ -35,8 +35,7 @@ def test_labels_steered_the_terminal(hostile) -> None:
     """No command sends a control character or a mark of direction; JSON has the very labels."""
     for command in (["inspect"], ["predict", "d.npz"], ["evaluate", "d.npz"]):
         given = [command[0], hostile / "m.tkm", *(hostile / name for name in command[1:])]
-        found = run(*given)
-        assert found.exit_code == 0, found.output
+        found = succeeded(*given)
         assert "a\\u202evil\\u2066" in found.output
         assert all(map(str.isprintable, found.output.split("\n"))), command
         found = run(*given, "--json")
@@ -55,8 +54,7 @@ def test_labels_do_not_steer_files_that_people_read(hostile) -> None:
     files |= exported_files(model, "cortex-m4", name="m")
     page = hostile / "page.html"
     given = ("--compiler", "none", "-t", "cortex-m4", "--html", page)
-    done = run("report", hostile / "m.tkm", *given)
-    assert done.exit_code == 0, done.output
+    succeeded("report", hostile / "m.tkm", *given)
     files["page.html"] = page.read_bytes()
     for name, data in files.items():
         text = data.decode("utf-8").replace("\t", " ")

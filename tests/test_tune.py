@@ -2,14 +2,16 @@
 
 import os
 import signal
+from unittest.mock import Mock
 
 import joblib
 import numpy as np
 import pytest
 
 import tinykernel
-from tests.cli.tools import blobs, run, sets
+from tests.cli.tools import blobs, sets, succeeded
 from tests.random_models import random_model
+from tests.refusals import refused
 from tinykernel import TinykernelError, progress, tune
 from tinykernel.errors import BudgetError, FileError, FormatError, RowsError, ToolError
 from tinykernel.measure.report import Report, report
@@ -28,12 +30,10 @@ MEMORY = report(MODEL, "cortex-m4", compiler="none")
 @pytest.fixture
 def no_tools(monkeypatch):
     """Neither compiler nor emulator: sizes and instructions are estimates."""
-
-    def missing(*_):
-        raise TinykernelError("no emulator")
-
     monkeypatch.setattr("tinykernel.measure.report.find_toolchain", lambda *_: None)
-    monkeypatch.setattr("tinykernel.measure.costs.bench", missing)
+    monkeypatch.setattr(
+        "tinykernel.measure.costs.bench", Mock(side_effect=TinykernelError("no emulator"))
+    )
     monkeypatch.setattr("tinykernel.measure.costs.estimate_instructions", lambda *_: 1234)
 
 
@@ -115,8 +115,7 @@ def test_folds_take_whole_groups_and_every_label():
     assert all(np.unique(folds[groups == group]).size == 1 for group in range(10))
     plain = deal_folds(y, None, 4, 0)
     assert all(np.unique(y[plain == fold]).size == 3 for fold in range(4))
-    with pytest.raises(RowsError):
-        deal_folds(y, np.zeros(60), 4, 0)
+    refused(RowsError, deal_folds, y, np.zeros(60), 4, 0)
 
 
 def test_same_result_whatever_runs_the_trials(no_tools):
@@ -165,7 +164,7 @@ def test_a_killed_worker_loses_nothing(tmp_path, require_tool):
             (tmp_path / name).mkdir()
             command = ("tune", tmp_path / "rows.npz", "-o", tmp_path / name / "best.tkm", "-q")
             options = (*where, "sizes=3KB,4KB", "folds=2", "epochs=2", "effort=quick")
-            assert run(*command, *sets(*options)).exit_code == 0
+            succeeded(*command, *sets(*options))
             models.append((tmp_path / name / "best.tkm").read_bytes())
         assert models[0] == models[1]
 
@@ -211,12 +210,10 @@ def test_the_test_of_a_fold_is_not_trained_on(monkeypatch, no_tools):
 
 def test_trials_are_not_linked(monkeypatch, no_tools):
     """The estimate decides sizes, so nobody waits for a compiler that is there."""
-
-    def link(*_):
-        raise AssertionError
-
     monkeypatch.setattr("tinykernel.measure.report.find_toolchain", lambda *_: object())
-    monkeypatch.setattr("tinykernel.measure.report.measure_footprint", link)
+    monkeypatch.setattr(
+        "tinykernel.measure.report.measure_footprint", Mock(side_effect=AssertionError)
+    )
     found = tune(*data(3), sizes=["3KB"], n_jobs=1, **QUICK)
     assert [point.measured for point in found.points] == ["estimate"]
 
@@ -261,8 +258,7 @@ def test_the_model_of_the_recommended_size_is_taken(trained, tmp_path):
     how = {"sizes": ["2KB"], "n_folds": 2, "journal": tmp_path}
     tune(X, y, **how)
     tinykernel.save(random_model(7), tmp_path / "model-2048.tkm")
-    with pytest.raises(FormatError):
-        tune(X, y, **how)
+    refused(FormatError, tune, X, y, **how)
 
 
 def test_the_same_rows_are_the_same_data(trained, tmp_path):
@@ -279,8 +275,7 @@ def test_a_foreign_journal_is_refused(trained, tmp_path):
     X, y = data()
     how = {"sizes": ["2KB"], "n_folds": 2, "journal": tmp_path / "j"}
     tune(X, y, **how)
-    with pytest.raises(FormatError):
-        tune(X + 1, y, **how)
+    refused(FormatError, tune, X + 1, y, **how)
     with pytest.raises(FormatError, match=r"epochs was not given, is 3; repeat its options"):
         tune(X, y, epochs=3, **how)
     journal = Journal(tmp_path / "j", {"version": "9", "data": "", "options": {}})
@@ -288,11 +283,9 @@ def test_a_foreign_journal_is_refused(trained, tmp_path):
         journal.read()
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "a.jpg").write_bytes(b"")
-    with pytest.raises(FormatError):
-        tune(X, y, **how | {"journal": tmp_path / "photos"})
+    refused(FormatError, tune, X, y, **how | {"journal": tmp_path / "photos"})
     assert [path.name for path in (tmp_path / "photos").iterdir()] == ["a.jpg"]
-    with pytest.raises(FileError):
-        tune(X, y, **how | {"journal": tmp_path / "photos" / "a.jpg"})
+    refused(FileError, tune, X, y, **how | {"journal": tmp_path / "photos" / "a.jpg"})
 
 
 def test_the_time_is_kept(trained, tmp_path, monkeypatch):
@@ -303,8 +296,7 @@ def test_the_time_is_kept(trained, tmp_path, monkeypatch):
     found = tune(X, y, sizes=["2KB", "3KB"], n_folds=4, n_jobs=1, max_time=2.0)
     assert found.stopped == "the time was up"
     assert 3 <= found.done < found.total == 10
-    with pytest.raises(BudgetError):
-        tune(X, y, sizes=["2KB"], max_time=1e-9, journal=tmp_path / "j")
+    refused(BudgetError, tune, X, y, sizes=["2KB"], max_time=1e-9, journal=tmp_path / "j")
 
 
 def test_ctrl_c_keeps_the_best_so_far(trained, monkeypatch, tmp_path):
@@ -339,8 +331,7 @@ def test_sizes_without_a_model_are_left_out(monkeypatch, trained):
     assert found.left_out == {2048: "too small"}
     assert (found.done, found.total, found.stopped) == (5, 5, "")
     assert sum(trial.size == 2048 for trial in trained) == 1
-    with pytest.raises(BudgetError):
-        tune(X, y, sizes=["2KB"], n_jobs=1)
+    refused(BudgetError, tune, X, y, sizes=["2KB"], n_jobs=1)
 
 
 def test_a_linear_part_below_2_kb_is_tried(no_tools):

@@ -105,11 +105,7 @@ def test_another_model_on_the_board_is_refused(require_tool) -> None:
     """A board that runs another model is not compared, however many of its scores agree."""
     require_tool("serial")
     model, other = KINDS["table"](), random_model(7, n_classes=4, **SMALL)
-    with (
-        emulated_board(other) as board,
-        Link(board.port) as link,
-        pytest.raises(ModelError),
-    ):
+    with emulated_board(other) as board, Link(board.port) as link, pytest.raises(ModelError):
         verify_on_board(ConnectedBoard(link), model, rows_of(model, 1))
 
 

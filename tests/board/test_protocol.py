@@ -19,6 +19,7 @@ from tests.board.kinds import KINDS, rows_of
 from tests.codegen.kinds import calibrated
 from tests.random_fronts import local_model, random_beside, random_signal_stage
 from tests.random_models import random_model, random_raw
+from tests.refusals import refused
 from tinykernel.board import link
 from tinykernel.board.emulator import board_name, build_program, emulated_board
 from tinykernel.board.link import ConnectedBoard, Link
@@ -123,8 +124,7 @@ def test_a_runner_that_streams_is_answered(require_tool) -> None:
         assert board.ask("start") == []
         assert board.send(bytes(2)) == []
         assert board.ask("stop") == []
-        with pytest.raises(BoardError):
-            board.send(bytes(2))
+        refused(BoardError, board.send, bytes(2))
 
 
 def test_bad_commands_are_answered(client, table) -> None:
@@ -190,8 +190,7 @@ def test_a_baud_of_ten_digits_is_one_line(require_tool) -> None:
         ("nonsense://x", 115200),
         (os.ttyname(there), 10**10),
     ):
-        with pytest.raises(BoardError):
-            Link(port, baud)
+        refused(BoardError, Link, port, baud)
     os.close(here)
     os.close(there)
 
@@ -217,13 +216,10 @@ class Printing(Link):
 def test_a_line_without_an_end_ends_in_time(monkeypatch) -> None:
     """Neither the greeting nor an answer waits longer than its time, or takes all memory."""
     monkeypatch.setattr(link, "_ANSWER", 0.2)
-    with pytest.raises(BoardError):
-        ConnectedBoard(Printing("hello"))
-    with pytest.raises(BoardError):
-        ConnectedBoard(Printing("m-ready"))
+    refused(BoardError, ConnectedBoard, Printing("hello"))
+    refused(BoardError, ConnectedBoard, Printing("m-ready"))
     monkeypatch.setattr(link, "_MOST_LINES", 10**9)
-    with pytest.raises(BoardError):
-        ConnectedBoard(Printing("m-ready"))
+    refused(BoardError, ConnectedBoard, Printing("m-ready"))
 
 
 def test_the_self_test_waits_for_the_end_of_a_stream(require_tool) -> None:
@@ -233,8 +229,7 @@ def test_the_self_test_waits_for_the_end_of_a_stream(require_tool) -> None:
         board = ConnectedBoard(link)
         board.ask("stream")
         board.ask("selftest")
-        with pytest.raises(BoardError):
-            board.send(bytes(2))
+        refused(BoardError, board.send, bytes(2))
 
 
 def random_line(source: random.Random) -> bytes:

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 import tinykernel
 from tests.cli.tools import failed, process, run
+from tests.refusals import refused
 from tinykernel.board import recording
 from tinykernel.board.emulator import emulated_sensor
 from tinykernel.board.recording import Recorder, sensor_at
@@ -105,8 +106,7 @@ def test_no_sample_of_a_long_recording_is_lost(tmp_path) -> None:
         sensor_at(port, 115200, "text") as sensor,
     ):
         recorder = Recorder(sensor, tmp_path, "ann", rate=1000.0)
-        with pytest.raises(BoardError):
-            recorder.record("walk", 3600.0)
+        refused(BoardError, recorder.record, "walk", 3600.0)
     assert sensor.lost == 0
     (path,) = recorder.paths
     table = np.genfromtxt(path, delimiter=",", skip_header=1, usecols=range(7))
@@ -126,8 +126,7 @@ def test_frames_lose_nothing_and_find_what_is_lost(tmp_path) -> None:
         folder = tmp_path / str(lost)
         with printing(sent) as port, sensor_at(port, 115200, "s16le") as sensor:
             recorder = Recorder(sensor, folder)
-            with pytest.raises(BoardError):
-                recorder.record("clap", 60.0)
+            refused(BoardError, recorder.record, "clap", 60.0)
         assert sensor.lost == lost
         parts = []
         for path in recorder.paths:
@@ -342,8 +341,7 @@ def test_a_silent_sensor_ends_the_recording(form, tmp_path, monkeypatch) -> None
     with printing(data, hold=3.0) as port, sensor_at(port, 115200, form) as sensor:
         recorder = Recorder(sensor, tmp_path, rate=100.0 if form == "text" else None)
         recorder.record("first", 0.2)
-        with pytest.raises(BoardError):
-            recorder.record("second", 60.0)
+        refused(BoardError, recorder.record, "second", 60.0)
     assert [path.stem for path in recorder.paths][:1] == ["first-1"]
     assert not list(tmp_path.rglob("*.part"))
 
@@ -397,8 +395,7 @@ def test_a_wav_that_its_header_cannot_hold_is_several(tmp_path, monkeypatch) -> 
     samples = np.arange(500).reshape(500, 1)
     with printing(frames_of(samples, 16_000)) as port, sensor_at(port, 115200, "s16le") as sensor:
         recorder = Recorder(sensor, tmp_path)
-        with pytest.raises(BoardError):
-            recorder.record("hum", 60.0)
+        refused(BoardError, recorder.record, "hum", 60.0)
     parts = []
     for path in recorder.paths:
         with wave.open(str(path)) as file:

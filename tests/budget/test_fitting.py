@@ -5,13 +5,8 @@ import pytest
 from sklearn.datasets import load_digits
 
 from tests.cli.tools import blobs
-from tinykernel import (
-    Classifier,
-    NoveltyDetector,
-    TinykernelError,
-    report,
-    train,
-)
+from tests.refusals import refused
+from tinykernel import Classifier, NoveltyDetector, TinykernelError, report, train
 from tinykernel.budget import fitting
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.targets import TARGETS
@@ -68,8 +63,7 @@ def test_paper_fits_and_uses_the_budget(digits):
     assert 0.9 * 6144 < found.memory.flash <= 6144
     weights = next(table for table in pack(found.model).tables if table.name == "tk_weights")
     assert weights.n_bytes < 10 * found.classifier.n_components_ * 1.7 / 8
-    with pytest.raises(BudgetError):
-        train(*digits, budget=1000, **PAPER)
+    refused(BudgetError, train, *digits, budget=1000, **PAPER)
 
 
 def test_without_a_search_the_layout_is_compact(digits):
@@ -136,8 +130,7 @@ def test_a_budget_below_all_code_is_refused_without_a_search(monkeypatch):
     for name in (name for name, row in TARGETS.items() if row.family != "host"):
         for model in least:
             refuse_less_than_code(needed_bytes(report(model, name, compiler="none")), name)
-        with pytest.raises(BudgetError):
-            train(X, y, budget=100, target=name)
+        refused(BudgetError, train, X, y, budget=100, target=name)
 
 
 def test_too_many_kernels_are_refused(digits):

@@ -8,17 +8,12 @@ import numpy as np
 import pytest
 
 from tests.random_models import changed, random_model, random_raw
+from tests.refusals import refused
 from tinykernel.build.emulated import EXIT_FAULT, run
 from tinykernel.build.harness import run_rows
 from tinykernel.build.machines import MACHINES
 from tinykernel.build.parity import compare, entry_rows, expected_values, verify
-from tinykernel.build.program import (
-    Platform,
-    build,
-    build_model,
-    find_platform,
-    find_platforms,
-)
+from tinykernel.build.program import Platform, build, build_model, find_platform, find_platforms
 from tinykernel.codegen.targets import TARGETS, find_target
 from tinykernel.errors import LinkError, ToolError
 from tinykernel.model import IntegerModel
@@ -131,5 +126,4 @@ def test_missing_tools(monkeypatch, tmp_path) -> None:
     """Without a compiler the message says what to install."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("PLATFORMIO_CORE_DIR", str(tmp_path))
-    with pytest.raises(ToolError):
-        find_platforms(find_target("esp8266"))
+    refused(ToolError, find_platforms, find_target("esp8266"))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli.tools import failed, json_of, run
+from tests.cli.tools import failed, json_of, succeeded
 
 
 @pytest.mark.sharp
@@ -13,8 +13,7 @@ def test_bench_prints_instructions_by_stage(work, require_platforms) -> None:
     """One JSON object with the keys that scripts rely on; the stages add up; a run repeats."""
     require_platforms("cortex-m4")
     arguments = ("bench", work / "gesture.tkm", "--target", "cortex-m4", "--clock", "80MHz")
-    result = run(*arguments, "--json")
-    assert result.exit_code == 0, result.output
+    result = succeeded(*arguments, "--json")
     found = json.loads(result.stdout)
     assert found["target"] == "cortex-m4"
     assert found["instructions"] == sum(found["stages"].values()) > 0
@@ -23,8 +22,7 @@ def test_bench_prints_instructions_by_stage(work, require_platforms) -> None:
     # Levels of floats that are computed in integers take a little longer for some values.
     assert 0.95 * found["instructions"] < found["fewest_instructions"] < found["instructions"]
     assert found["rows"] == 3
-    table = run(*arguments)
-    assert table.exit_code == 0
+    table = succeeded(*arguments)
     assert "the time varies with the data by " in table.stdout
     assert f"{1e3 * found['seconds'][0]:.2f}-" in table.stdout
     assert str(found["instructions"]) in table.stdout

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.io import wavfile
 
-from tests.cli.tools import failed, run, sets
+from tests.cli.tools import failed, run, sets, succeeded
 from tests.training.signals.test_numbers import rows_of
 
 QUICK = ("--set", "n_kernels=16", "--quiet")
@@ -26,8 +26,7 @@ def recorded(tmp_path_factory):
             text = "\n".join(["time_ms,warm,ax,label", *lines])
             (folder / "rec" / f"{label}{person}.csv").write_text(text)
     cut = ("--window", "64", "--hop", "32", "--set", "beside=warm")
-    result = run("train", folder / "rec", *cut, "-o", folder / "m.tkm", *QUICK)
-    assert result.exit_code == 0, result.output
+    succeeded("train", folder / "rec", *cut, "-o", folder / "m.tkm", *QUICK)
     return folder
 
 
@@ -43,10 +42,9 @@ def test_a_column_of_recordings_is_a_number_beside(recorded, tmp_path):
     words = run("inspect", model).output
     assert "1 number beside" in words
     assert "64 x 1 samples and channels and 1 number beside of int16" in words
-    result = run("report", model, "--html", tmp_path / "page.html", "--data", data)
-    assert result.exit_code == 0, result.output
+    succeeded("report", model, "--html", tmp_path / "page.html", "--data", data)
     assert "warm" in (tmp_path / "page.html").read_text()
-    assert run("export", model, "--format", "library", "-o", tmp_path / "c").exit_code == 0
+    succeeded("export", model, "--format", "library", "-o", tmp_path / "c")
     header = next((tmp_path / "c").rglob("include/*.h"), None) or next(
         (tmp_path / "c").rglob("src/m.h")
     )
@@ -60,7 +58,7 @@ def test_an_array_beside_windows(tmp_path):
     model, file = tmp_path / "m.tkm", tmp_path / "a.npz"
     np.savez(file, X=windows, y=y, beside=numbers)
     given, shape = ("-o", model, *QUICK[:-1]), ("--window-shape", "64x1")
-    assert run("train", file, *shape, *given).exit_code == 0
+    succeeded("train", file, *shape, *given)
     assert "2 numbers beside" in run("inspect", model).output
     assert "C and Python agree" in run("verify", model, file).output
     assert "array beside of 2 numbers a window; give --window-shape" in failed(

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.board.test_checking import TOOLS, altered
-from tests.cli.tools import failed, process, run
+from tests.cli.tools import failed, process, run, succeeded
 from tinykernel.board.emulator import emulated_board
 from tinykernel.board.link import ConnectedBoard, Link
 from tinykernel.modelfile import load
@@ -35,8 +35,7 @@ def port(work) -> Iterator[str]:
 def test_verify_on_a_port(port, work) -> None:
     """The table names the board; JSON has what `verify` has, and what inferences took."""
     arguments = ("verify", work / "gesture.tkm", work / "data.npz", "--port", port)
-    shown = run(*arguments, "--rows", "all")
-    assert shown.exit_code == 0, shown.output
+    shown = succeeded(*arguments, "--rows", "all")
     assert f"this computer at {port}" in shown.stdout
     assert "C and Python agree on every score (the test part of data.npz)" in shown.stdout
     assert "not measured" in shown.stdout

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cli.tools import failed, json_of, run
+from tests.cli.tools import failed, json_of, succeeded
 from tinykernel.build import toolchains
 
 QUICK = ("--set", "epochs=2", "--effort", "quick", "--quiet")
@@ -29,7 +29,7 @@ def test_the_model_does_not_depend_on_the_compiler(work, tmp_path, monkeypatch, 
         assert 0.6 * 5120 < found["flash"] <= 5120
     assert len(models) == 1
     for compiler in ("gcc", "zig", "none"):
-        assert run("report", file, "--compiler", compiler, "-q").exit_code == 0
+        succeeded("report", file, "--compiler", compiler, "-q")
 
 
 def test_a_tiny_budget_is_refused_before_the_reading(work, tmp_path, monkeypatch):

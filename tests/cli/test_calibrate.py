@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.cli.tools import QUICK, arrays, blobs, failed, json_of, run
+from tests.cli.tools import QUICK, arrays, blobs, failed, json_of, run, succeeded
 from tinykernel import load
 from tinykernel.modelfile import about
 
@@ -25,8 +25,7 @@ def fresh(tmp_path_factory) -> Path:
 def test_a_promise(work, fresh, tmp_path) -> None:
     """The model that is written refuses what it is unsure of, and the promise is in words."""
     output = tmp_path / "sure.tkm"
-    result = run("calibrate", work / "gesture.tkm", fresh, "--max-error", "10%", "-o", output)
-    assert result.exit_code == 0, result.output
+    result = succeeded("calibrate", work / "gesture.tkm", fresh, "--max-error", "10%", "-o", output)
     words = "with these 600 rows: error among answered at most 10 % with 95 % confidence"
     assert words in result.stdout
     model, rows = load(output), arrays(fresh)
@@ -64,8 +63,7 @@ def test_known_rows(work, fresh, tmp_path) -> None:
     given = ("calibrate", work / "gesture.tkm", fresh, "-o", output, "--false-alarms", "5%")
     assert "are also used to calibrate" in failed(*given, "--known", fresh)
     assert not output.exists()
-    result = run(*given, "--known", work / "data.npz")
-    assert result.exit_code == 0, result.output
+    result = succeeded(*given, "--known", work / "data.npz")
     model = load(output)
     assert model.decision.prototypes.shape[1] == rows["X"].shape[1]
     assert model.is_novel(rows["X"]).mean() < 0.08
@@ -127,7 +125,6 @@ def test_some_duplicates_of_training_rows_are_allowed(tmp_path) -> None:
     X[400:420] = X[0]
     data, model = tmp_path / "d.npz", tmp_path / "m.tkm"
     np.savez(data, X=X, y=y)
-    assert run("train", data, "-o", model, *QUICK, "-q").exit_code == 0
-    said = run("calibrate", model, data, "-o", tmp_path / "sure.tkm")
-    assert said.exit_code == 0, said.output
+    succeeded("train", data, "-o", model, *QUICK, "-q")
+    said = succeeded("calibrate", model, data, "-o", tmp_path / "sure.tkm")
     assert re.search(r"left out: \d+ of 120 rows, which equal training rows", said.stdout)

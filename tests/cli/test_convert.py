@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import tinykernel
-from tests.cli.tools import run
+from tests.cli.tools import run, succeeded
 from tinykernel import report
 
 
@@ -25,8 +25,7 @@ def test_a_booster_becomes_a_model_file(library, name, file, tmp_path, require_t
     model = getattr(module, name)(n_estimators=5, n_jobs=1, **quiet).fit(X, y)
     booster = model.booster_ if library == "lightgbm" else model.get_booster()
     booster.save_model(str(tmp_path / file))
-    result = run("convert", tmp_path / file, "-o", tmp_path / "w.tkm")
-    assert result.exit_code == 0, result.stderr
+    succeeded("convert", tmp_path / file, "-o", tmp_path / "w.tkm")
     loaded = tinykernel.load(tmp_path / "w.tkm")
     assert (loaded.predict(X) == model.predict(X)).all()
 
@@ -40,13 +39,11 @@ def test_a_linear_model_and_a_budget_take_rows(tmp_path, require_tool):
     model, output = tmp_path / "m.skops", tmp_path / "m.tkm"
     line = ("convert", model, "-o", output, "--data", tmp_path / "wine.npz")
     skops.dump(LogisticRegression(max_iter=5000).fit(X, y), model)
-    done = run(*line)
-    assert done.exit_code == 0, done.stderr
+    done = succeeded(*line)
     assert "0 of 178 rows have another label" in done.stdout
     skops.dump(RandomForestClassifier(40, random_state=0).fit(X, y), model)
     output.unlink()
-    done = run(*line, "--budget", "3KB", "--max-change", "0.2")
-    assert done.exit_code == 0, done.stderr
+    done = succeeded(*line, "--budget", "3KB", "--max-change", "0.2")
     assert report(tinykernel.load(output), budget="3KB").fits
 
 

@@ -1,8 +1,9 @@
 """The whole way on digits."""
 
 import re
+from unittest.mock import Mock
 
-from tests.cli.tools import failed, run
+from tests.cli.tools import failed, succeeded
 from tinykernel import TinykernelError
 from tinykernel.files import manifest, replace_folder_atomically
 
@@ -14,11 +15,7 @@ def test_demo_keeps_what_is_not_its_own(tmp_path, monkeypatch):
     (folder / "mine.txt").write_text("mine")
     assert "--force does not replace it" in failed("demo", "-o", folder, "-q", "--force")
     assert (folder / "mine.txt").read_text() == "mine"
-
-    def stop(*_: object, **__: object) -> None:
-        raise TinykernelError("began")
-
-    monkeypatch.setattr("tinykernel.budget.train", stop)
+    monkeypatch.setattr("tinykernel.budget.train", Mock(side_effect=TinykernelError("began")))
     (folder / "mine.txt").unlink()
     replace_folder_atomically(folder, files | {"manifest.json": manifest(files)})
     (folder / ".pio").mkdir()
@@ -35,8 +32,7 @@ def test_demo_keeps_what_is_not_its_own(tmp_path, monkeypatch):
 def test_demo(tmp_path):
     """demo goes the whole way on digits: trains, exports, verifies all test rows, reports."""
     folder = tmp_path / "digits"
-    result = run("demo", "-o", folder)
-    assert result.exit_code == 0, result.stderr
+    result = succeeded("demo", "-o", folder)
     said = " ".join(result.stdout.split())
     assert "1347 training rows, 450 test rows" in said
     assert re.search(r"\bhost 450 4500 0 9[5-9]", said)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -86,11 +87,7 @@ def test_answers_do_not_wait_for_the_heavy_modules(work, tmp_path):
 
 def test_faults_of_the_program_keep_their_traceback(work, monkeypatch):
     """What is not the user's mistake is not dressed up as one; sklearn's ValueErrors are."""
-
-    def fault(*_):
-        raise ValueError("internal")
-
-    monkeypatch.setattr("tinykernel.data.load.find_data", fault)
+    monkeypatch.setattr("tinykernel.data.load.find_data", Mock(side_effect=ValueError("internal")))
     result = run("predict", work / "gesture.tkm", work / "data.npz")
     assert isinstance(result.exception, ValueError)
     from sklearn.utils import check_array
@@ -218,10 +215,7 @@ def test_ctrl_c_at_the_start_is_one_line(tmp_path):
 def test_ctrl_c_while_options_are_read_is_one_line(monkeypatch, work):
     """Ctrl-C before the command begins is told as Ctrl-C in it, and only once."""
     model = work / "gesture.tkm"
-
-    def interrupt(text):
-        raise KeyboardInterrupt
-
+    interrupt = Mock(side_effect=KeyboardInterrupt)
     monkeypatch.setattr("tinykernel.measure.limits.parse_size", interrupt)
     assert failed("report", model, "--budget", "3KB", status=130) == "error: interrupted"
     monkeypatch.setattr("tinykernel.modelfile.load", interrupt)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.cli.tools import QUICK, blobs, failed, json_of, run, table_with_groups
+from tests.cli.tools import QUICK, blobs, failed, json_of, run, succeeded, table_with_groups
 from tests.sessions import ROOT, blocks, commands, difference, run_command, tools_of_the_texts
 from tinykernel import load
 from tinykernel.cli.common.evaluation import evaluation_in_words, print_verdict
@@ -99,7 +99,7 @@ def test_a_model_remembers_its_training(tmp_path):
     table.write_text(text)
     options = ("--label", "state", "--groups", "who", "-t", "cortex-m0plus", "--budget", "4KB")
     quick = ("--effort", "quick", "--set", "epochs=2", "-q")
-    assert run("train", table, "-o", model, *options, *quick).exit_code == 0
+    succeeded("train", table, "-o", model, *options, *quick)
     said = about(model)
     assert (said["label"], said["groups"], said["budget"]) == ("state", "who", 4096)
     for command in ("predict", "verify", "evaluate"):
@@ -107,7 +107,7 @@ def test_a_model_remembers_its_training(tmp_path):
     found = json_of("report", model, "--compiler", "none")
     assert (found["target"], found["budget"]) == ("cortex-m0plus", 4096)
     assert json_of("report", model, "-t", "cortex-m4", "--compiler", "none")["budget"] is None
-    assert run("export", model, "-o", tmp_path / "out", "-q").exit_code == 0
+    succeeded("export", model, "-o", tmp_path / "out", "-q")
     shown = run("inspect", model).stdout
     assert "cortex-m0plus" in shown
     assert "digests" not in shown

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.io import wavfile
 
-from tests.cli.tools import failed, json_of, run
+from tests.cli.tools import failed, json_of, run, succeeded
 from tinykernel import load
 from tinykernel.build.parity import verify
 from tinykernel.data.recordings import streams
@@ -52,11 +52,9 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
     how = ("--name", "{label}/{person}_*", "--window", "1s", "--hop", "0.1s", "--test", "0")
     how += ("--set", "n_kernels=64", "--quiet")
     how += ("--augment", "shift:500", "--set", "background=noise,other")
-    made = run("train", folder / "train", *how, "-o", folder / "m.tkm")
-    assert made.exit_code == 0, made.output
+    succeeded("train", folder / "train", *how, "-o", folder / "m.tkm")
     calibrate = ("calibrate", folder / "m.tkm", folder / "new", "--false-alarms", "60/h")
-    done = run(*calibrate, "-o", folder / "e.tkm")
-    assert done.exit_code == 0, done.output
+    done = succeeded(*calibrate, "-o", folder / "e.tkm")
     assert "(chosen)" in done.stdout  # in the table of thresholds
     return folder
 
@@ -231,9 +229,9 @@ def test_recordings_of_the_training_are_left_out(told, tmp_path):
         (tmp_path / "days" / f"{n}.csv").write_text("\n".join([spans[0], *lines]))
     model, out = tmp_path / "m.tkm", ("-o", tmp_path / "e.tkm")
     how = ("--window", "0.5s", "--hop", "0.25s", "--set", "n_kernels=16", "--quiet")
-    assert run("train", tmp_path / "days", *how, "-o", model).exit_code == 0
+    succeeded("train", tmp_path / "days", *how, "-o", model)
     calibrate = ("calibrate", model, tmp_path / "days", "--false-alarms")
-    assert run(*calibrate, "1000/h", *out).exit_code == 0
+    succeeded(*calibrate, "1000/h", *out)
     assert load(tmp_path / "e.tkm").events.statement.endswith(
         "hours of recordings held out of days"
     )

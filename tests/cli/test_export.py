@@ -2,7 +2,7 @@
 
 import json
 
-from tests.cli.tools import failed, run
+from tests.cli.tools import failed, run, succeeded
 from tests.random_models import random_model
 from tinykernel import save
 
@@ -10,8 +10,7 @@ from tinykernel import save
 def test_export(work, tmp_path):
     """export writes a project named after the model and says where."""
     folder = tmp_path / "out" / "project"
-    result = run("export", work / "gesture.tkm", "-t", "esp32", "-o", folder, "--json")
-    assert result.exit_code == 0, result.stderr
+    result = succeeded("export", work / "gesture.tkm", "-t", "esp32", "-o", folder, "--json")
     found = json.loads(result.stdout)
     assert sorted(found["files"]) == sorted(
         path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
@@ -36,8 +35,8 @@ def test_export_to_a_chip_that_is_too_small_is_refused(tmp_path, monkeypatch):
         assert words in refused
         assert "--force" in refused
         assert not (tmp_path / "uno").exists()
-    assert run("export", "imu.tkm", "-t", "atmega328p", "-o", tmp_path / "uno", "-f").exit_code == 0
-    assert run("export", "imu.tkm", "-t", "cortex-m4", "-o", tmp_path / "m4").exit_code == 0
+    succeeded("export", "imu.tkm", "-t", "atmega328p", "-o", tmp_path / "uno", "-f")
+    succeeded("export", "imu.tkm", "-t", "cortex-m4", "-o", tmp_path / "m4")
 
 
 def test_export_where_it_belongs_by_default(work, tmp_path, monkeypatch):
@@ -45,7 +44,7 @@ def test_export_where_it_belongs_by_default(work, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run("export", work / "gesture.tkm", "-t", "host", "-q").output == ""
     assert [path.name for path in tmp_path.iterdir()] == ["gesture-host"]
-    assert run("export", work / "gesture.tkm", "-t", "host", "--name", "tap").exit_code == 0
+    succeeded("export", work / "gesture.tkm", "-t", "host", "--name", "tap")
     assert (tmp_path / "tap-host" / "lib" / "tap" / "src" / "tap.h").is_file()
 
 
@@ -64,13 +63,12 @@ def test_export_never_overwrites_by_itself(work, tmp_path):
 def test_library_is_for_every_target(work, tmp_path, monkeypatch):
     """--format library and single take no processor, go to NAME, and say what comes next."""
     monkeypatch.chdir(tmp_path)
-    result = run("export", work / "gesture.tkm", "--format", "library")
-    assert result.exit_code == 0, result.stderr
+    result = succeeded("export", work / "gesture.tkm", "--format", "library")
     assert "see gesture/README.md" in result.stdout.replace("\n", " ")
     assert "flash" not in result.stdout
     assert (tmp_path / "gesture" / "library.properties").is_file()
     assert json.loads((tmp_path / "gesture" / "manifest.json").read_text())["target"] is None
-    assert run("export", work / "gesture.tkm", "--format", "single", "-q").exit_code == 0
+    succeeded("export", work / "gesture.tkm", "--format", "single", "-q")
     files = {path.name for path in (tmp_path / "gesture-single").iterdir()}
     assert files == {"gesture.h", "gesture.c", "gesture_field.h", "LICENSE", "manifest.json"}
 
@@ -78,8 +76,7 @@ def test_library_is_for_every_target(work, tmp_path, monkeypatch):
 def test_a_library_may_name_a_target(work, tmp_path):
     """A target beside a format that is for all of them is left out with a note."""
     given = ("--format", "library", "-t", "cortex-m4", "-o", tmp_path / "p")
-    result = run("export", work / "gesture.tkm", *given)
-    assert result.exit_code == 0
+    result = succeeded("export", work / "gesture.tkm", *given)
     assert "the same for every target" in result.stderr
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 import tinykernel
-from tests.cli.tools import failed, json_of, run
+from tests.cli.tools import failed, json_of, run, succeeded
 from tinykernel import load, save
 from tinykernel.codegen.plan import FORMAT
 from tinykernel.files import MANIFEST
@@ -18,8 +18,7 @@ from tinykernel.files import MANIFEST
 def project(work, tmp_path_factory):
     """Return a library of the model; tests work on copies."""
     folder = tmp_path_factory.mktemp("check") / "gesture"
-    result = run("export", work / "gesture.tkm", "--format", "library", "-o", folder, "-q")
-    assert result.exit_code == 0, result.output
+    succeeded("export", work / "gesture.tkm", "--format", "library", "-o", folder, "-q")
     return folder
 
 
@@ -48,7 +47,7 @@ def test_two_trainings_looked_alike_to_a_package_manager(work, project, tmp_path
     folder, model = tmp_path / "gesture", work / "gesture.tkm"
     given = ("export", model, "--format", "library", "-o", folder, "-q", "--set")
     assert "write it as 1.4.0" in failed(*given, "version=1.4")
-    assert run(*given, "version=1.4.0-rc.1").exit_code == 0
+    succeeded(*given, "version=1.4.0-rc.1")
     assert '#define GESTURE_VERSION "1.4.0-rc.1"' in (folder / "src" / "gesture.h").read_text()
     assert json.loads((folder / "library.json").read_text())["version"] == "1.4.0-rc.1"
     assert "version=1.4.0-rc.1\n" in (folder / "library.properties").read_text()
@@ -127,8 +126,7 @@ def test_every_export_is_rendered_again(work, tmp_path, options):
     """Name, target, framework and workflow are those of the manifest; rows come from --data."""
     data, folder = ("--data", work / "data.npz"), tmp_path / "p"
     hint = "hint: if the export was made with --data, give the same rows"
-    done = run("export", work / "gesture.tkm", *options, *data, "-o", folder, "-q")
-    assert done.exit_code == 0, done.output
+    done = succeeded("export", work / "gesture.tkm", *options, *data, "-o", folder, "-q")
     report = _check(work / "gesture.tkm", folder, options=data, status=0)
     has = "single" not in options
     assert report["files"] == len(json.loads((folder / MANIFEST).read_text())["files"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.tools import failed, run
+from tests.cli.tools import failed, succeeded
 from tests.sessions import environment
 from tinykernel import __version__, load, save
 from tinykernel.files import MANIFEST
@@ -54,8 +54,7 @@ def test_workflow(work, tmp_path, require_tool, format) -> None:
     project = tmp_path / "firmware"
     target = ("--target", "cortex-m4") if format == "platformio" else ()
     given = (*target, "--format", format, "--set", "ci=github", "-o", project, "--quiet")
-    result = run("export", with_budget(work, tmp_path, 30 << 10), *given)
-    assert result.exit_code == 0, result.stderr
+    succeeded("export", with_budget(work, tmp_path, 30 << 10), *given)
     commands = steps(project, yaml)
     assert len(commands) == 3
     assert ".github/workflows/model.yml" in (project / MANIFEST).read_text()
@@ -76,5 +75,5 @@ def test_budget_of_the_workflow(work, tmp_path, require_tool) -> None:
     command = ("export", model, "--target", "cortex-m4", "-o", project, "--quiet")
     assert "'gitlab'" in failed(*command, "--set", "ci=gitlab", status=2)
     assert not project.exists()
-    assert run(*command, "--set", "ci=github").exit_code == 0
+    succeeded(*command, "--set", "ci=github")
     assert statuses(project, steps(project, yaml)[2:], tmp_path) == [1]

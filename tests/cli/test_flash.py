@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.tools import failed, run
+from tests.cli.tools import failed, run, succeeded
 from tinykernel.files import MANIFEST, manifest
 
 
@@ -48,15 +48,14 @@ def test_flash_runs_only_what_an_export_says(project, tmp_path, monkeypatch):
         assert expected in message
         assert "--trust" in message
         assert not (tmp_path / "called").exists()
-    assert run("flash", project, "--trust").exit_code == 0
+    succeeded("flash", project, "--trust")
     assert (tmp_path / "called").exists()
 
 
 def test_flash_runs_upload_in_the_project(project, tmp_path, monkeypatch, capfd):
     """flash hands folder, environment and port to pio and keeps stdout free."""
     fake_pio(tmp_path, monkeypatch, f'echo "$@" > {tmp_path}/called; echo uploading')
-    result = run("flash", project, "-e", "board", "--port", "/dev/ttyACM0")
-    assert result.exit_code == 0
+    result = succeeded("flash", project, "-e", "board", "--port", "/dev/ttyACM0")
     expected = f"run --target upload --project-dir {project} --environment board"
     assert (tmp_path / "called").read_text() == f"{expected} --upload-port /dev/ttyACM0\n"
     assert result.stdout == ""

@@ -1,6 +1,6 @@
 """What a model is."""
 
-from tests.cli.tools import json_of, run
+from tests.cli.tools import json_of, run, succeeded
 from tests.separable import separable_model
 from tinykernel import save
 
@@ -33,8 +33,7 @@ def test_inspect_of_an_image_model_says_what_the_file_remembers(tmp_path):
         "accuracy": {"test_accuracy": 0.975, "train_accuracy": 1.0},
     }
     save(model, tmp_path / "m.tkm", about)
-    result = run("inspect", tmp_path / "m.tkm")
-    assert result.exit_code == 0, result.output
+    result = succeeded("inspect", tmp_path / "m.tkm")
     lines = {line.split("  ")[0]: line for line in result.stdout.splitlines()}
     assert "2 blocks of separable convolutions, 5 channels" in lines["consists of"]
     assert lines.keys().isdisjoint({"components", "permutation", "halvings first"})

@@ -1,8 +1,10 @@
 """Commands that cannot finish a file: what there was stays."""
 
+from unittest.mock import Mock
+
 import pytest
 
-from tests.cli.tools import failed, run, sets
+from tests.cli.tools import failed, sets, succeeded
 from tinykernel import files
 
 _EXPORT = ("export", "MODEL", "-o", "OUT/project", "--force", "-q")
@@ -26,14 +28,12 @@ def test_what_there_was_stays(work, tmp_path, monkeypatch, command):
     """A full disk gives one line and leaves the old files: every command writes by `files`."""
     places = {"MODEL": work / "gesture.tkm", "DATA": work / "data.npz"}
     typed = [places.get(word, word.replace("OUT", str(tmp_path))) for word in command]
-    assert run(*typed).exit_code == 0
+    succeeded(*typed)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert before
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(files.os, "replace", full)
+    monkeypatch.setattr(
+        files.os, "replace", Mock(side_effect=OSError(28, "No space left on device"))
+    )
     assert "No space left on device" in failed(*typed)
     after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert after == before

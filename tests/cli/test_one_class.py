@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.cli.tools import blobs, failed, json_of, run
+from tests.cli.tools import blobs, failed, json_of, run, succeeded
 from tinykernel import load
 from tinykernel.modelfile import about
 
@@ -34,11 +34,12 @@ def test_the_commands_work_on_it(normal, tmp_path) -> None:
     assert (found["differences"], found["accuracy"] > 0.5) == (0, True)
     labels = json_of("predict", model, normal / "all.npz")["labels"]
     assert set(labels) == {"normal", "novel"}
-    assert run("evaluate", model, normal / "all.npz").exit_code == 0
+    succeeded("evaluate", model, normal / "all.npz")
     assert "novel above" in run("inspect", model).stdout
     output = tmp_path / "again.tkm"
-    result = run("calibrate", model, normal / "fresh.npz", "--false-alarms", "2%", "-o", output)
-    assert result.exit_code == 0, result.output
+    result = succeeded(
+        "calibrate", model, normal / "fresh.npz", "--false-alarms", "2%", "-o", output
+    )
     assert "at most 2 % of rows like these are taken for novel" in result.stdout
     assert "at most 2 %" in about(output)["calibration"]["statement"]
     assert load(output).readout.offset[0] <= load(model).readout.offset[0]
@@ -51,7 +52,7 @@ def test_memory_of_one_class_has_names(normal, tmp_path) -> None:
     """The promise has no number of rows, and that there is one class has words."""
     page = tmp_path / "m.html"
     given = ("--html", page, "--compiler", "none", "-t", "cortex-m4")
-    assert run("report", normal / "m.tkm", *given).exit_code == 0
+    succeeded("report", normal / "m.tkm", *given)
     for said in (run("inspect", normal / "m.tkm").stdout, page.read_text()):
         assert "normal rows only" in said
         assert "are taken for novel" in said

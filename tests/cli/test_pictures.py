@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.cli.tools import failed, json_of, run, sets
+from tests.cli.tools import failed, json_of, run, sets, succeeded
 from tinykernel.modelfile import about
 
 QUICK = (*sets("n_channels=16", "epochs=3"), "--effort", "quick", "--quiet")
@@ -28,8 +28,7 @@ def trained(require_tool, tmp_path_factory):
         picture = Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
         picture.save(folder / "bars" / label / f"p{number % 6}_{number}.jpg")
     (folder / "bars" / "lie" / "p0_bad.jpg").write_bytes(b"\xff\xd8\xff")
-    result = run("train", folder / "bars", "--image-shape", "12x12", "-o", folder / "m.tkm", *QUICK)
-    assert result.exit_code == 0, result.output
+    succeeded("train", folder / "bars", "--image-shape", "12x12", "-o", folder / "m.tkm", *QUICK)
     return folder
 
 
@@ -50,7 +49,7 @@ def test_images_with_text_labels_have_a_page(trained, tmp_path):
     np.savez(tmp_path / "d.npz", X=X, y=np.array(["lie", "stand"] * 10))
     for data in (trained / "bars", tmp_path / "d.npz"):
         page = ("--html", tmp_path / "p.html", "--data", data, "--compiler", "none")
-        assert run("report", trained / "m.tkm", *page, "-q").exit_code == 0
+        succeeded("report", trained / "m.tkm", *page, "-q")
         text = (tmp_path / "p.html").read_text()
         assert "data:image/png" in text
         assert "stand" in text

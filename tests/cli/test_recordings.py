@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.io import wavfile
 
-from tests.cli.tools import failed, json_of, run, sets
+from tests.cli.tools import failed, json_of, run, sets, succeeded
 from tinykernel import load, save
 from tinykernel.model.answers.decision import Decision
 from tinykernel.model.answers.events import Events
@@ -50,8 +50,7 @@ def recorded(tmp_path_factory):
 def test_one_recording_is_enough_to_train(recorded, tmp_path):
     """The only group that was left once ended the training."""
     file = recorded / "rec" / "p0.csv"
-    result = run("train", file, *CUT, "--test", 0, "-o", tmp_path / "m.tkm", *QUICK)
-    assert result.exit_code == 0, result.output
+    succeeded("train", file, *CUT, "--test", 0, "-o", tmp_path / "m.tkm", *QUICK)
 
 
 def test_whole_recordings_are_kept_aside(recorded):
@@ -152,8 +151,7 @@ def test_a_stream_without_labels(recorded, tmp_path):
     """The column of labels may be missing."""
     rows = [line.rsplit(",", 1)[0] for line in lines(9)]
     write(tmp_path / "new.csv", rows, "time_ms,ax,ay")
-    result = run("predict", recorded / "m.tkm", "--stream", tmp_path / "new.csv")
-    assert result.exit_code == 0, result.output
+    result = succeeded("predict", recorded / "m.tkm", "--stream", tmp_path / "new.csv")
     assert "true" not in result.stdout
 
 
@@ -173,10 +171,9 @@ def test_windows_in_an_array(recorded, tmp_path):
     file = tmp_path / "w.npz"
     np.savez(file, X=X, y=np.arange(60) % 2, who=np.arange(60) // 10)
     given = ("--window-shape", "32x2", "--groups", "who", "--hop", 16)
-    result = run("train", file, *given, "-o", tmp_path / "w.tkm", *QUICK)
-    assert result.exit_code == 0, result.output
+    succeeded("train", file, *given, "-o", tmp_path / "w.tkm", *QUICK)
     assert load(tmp_path / "w.tkm").input.shape == (32, 2)
-    assert run("predict", tmp_path / "w.tkm", file).exit_code == 0
+    succeeded("predict", tmp_path / "w.tkm", file)
 
 
 @pytest.mark.parametrize(
@@ -216,11 +213,7 @@ def test_a_column_of_persons_is_told_if_it_is_an_input(tmp_path):
         (("--set", "short=pad"), "only for recordings; give --window", 2),
         (("--hop", "5"), "only for recordings; give --window", 2),
         (("--set", "drop=a"), "has no columns; leave out inputs and drop", 1),
-        (
-            ("--window", "1s", "--missing", "keep"),
-            "'keep': choose drop or error for recordings",
-            2,
-        ),
+        (("--window", "1s", "--missing", "keep"), "'keep': choose drop or error for recordings", 2),
         (("--window", "1s", "--set", "input_type=int8"), "not an option for recordings", 2),
     ],
 )
@@ -244,7 +237,7 @@ def test_recordings_may_have_an_official_test_part(recorded, tmp_path):
     judged = json_of("evaluate", tmp_path / "m.tkm", tmp_path / "other")
     assert judged["accuracy"] == found["test_accuracy"]
     table = tmp_path / "p.csv"
-    assert run("predict", tmp_path / "m.tkm", tmp_path / "other", "-o", table).exit_code == 0
+    succeeded("predict", tmp_path / "m.tkm", tmp_path / "other", "-o", table)
     names = [line.split(",")[0] for line in table.read_text().splitlines()[:3]]
     assert names == ["window", "late.csv:0", "late.csv:16"]
 

@@ -5,15 +5,14 @@ import pickle
 
 import numpy as np
 
-from tests.cli.tools import arrays, failed, json_of, run
+from tests.cli.tools import arrays, failed, json_of, run, succeeded
 from tinykernel import load
 
 
 def test_report(work):
     """report has the keys others read, whose parts add up, and keeps to a budget by its status."""
     command = ("report", work / "gesture.tkm", "-t", "cortex-m4", "--json")
-    result = run(*command, "--budget", "30KB")
-    assert result.exit_code == 0, result.stderr
+    result = succeeded(*command, "--budget", "30KB")
     found = json.loads(result.stdout)
     assert {"target", "flash", "ram", "stack", "parts", "source", "budget", "fits"} <= set(found)
     assert found["flash"] == sum(found["parts"]["flash"].values())
@@ -23,7 +22,7 @@ def test_report(work):
     assert over.exit_code == 1
     assert json.loads(over.stdout)["fits"] is False
     assert ", 1 byte more than" in over.stderr
-    assert run(*command, "--budget", found["flash"]).exit_code == 0
+    succeeded(*command, "--budget", found["flash"])
 
 
 def test_report_table(work, tmp_path):
@@ -62,13 +61,12 @@ def test_page(work, tmp_path):
     page, data = tmp_path / "r.html", work / "data.npz"
     given = ("-t", "cortex-m0plus,cortex-m4", "--compiler", "none", "--quiet", "--data", data)
     command = ("report", work / "gesture.tkm", *given, "--html", page)
-    result = run(*command)
-    assert result.exit_code == 0, result.stderr
+    succeeded(*command)
     judged = json_of("evaluate", work / "gesture.tkm", data)
     accuracy = f"{100 * judged['accuracy']:.2f} %"
     told = run("report", work / "gesture.tkm", "--compiler", "none", "--html", page)
     assert told.stderr.splitlines()[-1] == f"wrote the page to {page}"
-    assert run(*command).exit_code == 0
+    succeeded(*command)
     text = page.read_text()
     assert all(said in text for said in (accuracy, "30 rows", "STM32F401RE", "a linear model"))
     rows = arrays(data)

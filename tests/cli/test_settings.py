@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import typer
 
-from tests.cli.tools import QUICK, blobs, failed, json_of, run, sets
+from tests.cli.tools import QUICK, blobs, failed, json_of, run, sets, succeeded
 from tests.sessions import ROOT
 from tinykernel.cli import app
 from tinykernel.cli.settings.gathering import read_file
@@ -84,12 +84,11 @@ def test_a_file_of_settings_says_the_same_as_options(work, tmp_path) -> None:
     data.symlink_to(work / "data.npz")
     config = tmp_path / "tinykernel.toml"
     given = ("--seed", 3, "--effort", "quick", *sets("n_components=32", "epochs=2"))
-    first = run("train", data, "-o", tmp_path / "a.tkm", *given, "-q")
-    assert first.exit_code == 0, first.output
+    succeeded("train", data, "-o", tmp_path / "a.tkm", *given, "-q")
     config.write_text('[train]\nseed = 3\neffort = "quick"\nn_components = 32\nepochs = 2\n')
-    assert run("train", data, "-o", tmp_path / "b.tkm", "-q").exit_code == 0
+    succeeded("train", data, "-o", tmp_path / "b.tkm", "-q")
     assert (tmp_path / "a.tkm").read_bytes() == (tmp_path / "b.tkm").read_bytes()
-    assert run("train", data, "-o", tmp_path / "c.tkm", "--seed", 4, "-q").exit_code == 0
+    succeeded("train", data, "-o", tmp_path / "c.tkm", "--seed", 4, "-q")
     assert (tmp_path / "a.tkm").read_bytes() != (tmp_path / "c.tkm").read_bytes()
 
 
@@ -98,8 +97,8 @@ def test_saved_settings_repeat_a_call(work, tmp_path) -> None:
     saved, typed = tmp_path / "a.toml", ("--seed", 3, *QUICK)
     label = ("--label", 'y_train "\U0001f600"')
     train = ("train", work / "data.npz", "-q", "-o")
-    assert run(*train, tmp_path / "a.tkm", *typed, "--save-config", saved).exit_code == 0
-    assert run(*train, tmp_path / "b.tkm", "--config", saved).exit_code == 0
+    succeeded(*train, tmp_path / "a.tkm", *typed, "--save-config", saved)
+    succeeded(*train, tmp_path / "b.tkm", "--config", saved)
     assert (tmp_path / "a.tkm").read_bytes() == (tmp_path / "b.tkm").read_bytes()
     run(*train, tmp_path / "c.tkm", "--config", saved, *label, "--save-config", saved)
     assert SETTINGS["label"].read(read_file(saved)["label"][0]) == label[1]

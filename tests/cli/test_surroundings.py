@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.cli.tools import QUICK, ROOT, process, run, table_with_groups
+from tests.cli.tools import QUICK, ROOT, process, run, succeeded, table_with_groups
 from tinykernel.cli import main
 from tinykernel.modelfile import load
 
@@ -68,8 +68,7 @@ def test_a_locale_with_a_decimal_comma_changes_no_number(tmp_path, tool_missing,
             ("export", "m.tkm", "-t", "host", "-o", "c", "--force"),
             ("evaluate", "m.tkm", "t.csv", "--json"),
         ):
-            done = run(*command)
-            assert done.exit_code == 0, done.output
+            done = succeeded(*command)
             yield done.output
         yield from (path.read_text() for path in sorted(Path("c").rglob("*.[ch]")))
 
@@ -93,10 +92,10 @@ def test_line_ends_of_other_systems_are_no_part_of_labels(tmp_path, monkeypatch)
         Path("t.csv").write_bytes(text.replace("\n", end).encode())
         Path("tinykernel.toml").write_bytes(settings.replace("\n", end).encode())
         model = r"C:\größe 1.tkm"
-        assert run("train", "t.csv", "-o", model, "-q").exit_code == 0
+        succeeded("train", "t.csv", "-o", model, "-q")
         models.append(load(model))
     assert models[0] == models[1] == models[2]
-    assert run("export", model, "--format", "single", "-o", "c").exit_code == 0
+    succeeded("export", model, "--format", "single", "-o", "c")
     assert len(list(Path("c").glob("c_gr*.[ch]"))) == 3
 
 
@@ -112,8 +111,7 @@ def test_paths_with_spaces_and_quotes(work, tmp_path, monkeypatch, require_tool)
     verified = run("verify", place / "gesture.tkm", place / "data.npz")
     assert "C and Python agree" in verified.stdout, verified.output
     assert list(temporary.iterdir()) == []
-    exported = run("export", place / "gesture.tkm", "-o", place / "the project")
-    assert exported.exit_code == 0, exported.output
+    succeeded("export", place / "gesture.tkm", "-o", place / "the project")
     assert (place / "the project" / "platformio.ini").is_file()
 
 

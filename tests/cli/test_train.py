@@ -2,12 +2,13 @@
 
 import re
 import signal
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 from tests.cli import tools
-from tests.cli.tools import QUICK, blobs, failed, json_of, process, run, sets
+from tests.cli.tools import QUICK, blobs, failed, json_of, process, run, sets, succeeded
 from tinykernel import Classifier, load
 from tinykernel.codegen.targets import TARGETS
 
@@ -22,8 +23,7 @@ def test_train_prints_accuracy_with_its_split(work, tmp_path):
     """The accuracy is printed with its split and the file; --json prints it, and nothing else."""
     file, data = tmp_path / "m.pkl", tools.arrays(work / "data.npz")
     train = ("train", work / "data.npz", "-o", file, *QUICK)
-    result = run(*train[:-1])
-    assert result.exit_code == 0
+    result = succeeded(*train[:-1])
     for text in ("120 training rows, 30 test rows", "m.pkl", "64"):
         assert text in result.stdout
     assert re.search(r"\ntraining  \d+\.\d\d %\ntest      \d+\.\d\d %\n", result.stdout)
@@ -38,7 +38,7 @@ def test_train_prints_accuracy_with_its_split(work, tmp_path):
 def test_model_remembers_its_columns(tmp_path, suffix):
     """A model finds its columns by name, in any order, or says which is missing."""
     table, model = tools.table_with_groups(tmp_path), tmp_path / f"m.{suffix}"
-    assert run("train", table, "-o", model, *QUICK, "--set", "drop=who").exit_code == 0
+    succeeded("train", table, "-o", model, *QUICK, "--set", "drop=who")
     scores = json_of("predict", model, table)["scores"]
     lines = [line.split(",") for line in table.read_text().splitlines()]
     swapped = [[cells[0], cells[2], cells[1], *cells[3:]] for cells in lines]
@@ -85,11 +85,7 @@ def test_options_reach_the_estimator(data, tmp_path, monkeypatch):
 
 def test_the_model_is_saved_before_it_is_judged(data, tmp_path, monkeypatch):
     """Whatever fails after the training, the model is in its file, and the user is told."""
-
-    def fault(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("tinykernel.cli.train.judged", fault)
+    monkeypatch.setattr("tinykernel.cli.train.judged", Mock(side_effect=KeyboardInterrupt))
     file = tmp_path / "m.tkm"
     result = run("train", data, "-o", file, *QUICK)
     assert result.exit_code == 130
@@ -99,15 +95,12 @@ def test_the_model_is_saved_before_it_is_judged(data, tmp_path, monkeypatch):
 
 def test_an_interrupted_comparison_loses_nothing(data, tmp_path, monkeypatch):
     """The accuracy is printed and the model saved before simple models are trained."""
-
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
     file = tmp_path / "m.tkm"
     run("train", data, "-o", tmp_path / "whole.tkm", *QUICK[:-1])
-    monkeypatch.setattr("tinykernel.evaluation.models.label_baselines", interrupt)
-    result = run("train", data, "-o", file, *QUICK[:-1])
-    assert result.exit_code == 0
+    monkeypatch.setattr(
+        "tinykernel.evaluation.models.label_baselines", Mock(side_effect=KeyboardInterrupt)
+    )
+    result = succeeded("train", data, "-o", file, *QUICK[:-1])
     assert "\naccuracy " in result.stdout
     assert f"saved     {file}\n" in result.stdout
     assert "not compared with simple models" in result.stderr

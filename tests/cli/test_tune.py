@@ -2,10 +2,11 @@
 
 import csv
 import json
+from unittest.mock import Mock
 
 import pytest
 
-from tests.cli.tools import failed, json_of, run, sets
+from tests.cli.tools import failed, json_of, run, sets, succeeded
 from tinykernel.modelfile import about
 
 # At 4 KB the linear part of 5 inputs is all that competes with a few components.
@@ -36,16 +37,11 @@ def test_the_recommended_model_is_written(work, tuned):
 
 def test_pick_trains_nothing(work, tuned, monkeypatch):
     """--pick writes another size from the journal; a size that is not there is one line."""
-
-    def never(*_):
-        raise AssertionError
-
-    monkeypatch.setattr("tinykernel.tuning.run.run_trial", never)
+    monkeypatch.setattr("tinykernel.tuning.run.run_trial", Mock(side_effect=AssertionError))
     command = ("tune", work / "data.npz", *OPTIONS)
     for asked, expected in (("3KB", 3072), ("100KB", 4096)):
         file = tuned / f"{asked}.tkm"
-        result = run(*command, "-o", file, "--pick", asked)
-        assert result.exit_code == 0, result.output
+        result = succeeded(*command, "-o", file, "--pick", asked)
         assert about(file)["budget"] == expected
         assert "standard error" in result.stdout
         assert ("--pick 100.0 KB: takes 4.0 KB" in result.stderr) == (asked == "100KB")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.cli.tools import QUICK, failed, json_of, run
+from tests.cli.tools import QUICK, failed, json_of, run, succeeded
 from tinykernel import load
 
 
@@ -17,8 +17,7 @@ def values(tmp_path_factory):
     lines = [",".join(f"{v:.4f}" for v in (*row, hours)) for row, hours in zip(X, y, strict=True)]
     (folder / "wear.csv").write_text("\n".join(["rms,peak,temp,hours", *lines]) + "\n")
     given = ("--label", "hours", "--task", "numbers", *QUICK)
-    made = run("train", folder / "wear.csv", "-o", folder / "wear.tkm", *given)
-    assert made.exit_code == 0, made.output
+    succeeded("train", folder / "wear.csv", "-o", folder / "wear.tkm", *given)
     return folder
 
 
@@ -38,7 +37,7 @@ def test_every_command_speaks_of_values(values, tmp_path):
     fixed = np.array(predicted["scores"]) / 2**integer.answers.shift
     np.testing.assert_array_equal(fixed, predicted["values"])
     table = tmp_path / "p.csv"
-    assert run("predict", model, data, "-o", table, "--quiet").exit_code == 0
+    succeeded("predict", model, data, "-o", table, "--quiet")
     assert table.read_text().splitlines()[0] == "row,hours"
     inspected = json_of("inspect", model)
     assert inspected["scale_shift"] == integer.answers.shift

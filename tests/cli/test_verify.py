@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from tests.cli.tools import QUICK, bare, blobs, failed, json_of, run, table_with_groups
+from tests.cli.tools import QUICK, bare, blobs, failed, json_of, run, succeeded, table_with_groups
 from tinykernel import load, save
 from tinykernel.build import parity
 from tinykernel.cli.common.arguments import each_that_fits
@@ -13,8 +13,7 @@ from tinykernel.errors import LinkError
 
 def test_verify(work, tmp_path):
     """verify compares every score of the test part, or of rows without labels, and says where."""
-    result = run("verify", work / "gesture.tkm", work / "data.npz", "--json")
-    assert result.exit_code == 0
+    result = succeeded("verify", work / "gesture.tkm", work / "data.npz", "--json")
     found = json.loads(result.stdout)
     assert found["target"] == "host"
     assert (found["rows"], found["scores"], found["differences"]) == (30, 90, 0)
@@ -55,8 +54,7 @@ def test_a_model_trained_with_groups_takes_its_own_table(tmp_path):
     assert found["rows"] == trained["test_rows"]
     assert found["accuracy"] == trained["test_accuracy"]
     assert found["part"] == "test rows (20 % held out, whole groups, seed 0)"
-    result = run("export", model, "-t", "host", "-o", tmp_path / "out", "--data", table, "-q")
-    assert result.exit_code == 0, result.stderr
+    succeeded("export", model, "-t", "host", "-o", tmp_path / "out", "--data", table, "-q")
     assert len(json_of("predict", model, table)["labels"]) == 60
     save(load(model), model)  # without what it remembers
     assert "6 inputs" in failed("predict", model, table)

@@ -29,11 +29,16 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
+def succeeded(*arguments: object) -> Result:
+    """Run a command that must succeed."""
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
 def json_of(*arguments: object) -> Any:
     """Run a command that must succeed with --json, and return what it prints."""
-    result = run(*arguments, "--json")
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
+    return json.loads(succeeded(*arguments, "--json").stdout)
 
 
 def sets(*assignments: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.cli.tools import run
+from tests.cli.tools import succeeded
 from tests.firmware.local_models import ALL
 from tests.fuzz.proofs import load_checker
 from tests.random_models import make_model, one_class, random_model, tree_model, with_linear
@@ -426,8 +426,7 @@ def test_inspect_writes_the_proof(checker, tmp_path, capsys):
         zero_weights=False,
     )
     save(model, tmp_path / "m.tkm")
-    result = run("inspect", tmp_path / "m.tkm", "--proof", tmp_path / "m.json")
-    assert result.exit_code == 0, result.output
+    result = succeeded("inspect", tmp_path / "m.tkm", "--proof", tmp_path / "m.json")
     assert "check_proof.py" in result.stderr
     checker.accept(_export(model)._replace(proof=json.loads((tmp_path / "m.json").read_text())))
     assert "26 stages" in capsys.readouterr().out

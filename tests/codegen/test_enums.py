@@ -10,6 +10,7 @@ import pytest
 
 from tests.convolutions import convolution_model
 from tests.random_models import random_model
+from tests.refusals import refused
 from tinykernel.build.program import write_sources
 from tinykernel.codegen.enums import constants_of
 from tinykernel.codegen.projects import exported_files
@@ -205,8 +206,7 @@ def test_missing_value_has_the_type_of_the_inputs() -> None:
         ("T_TABLE_MISSING", "(-7)"),
     ]
     for value in (-129.0, 0.5):
-        with pytest.raises(RangeError):
-            constants_of(Coding({}, {"m": value}), small, "t")
+        refused(RangeError, constants_of, Coding({}, {"m": value}), small, "t")
 
 
 @pytest.mark.parametrize("form", ["single", "library", "platformio"])

@@ -19,6 +19,7 @@ from tests.firmware.local_models import with_events
 from tests.firmware.test_decisions import deciding
 from tests.random_fronts import local_model, random_signal_stage
 from tests.random_models import random_model, random_raw
+from tests.refusals import refused
 from tests.separable import separable_model
 from tests.spectra import spectral_model
 from tinykernel import resources
@@ -139,12 +140,9 @@ def test_platformio_project_has_only_files_that_are_read(target: str) -> None:
 def test_formats_for_every_target_take_none(format: str) -> None:
     """An option that changes nothing is an error, not ignored."""
     for options in ({"board": "pico"}, {"framework": "arduino"}, {"platform": "ststm32"}):
-        with pytest.raises(OptionError):
-            exported_files(random_model(1), None, format=format, **options)
-    with pytest.raises(OptionError):
-        exported_files(random_model(1), "esp32", format=format)
-    with pytest.raises(OptionError):
-        exported_files(random_model(1), None)
+        refused(OptionError, exported_files, random_model(1), None, format=format, **options)
+    refused(OptionError, exported_files, random_model(1), "esp32", format=format)
+    refused(OptionError, exported_files, random_model(1), None)
 
 
 @pytest.mark.parametrize(("name", "compiler"), [("gesture", "gcc"), ("wake", "clang")])

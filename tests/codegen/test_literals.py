@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.refusals import refused
 from tinykernel.codegen.literals import (
     check_name,
     float_literal,
@@ -30,8 +31,7 @@ def test_float_literal_reads_back_exactly(value: float) -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_float_literal_refuses_what_c_cannot_write(value: float) -> None:
     """No NaN or infinity slips into the source as an undeclared identifier."""
-    with pytest.raises(RangeError):
-        float_literal(value)
+    refused(RangeError, float_literal, value)
 
 
 @pytest.mark.parametrize(

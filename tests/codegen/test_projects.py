@@ -10,6 +10,7 @@ import pytest
 
 from tests.firmware.compiling import WARNINGS
 from tests.random_models import random_model
+from tests.refusals import refused
 from tests.spectra import spectral_model
 from tinykernel.codegen.projects import export, exported_files, formats, generated_inputs, n_vectors
 from tinykernel.codegen.targets import TARGETS
@@ -74,13 +75,11 @@ def test_existing_folder_is_kept(model: IntegerModel, tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "mine.txt").write_text("mine")
     for force in (False, True):
-        with pytest.raises(FileError):
-            export(model, "cortex-m4", folder, force=force)
+        refused(FileError, export, model, "cortex-m4", folder, force=force)
     assert [path.name for path in tmp_path.rglob("*")] == ["project", "mine.txt"]
     (folder / "mine.txt").unlink()
     export(model, "host", folder)
-    with pytest.raises(FileError):
-        export(model, "cortex-m4", folder)
+    refused(FileError, export, model, "cortex-m4", folder)
     files = export(model, "cortex-m4", folder, force=True)
     assert sorted(files) == sorted(path for path in folder.rglob("*") if path.is_file())
 
@@ -105,19 +104,16 @@ def test_name_that_clashes(model: IntegerModel, name: str, tmp_path: Path) -> No
 
     ESP-IDF has a component `driver`, and CMake a target `test`.
     """
-    with pytest.raises(OptionError):
-        export(model, "host", tmp_path / "project", name=name)
+    refused(OptionError, export, model, "host", tmp_path / "project", name=name)
     assert not (tmp_path / "project").exists()
     for taken in ("driver", "test", "kernel", "install"):
-        with pytest.raises(OptionError):
-            exported_files(model, None, name=taken, format="library")
+        refused(OptionError, exported_files, model, None, name=taken, format="library")
 
 
 def test_unknown_format_lists_the_known(model: IntegerModel) -> None:
     """A wrong format must be answered with the right ones."""
     assert "platformio" in formats()
-    with pytest.raises(OptionError):
-        exported_files(model, "host", format="makefile")
+    refused(OptionError, exported_files, model, "host", format="makefile")
 
 
 @pytest.mark.parametrize("raw", ["float32", "uint8", "int8", "uint16", "int16", "int32"])

@@ -27,6 +27,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import tinykernel
 from tests.random_models import EXACT, exact_trees
+from tests.refusals import refused
 from tinykernel import report
 from tinykernel.conversion import convert
 from tinykernel.conversion.columns import ModelColumns
@@ -239,7 +240,5 @@ def test_a_budget_that_is_too_small_is_one_line():
     """It says how much is too much; without rows nobody could say what a step costs."""
     X, y = load_digits(return_X_y=True)
     forest = RandomForestClassifier(5, random_state=0).fit(X, y)
-    with pytest.raises(BudgetError):
-        convert(forest, X, budget=900)
-    with pytest.raises(OptionError):
-        convert(forest, budget="8KB")
+    refused(BudgetError, convert, forest, X, budget=900)
+    refused(OptionError, convert, forest, budget="8KB")

@@ -2,6 +2,7 @@
 
 import contextlib
 import zipfile
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -42,11 +43,10 @@ def test_headers_of_arrays_are_not_believed(tmp_path, said) -> None:
 
 def test_a_fault_of_our_own_is_not_called_a_damaged_file(tmp_path, monkeypatch):
     """Only what NumPy and zipfile raise says that a file is damaged."""
-
-    def faulty(*_):
-        raise AttributeError("our own")
-
-    monkeypatch.setattr("tinykernel.data.formats.numpy_files._checked_header", faulty)
+    monkeypatch.setattr(
+        "tinykernel.data.formats.numpy_files._checked_header",
+        Mock(side_effect=AttributeError("our own")),
+    )
     X, y = small()
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "y.npy", y)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cli.tools import run
+from tests.cli.tools import run, succeeded
 from tests.data.test_selection import TINY
 from tinykernel import stored
 from tinykernel.data.load import load_data
@@ -98,8 +98,7 @@ def test_a_model_of_a_sample_says_so_and_knows_its_rows(tmp_path, in_pieces, dra
     """Training says of how many rows it saw a sample; later commands leave its rows out."""
     file, model = write(tmp_path, ".npy", *rows()), tmp_path / "m.tkm"
     in_pieces(on=True)
-    result = run("train", file, "-o", model, *TINY[:-1])
-    assert result.exit_code == 0, result.output
+    result = succeeded("train", file, "-o", model, *TINY[:-1])
     assert "trained on 500 of 2,400 training rows, a sample stratified by" in result.output
     assert json.loads(run("evaluate", model, file, "--json").output)["rows"] == 600
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.cli.tools import QUICK, json_of, run
+from tests.cli.tools import QUICK, json_of, run, succeeded
 from tinykernel import Classifier, evaluate
 from tinykernel.data.columns import lost_digits
 from tinykernel.data.ranges import outside
@@ -70,7 +70,7 @@ def test_commands_name_inputs_outside_the_range(tmp_path):
         lines = [f"{a:.3f},{b:.3f},{c:.3f},{'uv'[int(a > b)]}" for a, b, c in X]
         (tmp_path / name).write_text("\n".join(["a,b,c,label", *lines]))
     model, data = tmp_path / "m.tkm", tmp_path / "counts.csv"
-    assert run("train", tmp_path / "a.csv", "-o", model, *QUICK).exit_code == 0
+    succeeded("train", tmp_path / "a.csv", "-o", model, *QUICK)
     for command in ("predict", "evaluate", "verify"):
         assert run(command, model, data).output.count("another unit or scaling?") == 1, command
         assert "another unit" not in run(command, model, tmp_path / "a.csv").output

@@ -7,7 +7,7 @@ import shlex
 import numpy as np
 import pytest
 
-from tests.cli.tools import failed, run
+from tests.cli.tools import failed, succeeded
 from tests.data.test_selection import TINY
 from tinykernel import load
 from tinykernel.data.load import load_data, load_rows
@@ -135,11 +135,9 @@ def test_a_table_as_people_have_it_is_read(tmp_path, content, typed, said, remed
         if remedy is None:  # outside of tinykernel
             return
         typed, said = remedy, ""
-    result = run(*command, *shlex.split(typed))
-    assert result.exit_code == 0, result.output
+    result = succeeded(*command, *shlex.split(typed))
     assert said in " ".join(result.stdout.split())
-    again = run("evaluate", model, file)
-    assert again.exit_code == 0, again.output
+    succeeded("evaluate", model, file)
 
 
 def test_inputs_overrule_what_is_left_out(tmp_path):
@@ -147,7 +145,7 @@ def test_inputs_overrule_what_is_left_out(tmp_path):
     file, model = tmp_path / "a.csv", tmp_path / "m.tkm"
     file.write_text(beside(lambda i: f"P{i}", lambda i: i))
     names = ("--set", "inputs=more0,more1,x")
-    assert run("train", file, "-o", model, *TINY, *names).exit_code == 0
+    succeeded("train", file, "-o", model, *TINY, *names)
     assert load(model).feature_names == ("more0", "more1", "x")
 
 

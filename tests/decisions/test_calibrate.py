@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.random_models import changed, random_model, random_raw
+from tests.refusals import refused
 from tinykernel import load, save
 from tinykernel.decisions import calibrate
 from tinykernel.decisions.confidence import calibration_error, fit_temperature
@@ -131,8 +132,7 @@ def test_groups_that_are_alike_count_as_fewer_rows(rows) -> None:
     levels = conformal_levels(np.repeat(group, 10), 3000)
     assert levels.sum() == pytest.approx(300 / 301)
     y = np.where(np.arange(3000) < 200, np.roll(y, 1), y)  # one of the groups is different
-    with pytest.raises(RowsError):
-        calibrate(model, X, y, groups=np.arange(3000) // 200, max_error=0.02)
+    refused(RowsError, calibrate, model, X, y, groups=np.arange(3000) // 200, max_error=0.02)
     margin = np.arange(3000, dtype=np.uint32)
     assert by_coverage(margin, margin > 0, 0.999, 0.05, 1.0, levels) is None
 
@@ -214,13 +214,7 @@ def test_wrong_decision_parts_are_refused(rows) -> None:
     """Damaged fields do not make a model."""
     model, X, y = rows
     found = calibrate(model, X, y).model
-    for change in (
-        {"shift": 32},
-        {"temperature": 0.0},
-        {"table": found.decision.table[::-1]},
-    ):
-        with pytest.raises(ModelError):
-            dataclasses.replace(found.decision, **change)
+    for change in ({"shift": 32}, {"temperature": 0.0}, {"table": found.decision.table[::-1]}):
+        refused(ModelError, dataclasses.replace, found.decision, **change)
     two = Decision(**{**vars(found.decision), "thresholds": np.zeros(2, np.uint32)})
-    with pytest.raises(ModelError):
-        dataclasses.replace(model, decision=two)
+    refused(ModelError, dataclasses.replace, model, decision=two)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.firmware.local_models import SIGNALS
+from tests.refusals import refused
 from tinykernel.decisions.events import Stream, choose_events, judged, most_often, spread
 from tinykernel.errors import RowsError
 from tinykernel.model.answers.events import Events
@@ -59,8 +60,7 @@ def test_thresholds_keep_a_rate():
     assert len(chosen.heard.alarms) == 0
     assert chosen.model.events.thresholds[0] == 0
     assert 9 < chosen.model.events.thresholds[1] <= 40
-    with pytest.raises(RowsError):
-        choose_events(model, [stream], [0], 2.0, 0.95)
+    refused(RowsError, choose_events, model, [stream], [0], 2.0, 0.95)
 
 
 def test_thresholds_held_for_the_speakers_that_chose_them_only():

@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.cli.tools import failed, run
+from tests.cli.tools import failed, run, succeeded
 from tests.random_models import balanced, changed, random_model, random_raw
+from tests.refusals import refused
 from tinykernel.decisions import Counters, calibrate, drift, expected_counts
 from tinykernel.decisions.counters import saturated
 from tinykernel.errors import FormatError, ModelError, TinykernelError
@@ -47,8 +48,7 @@ def test_sums_beyond_their_decisions_are_refused() -> None:
     counters = Counters(MODEL)
     counters.update(1, 5, 5)
     counters.margin = 2**64 - 1
-    with pytest.raises(FormatError):
-        Counters.from_bytes(MODEL, counters.to_bytes())
+    refused(FormatError, Counters.from_bytes, MODEL, counters.to_bytes())
 
 
 def test_every_flipped_bit_is_found() -> None:
@@ -58,14 +58,11 @@ def test_every_flipped_bit_is_found() -> None:
     for bit in range(8 * len(data)):
         wrong = bytearray(data)
         wrong[bit // 8] ^= 1 << bit % 8
-        with pytest.raises(TinykernelError):
-            Counters.from_bytes(MODEL, bytes(wrong))
+        refused(TinykernelError, Counters.from_bytes, MODEL, bytes(wrong))
     for length in range(len(data)):
-        with pytest.raises(FormatError):
-            Counters.from_bytes(MODEL, data[:length])
+        refused(FormatError, Counters.from_bytes, MODEL, data[:length])
     other = changed(MODEL, offset=MODEL.readout.offset + np.int32(1))
-    with pytest.raises(ModelError):
-        Counters.from_bytes(other, data)
+    refused(ModelError, Counters.from_bytes, other, data)
 
 
 def test_false_alarms_are_as_rare_as_promised() -> None:
@@ -105,8 +102,7 @@ def work(tmp_path_factory) -> Path:
     np.savez(folder / "rows.npz", X=X, y=y)
     save(MODEL, folder / "m.tkm")
     given = (folder / "m.tkm", folder / "rows.npz", "-o", folder / "sure.tkm")
-    result = run("calibrate", *given, "--coverage", "90%")
-    assert result.exit_code == 0, result.output
+    succeeded("calibrate", *given, "--coverage", "90%")
     sure = calibrate(MODEL, X, y, coverage=0.9).model
     rng = np.random.default_rng(1)
     same = Counters(sure)
@@ -125,8 +121,7 @@ def work(tmp_path_factory) -> Path:
 
 def test_drift_on_the_command_line(work) -> None:
     """Calibrate leaves in the file what drift compares with; rows may be given instead."""
-    result = run("drift", work / "sure.tkm", work / "same.bin", "--independent")
-    assert result.exit_code == 0, result.output
+    result = succeeded("drift", work / "sure.tkm", work / "same.bin", "--independent")
     assert "no difference beyond chance" in result.stdout
     stuck = ("drift", work / "sure.tkm", work / "stuck.bin")
     result = run(*stuck, "--independent", "--json", "--data", work / "rows.npz")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.random_models import random_model, random_raw
+from tests.refusals import refused
 from tinykernel import calibrate, load
 from tinykernel.decisions.novelty import alarms
 from tinykernel.decisions.shares import upper_bound
@@ -55,10 +56,8 @@ def test_a_model_keeps_its_threshold(tmp_path) -> None:
     assert "at most 5 % of rows like these are taken for novel" in found.statement
     save(found.model, tmp_path / "m.tkm")
     assert load(tmp_path / "m.tkm") == found.model != plain.model
-    with pytest.raises(ModelError):
-        plain.model.is_novel(X)
-    with pytest.raises(OptionError):
-        calibrate(model, X, y, false_alarms=1.0)
+    refused(ModelError, plain.model.is_novel, X)
+    refused(OptionError, calibrate, model, X, y, false_alarms=1.0)
 
 
 def test_no_novelty_overflows() -> None:

@@ -7,6 +7,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from tests.random_models import random_model, random_raw
+from tests.refusals import refused
 from tinykernel import Classifier, calibrate, load
 from tinykernel.decisions.novelty import MOST_BYTES, FittedNovelty, fit_margin_line, fit_prototypes
 from tinykernel.errors import ModelError, OptionError, RowsError
@@ -96,13 +97,9 @@ def test_bad_decisions_are_refused(tmp_path) -> None:
         {"margin_line": (1, 0, 0)},
         {"margin_line": (1, 1, 32)},
     ):
-        with pytest.raises(ModelError):
-            replace(decision, **wrong)
-    with pytest.raises(ModelError):
-        replace(decision, prototypes=np.full_like(decision.prototypes, 8))
+        refused(ModelError, replace, decision, **wrong)
+    refused(ModelError, replace, decision, prototypes=np.full_like(decision.prototypes, 8))
     with pytest.raises(ModelError):
         replace(found, decision=replace(decision, prototypes=decision.prototypes[:, :3]))
-    with pytest.raises(RowsError):
-        calibrate(model, X[:40], y[:40], false_alarms=0.05, known=(X, y))
-    with pytest.raises(OptionError):
-        calibrate(model, X, y, known=(X, y))
+    refused(RowsError, calibrate, model, X[:40], y[:40], false_alarms=0.05, known=(X, y))
+    refused(OptionError, calibrate, model, X, y, known=(X, y))

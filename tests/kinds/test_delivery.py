@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from sklearn.datasets import load_iris
 
+from tests.refusals import refused
 from tests.sessions import ROOT
 from tinykernel import Classifier, load, save, train
 from tinykernel.budget import fitting
@@ -41,8 +42,7 @@ def test_a_model_over_a_limit_is_trained_again_with_fewer_components(chosen):
 def test_a_limit_that_is_never_met_ends(chosen):
     """With 32 components there is nothing left to save: an error, and no endless loop."""
     problem, selected = chosen
-    with pytest.raises(BudgetError):
-        deliver(selected, problem, lambda _: Usage(1.2, "9 bananas", 9000))
+    refused(BudgetError, deliver, selected, problem, lambda _: Usage(1.2, "9 bananas", 9000))
 
 
 def test_ctrl_c_is_not_answered_by_another_training(chosen, monkeypatch):
@@ -56,8 +56,7 @@ def test_ctrl_c_is_not_answered_by_another_training(chosen, monkeypatch):
         return replace(result, history=replace(result.history, interrupted=True))
 
     monkeypatch.setattr(ComponentsKind, "fit", interrupted)
-    with pytest.raises(BudgetError):
-        deliver(selected, problem, lambda _: Usage(1.2, "more", 40))
+    refused(BudgetError, deliver, selected, problem, lambda _: Usage(1.2, "more", 40))
     assert len(calls) == 1
 
 

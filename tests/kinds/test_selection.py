@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from tests.refusals import refused
 from tinykernel import train
 from tinykernel.errors import BudgetError, OptionError
 from tinykernel.kinds import KINDS, Problem, kinds_for
@@ -139,8 +140,7 @@ def test_every_kind_says_in_words_why_it_does_not_apply():
     reasons = {kind.name: kind.applies(table) for kind in KINDS}
     assert [name for name, why in reasons.items() if not why] == ["components", "linear", "trees"]
     assert all(len(why) > 8 for name, why in reasons.items() if name in ("kernels", "chains"))
-    with pytest.raises(OptionError):
-        select(table, [kind for kind in KINDS if kind.name == "kernels"])
+    refused(OptionError, select, table, [kind for kind in KINDS if kind.name == "kernels"])
 
 
 def test_a_fixed_number_decides_the_kind():
@@ -168,5 +168,4 @@ def test_limits_that_no_kind_keeps_to_are_refused():
     """The line says what the smallest model needs."""
     limited = problem_of()
     limited = Problem(limited.data, limited.options, None, parse_limits("flash=30KB,ram=20B"))
-    with pytest.raises(BudgetError):
-        select(limited, kinds_for(limited.options))
+    refused(BudgetError, select, limited, kinds_for(limited.options))

@@ -1,5 +1,7 @@
 """Sizes of specs: the largest within the limits, found with few untrained models."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -125,11 +127,7 @@ def test_a_size_that_is_not_known_leaves_other_kinds(monkeypatch):
     """One estimate that was never measured once ended a training that had other forms."""
     X, y = load_digits(return_X_y=True)
     problem = problem_of(X[:300].astype(np.uint8), y[:300], "6KB")
-
-    def unknown(self, spec, problem):
-        raise TinykernelError("not measured")
-
-    monkeypatch.setattr(LinearKind, "skeleton", unknown)
+    monkeypatch.setattr(LinearKind, "skeleton", Mock(side_effect=TinykernelError("not measured")))
     found = sized(LinearKind(), problem)
     assert (found.specs, str(found.unknown)) == ([], "not measured")
 

@@ -5,6 +5,7 @@ import pytest
 from tests.firmware.local_models import SIGNALS
 from tests.random_fronts import local_model, offset_model, random_signal_stage
 from tests.random_models import random_model
+from tests.refusals import refused
 from tests.spectra import spectral_model
 from tinykernel.build.machines import MACHINES
 from tinykernel.build.program import build, find_platform
@@ -111,8 +112,7 @@ def test_unicorn_counts_about_the_same(require_tool) -> None:
 
 def test_host_is_refused() -> None:
     """What an inference costs this computer says nothing about a chip."""
-    with pytest.raises(TargetError):
-        bench(random_model(1), "host")
+    refused(TargetError, bench, random_model(1), "host")
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,7 @@ def test_clock(text, hertz) -> None:
 @pytest.mark.parametrize("text", ["", "fast", "80", "0Hz", "80 MB", "-1MHz"])
 def test_wrong_clock(text) -> None:
     """A clock that cannot be read must not give a time."""
-    with pytest.raises(OptionError):
-        parse_clock(text)
+    refused(OptionError, parse_clock, text)
 
 
 @pytest.mark.slow

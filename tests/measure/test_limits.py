@@ -6,6 +6,7 @@ from tests.convolutions import convolution_model
 from tests.frames import frame_model
 from tests.random_fronts import offset_model
 from tests.random_models import one_class, random_model, tree_model
+from tests.refusals import refused
 from tests.separable import separable_model
 from tests.spectra import plane_model, spectral_model
 from tinykernel import report, train
@@ -95,8 +96,7 @@ def test_a_limit_of_time_for_a_core_without_counts(monkeypatch) -> None:
     """It is refused in one line, by a training before it begins."""
     monkeypatch.setattr("tinykernel.measure.instructions._measured", dict)
     budget = "flash=100KB,instructions=1k"
-    with pytest.raises(TargetError):
-        report(random_model(1), "esp32", budget, compiler="none")
+    refused(TargetError, report, random_model(1), "esp32", budget, compiler="none")
     monkeypatch.setattr("tinykernel.budget.fitting.select", None)
     with pytest.raises(TargetError):
         train([[0.0], [1.0]], [0, 1], budget=budget, target="esp32", n_components=32)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.random_fronts import local_model, offset_model, random_signal_stage
 from tests.random_models import changed, one_class, random_model
+from tests.refusals import refused
 from tinykernel.cli.report import print_report
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.sources import render_sources
@@ -183,16 +184,12 @@ def test_wrong_sizes(text) -> None:
 
 def test_wrong_requests(model, monkeypatch, tmp_path) -> None:
     """Unknown targets and compilers get one clear line."""
-    with pytest.raises(TargetError):
-        report(model, "z80")
-    with pytest.raises(TargetError):
-        report(model, "host")
-    with pytest.raises(OptionError):
-        report(model, "cortex-m4", compiler="icc")
+    refused(TargetError, report, model, "z80")
+    refused(TargetError, report, model, "host")
+    refused(OptionError, report, model, "cortex-m4", compiler="icc")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("PLATFORMIO_CORE_DIR", str(tmp_path))
-    with pytest.raises(ToolError):
-        report(model, "esp32", compiler="gcc")
+    refused(ToolError, report, model, "esp32", compiler="gcc")
     assert report(model, "esp32").source == "estimate"
 
 

@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.random_fronts import local_model, random_beside, random_signal_stage
 from tests.random_models import random_raw
+from tests.refusals import refused
 from tinykernel.errors import ModelError, ShapeError
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.beside import Beside, as_rows, as_windows
@@ -62,14 +62,11 @@ def test_numbers_reach_the_scores_and_wrong_rows_are_refused():
     moved[:, -2:] = rows[::-1, -2:]
     assert not np.array_equal(model.scores(rows), model.scores(moved))
     for X in (rows[:, :-2], rows[:, :-2].reshape(20, 64, 3)):
-        with pytest.raises(ShapeError):
-            model.scores(X)
+        refused(ShapeError, model.scores, X)
     floats = random_beside(1, 2, "float32")
     stages = tuple(floats if stage is beside else stage for stage in model.stages)
-    with pytest.raises(ModelError):
-        replace(model, stages=stages)
-    with pytest.raises(ModelError):
-        replace(beside, source=[0, 2, 2])
+    refused(ModelError, replace, model, stages=stages)
+    refused(ModelError, replace, beside, source=[0, 2, 2])
 
 
 def test_the_last_sample_tells_the_numbers_of_a_window():

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.random_models import make_model
+from tests.refusals import refused
 from tinykernel.errors import ModelError
 from tinykernel.model import as_integer_model, quantize
 from tinykernel.model.quantization.phases import quantize_windows
@@ -134,5 +135,4 @@ def test_what_counts_as_a_model() -> None:
     assert as_integer_model(model) is as_integer_model(Fitted()) is model
     names = tuple(f"input {i}" for i in range(model.n_inputs))
     assert quantize(Fitted(), names).feature_names == names
-    with pytest.raises(ModelError):
-        as_integer_model("model")
+    refused(ModelError, as_integer_model, "model")

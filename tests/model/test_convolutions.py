@@ -3,11 +3,11 @@
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.convolutions import convolution_model, random_convolutions, random_dense
+from tests.refusals import refused
 from tinykernel.codegen.description import consists_of
 from tinykernel.errors import ModelError, RangeError
 from tinykernel.model.grid import Grid
@@ -108,16 +108,11 @@ def test_units_are_those_computed_one_by_one(seed, bits):
 def test_grids_that_do_not_fit_are_refused():
     """Too small an image, other values, and sums that could leave 32 bits have one clear line."""
     whole = Convolutions(np.ones((2, 2, 3, 3)), [[0, 1]] * 2, [2, 2], [True, False])
-    with pytest.raises(ModelError):
-        Convolutions(np.ones((9, 2, 3, 3)), [[0, 1]] * 9, [2] * 9, [False] * 9)
-    with pytest.raises(ModelError):
-        whole.gives(Grid(7, 9, 1, "uint8", 0, 255))
-    with pytest.raises(ModelError):
-        whole.gives(Grid(20, 9, 2, "uint8", 0, 255))
-    with pytest.raises(ModelError):
-        Dense(np.ones((1, 3)), [0], 0).gives(GRID)
-    with pytest.raises(RangeError):
-        Dense(np.ones((1, 72)), [2**31 - 1], 0).ranges(GRID)
+    refused(ModelError, Convolutions, np.ones((9, 2, 3, 3)), [[0, 1]] * 9, [2] * 9, [False] * 9)
+    refused(ModelError, whole.gives, Grid(7, 9, 1, "uint8", 0, 255))
+    refused(ModelError, whole.gives, Grid(20, 9, 2, "uint8", 0, 255))
+    refused(ModelError, Dense(np.ones((1, 3)), [0], 0).gives, GRID)
+    refused(RangeError, Dense(np.ones((1, 72)), [2**31 - 1], 0).ranges, GRID)
 
 
 def test_a_model_of_convolutions_is_described():

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.frames import frame_model, random_frame
+from tests.refusals import refused
 from tinykernel.build.program import write_sources
 from tinykernel.codegen.sources import render_sources
 from tinykernel.errors import ModelError
@@ -86,8 +87,7 @@ def test_frames_that_are_none_are_refused() -> None:
     ):
         with pytest.raises(ModelError, match=words):
             replace(frame, **change)
-    with pytest.raises(ModelError):
-        frame.gives(Grid.raw("uint8", 6, 8, 3))
+    refused(ModelError, frame.gives, Grid.raw("uint8", 6, 8, 3))
 
 
 _LINES = """

@@ -19,6 +19,7 @@ from tests.random_models import (
     random_quantized,
     random_raw,
 )
+from tests.refusals import refused
 from tinykernel.errors import DataError, ModelError, RangeError, ShapeError
 from tinykernel.model import IntegerModel, Scale
 from tinykernel.model.answers.labels import Labels
@@ -80,8 +81,7 @@ def test_two_classes_have_opposite_scores() -> None:
         model, dataclasses.replace(model.find(Ternary), multiplier=[0]), offset=[-(2**31) + 1]
     )
     assert_array_equal(model.scores(np.zeros((1, model.n_features))), [[2**31 - 1, -(2**31) + 1]])
-    with pytest.raises(RangeError):
-        changed(model, offset=[-(2**31)])
+    refused(RangeError, changed, model, offset=[-(2**31)])
 
 
 @pytest.mark.parametrize(("n_classes", "shape"), [(2, (7,)), (3, (7, 3))])
@@ -211,19 +211,14 @@ def test_wrong_inputs_are_refused() -> None:
     """Inputs of the wrong shape or outside their type give a message with row and column."""
     model = make_model(2, "uint8")
     rows = np.zeros((2, model.n_features))
-    with pytest.raises(ShapeError):
-        model.scores(rows[:, 1:])
-    with pytest.raises(ShapeError):
-        model.scores(rows[0])
+    refused(ShapeError, model.scores, rows[:, 1:])
+    refused(ShapeError, model.scores, rows[0])
     rows[1, 0] = 0.5
     with pytest.raises(DataError, match=r"row 1, column 0 is 0\.5, which is not uint8"):
         model.scores(rows)
-    with pytest.raises(ShapeError):
-        model.scores([["a"] * model.n_features])
-    with pytest.raises(ShapeError):
-        model.scores_quantized(np.full((1, model.n_features), 128))
-    with pytest.raises(ShapeError):
-        model.scores_quantized(rows)
+    refused(ShapeError, model.scores, [["a"] * model.n_features])
+    refused(ShapeError, model.scores_quantized, np.full((1, model.n_features), 128))
+    refused(ShapeError, model.scores_quantized, rows)
 
 
 def test_large_inputs_run_in_threads_with_the_same_result() -> None:

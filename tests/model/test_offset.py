@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tinykernel
+from tests.refusals import refused
 from tinykernel.errors import ModelError
 from tinykernel.kinds import Problem
 from tinykernel.kinds.kernels import cells_ahead
@@ -37,8 +38,7 @@ def test_means_are_those_of_the_docstring(dtype, rows, channels, seed):
 @pytest.mark.parametrize("grid", [Grid.raw("int32", 40, 1), Grid.raw("uint8", 8, 8)], ids=str)
 def test_other_inputs_are_refused(grid):
     """Sums of 32 bits could overflow, and images have no windows."""
-    with pytest.raises(ModelError):
-        Offset().gives(grid)
+    refused(ModelError, Offset().gives, grid)
 
 
 @pytest.mark.slow

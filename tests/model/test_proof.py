@@ -11,6 +11,7 @@ from numpy.testing import assert_array_equal
 from scipy.linalg import hadamard
 
 from tests.random_models import changed, make_model, models, random_model, random_quantized
+from tests.refusals import refused
 from tinykernel.errors import ModelError, RangeError
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model import IntegerModel, bounds, choose_schedules
@@ -144,8 +145,7 @@ def test_a_schedule_that_could_overflow_is_refused() -> None:
     model = next(m for m in map(make_model, range(99)) if any(m.find(Components).halve_second))
     own = model.find(Components)
     never = (False,) * own.log2_dimension
-    with pytest.raises(RangeError):
-        changed(model, dataclasses.replace(own, halve_second=never))
+    refused(RangeError, changed, model, dataclasses.replace(own, halve_second=never))
 
 
 @pytest.mark.parametrize("kind", ["int8", "int4", "sign"])

@@ -11,6 +11,7 @@ from tests.convolutions import convolution_model
 from tests.frames import frame_model
 from tests.random_fronts import local_model, offset_model, random_beside, random_signal_stage
 from tests.random_models import one_class, random_model, tree_model
+from tests.refusals import refused
 from tests.separable import separable_model
 from tests.spectra import plane_model, spectral_model
 from tinykernel.errors import ModelError
@@ -81,5 +82,4 @@ def test_numbers_outside_their_limits_are_refused(owner: str, name: str, wrong: 
 def test_lengths_that_do_not_agree_are_refused(owner: str, name: str) -> None:
     """Arrays that belong together have one length: a damaged file could be read beside them."""
     value = getattr(PIECES[owner], name)
-    with pytest.raises(ModelError):
-        replace(PIECES[owner], **{name: np.concatenate([value, value])})
+    refused(ModelError, replace, PIECES[owner], **{name: np.concatenate([value, value])})

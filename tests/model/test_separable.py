@@ -3,10 +3,10 @@
 from collections import deque
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.refusals import refused
 from tests.separable import random_separable
 from tinykernel.errors import ModelError, RangeError
 from tinykernel.model.grid import Grid
@@ -134,12 +134,10 @@ def test_windows_of_a_stream_are_windows(seed, blocks, more, hop):
 
 def test_layers_without_weights_are_refused():
     """A damaged file ends in one line."""
-    with pytest.raises(ModelError):
-        Separable([1], [1], 1, np.ones(8, np.int8), [0], [64], [3])
+    refused(ModelError, Separable, [1], [1], 1, np.ones(8, np.int8), [0], [64], [3])
 
 
 def test_products_that_could_overflow_are_refused():
     """Of so many inputs of the largest weights the sums are too large for the multiplier."""
     fields = ([1], [1], 64, np.full(576, 127, np.int8), [(1 << 19) - 1], [127], [0])
-    with pytest.raises(RangeError):
-        Separable(*fields).ranges(Grid(4, 4, 64, "uint8", 0, 255))
+    refused(RangeError, Separable(*fields).ranges, Grid(4, 4, 64, "uint8", 0, 255))

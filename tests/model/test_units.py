@@ -1,10 +1,10 @@
 """Fixed point: every score fits into int32, and is as fine as that allows."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.refusals import refused
 from tinykernel import TinykernelError
 from tinykernel.errors import ModelError
 from tinykernel.model.answers.values import Values
@@ -48,5 +48,4 @@ def _is_coarse(centre: float, spread: float, reach: float, terms: int) -> bool:
 def test_what_a_fixed_point_refuses():
     """Names and shift are checked where they are made."""
     for names, shift in (((), 0), (("a", "a"), 0), ((1,), 0), (("a",), 1.5), (("a",), 300)):
-        with pytest.raises(ModelError):
-            Values(names, shift)
+        refused(ModelError, Values, names, shift)

@@ -10,6 +10,7 @@ from numpy.testing import assert_array_equal
 
 from tests.modelfile.files import SUFFIXES, X, fit
 from tests.random_models import make_model, models, random_quantized
+from tests.refusals import refused
 from tinykernel import modelfile
 from tinykernel.errors import ModelError, TinykernelError
 from tinykernel.estimator import TernaryKernelClassifier
@@ -118,5 +119,4 @@ def test_what_a_file_says_about_its_model(suffix, tmp_path):
     assert modelfile.about(tmp_path / f"without.{suffix}") == {}
     assert load(tmp_path / f"with.{suffix}") == model
     for wrong in ({"a": float("nan")}, {1: "a"}, {"a": object()}, {"a": "\ud800"}):
-        with pytest.raises(ModelError):
-            save(model, tmp_path / f"wrong.{suffix}", wrong)
+        refused(ModelError, save, model, tmp_path / f"wrong.{suffix}", wrong)

@@ -16,6 +16,7 @@ import pytest
 
 from tests.modelfile.files import SUFFIXES, as_file, fit, refusal
 from tests.random_models import make_model, random_model
+from tests.refusals import refused
 from tinykernel import modelfile
 from tinykernel.errors import FileError, FormatError, TinykernelError
 from tinykernel.modelfile import load, save
@@ -232,10 +233,8 @@ def test_paths_that_do_not_work(tmp_path) -> None:
     """Missing files, folders and unknown suffixes give one line; nothing is left behind."""
     assert "no such file" in refusal(tmp_path / "none.tkm")
     for function in (lambda p: save(make_model(0), p), load):
-        with pytest.raises(FileError):
-            function(tmp_path / "model.joblib")
-    with pytest.raises(FileError):
-        save(make_model(0), tmp_path / "none" / "model.tkm")
+        refused(FileError, function, tmp_path / "model.joblib")
+    refused(FileError, save, make_model(0), tmp_path / "none" / "model.tkm")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -245,5 +244,4 @@ def test_damaged_words_about_a_model(said, tmp_path):
     header, arrays = read_container(contents("integer"))
     header["about"] = json.loads(said)
     (tmp_path / "m.tkm").write_bytes(write_container(header, arrays))
-    with pytest.raises(FormatError):
-        modelfile.about(tmp_path / "m.tkm")
+    refused(FormatError, modelfile.about, tmp_path / "m.tkm")

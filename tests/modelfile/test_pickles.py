@@ -14,6 +14,7 @@ from sklearn.model_selection import GridSearchCV
 
 from tests.modelfile.files import SUFFIXES, X, as_file, fit, refusal
 from tests.random_models import make_model
+from tests.refusals import refused
 from tinykernel import modelfile
 from tinykernel.errors import ModelError
 from tinykernel.estimator import TernaryKernelClassifier
@@ -67,8 +68,7 @@ def test_each_estimator_of_the_table_comes_back_as_itself(tmp_path, monkeypatch)
     """A file names its class; a subclass that the table does not name is pickled as it is."""
     made = Second(**fit().get_params()).fit(X, X[:, 0] > 0)
     assert type(copy.deepcopy(made)) is Second
-    with pytest.raises(ModelError):
-        save(made, tmp_path / "model.tkm")
+    refused(ModelError, save, made, tmp_path / "model.tkm")
     monkeypatch.setitem(schema.CLASSIFIERS, "Second", __name__)
     monkeypatch.setitem(schema.KINDS, "Second", "classifier")
     for suffix in SUFFIXES:

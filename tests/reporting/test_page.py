@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -31,12 +32,7 @@ from tinykernel.data.ranges import input_ranges
 from tinykernel.evaluation import Baseline, LabelEvaluation
 from tinykernel.evaluation.figures import compare
 from tinykernel.reporting import ReportPage
-from tinykernel.reporting.facts import (
-    coverage_of,
-    misses_of,
-    reliability_of,
-    training_in_words,
-)
+from tinykernel.reporting.facts import coverage_of, misses_of, reliability_of, training_in_words
 
 HOSTILE = '<script>alert(1)</script>|`$x_1$`"\n@all'
 _EMPTY = {"meta", "br", "link"}
@@ -285,9 +281,7 @@ def test_cost_says_why_nothing_was_counted(monkeypatch) -> None:
     """Where there is no emulator the page says so, and what it estimates instead."""
     from tinykernel.measure import costs
 
-    def fail(*_: object) -> None:
-        raise TinykernelError("no emulator")
-
+    fail = Mock(side_effect=TinykernelError("no emulator"))
     monkeypatch.setattr(costs, "bench", fail)
     found = costs.cost_on(random_model(1), "cortex-m4")
     assert found.source == "estimated, not counted: no emulator"

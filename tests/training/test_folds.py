@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.refusals import refused
 from tinykernel.errors import RowsError
 from tinykernel.training.folds import hold_out, trial_folds
 
@@ -53,9 +54,6 @@ def test_the_share_asked_for_is_kept_aside(share):
 
 def test_too_few_rows_are_refused():
     """A clear line where nothing can be held out, or a class would be lost."""
-    with pytest.raises(RowsError):
-        hold_out(np.arange(8) % 2, None, 1e-9, 0)
-    with pytest.raises(RowsError):
-        trial_folds(np.arange(8) % 2, np.zeros(8), 0)
-    with pytest.raises(RowsError):
-        hold_out(np.repeat([0, 1], 4), np.repeat([0, 1], 4), 0.3, 0)
+    refused(RowsError, hold_out, np.arange(8) % 2, None, 1e-9, 0)
+    refused(RowsError, trial_folds, np.arange(8) % 2, np.zeros(8), 0)
+    refused(RowsError, hold_out, np.repeat([0, 1], 4), np.repeat([0, 1], 4), 0.3, 0)

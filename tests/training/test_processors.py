@@ -23,10 +23,7 @@ _NUMPY = importlib.import_module(f"{_CORE}._multiarray_umath")
 # What NumPy chooses its functions by: of old releases single features, of later ones levels.
 _DISPATCHED = [name for name in _NUMPY.__cpu_dispatch__ if _NUMPY.__cpu_features__[name]]
 # A processor without vectors of 256 bits and without fused multiply-add.
-_OLD_LIBRARIES = {
-    "OPENBLAS_CORETYPE": "Nehalem",
-    "NPY_DISABLE_CPU_FEATURES": " ".join(_DISPATCHED),
-}
+_OLD_LIBRARIES = {"OPENBLAS_CORETYPE": "Nehalem", "NPY_DISABLE_CPU_FEATURES": " ".join(_DISPATCHED)}
 _OLD_PROCESSOR = {"NUMBA_CPU_NAME": "nehalem", "NUMBA_CPU_FEATURES": "", **_OLD_LIBRARIES}
 # What compiled functions may call beside each other: exact, or rounded as IEEE 754 says.
 _EXACT = {

@@ -20,16 +20,8 @@ from tinykernel import Classifier, TinykernelError
         ({"n_kernels": 4}, (40, 16), "n_kernels: give signals"),
         ({"sigma": 2.0}, (40, 32, 2), "sigma: only for components"),
         ({"epochs": 9, "model": "kernels"}, (40, 32, 2), "epochs: not an option of signals"),
-        (
-            {"sigma": 2.0, "image_shape": (4, 4)},
-            (40, 16),
-            "sigma: only for components",
-        ),
-        (
-            {"model": "linear", "sigma": 0.2},
-            (40, 16),
-            "sigma: only for components",
-        ),
+        ({"sigma": 2.0, "image_shape": (4, 4)}, (40, 16), "sigma: only for components"),
+        ({"model": "linear", "sigma": 0.2}, (40, 16), "sigma: only for components"),
         ({"hop": 4}, (40, 16), "hop: give signals"),
         ({"spectrum": "on"}, (40, 16), "spectrum: give signals"),
         ({"model": "linear", "linear": "off"}, (40, 16), "opposite of model=linear"),

@@ -234,9 +234,7 @@ def events_in_words(result: EventEvaluation) -> list[tuple[str, str]]:
     return pairs
 
 
-def curve_in_words(
-    result: EventEvaluation | EventCalibration,
-) -> list[tuple[str, str, str]]:
+def curve_in_words(result: EventEvaluation | EventCalibration) -> list[tuple[str, str, str]]:
     """Return threshold, misses and false alarms an hour, without rows that repeat figures."""
     rows: dict[tuple[str, str], str] = {}
     for factor, threshold, missed, rate in result.curve:

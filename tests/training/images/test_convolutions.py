@@ -188,10 +188,7 @@ def test_maps_take_the_memory_of_one_channel():
         ({"model": "chains"}, "chains is not for tables"),
         ({"model": "chains", "image_shape": (3, 32)}, "give 4 to 96 rows"),
         ({"model": "chains", "image_shape": (8, 8, 4)}, "take one"),
-        (
-            {"model": "chains", "image_shape": (16, 16), "n_channels": 257},
-            "give at most 256",
-        ),
+        ({"model": "chains", "image_shape": (16, 16), "n_channels": 257}, "give at most 256"),
         ({"n_kernels": 4, "image_shape": (16, 16)}, "n_kernels: give signals"),
     ],
 )

@@ -1,6 +1,7 @@
 """Blends of learned weights with discriminants: their choice, and what they decide."""
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -91,11 +92,7 @@ def test_interrupting_the_comparison_keeps_learned_weights(monkeypatch: pytest.M
     rows, codes = clouds(3, 90, 8, 0)
     options = {"model": "linear", "linear": 8, "epochs": 5, "random_state": 0}
     quick = Classifier(**options, effort="quick").fit(rows, codes)
-
-    def interrupt(*_: object) -> bool:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(linear_training, "blend_ahead", interrupt)
+    monkeypatch.setattr(linear_training, "blend_ahead", Mock(side_effect=KeyboardInterrupt))
     with pytest.warns(ConvergenceWarning, match="after 5 epochs; the best model so far is used"):
         model = Classifier(**options).fit(rows, codes)
     assert (model.decision_function(rows) == quick.decision_function(rows)).all()

@@ -1,8 +1,11 @@
 """Training of trees: the same on every machine, within its bytes, and only where it is ahead."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 
+from tests.refusals import refused
 from tinykernel import Classifier, Regressor, report
 from tinykernel.budget import train
 from tinykernel.errors import BudgetError, OptionError, RangeError, TinykernelError
@@ -83,8 +86,7 @@ def test_a_limit_of_instructions_leaves_trees_that_keep_to_it():
         found[budget] = train(X, y, budget=budget, **parameters).model
     few, many = (estimate_instructions(model, "cortex-m4") for model in found.values())
     assert few * (1 + instruction_margin("cortex-m4")) <= 600 < many
-    with pytest.raises(BudgetError):
-        train(X, y, budget="flash=2KB,instructions=100", **parameters)
+    refused(BudgetError, train, X, y, budget="flash=2KB,instructions=100", **parameters)
 
 
 def test_trees_over_the_budget_beside_a_number_of_components_raised_a_type_error():
@@ -170,17 +172,15 @@ def test_leaves_too_fine_for_their_offset_are_refused():
     _, data = prepare(*corners(40))
     tree = Trees([0], [0], [1], [0], [0], [0], [0], np.array([-1, 1], np.int8), [1])
     unit, none = np.array([2.0**-40]), np.zeros(1)
-    with pytest.raises(RangeError):
-        _in_integers(data, (tree, unit), (none, none), np.array([3.0]))
+    refused(RangeError, _in_integers, data, (tree, unit), (none, none), np.array([3.0]))
 
 
 def test_rows_without_a_signal_make_trees(monkeypatch):
     """Where no tree is the best of the trees, the other form is taken."""
-
-    def none(*_):
-        raise TinykernelError("trees: no threshold of any input separates the rows")
-
-    monkeypatch.setattr("tinykernel.kinds.trees.tree_model", none)
+    monkeypatch.setattr(
+        "tinykernel.kinds.trees.tree_model",
+        Mock(side_effect=TinykernelError("trees: no threshold of any input separates the rows")),
+    )
     i = np.arange(48)
     X = np.stack([i * 7 % 12 + 0.5, i * 5 % 9], axis=1)
     found = train(X, i % 2, budget="2KB", epochs=5, random_state=0, link=False)
@@ -190,8 +190,7 @@ def test_rows_without_a_signal_make_trees(monkeypatch):
 def test_trees_of_a_loss_that_they_have_not():
     """Quantiles are for components; who asks for trees is told so."""
     X, y = corners(60)
-    with pytest.raises(OptionError):
-        Regressor(model="trees", loss="absolute").fit(X, y)
+    refused(OptionError, Regressor(model="trees", loss="absolute").fit, X, y)
 
 
 def test_a_limit_without_room_for_trees_has_none():

@@ -16,11 +16,7 @@ def shop(import_benchmark):
 
 @pytest.mark.parametrize(
     ("rate", "axes", "dtype", "front"),
-    [
-        (3200, 3, np.int16, "bands"),
-        (6400, 1, np.int16, "bands"),
-        (6400, 1, np.float32, "filters"),
-    ],
+    [(3200, 3, np.int16, "bands"), (6400, 1, np.int16, "bands"), (6400, 1, np.float32, "filters")],
 )
 def test_impacts_in_a_machine_are_found(rate, axes, dtype, front, shop):
     """From 40 healthy recordings: patterns of samples found them with an area of 0.4 to 0.6."""

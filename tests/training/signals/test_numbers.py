@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.refusals import refused
 from tinykernel import Classifier, TinykernelError, train
 from tinykernel.build.parity import verify
 from tinykernel.errors import DataError, OptionError
@@ -87,13 +88,10 @@ def test_windows_without_their_numbers_are_one_line():
     X, y = rows_of(60)
     still = X.copy()
     still[:, -1] = 7
-    with pytest.raises(DataError):
-        fitted(still, y, beside=2)
+    refused(DataError, fitted, still, y, beside=2)
     options = {"random_state": 0}
-    with pytest.raises(OptionError):
-        Classifier(**options, beside=1).fit(X[:, :64].reshape(60, 64, 1), y)
-    with pytest.raises(OptionError):
-        fitted(np.hstack([X[:, :64], np.tile(X[:, 64:65], 65)]), y, beside=65)
+    refused(OptionError, Classifier(**options, beside=1).fit, X[:, :64].reshape(60, 64, 1), y)
+    refused(OptionError, fitted, np.hstack([X[:, :64], np.tile(X[:, 64:65], 65)]), y, beside=65)
 
 
 def test_a_rare_flag_is_trained():

@@ -1,6 +1,7 @@
 """Training on windows of signals: what is learned is what the model computes."""
 
 import re
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 import tinykernel
+from tests.refusals import refused
 from tinykernel import Classifier, progress
 from tinykernel.errors import DataError, OptionError
 from tinykernel.kinds import Problem
@@ -96,8 +98,7 @@ def test_cells_are_chosen_where_the_place_matters(waves):
     for cells, said in ((121, "too many for windows of 256"), (256, "give 1 to 255")):
         with pytest.raises(OptionError, match=said):
             Classifier(cells=cells).fit(X, y)
-    with pytest.raises(OptionError):
-        Classifier(cells=4).fit(*load_iris(return_X_y=True))
+    refused(OptionError, Classifier(cells=4).fit, *load_iris(return_X_y=True))
 
 
 def test_the_rows_that_choose_kernels_stand_for_all():
@@ -146,8 +147,7 @@ def test_sounds_end_to_end(tmp_path):
     ):
         with pytest.raises(OptionError, match=said):
             Classifier(**options | change).fit(X, y)
-    with pytest.raises(OptionError):
-        Classifier(**options, augment={"rotate": 0.1}).fit(X.repeat(3, axis=2), y)
+    refused(OptionError, Classifier(**options, augment={"rotate": 0.1}).fit, X.repeat(3, axis=2), y)
 
 
 @pytest.mark.parametrize(
@@ -280,18 +280,13 @@ def test_a_constant_channel_is_named():
     """Protects the message for a sensor that never varies."""
     X = np.random.default_rng(0).integers(0, 200, (40, 32, 2)).astype(np.uint8)
     X[:, :, 1] = 7
-    with pytest.raises(DataError):
-        Classifier().fit(X, np.arange(40) % 2)
+    refused(DataError, Classifier().fit, X, np.arange(40) % 2)
 
 
 def test_ctrl_c_while_a_fit_is_judged_keeps_it(monkeypatch, waves):
     """The first fit by likelihood is kept, judged or not, and the model says so."""
     X, y = waves
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(signals_training, "judge", interrupt)
+    monkeypatch.setattr(signals_training, "judge", Mock(side_effect=KeyboardInterrupt))
     model = Classifier(n_kernels=16, random_state=0)
     with pytest.warns(ConvergenceWarning, match="the best model so far is used"):
         model.fit(X[:160], y[:160], validation=(X[160:], y[160:]))

@@ -82,10 +82,7 @@ class Events(Record):
         return self.of_sums(labels, sums, state)
 
     def of_sums(
-        self,
-        labels: NDArray[np.intp],
-        sums: NDArray[np.int64],
-        state: EventState | None = None,
+        self, labels: NDArray[np.intp], sums: NDArray[np.int64], state: EventState | None = None
     ) -> NDArray[np.int64]:
         """Return the events of decisions whose labels and sums are known."""
         state = EventState(sums.shape[1]) if state is None else state

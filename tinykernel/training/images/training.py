@@ -23,11 +23,7 @@ from tinykernel.training.images.convolutions import (
     convolution_plan,
     no_chains,
 )
-from tinykernel.training.images.separable import (
-    SeparableLearner,
-    no_separable,
-    separable_plan,
-)
+from tinykernel.training.images.separable import SeparableLearner, no_separable, separable_plan
 from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.options import TrainerOptions

@@ -28,11 +28,7 @@ from tinykernel.training.readouts.linear import (
     linear_dropout,
     linear_model,
 )
-from tinykernel.training.readouts.normal_equations import (
-    Levels,
-    decided,
-    fit_levels,
-)
+from tinykernel.training.readouts.normal_equations import Levels, decided, fit_levels
 from tinykernel.training.result import TrainingResult
 from tinykernel.training.trainset import TrainSet
 
@@ -130,11 +126,7 @@ def may_blend(data: TrainSet, options: TrainerOptions) -> bool:
 
 
 def ridge_levels(
-    inputs: NDArray[Any],
-    targets: _Floats,
-    weight: _Floats,
-    folds: Sequence[Fold],
-    bits: int,
+    inputs: NDArray[Any], targets: _Floats, weight: _Floats, folds: Sequence[Fold], bits: int
 ) -> Levels:
     """Return rounded weights of ridge regression, whose penalty held-out rows choose."""
     return fit_levels(inputs.astype(np.int16, copy=False), targets, weight, folds, bits).stored

@@ -1,0 +1,18 @@
+"""Refusals: errors of one sort whose message is one line."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tinykernel.errors import TinykernelError
+
+
+def refused(
+    kind: type[TinykernelError], call: Callable[..., Any], /, *arguments: Any, **options: Any
+) -> str:
+    """Return the message with which a call is refused, which must be one line."""
+    with pytest.raises(kind) as caught:
+        call(*arguments, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
