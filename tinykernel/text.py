@@ -1,6 +1,7 @@
 """Text from users' data, such as labels and column names, made safe to show."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
 from difflib import get_close_matches
 from typing import Any
 
@@ -50,6 +51,17 @@ def size(n_bytes: int) -> str:
     return (
         f"{n_bytes / 1024:.1f} KB" if n_bytes < 1024**2 else f"{round(n_bytes / 1024**2, 1):g} MB"
     )
+
+
+def as_json(record: object, names: Iterable[str], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return attributes of a record by name, or `own` values in their place, as JSON types."""
+    values = {name: own[name] if name in own else getattr(record, name) for name in names}
+    for name, value in values.items():
+        if is_dataclass(value) and not isinstance(value, type):
+            values[name] = asdict(value)
+        elif isinstance(value, tuple | dict):
+            values[name] = list(value) if isinstance(value, tuple) else dict(value)
+    return values
 
 
 def percent(share: float | None) -> str:

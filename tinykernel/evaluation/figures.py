@@ -93,25 +93,14 @@ _MOST_ROWS = 2.0**53  # counts up to here are exact in float64
 class LabelEvaluation(Evaluation):
     """Accuracy of labels, in addition to the fields of `Evaluation`.
 
-    Parameters
-    ----------
-    classes : tuple
-        Labels: those of the model, then those that only the rows have.
-    confusion : ndarray of int, shape (n_classes, n_classes)
-        Number of rows by true label (row) and predicted label (column).
-    decisions : DecisionFigures or None
-        For a calibrated model.
-
-    Examples
-    --------
     >>> judged = compare(["ok", "ok", "bad", "bad"], ["ok", "ok", "ok", "bad"], ["bad", "ok"])
     >>> judged.accuracy, judged.recall.tolist(), judged.confusion.tolist()
     (0.75, [0.5, 1.0], [[1, 1], [0, 2]])
     """
 
-    classes: tuple[Any, ...]
-    confusion: NDArray[np.int64]
-    decisions: DecisionFigures | None = None
+    classes: tuple[Any, ...]  # labels of the model, then those that only the rows have.
+    confusion: NDArray[np.int64]  # (n, n): rows by true label (row) and predicted label (column).
+    decisions: DecisionFigures | None = None  # of a calibrated model.
 
     @property
     def rows(self) -> int:
@@ -255,29 +244,18 @@ def _check_kinds(true: Sequence[Any], known: Sequence[Any]) -> None:
 class ValueEvaluation(Evaluation):
     """Errors of predicted values, in addition to the fields of `Evaluation`.
 
-    Parameters
-    ----------
-    n_rows : int
-    rmse, mae : float
-        Root mean squared error and mean absolute error, in the unit of the values; of several
-        quantiles those of the middle one.
-    r2 : float
-        Explained share of the variance; NaN for constant values.
-    coverage : dict of str to float
-        Share of rows below each quantile; empty where there are none.
-
-    Examples
-    --------
     >>> judged = compare_values([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 6.0])
     >>> judged.rmse, judged.mae, round(judged.r2, 2)
     (1.0, 0.5, 0.2)
     """
 
     n_rows: int
+    # Root mean squared error, mean absolute error, in the unit of the values; of several quantiles
+    # those of the middle one.
     rmse: float
     mae: float
-    r2: float
-    coverage: dict[str, float] = field(default_factory=dict)
+    r2: float  # explained share of the variance; NaN for constant values.
+    coverage: dict[str, float] = field(default_factory=dict)  # share of rows below each quantile.
 
     @property
     def rows(self) -> int:

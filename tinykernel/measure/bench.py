@@ -3,7 +3,7 @@
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import accumulate, groupby, islice
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.stages.beside import as_windows
 from tinykernel.model.stages.components import Components
 from tinykernel.progress import report as say
+from tinykernel.text import as_json
 
 _HARNESS = (
     *("tk_measured", "tk_measured_push", "run_row", "run_stream", "stack_used", "fill_scratch"),
@@ -96,27 +97,14 @@ class BenchResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON types."""
-        return {
-            "target": self.target,
-            "instructions": self.instructions,
-            "fewest_instructions": self.fewest,
-            "rows": self.rows,
-            "stages": dict(self.stages),
-            "components": self.components,
-            "instructions_per_component": (
-                round(self.instructions / self.components, 2) if self.components else None
-            ),
-            "compiler": self.compiler,
-            "emulator": self.emulator,
-            "core": self.core,
-            "exact": self.exact,
-            "cycles_per_instruction": list(self.cycles_per_instruction),
-            "clock": self.clock,
-            "seconds": None if self.seconds is None else list(self.seconds),
-            "note": self.note,
-            "stream": None if self.stream is None else asdict(self.stream),
-            "load": None if self.load is None else list(self.load),
-        }
+        each = round(self.instructions / self.components, 2) if self.components else None
+        own = {"fewest_instructions": self.fewest, "instructions_per_component": each}
+        names = (
+            *("target", "instructions", "fewest_instructions", "rows", "stages", "components"),
+            *("instructions_per_component", "compiler", "emulator", "core", "exact"),
+            *("cycles_per_instruction", "clock", "seconds", "note", "stream", "load"),
+        )
+        return as_json(self, names, own)
 
 
 def bench(

@@ -14,7 +14,7 @@ from tinykernel.measure.instructions import estimate_instructions
 from tinykernel.measure.limits import Limits, parse_limits
 from tinykernel.model import as_integer_model
 from tinykernel.progress import report as say
-from tinykernel.text import count, size
+from tinykernel.text import as_json, count, size
 
 
 @dataclass(frozen=True)
@@ -93,25 +93,18 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON types."""
-        return {
-            "target": self.target,
-            "source": self.source,
+        names = (
+            *("target", "source", "compiler", "flash", "ram", "stack", "parts", "budget", "limits"),
+            *("instructions", "seconds", "fits", "problems", "chip", "deepest_calls", "notes"),
+            "stream",
+        )
+        own = {
             "compiler": self.compiler or None,
-            "flash": self.flash,
-            "ram": self.ram,
-            "stack": self.stack,
-            "parts": self.parts,
-            "budget": self.budget,
             "limits": None if self.limits is None else str(self.limits),
-            "instructions": self.instructions,
-            "seconds": self.seconds,
-            "fits": self.fits,
-            "problems": list(self.problems),
             "chip": {"flash": self.chip_flash, "ram": self.chip_ram},
-            "deepest_calls": list(self.chain),
-            "notes": list(self.notes),
-            "stream": None if self.stream is None else dict(self.stream),
+            "deepest_calls": self.chain,
         }
+        return as_json(self, names, own)
 
     @property
     def chip(self) -> str:
