@@ -1,7 +1,5 @@
 """The int8 perceptron: one hidden layer on bytes, in C of its own."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -27,7 +25,7 @@ class Bytes:
     flags: bool  # the inputs after those with a factor are 0 or 1
 
     @classmethod
-    def of(cls, name: str, X: np.ndarray, pool: int) -> Bytes:
+    def of(cls, name: str, X: np.ndarray, pool: int) -> "Bytes":
         """Take ranges from training rows, one per column where columns have units of their own."""
         width = {"har_raw": 6, "covtype": 54, "gas_drift": 128}.get(name, 1)
         few = X[np.random.default_rng(0).permutation(len(X))[:TRIAL_ROWS]]

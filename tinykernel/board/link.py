@@ -1,7 +1,5 @@
 """A serial line, and the commands that a board answers; docs/board.md lists them."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import re
@@ -70,7 +68,7 @@ class Link:
                 "close other programs that use it"
             ) from None
 
-    def __enter__(self) -> Link:
+    def __enter__(self) -> "Link":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,7 +1,5 @@
 """Running a program on an emulated board, in QEMU, in Unicorn or in simavr."""
 
-from __future__ import annotations
-
 import ctypes.util
 import importlib
 import importlib.util
@@ -71,7 +69,7 @@ def run(
     return finished.returncode, finished.stderr + finished.stdout
 
 
-def _emulator(machine: Machine, program: Path, back_end: str) -> _Unicorn | Simavr:
+def _emulator(machine: Machine, program: Path, back_end: str) -> "_Unicorn | Simavr":
     if back_end == "unicorn":
         return _Unicorn(machine, program)
     return Simavr(machine.name, program)

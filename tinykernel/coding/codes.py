@@ -1,7 +1,5 @@
 """The numbers that stand for text and for missing values in the columns of a table."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,7 +32,7 @@ class Coding:
         return {"texts": {k: list(v) for k, v in self.texts.items()}, "gaps": dict(self.gaps)}
 
     @classmethod
-    def read(cls, written: object) -> Coding | None:
+    def read(cls, written: object) -> "Coding | None":
         """Return the coding of a model file, None for other content."""
         if not isinstance(written, dict) or set(written) != {"texts", "gaps"}:
             return None

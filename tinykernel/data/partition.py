@@ -1,7 +1,5 @@
 """Data sets: training rows, test rows that are split off, and rows for a finished model."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -142,7 +140,7 @@ class Rows:
     clip: NDArray[np.int64] | None = None  # (n_rows,): number of the recording
     names: tuple[str, ...] | None = None  # of pictures, or file:first sample of windows
 
-    def at(self, places: NDArray[Any]) -> Rows:
+    def at(self, places: NDArray[Any]) -> "Rows":
         """Return some of the rows."""
         held = (self.y, self.group, self.clip)
         y, group, clip = (None if each is None else each[places] for each in held)

@@ -1,7 +1,5 @@
 """Counters of the decisions of a device: `<name>_counters_t` of the C code."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -147,7 +145,7 @@ class Counters:
         return np.array(words, dtype="<u4").tobytes()
 
     @classmethod
-    def from_bytes(cls, model: object, data: bytes) -> Counters:
+    def from_bytes(cls, model: object, data: bytes) -> "Counters":
         """Read the struct.
 
         Parameters

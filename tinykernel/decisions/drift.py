@@ -1,7 +1,5 @@
 """Compare the decisions that a device counted with those on held-out rows."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -36,7 +34,7 @@ class Expected:
         return asdict(self) | {"labels": list(self.labels)}
 
     @classmethod
-    def from_dict(cls, record: Any, n_classes: int) -> Expected | None:
+    def from_dict(cls, record: Any, n_classes: int) -> "Expected | None":
         """Read a result of `to_dict`; None for anything else."""
         if not isinstance(record, dict) or record.keys() != cls.__dataclass_fields__.keys():
             return None

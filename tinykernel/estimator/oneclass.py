@@ -1,7 +1,5 @@
 """Novelty detection: a model of normal rows alone."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -117,7 +115,7 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
 
     def fit(
         self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None
-    ) -> NoveltyDetector:
+    ) -> "NoveltyDetector":
         """Learn what is normal.
 
         Parameters
@@ -145,7 +143,7 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
 
     def fit_within(
         self, X: ArrayLike, groups: ArrayLike | None, *measures: Measure
-    ) -> NoveltyDetector:
+    ) -> "NoveltyDetector":
         """Learn what is normal; smaller until the model is within the limits by each measure."""
         for name in ("false_alarms", "calibration_size"):
             value = getattr(self, name)

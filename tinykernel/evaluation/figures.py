@@ -1,7 +1,5 @@
 """Figures that compare predicted labels or values with true ones, and with simple models."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -35,7 +33,7 @@ class Baseline:
         return {**fields.pop("figures"), **fields}
 
     @staticmethod
-    def of_dict(record: dict[str, Any]) -> Baseline:
+    def of_dict(record: dict[str, Any]) -> "Baseline":
         """Read a `to_dict` of labels; a malformed record raises an error of any type."""
         kinds = {"name": str, "n_bytes": int, "training_rows": int, "by": str, "made_of": str}
         kinds |= dict.fromkeys(("worse", "as_good", "better"), bool)
@@ -162,7 +160,7 @@ class LabelEvaluation(Evaluation):
         return {name: fields[name] for name in names}
 
     @staticmethod
-    def of_record(record: Any) -> LabelEvaluation | None:
+    def of_record(record: Any) -> "LabelEvaluation | None":
         """Read the unchecked record of a model file; None if it is not one."""
         try:
             confusion = np.array(record["confusion"], dtype=np.int64)

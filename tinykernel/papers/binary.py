@@ -1,7 +1,5 @@
 """Binary codes: the signs of a feature map, with random thresholds or none (001 (1), 000 (6))."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,7 +62,7 @@ class BinaryCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     threshold: str = "uniform"
     random_state: int | np.random.RandomState | None = None
 
-    def fit(self, X: ArrayLike, y: Any = None) -> BinaryCodes:
+    def fit(self, X: ArrayLike, y: Any = None) -> "BinaryCodes":
         """Fit the map, to labels too where it takes them, and draw t."""
         rows = validate_data(self, X, dtype=FLOATS)
         check_choice("threshold", self.threshold, ("uniform", "zero"))

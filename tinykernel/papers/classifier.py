@@ -1,7 +1,5 @@
 """The classifier of Lei & Lan 2021 as a scikit-learn estimator that becomes firmware."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -111,7 +109,7 @@ class PaperClassifier(MachineClassifier):
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
-    ) -> PaperClassifier:
+    ) -> "PaperClassifier":
         """Train.
 
         Parameters

@@ -1,7 +1,5 @@
 """Compact nonlinear maps: cosine maps learned for labels, or to approximate a kernel (004)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,7 +130,7 @@ class CompactMapClassifier(OneVersusRest):
     batch_size: int = 500
     random_state: int | np.random.RandomState | None = None
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> CompactMapClassifier:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> "CompactMapClassifier":
         """Learn Theta, b and w from rows and labels of at least two classes."""
         rows, labels = validate_data(self, X, y, dtype=FLOATS)
         check_choice("projection", self.projection, ("dense", "circulant"))

@@ -1,7 +1,5 @@
 """A linear classifier with ternary weights on binary codes (001, section 2.2, Algorithm 1)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,7 +68,7 @@ class TernaryLinearClassifier(OneVersusRest):
     max_iter: int = 20
     random_state: int | np.random.RandomState | None = None
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> TernaryLinearClassifier:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> "TernaryLinearClassifier":
         """Learn from codes (n, n_features) and labels of at least two classes."""
         rows, labels = validate_data(self, X, y, dtype=FLOATS)
         check_choice("start", self.start, ("svm", "random"))

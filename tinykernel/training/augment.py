@@ -1,7 +1,5 @@
 """How training inputs with a shape are varied: images by affine maps, signals as sensors vary."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -42,7 +40,7 @@ class Augmentation:
     bands: int = 1  # of the spectrum of a channel.
 
     @classmethod
-    def of(cls, amounts: Mapping[str, Any] | None) -> Augmentation:
+    def of(cls, amounts: Mapping[str, Any] | None) -> "Augmentation":
         """Read the option of the trainer."""
         return cls(**(amounts or {}))
 

@@ -1,7 +1,5 @@
 """The choice between candidates, by one rule: their losses on held-out rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +32,7 @@ class Candidate:
         weight: NDArray[np.float32],
         losses: Sequence[float] = (),
         temperatures: Sequence[float] = TEMPERATURES,
-    ) -> Candidate:
+    ) -> "Candidate":
         """Judge decisions of held-out rows, see `tinykernel.training.loss.judge`."""
         of_rows = row_losses(decisions, truth, weight, losses, temperatures)
         return Candidate(name, of_rows, share_right(decisions, truth, weight, losses))

@@ -18,8 +18,6 @@ A `Layout` defines the size of a component. Sigma and noise are chosen on held-o
 (`components.trials`); the final training uses all rows.
 """
 
-from __future__ import annotations
-
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -65,7 +63,7 @@ class Prepared:
     rows: TrialData
 
     @staticmethod
-    def of(known: TrainSet, options: TrainerOptions, recipe: Recipe) -> Prepared:
+    def of(known: TrainSet, options: TrainerOptions, recipe: Recipe) -> "Prepared":
         """Transform the rows, or those of a smooth fit."""
         data, usual, smooth = smoothed(known, options, recipe)
         transform = _transform(data, options, recipe.seed)

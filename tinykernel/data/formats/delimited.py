@@ -1,7 +1,5 @@
 """Text tables, .csv and .tsv, separated by commas, semicolons, bars or tabs."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import re
@@ -85,7 +83,7 @@ class TextTable:
         """Return a column of a recording."""
         return column_of(self.columns[place], decimal_comma=True)
 
-    def at(self, rows: NDArray[np.bool_]) -> TextTable:
+    def at(self, rows: NDArray[np.bool_]) -> "TextTable":
         """Return some of the rows."""
         lines = np.asarray(self.lines)[rows].tolist()
         return replace(self, columns=[cells[rows] for cells in self.columns], lines=lines)

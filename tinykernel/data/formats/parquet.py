@@ -1,7 +1,5 @@
 """Parquet tables, read by pyarrow."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -146,7 +144,7 @@ class ArrowTable:
         is_time = pa.types.is_timestamp(column.type) or pa.types.is_date(column.type)
         return Column(column.to_numpy()) if is_time else _values(column, decimal_comma=True)
 
-    def at(self, rows: NDArray[np.bool_]) -> ArrowTable:
+    def at(self, rows: NDArray[np.bool_]) -> "ArrowTable":
         """Return some of the rows."""
         return replace(self, table=self.table.filter(rows))
 

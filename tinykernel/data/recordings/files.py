@@ -1,7 +1,5 @@
 """Read recordings: tables, .npz and sounds, as columns of samples."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Sequence
@@ -90,7 +88,7 @@ class Columns:
     faults: dict[str, tuple[int, str]] = field(default_factory=dict)
     spans: tuple[Span, ...] | None = None  # of a sound with a file of labels, in place of `y`
 
-    def at_rate(self, rate: float) -> Columns:
+    def at_rate(self, rate: float) -> "Columns":
         """Return a sound at another rate."""
         assert self.rate is not None
         if not self.rate / _MOST_TIMES <= rate <= self.rate * _MOST_TIMES:
@@ -106,7 +104,7 @@ class Columns:
         made = replace(self, columns=columns, y=y, group=group, spans=spans)
         return replace(made, rate=rate, own_rate=self.rate)
 
-    def with_labels(self, still: str | None) -> Columns:
+    def with_labels(self, still: str | None) -> "Columns":
         """Return it with a label a sample: what has none is `still`, if that is a label."""
         # Outside of the spans of a sound it is `NO_SPAN` otherwise; a file without any label stays.
         if self.spans is not None:

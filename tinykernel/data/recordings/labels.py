@@ -1,7 +1,5 @@
 """Labels and groups in the names of files and folders, and in files of labels beside sounds."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os
@@ -117,7 +115,7 @@ class Span:
     end: int
     label: Any
 
-    def at(self, scale: float) -> Span:
+    def at(self, scale: float) -> "Span":
         """Return the span in samples of another rate."""
         return Span(round(self.first * scale), round(self.end * scale), self.label)
 

@@ -3,8 +3,6 @@
 Scaling and column selection before a classifier are folded into its model.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
@@ -27,7 +25,7 @@ class _Line:
     gain: NDArray[np.float64]
     shift: NDArray[np.float64]
 
-    def then(self, column: NDArray[np.intp], gain: Any = 1.0, shift: Any = 0.0) -> _Line:
+    def then(self, column: NDArray[np.intp], gain: Any = 1.0, shift: Any = 0.0) -> "_Line":
         """Return this followed by a selection of its outputs, then ``gain * z + shift``."""
         return _Line(
             self.column[column], self.gain[column] * gain, self.shift[column] * gain + shift

@@ -1,7 +1,5 @@
 """Training of images: convolutions are learned with the linear part."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -69,7 +67,7 @@ class PreparedImages:
     options: TrainerOptions
 
     @staticmethod
-    def of(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> PreparedImages:
+    def of(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> "PreparedImages":
         """Scale images of (height, width, channels), or those in frames of a camera."""
         frame = None
         if options.frame is not None:

@@ -1,7 +1,5 @@
 """Training of a linear part: rows, epochs and the model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -45,7 +43,7 @@ class TrainingRows:
     held: tuple[NDArray[Any], NDArray[Any], _Floats] | None  # rows, truth, weights.
     groups: NDArray[np.int64] | None = None  # (n,), of the training rows.
 
-    def seen(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> TrainingRows:
+    def seen(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> "TrainingRows":
         """Apply a function to all rows."""
         held = self.held and (function(self.held[0]), *self.held[1:])
         return replace(self, rows=function(self.rows), held=held)

@@ -1,7 +1,5 @@
 """Search for trees on held-out rows (size, rate, shrinkage), and the model of them."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -118,7 +116,7 @@ class TreeData:
     _binned: dict[int, tuple[Bins, NDArray[np.uint8]]] = field(default_factory=dict)
 
     @staticmethod
-    def of(data: TrainSet, room: Room, n_threads: int) -> TreeData:
+    def of(data: TrainSet, room: Room, n_threads: int) -> "TreeData":
         """Quantize rows to 8 or 16 bits; integers that fit share one scale, without loss."""
         narrow = data.raw_dtype in ("uint8", "int8")
         low, high = (float(end) for end in (data.X.min(), data.X.max()))
@@ -133,14 +131,14 @@ class TreeData:
             scale = np.where(data.quantity.units.scale > 0, data.quantity.units.scale, 1.0)
         return TreeData(data, room, scaler, scaler.quantize(data.X), aim, scale, n_threads)
 
-    def lines(self, rows: NDArray[np.int64] | slice) -> LinearPart:
+    def lines(self, rows: NDArray[np.int64] | slice) -> "LinearPart":
         """Train the linear part on some rows."""
         losses = (0.0,) * len(self.scale) if self.aim.values else ()
         aim = self.aim.of(rows)
         return LinearPart.of(self.Q[rows], aim.target, aim.weight, losses, self.scale)
 
     def planted(
-        self, options: TreeOptions, rows: NDArray[np.int64] | slice, lines: LinearPart | None
+        self, options: TreeOptions, rows: NDArray[np.int64] | slice, lines: "LinearPart | None"
     ) -> tuple[Bins, Forest]:
         """Return a forest without trees on some rows, and the bins of their levels."""
         bins, binned = self.binned(options)
@@ -148,7 +146,7 @@ class TreeData:
         return bins, Forest.planted(binned[rows], bins.first, self.aim.of(rows), options, base)
 
     def watch(
-        self, options: TreeOptions, rows: NDArray[np.int64], lines: LinearPart | None
+        self, options: TreeOptions, rows: NDArray[np.int64], lines: "LinearPart | None"
     ) -> Watch:
         """Return the judge of a forest by held-out rows."""
         binned, aim = self.binned(options)[1], self.aim.of(rows)
@@ -169,7 +167,7 @@ def tried(
     data: TreeData,
     options: TreeOptions,
     folds: Sequence[Fold],
-    line: Callable[[int], LinearPart] | None = None,
+    line: "Callable[[int], LinearPart] | None" = None,
     limit: float = np.inf,
 ) -> TreeTrial:
     """Grow forests inside each fold and judge them outside; `line` returns the linear part of one.
@@ -229,9 +227,9 @@ class _TreeSearch:
     #: Whether one more trial may be made; the first one always is.
     goes_on: Callable[[], bool] = lambda: True
     trials: list[TreeTrial] = field(default_factory=list)
-    lines: dict[int, LinearPart] = field(default_factory=dict)
+    lines: "dict[int, LinearPart]" = field(default_factory=dict)
 
-    def line(self, number: int) -> LinearPart:
+    def line(self, number: int) -> "LinearPart":
         """Return the linear part of a fold, which is trained once."""
         if number not in self.lines:
             self.lines[number] = self.data.lines(self.folds[number].inside)
@@ -374,7 +372,7 @@ class LinearPart:
     @staticmethod
     def of(
         Q: NDArray[Any], target: _Floats, weight: _Floats, losses: tuple[float, ...], scale: _Floats
-    ) -> LinearPart:
+    ) -> "LinearPart":
         """Train a linear part on levels Q; `scale` is the unit of each output in the scores."""
         epochs = min(_MOST_EPOCHS, round(_EPOCHS * max(1.0, np.sqrt(_ROWS / len(Q)))))
         recipe = LinearRecipe(

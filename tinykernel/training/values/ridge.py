@@ -4,8 +4,6 @@ Weights of rows count as repetitions. All is added up in the order of the source
 that every processor gives the same bits.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,13 +28,13 @@ class WeightedRows:
     weight: _Doubles  # (n,): roots of the weights of the rows, whose mean is 1.
     group: NDArray[Any]  # (n,): rows of a group are held out together.
 
-    def of(self, chosen: NDArray[Any]) -> WeightedRows:
+    def of(self, chosen: NDArray[Any]) -> "WeightedRows":
         """Return some of the rows."""
         return WeightedRows(
             self.X[chosen], self.targets[chosen], self.weight[chosen], self.group[chosen]
         )
 
-    def seen(self, view: _Doubles) -> WeightedRows:
+    def seen(self, view: _Doubles) -> "WeightedRows":
         """Return rows with inputs ``X @ view``."""
         return WeightedRows(product(self.X, view), self.targets, self.weight, self.group)
 
@@ -48,7 +46,7 @@ class Ridge:
     """
 
     def __init__(
-        self, rows: WeightedRows, *, like: Ridge | None = None, near: Ridge | None = None
+        self, rows: WeightedRows, *, like: "Ridge | None" = None, near: "Ridge | None" = None
     ) -> None:
         self.rows = rows
         self.width: float
