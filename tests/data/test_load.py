@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import refusals
 from tinykernel.data.formats.tables import Selection
 from tinykernel.data.load import load_data, load_rows
 from tinykernel.data.partition import Dataset, Rows
 from tinykernel.data.paths import find_data
-from tinykernel.errors import FileError
+from tinykernel.errors import FileError, TinykernelError
 
 
 def small(rows: int = 20, features: int = 3, classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
@@ -27,12 +28,7 @@ def npz(path: Path, **arrays: np.ndarray) -> Path:
 
 
 def refused(path: Path | str, *, load=load_data, **options: object) -> str:
-    """Return the message, which must be one line."""
-    with pytest.raises(FileError) as caught:
-        load(path, **options)
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
+    return refusals.refused(TinykernelError, load, path, **options)
 
 
 def test_npz_keeps_the_split_of_the_file(tmp_path):

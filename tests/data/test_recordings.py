@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.io import wavfile
 
+from tests import refusals
 from tinykernel.data.recordings import windows
 from tinykernel.data.recordings.labels import NamePattern
 from tinykernel.data.splits import split_recordings
@@ -41,11 +42,7 @@ def sound(
 
 
 def refused(*args: object, call=windows, **options: object) -> str:
-    """Return the message, which must be one line."""
-    with pytest.raises(TinykernelError) as caught:
-        call(*args, **options)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    return refusals.refused(TinykernelError, call, *args, **options)
 
 
 @st.composite

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
-from tinykernel.errors import FileError
+from tests.refusals import refused
+from tinykernel.errors import TinykernelError
 from tinykernel.estimator import TernaryKernelClassifier
 from tinykernel.modelfile import load
 
@@ -30,9 +30,6 @@ def as_file(tmp_path: Path, data: bytes, suffix: str = "tkm") -> Path:
 
 def refusal(path: Path) -> str:
     """Return the one line with which a file is refused."""
-    with pytest.raises(FileError) as caught:
-        load(path)
-    message = str(caught.value)
+    message = refused(TinykernelError, load, path)
     assert message.startswith(f"{path}: ")
-    assert "\n" not in message
     return message

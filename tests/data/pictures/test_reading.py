@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests import refusals
 from tinykernel.data.load import load_data, load_rows
 from tinykernel.data.paths import is_pictures, is_recording
 from tinykernel.data.pictures import PictureReading, read_pictures, usual_sides
-from tinykernel.errors import DataError, OptionError
+from tinykernel.errors import OptionError, TinykernelError
 
 SHAPE = (4, 4, 3)
 
@@ -44,11 +45,7 @@ def read(path, shape=SHAPE, **how):
 
 
 def refused(path, **how):
-    """Return the line with which pictures are refused."""
-    with pytest.raises(DataError) as caught:
-        read(path, **how)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    return refusals.refused(TinykernelError, read, path, **how)
 
 
 def _zeros(n):
