@@ -80,12 +80,6 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     return compile_lazily
 
 
-def never_compiled(dispatcher: Any) -> bool:
-    """Whether a cache that processes share has no form of a function."""
-    cache = dispatcher._cache
-    return fcntl is not None and isinstance(cache, _CheckedCache) and not any(cache.entries())
-
-
 def _sources(function: Callable[..., Any]) -> list[tuple[str, int, int]]:
     """Return the files, with time and size, of all functions of the package compiled into one."""
     files, seen, waiting = set(), {function}, [function]

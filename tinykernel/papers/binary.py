@@ -16,19 +16,6 @@ from tinykernel.papers.labels import FLOATS
 _ROWS_AT_ONCE = 4096
 
 
-def hamming_bounds(similarity: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Compute h1 and h2 of Lemma 1 for values of the kernel in [0, 1] (001 (2), 000 (7)-(8)).
-
-    The expected share of bits in which the codes of two rows differ lies between them; with n rows
-    and ``p >= log(n^2 / epsilon) / (2 delta^2)`` bits all shares are within delta of that, with
-    probability 1 - epsilon. (000 (7) prints ``sqrt(1 - u^2)``, a weaker bound, for the
-    ``sqrt(1 - u)`` of 001 and of Raginsky & Lazebnik 2009.)
-    """
-    u = np.asarray(similarity, dtype=np.float64)
-    factor = 4 / np.pi**2
-    return factor * (1 - u), np.minimum(np.sqrt(1 - u) / 2, factor * (1 - u * 2 / 3))
-
-
 @dataclass(eq=False, repr=False)
 class BinaryCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Signs of a feature map, one bit a feature: ``z(x) = sign(Phi(x) + t)``.
