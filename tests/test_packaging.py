@@ -3,7 +3,6 @@
 import ast
 import importlib
 import os
-import subprocess
 import sys
 import tarfile
 import zipfile
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from tests.processes import captured
 from tinykernel import __version__
 from tinykernel.build.toolchains import find_toolchain
 
@@ -22,9 +22,7 @@ _WITH_PYTHON = ("tinykernel", "tests", "benchmarks", "examples", "firmware", "te
 def run(command: list[str | Path], folder: Path) -> str:
     """Run a command with nothing of this checkout in its environment; return what it prints."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    done = captured(command, cwd=folder, env=environment)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -132,13 +130,10 @@ def test_types_reach_a_project(wheel, tmp_path) -> None:
         "size: int = tinykernel.report(model, 'cortex-m4').flash\n"
         "wrong: str = tinykernel.report(model, 'cortex-m4').flash\n"
     )
-    done = subprocess.run(
+    done = captured(
         [sys.executable, "-m", "mypy", "--strict", "--python-executable", python, "project.py"],
         cwd=tmp_path,
         env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.stdout.splitlines() == [
         'project.py:6: error: Incompatible types in assignment (expression has type "int", '

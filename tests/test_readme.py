@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from tests.processes import captured
+
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -53,13 +55,7 @@ def test_python_blocks(tmp_path) -> None:
     """The Python of the README runs, block after block, in an empty folder."""
     text = "\n".join(block.text for block in blocks(README, "python"))
     assert text
-    done = subprocess.run(
-        [sys.executable, "-c", text],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-    )
+    done = captured([sys.executable, "-c", text], cwd=tmp_path, env=environment(tmp_path))
     assert done.returncode == 0, done.stderr
     X, y = load_digits(return_X_y=True)
     np.savez(tmp_path / "digits.npz", X=X.astype("uint8"), y=y)

@@ -1,7 +1,6 @@
 """docs/c-rules.md explains what the misra add-on of cppcheck reports on the generated C."""
 
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.codegen.test_library import MODELS, write_library
+from tests.processes import captured
 from tests.random_fronts import local_model, random_signal_stage
 from tests.sessions import ROOT
 from tinykernel.codegen.projects import export
@@ -32,12 +32,7 @@ CORES = {
 
 def reported(source: Path, *options: str) -> set[str]:
     """Return the rules that the add-on reports for a source."""
-    done = subprocess.run(
-        ["cppcheck", *COMMON, *options, f"-I{source.parent}", str(source)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    done = captured(["cppcheck", *COMMON, *options, f"-I{source.parent}", str(source)], timeout=300)
     assert done.returncode == 0, done.stderr
     assert "#error" not in done.stderr, done.stderr
     return set(re.findall(r"\[misra-c2012-([\d.]+)\]", done.stderr))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.processes import captured
 from tests.random_models import random_model
 from tinykernel import resources
 from tinykernel.build.machines import MACHINES
@@ -32,12 +33,10 @@ def pio(platformio_offline, require_tool):
     environment = os.environ | platformio_offline
 
     def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return captured(
             [program, *arguments],
             cwd=folder,
             env=environment,
-            capture_output=True,
-            text=True,
             stdin=subprocess.DEVNULL,
             timeout=900,
         )

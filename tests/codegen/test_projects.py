@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.firmware.compiling import WARNINGS
+from tests.processes import captured
 from tests.random_models import random_model
 from tests.refusals import refused
 from tests.spectra import spectral_model
@@ -28,14 +29,7 @@ def model() -> IntegerModel:
 
 def run(command: list[str], folder: Path, timeout: float = 120) -> subprocess.CompletedProcess[str]:
     """Run a command in a folder and return what it printed."""
-    return subprocess.run(
-        command,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        stdin=subprocess.DEVNULL,
-    )
+    return captured(command, cwd=folder, timeout=timeout, stdin=subprocess.DEVNULL)
 
 
 @pytest.mark.parametrize(("target", "framework"), EVERY_PROJECT)

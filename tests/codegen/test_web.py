@@ -1,11 +1,11 @@
 """The C as a WebAssembly module: every kind of model answers in Node what it answers in Python."""
 
 import json
-import subprocess
 
 import numpy as np
 
 from tests.codegen.kinds import EVERY
+from tests.processes import captured
 from tests.random_models import random_raw
 from tinykernel.codegen.projects import export
 
@@ -42,7 +42,5 @@ def test_modules_answer_as_python_does(tmp_path, require_tool) -> None:
         cases.append({"name": name, "rows": rows.tolist(), "scores": scores})
     (tmp_path / "cases.json").write_text(json.dumps(cases))
     (tmp_path / "main.mjs").write_text(_PROGRAM)
-    done = subprocess.run(
-        [node, "main.mjs", "cases.json"], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    done = captured([node, "main.mjs", "cases.json"], cwd=tmp_path, check=True)
     assert json.loads(done.stdout) == []

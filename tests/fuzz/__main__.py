@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from tests.fuzz.batch import ROOT, Batch, limit_memory
+from tests.processes import captured
 
 #: What a full run does, in parts and batches: part, number of batches, size of one.
 FULL = (
@@ -84,14 +85,7 @@ def start(task: Task) -> dict[str, Any]:
     """Run a batch as a process; one that ends without a result has crashed."""
     environment = {"PYTHONHASHSEED": "0", "NUMBA_NUM_THREADS": "1", **os.environ}
     try:
-        done = subprocess.run(
-            task.command(),
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-        )
+        done = captured(task.command(), cwd=ROOT, env=environment, timeout=_SECONDS)
         return dict(json.loads(done.stdout.splitlines()[-1]))
     except (subprocess.TimeoutExpired, ValueError, IndexError) as error:
         stderr = getattr(locals().get("done"), "stderr", "") or str(error)

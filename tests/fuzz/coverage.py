@@ -8,7 +8,6 @@ nothing: the other parts damage the same files by rules of their own.
 import importlib.util
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fuzz.batch import ROOT, Batch, limit_memory
+from tests.processes import captured
 
 READERS = ("tkm", "pkl", "npz", "csv", "parquet", "wav", "track", "content")
 
@@ -38,12 +38,10 @@ def _fuzz(batch: Batch, reader: str, size: int) -> None:
         command = [sys.executable, "-m", "tests.fuzz.coverage", reader, str(corpus)]
         command += [f"-runs={size}", f"-seed={batch.seed + 1}", "-max_len=20000", "-timeout=20"]
         command += ["-rss_limit_mb=6000", f"-artifact_prefix={folder}/crash-"]
-        done = subprocess.run(
+        done = captured(
             command,
             cwd=ROOT,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-            capture_output=True,
-            text=True,
             errors="replace",
         )
         # What atheris says it read; an input that ends it is the last one.

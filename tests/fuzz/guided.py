@@ -15,6 +15,7 @@ import numpy as np
 from tests.fuzz.batch import Batch, no_limit
 from tests.fuzz.field import states
 from tests.fuzz.kernels import SANITIZERS, VARIANTS, any_model
+from tests.processes import captured
 from tests.random_models import random_raw
 from tinykernel.build.program import write_sources
 from tinykernel.codegen.sources import render_sources
@@ -86,9 +87,7 @@ def run(batch: Batch, size: int) -> None:
             command = [str(program), f"-runs={_RUNS}", f"-seed={batch.seed + 1}", "-timeout=20"]
             command += [f"-max_len={max(map(len, seeds)) + 64}"]
             command += [f"-artifact_prefix={folder}/crash-", str(folder / "corpus")]
-            done = subprocess.run(
-                command, cwd=folder, capture_output=True, text=True, errors="replace"
-            )
+            done = captured(command, cwd=folder, errors="replace")
             found = re.search(r"Done (\d+) runs", done.stderr)
             batch.counts["guided inputs"] += int(found[1]) if found else 0
             if done.returncode:

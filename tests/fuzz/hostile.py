@@ -17,6 +17,7 @@ from scipy.io import wavfile
 from typer.testing import CliRunner
 
 from tests.fuzz.batch import ROOT, Batch, no_limit
+from tests.processes import captured
 from tests.random_fronts import local_model, offset_model, random_signal_stage
 from tests.spectra import spectral_model
 from tinykernel.build.program import write_sources
@@ -168,13 +169,7 @@ def same_bytes(rng: np.random.Generator, folder: Path, batch: Batch) -> None:
             model = folder / f"{threads}.tkm"
             line = [sys.executable, "-m", "tinykernel", "train", str(folder / name)]
             environment = {**os.environ, "NUMBA_NUM_THREADS": threads}
-            done = subprocess.run(
-                [*line, "-o", str(model), *words, "-q"],
-                cwd=ROOT,
-                env=environment,
-                capture_output=True,
-                text=True,
-            )
+            done = captured([*line, "-o", str(model), *words, "-q"], cwd=ROOT, env=environment)
             if done.returncode:
                 batch.find("uncaught exceptions", f"{words}: {done.stderr[-1000:]}")
                 return

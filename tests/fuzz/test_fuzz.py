@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from tests.fuzz import guided, promises, proofs
 from tests.fuzz.__main__ import FULL, tasks
 from tests.fuzz.batch import ROOT, Batch
 from tests.fuzz.data import read
+from tests.processes import captured
 from tests.random_models import changed
 from tinykernel.codegen.sources import render_sources
 from tinykernel.errors import TinykernelError
@@ -28,11 +28,8 @@ def test_fuzzing_finds_nothing(require_tool: Callable[[str], str]) -> None:
     """A 500th of the full run: readers, kernels under sanitizers, models from end to end."""
     for tool in ("gcc", "clang"):
         require_tool(tool)
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz", "--scale", "0.002", "--workers", "1"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
+    done = captured(
+        [sys.executable, "-m", "tests.fuzz", "--scale", "0.002", "--workers", "1"], cwd=ROOT
     )
     last = done.stdout.splitlines()[-1]
     assert done.returncode == 0, done.stdout

@@ -5,7 +5,6 @@ import importlib
 import os
 import platform
 import re
-import subprocess
 import sys
 
 import numpy as np
@@ -14,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import ROOT
+from tests.processes import captured
 from tinykernel.compiled import njit
 from tinykernel.elementary import cosines, exps, logs, sines
 from tinykernel.training import eights
@@ -122,9 +122,7 @@ def _fingerprints(n_jobs: int, only: str, variables: dict[str, str]) -> list[str
     environment = {**os.environ, **variables}
     off = variables.get("NPY_DISABLE_CPU_FEATURES", "").split()
     command = [sys.executable, "-c", _TRAININGS, str(n_jobs), only, _NUMPY.__name__, *off]
-    done = subprocess.run(
-        command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = captured(command, env=environment, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

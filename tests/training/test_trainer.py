@@ -1,7 +1,6 @@
 """The trainer: what it learns, exports, and promises."""
 
 import os
-import subprocess
 import sys
 import tracemalloc
 from dataclasses import replace
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
+from tests.processes import captured
 from tests.random_models import components_of
 from tinykernel import progress
 from tinykernel.errors import OptionError
@@ -178,13 +178,7 @@ def test_offsets_start_alike_on_any_number_of_blas_threads():
     found = set()
     for threads in ("1", "2"):
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": threads}
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            env=environment,
-            check=True,
-            capture_output=True,
-            text=True,
-        )
+        done = captured([sys.executable, "-c", code], env=environment, check=True)
         found.add(done.stdout)
     assert len(found) == 1
 
