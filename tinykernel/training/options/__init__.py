@@ -1,7 +1,5 @@
 """Options of the trainer (`fields`, `regression`), and the recipe that follows from them."""
 
-from __future__ import annotations
-
 from tinykernel.training.options.declarations import declared
 from tinykernel.training.options.fields import TrainerOptions
 from tinykernel.training.options.ranges import LINEAR_BITS, MOST_COMPONENTS

@@ -1,7 +1,5 @@
 """Declare options: fields with a check and a text for docstrings and ``tinykernel options``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import Field, field, fields
 from functools import wraps

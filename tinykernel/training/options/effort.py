@@ -1,7 +1,5 @@
 """How much of a search and of a training is done, in plain numbers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -24,7 +22,7 @@ class Effort:
     final: float = 1.0  # of the usual epochs, in the final training.
 
     @staticmethod
-    def of(text: str) -> Effort:
+    def of(text: str) -> "Effort":
         """Read a name or three numbers."""
         if text in NAMED:
             return NAMED[text]

@@ -1,7 +1,5 @@
 """Names of layouts of components."""
 
-from __future__ import annotations
-
 import re
 
 #: Layouts that have a name, by their widths (`is_layout`).

@@ -1,7 +1,5 @@
 """Checks of options: functions of the name and the value."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

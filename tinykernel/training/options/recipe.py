@@ -1,7 +1,5 @@
 """The recipe of a training: options, and hyper-parameters that are searched."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
