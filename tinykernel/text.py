@@ -53,9 +53,9 @@ def size(n_bytes: int) -> str:
     )
 
 
-def as_json(record: object, names: Iterable[str], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return attributes of a record by name, or `own` values in their place, as JSON types."""
-    values = {name: own[name] if name in own else getattr(record, name) for name in names}
+def as_json(record: object, names: Iterable[str], instead: Mapping[str, Any]) -> dict[str, Any]:
+    """Return attributes of a record by name, or the values `instead` of them, as JSON types."""
+    values = {name: instead[name] if name in instead else getattr(record, name) for name in names}
     for name, value in values.items():
         if is_dataclass(value) and not isinstance(value, type):
             values[name] = asdict(value)

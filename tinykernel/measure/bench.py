@@ -98,13 +98,13 @@ class BenchResult:
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON types."""
         each = round(self.instructions / self.components, 2) if self.components else None
-        own = {"fewest_instructions": self.fewest, "instructions_per_component": each}
+        instead = {"fewest_instructions": self.fewest, "instructions_per_component": each}
         names = (
             *("target", "instructions", "fewest_instructions", "rows", "stages", "components"),
             *("instructions_per_component", "compiler", "emulator", "core", "exact"),
             *("cycles_per_instruction", "clock", "seconds", "note", "stream", "load"),
         )
-        return as_json(self, names, own)
+        return as_json(self, names, instead)
 
 
 def bench(

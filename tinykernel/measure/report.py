@@ -98,13 +98,13 @@ class Report:
             *("instructions", "seconds", "fits", "problems", "chip", "deepest_calls", "notes"),
             "stream",
         )
-        own = {
+        instead = {
             "compiler": self.compiler or None,
             "limits": None if self.limits is None else str(self.limits),
             "chip": {"flash": self.chip_flash, "ram": self.chip_ram},
             "deepest_calls": self.chain,
         }
-        return as_json(self, names, own)
+        return as_json(self, names, instead)
 
     @property
     def chip(self) -> str:
