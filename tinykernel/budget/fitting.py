@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tinykernel.budget.drawn import train_drawn
+from tinykernel.budget.teaching import lesson
 from tinykernel.checks import check_choice, check_positive
 from tinykernel.codegen.targets import find_target
 from tinykernel.coding.codes import Coding
@@ -59,6 +60,9 @@ class TrainResult:
         Time of all this.
     limits : Limits or None
         The whole budget.
+    agreement : float or None
+        Share of the rows that the teacher labelled in which the model has its label; of values, R2
+        of the model and the teacher. None without a teacher.
     """
 
     model: IntegerModel
@@ -70,6 +74,7 @@ class TrainResult:
     trainings: int
     seconds: float
     limits: Limits | None = None
+    agreement: float | None = None
 
     @property
     def interrupted(self) -> bool:
@@ -92,6 +97,8 @@ def train(
     value_name: str | None = None,
     link: bool = True,
     max_time: float | str | None = None,
+    teacher: Any = None,
+    X_more: ArrayLike | None = None,
     **parameters: Any,
 ) -> TrainResult:
     """Train the best model that fits a budget of flash.
@@ -136,6 +143,13 @@ def train(
         fewer epochs. Then the result depends on the speed of the computer, and ``effort`` of the
         classifier becomes the numbers that make the same model again without a clock. "auto" is
         600 for signals and images and 60 for tables, if `epochs` is not set.
+    teacher : estimator, optional
+        A larger model of scikit-learn's interface, whose probabilities (or softened decisions, or
+        values) are learned beside `y`, each with half of the weight. Clones of it, fitted to four
+        fifths of the rows, label the others. It sees `X` as it is.
+    X_more : array-like, shape (n_more, n_features), optional
+        Rows without labels, which the teacher labels. A teacher without `get_params` and `fit`
+        labels these only: give rows that it has not seen.
     **parameters
         Of `Classifier` or `Regressor`; those that are None have their defaults. Kinds of models
         compete, each at the largest size that keeps to the budget (`tinykernel.kinds`); with
@@ -173,8 +187,21 @@ def train(
     if method != LEARNED and not hasattr(method, "method"):
         raise OptionError(f"method: {method!r} is not a class of classifiers; give one")
     started = time.perf_counter()
+    taught = None
+    if teacher is not None:
+        of_values = task == "numbers"
+        taught = lesson(teacher, X, y, X_more, sample_weight, groups, of_values)
+    elif X_more is not None:
+        raise OptionError("X_more: rows without labels need a teacher; give one")
     X, coding, validation = _in_numbers(X, validation)
     options = _options(parameters, task, method)
+    if taught is not None:
+        if feature_names is None and hasattr(X, "columns"):
+            feature_names = list(map(str, X.columns))
+        more = [] if X_more is None else [coded_frame(X_more, coding=coding or Coding())[0]]
+        whole = np.concatenate([np.asarray(part) for part in (X, *more)])
+        X, y, groups = whole[taught.rows], taught.y, taught.groups
+        sample_weight = taught.weight
     if value_name is not None and (task != "numbers" or np.ndim(y) != 1):
         raise OptionError('value_name: only for one value and task "numbers"; leave it out')
     if method != LEARNED and validation is not None:
@@ -210,6 +237,7 @@ def train(
     if coding is not None:
         estimator.coding_ = coding.written()
     model, limits = as_integer_model(estimator), linking.limits
+    agreement = None if taught is None else taught.agreement(model.predict(whole))
     return TrainResult(
         model=model,
         classifier=estimator,
@@ -220,6 +248,7 @@ def train(
         trainings=trainings,
         seconds=time.perf_counter() - started,
         limits=limits,
+        agreement=agreement,
     )
 
 

@@ -224,8 +224,8 @@ def _reader_of(model: Any) -> Any:
             return import_module(f"tinykernel.conversion.{family}")
     if library == "sklearn" and kind in _DISTILLED:
         raise ConvertError(
-            f"convert: a {kind} holds its training rows, too many for a chip; train a model of "
-            "its predictions instead"
+            f"convert: a {kind} holds its training rows, too many for a chip; let it teach a "
+            f"smaller model: tinykernel.train(X, y, teacher={kind}(...))"
         )
     known = ", ".join(
         sorted({n for t in _FAMILIES.values() for names in t.values() for n in names})

@@ -1,0 +1,181 @@
+"""Learning from a teacher: its probabilities, out of fold where it saw the rows.
+
+A row to which teacher and label give several classes becomes several rows, weighted by the mean of
+both (Hinton, Vinyals & Dean 2015, section 2, with temperature 1), so that every kind of model can
+learn from it. The rows of one origin are a group, which no split divides.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
+
+from tinykernel import progress
+from tinykernel.elementary import exps, logs
+from tinykernel.errors import DataError, OptionError, RowsError
+from tinykernel.training.loss import WIDE_TEMPERATURES
+
+_FOLDS = 5
+_STEPS = 64  # of a weight of a class, so that the last bits of a probability change nothing
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """Rows to learn: of X, and behind these of `X_more`."""
+
+    rows: NDArray[np.int64]
+    y: NDArray[Any]
+    weight: NDArray[np.float64]
+    groups: NDArray[Any]
+    answers: NDArray[Any]  # what the teacher answers to each of the `taught` rows
+    taught: NDArray[np.int64]
+
+    def agreement(self, predicted: NDArray[Any]) -> float:
+        """Return the share of taught rows with the teacher's label; of values the R2 of these."""
+        predictions = predicted[self.taught]
+        if self.answers.dtype.kind != "f" or predictions.dtype.kind != "f":
+            return float(np.mean(predictions == self.answers))
+        return float(1 - np.mean((predictions - self.answers) ** 2) / np.var(self.answers))
+
+
+def lesson(
+    teacher: Any,
+    X: Any,
+    y: ArrayLike,
+    X_more: Any = None,
+    weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    of_values: bool = False,
+) -> Lesson:
+    """Let clones of a teacher label the rows that they have not seen, and itself `X_more`."""
+    known = np.asarray(y)
+    n, n_more = len(known), 0 if X_more is None else len(X_more)
+    classes = None if of_values else np.unique(known)
+    can_clone = hasattr(teacher, "get_params") and hasattr(teacher, "fit")
+    if not can_clone and X_more is None:
+        raise OptionError(
+            "teacher: it has no get_params and fit, so it cannot be trained without the rows that "
+            "it labels; give rows that it has not seen as X_more"
+        )
+    parts, scale = list[NDArray[Any]](), 1.0
+    if can_clone:
+        parts.append(_out_of_fold(teacher, X, known, groups, classes))
+        if classes is not None and not _has_probabilities(teacher):
+            scale = _temperature(parts[0], np.searchsorted(classes, known))
+    if n_more:
+        parts.append(_decisions(_fitted(teacher, X, known, can_clone), X_more, classes))
+    decisions = np.concatenate(parts)
+    taught = np.arange(0 if can_clone else n, n + n_more)
+    origin = np.arange(n + n_more) if groups is None else np.asarray(groups)
+    if groups is not None and n_more:  # each fresh row is a group of its own
+        names = np.unique(origin, return_inverse=True)[1]
+        origin = np.concatenate([names, names.max() + 1 + np.arange(n_more)])
+    of_row = np.ones(n + n_more)
+    of_row[:n] = 1.0 if weight is None else np.asarray(weight, dtype=np.float64)
+    if classes is None:
+        values = np.concatenate([known, np.zeros((n_more, *known.shape[1:]))]).astype(np.float64)
+        is_more = taught >= n
+        values[taught] = np.where(is_more, decisions.T, (decisions.T + values[taught].T) / 2).T
+        return Lesson(np.arange(n + n_more), values, of_row, origin, decisions, taught)
+    shares = _softmax(decisions * scale)
+    hot = np.zeros((n + n_more, len(classes)))
+    hot[np.arange(n), np.searchsorted(classes, known)] = 1.0
+    of_label = np.where(taught < n, 0.5, 0.0)[:, np.newaxis]
+    hot[taught] = of_label * hot[taught] + (1 - of_label) * shares
+    steps = np.rint(hot * _STEPS)
+    row, code = np.nonzero(steps)
+    return Lesson(
+        rows=row,
+        y=classes[code],
+        weight=of_row[row] * steps[row, code] / _STEPS,
+        groups=origin[row],
+        answers=classes[shares.argmax(axis=1)],
+        taught=taught,
+    )
+
+
+def _out_of_fold(
+    teacher: Any, X: Any, y: NDArray[Any], groups: ArrayLike | None, classes: NDArray[Any] | None
+) -> NDArray[np.float64]:
+    """Return what clones of a teacher say of the rows that they were not trained on."""
+    fewest = (
+        len(y) if classes is None else int(np.bincount(np.unique(y, return_inverse=True)[1]).min())
+    )
+    n_groups = fewest if groups is None else len(np.unique(np.asarray(groups)))
+    n_folds = min(_FOLDS, fewest, n_groups)
+    if n_folds < 2:
+        raise RowsError("teacher: a class has one row, or all are of one group; give X_more alone")
+    splitter: Any = GroupKFold(n_folds)
+    if groups is None:
+        kind = KFold if classes is None else StratifiedKFold
+        splitter = kind(n_folds, shuffle=True, random_state=0)
+    answers: NDArray[np.float64] | None = None
+    for fold, (inside, outside) in enumerate(splitter.split(np.zeros(len(y)), y, groups)):
+        progress.report("the teacher labels rows", fold, n_folds)
+        fitted = clone(teacher).fit(_safe_indexing(X, inside), y[inside])
+        part = _decisions(fitted, _safe_indexing(X, outside), classes)
+        answers = np.zeros((len(y), *part.shape[1:])) if answers is None else answers
+        answers[outside] = part
+    progress.report("the teacher labels rows", n_folds, n_folds)
+    assert answers is not None
+    return answers
+
+
+def _fitted(teacher: Any, X: Any, y: NDArray[Any], can_clone: bool) -> Any:
+    """Return the teacher, or a clone fitted to all rows where it is not fitted."""
+    if can_clone:
+        try:
+            check_is_fitted(teacher)
+        except NotFittedError:
+            return clone(teacher).fit(X, y)
+    return teacher
+
+
+def _has_probabilities(teacher: Any) -> bool:
+    return hasattr(teacher, "predict_proba")
+
+
+def _decisions(fitted: Any, X: Any, classes: NDArray[Any] | None) -> NDArray[np.float64]:
+    """Return values, or a number for each class: log probabilities, decisions, or its label."""
+    if classes is None:
+        return np.asarray(fitted.predict(X), dtype=np.float64)
+    labels = np.asarray(getattr(fitted, "classes_", classes))
+    unknown = np.setdiff1d(labels, classes)
+    if unknown.size:
+        raise DataError(f"teacher: its class {unknown.tolist()[0]!r} is not a label in y")
+    if _has_probabilities(fitted):
+        numbers = logs(np.maximum(np.asarray(fitted.predict_proba(X), dtype=np.float64), 1e-9))
+    elif hasattr(fitted, "decision_function"):
+        numbers = np.asarray(fitted.decision_function(X), dtype=np.float64)
+        if numbers.ndim == 1:
+            numbers = np.stack([-numbers / 2, numbers / 2], axis=1)
+    else:
+        numbers = np.where(np.asarray(fitted.predict(X))[:, np.newaxis] == labels, 0.0, -20.0)
+    if numbers.shape[1:] != (len(labels),):
+        raise DataError(
+            f"teacher: it gives {numbers.shape[1:]} numbers a row for {len(labels)} classes"
+        )
+    answers = np.full((len(numbers), len(classes)), numbers.min() - 20.0)
+    answers[:, np.searchsorted(classes, labels)] = numbers
+    return answers
+
+
+def _softmax(decisions: NDArray[np.float64]) -> NDArray[np.float64]:
+    powers = exps(decisions - decisions.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def _temperature(decisions: NDArray[np.float64], codes: NDArray[np.int64]) -> float:
+    """Return the factor of decisions whose softmax has the least log loss."""
+    rows = np.arange(len(codes))
+
+    def loss(factor: float) -> float:
+        return float(-logs(np.maximum(_softmax(decisions * factor)[rows, codes], 1e-9)).mean())
+
+    return min(WIDE_TEMPERATURES, key=loss)
